@@ -1,0 +1,11 @@
+// For `npx drizzle-kit generate`, which writes a migration from a change of
+// src/store/tables.ts; run it once per dialect: ARBOR_DIALECT=sqlite, =pg.
+import { defineConfig } from "drizzle-kit";
+
+const pg = process.env.ARBOR_DIALECT === "pg";
+
+export default defineConfig({
+  dialect: pg ? "postgresql" : "sqlite",
+  schema: pg ? "./src/store/schema-pg.ts" : "./src/store/schema-sqlite.ts",
+  out: pg ? "./src/store/migrations/pg" : "./src/store/migrations/sqlite",
+});

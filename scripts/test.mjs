@@ -1,0 +1,21 @@
+// Runs the tests: all that need nothing but Node, or those named.
+//   npm test [-- FILE...]
+import { spawnSync } from "node:child_process";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+
+// These need PostgreSQL or other programs; .ci/run installs and starts them.
+const SEPARATE = ["pg"];
+
+const named = process.argv.slice(2);
+const files = named.length > 0 ? named : testsIn("test");
+const { status } = spawnSync(process.execPath, ["--import", "tsx", "--test", ...files], { stdio: "inherit" });
+process.exit(status ?? 1);
+
+function testsIn(directory) {
+  return readdirSync(directory, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(directory, entry.name);
+    if (entry.isDirectory()) return SEPARATE.includes(entry.name) ? [] : testsIn(path);
+    return entry.name.endsWith(".test.ts") ? [path] : [];
+  });
+}

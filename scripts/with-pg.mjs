@@ -1,0 +1,72 @@
+// Runs a command with ARBOR_TEST_DATABASE_URL naming an empty PostgreSQL
+// database of a server made for it alone, on a free port of 127.0.0.1.
+import { spawn, spawnSync } from "node:child_process";
+import { chmodSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const DEBIAN = "/usr/lib/postgresql";
+
+const bin = findBin();
+const directory = mkdtempSync(join(tmpdir(), "arbor-pg-"));
+const port = await freePort();
+// PostgreSQL refuses to run as root.
+const asUser = process.getuid?.() === 0 ? ["runuser", "-u", "postgres", "--"] : [];
+if (asUser.length > 0) {
+  chmodSync(directory, 0o755);
+  must("chown", ["postgres", directory]);
+}
+const data = join(directory, "data");
+must(...command("initdb", "-D", data, "-U", "arbor", "--auth=trust", "-E", "UTF8", "--locale=C.UTF-8"));
+const [program, args] = command("postgres", "-D", data, "-p", String(port), "-c", "listen_addresses=127.0.0.1", "-k", directory);
+spawn(program, args, { stdio: "ignore", cwd: tmpdir() }).unref();
+let code = 1;
+try {
+  await untilReady();
+  const [run, ...rest] = process.argv.slice(2);
+  const env = { ...process.env, ARBOR_TEST_DATABASE_URL: `postgres://arbor@127.0.0.1:${port}/postgres` };
+  code = spawnSync(run, rest, { stdio: "inherit", env }).status ?? 1;
+} finally {
+  must(...command("pg_ctl", "-D", data, "-m", "immediate", "stop"));
+  rmSync(directory, { recursive: true, force: true });
+}
+process.exit(code);
+
+function findBin() {
+  const versions = () => readdirSync(DEBIAN).sort((a, b) => Number(b) - Number(a));
+  try {
+    return join(DEBIAN, versions()[0], "bin");
+  } catch {
+    throw new Error("PostgreSQL is not installed: apt-get install postgresql");
+  }
+}
+
+function command(name, ...args) {
+  const all = [...asUser, join(bin, name), ...args];
+  return [all[0], all.slice(1)];
+}
+
+function must(program, args) {
+  const { status, stderr } = spawnSync(program, args, { encoding: "utf8", cwd: tmpdir() });
+  if (status !== 0) throw new Error(`${program} ${args.join(" ")}: ${stderr}`);
+}
+
+async function untilReady() {
+  for (let tries = 0; tries < 200; tries++) {
+    const [program, args] = command("pg_isready", "-h", "127.0.0.1", "-p", String(port));
+    if (spawnSync(program, args, { cwd: tmpdir() }).status === 0) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error("PostgreSQL did not start");
+}
+
+function freePort() {
+  return new Promise((resolve, reject) => {
+    const probe = createServer().once("error", reject);
+    probe.listen(0, "127.0.0.1", () => {
+      const { port } = probe.address();
+      probe.close(() => resolve(port));
+    });
+  });
+}

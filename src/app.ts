@@ -1,0 +1,117 @@
+// The composition root: the only file that sees everything.
+import { readFileSync } from "node:fs";
+import type { Logger } from "pino";
+import { createAuthenticate } from "./auth/authenticate.js";
+import type { Settings } from "./config.js";
+import { createGateway } from "./gateway/gateway.js";
+import { groupsV2beta1 } from "./iam/groups/group-v2beta1.js";
+import { type Installation, openInstallation } from "./installation.js";
+import { type Ids, randomIds } from "./kernel/ids.js";
+import { createPageTokens } from "./kernel/page-token.js";
+import type { Clock } from "./kernel/clock.js";
+import { originOf } from "./origin.js";
+import { createInvoke } from "./rpc/invoke.js";
+import { createMethodTable } from "./rpc/method-table.js";
+import { createServer } from "./server/server.js";
+import { createLogger } from "./telemetry/logger.js";
+
+/** How often every node looks for keys that another made, in milliseconds. */
+const KEY_REFRESH_MS = 10_000;
+
+/** A running service. */
+export interface App {
+  /** Where it listens. */
+  readonly url: string;
+  readonly installation: Installation;
+  /** Stops accepting, lets calls in flight finish, and closes the store. */
+  stop(): Promise<void>;
+}
+
+/** What tests replace. */
+export interface AppOptions {
+  readonly settings: Settings;
+  readonly clock?: Clock;
+  readonly ids?: Ids;
+  readonly logger?: Logger;
+}
+
+/**
+ * Opens the installation and serves it.
+ *
+ * @throws Error when it cannot be opened, the address is taken, or the protos do not fit together.
+ */
+export async function startApp(options: AppOptions): Promise<App> {
+  const { settings, ids = randomIds } = options;
+  const logger = options.logger ?? createLogger(settings.logLevel);
+  const installation = await openInstallation({
+    settings,
+    exclusive: true,
+    ...(options.clock && { clock: options.clock }),
+  });
+  const { store, keys, clock } = installation;
+  try {
+    const policy = { ...originOf(settings) };
+    const methods = createMethodTable([
+      groupsV2beta1({ tokens: createPageTokens(keys.pageKeys), ids, rootCreation: settings.rootCreation }),
+    ]);
+    const invoke = createInvoke({
+      store,
+      clock,
+      authenticate: createAuthenticate({ keys, policy, clock }),
+      errorDomain: policy.errorDomain,
+      onInternalError: (error, call) => {
+        logger.error({ err: error.cause ?? error, method: call.method.name, requestId: call.requestId }, "call failed");
+      },
+    });
+    const { errorDomain } = policy;
+    const gateway = createGateway({
+      methods: methods.values(),
+      invoke,
+      clock,
+      errorDomain,
+      strictBody: settings.strictBody,
+    });
+    const server = createServer({
+      methods,
+      invoke,
+      gateway,
+      clock,
+      errorDomain,
+      listen: settings.listen,
+      tls: tlsOf(settings),
+      behindProxy: settings.behindProxy,
+      ready: () => store.check(),
+      logger,
+      accessLog: settings.accessLog,
+    });
+    const listening = await server.start();
+    // With port 0 the address, and so the name of the issuer, is known only now.
+    const origin = originOf(settings, { ...settings.listen, port: listening.port });
+    Object.assign(policy, origin);
+    const { baseUrl, issuer } = origin;
+    await store.write((tx) => tx.settings.put("origin", JSON.stringify({ baseUrl, issuer })));
+    const refresh = setInterval(() => {
+      keys.refresh().catch((error) => logger.warn({ err: error }, "keys could not be read again"));
+    }, KEY_REFRESH_MS);
+    refresh.unref();
+    const scheme = settings.tlsCert === undefined ? "http" : "https";
+    const host = listening.host.includes(":") ? `[${listening.host}]` : listening.host;
+    return {
+      url: `${scheme}://${host}:${listening.port}`,
+      installation,
+      async stop() {
+        clearInterval(refresh);
+        await server.stop();
+        await installation.close();
+      },
+    };
+  } catch (error) {
+    await installation.close();
+    throw error;
+  }
+}
+
+function tlsOf({ tlsCert, tlsKey }: Settings) {
+  if (tlsCert === undefined || tlsKey === undefined) return undefined;
+  return { cert: readFileSync(tlsCert), key: readFileSync(tlsKey) };
+}

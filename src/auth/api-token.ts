@@ -1,0 +1,124 @@
+// API tokens: JWTs that this service signs and only this service verifies. So
+// the verifier accepts exactly what the signer makes, byte for byte, and every
+// liberty that JOSE allows beyond that is refused (RFC 8725).
+import { type CryptoKey, compactVerify, SignJWT } from "jose";
+import type { Principal } from "../kernel/principal.js";
+import { isUidp } from "../kernel/uidp.js";
+
+/** The header `typ` of API tokens (RFC 9068). */
+const TYPE = "at+jwt";
+/** The longest life of an API token in seconds (spec section 8). */
+export const MAX_TOKEN_LIFE_S = 3600;
+/** How far clocks may differ, in seconds. */
+const LEEWAY_S = 30;
+const MAX_TOKEN_LENGTH = 8192;
+const MAX_AUDIENCES = 8;
+
+/** What to put into a token. */
+export interface TokenClaims {
+  readonly issuer: string;
+  readonly audience: string;
+  /** The uid of the identity. */
+  readonly subject: string;
+  readonly tokenId: string;
+  /** Epoch seconds. */
+  readonly issuedAt: number;
+  /** Seconds, at most {@link MAX_TOKEN_LIFE_S}. */
+  readonly lifeS: number;
+}
+
+/** Signs an API token with ES256. */
+export function signApiToken(claims: TokenClaims, signing: { kid: string; key: CryptoKey }): Promise<string> {
+  const { issuer, audience, subject, tokenId, issuedAt, lifeS } = claims;
+  return new SignJWT({
+    iss: issuer,
+    sub: subject,
+    aud: audience,
+    iat: issuedAt,
+    exp: issuedAt + Math.min(lifeS, MAX_TOKEN_LIFE_S),
+    jti: tokenId,
+  })
+    .setProtectedHeader({ alg: "ES256", kid: signing.kid, typ: TYPE })
+    .sign(signing.key);
+}
+
+/** Who may have issued a token, and for whom. */
+export interface TokenPolicy {
+  readonly issuer: string;
+  /** Any of these, a trailing slash more or less. */
+  readonly audiences: readonly string[];
+}
+
+/** The key id that a token names, when the token has the form of ours at all. */
+export function keyIdOf(token: string): string | undefined {
+  if (token.length > MAX_TOKEN_LENGTH) return undefined;
+  const parts = token.split(".");
+  if (parts.length !== 3 || parts.some((part) => !isCanonicalBase64url(part))) return undefined;
+  // An ES256 signature is two 32-byte numbers; anything else is another algorithm or another encoding.
+  if (parts[2]?.length !== 86) return undefined;
+  const header = parseCanonical(parts[0] ?? "");
+  if (header === undefined || Object.keys(header).sort().join() !== "alg,kid,typ") return undefined;
+  const { alg, kid, typ } = header;
+  if (alg !== "ES256" || typeof kid !== "string" || typeof typ !== "string" || typ.toLowerCase() !== TYPE) return undefined;
+  return kid;
+}
+
+/**
+ * Verifies a token whose {@link keyIdOf} led to `key`.
+ *
+ * @returns who bears it, or undefined when anything about it is not as it should be
+ */
+export async function verifyApiToken(
+  token: string,
+  key: CryptoKey,
+  policy: TokenPolicy,
+  nowMs: number,
+): Promise<Principal | undefined> {
+  try {
+    await compactVerify(token, key, { algorithms: ["ES256"] });
+  } catch {
+    return undefined;
+  }
+  const claims = parseCanonical(token.slice(token.indexOf(".") + 1, token.lastIndexOf(".")));
+  if (claims === undefined || claims.iss !== policy.issuer || !admitsAudience(claims.aud, policy.audiences)) return undefined;
+  const { exp, iat, nbf = 0, sub, jti } = claims;
+  if (![exp, iat, nbf].every((time) => Number.isSafeInteger(time))) return undefined;
+  const [expiresAt, issuedAt, notBefore] = [Number(exp), Number(iat), Number(nbf)];
+  const now = nowMs / 1000;
+  if (now > expiresAt + LEEWAY_S || issuedAt > now + LEEWAY_S || notBefore > now + LEEWAY_S) return undefined;
+  if (expiresAt - issuedAt > MAX_TOKEN_LIFE_S || expiresAt <= issuedAt) return undefined;
+  if (typeof sub !== "string" || !isUidp(sub) || typeof jti !== "string" || jti === "" || jti.length > 128) return undefined;
+  return { identityUid: sub, tokenId: jti, issuedAt, expiresAt };
+}
+
+/** Whether a verified token has run out since, the leeway included. */
+export function isExpired(principal: Principal, nowMs: number): boolean {
+  return nowMs / 1000 > principal.expiresAt + LEEWAY_S;
+}
+
+function admitsAudience(aud: unknown, accepted: readonly string[]): boolean {
+  const given: unknown[] = Array.isArray(aud) ? aud : [aud];
+  if (given.length > MAX_AUDIENCES) return false;
+  return given.some((one) => typeof one === "string" && accepted.some((ours) => bare(ours) === bare(one)));
+}
+
+function bare(audience: string): string {
+  return audience.endsWith("/") ? audience.slice(0, -1) : audience;
+}
+
+function isCanonicalBase64url(text: string): boolean {
+  return text !== "" && Buffer.from(text, "base64url").toString("base64url") === text;
+}
+
+// A JSON object in the one spelling JSON.stringify gives: that leaves no room
+// for duplicate keys, which one parser would read another way than the next.
+function parseCanonical(part: string): Record<string, unknown> | undefined {
+  const text = Buffer.from(part, "base64url").toString();
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
+    return JSON.stringify(value) === text ? (value as Record<string, unknown>) : undefined;
+  } catch {
+    return undefined;
+  }
+}

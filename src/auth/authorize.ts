@@ -1,0 +1,83 @@
+// The authorization decision: one indexed query in the operation's own
+// transaction, no cache, and denial whenever anything is missing or odd.
+import { getOption, type Message } from "@bufbuild/protobuf";
+import { Code } from "@connectrpc/connect";
+import { bit, Capability, CapabilitySchema } from "#gen/chainguard/capabilities/capabilities_pb.js";
+import { ApiError, invalidArgument, permissionDenied, unauthenticated } from "../kernel/errors.js";
+import type { Principal } from "../kernel/principal.js";
+import { isUidp, lineageOf, parentOf } from "../kernel/uidp.js";
+import type { AccessRow, Tx } from "../store/port.js";
+import { Caller, type CapabilityBit } from "./caller.js";
+
+/** What a guarded method demands of its caller. */
+export interface Guard {
+  readonly capabilities: readonly (CapabilityBit & { readonly name: string })[];
+  /** Reads from the request where the capabilities are needed; absent on unscoped methods. */
+  readonly scope?: { readonly field: string; readonly of: (request: Message) => string };
+}
+
+const readGroups = [{ bit: bitOf(Capability.CAP_IAM_GROUPS_LIST) }];
+
+/** The bit that stands for `capability` in sets. */
+export function bitOf(capability: Capability): number {
+  const value = CapabilitySchema.value[capability];
+  if (value === undefined) throw new TypeError(`unknown capability ${capability}`);
+  return getOption(value, bit);
+}
+
+/**
+ * Establishes that the bearer of a token may make this request.
+ *
+ * @throws ApiError UNAUTHENTICATED when the identity is gone or its tokens were revoked,
+ * INVALID_ARGUMENT when the scope is not a uid at all, PERMISSION_DENIED when a capability is missing.
+ */
+export async function authorize(
+  guard: Guard,
+  principal: Principal | undefined,
+  request: Message,
+  tx: Tx,
+): Promise<Caller> {
+  if (principal === undefined) throw unauthenticated();
+  const { scope, capabilities } = guard;
+  if (scope === undefined) {
+    const rows = tx.access.everywhere(principal.identityUid);
+    return callerOf(principal, capabilities, rows instanceof Promise ? await rows : rows);
+  }
+  const uid = scope.of(request);
+  if (!isUidp(uid)) {
+    const rule = uid === "" ? "is required" : "must be a uid, such as the service assigns";
+    throw invalidArgument({ field: scope.field, description: `${scope.field} ${rule}` });
+  }
+  const rows = tx.access.at(principal.identityUid, lineageOf(uid));
+  const caller = callerOf(principal, capabilities, rows instanceof Promise ? await rows : rows);
+  if (!caller.holds(capabilities, uid)) {
+    throw permissionDenied(`${namesOf(capabilities)} at ${uid}`);
+  }
+  return caller;
+}
+
+function callerOf(principal: Principal, needed: readonly CapabilityBit[], rows: readonly AccessRow[]): Caller {
+  const [identity] = rows;
+  // Read on every call, so that deleting an identity or revoking its tokens works at once.
+  if (identity === undefined || principal.issuedAt < identity.notBefore) throw unauthenticated();
+  return new Caller(principal, needed, rows);
+}
+
+/**
+ * The error for something that is not there: that it is missing is only for callers who may read the
+ * group it would be in; to all others it looks forbidden (AIP-211).
+ */
+export function missing(caller: Caller, uid: string, seen: ApiError, needed: string): ApiError {
+  const parent = parentOf(uid);
+  return parent !== undefined && caller.holds(readGroups, parent) ? seen : permissionDenied(`${needed} at ${uid}`);
+}
+
+/** What a handler threw, as its caller may see it; see {@link missing}. */
+export function seenBy(caller: Caller, error: unknown, { scope, capabilities }: Guard, request: Message): unknown {
+  if (!(error instanceof ApiError) || error.code !== Code.NotFound || scope === undefined) return error;
+  return missing(caller, scope.of(request), error, namesOf(capabilities));
+}
+
+function namesOf(capabilities: Guard["capabilities"]): string {
+  return capabilities.map(({ name }) => name).join(" and ");
+}

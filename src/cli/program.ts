@@ -1,0 +1,81 @@
+// The command line: what commands there are and what they take. What they do is
+// loaded only when one is called, so that a client command loads no server.
+import { Command, CommanderError, Option } from "commander";
+import { flagOf, type SettingName, type Settings, resolveSettings, settings, SettingsError, variableOf } from "../config.js";
+import { exitCodeOf } from "./exit-code.js";
+
+/** The settings that commands on the host need to open the installation. */
+const hostSettings: readonly SettingName[] = ["data", "databaseUrl", "masterKeyFile", "listen", "baseUrl", "issuer", "tlsCert", "tlsKey"];
+
+/**
+ * Runs one command.
+ *
+ * @param args the arguments behind `arbor`
+ * @returns the exit code: 0 done, 2 wrong usage, 3 and up by the class of the error
+ */
+export async function run(args: readonly string[]): Promise<number> {
+  try {
+    await program().parseAsync([...args], { from: "user" });
+    return 0;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    process.stderr.write(`arbor: ${error instanceof Error ? error.message : String(error)}\n`);
+    return error instanceof SettingsError ? 2 : exitCodeOf(error);
+  }
+}
+
+function program(): Command {
+  const arbor = new Command("arbor").description("Self-hostable platform API").exitOverride().showHelpAfterError();
+
+  withSettings(arbor.command("serve").description("run the service"), Object.keys(settings) as SettingName[]).action(
+    async (options) => (await import("./serve.js")).serve(settingsFrom(options)),
+  );
+
+  withSettings(arbor.command("bootstrap").description("create an organisation and its owner, on the host"), hostSettings)
+    .requiredOption("--org <name>", "name of the organisation")
+    .option("--owner-issuer <url>", "issuer of the login provider that knows the owner")
+    .option("--owner-subject <subject>", "what that issuer calls the owner")
+    .option("--json", "print JSON")
+    .action(async (options) => (await import("./host.js")).bootstrapCommand(settingsFrom(options), options));
+
+  const admin = arbor.command("admin").description("operate the installation, on the host");
+  withSettings(admin.command("token").description("print an API token for an identity"), hostSettings)
+    .requiredOption("--identity <uid>", "the identity it speaks for")
+    .option("--ttl <duration>", "how long it is valid, at most 1h", "1h")
+    .option("--audience <url>", "what it is for; the base URL unless set")
+    .action(async (options) => (await import("./host.js")).tokenCommand(settingsFrom(options), options));
+  withSettings(admin.command("bind").description("bind an identity to a role at a group"), hostSettings)
+    .requiredOption("--identity <uid>", "the identity")
+    .requiredOption("--role <uid>", "the role")
+    .requiredOption("--group <uid>", "the group")
+    .action(async (options) => (await import("./host.js")).bindCommand(settingsFrom(options), options));
+  withSettings(
+    admin.command("group").command("verify <uid>").description("confirm that a root group is who its name says"),
+    hostSettings,
+  )
+    .option("--kind <kind>", "what sort of organisation it is, such as ORG_KIND_CUSTOMER")
+    .action(async (uid, options) => (await import("./host.js")).verifyCommand(settingsFrom(options), uid, options));
+  withSettings(admin.command("keys").command("rotate").description("make a new key the one in use"), hostSettings)
+    .addOption(
+      new Option("--purpose <purpose>", "what the key is for").choices(["api-token", "page-token"]).makeOptionMandatory(),
+    )
+    .action(async (options) => (await import("./host.js")).rotateCommand(settingsFrom(options), options));
+  return arbor;
+}
+
+function withSettings(command: Command, names: readonly SettingName[]): Command {
+  for (const name of names) {
+    const setting = settings[name];
+    const value = "placeholder" in setting ? ` <${setting.placeholder}>` : "";
+    command.option(`${flagOf(name)}${value}`, `${setting.help} (${variableOf(name)})`);
+    // A switch that is on unless told otherwise needs a way to be turned off.
+    if (setting.fallback === true) command.option(`--no-${flagOf(name).slice(2)}`, `do not: ${setting.help}`);
+  }
+  return command.option("--config <file>", "JSON file of settings (ARBOR_CONFIG)").exitOverride();
+}
+
+function settingsFrom(options: Readonly<Record<string, string | boolean | undefined>>): Settings {
+  const { config, ...flags } = options;
+  const file = typeof config === "string" ? config : process.env.ARBOR_CONFIG;
+  return resolveSettings({ flags, env: process.env, ...(file !== undefined && { file }) });
+}

@@ -1,0 +1,187 @@
+// Every setting of the service in one table: flag over environment over file
+// over default. Anything wrong is found before anything is opened, and all of
+// it is reported at once.
+import { readFileSync } from "node:fs";
+
+/** One setting: how it is written, read and explained. */
+interface Setting<T> {
+  /** Turns what was written into the value; throws Error with the rule it breaks. */
+  readonly parse: (text: string) => T;
+  readonly fallback: T;
+  readonly help: string;
+  /** What a flag's value is called in the help; absent for switches. */
+  readonly placeholder?: string;
+  /** Never printed. */
+  readonly secret?: true;
+}
+
+const text = (placeholder: string, fallback: string, help: string): Setting<string> => ({
+  parse: (given) => given,
+  fallback,
+  help,
+  placeholder,
+});
+
+const optional = (placeholder: string, help: string, parse = (given: string) => given): Setting<string | undefined> => ({
+  parse,
+  fallback: undefined,
+  help,
+  placeholder,
+});
+
+const flag = (help: string, fallback = false): Setting<boolean> => ({
+  parse: (given) => {
+    if (/^(true|1|yes|on)$/i.test(given)) return true;
+    if (/^(false|0|no|off)$/i.test(given)) return false;
+    throw new Error("must be true or false");
+  },
+  fallback,
+  help,
+});
+
+const oneOf = <T extends string>(values: readonly T[], fallback: T, help: string): Setting<T> => ({
+  parse: (given) => {
+    const found = values.find((value) => value === given);
+    if (found === undefined) throw new Error(`must be one of ${values.join(", ")}`);
+    return found;
+  },
+  fallback,
+  help,
+  placeholder: values.join("|"),
+});
+
+/** An address to listen on. */
+export interface ListenAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+function listenAddress(given: string): ListenAddress {
+  const match = /^(?:\[([0-9a-fA-F:]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(given);
+  const port = Number(match?.[3]);
+  if (!match || port > 65535) throw new Error("must be host:port, such as 127.0.0.1:8080 or [::1]:8080");
+  return { host: match[1] ?? match[2] ?? "", port };
+}
+
+function httpUrl(given: string): string {
+  const url = URL.canParse(given) ? new URL(given) : undefined;
+  if (!url || !/^https?:$/.test(url.protocol) || url.pathname !== "/" || url.search || url.hash || url.username) {
+    throw new Error("must be an http or https URL without path, query or user");
+  }
+  return url.origin;
+}
+
+/** The table. The names of flags and environment variables follow from the keys. */
+export const settings = {
+  listen: {
+    parse: listenAddress,
+    fallback: { host: "127.0.0.1", port: 8080 },
+    help: "address to listen on; 127.0.0.1:8080 unless set",
+    placeholder: "host:port",
+  } satisfies Setting<ListenAddress>,
+  data: text("directory", "./data", "data directory of the SQLite store and of the master key"),
+  databaseUrl: { ...optional("url", "PostgreSQL database to use instead of SQLite"), secret: true as const },
+  baseUrl: optional("url", "address clients reach the service by; also the audience of API tokens", httpUrl),
+  issuer: optional("url", "issuer of API tokens; the base URL unless set", httpUrl),
+  errorDomain: optional("name", "domain in error details; iam.<base host> unless set"),
+  masterKeyFile: optional("file", "key that seals secrets at rest; <data>/master.key unless set"),
+  tlsCert: optional("file", "certificate chain to serve TLS with, in PEM"),
+  tlsKey: optional("file", "private key of the certificate, in PEM"),
+  behindProxy: flag("allow cleartext on a non-loopback address: a proxy in front ends TLS"),
+  strictBody: flag("reject unknown fields in JSON bodies"),
+  rootCreation: oneOf(["users", "owners", "off"], "users", "who may create root groups"),
+  logLevel: oneOf(["fatal", "error", "warn", "info", "debug", "trace", "silent"], "info", "least severe log line to write"),
+  accessLog: flag("write a log line for every request", true),
+} as const;
+
+/** The name of a setting. */
+export type SettingName = keyof typeof settings;
+/** All settings with their values. */
+export type Settings = { readonly [K in SettingName]: (typeof settings)[K] extends Setting<infer T> ? T : never };
+
+/** The flag of a setting, such as `--base-url`. */
+export function flagOf(name: SettingName): string {
+  return `--${kebab(name)}`;
+}
+
+/** The environment variable of a setting, such as `ARBOR_BASE_URL`. */
+export function variableOf(name: SettingName): string {
+  return `ARBOR_${kebab(name).replaceAll("-", "_").toUpperCase()}`;
+}
+
+/** Where settings may be given. */
+export interface Sources {
+  readonly flags: Readonly<Record<string, string | boolean | undefined>>;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** A JSON file whose keys are setting names, from `--config` or `ARBOR_CONFIG`. */
+  readonly file?: string | undefined;
+}
+
+/** Settings that cannot be used; the message names each and the rule it breaks. */
+export class SettingsError extends Error {
+  constructor(problems: readonly string[]) {
+    super(problems.join("\n"));
+    this.name = "SettingsError";
+  }
+}
+
+/** Resolves all settings. @throws SettingsError naming everything that is wrong. */
+export function resolveSettings({ flags, env, file }: Sources): Settings {
+  const problems: string[] = [];
+  const fromFile = file === undefined ? {} : readFile(file, problems);
+  const values: Record<string, unknown> = {};
+  for (const [key, setting] of Object.entries(settings) as [SettingName, Setting<unknown>][]) {
+    const given = [
+      [flagOf(key), flags[key]],
+      [variableOf(key), env[variableOf(key)]],
+      [`${file}: ${key}`, fromFile[key]],
+    ].find(([, value]) => value !== undefined && value !== "");
+    if (given === undefined) {
+      values[key] = setting.fallback;
+      continue;
+    }
+    try {
+      values[key] = setting.parse(String(given[1]));
+    } catch (error) {
+      problems.push(`${given[0]} ${(error as Error).message}`);
+    }
+  }
+  const resolved = values as Settings;
+  if (problems.length === 0) problems.push(...contradictionsIn(resolved));
+  if (problems.length > 0) throw new SettingsError(problems);
+  return resolved;
+}
+
+function contradictionsIn(values: Settings): string[] {
+  const problems: string[] = [];
+  const { tlsCert, tlsKey, listen, behindProxy, databaseUrl, masterKeyFile } = values;
+  if ((tlsCert === undefined) !== (tlsKey === undefined)) problems.push("--tls-cert and --tls-key go together");
+  if (tlsCert === undefined && !behindProxy && !isLoopback(listen.host)) {
+    problems.push("--listen on a non-loopback address needs TLS, or --behind-proxy where a proxy in front ends it");
+  }
+  if (databaseUrl !== undefined && masterKeyFile === undefined) {
+    problems.push("--database-url needs --master-key-file: nodes that share a database share the key");
+  }
+  return problems;
+}
+
+/** Whether connections to `host` come from this machine alone. */
+export function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host);
+}
+
+function readFile(file: string, problems: string[]): Record<string, unknown> {
+  try {
+    const read: unknown = JSON.parse(readFileSync(file, "utf8"));
+    if (typeof read !== "object" || read === null || Array.isArray(read)) throw new Error("must hold a JSON object");
+    for (const key of Object.keys(read)) if (!Object.hasOwn(settings, key)) problems.push(`${file}: ${key} is no setting`);
+    return read as Record<string, unknown>;
+  } catch (error) {
+    problems.push(`${file}: ${(error as Error).message}`);
+    return {};
+  }
+}
+
+function kebab(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}

@@ -1,0 +1,160 @@
+// Reads the body of a request: bounded, decompressed, and of a type we take.
+import { isUtf8 } from "node:buffer";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { constants, type Http2ServerRequest, type Http2ServerResponse } from "node:http2";
+import { promisify } from "node:util";
+import { brotliDecompress, gunzip } from "node:zlib";
+import { invalidArgument, malformedRequest, resourceExhausted, unimplemented } from "../kernel/errors.js";
+import { CallerGone, HttpFault } from "./http-fault.js";
+
+/** A request of node:http or of node:http2's compatibility layer. */
+export type HttpRequest = IncomingMessage | Http2ServerRequest;
+/** A response of node:http or of node:http2's compatibility layer. */
+export type HttpResponse = ServerResponse | Http2ServerResponse;
+
+const gunzipAsync = promisify(gunzip);
+const brotliAsync = promisify(brotliDecompress);
+const JSON_TYPE = /^application\/(?:json|[a-z0-9!#$&^_.+-]+\+json)$/;
+// How much of a body that nobody wants is read before its connection is cut, so that callers who
+// send first and listen later still see why they were refused. In bytes.
+const MAX_DISCARDED = 8 * 1024 * 1024;
+
+/** Whether the headers of a request announce a body, which may yet turn out to be empty. */
+export function mayHaveBody(req: HttpRequest): boolean {
+  if (isHttp2(req)) return !req.stream.endAfterHeaders && req.headers["content-length"] !== "0";
+  const length = req.headers["content-length"];
+  return length === undefined ? req.headers["transfer-encoding"] !== undefined : length !== "0";
+}
+
+/**
+ * Reads the whole body and undoes its Content-Encoding.
+ *
+ * @param limit the most bytes it may have, before and after decompression.
+ * @throws HttpFault 413 and 415; ApiError INVALID_ARGUMENT for broken compression; CallerGone.
+ */
+export async function readBody(req: HttpRequest, limit: number): Promise<Uint8Array> {
+  const announced = req.headers["content-length"];
+  if (announced !== undefined && Number(announced) > limit) throw tooLarge(limit);
+  const encoding = (req.headers["content-encoding"] ?? "identity").trim().toLowerCase();
+  const bytes = await collect(req, limit);
+  if (bytes.length === 0 || encoding === "identity" || encoding === "") return bytes;
+  if (encoding === "gzip" || encoding === "x-gzip") return inflate(gunzipAsync, bytes, "gzip", limit);
+  if (encoding === "br") return inflate(brotliAsync, bytes, "br", limit);
+  throw new HttpFault(415, unimplemented("content-encoding: must be gzip or br"), { "accept-encoding": "gzip, br" });
+}
+
+/**
+ * Whether a body that must say nothing says nothing: it holds no byte, or, if that is allowed, an
+ * empty JSON object. Reads little more than that. Throws CallerGone.
+ */
+export async function isEmptyBody(req: HttpRequest, allowEmptyObject: boolean): Promise<boolean> {
+  const limit = allowEmptyObject ? 16 : 0;
+  if (Number(req.headers["content-length"] ?? 0) > limit) return false;
+  try {
+    const bytes = await collect(req, limit);
+    return bytes.length === 0 || Buffer.from(bytes).toString("latin1").trim() === "{}";
+  } catch (error) {
+    if (error instanceof HttpFault) return false;
+    throw error;
+  }
+}
+
+/**
+ * The text of a JSON body.
+ *
+ * @param contentType the Content-Type header; without one the body is taken for JSON.
+ * @throws HttpFault 415 for another type or charset; ApiError INVALID_ARGUMENT for bytes that are not UTF-8.
+ */
+export function jsonTextOf(bytes: Uint8Array, contentType: string | undefined): string {
+  if (contentType !== undefined && contentType !== "application/json" && !isJsonType(contentType)) {
+    const form = contentType.toLowerCase().includes("form");
+    const hint = form ? ", forms are not accepted" : "";
+    throw new HttpFault(415, malformedRequest(`content-type: must be application/json in utf-8${hint}`), {
+      "accept-post": "application/json",
+    });
+  }
+  if (!isUtf8(bytes)) throw invalidArgument({ field: "body", description: "body must be UTF-8" });
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
+}
+
+/**
+ * Gets rid of what is left of a body after an answer that did not need it. On HTTP/1.1 the rest is
+ * read and dropped up to a bound, so that the connection can serve the next request; on HTTP/2 the
+ * stream is closed without error once the answer is out (RFC 9113, section 8.1).
+ */
+export function discardRest(req: HttpRequest, res: HttpResponse): void {
+  if (req.complete) return;
+  if (isHttp2(req)) {
+    const { stream } = req;
+    res.once("finish", () => {
+      if (!stream.destroyed && !stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR);
+    });
+    return;
+  }
+  let left = MAX_DISCARDED;
+  req.on("error", ignore);
+  req.on("data", (chunk: Buffer) => {
+    left -= chunk.length;
+    if (left < 0) req.destroy();
+  });
+}
+
+function collect(req: HttpRequest, limit: number): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    const stop = () => {
+      req.off("data", onData).off("end", onEnd).off("close", onGone).off("error", onGone);
+      req.on("error", ignore);
+    };
+    const onData = (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= limit) {
+        chunks.push(chunk);
+        return;
+      }
+      stop();
+      reject(tooLarge(limit));
+    };
+    const onEnd = () => {
+      stop();
+      resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, size));
+    };
+    const onGone = () => {
+      stop();
+      reject(new CallerGone());
+    };
+    req.on("data", onData).on("end", onEnd).on("close", onGone).on("error", onGone);
+  });
+}
+
+type Inflate = (bytes: Uint8Array, options: { maxOutputLength: number }) => Promise<Uint8Array>;
+
+async function inflate(decompress: Inflate, bytes: Uint8Array, name: string, limit: number): Promise<Uint8Array> {
+  try {
+    return await decompress(bytes, { maxOutputLength: limit });
+  } catch (error) {
+    if (error instanceof RangeError && "code" in error && error.code === "ERR_BUFFER_TOO_LARGE") throw tooLarge(limit);
+    throw invalidArgument({ field: "body", description: `body is not valid ${name}` });
+  }
+}
+
+function tooLarge(limit: number): HttpFault {
+  return new HttpFault(413, resourceExhausted(`body: must be at most ${limit} bytes`));
+}
+
+function isJsonType(contentType: string): boolean {
+  const [type = "", ...parameters] = contentType.toLowerCase().split(";");
+  if (!JSON_TYPE.test(type.trim())) return false;
+  return parameters.every((parameter) => {
+    const [name = "", value = ""] = parameter.split("=");
+    return name.trim() !== "charset" || ["utf-8", "utf8"].includes(value.trim().replaceAll('"', ""));
+  });
+}
+
+/** Whether a request came by node:http2's compatibility layer. */
+export function isHttp2(req: HttpRequest): req is Http2ServerRequest {
+  return req.httpVersionMajor >= 2;
+}
+
+function ignore(): void {}

@@ -1,0 +1,71 @@
+// Errors over REST: google.rpc.Status as JSON (spec section 7, AIP-193).
+import { create, fromBinary, isMessage, toBinary } from "@bufbuild/protobuf";
+import { Code, type ConnectError } from "@connectrpc/connect";
+import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.js";
+import { bytesText, quote } from "./json-scalar.js";
+import { anyText, type MessageWriters, typedText } from "./json-wkt.js";
+
+type Detail = ConnectError["details"][number];
+
+const TYPE_PREFIX = "type.googleapis.com/";
+
+const statusOf: Readonly<Partial<Record<number, number>>> = {
+  [Code.Canceled]: 499,
+  [Code.Unknown]: 500,
+  [Code.InvalidArgument]: 400,
+  [Code.DeadlineExceeded]: 504,
+  [Code.NotFound]: 404,
+  [Code.AlreadyExists]: 409,
+  [Code.PermissionDenied]: 403,
+  [Code.ResourceExhausted]: 429,
+  [Code.FailedPrecondition]: 400,
+  [Code.Aborted]: 409,
+  [Code.OutOfRange]: 400,
+  [Code.Unimplemented]: 501,
+  [Code.Internal]: 500,
+  [Code.Unavailable]: 503,
+  [Code.DataLoss]: 500,
+  [Code.Unauthenticated]: 401,
+};
+
+/** The HTTP status of an RPC code, as google.rpc.Code maps them; 500 for a code there is not. */
+export function httpStatusOf(code: Code): number {
+  return statusOf[code] ?? 500;
+}
+
+/** The body of an error: `code`, `message` and `details`, all three always there. */
+export function errorText(error: ConnectError, writers: MessageWriters): string {
+  const details = error.details.map((detail) => detailText(detail, writers)).join(",");
+  return `{"code":${error.code},"message":${quote(error.rawMessage)},"details":[${details}]}`;
+}
+
+/** When the caller may try again, in whole seconds, if the error says so (google.rpc.RetryInfo). */
+export function retryAfterOf(error: ConnectError): number | undefined {
+  if (error.code !== Code.ResourceExhausted && error.code !== Code.Unavailable) return undefined;
+  const delay = error.findDetails(RetryInfoSchema)[0]?.retryDelay;
+  if (delay === undefined) return undefined;
+  return Math.max(0, Number(delay.seconds) + (delay.nanos > 0 ? 1 : 0));
+}
+
+// A detail is either a type and an init object, or bytes that came over the wire. One that cannot be
+// written must not cost the caller the error, so each falls back to something poorer.
+function detailText(detail: Detail, writers: MessageWriters): string {
+  if ("type" in detail) return anyText({ typeUrl: TYPE_PREFIX + detail.type, value: detail.value }, writers);
+  const typeUrl = TYPE_PREFIX + detail.desc.typeName;
+  try {
+    return typedText(typeUrl, detail.desc, detail.value, writers);
+  } catch {
+    return fallbackText(typeUrl, detail);
+  }
+}
+
+function fallbackText(typeUrl: string, { desc, value }: Exclude<Detail, { type: string }>): string {
+  try {
+    const message = isMessage(value, desc) ? value : create(desc, value as Record<string, unknown>);
+    const bytes = toBinary(desc, message);
+    fromBinary(desc, bytes);
+    return `{"@type":${quote(typeUrl)},"value":${bytesText(bytes)}}`;
+  } catch {
+    return `{"@type":${quote(typeUrl)}}`;
+  }
+}

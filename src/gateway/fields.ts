@@ -1,0 +1,113 @@
+// Reading and writing message fields by descriptor, the way protobuf-es lays
+// messages out: a member of a oneof lives in the oneof's property, everything
+// else in its own.
+import { create, type DescField, type DescMessage, equals, isMessage, type Message } from "@bufbuild/protobuf";
+
+/** A message, or an init object for one, as the plain object it is. */
+export type Fields = Record<string, unknown>;
+
+type OneofValue = { readonly case?: string | undefined; readonly value?: unknown };
+
+const names = new WeakMap<DescMessage, ReadonlyMap<string, DescField>>();
+
+/** The fields of a message by both their names: that of the proto and that of JSON. */
+export function fieldsByName(desc: DescMessage): ReadonlyMap<string, DescField> {
+  let map = names.get(desc);
+  if (map === undefined) {
+    map = new Map([
+      ...desc.fields.map((field) => [field.name, field] as const),
+      ...desc.fields.map((field) => [field.jsonName, field] as const),
+    ]);
+    names.set(desc, map);
+  }
+  return map;
+}
+
+/** The value of a field; undefined when it is a message, optional or in a oneof, and unset. */
+export function getField(message: Message, field: DescField): unknown {
+  const fields = message as unknown as Fields;
+  if (field.oneof === undefined) return fields[field.localName];
+  const oneof = fields[field.oneof.localName] as OneofValue | undefined;
+  return oneof?.case === field.localName ? oneof.value : undefined;
+}
+
+/** Sets a field to a value in the form protobuf-es keeps it in. */
+export function setField(message: Message, field: DescField, value: unknown): void {
+  const fields = message as unknown as Fields;
+  if (field.oneof === undefined) fields[field.localName] = value;
+  else fields[field.oneof.localName] = { case: field.localName, value };
+}
+
+/** The name of the member of `field`'s oneof that is set, if it is another than `field`. */
+export function rivalOf(message: Message, field: DescField): string | undefined {
+  if (field.oneof === undefined) return undefined;
+  const oneof = (message as unknown as Fields)[field.oneof.localName] as OneofValue | undefined;
+  return oneof?.case === undefined || oneof.case === field.localName ? undefined : oneof.case;
+}
+
+/** The message that `parents` lead to from `message`, made on the way where it is missing. */
+export function containerOf(message: Message, parents: readonly DescField[]): Message {
+  let at = message;
+  for (const field of parents) {
+    if (field.fieldKind !== "message") throw new TypeError(`${field} is no message`);
+    let next = getField(at, field) as Message | undefined;
+    if (next === undefined) {
+      next = create(field.message);
+      setField(at, field, next);
+    }
+    at = next;
+  }
+  return at;
+}
+
+/** The message that `parents` lead to from `message`; undefined when it is missing. */
+export function containerIfSet(message: Message, parents: readonly DescField[]): Message | undefined {
+  let at: Message | undefined = message;
+  for (const field of parents) {
+    at = getField(at, field) as Message | undefined;
+    if (at === undefined) return undefined;
+  }
+  return at;
+}
+
+/** Whether a value of a field is what an unset field reads as. */
+export function isDefault(value: unknown): boolean {
+  return value === undefined || value === "" || value === 0 || value === 0n || value === false || isEmptyBytes(value);
+}
+
+function isEmptyBytes(value: unknown): boolean {
+  return value instanceof Uint8Array && value.length === 0;
+}
+
+/** Whether two values of a singular field are equal. */
+export function sameValue(field: DescField, a: unknown, b: unknown): boolean {
+  if (a instanceof Uint8Array && b instanceof Uint8Array) return Buffer.compare(a, b) === 0;
+  if (field.fieldKind !== "message" || !isMessage(a) || !isMessage(b)) return a === b;
+  return equals(field.message, a, b);
+}
+
+/** The name of a well-known type without its package; undefined for all other messages. */
+export function wellKnownName(desc: DescMessage): string | undefined {
+  const prefix = "google.protobuf.";
+  return desc.typeName.startsWith(prefix) && !desc.typeName.includes(".", prefix.length)
+    ? desc.typeName.slice(prefix.length)
+    : undefined;
+}
+
+const WRAPPERS: ReadonlySet<string> = new Set([
+  "DoubleValue",
+  "FloatValue",
+  "Int64Value",
+  "UInt64Value",
+  "Int32Value",
+  "UInt32Value",
+  "BoolValue",
+  "StringValue",
+  "BytesValue",
+]);
+
+/** Whether a message is one of the wrappers of scalars. */
+export function isWrapper(desc: DescMessage): boolean {
+  const name = wellKnownName(desc);
+  return name !== undefined && WRAPPERS.has(name);
+}

@@ -1,0 +1,151 @@
+// The grammar of path templates, as google/api/http.proto defines it:
+//
+//   Template  = "/" Segments [ Verb ]
+//   Segments  = Segment { "/" Segment }
+//   Segment   = "*" | "**" | LITERAL | Variable
+//   Variable  = "{" FieldPath [ "=" Segments ] "}"
+//   FieldPath = IDENT { "." IDENT }
+//   Verb      = ":" LITERAL
+//
+// One thing more is allowed than there: `**` may stand anywhere, once, with a
+// tail of fixed length behind it, since a uid may be any number of segments
+// and have a name of something below it after them.
+
+/** One part of a path between slashes. `text` of a literal is in the form {@link normalLiteral} gives. */
+export type Segment =
+  | { readonly kind: "literal"; readonly text: string }
+  | { readonly kind: "star" }
+  | { readonly kind: "star2" };
+
+/** A variable and the segments it captures. */
+export interface TemplateVariable {
+  /** The names of the fields that lead to the one to set, as in the proto. */
+  readonly path: readonly string[];
+  /** Index of the first segment it captures. */
+  readonly first: number;
+  /** Index of the last segment it captures. */
+  readonly last: number;
+  /** Where it stands in the template, counted from 1. */
+  readonly column: number;
+}
+
+/** A parsed path template. */
+export interface Template {
+  readonly text: string;
+  readonly segments: readonly Segment[];
+  readonly variables: readonly TemplateVariable[];
+  /** The index of the `**` segment, or -1. */
+  readonly star2: number;
+  /** Whether `**` is part of a variable and must therefore match at least one segment. */
+  readonly star2Captured: boolean;
+  /** What stands after the last colon; undefined without one. */
+  readonly verb: string | undefined;
+}
+
+const IDENT = /^[A-Za-z_][A-Za-z0-9_]*$/;
+const ESCAPE = /^%[0-9A-Fa-f]{2}/;
+const UNRESERVED = /^[A-Za-z0-9._~-]$/;
+
+/**
+ * Parses a path template.
+ *
+ * @param where what to call the owner of the template in errors: file and method.
+ * @throws TypeError naming `where` and the column, counted from 1, of what breaks the grammar.
+ */
+export function parseTemplate(text: string, where: string): Template {
+  const segments: Segment[] = [];
+  const variables: TemplateVariable[] = [];
+  const names = new Set<string>();
+  let at = 0;
+  let star2 = -1;
+  let star2Captured = false;
+  let verb: string | undefined;
+
+  const fail = (rule: string, column = at): never => {
+    throw new TypeError(`${where}: path template "${text}", column ${column + 1}: ${rule}`);
+  };
+
+  const literal = (what: string): string => {
+    const start = at;
+    while (at < text.length && !"/:{}*=?#".includes(text.charAt(at))) {
+      const char = text.charAt(at);
+      if (char <= " " || char > "~") fail("a literal is printable ASCII, other characters percent-encoded");
+      if (char === "%" && !ESCAPE.test(text.slice(at, at + 3))) fail("% must be followed by two hex digits");
+      at++;
+    }
+    if (at === start) fail(at < text.length ? `unexpected "${text.charAt(at)}", expected ${what}` : `expected ${what}`);
+    return normalLiteral(text.slice(start, at));
+  };
+
+  const segment = (inVariable: boolean): void => {
+    if (text.startsWith("**", at)) {
+      if (star2 >= 0) fail("** may stand in a template only once");
+      star2 = segments.length;
+      star2Captured = inVariable;
+      segments.push({ kind: "star2" });
+      at += 2;
+    } else if (text.charAt(at) === "*") {
+      segments.push({ kind: "star" });
+      at++;
+    } else if (text.charAt(at) === "{") {
+      if (inVariable) fail("a variable cannot hold another");
+      variable();
+    } else {
+      const start = at;
+      const word = literal("a segment");
+      if (word === "." || word === "..") fail("a segment cannot be . or ..", start);
+      segments.push({ kind: "literal", text: word });
+    }
+  };
+
+  const variable = (): void => {
+    const column = at;
+    const end = text.slice(at).search(/[=}]/);
+    if (end < 0) fail("the variable is not closed");
+    const name = text.slice(at + 1, at + end);
+    const path = name.split(".");
+    if (!path.every((part) => IDENT.test(part))) fail(`"${name}" is not a field path`, at + 1);
+    if (names.has(name)) fail(`variable ${name} stands in the template twice`, at + 1);
+    names.add(name);
+    at += end;
+    const first = segments.length;
+    if (text.charAt(at) === "=") {
+      at++;
+      segment(true);
+      while (text.charAt(at) === "/") {
+        at++;
+        segment(true);
+      }
+    } else {
+      segments.push({ kind: "star" });
+    }
+    if (text.charAt(at) !== "}") fail("expected } at the end of the variable");
+    at++;
+    variables.push({ path, first, last: segments.length - 1, column: column + 1 });
+  };
+
+  if (text.charAt(0) !== "/") fail("a template begins with /");
+  while (at < text.length && text.charAt(at) === "/") {
+    at++;
+    if (at === text.length && segments.length > 0) fail("a template must not end in /", at - 1);
+    segment(false);
+  }
+  if (text.charAt(at) === ":") {
+    at++;
+    verb = literal("a verb");
+  }
+  if (at < text.length) fail(`unexpected "${text.charAt(at)}"`);
+  return { text, segments, variables, star2, star2Captured, verb };
+}
+
+/**
+ * The form in which literals of templates and of requests are compared: escapes of characters that
+ * need none are undone, all others are kept with upper-case digits (RFC 3986, section 6.2.2).
+ */
+export function normalLiteral(text: string): string {
+  if (!text.includes("%")) return text;
+  return text.replace(/%[0-9A-Fa-f]{2}/g, (triplet) => {
+    const char = String.fromCharCode(Number.parseInt(triplet.slice(1), 16));
+    return UNRESERVED.test(char) ? char : triplet.toUpperCase();
+  });
+}

@@ -1,0 +1,144 @@
+// Texts of query parameters and path variables as values of fields. Everything
+// that is not exactly a value of the type is refused: a filter that is guessed
+// wrong shows its caller the wrong things.
+import {
+  create,
+  type DescEnum,
+  type DescField,
+  type DescMessage,
+  fromJson,
+  type JsonValue,
+  ScalarType,
+} from "@bufbuild/protobuf";
+import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
+import { invalidArgument } from "../kernel/errors.js";
+import { type Fields, isWrapper, wellKnownName } from "./fields.js";
+import { maskPathOf } from "./mask-path.js";
+import { parseStrictJson } from "./strict-json.js";
+import { enumRule, integerRange, isLong, messageRule, scalarRule } from "./value-rules.js";
+
+/**
+ * Makes a value, in the form protobuf-es keeps it in, of `text`.
+ *
+ * @throws ApiError INVALID_ARGUMENT naming `field`, the JSON path of the parameter.
+ */
+export type TextReader = (text: string, field: string) => unknown;
+
+const INTEGER = /^-?[0-9]{1,20}$/;
+const NUMBER = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/;
+const BASE64 = /^(?:[A-Za-z0-9+/]*|[A-Za-z0-9_-]*)={0,2}$/;
+const MAX_FLOAT = 3.4028234663852886e38;
+
+/**
+ * How to read one value of a field: the field itself, or an element or map value of it. Undefined
+ * for what cannot be written as text: messages that are not well-known, and lists of messages.
+ */
+export function textReaderOf(field: DescField): TextReader | undefined {
+  if (field.fieldKind === "message") return messageReader(field, field.message);
+  if (field.enum !== undefined) return enumReader(field.enum);
+  if (field.scalar === undefined) return undefined;
+  return scalarReader(field.scalar, field.fieldKind !== "map" && field.longAsString);
+}
+
+/** How to read the key of a map; keys are kept as the text protobuf-es uses as property name. */
+export function keyReaderOf(type: ScalarType): (text: string, field: string) => string {
+  const read = scalarReader(type, false);
+  return (text, field) => String(read(text, field));
+}
+
+function refuse(field: string, rule: string): never {
+  throw invalidArgument({ field, description: `${field} ${rule}` });
+}
+
+function scalarReader(type: ScalarType, longAsString: boolean): TextReader {
+  const rule = scalarRule(type);
+  switch (type) {
+    case ScalarType.STRING:
+      return (text, field) => (text.includes("\0") ? refuse(field, "must not hold U+0000") : text);
+    case ScalarType.BOOL:
+      return (text, field) => {
+        const word = text.toLowerCase();
+        if (word === "true" || word === "1") return true;
+        if (word === "false" || word === "0") return false;
+        return refuse(field, rule);
+      };
+    case ScalarType.BYTES:
+      return (text, field) => {
+        const digits = text.replace(/=+$/, "").length;
+        if (!BASE64.test(text) || digits % 4 === 1) refuse(field, rule);
+        return new Uint8Array(Buffer.from(text, "base64"));
+      };
+    case ScalarType.DOUBLE:
+    case ScalarType.FLOAT:
+      return (text, field) => {
+        if (text === "NaN" || text === "Infinity" || text === "-Infinity") return Number(text);
+        const value = NUMBER.test(text) ? Number(text) : Number.NaN;
+        const limit = type === ScalarType.FLOAT ? MAX_FLOAT : Number.MAX_VALUE;
+        return Math.abs(value) <= limit ? value : refuse(field, rule);
+      };
+    default:
+      return integerReader(type, longAsString, rule);
+  }
+}
+
+function integerReader(type: ScalarType, longAsString: boolean, rule: string): TextReader {
+  const [least, greatest] = integerRange(type);
+  if (!isLong(type)) {
+    return (text, field) => {
+      const value = INTEGER.test(text) ? Number(text) : Number.NaN;
+      return value >= least && value <= greatest ? value + 0 : refuse(field, rule);
+    };
+  }
+  return (text, field) => {
+    const value = INTEGER.test(text) ? BigInt(text) : undefined;
+    if (value === undefined || value < least || value > greatest) return refuse(field, rule);
+    return longAsString ? value.toString() : value;
+  };
+}
+
+function enumReader(desc: DescEnum): TextReader {
+  const numbers = new Map<string, number>();
+  for (const value of desc.values) numbers.set(String(value.number), value.number);
+  for (const value of desc.values) numbers.set(value.name, value.number);
+  const rule = enumRule(desc);
+  return (text, field) => numbers.get(text) ?? refuse(field, rule);
+}
+
+function messageReader(field: DescField, desc: DescMessage): TextReader | undefined {
+  const rule = messageRule(desc);
+  switch (wellKnownName(desc)) {
+    case "FieldMask":
+      return (text, name) => {
+        const paths = text.trim() === "" ? [] : text.split(",").map(maskPathOf);
+        const known = paths.filter((path) => path !== undefined);
+        return known.length === paths.length ? create(FieldMaskSchema, { paths: known }) : refuse(name, rule);
+      };
+    case "Timestamp":
+    case "Duration":
+      return (text, name) => fromText(field, text, name, rule);
+    case "Struct":
+    case "Value":
+    case "ListValue":
+      return (text, name) => fromText(field, parseStrictJson(text, name).value, name, rule);
+    default: {
+      if (!isWrapper(desc)) return undefined;
+      const value = desc.fields[0];
+      const read = value === undefined ? undefined : textReaderOf(value);
+      if (read === undefined || value === undefined) return undefined;
+      // Outside of a oneof protobuf-es keeps the bare value in place of the wrapper.
+      if (field.oneof === undefined) return read;
+      return (text, name) => create(desc, { [value.localName]: read(text, name) });
+    }
+  }
+}
+
+// Lets protobuf-es read the one field, which also gives the value the form it has there.
+function fromText(field: DescField, json: JsonValue, name: string, rule: string): unknown {
+  try {
+    const probe = fromJson(field.parent, { [field.jsonName]: json }) as unknown as Fields;
+    if (field.oneof === undefined) return probe[field.localName];
+    return (probe[field.oneof.localName] as { value: unknown }).value;
+  } catch {
+    return refuse(name, rule);
+  }
+}

@@ -1,0 +1,204 @@
+// A reader of JSON (RFC 8259) that refuses what JSON.parse lets pass and what
+// different readers of one text understand differently: keys given twice, deep
+// nesting, lone surrogates, U+0000, numbers outside the range of a double, a
+// byte order mark (RFC 7493).
+import type { JsonValue } from "@bufbuild/protobuf";
+import { invalidArgument } from "../kernel/errors.js";
+
+/** How deep objects and arrays may nest. */
+export const MAX_JSON_DEPTH = 64;
+
+/** A parsed text. */
+export interface StrictJson {
+  readonly value: JsonValue;
+  /** Whether there is a whole number beyond 2^53, of which a double may not hold every digit. */
+  readonly hasUnsafeInteger: boolean;
+}
+
+const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
+const LONE_SURROGATE = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
+
+/**
+ * Parses a whole JSON text. Objects have no prototype.
+ *
+ * @param what the field that errors name when they cannot name one within the text.
+ * @throws ApiError INVALID_ARGUMENT.
+ */
+export function parseStrictJson(text: string, what: string): StrictJson {
+  const reader = new Reader(text, what);
+  const value = reader.document();
+  return { value, hasUnsafeInteger: reader.hasUnsafeInteger };
+}
+
+class Reader {
+  readonly #text: string;
+  readonly #what: string;
+  readonly #path: (string | number)[] = [];
+  #at = 0;
+  hasUnsafeInteger = false;
+
+  constructor(text: string, what: string) {
+    this.#text = text;
+    this.#what = what;
+  }
+
+  document(): JsonValue {
+    if (this.#text.charCodeAt(0) === 0xfeff) this.#refuse("must not begin with a byte order mark");
+    this.#space();
+    const value = this.#value(0);
+    this.#space();
+    if (this.#at < this.#text.length) this.#broken();
+    return value;
+  }
+
+  #value(depth: number): JsonValue {
+    switch (this.#text.charCodeAt(this.#at)) {
+      case 0x22:
+        return this.#string();
+      case 0x7b:
+        return this.#object(depth + 1);
+      case 0x5b:
+        return this.#array(depth + 1);
+      case 0x74:
+        return this.#word("true", true);
+      case 0x66:
+        return this.#word("false", false);
+      case 0x6e:
+        return this.#word("null", null);
+      default:
+        return this.#number();
+    }
+  }
+
+  #object(depth: number): JsonValue {
+    this.#deepen(depth);
+    const object: Record<string, JsonValue> = Object.create(null);
+    if (this.#closes(0x7d)) return object;
+    for (;;) {
+      if (this.#text.charCodeAt(this.#at) !== 0x22) this.#broken();
+      const key = this.#string();
+      this.#path.push(key);
+      if (key in object) this.#refuse("is given twice");
+      if (key === "__proto__") this.#refuse("is not allowed as a name");
+      this.#space();
+      if (this.#text.charCodeAt(this.#at) !== 0x3a) this.#broken();
+      this.#at++;
+      this.#space();
+      object[key] = this.#value(depth);
+      this.#path.pop();
+      if (this.#ends(0x7d)) return object;
+    }
+  }
+
+  #array(depth: number): JsonValue {
+    this.#deepen(depth);
+    const array: JsonValue[] = [];
+    if (this.#closes(0x5d)) return array;
+    for (;;) {
+      this.#path.push(array.length);
+      array.push(this.#value(depth));
+      this.#path.pop();
+      if (this.#ends(0x5d)) return array;
+    }
+  }
+
+  #deepen(depth: number): void {
+    if (depth > MAX_JSON_DEPTH) {
+      this.#path.length = 0;
+      this.#refuse(`must not nest deeper than ${MAX_JSON_DEPTH} levels`);
+    }
+    this.#at++;
+    this.#space();
+  }
+
+  #closes(bracket: number): boolean {
+    if (this.#text.charCodeAt(this.#at) !== bracket) return false;
+    this.#at++;
+    return true;
+  }
+
+  // After a member: true at the closing bracket, false before the next member.
+  #ends(bracket: number): boolean {
+    this.#space();
+    const code = this.#text.charCodeAt(this.#at);
+    if (code !== bracket && code !== 0x2c) this.#broken();
+    this.#at++;
+    if (code === bracket) return true;
+    this.#space();
+    return false;
+  }
+
+  #string(): string {
+    const start = ++this.#at;
+    const text = this.#text;
+    let escaped = false;
+    for (let i = start; i < text.length; i++) {
+      const code = text.charCodeAt(i);
+      if (code === 0x22) {
+        this.#at = i + 1;
+        return escaped ? this.#unescaped(text.slice(start - 1, i + 1)) : text.slice(start, i);
+      }
+      if (code < 0x20) {
+        this.#at = i;
+        this.#broken();
+      }
+      if (code === 0x5c) {
+        escaped = true;
+        i++;
+      }
+    }
+    this.#at = text.length;
+    return this.#broken();
+  }
+
+  #unescaped(literal: string): string {
+    let value: string;
+    try {
+      value = JSON.parse(literal) as string;
+    } catch {
+      return this.#broken();
+    }
+    if (value.includes("\0")) this.#refuse("must not hold U+0000");
+    if (LONE_SURROGATE.test(value)) this.#refuse("must not hold half a surrogate pair");
+    return value;
+  }
+
+  #number(): number {
+    NUMBER.lastIndex = this.#at;
+    const literal = NUMBER.exec(this.#text)?.[0];
+    if (literal === undefined) return this.#broken();
+    const value = Number(literal);
+    if (!Number.isFinite(value)) this.#refuse("must be a number that a double can hold");
+    if (Number.isInteger(value) && !Number.isSafeInteger(value)) this.hasUnsafeInteger = true;
+    this.#at += literal.length;
+    return value;
+  }
+
+  #word<T>(word: string, value: T): T {
+    if (!this.#text.startsWith(word, this.#at)) this.#broken();
+    this.#at += word.length;
+    return value;
+  }
+
+  #space(): void {
+    for (;;) {
+      const code = this.#text.charCodeAt(this.#at);
+      if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return;
+      this.#at++;
+    }
+  }
+
+  #broken(): never {
+    const where = this.#at < this.#text.length ? `at position ${this.#at + 1}` : "at its end";
+    throw invalidArgument({ field: this.#what, description: `${this.#what} is not valid JSON ${where}` });
+  }
+
+  #refuse(rule: string): never {
+    let field = "";
+    for (const part of this.#path) {
+      field += typeof part === "number" ? `[${part}]` : field === "" ? part : `.${part}`;
+    }
+    if (field === "" || field.length > 200) field = this.#what;
+    throw invalidArgument({ field, description: `${field} ${rule}` });
+  }
+}

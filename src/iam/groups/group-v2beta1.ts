@@ -1,0 +1,165 @@
+// The handlers of GroupsService in version 2beta1.
+import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
+import { bitOf, missing } from "../../auth/authorize.js";
+import {
+  failedPrecondition,
+  invalidArgument,
+  notFound,
+  permissionDenied,
+  resourceExhausted,
+} from "../../kernel/errors.js";
+import { builtinRoleUid, type Ids } from "../../kernel/ids.js";
+import type { PageTokens } from "../../kernel/page-token.js";
+import { depthOf, isUidp, MAX_GROUP_DEPTH } from "../../kernel/uidp.js";
+import { guardDelete } from "../../resource/guard-delete.js";
+import { listQueryOf } from "../../resource/list-query.js";
+import { patchOf, valuesOf } from "../../resource/patch.js";
+import type { Call } from "../../rpc/call.js";
+import { type Handlers, serve } from "../../rpc/method-table.js";
+import type { GroupRow } from "../../store/port.js";
+import { organisationDomainOf } from "./email-domain.js";
+import { groupGuards, groups, groupView } from "./group.js";
+import { requireRootCreation, type RootCreation } from "./root-creation.js";
+
+/** What the handlers need besides the call. */
+export interface GroupsDeps {
+  readonly tokens: PageTokens;
+  readonly ids: Ids;
+  readonly rootCreation: RootCreation;
+}
+
+/** Asking the owners of a group again makes sense after this long: a day, in milliseconds. */
+const ACCESS_REQUEST_PAUSE_MS = 24 * 60 * 60 * 1000;
+
+const createGroups = [{ bit: bitOf(Capability.CAP_IAM_GROUPS_CREATE) }];
+const owner = builtinRoleUid("owner");
+
+/** GroupsService, ready to be served. */
+export function groupsV2beta1({ tokens, ids, rootCreation }: GroupsDeps) {
+  const handlers: Handlers<typeof GroupsService> = {
+    async getGroup({ uid }, { tx }) {
+      const found = tx.groups.get(uid);
+      const row = found instanceof Promise ? await found : found;
+      if (row === undefined) throw notFound(groups, uid);
+      return groupView(row);
+    },
+
+    async listGroups(request, { tx, caller, startMs }) {
+      const visible = caller.visibleGroups();
+      const list = listQueryOf(groups, request, { method: "ListGroups", tokens, nowMs: startMs, visible });
+      const page = await tx.groups.list(list.query);
+      return { groups: page.rows.map(groupView), ...list.envelope(page) };
+    },
+
+    async createGroup({ parent, group }, call) {
+      if (parent === "") await requireRootCreation(rootCreation, call);
+      else await requireParent(parent, call);
+      const { tx, startMs } = call;
+      const row: GroupRow = {
+        uid: ids.newUid(parent),
+        parentUid: parent || null,
+        ...valuesOf(groups, group),
+        verified: false,
+        kind: 0,
+        resourceLimits: {},
+        createTimeMs: startMs,
+        updateTimeMs: startMs,
+      };
+      await tx.groups.insert(row);
+      if (parent === "") await ownBy(call, row, ids);
+      return groupView(row);
+    },
+
+    async updateGroup({ group, updateMask }, { tx, startMs }) {
+      const uid = group?.uid ?? "";
+      const before = await tx.groups.get(uid);
+      if (before === undefined) throw notFound(groups, uid);
+      const patch = patchOf(groups, group, updateMask);
+      if (before.verified && patch.name !== undefined && patch.name !== before.name) throw frozenName();
+      if (Object.keys(patch).length === 0) return groupView(before);
+      const row = await tx.groups.update(uid, patch, startMs);
+      if (row === undefined) throw notFound(groups, uid);
+      return groupView(row);
+    },
+
+    async deleteGroup({ uid }, { tx }) {
+      const row = await tx.groups.get(uid);
+      if (row === undefined) throw notFound(groups, uid);
+      await guardDelete(groups, groupGuards, uid, tx);
+      await tx.roleBindings.deleteAutomatic(uid);
+      await tx.accessRequests.deleteOf(uid);
+      await tx.groups.delete(row);
+      return {};
+    },
+
+    async lookupGroup(_, call) {
+      return { group: groupView(await organisationOf(call)) };
+    },
+
+    async requestGroupAccess({ groupUid }, call) {
+      const group = await organisationOf(call);
+      if (group.uid !== groupUid) throw noOrganisation(groupUid);
+      const { tx, caller, startMs } = call;
+      const lastMs = await tx.accessRequests.lastMs(groupUid, caller.uid);
+      if (lastMs !== undefined && startMs - lastMs < ACCESS_REQUEST_PAUSE_MS) {
+        throw resourceExhausted("access to this group was requested recently", lastMs + ACCESS_REQUEST_PAUSE_MS - startMs);
+      }
+      await tx.accessRequests.put(groupUid, caller.uid, startMs);
+      call.subjectUid = groupUid;
+      return {};
+    },
+
+    async checkEligibility(_, call) {
+      return { eligible: (await domainOf(call)) !== undefined };
+    },
+  };
+  return serve(GroupsService, handlers);
+}
+
+// The method is unscoped because a root has no parent to be allowed at, so the
+// parent of any other group is checked here.
+async function requireParent(parent: string, { caller, tx }: Call): Promise<void> {
+  if (!isUidp(parent)) throw invalidArgument({ field: "parent", description: "parent must be the uid of a group" });
+  if (!caller.holds(createGroups, parent)) throw permissionDenied(`groups.create at ${parent}`);
+  if ((await tx.groups.get(parent)) === undefined) {
+    throw missing(caller, parent, notFound(groups, parent), "groups.create");
+  }
+  if (depthOf(parent) >= MAX_GROUP_DEPTH) {
+    throw invalidArgument({ field: "parent", description: `parent must lie less than ${MAX_GROUP_DEPTH} groups deep` });
+  }
+}
+
+// Whoever creates an organisation owns it (spec gives nobody else a way in).
+async function ownBy({ caller, tx, startMs }: Call, root: GroupRow, ids: Ids): Promise<void> {
+  await tx.roleBindings.insert({
+    uid: ids.newUid(root.uid),
+    groupUid: root.uid,
+    identityUid: caller.uid,
+    roleUid: owner,
+    automatic: true,
+    createTimeMs: startMs,
+    updateTimeMs: startMs,
+  });
+}
+
+async function organisationOf(call: Call): Promise<GroupRow> {
+  const domain = await domainOf(call);
+  const named = domain === undefined ? [] : await call.tx.groups.rootsNamed(domain);
+  const verified = named.find((row) => row.verified);
+  if (verified === undefined) throw noOrganisation("");
+  return verified;
+}
+
+async function domainOf({ tx, caller }: Call): Promise<string | undefined> {
+  return organisationDomainOf((await tx.identities.get(caller.uid))?.email ?? "");
+}
+
+// One text for every cause: none says whether the organisation exists.
+function noOrganisation(uid: string) {
+  return notFound(groups, uid, "no verified organisation matches the caller's e-mail domain");
+}
+
+function frozenName() {
+  return failedPrecondition("GROUP_VERIFIED", "cannot rename a verified group");
+}

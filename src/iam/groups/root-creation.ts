@@ -1,0 +1,22 @@
+import { permissionDenied } from "../../kernel/errors.js";
+import { builtinIdentityUid, builtinRoleUid } from "../../kernel/ids.js";
+import type { Call } from "../../rpc/call.js";
+
+/** Who may create root groups: people, those who own one already, or nobody. */
+export type RootCreation = "users" | "owners" | "off";
+
+const owner = builtinRoleUid("owner");
+const anonymous = builtinIdentityUid("anonymous");
+
+/**
+ * Makes sure that the caller may create a root group. Identities that lie in a group may never: they
+ * are workloads, and whoever assumes them would gain an organisation nobody answers for.
+ *
+ * @throws ApiError PERMISSION_DENIED
+ */
+export async function requireRootCreation(rule: RootCreation, { caller, tx }: Call): Promise<void> {
+  const isPerson = !caller.uid.includes("/") && caller.uid !== anonymous;
+  if (isPerson && rule === "users") return;
+  if (isPerson && rule === "owners" && (await tx.roleBindings.holdsAtRoot(caller.uid, owner))) return;
+  throw permissionDenied("creation of root groups");
+}

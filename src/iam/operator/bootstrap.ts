@@ -1,0 +1,73 @@
+import { failedPrecondition, invalidArgument } from "../../kernel/errors.js";
+import { builtinIdentityUid, builtinRoleUid, type Ids, personUid } from "../../kernel/ids.js";
+import { isName } from "../../resource/rules.js";
+import type { Tx } from "../../store/port.js";
+import { auditOnHost } from "./audit-on-host.js";
+
+/** An organisation to begin with. */
+export interface Bootstrap {
+  /** The name of its root group. */
+  readonly org: string;
+  /** The login provider's issuer and subject of its owner; absent: an owner reached from the host alone. */
+  readonly owner?: { readonly issuer: string; readonly subject: string };
+}
+
+/** What was made. */
+export interface Bootstrapped {
+  readonly group: string;
+  readonly identity: string;
+  readonly roleBinding: string;
+}
+
+/**
+ * Creates a root group and its owner (docs/operations.md). Access to the host is the root of trust:
+ * nothing on the network does this.
+ *
+ * @throws ApiError INVALID_ARGUMENT for a name that breaks the rule, FAILED_PRECONDITION when a root
+ * group of this name exists.
+ */
+export async function bootstrap(tx: Tx, { org, owner }: Bootstrap, ids: Ids, nowMs: number): Promise<Bootstrapped> {
+  const broken = isName(org, "org");
+  if (broken !== undefined) throw invalidArgument({ field: "org", description: broken });
+  if ((await tx.groups.rootsNamed(org)).length > 0) {
+    throw failedPrecondition("ALREADY_BOOTSTRAPPED", `a root group named ${org} exists already`);
+  }
+  const times = { createTimeMs: nowMs, updateTimeMs: nowMs };
+  const group = ids.newUid();
+  await tx.groups.insert({
+    uid: group,
+    parentUid: null,
+    name: org,
+    description: "",
+    verified: false,
+    kind: 0,
+    resourceLimits: {},
+    ...times,
+  });
+  const identity = owner ? personUid(owner.issuer, owner.subject) : builtinIdentityUid(`owner@${group}`);
+  if ((await tx.identities.get(identity)) === undefined) {
+    await tx.identities.insert({
+      uid: identity,
+      groupUid: null,
+      name: "owner",
+      description: `Owner of ${org}`.slice(0, 512),
+      issuer: owner?.issuer ?? "",
+      subject: owner?.subject ?? "",
+      email: "",
+      notBefore: 0,
+      lastSeenTimeMs: nowMs,
+      ...times,
+    });
+  }
+  const roleBinding = ids.newUid(group);
+  await tx.roleBindings.insert({
+    uid: roleBinding,
+    groupUid: group,
+    identityUid: identity,
+    roleUid: builtinRoleUid("owner"),
+    automatic: true,
+    ...times,
+  });
+  await auditOnHost(tx, "arbor.bootstrap.v1", group, nowMs, ids);
+  return { group, identity, roleBinding };
+}

@@ -1,0 +1,191 @@
+// Every error a caller can see is made here (architecture, section 6): one
+// constructor per case owns its code, its text and its details, so that a text
+// exists once. `connectErrorFrom` is the only way out; what it does not know
+// becomes INTERNAL and says nothing of its cause.
+import { Code, ConnectError } from "@connectrpc/connect";
+import {
+  BadRequestSchema,
+  ErrorInfoSchema,
+  PreconditionFailureSchema,
+  ResourceInfoSchema,
+  RetryInfoSchema,
+} from "#gen/google/rpc/error_details_pb.js";
+
+type Detail = Extract<ConnectError["details"][number], { desc: unknown }>;
+
+/** The `reason` of the ErrorInfo that every error carries. */
+export type ErrorReason =
+  | "ABORTED"
+  | "ALREADY_EXISTS"
+  | "CANCELLED"
+  | "DEADLINE_EXCEEDED"
+  | "FAILED_PRECONDITION"
+  | "INTERNAL"
+  | "INVALID_ARGUMENT"
+  | "NOT_FOUND"
+  | "PERMISSION_DENIED"
+  | "RESOURCE_EXHAUSTED"
+  | "UNAUTHENTICATED"
+  | "UNAVAILABLE"
+  | "UNIMPLEMENTED";
+
+/** One field of a request and the rule it breaks. */
+export interface FieldViolation {
+  /** The camelCase JSON path of the field, the same on every protocol. */
+  readonly field: string;
+  /** The rule, as a sentence without a full stop. */
+  readonly description: string;
+}
+
+/** An error that may be shown to the caller as it is. */
+export class ApiError extends Error {
+  readonly code: Code;
+  readonly reason: ErrorReason;
+  readonly details: readonly Detail[];
+
+  constructor(code: Code, reason: ErrorReason, message: string, details: readonly Detail[] = [], cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = "ApiError";
+    this.code = code;
+    this.reason = reason;
+    this.details = details;
+  }
+}
+
+/** INVALID_ARGUMENT: one or more fields break a rule (spec section 7). */
+export function invalidArgument(...violations: readonly FieldViolation[]): ApiError {
+  const text = violations.map((v) => `${v.field}: ${v.description}`).join("; ");
+  return new ApiError(Code.InvalidArgument, "INVALID_ARGUMENT", `Invalid argument: ${text}`, [
+    { desc: BadRequestSchema, value: { fieldViolations: violations.map((v) => ({ ...v })) } },
+  ]);
+}
+
+/** INVALID_ARGUMENT for a request that is broken as a whole, before any field can be named. */
+export function malformedRequest(rule: string): ApiError {
+  return new ApiError(Code.InvalidArgument, "INVALID_ARGUMENT", `Invalid argument: ${rule}`);
+}
+
+/** FAILED_PRECONDITION: the state of things forbids it (spec section 7). `type` is the violation's type. */
+export function failedPrecondition(type: string, description: string): ApiError {
+  return new ApiError(Code.FailedPrecondition, "FAILED_PRECONDITION", `Precondition failed: ${description}`, [
+    { desc: PreconditionFailureSchema, value: { violations: [{ type, description }] } },
+  ]);
+}
+
+/** A kind of resource, as errors speak of it. */
+export interface ResourceKind {
+  /** The word for one, such as `role binding`. */
+  readonly noun: string;
+  /** The published resource type, such as `iam.chainguard.dev/RoleBinding`. */
+  readonly type: string;
+}
+
+/**
+ * NOT_FOUND: for callers who may read where the thing would be; others get {@link permissionDenied}.
+ * `rule` says what was looked for where that is not a uid.
+ */
+export function notFound({ noun, type }: ResourceKind, uid: string, rule = `there is no ${noun} ${uid}`): ApiError {
+  return new ApiError(Code.NotFound, "NOT_FOUND", `Not found: ${noun}: ${rule}`, [
+    { desc: ResourceInfoSchema, value: { resourceType: type, resourceName: uid } },
+  ]);
+}
+
+/** ALREADY_EXISTS: there can be only one and there is one. */
+export function alreadyExists({ noun, type }: ResourceKind, uid: string): ApiError {
+  return new ApiError(Code.AlreadyExists, "ALREADY_EXISTS", `Already exists: ${noun}: ${uid}`, [
+    { desc: ResourceInfoSchema, value: { resourceType: type, resourceName: uid } },
+  ]);
+}
+
+/** PERMISSION_DENIED, worded so that the forbidden and the missing look alike (AIP-211). */
+export function permissionDenied(what: string): ApiError {
+  return new ApiError(
+    Code.PermissionDenied,
+    "PERMISSION_DENIED",
+    `Permission denied: ${what} (or it might not exist)`,
+  );
+}
+
+/** UNAUTHENTICATED: no token, or one that is not valid. One text for all causes, so that it is no oracle. */
+export function unauthenticated(cause?: unknown): ApiError {
+  return new ApiError(
+    Code.Unauthenticated,
+    "UNAUTHENTICATED",
+    "Unauthenticated: authorization: a valid bearer token is required",
+    [],
+    cause,
+  );
+}
+
+/** RESOURCE_EXHAUSTED: a limit. `retryAfterMs` is when it makes sense to try again, in milliseconds. */
+export function resourceExhausted(what: string, retryAfterMs?: number): ApiError {
+  return new ApiError(Code.ResourceExhausted, "RESOURCE_EXHAUSTED", `Resource exhausted: ${what}`, retryIn(retryAfterMs));
+}
+
+/** UNAVAILABLE: try again soon. `retryAfterMs` in milliseconds. */
+export function unavailable(what: string, retryAfterMs?: number, cause?: unknown): ApiError {
+  return new ApiError(Code.Unavailable, "UNAVAILABLE", `Unavailable: ${what}`, retryIn(retryAfterMs), cause);
+}
+
+/** ABORTED: lost against concurrent changes, repeatedly. The caller may start over. */
+export function aborted(what: string, cause?: unknown): ApiError {
+  return new ApiError(Code.Aborted, "ABORTED", `Aborted: ${what}`, [], cause);
+}
+
+/** DEADLINE_EXCEEDED: the caller's time, or 30 s, ran out. */
+export function deadlineExceeded(): ApiError {
+  return new ApiError(Code.DeadlineExceeded, "DEADLINE_EXCEEDED", "Deadline exceeded: the call took longer than allowed");
+}
+
+/** UNIMPLEMENTED: no such method, route or encoding. */
+export function unimplemented(what: string): ApiError {
+  return new ApiError(Code.Unimplemented, "UNIMPLEMENTED", `Unimplemented: ${what}`);
+}
+
+/** NOT_FOUND for a path that no route serves. */
+export function noSuchRoute(path: string): ApiError {
+  return new ApiError(Code.NotFound, "NOT_FOUND", `Not found: path: no such path ${path.slice(0, 200)}`);
+}
+
+/**
+ * The error as the front ends send it: with ErrorInfo first and every other detail behind it. A
+ * `ConnectError` that a library made (framing, size, compression) keeps its code and text and gets
+ * an ErrorInfo; anything else becomes INTERNAL with the cause kept for the log alone.
+ */
+export function connectErrorFrom(error: unknown, domain: string): ConnectError {
+  if (error instanceof ApiError) {
+    const info: Detail = { desc: ErrorInfoSchema, value: { reason: error.reason, domain } };
+    return new ConnectError(error.message, error.code, undefined, [info, ...error.details], error.cause);
+  }
+  if (error instanceof ConnectError) {
+    if (error.findDetails(ErrorInfoSchema).length > 0) return error;
+    const reason = reasonOf[error.code] ?? "INTERNAL";
+    const info: Detail = { desc: ErrorInfoSchema, value: { reason, domain } };
+    const sealed = new ConnectError(error.rawMessage, error.code, error.metadata, [info], error.cause);
+    sealed.details.push(...error.details);
+    return sealed;
+  }
+  const info: Detail = { desc: ErrorInfoSchema, value: { reason: "INTERNAL", domain } };
+  return new ConnectError("Internal: the service failed to handle the call", Code.Internal, undefined, [info], error);
+}
+
+function retryIn(ms: number | undefined): Detail[] {
+  if (ms === undefined) return [];
+  const seconds = BigInt(Math.floor(ms / 1000));
+  return [{ desc: RetryInfoSchema, value: { retryDelay: { seconds, nanos: (ms % 1000) * 1_000_000 } } }];
+}
+
+const reasonOf: Partial<Record<Code, ErrorReason>> = {
+  [Code.Aborted]: "ABORTED",
+  [Code.AlreadyExists]: "ALREADY_EXISTS",
+  [Code.Canceled]: "CANCELLED",
+  [Code.DeadlineExceeded]: "DEADLINE_EXCEEDED",
+  [Code.FailedPrecondition]: "FAILED_PRECONDITION",
+  [Code.InvalidArgument]: "INVALID_ARGUMENT",
+  [Code.NotFound]: "NOT_FOUND",
+  [Code.PermissionDenied]: "PERMISSION_DENIED",
+  [Code.ResourceExhausted]: "RESOURCE_EXHAUSTED",
+  [Code.Unauthenticated]: "UNAUTHENTICATED",
+  [Code.Unavailable]: "UNAVAILABLE",
+  [Code.Unimplemented]: "UNIMPLEMENTED",
+};

@@ -1,0 +1,31 @@
+import { isLoopback, type ListenAddress, type Settings } from "./config.js";
+
+/** How the service is called by others, and so who issues tokens and for whom. */
+export interface Origin {
+  readonly baseUrl: string;
+  readonly issuer: string;
+  /** What the `aud` of a token may be. */
+  readonly audiences: readonly string[];
+  /** ErrorInfo's domain. */
+  readonly errorDomain: string;
+}
+
+/**
+ * Works out how the service is called. Without a base URL set it is the address listened on, and
+ * of a loopback address all spellings name the same service.
+ *
+ * @param listening the address listened on, whose port is known where the setting says 0
+ */
+export function originOf(settings: Settings, listening: ListenAddress = settings.listen): Origin {
+  const scheme = settings.tlsCert === undefined ? "http" : "https";
+  const { host, port } = listening;
+  const at = (name: string) => `${scheme}://${name.includes(":") ? `[${name}]` : name}:${port}`;
+  const baseUrl = settings.baseUrl ?? at(host);
+  const spellings = settings.baseUrl === undefined && isLoopback(host) ? ["127.0.0.1", "localhost", "::1"].map(at) : [];
+  return {
+    baseUrl,
+    issuer: settings.issuer ?? baseUrl,
+    audiences: [...new Set([baseUrl, ...spellings])],
+    errorDomain: settings.errorDomain ?? `iam.${new URL(baseUrl).hostname.replace(/^\[|\]$/g, "")}`,
+  };
+}

@@ -1,0 +1,27 @@
+// The resource kit: a resource is declared as data, checked by the compiler
+// against its message, and handlers call the kit's functions with it. Nothing
+// here calls a handler.
+import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
+import type { ResourceKind } from "../kernel/errors.js";
+import type { FieldRule } from "./rules.js";
+
+/** The fields of a message, by their local names. */
+export type FieldName<D extends DescMessage> = Exclude<keyof MessageShape<D> & string, `$${string}`>;
+
+/** What callers can sort by and change of one resource. */
+export interface Resource<D extends DescMessage, M extends FieldName<D> = FieldName<D>> extends ResourceKind {
+  /** The message of the newest version of the API. */
+  readonly message: D;
+  /** The fields lists can be ordered by, as `order_by` spells them; the first is the default. */
+  readonly sort: readonly SortName[];
+  /** The fields callers set and change, each with the rule for its values. All others are ignored in what they send. */
+  readonly mutable: Readonly<Record<M, FieldRule>>;
+}
+
+/** A sort field by the name it has in `order_by`. */
+export type SortName = "uid" | "name" | "created_at" | "updated_at";
+
+/** Declares a resource. */
+export function defineResource<D extends DescMessage, M extends FieldName<D>>(resource: Resource<D, M>): Resource<D, M> {
+  return resource;
+}

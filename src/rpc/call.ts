@@ -1,0 +1,155 @@
+import { type ContextValues, createContextValues, type HandlerContext } from "@connectrpc/connect";
+import type { DescMethod } from "@bufbuild/protobuf";
+import { randomIds } from "../kernel/ids.js";
+import type { Caller } from "../auth/caller.js";
+import type { Tx } from "../store/port.js";
+
+/** The wire protocol a call came in by. */
+export type Protocol = "rest" | "grpc" | "grpc-web" | "connect";
+
+/**
+ * What a front end knows of a request. Front ends make one per call, so nothing costly may be done
+ * before it is asked for.
+ */
+export interface Inbound {
+  /** The wire protocol. */
+  readonly protocol: Protocol;
+
+  /** The HTTP method. */
+  readonly method: string;
+
+  /** Path and query as received. */
+  readonly url: string;
+
+  /** How long the caller waits, in milliseconds; undefined when it did not say. */
+  readonly timeoutMs?: number | undefined;
+
+  /** The address of the peer, for the audit log. */
+  readonly remoteAddress?: string | undefined;
+
+  /** The value of a request header by its lower-case name; repeated headers joined by ", ". */
+  header(name: string): string | undefined;
+
+  /** All request headers. */
+  headers(): Headers;
+
+  /** Fires when the caller goes away. */
+  signal?(): AbortSignal;
+}
+
+/** No unary call runs longer, whatever the caller allows (architecture, section 6 "Limits"). */
+export const MAX_CALL_MS = 30_000;
+
+const REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
+
+/**
+ * One call on its way through {@link Invoke}: connect's `HandlerContext`, whose objects are made
+ * only when a handler reads them, and what the pipeline adds for handlers.
+ */
+export class Call implements HandlerContext {
+  readonly inbound: Inbound;
+  readonly method: DescMethod;
+
+  /** When the call began, in epoch milliseconds, by the clock of the service. */
+  readonly startMs: number;
+
+  /** When the answer is of no more use, in epoch milliseconds. */
+  readonly deadlineMs: number;
+
+  /** The uid of what was changed, for the audit log, where neither request scope nor answer names it. */
+  subjectUid: string | undefined;
+
+  #requestId: string | undefined;
+  #requestHeader: Headers | undefined;
+  #responseHeader: Headers | undefined;
+  #responseTrailer: Headers | undefined;
+  #values: ContextValues | undefined;
+  #caller: Caller | undefined;
+  #tx: Tx | undefined;
+
+  constructor(inbound: Inbound, method: DescMethod, startMs: number) {
+    this.inbound = inbound;
+    this.method = method;
+    this.startMs = startMs;
+    this.deadlineMs = startMs + Math.min(inbound.timeoutMs ?? MAX_CALL_MS, MAX_CALL_MS);
+  }
+
+  /** The open transaction. Only within the handler; it never outlives it. */
+  get tx(): Tx {
+    if (this.#tx === undefined) throw new TypeError("call.tx is only there while the handler runs");
+    return this.#tx;
+  }
+
+  /** Who calls, with what rights. Methods open to everybody have none. */
+  get caller(): Caller {
+    if (this.#caller === undefined) throw new TypeError(`${this.method.name} has no authenticated caller`);
+    return this.#caller;
+  }
+
+  /** Lets the pipeline hand the transaction and the caller over; not for handlers. */
+  enter(tx: Tx, caller: Caller | undefined): void {
+    this.#tx = tx;
+    this.#caller = caller;
+  }
+
+  /** Ties log lines, audit rows and answers together: the caller's `x-request-id` if sane, else random. */
+  get requestId(): string {
+    if (this.#requestId === undefined) {
+      const given = this.inbound.header("x-request-id");
+      this.#requestId = given !== undefined && REQUEST_ID.test(given) ? given : randomIds.newId();
+    }
+    return this.#requestId;
+  }
+
+  get service() {
+    return this.method.parent;
+  }
+
+  get signal(): AbortSignal {
+    return this.inbound.signal?.() ?? AbortSignal.timeout(Math.max(0, this.deadlineMs - Date.now()));
+  }
+
+  readonly timeoutMs = (): number => Math.max(0, this.deadlineMs - Date.now());
+
+  get requestMethod(): string {
+    return this.inbound.method;
+  }
+
+  get requestHeader(): Headers {
+    this.#requestHeader ??= this.inbound.headers();
+    return this.#requestHeader;
+  }
+
+  get responseHeader(): Headers {
+    this.#responseHeader ??= new Headers();
+    return this.#responseHeader;
+  }
+
+  get responseTrailer(): Headers {
+    this.#responseTrailer ??= new Headers();
+    return this.#responseTrailer;
+  }
+
+  /** The response headers a handler set, if it touched them at all. */
+  get responseHeaderIfSet(): Headers | undefined {
+    return this.#responseHeader;
+  }
+
+  /** The response trailers a handler set, if it touched them at all. */
+  get responseTrailerIfSet(): Headers | undefined {
+    return this.#responseTrailer;
+  }
+
+  get protocolName(): string {
+    return this.inbound.protocol;
+  }
+
+  get values(): ContextValues {
+    this.#values ??= createContextValues();
+    return this.#values;
+  }
+
+  get url(): string {
+    return this.inbound.url;
+  }
+}

@@ -1,0 +1,76 @@
+// The one pipeline every call of every protocol goes through (architecture,
+// sections 1 and 4): authenticate, then in one transaction authorize, validate,
+// handle and record, then commit, and only then answer.
+import type { Message } from "@bufbuild/protobuf";
+import type { ConnectError } from "@connectrpc/connect";
+import type { Authenticate } from "../auth/authenticate.js";
+import { authorize, seenBy } from "../auth/authorize.js";
+import type { Clock } from "../kernel/clock.js";
+import { ApiError, connectErrorFrom, deadlineExceeded } from "../kernel/errors.js";
+import type { Principal } from "../kernel/principal.js";
+import type { Store, Tx } from "../store/port.js";
+import { auditRowOf } from "./audit.js";
+import type { Call } from "./call.js";
+import type { MethodEntry } from "./method-table.js";
+import { requiredFieldsOf } from "./required-fields.js";
+
+/**
+ * Runs a unary method. The request must be of the method's input type; the result is what the
+ * handler made, an init object or a message of the output type.
+ *
+ * @throws ConnectError always, with ErrorInfo, whatever went wrong.
+ */
+export type Invoke = (method: MethodEntry, call: Call, request: Message) => Promise<object>;
+
+/** What the pipeline needs of the rest of the service. */
+export interface InvokeDeps {
+  readonly store: Store;
+  readonly authenticate: Authenticate;
+  readonly clock: Clock;
+  /** ErrorInfo's domain. */
+  readonly errorDomain: string;
+  /** Told of errors the caller learns nothing about. */
+  readonly onInternalError: (error: ConnectError, call: Call) => void;
+}
+
+/** Creates the pipeline. */
+export function createInvoke(deps: InvokeDeps): Invoke {
+  const { store, authenticate, clock } = deps;
+
+  return async function invoke(method, call, request) {
+    try {
+      const pending = method.auth.mode === "guarded" ? authenticate(call.inbound.header("authorization")) : undefined;
+      const principal = pending instanceof Promise ? await pending : pending;
+      const unit = (tx: Tx) => run(method, call, request, principal, tx);
+      const options = { deadlineMs: call.deadlineMs };
+      const response = method.access === "read" ? store.read(unit, options) : store.write(unit, options);
+      return response instanceof Promise ? await response : response;
+    } catch (error) {
+      const seen = connectErrorFrom(error, deps.errorDomain);
+      if (!(error instanceof ApiError)) deps.onInternalError(seen, call);
+      throw seen;
+    }
+  };
+
+  async function run(
+    method: MethodEntry,
+    call: Call,
+    request: Message,
+    principal: Principal | undefined,
+    tx: Tx,
+  ): Promise<object> {
+    if (clock() > call.deadlineMs) throw deadlineExceeded();
+    const { auth } = method;
+    const caller = auth.mode === "guarded" ? await authorize(auth, principal, request, tx) : undefined;
+    call.enter(tx, caller);
+    requiredFieldsOf(method.desc.input)(request);
+    let response: object;
+    try {
+      response = await method.handler(request, call);
+    } catch (error) {
+      throw auth.mode === "guarded" && caller ? seenBy(caller, error, auth, request) : error;
+    }
+    if (method.access === "write") await tx.audit.append(auditRowOf(method, call, request, response, clock()));
+    return response;
+  }
+}

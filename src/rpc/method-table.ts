@@ -1,0 +1,160 @@
+// The one table of everything that can be called. At boot each method of each
+// served service becomes an entry that holds its handler and all that its proto
+// options declare, worked out once, so that a call looks nothing up.
+import {
+  type DescField,
+  type DescMessage,
+  type DescMethod,
+  type DescMethodUnary,
+  type DescService,
+  getOption,
+  hasOption,
+  type Message,
+  type MessageInitShape,
+  type MessageShape,
+} from "@bufbuild/protobuf";
+import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
+import { events, iam, iam_scope } from "#gen/chainguard/annotations/annotations_pb.js";
+import { bit, CapabilitySchema, name as capabilityName } from "#gen/chainguard/capabilities/capabilities_pb.js";
+import type { Call } from "./call.js";
+
+/** What answers a unary method: a pure function of the request and the open transaction. */
+export type Handler = (request: never, call: Call) => Promise<object> | object;
+
+/** The handlers of a service, by connect's local method names. */
+export type Handlers<S extends DescService> = {
+  [K in keyof S["method"]]: S["method"][K] extends DescMethodUnary<infer I, infer O>
+    ? (request: MessageShape<I>, call: Call) => Promise<MessageInitShape<O>> | MessageInitShape<O>
+    : never;
+};
+
+/** A capability that a method needs. */
+export interface NeededCapability {
+  readonly name: string;
+  readonly bit: number;
+}
+
+/** Who may call a method. */
+export type AuthRule =
+  | { readonly mode: "public" }
+  | { readonly mode: "self" }
+  | {
+      readonly mode: "guarded";
+      readonly capabilities: readonly NeededCapability[];
+      /** Reads from the request where the capabilities are needed; absent on unscoped methods. */
+      readonly scope?: { readonly field: string; readonly of: (request: Message) => string };
+    };
+
+/** One callable method and all that its declaration says. */
+export interface MethodEntry {
+  readonly desc: DescMethod;
+  /** The RPC path, `/package.Service/Method`. */
+  readonly path: string;
+  /** Whether the call opens a read or a write transaction: NO_SIDE_EFFECTS on the proto means read. */
+  readonly access: "read" | "write";
+  readonly auth: AuthRule;
+  /** The event type to record; of methods that declare none, the method's own name. */
+  readonly auditType: string;
+  readonly handler: (request: Message, call: Call) => Promise<object> | object;
+}
+
+/** All callable methods, by RPC path. */
+export type MethodTable = ReadonlyMap<string, MethodEntry>;
+
+/** Methods that authenticate their caller by themselves, and so carry no authorization option. */
+const SELF_AUTHENTICATING: ReadonlySet<string> = new Set([
+  "chainguard.platform.oidc.SecurityTokenService.Exchange",
+  "chainguard.platform.oidc.SecurityTokenService.ExchangeRefreshToken",
+  "chainguard.platform.auth.Auth.GetHeadlessSession",
+]);
+
+/** A served service: its descriptor and its handlers. */
+export interface ServedService {
+  readonly desc: DescService;
+  readonly handlers: Readonly<Record<string, Handler>>;
+}
+
+/** Pairs a service with its handlers, checked by the compiler. */
+export function serve<S extends DescService>(desc: S, handlers: Handlers<S>): ServedService {
+  return { desc, handlers: handlers as Readonly<Record<string, Handler>> };
+}
+
+/**
+ * Builds the table.
+ *
+ * @throws TypeError at boot when a method has no handler, no authorization rule, or a scope that
+ * is not exactly one field.
+ */
+export function createMethodTable(services: readonly ServedService[]): MethodTable {
+  const table = new Map<string, MethodEntry>();
+  for (const { desc, handlers } of services) {
+    for (const method of desc.methods) {
+      const handler = handlers[method.localName];
+      if (handler === undefined) throw new TypeError(`${method} has no handler`);
+      const path = `/${desc.typeName}/${method.name}`;
+      const event = hasOption(method, events) ? getOption(method, events) : undefined;
+      table.set(path, {
+        desc: method,
+        path,
+        access: method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS ? "read" : "write",
+        auth: authRuleOf(method),
+        auditType: event?.type || `${desc.typeName}.${method.name}`,
+        handler: handler as MethodEntry["handler"],
+      });
+    }
+  }
+  return table;
+}
+
+/** The authorization rule a method declares; throws TypeError when it is missing or makes no sense. */
+export function authRuleOf(method: DescMethod): AuthRule {
+  const fullName = `${method.parent.typeName}.${method.name}`;
+  if (!hasOption(method, iam)) {
+    if (SELF_AUTHENTICATING.has(fullName)) return { mode: "self" };
+    throw new TypeError(`${fullName} has no (chainguard.annotations.iam) option`);
+  }
+  const { mode } = getOption(method, iam);
+  if (mode.case === "disabled") return { mode: "public" };
+  if (mode.case !== "enabled") throw new TypeError(`${fullName}: the iam option names no mode`);
+  const capabilities = mode.value.capabilities.map((number) => neededCapability(number, fullName));
+  if (mode.value.unscoped) return { mode: "guarded", capabilities };
+  const scopes = scopeFieldsOf(method.input);
+  const [scope] = scopes;
+  if (scopes.length > 1) throw new TypeError(`${fullName}: more than one field is marked iam_scope`);
+  if (scope === undefined) {
+    if (capabilities.length > 0) throw new TypeError(`${fullName}: no field is marked iam_scope`);
+    return { mode: "guarded", capabilities };
+  }
+  return { mode: "guarded", capabilities, scope };
+}
+
+function neededCapability(number: number, method: string): NeededCapability {
+  const value = CapabilitySchema.values.find((v) => v.number === number);
+  if (value === undefined || !hasOption(value, bit)) throw new TypeError(`${method}: capability ${number} has no bit`);
+  return { name: getOption(value, capabilityName), bit: getOption(value, bit) };
+}
+
+type Scope = NonNullable<Extract<AuthRule, { mode: "guarded" }>["scope"]>;
+
+// A marked message field stands for the marked field inside it; an unmarked one is never looked
+// into, since a create request carries a uid of the client's own making.
+function scopeFieldsOf(message: DescMessage): Scope[] {
+  return message.fields.filter(isScope).flatMap((outer): Scope[] => {
+    const read = (m: Message, field: DescField): unknown => (m as unknown as Record<string, unknown>)[field.localName];
+    if (outer.fieldKind === "scalar") {
+      return [{ field: outer.jsonName, of: (m) => String(read(m, outer) ?? "") }];
+    }
+    if (outer.fieldKind !== "message") return [];
+    return outer.message.fields.filter(isScope).map((inner) => ({
+      field: `${outer.jsonName}.${inner.jsonName}`,
+      of: (m) => {
+        const nested = read(m, outer) as Message | undefined;
+        return nested === undefined ? "" : String(read(nested, inner) ?? "");
+      },
+    }));
+  });
+}
+
+function isScope(field: DescField): boolean {
+  return hasOption(field, iam_scope) && getOption(field, iam_scope);
+}

@@ -1,0 +1,128 @@
+// Connect's answers on their way out: what they leave empty is filled, and
+// errors the library raised itself get what all our errors have.
+import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
+import { codeToHttpStatus, errorFromJsonBytes } from "@connectrpc/connect/protocol-connect";
+import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
+import { trailerFlag, trailerParse, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
+import { connectErrorFrom } from "../kernel/errors.js";
+import type { AccessRecord } from "./access-log.js";
+import { encodeGrpcMessage, errorTrailers } from "./grpc-status.js";
+import { type AnyResponse, connectJson } from "./refusal.js";
+
+/**
+ * Writes an answer of connect's handlers, at the pace the peer reads. Resolves when all is written
+ * or the peer has gone; the rest of a stream is then cancelled.
+ */
+export async function writeAnswer(
+  answer: UniversalServerResponse,
+  res: AnyResponse,
+  errorDomain: string,
+  access?: AccessRecord,
+): Promise<void> {
+  const contentType = answer.header?.get("content-type") ?? "";
+  const { status, header, body } =
+    answer.status >= 400 && contentType === "application/json" ? await repairUnaryError(answer, errorDomain) : answer;
+  if (res.destroyed) return;
+  (res as ServerResponse).writeHead(status, nodeHeaders(header));
+  const web = contentType.startsWith("application/grpc-web");
+  let bytes = 0;
+  for await (const chunk of body ?? []) {
+    if (res.destroyed || res.writableEnded) return;
+    const out = web ? repairWebTrailer(chunk, errorDomain, access) : chunk;
+    bytes += out.length;
+    if (!(res as ServerResponse).write(out)) await drained(res);
+  }
+  if (answer.trailer) {
+    repairTrailer(answer.trailer, errorDomain);
+    if (access) access.grpcCode = Number(answer.trailer.get("grpc-status"));
+    res.addTrailers(nodeHeaders(answer.trailer));
+  }
+  if (access) access.bytes = bytes;
+  res.end();
+}
+
+function drained(res: AnyResponse): Promise<void> {
+  if (res.destroyed) return Promise.resolve();
+  return new Promise((resolve) => {
+    const go = () => {
+      res.off("drain", go);
+      res.off("close", go);
+      resolve();
+    };
+    res.on("drain", go);
+    res.on("close", go);
+  });
+}
+
+// Errors of the pipeline carry ErrorInfo and stay as they are. What is left are errors of framing,
+// size and encoding that the library found before a handler ran.
+function repair(error: ConnectError, errorDomain: string): ConnectError {
+  if (error.details.length > 0 || error.code !== Code.Internal) return connectErrorFrom(error, errorDomain);
+  if (!CALLERS_FAULT.test(error.rawMessage)) return connectErrorFrom(new Error(error.rawMessage), errorDomain);
+  return connectErrorFrom(new ConnectError(error.rawMessage, Code.InvalidArgument), errorDomain);
+}
+
+// The library calls these INTERNAL although the bytes came from the caller.
+const CALLERS_FAULT = /^(?:parse binary|received compressed envelope|decompression failed)/;
+
+async function repairUnaryError(
+  answer: UniversalServerResponse,
+  errorDomain: string,
+): Promise<UniversalServerResponse> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of answer.body ?? []) chunks.push(chunk);
+  const bytes = Buffer.concat(chunks);
+  if (answer.header?.has("content-encoding")) return { ...answer, body: once(bytes) };
+  const error = errorFromJsonBytes(bytes, undefined, new ConnectError("", Code.Unknown));
+  if (error.details.length > 0) return { ...answer, body: once(bytes) };
+  const repaired = repair(error, errorDomain);
+  const json = Buffer.from(connectJson(repaired));
+  const header = new Headers(answer.header);
+  header.set("content-length", String(json.length));
+  return { status: codeToHttpStatus(repaired.code), header, body: once(json) };
+}
+
+async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes;
+}
+
+// gRPC-Web's trailers are the last frame of the body. Its clients decode all of percent-encoding,
+// so the text may stay as the library wrote it.
+function repairWebTrailer(frame: Uint8Array, errorDomain: string, access: AccessRecord | undefined): Uint8Array {
+  if (frame[0] !== trailerFlag) return frame;
+  const trailer = trailerParse(frame.subarray(5));
+  if (access) access.grpcCode = Number(trailer.get("grpc-status"));
+  if (!addDetails(trailer, errorDomain)) return frame;
+  const data = trailerSerialize(trailer);
+  const repaired = Buffer.allocUnsafe(5 + data.length);
+  repaired[0] = trailerFlag;
+  repaired.writeUInt32BE(data.length, 1);
+  repaired.set(data, 5);
+  return repaired;
+}
+
+// The library escapes more than gRPC does, and gRPC clients do not undo that for `:` or `,`.
+function repairTrailer(trailer: Headers, errorDomain: string): void {
+  if (addDetails(trailer, errorDomain)) return;
+  const message = trailer.get("grpc-message");
+  if (message) trailer.set("grpc-message", encodeGrpcMessage(decodeURIComponent(message)));
+}
+
+function addDetails(trailer: Headers, errorDomain: string): boolean {
+  if (trailer.has("grpc-status-details-bin")) return false;
+  const error = findTrailerError(trailer);
+  if (error === undefined) return false;
+  const fields = errorTrailers(repair(new ConnectError(error.rawMessage, error.code), errorDomain));
+  for (const [name, value] of Object.entries(fields)) trailer.set(name, value);
+  return true;
+}
+
+function nodeHeaders(header: Headers | undefined): OutgoingHttpHeaders {
+  const fields: OutgoingHttpHeaders = {};
+  header?.forEach((value, name) => {
+    fields[name] = value;
+  });
+  return fields;
+}

@@ -1,0 +1,57 @@
+import type { IncomingMessage } from "node:http";
+import type { Http2ServerRequest } from "node:http2";
+import { Code, ConnectError, type ContextValues } from "@connectrpc/connect";
+import type { UniversalServerRequest } from "@connectrpc/connect/protocol";
+import { grpcTimeoutMs } from "./grpc-timeout.js";
+import { webHeaders } from "./inbound.js";
+import type { AnyResponse } from "./refusal.js";
+
+/** A request of either HTTP version. */
+export type AnyRequest = IncomingMessage | Http2ServerRequest;
+
+// Timers hold 31 bits of milliseconds and fire at once beyond them.
+const LONGEST_TIMEOUT_MS = 2_147_483_647;
+
+/**
+ * A request as connect's handlers take it. The authority must have been validated.
+ *
+ * Against what connect-node builds, this one leaves an unread body's connection open, so that a
+ * refusal reaches its caller, and limits timeouts to what timers can hold.
+ */
+export function universalRequest(
+  req: AnyRequest,
+  res: AnyResponse,
+  contextValues: ContextValues,
+): UniversalServerRequest {
+  const header = webHeaders(req.headers);
+  limitTimeout(header);
+  const scheme = "encrypted" in req.socket && req.socket.encrypted ? "https" : "http";
+  const authority = req.headers[":authority"] ?? req.headers.host;
+  return {
+    httpVersion: req.httpVersion,
+    method: req.method ?? "",
+    url: `${scheme}://${authority}${req.url}`,
+    header,
+    body: req.iterator({ destroyOnReturn: false }),
+    signal: goneSignal(res),
+    contextValues,
+  };
+}
+
+// Fires only when the peer goes before it has its answer; to fire at every end would build an error
+// with a stack each time.
+function goneSignal(res: AnyResponse): AbortSignal {
+  const controller = new AbortController();
+  res.once("close", () => {
+    if (!res.writableFinished) controller.abort(new ConnectError("the caller has gone", Code.Canceled));
+  });
+  return controller.signal;
+}
+
+function limitTimeout(header: Headers): void {
+  const grpc = header.get("grpc-timeout");
+  if (grpc !== null && grpcTimeoutMs(grpc) > LONGEST_TIMEOUT_MS) header.set("grpc-timeout", "500H");
+  const connect = header.get("connect-timeout-ms");
+  if (connect !== null && Number(connect) > LONGEST_TIMEOUT_MS)
+    header.set("connect-timeout-ms", String(LONGEST_TIMEOUT_MS));
+}

@@ -1,0 +1,215 @@
+// Connect, gRPC-Web, streams, and gRPC with compression or JSON: everything of
+// RPC that is not on the lean path, through connect's own protocol handlers.
+// The handlers they call are the same pipeline as everywhere.
+import type { DescService, Message } from "@bufbuild/protobuf";
+import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
+import {
+  Code,
+  ConnectError,
+  type ContextValues,
+  createConnectRouter,
+  createContextKey,
+  createContextValues,
+  type HandlerContext,
+  type ServiceImpl,
+} from "@connectrpc/connect";
+import type { Compression, UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
+import { compressionGzip } from "@connectrpc/connect-node";
+import type { Clock } from "../kernel/clock.js";
+import {
+  type ApiError,
+  connectErrorFrom,
+  deadlineExceeded,
+  malformedRequest,
+  unimplemented,
+} from "../kernel/errors.js";
+import { Call } from "../rpc/call.js";
+import type { Invoke } from "../rpc/invoke.js";
+import type { MethodEntry, MethodTable } from "../rpc/method-table.js";
+import type { AccessRecord } from "./access-log.js";
+import { writeAnswer } from "./connect-answer.js";
+import { type AnyRequest, universalRequest } from "./connect-request.js";
+import { isProtocolField } from "./grpc-status.js";
+import { ContextInbound, peerAddress } from "./inbound.js";
+import type { Limits } from "./limits.js";
+import { type AnyResponse, connectJson, sendJson } from "./refusal.js";
+
+/** A service served as it is, beside the method table: health, reflection, streams. */
+export interface ExtraService {
+  readonly desc: DescService;
+  readonly impl: Partial<ServiceImpl<DescService>>;
+}
+
+/** Pairs a service with its implementation, checked by the compiler. */
+export function extraService<S extends DescService>(desc: S, impl: Partial<ServiceImpl<S>>): ExtraService {
+  return { desc, impl: impl as ExtraService["impl"] };
+}
+
+/** What {@link createConnect} is made of. */
+export interface ConnectOptions {
+  readonly methods: MethodTable;
+  readonly extraServices: readonly ExtraService[];
+  readonly invoke: Invoke;
+  readonly clock: Clock;
+  readonly errorDomain: string;
+  readonly limits: Limits;
+  readonly behindProxy: boolean;
+  readonly onInternalError: (error: unknown) => void;
+}
+
+/** Serves RPC over HTTP requests whose authority has been validated. */
+export interface Connect {
+  /** Whether a method is served under this path, whatever its kind. */
+  serves(path: string): boolean;
+
+  /** Whether the method under this path takes a stream, whose end may be far off. */
+  takesStream(path: string): boolean;
+
+  /** Answers a call of a served method. Never throws. */
+  handle(req: AnyRequest, res: AnyResponse, path: string, access?: AccessRecord): void;
+
+  /** Answers a call of a method that is not served, in the form of the Connect protocol. */
+  refuseUnknown(res: AnyResponse, path: string): void;
+}
+
+const remoteAddressKey = createContextKey<string | undefined>(undefined);
+
+/** Creates the adapter. */
+export function createConnect(options: ConnectOptions): Connect {
+  const { errorDomain, limits } = options;
+  const router = createConnectRouter({
+    acceptCompression: [gzip],
+    readMaxBytes: limits.messageBytes,
+    writeMaxBytes: limits.responseBytes,
+  });
+  // A second argument of options would switch interceptors and protocols back to their defaults.
+  for (const { desc, methods } of servicesOf(options.methods)) router.service(desc, implOf(methods, options));
+  for (const { desc, impl } of options.extraServices) router.service(desc, impl);
+  const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
+
+  async function answer(handler: UniversalHandler, req: AnyRequest, res: AnyResponse, access?: AccessRecord) {
+    const remote = peerAddress(req.socket.remoteAddress, req.headers, options.behindProxy);
+    const values: ContextValues = createContextValues().set(remoteAddressKey, remote);
+    try {
+      const response = await handler(universalRequest(req, res, values));
+      if (response.body === undefined) refuseEmpty(response, handler, res);
+      else await writeAnswer(response, res, errorDomain, access);
+    } catch (error) {
+      // Here the peer has gone, or an answer could not be written.
+      if (!res.destroyed) options.onInternalError(error);
+      res.destroy();
+    }
+  }
+
+  function refuse(res: AnyResponse, status: number, error: unknown, headers: Record<string, string> = {}): void {
+    sendJson(res, status, connectJson(connectErrorFrom(error, errorDomain)), headers);
+  }
+
+  // What connect answers without a body: a wrong HTTP method, media type or HTTP version.
+  function refuseEmpty(response: UniversalServerResponse, handler: UniversalHandler, res: AnyResponse): void {
+    const { method } = handler;
+    if (response.status === 405) {
+      const get = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
+      const allow = get ? "GET, POST" : "POST";
+      refuse(res, 405, unimplemented(`method: ${method.name} takes ${get ? "GET and POST" : "POST"}`), { allow });
+    } else if (response.status === 415) {
+      refuse(res, 415, unimplemented("content-type: not one this method takes"), { "accept-post": ACCEPT_POST });
+    } else {
+      refuse(res, response.status, unimplemented("protocol: this method needs HTTP/2"));
+    }
+  }
+
+  function refuseUnknown(res: AnyResponse, path: string): void {
+    refuse(res, 404, noSuchMethod(path));
+  }
+
+  return {
+    serves: (path) => handlers.has(path),
+    takesStream(path) {
+      const kind = handlers.get(path)?.method.methodKind;
+      return kind === "client_streaming" || kind === "bidi_streaming";
+    },
+    refuseUnknown,
+    handle(req, res, path, access) {
+      const handler = handlers.get(path);
+      const version = req.headers["connect-protocol-version"];
+      if (handler === undefined) refuseUnknown(res, path);
+      else if (version !== undefined && version !== "1")
+        refuse(res, 400, malformedRequest("connect-protocol-version must be 1"));
+      else if (req.httpVersionMajor < 2 && isGrpc(req.headers["content-type"]))
+        refuseEmpty({ status: 415 }, handler, res);
+      else void answer(handler, req, res, access);
+    },
+  };
+}
+
+/** UNIMPLEMENTED, for RPC paths that name nothing served here. */
+export function noSuchMethod(path: string): ApiError {
+  return unimplemented(`method: no such method ${path.slice(0, 200)}`);
+}
+
+const ACCEPT_POST = "application/json, application/proto, application/grpc-web+proto, application/grpc-web+json";
+
+// gRPC proper ends in HTTP trailers, which few HTTP/1.1 peers and proxies pass on.
+function isGrpc(contentType: string | undefined): boolean {
+  return contentType !== undefined && /^application\/grpc(?:$|[+;])/i.test(contentType);
+}
+
+function servicesOf(methods: MethodTable): { desc: DescService; methods: MethodEntry[] }[] {
+  const services = new Map<DescService, MethodEntry[]>();
+  for (const entry of methods.values()) {
+    const known = services.get(entry.desc.parent);
+    if (known) known.push(entry);
+    else services.set(entry.desc.parent, [entry]);
+  }
+  return [...services].map(([desc, entries]) => ({ desc, methods: entries }));
+}
+
+type UnaryImpl = (request: Message, context: HandlerContext) => Promise<object>;
+
+function implOf(methods: readonly MethodEntry[], options: ConnectOptions): Partial<ServiceImpl<DescService>> {
+  const impl: Record<string, UnaryImpl> = {};
+  for (const entry of methods) impl[entry.desc.localName] = unaryImpl(entry, options);
+  // Which methods there are is known from the table, not from a generated type.
+  return impl as unknown as Partial<ServiceImpl<DescService>>;
+}
+
+function unaryImpl(entry: MethodEntry, { invoke, clock, errorDomain }: ConnectOptions): UnaryImpl {
+  return async (request, context) => {
+    const timeoutMs = context.timeoutMs();
+    if (timeoutMs !== undefined && timeoutMs <= 0) throw connectErrorFrom(deadlineExceeded(), errorDomain);
+    // The caller went while its request was being read: nothing has begun, so nothing begins.
+    if (context.signal.aborted) throw new ConnectError("the caller has gone", Code.Canceled);
+    const inbound = new ContextInbound(context, timeoutMs, context.values.get(remoteAddressKey));
+    const call = new Call(inbound, entry.desc, clock());
+    try {
+      return await invoke(entry, call, request);
+    } catch (error) {
+      throw connectErrorFrom(error, errorDomain);
+    } finally {
+      copyFields(call.responseHeaderIfSet, context.responseHeader);
+      copyFields(call.responseTrailerIfSet, context.responseTrailer);
+    }
+  };
+}
+
+function copyFields(from: Headers | undefined, to: Headers): void {
+  from?.forEach((value, name) => {
+    if (!isProtocolField(name)) to.set(name, value);
+  });
+}
+
+// What does not decompress is the caller's fault, which the library says of some cases only.
+const gzip: Compression = {
+  name: "gzip",
+  compress: (bytes) => compressionGzip.compress(bytes),
+  async decompress(bytes, readMaxBytes) {
+    try {
+      return await compressionGzip.decompress(bytes, readMaxBytes);
+    } catch (error) {
+      const known = ConnectError.from(error);
+      if (known.code !== Code.Internal) throw known;
+      throw new ConnectError("the message is no valid gzip", Code.InvalidArgument, undefined, undefined, error);
+    }
+  },
+};

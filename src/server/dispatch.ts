@@ -1,0 +1,186 @@
+// Decides who answers a request, by path and content type alone, after the
+// checks that hold for every protocol.
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { Http2ServerRequest, Http2ServerResponse, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
+import { connectErrorFrom, malformedRequest, resourceExhausted } from "../kernel/errors.js";
+import { type AccessLog, type AccessRecord, pathOf, recordHttp, recordStream } from "./access-log.js";
+import { type Connect, noSuchMethod } from "./connect.js";
+import type { AnyRequest } from "./connect-request.js";
+import type { GrpcUnary } from "./grpc.js";
+import { countFields, type FieldCounts, foldField, type HostCheck } from "./host.js";
+import type { OnHttp2Stream, StreamRequest } from "./http2.js";
+import { peerAddress } from "./inbound.js";
+import type { Ops } from "./ops.js";
+import { type AnyResponse, sendGrpcStatus, sendJson, statusJson } from "./refusal.js";
+
+/** What answers requests that are neither RPC nor for operators. */
+export interface Gateway {
+  /** Answers. Must not throw. */
+  handle(req: AnyRequest, res: AnyResponse): void;
+}
+
+/** What {@link createDispatch} is made of. */
+export interface DispatchOptions {
+  readonly grpc: GrpcUnary;
+  readonly connect: Connect;
+  readonly ops: Ops;
+  readonly gateway: Gateway;
+  readonly hosts: HostCheck;
+  readonly errorDomain: string;
+  readonly behindProxy: boolean;
+  /** How long the body of a request may take, in milliseconds. */
+  readonly requestMs: number;
+  readonly accessLog?: AccessLog | undefined;
+}
+
+/** The two ways in. */
+export interface Dispatch {
+  onHttp1(req: IncomingMessage, res: ServerResponse): void;
+  onTooLarge(req: IncomingMessage, res: ServerResponse): void;
+  readonly onHttp2Stream: OnHttp2Stream;
+  /** The body of the answer to bytes that are no HTTP request, by HTTP status. */
+  malformedBody(status: number): string;
+}
+
+/** Creates the dispatcher. */
+export function createDispatch(options: DispatchOptions): Dispatch {
+  const { grpc, connect, ops, gateway, hosts, behindProxy, accessLog } = options;
+  // Filled and read before anything else runs, so one is enough.
+  const counts: FieldCounts = { host: 0, authorization: 0 };
+
+  const bodyOf = (error: unknown) => statusJson(connectErrorFrom(error, options.errorDomain));
+
+  function onHttp1(req: IncomingMessage, res: ServerResponse): void {
+    const { rawHeaders, headers } = req;
+    countFields(rawHeaders, counts);
+    if (counts.authorization > 1) headers.authorization = foldField(rawHeaders, "authorization");
+    const access = accessLog && recordHttp(req, res, behindProxy, accessLog);
+    const fault = hosts.http1(headers.host, counts.host) ?? targetFault(req.url);
+    if (fault === undefined) route(req, res, access);
+    else refuse(req, res, fault);
+  }
+
+  function onHttp2Stream(request: StreamRequest): void {
+    const { headers, rawHeaders } = request;
+    const { host } = headers;
+    if (host !== undefined || headers.authorization !== undefined) {
+      countFields(rawHeaders, counts);
+      if (counts.authorization > 1) headers.authorization = foldField(rawHeaders, "authorization");
+    }
+    const fault = hosts.http2(headers[":authority"], host, counts.host) ?? targetFault(headers[":path"]);
+    if (isGrpc(headers["content-type"])) {
+      routeGrpc(request, fault);
+      return;
+    }
+    const { req, res } = compat(request);
+    const access = accessLog && recordHttp(req, res, behindProxy, accessLog);
+    if (fault === undefined) route(req, res, access);
+    else refuse(req, res, fault);
+  }
+
+  function routeGrpc(request: StreamRequest, fault: string | undefined): void {
+    const { stream, headers } = request;
+    const path = headers[":path"] ?? "";
+    const access = accessLog && recordStream(request, behindProxy, accessLog);
+    if (fault !== undefined) {
+      grpc.refuse(stream, malformedRequest(fault), access);
+      return;
+    }
+    const entry = isLean(headers) ? grpc.entryOf(path) : undefined;
+    if (entry !== undefined) {
+      grpc.handle(stream, headers, entry, peerAddress(request.socketAddress, headers, behindProxy), access);
+    } else if (connect.serves(path)) {
+      const { req, res } = compat(request);
+      connect.handle(req, res, path, access);
+    } else {
+      grpc.refuse(stream, noSuchMethod(path), access);
+    }
+  }
+
+  // The request and response objects Node's own compatibility layer would make.
+  function compat({ stream, headers, rawHeaders, flags }: StreamRequest) {
+    const req = new Http2ServerRequest(stream, headers, {}, rawHeaders);
+    const res = new Http2ServerResponse(stream);
+    if ((flags & END_STREAM) === 0 && !connect.takesStream(headers[":path"] ?? "")) {
+      limitBody(stream, req, options.requestMs);
+    }
+    return { req, res };
+  }
+
+  function refuse(req: AnyRequest, res: AnyResponse, fault: string): void {
+    const contentType = req.headers["content-type"];
+    const error = connectErrorFrom(malformedRequest(fault), options.errorDomain);
+    if (isGrpcFamily(contentType)) sendGrpcStatus(res, contentType, error);
+    else sendJson(res, 400, statusJson(error));
+  }
+
+  function route(req: AnyRequest, res: AnyResponse, access: AccessRecord | undefined): void {
+    const path = pathOf(req.url ?? "");
+    const method = req.method ?? "";
+    const rpc = isRpcPath(path);
+    const contentType = req.headers["content-type"];
+    if (rpc && connect.serves(path)) {
+      connect.handle(req, res, path, access);
+    } else if (isGrpcFamily(contentType)) {
+      sendGrpcStatus(res, contentType, connectErrorFrom(noSuchMethod(path), options.errorDomain));
+    } else if (rpc && method === "POST") {
+      connect.refuseUnknown(res, path);
+    } else if (!ops.handle(method, path, res)) {
+      gateway.handle(req, res);
+    }
+  }
+
+  return {
+    onHttp1,
+    onHttp2Stream,
+    onTooLarge(_req, res) {
+      res.shouldKeepAlive = false;
+      sendJson(res, 413, bodyOf(resourceExhausted("body: larger than allowed")));
+    },
+    malformedBody(status) {
+      if (status === 408) return bodyOf(malformedRequest("the request did not arrive in time"));
+      if (status === 431) return bodyOf(malformedRequest("the headers are larger than allowed"));
+      return bodyOf(malformedRequest("the request is no valid HTTP"));
+    },
+  };
+}
+
+const END_STREAM = 0x1;
+
+// gRPC proper, whatever its codec; gRPC-Web is another protocol with a longer name.
+function isGrpc(contentType: string | undefined): boolean {
+  return isGrpcFamily(contentType) && contentType.charCodeAt(16) !== 45;
+}
+
+// The lean path takes what nearly every gRPC client sends; connect takes the rest.
+function isLean(headers: IncomingHttpHeaders): boolean {
+  const contentType = headers["content-type"];
+  if (contentType !== "application/grpc" && contentType !== "application/grpc+proto") return false;
+  if (headers[":method"] !== "POST") return false;
+  const encoding = headers["grpc-encoding"];
+  return encoding === undefined || encoding === "identity";
+}
+
+// `/package.Service/Method`: two segments, a dot within the first. REST templates never look so.
+function isRpcPath(path: string): boolean {
+  const slash = path.indexOf("/", 1);
+  if (slash < 0 || slash === path.length - 1 || path.indexOf("/", slash + 1) >= 0) return false;
+  const dot = path.indexOf(".");
+  return dot > 1 && dot < slash;
+}
+
+function isGrpcFamily(contentType: string | undefined): contentType is string {
+  return contentType?.startsWith("application/grpc") ?? false;
+}
+
+// Only the origin form is served: no proxying, no CONNECT, no `*` (RFC 9112 section 3.2).
+function targetFault(target: string | undefined): string | undefined {
+  return target?.charCodeAt(0) === 47 ? undefined : "the request target must be a path";
+}
+
+function limitBody(stream: ServerHttp2Stream, req: Http2ServerRequest, requestMs: number): void {
+  const timer = setTimeout(() => stream.close(), requestMs);
+  const clear = () => clearTimeout(timer);
+  req.once("end", clear);
+  stream.once("close", clear);
+}

@@ -1,0 +1,86 @@
+// The outcome of a call as gRPC sends it: in trailers, or in the headers when
+// there is nothing else to send (gRPC over HTTP/2, "Responses").
+import { create, toBinary } from "@bufbuild/protobuf";
+import { type Any, AnySchema, anyPack } from "@bufbuild/protobuf/wkt";
+import type { ConnectError } from "@connectrpc/connect";
+import { StatusSchema } from "#gen/google/rpc/status_pb.js";
+
+/** Trailer fields by lower-case name. */
+export type GrpcTrailers = Record<string, string>;
+
+// Clients limit the size of what they take as headers, some to 8 KiB; a status that is cut off by
+// that limit is worth less than one without its last details.
+const MAX_DETAILS_BYTES = 4_096;
+const MAX_MESSAGE_LENGTH = 1_024;
+
+/**
+ * `text` as the value of `grpc-message`: bytes of UTF-8 outside 0x20-0x7E and `%` as `%XX`. Nothing
+ * else may be escaped: common clients do not undo that for reserved characters such as `:`.
+ */
+export function encodeGrpcMessage(text: string): string {
+  if (isPlain(text)) return text;
+  let encoded = "";
+  for (const byte of Buffer.from(text)) {
+    encoded +=
+      byte < 0x20 || byte > 0x7e || byte === 0x25
+        ? `%${byte.toString(16).toUpperCase().padStart(2, "0")}`
+        : String.fromCharCode(byte);
+  }
+  return encoded;
+}
+
+function isPlain(text: string): boolean {
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code < 0x20 || code > 0x7e || code === 0x25) return false;
+  }
+  return true;
+}
+
+/** The trailers of a call that failed, with google.rpc.Status in `grpc-status-details-bin`. */
+export function errorTrailers(error: ConnectError): GrpcTrailers {
+  const trailers: GrpcTrailers = {};
+  error.metadata.forEach((value, name) => {
+    if (!isProtocolField(name)) trailers[name] = value;
+  });
+  const message = error.rawMessage.slice(0, MAX_MESSAGE_LENGTH);
+  trailers["grpc-status"] = String(error.code);
+  trailers["grpc-message"] = encodeGrpcMessage(message);
+  if (error.details.length > 0) trailers["grpc-status-details-bin"] = statusDetailsBin(error, message);
+  return trailers;
+}
+
+function statusDetailsBin(error: ConnectError, message: string): string {
+  const details: Any[] = [];
+  let bytes = 0;
+  for (const detail of error.details) {
+    const any =
+      "desc" in detail
+        ? anyPack(detail.desc, create(detail.desc, detail.value))
+        : create(AnySchema, { typeUrl: `type.googleapis.com/${detail.type}`, value: detail.value });
+    bytes += any.typeUrl.length + any.value.length;
+    if (bytes > MAX_DETAILS_BYTES) break;
+    details.push(any);
+  }
+  const status = create(StatusSchema, { code: error.code, message, details });
+  return Buffer.from(toBinary(StatusSchema, status)).toString("base64").replace(/=+$/, "");
+}
+
+/** Whether a field belongs to HTTP or gRPC itself, so that no handler may set it. */
+export function isProtocolField(name: string): boolean {
+  return (name.startsWith("grpc-") && name !== "grpc-accept-encoding") || PROTOCOL_FIELDS.has(name);
+}
+
+const PROTOCOL_FIELDS: ReadonlySet<string> = new Set([
+  "connection",
+  "content-encoding",
+  "content-length",
+  "content-type",
+  "host",
+  "keep-alive",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+]);

@@ -1,0 +1,164 @@
+// The shortest way from a stream to a handler and back, for the calls that are
+// most of the traffic: unary, binary, uncompressed gRPC. Everything else of RPC
+// goes through connect.
+
+import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from "node:http2";
+import {
+  create,
+  type DescMessage,
+  fromBinary,
+  type Message,
+  type MessageInitShape,
+  toBinary,
+} from "@bufbuild/protobuf";
+import type { Clock } from "../kernel/clock.js";
+import { connectErrorFrom, deadlineExceeded, malformedRequest } from "../kernel/errors.js";
+import { Call } from "../rpc/call.js";
+import type { Invoke } from "../rpc/invoke.js";
+import type { MethodEntry, MethodTable } from "../rpc/method-table.js";
+import type { AccessRecord } from "./access-log.js";
+import { readMessage } from "./grpc-body.js";
+import { errorTrailers, isProtocolField } from "./grpc-status.js";
+import { grpcTimeoutMs } from "./grpc-timeout.js";
+import { StreamInbound } from "./inbound.js";
+import type { Limits } from "./limits.js";
+
+/** What {@link createGrpcUnary} is made of. */
+export interface GrpcUnaryOptions {
+  readonly methods: MethodTable;
+  readonly invoke: Invoke;
+  readonly clock: Clock;
+  readonly errorDomain: string;
+  readonly limits: Limits;
+  /** Told of answers that could not be encoded: a bug of a handler. */
+  readonly onInternalError: (error: unknown) => void;
+}
+
+/** Serves unary gRPC calls on raw HTTP/2 streams. */
+export interface GrpcUnary {
+  /** The unary method under an RPC path, if there is one. */
+  entryOf(path: string): MethodEntry | undefined;
+
+  /**
+   * Reads the call, runs it and answers. Never throws; a peer that has gone gets nothing. `peer` is
+   * the address the call comes from.
+   */
+  handle(
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    entry: MethodEntry,
+    peer: string | undefined,
+    access?: AccessRecord,
+  ): void;
+
+  /** Answers without reading the request. */
+  refuse(stream: ServerHttp2Stream, error: unknown, access?: AccessRecord): void;
+}
+
+const CONTENT_TYPE = "application/grpc+proto";
+const OK_HEADERS: OutgoingHttpHeaders = { ":status": 200, "content-type": CONTENT_TYPE };
+const OK_TRAILERS: OutgoingHttpHeaders = { "grpc-status": "0" };
+const TRAILERS_FOLLOW = { waitForTrailers: true, sendDate: false };
+const TRAILERS_ONLY = { endStream: true, sendDate: false };
+
+/** Creates the lean path (gRPC over HTTP/2). */
+export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
+  const { invoke, clock, limits } = options;
+  const unary = new Map([...options.methods].filter(([, { desc }]) => desc.methodKind === "unary"));
+
+  function refuse(stream: ServerHttp2Stream, error: unknown, access?: AccessRecord): void {
+    if (stream.destroyed || stream.closed) return;
+    const trailers = errorTrailers(connectErrorFrom(error, options.errorDomain));
+    if (access) access.grpcCode = Number(trailers["grpc-status"]);
+    stream.respond({ ":status": 200, "content-type": CONTENT_TYPE, ...trailers }, TRAILERS_ONLY);
+    // The rest of a request nobody will read; without a code this is no failure (RFC 9113, 8.1).
+    if (!stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR);
+  }
+
+  async function run(
+    stream: ServerHttp2Stream,
+    entry: MethodEntry,
+    call: Call,
+    bytes: Uint8Array,
+    access: AccessRecord | undefined,
+  ): Promise<void> {
+    try {
+      let request: Message;
+      try {
+        request = fromBinary(entry.desc.input, bytes);
+      } catch {
+        throw malformedRequest(`the message is no ${entry.desc.input.typeName}`);
+      }
+      const response = await invoke(entry, call, request);
+      if (stream.destroyed || stream.closed) return;
+      const frame = frameOf(entry.desc.output, response);
+      if (access) {
+        access.grpcCode = 0;
+        access.bytes = frame.length;
+        access.requestId = call.requestId;
+      }
+      respond(stream, call, frame);
+    } catch (error) {
+      const seen = connectErrorFrom(error, options.errorDomain);
+      if (seen !== error && seen.cause !== undefined) options.onInternalError(error);
+      if (access) access.requestId = call.requestId;
+      refuse(stream, seen, access);
+    }
+  }
+
+  return {
+    entryOf: (path) => unary.get(path),
+    refuse,
+    handle(stream, headers, entry, peer, access) {
+      const timeout = headers["grpc-timeout"];
+      const timeoutMs = timeout === undefined ? undefined : grpcTimeoutMs(String(timeout));
+      if (timeoutMs !== undefined && !(timeoutMs > 0)) {
+        refuse(stream, timeoutMs === 0 ? deadlineExceeded() : malformedRequest(BAD_TIMEOUT), access);
+        return;
+      }
+      const call = new Call(new StreamInbound(stream, headers, timeoutMs, peer), entry.desc, clock());
+      readMessage(stream, limits.messageBytes, limits.requestMs, {
+        onMessage: (bytes) => void run(stream, entry, call, bytes, access),
+        onFault: (error) => refuse(stream, error, access),
+      });
+    },
+  };
+}
+
+const BAD_TIMEOUT = "grpc-timeout must be one to eight digits and one of H, M, S, m, u, n";
+
+function frameOf(output: DescMessage, response: object): Buffer {
+  const message =
+    "$typeName" in response ? (response as Message) : create(output, response as MessageInitShape<DescMessage>);
+  const bytes = toBinary(output, message);
+  const frame = Buffer.allocUnsafe(5 + bytes.length);
+  frame[0] = 0;
+  frame.writeUInt32BE(bytes.length, 1);
+  frame.set(bytes, 5);
+  return frame;
+}
+
+function respond(stream: ServerHttp2Stream, call: Call, frame: Buffer): void {
+  const header = call.responseHeaderIfSet;
+  const trailer = call.responseTrailerIfSet;
+  if (trailer === undefined) stream.on("wantTrailers", sendOkTrailers);
+  else stream.on("wantTrailers", () => sendTrailers(stream, withFields(OK_TRAILERS, trailer)));
+  stream.respond(header === undefined ? OK_HEADERS : withFields(OK_HEADERS, header), TRAILERS_FOLLOW);
+  stream.end(frame);
+}
+
+function sendOkTrailers(this: ServerHttp2Stream): void {
+  sendTrailers(this, OK_TRAILERS);
+}
+
+function sendTrailers(stream: ServerHttp2Stream, trailers: OutgoingHttpHeaders): void {
+  if (!stream.destroyed && !stream.closed) stream.sendTrailers(trailers);
+}
+
+function withFields(base: OutgoingHttpHeaders, fields: Headers): OutgoingHttpHeaders {
+  const merged = { ...base };
+  fields.forEach((value, name) => {
+    if (!isProtocolField(name)) merged[name] = value;
+  });
+  return merged;
+}

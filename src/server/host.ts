@@ -1,0 +1,80 @@
+// Who the request is for, checked before anything else reads the request: URL
+// parsers further in throw on a malformed authority, outside of any handler.
+
+const SHAPE = /^(?:\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._~-]{1,255})(?::[0-9]{1,5})?$/;
+
+/** The rule a request's Host breaks, as text for the caller; undefined when it is in order. */
+export type HostFault = string | undefined;
+
+/** Checks of the authority of requests (RFC 9110 section 7.2, RFC 9113 section 8.3.1). */
+export interface HostCheck {
+  /** An HTTP/1.1 request: `host` is its Host header, `count` how many there are. */
+  http1(host: string | undefined, count: number): HostFault;
+
+  /** An HTTP/2 request: its `:authority` and, if there is one, its Host header. */
+  http2(authority: string | undefined, host: string | undefined, hostCount: number): HostFault;
+}
+
+/**
+ * Creates the check. Values found valid are remembered, up to `cacheEntries` of them, so that the
+ * usual request costs one lookup; callers with many made-up hosts only lose that shortcut.
+ */
+export function createHostCheck(cacheEntries: number): HostCheck {
+  const valid = new Set<string>();
+
+  function fault(value: string): HostFault {
+    if (valid.has(value)) return undefined;
+    if (!SHAPE.test(value) || !URL.canParse(`http://${value}/`))
+      return "host must be a valid host name with an optional port";
+    if (valid.size < cacheEntries) valid.add(value);
+    return undefined;
+  }
+
+  return {
+    http1(host, count) {
+      if (count !== 1 || host === undefined) return "exactly one host header is required";
+      return fault(host);
+    },
+    http2(authority, host, hostCount) {
+      if (host === undefined) return authority === undefined ? "an authority is required" : fault(authority);
+      if (hostCount > 1) return "at most one host header is allowed";
+      if (authority !== undefined && authority.toLowerCase() !== host.toLowerCase()) {
+        return "host and :authority must agree";
+      }
+      return fault(authority ?? host);
+    },
+  };
+}
+
+/** How often the fields that must not repeat occur in a request. */
+export interface FieldCounts {
+  host: number;
+  authorization: number;
+}
+
+/**
+ * Counts Host and Authorization in raw header lines (name, value, name, value, …): Node keeps only
+ * the first of each, so a second one would go unseen while a proxy in front may have acted on it.
+ */
+export function countFields(rawHeaders: readonly string[], into: FieldCounts): void {
+  into.host = 0;
+  into.authorization = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i];
+    if (name === undefined) continue;
+    if (name.length === 4) {
+      if (name === "host" || name.toLowerCase() === "host") into.host++;
+    } else if (name.length === 13) {
+      if (name === "authorization" || name.toLowerCase() === "authorization") into.authorization++;
+    }
+  }
+}
+
+/** All values of a repeated field in one, joined by ", ": no credential, so authentication fails. */
+export function foldField(rawHeaders: readonly string[], field: string): string {
+  const values: string[] = [];
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    if (rawHeaders[i]?.toLowerCase() === field) values.push(rawHeaders[i + 1] ?? "");
+  }
+  return values.join(", ");
+}

@@ -1,0 +1,124 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import type { Limits } from "./limits.js";
+
+/** The HTTP/1.1 side of the port. It never listens; sockets are handed to it. */
+export interface Http1 {
+  /** Serves a socket that is known to speak HTTP/1.x. */
+  serve(socket: Socket): void;
+
+  /** Closes idle connections now and every other one after the answer it waits for. */
+  drain(): void;
+
+  /** Stops the timers. Connections must be gone. */
+  close(): void;
+}
+
+/** What {@link createHttp1} is made of. */
+export interface Http1Options {
+  readonly limits: Limits;
+  readonly onRequest: (req: IncomingMessage, res: ServerResponse) => void;
+  /** Called for a request that announces more body than is allowed and waits for leave to send it. */
+  readonly onTooLarge: (req: IncomingMessage, res: ServerResponse) => void;
+  /** The body of the answer to bytes that are no HTTP request, by HTTP status. */
+  readonly malformedBody: (status: number) => string;
+}
+
+/** Creates the HTTP/1.1 side (RFC 9112) with every timeout set. */
+export function createHttp1(options: Http1Options): Http1 {
+  const { limits } = options;
+  const answering = new Map<Socket, ServerResponse>();
+  let draining = false;
+
+  const server = createServer({
+    maxHeaderSize: limits.headerBytes,
+    headersTimeout: Math.min(limits.headersMs, limits.requestMs),
+    requestTimeout: limits.requestMs,
+    keepAliveTimeout: limits.keepAliveMs,
+    connectionsCheckingInterval: limits.timeoutCheckMs,
+    insecureHTTPParser: false,
+    // A missing Host is refused by the dispatcher, with a body.
+    requireHostHeader: false,
+    noDelay: true,
+  });
+  // Fields beyond a count would be dropped without a word; their size is limited instead.
+  server.maxHeadersCount = 0;
+  server.maxRequestsPerSocket = 0;
+  server.timeout = limits.idleSocketMs;
+
+  function onClose(this: ServerResponse): void {
+    const { socket } = this.req;
+    if (answering.get(socket) === this) answering.delete(socket);
+    if (draining) setImmediate(closeIdle);
+  }
+
+  function closeIdle(): void {
+    server.closeIdleConnections();
+  }
+
+  function onRequest(req: IncomingMessage, res: ServerResponse): void {
+    answering.set(req.socket, res);
+    res.on("close", onClose);
+    res.on("error", ignore);
+    if (draining) res.shouldKeepAlive = false;
+    options.onRequest(req, res);
+  }
+
+  server.on("request", onRequest);
+
+  server.on("checkContinue", (req, res) => {
+    if (Number(req.headers["content-length"] ?? 0) > limits.messageBytes) {
+      res.on("error", ignore);
+      options.onTooLarge(req, res);
+      return;
+    }
+    res.writeContinue();
+    onRequest(req, res);
+  });
+
+  server.on("clientError", (error: NodeJS.ErrnoException, socket: Duplex) => {
+    const pending = answering.get(socket as Socket);
+    if (error.code === "ECONNRESET" || !socket.writable || pending?.headersSent) {
+      socket.destroy();
+      return;
+    }
+    const status = statusOfParserError[error.code ?? ""] ?? 400;
+    const body = options.malformedBody(status);
+    socket.end(
+      `HTTP/1.1 ${status} ${reasons[status]}\r\nConnection: close\r\nContent-Type: application/json\r\n` +
+        `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+      () => socket.destroy(),
+    );
+  });
+
+  // The timers behind headersTimeout and requestTimeout start with this event alone.
+  server.emit("listening");
+
+  return {
+    serve(socket) {
+      server.emit("connection", socket);
+    },
+    drain() {
+      draining = true;
+      for (const res of answering.values()) if (!res.headersSent) res.shouldKeepAlive = false;
+      closeIdle();
+    },
+    close() {
+      server.close(ignore);
+    },
+  };
+}
+
+const statusOfParserError: Readonly<Record<string, number>> = {
+  HPE_HEADER_OVERFLOW: 431,
+  ERR_HTTP_REQUEST_TIMEOUT: 408,
+};
+
+const reasons: Readonly<Record<number, string>> = {
+  400: "Bad Request",
+  408: "Request Timeout",
+  431: "Request Header Fields Too Large",
+};
+
+function ignore(): void {}

@@ -1,0 +1,73 @@
+// Every limit of the network side in one table, since the defaults of Node,
+// http2 and connect are either absent or far above what one request may cost.
+// Limits of resources (page sizes, names) belong to the resources.
+import { MAX_CALL_MS } from "../rpc/call.js";
+
+const table = {
+  messageBytes: {
+    value: 4 * 1024 * 1024,
+    why: "one request message or body, decompressed; the same as gRPC's own default",
+  },
+  responseBytes: { value: 100_000_000, why: "one response message; a guard against runaway answers, not a quota" },
+  callMs: { value: MAX_CALL_MS, why: "a unary call's deadline, whatever the caller allows; enforced by the pipeline" },
+
+  connections: { value: 15_000, why: "all sockets together, below the usual 20,000 file descriptors" },
+  connectionsPerAddress: { value: 200, why: "one peer cannot use up all sockets; off behind a proxy" },
+  protocolDetectionMs: { value: 5_000, why: "a peer that never says which protocol it speaks, or stalls in TLS" },
+  idleSocketMs: { value: 60_000, why: "an HTTP/1.1 peer that neither reads nor writes" },
+  drainMs: { value: 10_000, why: "how long a stop waits for calls in flight" },
+  validatedHosts: { value: 1_000, why: "entries of the cache of Host values found valid" },
+
+  headerBytes: { value: 16_384, why: "all headers of one request" },
+  headersMs: { value: 10_000, why: "HTTP/1.1: from the first byte to the end of the headers (slow headers)" },
+  requestMs: { value: 30_000, why: "from the headers to the end of the request body (slow bodies)" },
+  keepAliveMs: { value: 15_000, why: "HTTP/1.1: an idle connection between two requests" },
+  timeoutCheckMs: { value: 1_000, why: "HTTP/1.1: how often headersMs and requestMs are looked at" },
+
+  concurrentStreams: { value: 100, why: "HTTP/2: open streams per session" },
+  streamsPerSession: {
+    value: 1_000_000,
+    why: "HTTP/2: then the session is closed gently, which rebalances long links",
+  },
+  headerPairs: { value: 128, why: "HTTP/2: header fields of one request" },
+  settingsEntries: { value: 32, why: "HTTP/2: entries of one SETTINGS frame" },
+  outstandingPings: { value: 10, why: "HTTP/2: PINGs waiting for their answer" },
+  outstandingSettings: { value: 10, why: "HTTP/2: SETTINGS waiting for their answer" },
+  sessionMemoryMegabytes: { value: 16, why: "HTTP/2: queued data of one session; room for four full messages" },
+  invalidFrames: { value: 100, why: "HTTP/2: then the session is cut" },
+  rejectedStreams: {
+    value: 500,
+    why: "HTTP/2: refused above concurrentStreams, then the session is cut; bursts before SETTINGS arrive are honest",
+  },
+  streamWindowBytes: {
+    value: 1024 * 1024,
+    why: "HTTP/2: flow control per stream; the default of 64 KiB makes big messages slow",
+  },
+  idleSessionMs: { value: 60_000, why: "HTTP/2: a session without any frame; Node has no such limit of its own" },
+  sessionCloseMs: { value: 5_000, why: "HTTP/2: from the gentle close of an idle session to the hard one" },
+  streamResets: {
+    value: 100,
+    why: "HTTP/2: resets per session within streamResetWindowMs, then it is cut (rapid reset)",
+  },
+  streamResetWindowMs: { value: 10_000, why: "HTTP/2: the window in which streamResets counts" },
+} as const;
+
+/** The limits in force; the unit is in each name, plain counts have none. */
+export type Limits = { readonly [Name in keyof typeof table]: number };
+
+/** The limits of a running service. */
+export const defaultLimits: Limits = Object.freeze(
+  Object.fromEntries(Object.entries(table).map(([name, { value }]) => [name, value])) as Limits,
+);
+
+/** One limit as shown to operators. */
+export interface LimitLine {
+  readonly name: keyof Limits;
+  readonly value: number;
+  readonly why: string;
+}
+
+/** All limits with their reasons, for printing. */
+export function describeLimits(limits: Limits = defaultLimits): readonly LimitLine[] {
+  return (Object.keys(table) as (keyof Limits)[]).map((name) => ({ name, value: limits[name], why: table[name].why }));
+}

@@ -1,0 +1,51 @@
+// Answers that are given before or instead of a call: as google.rpc.Status in
+// JSON for REST, in Connect's error form for RPC over HTTP.
+
+import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
+import type { Http2ServerResponse } from "node:http2";
+import { create, toJson } from "@bufbuild/protobuf";
+import type { ConnectError } from "@connectrpc/connect";
+import { errorToJson } from "@connectrpc/connect/protocol-connect";
+import { errorTrailers } from "./grpc-status.js";
+
+/** A response of either HTTP version. */
+export type AnyResponse = ServerResponse | Http2ServerResponse;
+
+/** Ends `res` with a JSON document; a peer that has gone gets nothing. */
+export function sendJson(res: AnyResponse, status: number, json: string, headers: OutgoingHttpHeaders = {}): void {
+  if (res.headersSent || res.destroyed) return;
+  const fields = {
+    ...headers,
+    "content-type": "application/json",
+    "content-length": Buffer.byteLength(json),
+    "cache-control": "no-store",
+  };
+  // The two signatures are the same, but TypeScript does not try a union's members one by one.
+  (res as ServerResponse).writeHead(status, fields);
+  res.end(json);
+}
+
+/**
+ * Ends `res` with a gRPC status alone, in the headers: what gRPC and gRPC-Web clients understand
+ * even when nothing else about their request was in order.
+ */
+export function sendGrpcStatus(res: AnyResponse, contentType: string, error: ConnectError): void {
+  if (res.headersSent || res.destroyed) return;
+  (res as ServerResponse).writeHead(200, { "content-type": contentType, "content-length": 0, ...errorTrailers(error) });
+  res.end();
+}
+
+/** An error as google.rpc.Status in JSON, the body of every REST error. */
+export function statusJson(error: ConnectError): string {
+  const details = error.details.flatMap((detail) => {
+    if (!("desc" in detail)) return [];
+    const fields = toJson(detail.desc, create(detail.desc, detail.value)) as object;
+    return [{ "@type": `type.googleapis.com/${detail.desc.typeName}`, ...fields }];
+  });
+  return JSON.stringify({ code: error.code, message: error.rawMessage, details });
+}
+
+/** An error in the form of the Connect protocol ("Error JSON"). */
+export function connectJson(error: ConnectError): string {
+  return JSON.stringify(errorToJson(error, undefined));
+}

@@ -1,0 +1,87 @@
+import type { Clock } from "../kernel/clock.js";
+import type { Invoke } from "../rpc/invoke.js";
+import type { MethodTable } from "../rpc/method-table.js";
+import type { Logger } from "../telemetry/logger.js";
+import { createAccessLog } from "./access-log.js";
+import { createConnect, type ExtraService } from "./connect.js";
+import { createDispatch, type Gateway } from "./dispatch.js";
+import { createGrpcUnary } from "./grpc.js";
+import { createHostCheck } from "./host.js";
+import { defaultLimits, type Limits } from "./limits.js";
+import { createListener, type ListenAddress, type TlsIdentity } from "./listener.js";
+import { createOps } from "./ops.js";
+
+/** What a server is made of. */
+export interface ServerOptions {
+  readonly methods: MethodTable;
+  readonly invoke: Invoke;
+  /** Answers everything that is neither RPC nor `/healthz` and `/readyz`. */
+  readonly gateway: Gateway;
+  readonly clock: Clock;
+  /** ErrorInfo's domain. */
+  readonly errorDomain: string;
+  readonly listen: ListenAddress;
+  readonly logger: Logger;
+  /** Cleartext without it. */
+  readonly tls?: TlsIdentity | undefined;
+  readonly limits?: Limits | undefined;
+  /** Believe the last `x-forwarded-for`, and do not count connections per address. */
+  readonly behindProxy?: boolean | undefined;
+  /** Rejects while the service cannot serve; asked by `/readyz`. */
+  readonly ready?: (() => Promise<void>) | undefined;
+  /** One log line per request. */
+  readonly accessLog?: boolean | undefined;
+  /** Services beside the method table, such as health and reflection. */
+  readonly extraServices?: readonly ExtraService[] | undefined;
+}
+
+/** All protocols on one port. */
+export interface Server {
+  /** Opens the port and tells which it is; throws what the system says when it cannot. */
+  start(): Promise<ListenAddress>;
+
+  /** Drains: `/readyz` fails, calls in flight get up to `graceMs` (10 s unless given), nothing new begins. */
+  stop(graceMs?: number): Promise<void>;
+}
+
+/** Creates a server that is not yet listening. */
+export function createServer(options: ServerOptions): Server {
+  const { logger, errorDomain, methods, invoke, clock } = options;
+  const limits = options.limits ?? defaultLimits;
+  const behindProxy = options.behindProxy ?? false;
+  let draining = false;
+
+  const onInternalError = (error: unknown) => logger.error({ err: error }, "an answer could not be made");
+  const shared = { methods, invoke, clock, errorDomain, limits, behindProxy, onInternalError };
+
+  const dispatch = createDispatch({
+    grpc: createGrpcUnary(shared),
+    connect: createConnect({ ...shared, extraServices: options.extraServices ?? [] }),
+    ops: createOps(options.ready ?? alwaysReady, () => draining),
+    gateway: options.gateway,
+    hosts: createHostCheck(limits.validatedHosts),
+    errorDomain,
+    behindProxy,
+    requestMs: limits.requestMs,
+    accessLog: options.accessLog ? createAccessLog(logger) : undefined,
+  });
+
+  const listener = createListener({
+    ...dispatch,
+    listen: options.listen,
+    tls: options.tls,
+    limits,
+    behindProxy,
+    logger,
+  });
+
+  return {
+    start: listener.start,
+    stop(graceMs) {
+      draining = true;
+      return listener.stop(graceMs);
+    },
+  };
+}
+
+async function alwaysReady(): Promise<void> {}

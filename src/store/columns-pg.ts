@@ -1,0 +1,29 @@
+// The column types of the schema in PostgreSQL; columns-sqlite.ts exports the same names.
+import {
+  bigint,
+  bigserial,
+  boolean,
+  customType,
+  index,
+  integer,
+  jsonb,
+  pgTable,
+  primaryKey,
+  uniqueIndex,
+} from "drizzle-orm/pg-core";
+
+// A locale would weigh punctuation below letters: names would page in another
+// order than in SQLite, and ranges over uids would break.
+const bytewise = customType<{ data: string; driverData: string }>({ dataType: () => 'text COLLATE "C"' });
+
+export const table = pgTable;
+/** Text that compares by bytes. */
+export const str = (name: string) => bytewise(name);
+export const bool = (name: string) => boolean(name);
+export const int = (name: string) => integer(name);
+/** A point in time as epoch milliseconds, or any integer beyond 32 bits. */
+export const long = (name: string) => bigint(name, { mode: "number" });
+export const json = <T>(name: string) => jsonb(name).$type<T>();
+/** A row number that the database hands out in ascending order. */
+export const serial = (name: string) => bigserial(name, { mode: "number" }).primaryKey();
+export { index, primaryKey, uniqueIndex };

@@ -1,0 +1,14 @@
+// The column types of the schema in SQLite; columns-pg.ts exports the same names.
+import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+
+export const table = sqliteTable;
+/** Text that compares by bytes. */
+export const str = (name: string) => text(name);
+export const bool = (name: string) => integer(name, { mode: "boolean" });
+export const int = (name: string) => integer(name);
+/** A point in time as epoch milliseconds, or any integer beyond 32 bits. */
+export const long = (name: string) => integer(name);
+export const json = <T>(name: string) => text(name, { mode: "json" }).$type<T>();
+/** A row number that the database hands out in ascending order. */
+export const serial = (name: string) => integer(name).primaryKey({ autoIncrement: true });
+export { index, primaryKey, uniqueIndex };

@@ -1,0 +1,85 @@
+import { and, eq, isNull, sql } from "drizzle-orm";
+import { any, first } from "./first.js";
+import { list, relist, unlist } from "./list-upkeep.js";
+import { listedKind } from "./listed-kind.js";
+import { listPage } from "./ordered-list.js";
+import { placeholderSet, placeholdersFor } from "./placeholders.js";
+import type { Awaitable, GroupPatch, GroupRow, GroupStore, ListQuery, Page } from "./port.js";
+import { type Executor, statement } from "./statement.js";
+
+/** How groups are kept in lists. */
+export const groupLists = listedKind(1, {
+  table: (t) => t.groups,
+  listsItself: true,
+  sorts: [
+    { field: "name", type: "text", column: "name" },
+    { field: "created_at", type: "time", column: "createTimeMs" },
+    { field: "updated_at", type: "time", column: "updateTimeMs" },
+  ],
+});
+
+const get = statement<{ uid: string }, GroupRow>((q, t) =>
+  q.select().from(t.groups).where(eq(t.groups.uid, sql.placeholder("uid"))),
+);
+const insert = statement<GroupRow>((q, t) => q.insert(t.groups).values(placeholdersFor(t.groups)));
+const update = statement<Required<GroupPatch> & { uid: string; updateTimeMs: number }>((q, t) =>
+  q
+    .update(t.groups)
+    .set(placeholderSet(t.groups, "name", "description", "verified", "kind", "updateTimeMs"))
+    .where(eq(t.groups.uid, sql.placeholder("uid"))),
+);
+const remove = statement<{ uid: string }>((q, t) => q.delete(t.groups).where(eq(t.groups.uid, sql.placeholder("uid"))));
+const child = statement<{ uid: string }, object>((q, t) =>
+  q.select({ uid: t.groups.uid }).from(t.groups).where(eq(t.groups.parentUid, sql.placeholder("uid"))).limit(1),
+);
+const rootsNamed = statement<{ name: string }, GroupRow>((q, t) =>
+  q
+    .select()
+    .from(t.groups)
+    .where(and(eq(t.groups.name, sql.placeholder("name")), isNull(t.groups.parentUid))),
+);
+
+/** Groups; see {@link GroupStore}. */
+export class Groups implements GroupStore {
+  readonly #tx: Executor;
+
+  constructor(tx: Executor) {
+    this.#tx = tx;
+  }
+
+  get(uid: string): Awaitable<GroupRow | undefined> {
+    return first(this.#tx.rows(get, { uid }));
+  }
+
+  async insert(row: GroupRow): Promise<void> {
+    await this.#tx.rows(insert, row);
+    await list(this.#tx, groupLists, row);
+  }
+
+  async update(uid: string, patch: GroupPatch, nowMs: number): Promise<GroupRow | undefined> {
+    const before = await this.get(uid);
+    if (before === undefined) return undefined;
+    const after = { ...before, ...patch, updateTimeMs: nowMs };
+    await this.#tx.rows(update, after);
+    await relist(this.#tx, groupLists, before, after);
+    return after;
+  }
+
+  async delete(row: GroupRow): Promise<void> {
+    await unlist(this.#tx, groupLists, row);
+    await this.#tx.rows(remove, { uid: row.uid });
+  }
+
+  list(query: ListQuery): Promise<Page<GroupRow>> {
+    return listPage<GroupRow>(this.#tx, groupLists, query);
+  }
+
+  hasChildren(uid: string): Awaitable<boolean> {
+    return any(this.#tx.rows(child, { uid }));
+  }
+
+  rootsNamed(name: string): Awaitable<GroupRow[]> {
+    return this.#tx.rows(rootsNamed, { name });
+  }
+}
+

@@ -1,0 +1,64 @@
+import { eq, sql } from "drizzle-orm";
+import { done, first } from "./first.js";
+import { placeholderSet, placeholdersFor } from "./placeholders.js";
+import type { Awaitable, KeyRow, KeyStore, SettingStore } from "./port.js";
+import { type Executor, statement } from "./statement.js";
+
+const list = statement<object, KeyRow>((q, t) => q.select().from(t.keys).orderBy(t.keys.createTimeMs, t.keys.kid));
+const insert = statement<KeyRow>((q, t) => q.insert(t.keys).values(placeholdersFor(t.keys)));
+const setState = statement<Pick<KeyRow, "kid" | "state">>((q, t) =>
+  q
+    .update(t.keys)
+    .set(placeholderSet(t.keys, "state"))
+    .where(eq(t.keys.kid, sql.placeholder("kid"))),
+);
+
+/** Keys; see {@link KeyStore}. */
+export class Keys implements KeyStore {
+  readonly #tx: Executor;
+
+  constructor(tx: Executor) {
+    this.#tx = tx;
+  }
+
+  list(): Awaitable<KeyRow[]> {
+    return this.#tx.rows(list, {});
+  }
+
+  insert(row: KeyRow): Awaitable<void> {
+    return done(this.#tx.rows(insert, row));
+  }
+
+  setState(kid: string, state: KeyRow["state"]): Awaitable<void> {
+    return done(this.#tx.rows(setState, { kid, state }));
+  }
+}
+
+type SettingRow = { name: string; value: string };
+
+const getSetting = statement<{ name: string }, SettingRow>((q, t) =>
+  q.select().from(t.settings).where(eq(t.settings.name, sql.placeholder("name"))),
+);
+const putSetting = statement<SettingRow>((q, t) =>
+  q
+    .insert(t.settings)
+    .values(placeholdersFor(t.settings))
+    .onConflictDoUpdate({ target: t.settings.name, set: { value: sql`excluded.value` } }),
+);
+
+/** Facts about the installation; see {@link SettingStore}. */
+export class Settings implements SettingStore {
+  readonly #tx: Executor;
+
+  constructor(tx: Executor) {
+    this.#tx = tx;
+  }
+
+  async get(name: string): Promise<string | undefined> {
+    return (await first(this.#tx.rows(getSetting, { name })))?.value;
+  }
+
+  put(name: string, value: string): Awaitable<void> {
+    return done(this.#tx.rows(putSetting, { name, value }));
+  }
+}

@@ -1,0 +1,116 @@
+// Keeps the ordered lists and counters equal to the rows they speak of, in the
+// transaction that changes the rows.
+import { and, eq, inArray, sql } from "drizzle-orm";
+import { lineageOf, parentOf } from "../kernel/uidp.js";
+import type { ListedKind, SortField } from "./listed-kind.js";
+import { type Executor, statementFamily } from "./statement.js";
+
+/** A row in its capacity as an element of lists. */
+export interface Listed {
+  readonly uid: string;
+  readonly name: string;
+  readonly createTimeMs: number;
+  readonly updateTimeMs: number;
+}
+
+type Params = Record<string, string | number>;
+type Shape = { readonly type: SortField["type"]; readonly scopes: number };
+
+const orderTable = { text: "textOrder", time: "timeOrder" } as const;
+const shapeKey = ({ type, scopes }: Shape) => `${type}${scopes}`;
+const numbered = (name: string, count: number) => Array.from({ length: count }, (_, i) => `${name}${i}`);
+
+const enter = statementFamily<Shape, Params>(shapeKey, ({ type, scopes }) => (q, t) => {
+  const entry = (scope: string) => ({
+    list: sql.placeholder("list"),
+    scope: sql.placeholder(scope),
+    key: sql.placeholder("key"),
+    uid: sql.placeholder("uid"),
+  });
+  const entries = numbered("scope", scopes).map(entry);
+  return type === "text" ? q.insert(t.textOrder).values(entries) : q.insert(t.timeOrder).values(entries);
+});
+
+const leave = statementFamily<Shape, Params>(shapeKey, ({ type, scopes }) => (q, t) => {
+  // The text table stands for both: they differ in the type of the key alone.
+  const o = t[orderTable[type]] as typeof t.textOrder;
+  return q.delete(o).where(
+    and(
+      eq(o.list, sql.placeholder("list")),
+      inArray(
+        o.scope,
+        numbered("scope", scopes).map((name) => sql.placeholder(name)),
+      ),
+      eq(o.key, sql.placeholder("key")),
+      eq(o.uid, sql.placeholder("uid")),
+    ),
+  );
+});
+
+const count = statementFamily<number, Params>(String, (counters) => (q, t) =>
+  q
+    .insert(t.counters)
+    .values(
+      Array.from({ length: counters }, (_, i) => ({
+        counter: sql.placeholder(`counter${i}`),
+        scope: sql.placeholder(`scope${i}`),
+        slot: sql.placeholder("slot"),
+        n: sql.placeholder("n"),
+      })),
+    )
+    .onConflictDoUpdate({
+      target: [t.counters.counter, t.counters.scope, t.counters.slot],
+      set: { n: sql`${t.counters.n} + excluded.n` },
+    }),
+);
+
+/** Enters a new row into the lists of its kind. */
+export async function list(tx: Executor, kind: ListedKind, row: Listed): Promise<void> {
+  const scopes = scopesOf(kind, row.uid);
+  for (const sort of Object.values(kind.sorts)) await tx.rows(...entry(enter, sort, scopes, row));
+  await addToCounters(tx, kind, row.uid, scopes, 1);
+}
+
+/** Takes a row that is about to be deleted out of the lists of its kind. */
+export async function unlist(tx: Executor, kind: ListedKind, row: Listed): Promise<void> {
+  const scopes = scopesOf(kind, row.uid);
+  for (const sort of Object.values(kind.sorts)) await tx.rows(...entry(leave, sort, scopes, row));
+  await addToCounters(tx, kind, row.uid, scopes, -1);
+}
+
+/** Moves a changed row to its new places. */
+export async function relist(tx: Executor, kind: ListedKind, before: Listed, after: Listed): Promise<void> {
+  const scopes = scopesOf(kind, before.uid);
+  for (const sort of Object.values(kind.sorts)) {
+    if (before[sort.column] === after[sort.column]) continue;
+    await tx.rows(...entry(leave, sort, scopes, before));
+    await tx.rows(...entry(enter, sort, scopes, after));
+  }
+}
+
+function scopesOf(kind: ListedKind, uid: string): string[] {
+  const lineage = lineageOf(uid);
+  if (!kind.listsItself) lineage.pop();
+  return lineage;
+}
+
+function entry(family: typeof enter, sort: SortField, scopes: readonly string[], row: Listed) {
+  const params: Params = { list: sort.list, key: row[sort.column], uid: row.uid };
+  scopes.forEach((scope, i) => {
+    params[`scope${i}`] = scope;
+  });
+  return [family({ type: sort.type, scopes: scopes.length }), params] as const;
+}
+
+async function addToCounters(tx: Executor, kind: ListedKind, uid: string, scopes: string[], n: number) {
+  const parent = parentOf(uid);
+  // Any slot will do: a counter is the sum of its slots, and a single one may well be negative.
+  const params: Params = { slot: Math.floor(Math.random() * tx.counterSlots), n };
+  const counters = scopes.map((scope) => ({ counter: kind.counter, scope }));
+  if (parent !== undefined) counters.push({ counter: kind.counter + 1, scope: parent });
+  counters.forEach(({ counter, scope }, i) => {
+    params[`counter${i}`] = counter;
+    params[`scope${i}`] = scope;
+  });
+  await tx.rows(count(counters.length), params);
+}

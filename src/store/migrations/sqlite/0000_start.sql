@@ -1,0 +1,121 @@
+CREATE TABLE `access_requests` (
+	`group_uid` text NOT NULL,
+	`identity_uid` text NOT NULL,
+	`time_ms` integer NOT NULL,
+	PRIMARY KEY(`group_uid`, `identity_uid`),
+	FOREIGN KEY (`group_uid`) REFERENCES `groups`(`uid`) ON UPDATE no action ON DELETE no action
+) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
+CREATE TABLE `audit` (
+	`id` integer PRIMARY KEY AUTOINCREMENT NOT NULL,
+	`root_uid` text NOT NULL,
+	`time_ms` integer NOT NULL,
+	`type` text NOT NULL,
+	`method` text NOT NULL,
+	`subject_uid` text NOT NULL,
+	`actor_uid` text NOT NULL,
+	`token_id` text NOT NULL,
+	`request_id` text NOT NULL,
+	`remote_address` text NOT NULL
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `audit_root` ON `audit` (`root_uid`,`id`);--> statement-breakpoint
+CREATE TABLE `counters` (
+	`counter` integer NOT NULL,
+	`scope` text NOT NULL,
+	`slot` integer NOT NULL,
+	`n` integer NOT NULL,
+	PRIMARY KEY(`counter`, `scope`, `slot`)
+) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
+CREATE TABLE `groups` (
+	`uid` text PRIMARY KEY NOT NULL,
+	`parent_uid` text,
+	`name` text NOT NULL,
+	`description` text NOT NULL,
+	`verified` integer NOT NULL,
+	`kind` integer NOT NULL,
+	`resource_limits` text NOT NULL,
+	`create_time_ms` integer NOT NULL,
+	`update_time_ms` integer NOT NULL,
+	FOREIGN KEY (`parent_uid`) REFERENCES `groups`(`uid`) ON UPDATE no action ON DELETE no action
+) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
+CREATE INDEX `groups_children_uid` ON `groups` (`parent_uid`,`uid`);--> statement-breakpoint
+CREATE INDEX `groups_children_name` ON `groups` (`parent_uid`,`name`,`uid`);--> statement-breakpoint
+CREATE INDEX `groups_children_created` ON `groups` (`parent_uid`,`create_time_ms`,`uid`);--> statement-breakpoint
+CREATE INDEX `groups_children_updated` ON `groups` (`parent_uid`,`update_time_ms`,`uid`);--> statement-breakpoint
+CREATE INDEX `groups_name` ON `groups` (`name`,`parent_uid`);--> statement-breakpoint
+CREATE TABLE `identities` (
+	`uid` text PRIMARY KEY NOT NULL,
+	`group_uid` text,
+	`name` text NOT NULL,
+	`description` text NOT NULL,
+	`issuer` text NOT NULL,
+	`subject` text NOT NULL,
+	`email` text NOT NULL,
+	`not_before` integer NOT NULL,
+	`create_time_ms` integer NOT NULL,
+	`update_time_ms` integer NOT NULL,
+	`last_seen_time_ms` integer NOT NULL,
+	FOREIGN KEY (`group_uid`) REFERENCES `groups`(`uid`) ON UPDATE no action ON DELETE no action
+) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
+CREATE INDEX `identities_group` ON `identities` (`group_uid`,`uid`);--> statement-breakpoint
+CREATE TABLE `keys` (
+	`kid` text PRIMARY KEY NOT NULL,
+	`purpose` text NOT NULL,
+	`state` text NOT NULL,
+	`public_jwk` text NOT NULL,
+	`sealed` text NOT NULL,
+	`create_time_ms` integer NOT NULL
+) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
+CREATE TABLE `role_bindings` (
+	`uid` text PRIMARY KEY NOT NULL,
+	`group_uid` text NOT NULL,
+	`identity_uid` text NOT NULL,
+	`role_uid` text NOT NULL,
+	`automatic` integer NOT NULL,
+	`create_time_ms` integer NOT NULL,
+	`update_time_ms` integer NOT NULL,
+	FOREIGN KEY (`group_uid`) REFERENCES `groups`(`uid`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`role_uid`) REFERENCES `roles`(`uid`) ON UPDATE no action ON DELETE no action
+) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
+CREATE INDEX `role_bindings_identity` ON `role_bindings` (`identity_uid`,`group_uid`,`role_uid`);--> statement-breakpoint
+CREATE INDEX `role_bindings_group` ON `role_bindings` (`group_uid`,`automatic`);--> statement-breakpoint
+CREATE INDEX `role_bindings_role` ON `role_bindings` (`role_uid`);--> statement-breakpoint
+CREATE TABLE `roles` (
+	`uid` text PRIMARY KEY NOT NULL,
+	`group_uid` text,
+	`name` text NOT NULL,
+	`description` text NOT NULL,
+	`capabilities` text NOT NULL,
+	`create_time_ms` integer NOT NULL,
+	`update_time_ms` integer NOT NULL,
+	FOREIGN KEY (`group_uid`) REFERENCES `groups`(`uid`) ON UPDATE no action ON DELETE no action
+) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
+CREATE INDEX `roles_group` ON `roles` (`group_uid`,`uid`);--> statement-breakpoint
+CREATE INDEX `roles_name` ON `roles` (`name`,`uid`);--> statement-breakpoint
+CREATE TABLE `settings` (
+	`name` text PRIMARY KEY NOT NULL,
+	`value` text NOT NULL
+) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
+CREATE TABLE `text_order` (
+	`list` integer NOT NULL,
+	`scope` text NOT NULL,
+	`key` text NOT NULL,
+	`uid` text NOT NULL,
+	PRIMARY KEY(`list`, `scope`, `key`, `uid`)
+) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
+CREATE TABLE `time_order` (
+	`list` integer NOT NULL,
+	`scope` text NOT NULL,
+	`key` integer NOT NULL,
+	`uid` text NOT NULL,
+	PRIMARY KEY(`list`, `scope`, `key`, `uid`)
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,159 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import Database from "better-sqlite3";
+import { drizzle } from "drizzle-orm/better-sqlite3";
+import { migrate } from "drizzle-orm/better-sqlite3/migrator";
+import { type Clock, systemClock } from "../kernel/clock.js";
+import { unavailable } from "../kernel/errors.js";
+import { holdFileLock } from "./file-lock.js";
+import type { Awaitable, Store, Tx } from "./port.js";
+import * as schema from "./schema-sqlite.js";
+import type { Executor, Preparable, Sql, Statement } from "./statement.js";
+import type { Tables } from "./tables.js";
+import { createTurnReader } from "./turn-reader.js";
+import { createWriteQueue, type WriterConnection } from "./write-queue.js";
+
+/** Written into the database file, so that no other file is taken for one. "Arbo". */
+const APPLICATION_ID = 0x4172626f;
+const MIGRATIONS = fileURLToPath(new URL("./migrations/sqlite", import.meta.url));
+
+/** How to open a SQLite store. */
+export interface SqliteOptions {
+  /** The data directory; made if missing, readable by its owner alone. */
+  readonly directory: string;
+  readonly clock?: Clock;
+  /** Refuse to open while another process does the same; what a server asks for. */
+  readonly exclusive?: boolean;
+}
+
+/**
+ * Opens the store in a data directory, bringing its schema up to date.
+ *
+ * One connection writes, behind a queue with group commit; another only reads. Both are asserted to
+ * sync every commit to disk: the library's own default would lose acknowledged writes to a power cut.
+ *
+ * @throws Error when the directory belongs to another server, the file is not one of Arbor's, or
+ * the linked SQLite has the WAL-reset race (before 3.51.3).
+ */
+export function openSqlite(options: SqliteOptions): Store {
+  const { directory, clock = systemClock } = options;
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  const release = options.exclusive ? holdFileLock(join(directory, "serve.lock"), 0) : () => {};
+  const file = join(directory, "arbor.db");
+  const writing = openWriter(file);
+  withMigrationLock(directory, () => migrate(drizzle(writing), { migrationsFolder: MIGRATIONS }));
+  const reading = new Database(file, { readonly: true });
+  configure(reading);
+
+  const reader = createTurnReader(connectionTo(reading), (statement) => void framing(reading)(statement));
+  const frame = framing(writing);
+  const writer: WriterConnection = Object.assign(connectionTo(writing), { frame, inTransaction: false });
+  Object.defineProperty(writer, "inTransaction", { get: () => writing.inTransaction });
+  const queue = createWriteQueue(writer, clock, reader.endTurn);
+
+  return {
+    read: <T>(unit: (tx: Tx) => Awaitable<T>) => reader.read(unit),
+    write: (unit, units) => queue.submit(unit, units),
+    async check() {
+      reading.prepare("SELECT 1 FROM settings LIMIT 1").all();
+    },
+    async close() {
+      await queue.close();
+      reader.endTurn();
+      reading.close();
+      writing.close();
+      release();
+    },
+  };
+}
+
+function openWriter(file: string): Database.Database {
+  const db = new Database(file);
+  const version = String(db.prepare("SELECT sqlite_version()").pluck().get());
+  if (!isAtLeast(version, [3, 51, 3])) throw new Error(`SQLite ${version} may corrupt WAL files; 3.51.3 is needed`);
+  const id = db.pragma("application_id", { simple: true });
+  if (id !== 0 && id !== APPLICATION_ID) throw new Error(`${file} is not a database of this program`);
+  db.pragma("journal_mode = WAL");
+  db.pragma(`application_id = ${APPLICATION_ID}`);
+  configure(db);
+  return db;
+}
+
+function configure(db: Database.Database): void {
+  db.pragma("synchronous = FULL");
+  db.pragma("foreign_keys = ON");
+  db.pragma("trusted_schema = OFF");
+  db.pragma("mmap_size = 0");
+  // The write queue waits without blocking the event loop; this only covers the moments of a checkpoint.
+  db.pragma("busy_timeout = 100");
+  if (db.pragma("synchronous", { simple: true }) !== 2) throw new Error("SQLite refused synchronous = FULL");
+  if (db.pragma("journal_mode", { simple: true }) !== "wal") throw new Error("SQLite refused journal_mode = WAL");
+}
+
+// Statements are prepared once per connection and kept by their number.
+function connectionTo(db: Database.Database): Executor {
+  const sql = drizzle(db) as unknown as Sql;
+  const tables = schema as unknown as Tables;
+  const prepared: (Prepared | undefined)[] = [];
+  return {
+    counterSlots: 1,
+    rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Row[] {
+      let ready = prepared[statement.id];
+      if (ready === undefined) {
+        ready = (statement.build(sql, tables) as Preparable).prepare() as Prepared;
+        prepared[statement.id] = ready;
+      }
+      try {
+        const result = ready.execute(params).sync();
+        return Array.isArray(result) ? result : [];
+      } catch (error) {
+        throw translated(error);
+      }
+    },
+  };
+}
+
+interface Prepared {
+  execute(params: object): { sync(): unknown };
+}
+
+function framing(db: Database.Database) {
+  const known = new Map<string, Database.Statement>();
+  return (statement: string): void => {
+    let ready = known.get(statement);
+    if (ready === undefined) {
+      ready = db.prepare(statement);
+      known.set(statement, ready);
+    }
+    ready.run();
+  };
+}
+
+// Whatever may pass by itself is UNAVAILABLE; the rest are defects and stay as they are.
+function translated(error: unknown): unknown {
+  const code = String((error as { code?: unknown }).code ?? "");
+  if (/^SQLITE_(BUSY|FULL|IOERR|CANTOPEN|READONLY)/.test(code)) {
+    return unavailable("the database cannot be used at the moment", 1000, error);
+  }
+  return error;
+}
+
+// Two processes may be started on an empty directory at once.
+function withMigrationLock(directory: string, run: () => void): void {
+  const release = holdFileLock(join(directory, "migrate.lock"), 10_000);
+  try {
+    run();
+  } finally {
+    release();
+  }
+}
+
+function isAtLeast(version: string, minimum: readonly number[]): boolean {
+  const parts = version.split(".").map(Number);
+  for (const [i, least] of minimum.entries()) {
+    const part = parts[i] ?? 0;
+    if (part !== least) return part > least;
+  }
+  return true;
+}

@@ -1,0 +1,18 @@
+import * as columns from "./columns-pg.js";
+import { type Columns, defineTables } from "./tables.js";
+
+/** The schema in PostgreSQL; also what the migration generator reads. */
+export const {
+  groups,
+  identities,
+  roles,
+  roleBindings,
+  accessRequests,
+  keys,
+  audit,
+  settings,
+  textOrder,
+  timeOrder,
+  counters,
+  // The query-builder surface that stores use is the same in both dialects; only its types differ.
+} = defineTables(columns as unknown as Columns);

@@ -1,0 +1,17 @@
+import * as columns from "./columns-sqlite.js";
+import { defineTables } from "./tables.js";
+
+/** The schema in SQLite; also what the migration generator reads. */
+export const {
+  groups,
+  identities,
+  roles,
+  roleBindings,
+  accessRequests,
+  keys,
+  audit,
+  settings,
+  textOrder,
+  timeOrder,
+  counters,
+} = defineTables(columns);

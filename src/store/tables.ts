@@ -1,0 +1,175 @@
+// The one schema body, built once per dialect (schema-sqlite.ts, schema-pg.ts).
+// Every column a query filters by has an index: on PostgreSQL a sequential scan
+// would make concurrent serializable writers conflict for nothing.
+import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
+import type * as Sqlite from "./columns-sqlite.js";
+
+/** The column types a dialect offers. */
+export type Columns = typeof Sqlite;
+
+/** Builds the tables of the schema from a dialect's column types. */
+export function defineTables(c: Columns) {
+  const groups = c.table(
+    "groups",
+    {
+      uid: c.str("uid").primaryKey(),
+      parentUid: c.str("parent_uid").references((): AnySQLiteColumn => groups.uid),
+      name: c.str("name").notNull(),
+      description: c.str("description").notNull(),
+      verified: c.bool("verified").notNull(),
+      kind: c.int("kind").notNull(),
+      resourceLimits: c.json<Record<string, number>>("resource_limits").notNull(),
+      createTimeMs: c.long("create_time_ms").notNull(),
+      updateTimeMs: c.long("update_time_ms").notNull(),
+    },
+    (t) => [
+      c.index("groups_children_uid").on(t.parentUid, t.uid),
+      c.index("groups_children_name").on(t.parentUid, t.name, t.uid),
+      c.index("groups_children_created").on(t.parentUid, t.createTimeMs, t.uid),
+      c.index("groups_children_updated").on(t.parentUid, t.updateTimeMs, t.uid),
+      c.index("groups_name").on(t.name, t.parentUid),
+    ],
+  );
+
+  const identities = c.table(
+    "identities",
+    {
+      uid: c.str("uid").primaryKey(),
+      groupUid: c.str("group_uid").references(() => groups.uid),
+      name: c.str("name").notNull(),
+      description: c.str("description").notNull(),
+      issuer: c.str("issuer").notNull(),
+      subject: c.str("subject").notNull(),
+      email: c.str("email").notNull(),
+      notBefore: c.long("not_before").notNull(),
+      createTimeMs: c.long("create_time_ms").notNull(),
+      updateTimeMs: c.long("update_time_ms").notNull(),
+      lastSeenTimeMs: c.long("last_seen_time_ms").notNull(),
+    },
+    (t) => [c.index("identities_group").on(t.groupUid, t.uid)],
+  );
+
+  const roles = c.table(
+    "roles",
+    {
+      uid: c.str("uid").primaryKey(),
+      groupUid: c.str("group_uid").references(() => groups.uid),
+      name: c.str("name").notNull(),
+      description: c.str("description").notNull(),
+      capabilities: c.str("capabilities").notNull(),
+      createTimeMs: c.long("create_time_ms").notNull(),
+      updateTimeMs: c.long("update_time_ms").notNull(),
+    },
+    (t) => [c.index("roles_group").on(t.groupUid, t.uid), c.index("roles_name").on(t.name, t.uid)],
+  );
+
+  const roleBindings = c.table(
+    "role_bindings",
+    {
+      uid: c.str("uid").primaryKey(),
+      groupUid: c
+        .str("group_uid")
+        .notNull()
+        .references(() => groups.uid),
+      identityUid: c.str("identity_uid").notNull(),
+      roleUid: c
+        .str("role_uid")
+        .notNull()
+        .references(() => roles.uid),
+      automatic: c.bool("automatic").notNull(),
+      createTimeMs: c.long("create_time_ms").notNull(),
+      updateTimeMs: c.long("update_time_ms").notNull(),
+    },
+    (t) => [
+      c.index("role_bindings_identity").on(t.identityUid, t.groupUid, t.roleUid),
+      c.index("role_bindings_group").on(t.groupUid, t.automatic),
+      c.index("role_bindings_role").on(t.roleUid),
+    ],
+  );
+
+  const accessRequests = c.table(
+    "access_requests",
+    {
+      groupUid: c
+        .str("group_uid")
+        .notNull()
+        .references(() => groups.uid),
+      identityUid: c.str("identity_uid").notNull(),
+      timeMs: c.long("time_ms").notNull(),
+    },
+    (t) => [c.primaryKey({ columns: [t.groupUid, t.identityUid] })],
+  );
+
+  const keys = c.table("keys", {
+    kid: c.str("kid").primaryKey(),
+    purpose: c.str("purpose").notNull(),
+    state: c.str("state").notNull(),
+    publicJwk: c.str("public_jwk").notNull(),
+    sealed: c.str("sealed").notNull(),
+    createTimeMs: c.long("create_time_ms").notNull(),
+  });
+
+  const audit = c.table(
+    "audit",
+    {
+      id: c.serial("id"),
+      rootUid: c.str("root_uid").notNull(),
+      timeMs: c.long("time_ms").notNull(),
+      type: c.str("type").notNull(),
+      method: c.str("method").notNull(),
+      subjectUid: c.str("subject_uid").notNull(),
+      actorUid: c.str("actor_uid").notNull(),
+      tokenId: c.str("token_id").notNull(),
+      requestId: c.str("request_id").notNull(),
+      remoteAddress: c.str("remote_address").notNull(),
+    },
+    (t) => [c.index("audit_root").on(t.rootUid, t.id)],
+  );
+
+  const settings = c.table("settings", {
+    name: c.str("name").primaryKey(),
+    value: c.str("value").notNull(),
+  });
+
+  return { groups, identities, roles, roleBindings, accessRequests, keys, audit, settings, ...defineListTables(c) };
+}
+
+// What keeps lists flat (ordered-list.ts): for each sortable field of a kind an
+// entry per ancestor in the order of the field, and counters per ancestor. A
+// counter is the sum of its slots; PostgreSQL spreads writers over several.
+function defineListTables(c: Columns) {
+  const textOrder = c.table(
+    "text_order",
+    {
+      list: c.int("list").notNull(),
+      scope: c.str("scope").notNull(),
+      key: c.str("key").notNull(),
+      uid: c.str("uid").notNull(),
+    },
+    (t) => [c.primaryKey({ columns: [t.list, t.scope, t.key, t.uid] })],
+  );
+  const timeOrder = c.table(
+    "time_order",
+    {
+      list: c.int("list").notNull(),
+      scope: c.str("scope").notNull(),
+      key: c.long("key").notNull(),
+      uid: c.str("uid").notNull(),
+    },
+    (t) => [c.primaryKey({ columns: [t.list, t.scope, t.key, t.uid] })],
+  );
+  const counters = c.table(
+    "counters",
+    {
+      counter: c.int("counter").notNull(),
+      scope: c.str("scope").notNull(),
+      slot: c.int("slot").notNull(),
+      n: c.long("n").notNull(),
+    },
+    (t) => [c.primaryKey({ columns: [t.counter, t.scope, t.slot] })],
+  );
+  return { textOrder, timeOrder, counters };
+}
+
+/** The tables of the schema, as either dialect builds them. */
+export type Tables = ReturnType<typeof defineTables>;

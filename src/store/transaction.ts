@@ -1,0 +1,76 @@
+import { AccessRequests } from "./access-request-store.js";
+import { Access } from "./access-store.js";
+import { Audit } from "./audit-store.js";
+import { Groups } from "./group-store.js";
+import { Identities } from "./identity-store.js";
+import { Keys, Settings } from "./key-store.js";
+import type { Awaitable, Tx } from "./port.js";
+import { RoleBindings } from "./role-binding-store.js";
+import { Roles } from "./role-store.js";
+import type { Executor, Statement } from "./statement.js";
+
+/**
+ * An open transaction on either database. The stores of the nouns are made when first used: most
+ * calls touch one or two. Once revoked, every use throws: a statement sent after the commit would
+ * otherwise silently become part of somebody else's transaction.
+ */
+export class Transaction implements Tx, Executor {
+  readonly counterSlots: number;
+  readonly #connection: Executor;
+  #open = true;
+  #access: Access | undefined;
+  #groups: Groups | undefined;
+
+  constructor(connection: Executor) {
+    this.#connection = connection;
+    this.counterSlots = connection.counterSlots;
+  }
+
+  /** Ends the life of this object; the connection decides what becomes of the work. */
+  revoke(): void {
+    this.#open = false;
+  }
+
+  rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Awaitable<Row[]> {
+    if (!this.#open) throw new TypeError("a transaction was used after its unit of work had settled");
+    return this.#connection.rows(statement, params);
+  }
+
+  get access(): Access {
+    this.#access ??= new Access(this);
+    return this.#access;
+  }
+
+  get groups(): Groups {
+    this.#groups ??= new Groups(this);
+    return this.#groups;
+  }
+
+  get identities(): Identities {
+    return new Identities(this);
+  }
+
+  get roles(): Roles {
+    return new Roles(this);
+  }
+
+  get roleBindings(): RoleBindings {
+    return new RoleBindings(this);
+  }
+
+  get accessRequests(): AccessRequests {
+    return new AccessRequests(this);
+  }
+
+  get keys(): Keys {
+    return new Keys(this);
+  }
+
+  get audit(): Audit {
+    return new Audit(this);
+  }
+
+  get settings(): Settings {
+    return new Settings(this);
+  }
+}

@@ -1,0 +1,17 @@
+import type pg from "pg";
+
+let count = 0;
+
+/** Makes a new empty database on the server under test and returns its URL. */
+export async function emptyDatabase(driver: typeof pg): Promise<string> {
+  const server = process.env.ARBOR_TEST_DATABASE_URL;
+  if (server === undefined) throw new Error("ARBOR_TEST_DATABASE_URL is not set; run npm run test:pg");
+  const name = `arbor_${process.pid}_${count++}`;
+  const client = new driver.Client({ connectionString: server });
+  await client.connect();
+  await client.query(`CREATE DATABASE ${name}`);
+  await client.end();
+  const url = new URL(server);
+  url.pathname = `/${name}`;
+  return url.href;
+}

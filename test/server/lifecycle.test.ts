@@ -1,0 +1,237 @@
+import assert from "node:assert/strict";
+import { connect as connectTcp } from "node:net";
+import { describe, it } from "node:test";
+import { create, toBinary } from "@bufbuild/protobuf";
+import { GetGroupRequestSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import { createLogger } from "../../src/telemetry/logger.js";
+import {
+  frame,
+  GrpcJs,
+  groupsClient,
+  openHttp2,
+  type Probe,
+  rawHttp2,
+  rawTcp,
+  SERVICE,
+  startServer,
+  TLS,
+  transports,
+} from "./harness.js";
+
+/** Holds GetGroup of "slow" until opened, and tells when it is being held. */
+function holdSlow(probe: Probe): { readonly held: Promise<void>; open(): void } {
+  let open = () => {};
+  let tell = () => {};
+  const held = new Promise<void>((resolve) => {
+    tell = resolve;
+  });
+  const gate = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  Object.defineProperty(probe, "gate", {
+    get() {
+      tell();
+      return gate;
+    },
+  });
+  return { held, open };
+}
+
+function refused(port: number): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = connectTcp(port, "127.0.0.1", () => resolve("connected"));
+    socket.on("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? ""));
+  });
+}
+
+describe("stop", () => {
+  for (const [name, tls] of [
+    ["cleartext", undefined],
+    ["TLS", TLS],
+  ] as const) {
+    for (const [index, [protocol]] of transports("http://unused").entries()) {
+      it(`${name} ${protocol}: a call in flight finishes, new connections are refused`, async () => {
+        const server = await startServer({ tls });
+        const transport = transports(server.url)[index];
+        assert.ok(transport);
+        const { held, open } = holdSlow(server.probe);
+        const call = groupsClient(transport[1]).getGroup({ uid: "slow" });
+        await held;
+        const stopped = server.stop(5_000);
+        assert.equal(await refused(server.port), "ECONNREFUSED");
+        open();
+        assert.equal((await call).uid, "slow");
+        const startMs = performance.now();
+        await stopped;
+        assert.ok(performance.now() - startMs < 2_000, "the stop waited for idle connections");
+      });
+    }
+  }
+
+  it("grpc-js: a call in flight finishes, the next one fails", async () => {
+    const server = await startServer();
+    const { held, open } = holdSlow(server.probe);
+    const client = new GrpcJs(server.url);
+    const call = client.call("GetGroup", { uid: "slow" });
+    await held;
+    const stopped = server.stop(5_000);
+    open();
+    assert.equal((await call).code, 0);
+    await stopped;
+    assert.equal((await client.call("GetGroup", { uid: "u1" })).code, 14);
+    client.close();
+  });
+
+  it("what does not finish is cut at the end of the grace period", async () => {
+    const server = await startServer();
+    const { held, open } = holdSlow(server.probe);
+    const client = new GrpcJs(server.url);
+    const call = client.call("GetGroup", { uid: "slow" });
+    await held;
+    await server.stop(30);
+    assert.equal((await call).code, 14);
+    open();
+    client.close();
+  });
+
+  it("idle connections and silent ones do not hold it up", async () => {
+    const server = await startServer();
+    const silent = connectTcp(server.port, "127.0.0.1");
+    const idle = connectTcp(server.port, "127.0.0.1", () => idle.write("GET /x HTTP/1.1\r\nHost: a\r\n\r\n"));
+    await new Promise((resolve) => idle.once("data", resolve));
+    const session = openHttp2(server.url);
+    await rawHttp2(session, { ":method": "GET", ":path": "/x" });
+    const closed = Promise.all([silent, idle].map((s) => new Promise((resolve) => s.once("close", resolve))));
+    const startMs = performance.now();
+    await server.stop(5_000);
+    await closed;
+    assert.ok(performance.now() - startMs < 2_000);
+  });
+
+  it("may be asked for twice, and without a start", async () => {
+    const server = await startServer();
+    await Promise.all([server.stop(1_000), server.stop(1_000)]);
+    await server.stop(0);
+  });
+
+  it("an address in use is the caller's to see", async () => {
+    const server = await startServer();
+    await assert.rejects(startServer({ listen: { host: "127.0.0.1", port: server.port } }), { code: "EADDRINUSE" });
+    await server.stop();
+  });
+});
+
+describe("routes for operators", () => {
+  const rows: readonly {
+    name: string;
+    path: string;
+    method?: string;
+    ready?: () => Promise<void>;
+    status: number;
+    body: object;
+  }[] = [
+    { name: "alive", path: "/healthz", status: 200, body: { status: "ok" } },
+    { name: "alive, with a query", path: "/healthz?verbose", status: 200, body: { status: "ok" } },
+    {
+      name: "alive though not ready",
+      path: "/healthz",
+      ready: () => Promise.reject(new Error("no")),
+      status: 200,
+      body: { status: "ok" },
+    },
+    { name: "ready", path: "/readyz", status: 200, body: { status: "ok" } },
+    {
+      name: "not ready",
+      path: "/readyz",
+      ready: () => Promise.reject(new Error("secret")),
+      status: 503,
+      body: { status: "unavailable" },
+    },
+    { name: "POST", path: "/healthz", method: "POST", status: 405, body: { status: "method not allowed" } },
+  ];
+  for (const { name, path, method = "GET", ready, status, body } of rows) {
+    it(name, async () => {
+      const server = await startServer({ ready });
+      const session = openHttp2(server.url);
+      const answer = await rawHttp2(session, { ":method": method, ":path": path });
+      assert.equal(answer.headers[":status"], status);
+      assert.deepEqual(JSON.parse(answer.body.toString()), body);
+      const text = await rawTcp(server.port, `${method} ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
+      assert.match(text, new RegExp(`^HTTP/1\\.1 ${status} `));
+      session.destroy();
+      await server.stop();
+    });
+  }
+
+  it("draining is not ready", async () => {
+    const server = await startServer();
+    const { held, open } = holdSlow(server.probe);
+    const client = new GrpcJs(server.url);
+    const call = client.call("GetGroup", { uid: "slow" });
+    // Sent in one piece with a request that is not finished, so that its connection stays.
+    const socket = connectTcp(server.port, "127.0.0.1", () => socket.write("GET /readyz HTTP/1.1\r\n"));
+    let text = "";
+    socket.on("data", (chunk) => {
+      text += chunk;
+    });
+    const closed = new Promise((resolve) => socket.once("close", resolve));
+    await held;
+    await rawTcp(server.port, "GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    const stopped = server.stop(5_000);
+    socket.write("Host: a\r\n\r\n");
+    await closed;
+    assert.match(text, /^HTTP\/1\.1 503 /);
+    assert.match(text, /\r\nConnection: close\r\n/);
+    open();
+    await call;
+    await stopped;
+    client.close();
+  });
+});
+
+describe("access log", () => {
+  it("has one line per request, without queries and tokens", async () => {
+    const lines: string[] = [];
+    const logger = createLogger("info", { write: (line) => lines.push(line) });
+    const server = await startServer({ logger, accessLog: true, behindProxy: true });
+    const session = openHttp2(server.url);
+    const body = frame(toBinary(GetGroupRequestSchema, create(GetGroupRequestSchema, { uid: "u1" })));
+    const common = { authorization: "Bearer hidden", "x-request-id": "r-1", "x-forwarded-for": "9.9.9.9, 1.2.3.4" };
+    const path = `${SERVICE}/GetGroup`;
+    await rawHttp2(session, { ...common, ":path": path, "content-type": "application/grpc" }, body);
+    await rawHttp2(session, { ...common, ":path": "/a.B/C", "content-type": "application/grpc" }, body);
+    await rawHttp2(
+      session,
+      { ...common, ":path": path, "content-type": "application/grpc", "grpc-encoding": "gzip" },
+      body,
+    );
+    await rawHttp2(session, { ...common, ":path": path, "content-type": "application/grpc-web+proto" }, body);
+    await rawHttp2(
+      session,
+      { ...common, ":path": path, "content-type": "application/json" },
+      Buffer.from('{"uid":"gone"}'),
+    );
+    await rawTcp(server.port, "GET /x?access_token=hidden HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    session.destroy();
+    await server.stop();
+
+    assert.equal(lines.join("").includes("hidden"), false);
+    const records = lines.map((line) => {
+      const { level, time, msg, durationMs, ...rest } = JSON.parse(line);
+      assert.equal(level, "info");
+      assert.equal(msg, "request");
+      assert.equal(typeof durationMs, "number");
+      assert.ok(time);
+      return rest;
+    });
+    const from = { method: "POST", path, remoteAddress: "1.2.3.4" };
+    assert.deepEqual(records, [
+      { protocol: "grpc", ...from, grpcCode: 0, bytes: 30, requestId: "r-1" },
+      { protocol: "grpc", ...from, path: "/a.B/C", grpcCode: 12 },
+      { protocol: "grpc", ...from, grpcCode: 0, bytes: 30 },
+      { protocol: "h2", ...from, requestId: "r-1", grpcCode: 0, bytes: 51, status: 200 },
+      { protocol: "h2", ...from, requestId: "r-1", bytes: records[4]?.bytes, status: 404 },
+      { protocol: "http/1.1", method: "GET", path: "/x", remoteAddress: "127.0.0.1", status: 200 },
+    ]);
+  });
+});

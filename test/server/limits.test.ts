@@ -1,0 +1,215 @@
+import assert from "node:assert/strict";
+import { connect as connectTcp } from "node:net";
+import { after, describe, it } from "node:test";
+import { connect as connectTls } from "node:tls";
+import { create, toBinary } from "@bufbuild/protobuf";
+import { GetGroupRequestSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import { defaultLimits, describeLimits } from "../../src/server/limits.js";
+import {
+  DATA,
+  END_STREAM,
+  frame,
+  GrpcJs,
+  HTTP2_START,
+  headersFrame,
+  http2Frame,
+  openHttp2,
+  RST_STREAM,
+  type Running,
+  rawHttp2,
+  rawTcp,
+  SERVICE,
+  startServer,
+  TLS,
+} from "./harness.js";
+
+const GET = `${SERVICE}/GetGroup`;
+const good = frame(toBinary(GetGroupRequestSchema, create(GetGroupRequestSchema, { uid: "u1" })));
+const grpcFields = [["content-type", "application/grpc"]] as const;
+
+const running: Running[] = [];
+after(() => Promise.all(running.map((server) => server.stop())));
+
+async function start(...args: Parameters<typeof startServer>): Promise<Running> {
+  const server = await startServer(...args);
+  running.push(server);
+  return server;
+}
+
+async function stillServes(server: Running): Promise<void> {
+  const session = openHttp2(server.url);
+  const { trailers } = await rawHttp2(session, { ":path": GET, "content-type": "application/grpc" }, good);
+  assert.equal(trailers["grpc-status"], "0");
+  session.destroy();
+}
+
+describe("limits", () => {
+  it("all have a reason, and those of the specification their value", () => {
+    for (const { name, value, why } of describeLimits()) {
+      assert.ok(value > 0, name);
+      assert.ok(why.length > 10, name);
+    }
+    assert.equal(defaultLimits.messageBytes, 4_194_304);
+    assert.equal(defaultLimits.streamsPerSession, 1_000_000);
+    assert.equal(defaultLimits.callMs, 30_000);
+  });
+
+  for (const [name, bytes] of [
+    ["nothing", ""],
+    ["half a preface", "PRI * HTTP"],
+    ["the letter of a POST", "P"],
+  ] as const) {
+    it(`a peer that sends ${name} is cut`, async () => {
+      const server = await start({ limits: { protocolDetectionMs: 30 } });
+      assert.equal(await rawTcp(server.port, bytes), "");
+    });
+  }
+
+  it("a peer that stalls in TLS is cut", async () => {
+    const server = await start({ tls: TLS, limits: { protocolDetectionMs: 30 } });
+    assert.equal(await rawTcp(server.port, "\x16\x03\x01"), "");
+  });
+
+  it("a request in single bytes is understood", async () => {
+    const server = await start();
+    const text = "POST /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    const answer = await new Promise<string>((resolve) => {
+      let got = "";
+      const socket = connectTcp(server.port, "127.0.0.1", async () => {
+        for (const byte of text) await new Promise<void>((sent) => socket.write(byte, () => sent()));
+      });
+      socket.setNoDelay(true);
+      socket.on("data", (chunk) => {
+        got += chunk;
+      });
+      socket.on("close", () => resolve(got));
+    });
+    assert.match(answer, /^HTTP\/1\.1 200 OK/);
+  });
+
+  it("slow headers are answered with 408", async () => {
+    const server = await start({ limits: { headersMs: 30, timeoutCheckMs: 10 } });
+    const answer = await rawTcp(server.port, "GET / HTTP/1.1\r\nHost: a\r\n");
+    assert.match(answer, /^HTTP\/1\.1 408 Request Timeout\r\n/);
+    assert.match(answer, /the request did not arrive in time/);
+  });
+
+  it("an HTTP/2 session without frames is closed", async () => {
+    const server = await start({ limits: { idleSessionMs: 30, sessionCloseMs: 30 } });
+    await new Promise<void>((resolve) => {
+      const session = openHttp2(server.url);
+      session.on("close", () => resolve());
+    });
+  });
+
+  it("an HTTP/2 peer that sends a preface alone and ignores GOAWAY is cut", async () => {
+    const server = await start({ limits: { idleSessionMs: 30, sessionCloseMs: 30 } });
+    const answer = await rawTcp(server.port, HTTP2_START);
+    assert.ok(answer.length > 0);
+  });
+
+  it("an HTTP/2 session with an open stream that never moves is cut", async () => {
+    const server = await start({ limits: { idleSessionMs: 30, sessionCloseMs: 30 } });
+    await rawTcp(server.port, Buffer.concat([HTTP2_START, headersFrame(1, GET, grpcFields)]));
+  });
+
+  it("a session gives way after its number of streams", async () => {
+    const server = await start({ limits: { streamsPerSession: 3 } });
+    const client = new GrpcJs(server.url);
+    for (let i = 0; i < 10; i++) assert.equal((await client.call("GetGroup", { uid: "u1" })).code, 0);
+    client.close();
+  });
+
+  for (const [name, code] of [
+    ["with CANCEL", 8],
+    ["without an error code", 0],
+  ] as const) {
+    it(`a flood of resets ${name} ends the connection and little else`, async () => {
+      const server = await start();
+      const parts: Uint8Array[] = [HTTP2_START];
+      for (let i = 0; i < 20_000; i++) {
+        const id = 2 * i + 1;
+        parts.push(headersFrame(id, GET, grpcFields), http2Frame(DATA, END_STREAM, id, good));
+        parts.push(http2Frame(RST_STREAM, 0, id, Buffer.from([0, 0, 0, code])));
+      }
+      const startMs = performance.now();
+      await rawTcp(server.port, Buffer.concat(parts)).catch(() => "");
+      assert.ok(performance.now() - startMs < 5_000);
+      assert.ok(server.probe.calls.length <= 200, `${server.probe.calls.length} calls ran`);
+      await stillServes(server);
+    });
+  }
+
+  it("resets that the peer provokes count as well", async () => {
+    const server = await start();
+    const parts: Uint8Array[] = [HTTP2_START];
+    for (let i = 0; i < 20_000; i++) {
+      const id = 2 * i + 1;
+      parts.push(headersFrame(id, GET, grpcFields), http2Frame(8, 0, id, Buffer.alloc(4)));
+    }
+    const startMs = performance.now();
+    await rawTcp(server.port, Buffer.concat(parts)).catch(() => "");
+    assert.ok(performance.now() - startMs < 5_000);
+    await stillServes(server);
+  });
+
+  it("open streams above the limit are refused", async () => {
+    const server = await start({ limits: { concurrentStreams: 5 } });
+    const session = openHttp2(server.url);
+    await new Promise((resolve) => session.once("remoteSettings", resolve));
+    assert.equal(session.remoteSettings.maxConcurrentStreams, 5);
+    session.destroy();
+  });
+
+  it("connections per address are limited, but not behind a proxy", async () => {
+    for (const [behindProxy, expected] of [
+      [false, 2],
+      [true, 4],
+    ] as const) {
+      const server = await start({ behindProxy, limits: { connectionsPerAddress: 2 } });
+      const sockets = await Promise.all(Array.from({ length: 4 }, () => openAndAsk(server.port)));
+      assert.equal(sockets.filter(({ answered }) => answered).length, expected);
+      for (const { socket } of sockets) socket.destroy();
+    }
+  });
+
+  it("a place is free again when its connection has closed", async () => {
+    const server = await start({ limits: { connectionsPerAddress: 1 } });
+    for (let i = 0; i < 3; i++) {
+      const text = await rawTcp(server.port, "GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+      assert.match(text, /^HTTP\/1\.1 200 OK/);
+    }
+  });
+
+  it("connections in all are limited", async () => {
+    const server = await start({ limits: { connections: 2 } });
+    const sockets = await Promise.all(Array.from({ length: 4 }, () => openAndAsk(server.port)));
+    assert.equal(sockets.filter(({ answered }) => answered).length, 2);
+    for (const { socket } of sockets) socket.destroy();
+  });
+
+  it("TLS without ALPN is HTTP/1.1", async () => {
+    const server = await start({ tls: TLS });
+    const text = await new Promise<string>((resolve) => {
+      let got = "";
+      const socket = connectTls({ port: server.port, host: "127.0.0.1", rejectUnauthorized: false }, () =>
+        socket.write("GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"),
+      );
+      socket.on("data", (chunk) => {
+        got += chunk;
+      });
+      socket.on("close", () => resolve(got));
+    });
+    assert.match(text, /^HTTP\/1\.1 200 OK/);
+  });
+});
+
+/** Opens a connection and keeps it; whether a request on it was answered. */
+function openAndAsk(port: number) {
+  return new Promise<{ socket: ReturnType<typeof connectTcp>; answered: boolean }>((resolve) => {
+    const socket = connectTcp(port, "127.0.0.1", () => socket.write("GET /x HTTP/1.1\r\nHost: a\r\n\r\n"));
+    socket.on("error", () => resolve({ socket, answered: false }));
+    socket.on("close", () => resolve({ socket, answered: false }));
+    socket.on("data", () => resolve({ socket, answered: true }));
+  });
+}

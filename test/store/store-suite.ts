@@ -1,0 +1,201 @@
+// What a store must do, run by every store there is.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { Code } from "@connectrpc/connect";
+import { capabilitySetOf } from "../../src/kernel/capability-set.js";
+import { ApiError, invalidArgument } from "../../src/kernel/errors.js";
+import type { Store, Tx } from "../../src/store/port.js";
+import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../support/rows.js";
+import { listSuite } from "./list-suite.js";
+
+/** Registers the suite under `name` for the store that `open` opens empty. */
+export function storeSuite(name: string, open: () => Promise<Store>): void {
+  describe(name, () => {
+    let store: Store;
+    before(async () => {
+      store = await open();
+    });
+    after(() => store.close());
+
+    test("answers whether it is ready", () => store.check());
+
+    test("gives back exactly what was written, milliseconds and maps included", async () => {
+      const row = groupRow(rootUid(1), {
+        name: "a name_with.all-kinds 0",
+        description: "Zürich 🌳 'quoted' \"twice\" \\ % _ ; --",
+        verified: true,
+        kind: 3,
+        resourceLimits: { idps: 2, repositories: -1 },
+        createTimeMs: 1_763_675_334_123,
+        updateTimeMs: 4_102_444_800_999,
+      });
+      await store.write((tx) => tx.groups.insert(row));
+      assert.deepEqual({ ...(await store.read((tx) => tx.groups.get(row.uid))) }, row);
+    });
+
+    test("a read begun after a write was acknowledged sees it, a thousand times", async () => {
+      const root = rootUid(2);
+      await store.write((tx) => tx.groups.insert(groupRow(root)));
+      for (let i = 0; i < 1_000; i += 50) {
+        await Promise.all(
+          Array.from({ length: 50 }, async (_, k) => {
+            const uid = childUid(root, i + k);
+            await store.write((tx) => tx.groups.insert(groupRow(uid)));
+            assert.ok(await store.read((tx) => tx.groups.get(uid)), uid);
+          }),
+        );
+      }
+    });
+
+    test("what a failing unit wrote is undone, and its neighbours' writes are not", async () => {
+      const root = rootUid(3);
+      await store.write((tx) => tx.groups.insert(groupRow(root)));
+      const outcomes = await Promise.allSettled(
+        Array.from({ length: 20 }, (_, i) =>
+          store.write(async (tx) => {
+            await tx.groups.insert(groupRow(childUid(root, i)));
+            if (i % 3 === 0) throw invalidArgument({ field: "i", description: String(i) });
+            return i;
+          }),
+        ),
+      );
+      for (const [i, outcome] of outcomes.entries()) {
+        const stored = await store.read((tx) => tx.groups.get(childUid(root, i)));
+        assert.equal(outcome.status, i % 3 === 0 ? "rejected" : "fulfilled", `outcome of ${i}`);
+        assert.equal(stored !== undefined, i % 3 !== 0, `row of ${i}`);
+        if (outcome.status === "rejected") assert.equal(outcome.reason.message, `Invalid argument: i: ${i}`);
+        else assert.equal(outcome.value, i);
+      }
+      const { total } = await store.read((tx) => tx.groups.list(everythingBelow(root)));
+      assert.equal(total, 1 + outcomes.filter(({ status }) => status === "fulfilled").length);
+    });
+
+    test("a row that breaks a constraint fails the unit and nothing else", async () => {
+      const root = rootUid(4);
+      await store.write((tx) => tx.groups.insert(groupRow(root)));
+      await assert.rejects(
+        async () => store.write((tx) => tx.groups.insert(groupRow(childUid(rootUid(99), 1))), { deadlineMs: Date.now() + 300 }),
+        "a group without its parent",
+      );
+      assert.ok(await store.read((tx) => tx.groups.get(root)));
+    });
+
+    test("a transaction is dead once its unit has settled", async () => {
+      let escaped: Tx | undefined;
+      await store.write(async (tx) => {
+        escaped = tx;
+        await tx.settings.put("alive", "yes");
+      });
+      await assert.rejects(async () => escaped?.settings.put("alive", "no"), /after its unit of work had settled/);
+      assert.equal(await store.read((tx) => tx.settings.get("alive")), "yes");
+    });
+
+    test("a unit whose deadline has passed is not begun", async () => {
+      let begun = false;
+      const late = store.write(
+        () => {
+          begun = true;
+        },
+        { deadlineMs: Date.now() - 1 },
+      );
+      await assert.rejects(late, (error) => error instanceof ApiError && error.code === Code.DeadlineExceeded);
+      assert.equal(begun, false);
+    });
+
+    test("concurrent changes of one row all happen", async () => {
+      const uid = rootUid(5);
+      await store.write((tx) => tx.groups.insert(groupRow(uid, { kind: 0 })));
+      await Promise.all(
+        Array.from({ length: 30 }, () =>
+          store.write(async (tx) => {
+            const row = await tx.groups.get(uid);
+            await tx.groups.update(uid, { kind: (row?.kind ?? 0) + 1 }, 2_000);
+          }),
+        ),
+      );
+      assert.equal((await store.read((tx) => tx.groups.get(uid)))?.kind, 30);
+    });
+
+    test("creating a child and deleting its parent at once: exactly one wins, and there is never an orphan", async () => {
+      for (let i = 0; i < 40; i++) {
+        const parent = rootUid(1_000 + i);
+        const row = groupRow(parent);
+        await store.write((tx) => tx.groups.insert(row));
+        const [created, deleted] = await Promise.allSettled([
+          store.write(async (tx) => {
+            if (!(await tx.groups.get(parent))) throw invalidArgument({ field: "parent", description: "gone" });
+            await tx.groups.insert(groupRow(childUid(parent, 1)));
+          }),
+          store.write(async (tx) => {
+            if (await tx.groups.hasChildren(parent)) throw invalidArgument({ field: "uid", description: "not empty" });
+            await tx.groups.delete(row);
+          }),
+        ]);
+        assert.notEqual(created.status, deleted.status, `race ${i}: ${created.status} and ${deleted.status}`);
+        const [above, below] = await store.read(async (tx) => [
+          await tx.groups.get(parent),
+          await tx.groups.get(childUid(parent, 1)),
+        ]);
+        assert.equal(below === undefined, above === undefined, `race ${i}`);
+      }
+    });
+
+    test("one query tells who calls and what is granted at given groups", async () => {
+      const [root, other] = [rootUid(6), rootUid(7)];
+      const child = childUid(root, 1);
+      const [caller, nobody, viewer] = [rootUid(60), rootUid(61), rootUid(62)];
+      const capabilities = capabilitySetOf([3]);
+      await store.write(async (tx) => {
+        for (const uid of [root, other, child]) await tx.groups.insert(groupRow(uid));
+        for (const uid of [caller, nobody]) await tx.identities.insert(identityRow(uid, { notBefore: 7 }));
+        await tx.roles.put(roleRow(viewer, { capabilities }));
+        await tx.roleBindings.insert(bindingRow(childUid(child, 9), caller, viewer));
+        await tx.roleBindings.insert(bindingRow(childUid(other, 9), caller, viewer));
+      });
+      await store.read(async (tx) => {
+        const grant = { identityUid: caller, notBefore: 7, groupUid: child, capabilities };
+        assert.deepEqual((await tx.access.at(caller, [root, child])).map(plain), [grant]);
+        const none = { identityUid: caller, notBefore: 7, groupUid: null, capabilities: null };
+        assert.deepEqual((await tx.access.at(caller, [root])).map(plain), [none]);
+        assert.deepEqual((await tx.access.at(nobody, [root, child])).map(plain), [{ ...none, identityUid: nobody }]);
+        assert.deepEqual(await tx.access.at(rootUid(63), [root]), []);
+        assert.deepEqual((await tx.access.everywhere(caller)).map((row) => row.groupUid).sort(), [child, other]);
+        assert.equal(await tx.roleBindings.anyGranted(child), true);
+        assert.equal(await tx.roleBindings.anyGranted(root), false);
+      });
+      // Forty groups deep the shape of the query is another, and the answer the same.
+      const deep = Array.from({ length: 40 }, (_, i) => childUid(root, i));
+      const rows = await store.read((tx) => tx.access.at(caller, [...deep, child]));
+      assert.deepEqual(rows.map((row) => row.groupUid), [child]);
+    });
+
+    test("audit rows keep their order and belong to their organisation", async () => {
+      const row = (i: number, root: string) => ({
+        rootUid: root,
+        timeMs: 1_000 + i,
+        type: `test.${i}`,
+        method: "/test",
+        subjectUid: root,
+        actorUid: "",
+        tokenId: "",
+        requestId: "",
+        remoteAddress: "",
+      });
+      const [mine, theirs] = [rootUid(80), rootUid(81)];
+      for (let i = 0; i < 6; i++) await store.write((tx) => tx.audit.append(row(i, i % 2 ? mine : theirs)));
+      const types = async (root?: string) => (await store.read((tx) => tx.audit.newest(3, root))).map(({ type }) => type);
+      assert.deepEqual(await types(mine), ["test.5", "test.3", "test.1"]);
+      assert.deepEqual(await types(), ["test.5", "test.4", "test.3"]);
+    });
+
+    listSuite(() => store);
+  });
+}
+
+function everythingBelow(root: string) {
+  return { visible: [root], filter: {}, order: { field: "uid", descending: false }, skip: 0, limit: 1 };
+}
+
+function plain<T extends object>(row: T): T {
+  return { ...row };
+}

@@ -1,0 +1,84 @@
+// A whole service for tests: real store, real sockets, on a free port. Time and
+// rights are the test's to set.
+import { pino } from "pino";
+import { type App, startApp } from "../../src/app.js";
+import { resolveSettings } from "../../src/config.js";
+import { bootstrap, type Bootstrapped } from "../../src/iam/operator/bootstrap.js";
+import { issueToken } from "../../src/issuer/issue-token.js";
+import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
+import { originOf } from "../../src/origin.js";
+import type { IdentityRow } from "../../src/store/port.js";
+import { identityRow } from "./rows.js";
+import { tempDir } from "./temp-dir.js";
+
+/** A running service and what tests need of it. */
+export interface Harness {
+  readonly app: App;
+  /** Where it listens. */
+  readonly url: string;
+  /** Milliseconds to add to the time of the machine. */
+  skewMs: number;
+  /** A new organisation with its owner. */
+  organisation(name: string): Promise<Bootstrapped & { readonly token: string }>;
+  /** A new person, or with a group a new identity in it; without rights. */
+  identity(values?: Partial<IdentityRow>, group?: string): Promise<{ readonly uid: string; readonly token: string }>;
+  /** Binds an identity to a built-in role at a group; returns the uid of the binding. */
+  bind(identity: string, role: string, group: string): Promise<string>;
+  /** A token for an identity, existing or not. */
+  token(identity: string): Promise<string>;
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts a service on SQLite in a directory of its own, or on the database of `databaseUrl`.
+ *
+ * @param settings flags of `arbor serve` by setting name, such as `{ rootCreation: "off" }`
+ */
+export async function startHarness(settings: Readonly<Record<string, string | boolean>> = {}): Promise<Harness> {
+  const flags = { listen: "127.0.0.1:0", data: tempDir(), accessLog: false, ...settings };
+  const resolved = resolveSettings({ flags, env: {} });
+  const time = { skewMs: 0 };
+  const clock = () => Date.now() + time.skewMs;
+  const app = await startApp({ settings: resolved, clock, logger: pino({ level: "silent" }) });
+  const { store, keys } = app.installation;
+  const port = Number(new URL(app.url).port);
+  const { baseUrl, issuer } = originOf(resolved, { ...resolved.listen, port });
+  const token = (identity: string) =>
+    issueToken({ issuer, audience: baseUrl, identity, lifeS: 3600, nowMs: clock() }, keys, randomIds);
+  return {
+    app,
+    url: app.url,
+    get skewMs() {
+      return time.skewMs;
+    },
+    set skewMs(ms) {
+      time.skewMs = ms;
+    },
+    async organisation(name) {
+      const made = await store.write((tx) => bootstrap(tx, { org: name }, randomIds, clock()));
+      return { ...made, token: await token(made.identity) };
+    },
+    async identity(values = {}, group) {
+      const row = identityRow(randomIds.newUid(group), values);
+      await store.write((tx) => tx.identities.insert(row));
+      return { uid: row.uid, token: await token(row.uid) };
+    },
+    async bind(identity, role, group) {
+      const uid = randomIds.newUid(group);
+      await store.write((tx) =>
+        tx.roleBindings.insert({
+          uid,
+          groupUid: group,
+          identityUid: identity,
+          roleUid: builtinRoleUid(role),
+          automatic: false,
+          createTimeMs: clock(),
+          updateTimeMs: clock(),
+        }),
+      );
+      return uid;
+    },
+    token,
+    stop: () => app.stop(),
+  };
+}

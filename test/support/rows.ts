@@ -1,0 +1,71 @@
+// Rows for tests, with every column filled in.
+import type { GroupRow, IdentityRow, RoleBindingRow, RoleRow } from "../../src/store/port.js";
+import { parentOf } from "../../src/kernel/uidp.js";
+
+/** The uid of the nth root group of a test. */
+export function rootUid(n: number): string {
+  return n.toString(16).padStart(40, "0");
+}
+
+/** The uid of the nth child of `parent`. */
+export function childUid(parent: string, n: number): string {
+  return `${parent}/${n.toString(16).padStart(16, "0")}`;
+}
+
+export function groupRow(uid: string, values: Partial<GroupRow> = {}): GroupRow {
+  return {
+    uid,
+    parentUid: parentOf(uid) ?? null,
+    name: "group",
+    description: "",
+    verified: false,
+    kind: 0,
+    resourceLimits: {},
+    createTimeMs: 1_000,
+    updateTimeMs: 1_000,
+    ...values,
+  };
+}
+
+export function identityRow(uid: string, values: Partial<IdentityRow> = {}): IdentityRow {
+  return {
+    uid,
+    groupUid: parentOf(uid) ?? null,
+    name: "identity",
+    description: "",
+    issuer: "",
+    subject: "",
+    email: "",
+    notBefore: 0,
+    createTimeMs: 1_000,
+    updateTimeMs: 1_000,
+    lastSeenTimeMs: 1_000,
+    ...values,
+  };
+}
+
+export function roleRow(uid: string, values: Partial<RoleRow> = {}): RoleRow {
+  return {
+    uid,
+    groupUid: null,
+    name: "role",
+    description: "",
+    capabilities: "0".repeat(64),
+    createTimeMs: 1_000,
+    updateTimeMs: 1_000,
+    ...values,
+  };
+}
+
+export function bindingRow(uid: string, identityUid: string, roleUid: string, values: Partial<RoleBindingRow> = {}) {
+  return {
+    uid,
+    groupUid: parentOf(uid) ?? "",
+    identityUid,
+    roleUid,
+    automatic: false,
+    createTimeMs: 1_000,
+    updateTimeMs: 1_000,
+    ...values,
+  };
+}
