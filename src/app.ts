@@ -1,6 +1,7 @@
 // The composition root: the only file that sees everything.
 import { readFileSync } from "node:fs";
 import type { Logger } from "pino";
+import { Health } from "#gen/health/v1/health_pb.js";
 import { createAuthenticate } from "./auth/authenticate.js";
 import type { Settings } from "./config.js";
 import { createGateway } from "./gateway/gateway.js";
@@ -12,6 +13,8 @@ import type { Clock } from "./kernel/clock.js";
 import { originOf } from "./origin.js";
 import { createInvoke } from "./rpc/invoke.js";
 import { createMethodTable } from "./rpc/method-table.js";
+import { createHealth } from "./server/health.js";
+import { createReflection } from "./server/reflection.js";
 import { createServer } from "./server/server.js";
 import { createLogger } from "./telemetry/logger.js";
 
@@ -51,9 +54,12 @@ export async function startApp(options: AppOptions): Promise<App> {
   const { store, keys, clock } = installation;
   try {
     const policy = { ...originOf(settings) };
-    const methods = createMethodTable([
+    const services = [
       groupsV2beta1({ tokens: createPageTokens(keys.pageKeys), ids, rootCreation: settings.rootCreation }),
-    ]);
+    ];
+    const methods = createMethodTable(services);
+    const ready = () => store.check();
+    const described = services.map(({ desc }) => desc);
     const invoke = createInvoke({
       store,
       clock,
@@ -80,7 +86,11 @@ export async function startApp(options: AppOptions): Promise<App> {
       listen: settings.listen,
       tls: tlsOf(settings),
       behindProxy: settings.behindProxy,
-      ready: () => store.check(),
+      ready,
+      extraServices: [
+        createHealth({ services: described.map(({ typeName }) => typeName), ready, errorDomain }),
+        ...createReflection([...described, Health]),
+      ],
       logger,
       accessLog: settings.accessLog,
     });

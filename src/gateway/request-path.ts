@@ -5,6 +5,12 @@ import { malformedRequest } from "../kernel/errors.js";
 import { normalLiteral } from "./http-rule.js";
 import { decodePercent, hasControl } from "./percent.js";
 
+/** How many segments a path may have: more than any uid and what may stand around it. */
+export const MAX_PATH_SEGMENTS = 256;
+
+/** How long a path may be, in characters as sent: a uid of the greatest depth has about a third of it. */
+export const MAX_PATH_LENGTH = 4096;
+
 const SLASH = 47;
 const PERCENT = 37;
 const DOT = 46;
@@ -19,9 +25,11 @@ export interface RequestPath {
   readonly starts: number[];
   /** Where each segment ends, exclusive. */
   readonly ends: number[];
+  /** What {@link segmentKey} has worked out, and for which end of the segment. */
+  readonly keys: { end: number; text: string }[];
   /** Whether there is a percent sign anywhere. */
   escaped: boolean;
-  /** Whether some segment is empty, the last one not counting. */
+  /** Whether some segment is empty, the last one not counting. Then nothing else is filled in. */
   emptyInside: boolean;
   /** Whether the path ends in a slash. */
   trailingSlash: boolean;
@@ -29,28 +37,45 @@ export interface RequestPath {
 
 /** An empty {@link RequestPath} to be filled by {@link cutPath}. */
 export function newRequestPath(): RequestPath {
-  return { raw: "", count: 0, starts: [], ends: [], escaped: false, emptyInside: false, trailingSlash: false };
+  return {
+    raw: "",
+    count: 0,
+    starts: [],
+    ends: [],
+    keys: [],
+    escaped: false,
+    emptyInside: false,
+    trailingSlash: false,
+  };
 }
 
 /**
  * Fills `into` with the segments of `raw`, which begins with a slash.
  *
  * @throws ApiError INVALID_ARGUMENT for malformed escapes, bytes that are not UTF-8, control
- * characters, characters that ought to be escaped, and segments `.` and `..`, however written.
+ * characters, characters that ought to be escaped, segments `.` and `..`, however written, and for
+ * paths beyond {@link MAX_PATH_LENGTH} and {@link MAX_PATH_SEGMENTS}.
  */
 export function cutPath(raw: string, into: RequestPath): void {
+  if (raw.length > MAX_PATH_LENGTH) throw malformedRequest(`path: at most ${MAX_PATH_LENGTH} characters are allowed`);
   let count = 0;
   let start = 1;
   let escaped = false;
-  let emptyInside = false;
+  into.emptyInside = false;
   const length = raw.length;
   for (let i = 1; i <= length; i++) {
     const code = i === length ? SLASH : raw.charCodeAt(i);
     if (code === SLASH) {
       if (i === start) {
-        if (i < length) emptyInside = true;
-      } else if (raw.charCodeAt(start) === DOT && isDots(raw.slice(start, i))) {
+        if (i === length) break;
+        into.emptyInside = true;
+        return;
+      }
+      if (raw.charCodeAt(start) === DOT && isDots(raw.slice(start, i))) {
         throw malformedRequest("path: segments . and .. are not allowed");
+      }
+      if (count === MAX_PATH_SEGMENTS) {
+        throw malformedRequest(`path: at most ${MAX_PATH_SEGMENTS} segments are allowed`);
       }
       into.starts[count] = start;
       into.ends[count] = i;
@@ -65,15 +90,21 @@ export function cutPath(raw: string, into: RequestPath): void {
   into.raw = raw;
   into.count = count;
   into.escaped = escaped;
-  into.emptyInside = emptyInside;
+  into.keys.length = 0;
   into.trailingSlash = length > 1 && raw.charCodeAt(length - 1) === SLASH;
   if (escaped) for (let i = 0; i < count; i++) decodedPart(raw.slice(into.starts[i], into.ends[i]));
 }
 
 /** The segment at `index` in the form in which literals are compared. */
 export function segmentKey(path: RequestPath, index: number): string {
-  const text = path.raw.slice(path.starts[index], path.ends[index]);
-  return path.escaped ? normalLiteral(text) : text;
+  const end = path.ends[index] ?? 0;
+  if (!path.escaped) return path.raw.slice(path.starts[index], end);
+  let key = path.keys[index];
+  if (key?.end !== end) {
+    key = { end, text: normalLiteral(path.raw.slice(path.starts[index], end)) };
+    path.keys[index] = key;
+  }
+  return key.text;
 }
 
 /**

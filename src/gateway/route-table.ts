@@ -57,6 +57,8 @@ interface MethodRoutes<T> {
 }
 
 const COLON = 58;
+// Of a verb as sent, with its colon; a bound on what has to be looked at.
+const MAX_VERB_LENGTH = 128;
 const newNode = <T>(): Node<T> => ({ literals: new Map(), star: undefined, end: undefined, deep: [] });
 
 /**
@@ -197,7 +199,7 @@ function walkVerb<T>(routes: MethodRoutes<T>, path: RequestPath): Leaf<T> | unde
   const end = path.ends[last] ?? 0;
   let colon = end - 1;
   while (colon > start && path.raw.charCodeAt(colon) !== COLON) colon--;
-  if (colon <= start) return undefined;
+  if (colon <= start || end - colon > MAX_VERB_LENGTH) return undefined;
   const text = path.raw.slice(colon + 1, end);
   const node = routes.verbs.get(path.escaped ? normalLiteral(text) : text);
   if (node === undefined) return undefined;

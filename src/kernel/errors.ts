@@ -171,8 +171,10 @@ export function connectErrorFrom(error: unknown, domain: string): ConnectError {
 
 function retryIn(ms: number | undefined): Detail[] {
   if (ms === undefined) return [];
-  const seconds = BigInt(Math.floor(ms / 1000));
-  return [{ desc: RetryInfoSchema, value: { retryDelay: { seconds, nanos: (ms % 1000) * 1_000_000 } } }];
+  // Clocks jump: a moment that has passed means now, and a Duration has no fractions of a nanosecond.
+  const wait = Math.max(0, Math.ceil(ms));
+  const seconds = BigInt(Math.floor(wait / 1000));
+  return [{ desc: RetryInfoSchema, value: { retryDelay: { seconds, nanos: (wait % 1000) * 1_000_000 } } }];
 }
 
 const reasonOf: Partial<Record<Code, ErrorReason>> = {

@@ -9,7 +9,7 @@ import { trailerFlag, trailerParse, trailerSerialize } from "@connectrpc/connect
 import { connectErrorFrom } from "../kernel/errors.js";
 import type { AccessRecord } from "./access-log.js";
 import { encodeGrpcMessage, errorTrailers } from "./grpc-status.js";
-import { type AnyResponse, connectJson } from "./refusal.js";
+import { type AnyResponse, connectJson, isGone } from "./refusal.js";
 
 /**
  * Writes an answer of connect's handlers, at the pace the peer reads. Resolves when all is written
@@ -24,12 +24,12 @@ export async function writeAnswer(
   const contentType = answer.header?.get("content-type") ?? "";
   const { status, header, body } =
     answer.status >= 400 && contentType === "application/json" ? await repairUnaryError(answer, errorDomain) : answer;
-  if (res.destroyed) return;
+  if (isGone(res)) return;
   (res as ServerResponse).writeHead(status, nodeHeaders(header));
   const web = contentType.startsWith("application/grpc-web");
   let bytes = 0;
   for await (const chunk of body ?? []) {
-    if (res.destroyed || res.writableEnded) return;
+    if (isGone(res)) return;
     const out = web ? repairWebTrailer(chunk, errorDomain, access) : chunk;
     bytes += out.length;
     if (!(res as ServerResponse).write(out)) await drained(res);
@@ -44,7 +44,7 @@ export async function writeAnswer(
 }
 
 function drained(res: AnyResponse): Promise<void> {
-  if (res.destroyed) return Promise.resolve();
+  if (isGone(res)) return Promise.resolve();
   return new Promise((resolve) => {
     const go = () => {
       res.off("drain", go);

@@ -32,7 +32,7 @@ import { type AnyRequest, universalRequest } from "./connect-request.js";
 import { isProtocolField } from "./grpc-status.js";
 import { ContextInbound, peerAddress } from "./inbound.js";
 import type { Limits } from "./limits.js";
-import { type AnyResponse, connectJson, sendJson } from "./refusal.js";
+import { type AnyResponse, connectJson, isGone, sendJson } from "./refusal.js";
 
 /** A service served as it is, beside the method table: health, reflection, streams. */
 export interface ExtraService {
@@ -96,7 +96,7 @@ export function createConnect(options: ConnectOptions): Connect {
       else await writeAnswer(response, res, errorDomain, access);
     } catch (error) {
       // Here the peer has gone, or an answer could not be written.
-      if (!res.destroyed) options.onInternalError(error);
+      if (!isGone(res)) options.onInternalError(error);
       res.destroy();
     }
   }

@@ -102,7 +102,8 @@ function watchStreams(session: ServerHttp2Session, limits: Limits, onStream: OnH
     stream.on("error", ignore);
     stream.on("close", onClose);
     if (++opened === limits.streamsPerSession) session.close();
-    if (!stream.destroyed) onStream({ stream, headers, flags, rawHeaders, socketAddress });
+    // Reset in the same breath as it was opened: nobody waits for an answer.
+    if (!stream.destroyed && !stream.closed) onStream({ stream, headers, flags, rawHeaders, socketAddress });
   };
   session.on("stream", open as (...event: unknown[]) => void);
 }

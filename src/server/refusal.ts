@@ -11,9 +11,14 @@ import { errorTrailers } from "./grpc-status.js";
 /** A response of either HTTP version. */
 export type AnyResponse = ServerResponse | Http2ServerResponse;
 
+/** Whether nobody is left to read; HTTP/2's responses do not say so themselves. */
+export function isGone(res: AnyResponse): boolean {
+  return "stream" in res ? res.stream.destroyed || res.stream.closed : res.destroyed;
+}
+
 /** Ends `res` with a JSON document; a peer that has gone gets nothing. */
 export function sendJson(res: AnyResponse, status: number, json: string, headers: OutgoingHttpHeaders = {}): void {
-  if (res.headersSent || res.destroyed) return;
+  if (res.headersSent || isGone(res)) return;
   const fields = {
     ...headers,
     "content-type": "application/json",
@@ -30,7 +35,7 @@ export function sendJson(res: AnyResponse, status: number, json: string, headers
  * even when nothing else about their request was in order.
  */
 export function sendGrpcStatus(res: AnyResponse, contentType: string, error: ConnectError): void {
-  if (res.headersSent || res.destroyed) return;
+  if (res.headersSent || isGone(res)) return;
   (res as ServerResponse).writeHead(200, { "content-type": contentType, "content-length": 0, ...errorTrailers(error) });
   res.end();
 }

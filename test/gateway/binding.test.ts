@@ -6,7 +6,7 @@ import { bindingsOf } from "../../src/gateway/binding.js";
 import { createGateway } from "../../src/gateway/gateway.js";
 import { entryOf, featureMethod, featureService, methodWithRule } from "../support/feature/feature.js";
 
-type Rule = MessageInitShape<typeof HttpRuleSchema>;
+type Rule = Exclude<MessageInitShape<typeof HttpRuleSchema>, { $typeName: string }>;
 const get = (path: string): Rule => ({ pattern: { case: "get", value: path } });
 const post = (path: string, body = ""): Rule => ({ pattern: { case: "post", value: path }, body });
 
@@ -62,8 +62,7 @@ const refused: readonly { rule: Rule; message: string; reason: string }[] = [
   },
   {
     rule: get("/v1/{string_value}/{detail.nope}"),
-    message:
-      'path template "/v1/{string_value}/{detail.nope}", column 20: arbor.test.feature.Detail has no field nope',
+    message: 'path template "/v1/{string_value}/{detail.nope}", column 20: arbor.test.feature.Detail has no field nope',
     reason: "the column of the second variable",
   },
   { rule: post("/v1", "nope"), message: 'body "nope" is no field of arbor.test.feature.Kinds', reason: "unknown body" },
@@ -169,11 +168,13 @@ test("additional bindings are bindings of their own", () => {
 });
 
 test("the gateway names both of two methods that match the same paths", () => {
-  const entries = [entryOf(methodWithRule(get("/v1/{string_value}"))), entryOf(methodWithRule(get("/v1/{bytes_value}")))];
+  const entries = [
+    entryOf(methodWithRule(get("/v1/{string_value}"))),
+    entryOf(methodWithRule(get("/v1/{bytes_value}"))),
+  ];
   const options = { methods: entries, invoke: async () => ({}), clock: () => 0, errorDomain: "test" };
   assert.throws(() => createGateway(options), {
     name: "TypeError",
-    message:
-      "bad.Service.Do (GET /v1/{bytes_value}) and bad.Service.Do (GET /v1/{string_value}) match the same paths",
+    message: "bad.Service.Do (GET /v1/{bytes_value}) and bad.Service.Do (GET /v1/{string_value}) match the same paths",
   });
 });

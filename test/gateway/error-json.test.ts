@@ -17,7 +17,8 @@ import { featureMessage } from "../support/feature/feature.js";
 
 const writers = createJsonWriters(createTypeRegistry([]));
 const textOf = (error: unknown) => errorText(errors.connectErrorFrom(error, "iam.test"), writers);
-const info = (reason: string) => `{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"${reason}","domain":"iam.test"}`;
+const info = (reason: string) =>
+  `{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"${reason}","domain":"iam.test"}`;
 
 const bodies: readonly { error: unknown; text: string; reason: string }[] = [
   {
@@ -29,7 +30,7 @@ const bodies: readonly { error: unknown; text: string; reason: string }[] = [
     reason: "spec section 7: create a group without a name",
   },
   {
-    error: errors.failedPrecondition("RESOURCE_NOT_EMPTY", "", "cannot delete group with child repos"),
+    error: errors.failedPrecondition("RESOURCE_NOT_EMPTY", "cannot delete group with child repos"),
     text:
       `{"code":9,"message":"Precondition failed: cannot delete group with child repos","details":[${info("FAILED_PRECONDITION")},` +
       '{"@type":"type.googleapis.com/google.rpc.PreconditionFailure","violations":[{"type":"RESOURCE_NOT_EMPTY",' +
@@ -64,7 +65,10 @@ for (const { error, text, reason } of bodies) {
 
 test("details that came over the wire are unpacked", () => {
   const error = new ConnectError("x", Code.Aborted);
-  error.details.push({ type: "google.rpc.ErrorInfo", value: toBinary(ErrorInfoSchema, create(ErrorInfoSchema, { reason: "R" })) });
+  error.details.push({
+    type: "google.rpc.ErrorInfo",
+    value: toBinary(ErrorInfoSchema, create(ErrorInfoSchema, { reason: "R" })),
+  });
   assert.equal(
     errorText(error, writers),
     '{"code":10,"message":"x","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"R"}]}',
@@ -83,7 +87,10 @@ test("no detail is lost: what cannot be read is sent as base64", () => {
 });
 
 test("no error is lost: a detail that cannot be written at all leaves its type", () => {
-  const broken = { desc: BadRequestSchema, value: { fieldViolations: 5 } } as unknown as ConnectError["details"][number];
+  const broken = {
+    desc: BadRequestSchema,
+    value: { fieldViolations: 5 },
+  } as unknown as ConnectError["details"][number];
   const error = new ConnectError("x", Code.Aborted, undefined, [{ desc: ErrorInfoSchema, value: { reason: "R" } }]);
   error.details.push(broken);
   const parsed = JSON.parse(errorText(error, writers)) as { details: object[] };

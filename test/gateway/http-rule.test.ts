@@ -35,7 +35,11 @@ const accepted: readonly { template: string; shape: string; reason: string }[] =
   { template: "/v1/%67roups", shape: "v1 groups |  | ", reason: "escapes of letters are undone" },
   { template: "/v1/a%2fb", shape: "v1 a%2Fb |  | ", reason: "other escapes are kept, upper case" },
   { template: "/.well-known/jwks.json", shape: ".well-known jwks.json |  | ", reason: "dots within literals" },
-  { template: "/v1/a-b_c~d!$&'()+,;@", shape: "v1 a-b_c~d!$&'()+,;@ |  | ", reason: "what RFC 3986 allows in a segment" },
+  {
+    template: "/v1/a-b_c~d!$&'()+,;@",
+    shape: "v1 a-b_c~d!$&'()+,;@ |  | ",
+    reason: "what RFC 3986 allows in a segment",
+  },
   { template: "/v1/{_a1._b2}", shape: "v1 * | _a1._b2@1-1 | ", reason: "underscores and digits in names" },
 ];
 
@@ -72,8 +76,18 @@ const refused: readonly { template: string; column: number; rule: string; reason
   { template: "/v1/a:b/c", column: 8, rule: 'unexpected "/"', reason: "segments behind a verb" },
   { template: "/v1/a:b:c", column: 8, rule: 'unexpected ":"', reason: "two verbs" },
   { template: "/v1/:x", column: 5, rule: 'unexpected ":", expected a segment', reason: "a verb without a segment" },
-  { template: "/v1/a b", column: 6, rule: "a literal is printable ASCII, other characters percent-encoded", reason: "space" },
-  { template: "/v1/ä", column: 5, rule: "a literal is printable ASCII, other characters percent-encoded", reason: "umlaut" },
+  {
+    template: "/v1/a b",
+    column: 6,
+    rule: "a literal is printable ASCII, other characters percent-encoded",
+    reason: "space",
+  },
+  {
+    template: "/v1/ä",
+    column: 5,
+    rule: "a literal is printable ASCII, other characters percent-encoded",
+    reason: "umlaut",
+  },
   { template: "/v1/%zz", column: 5, rule: "% must be followed by two hex digits", reason: "a broken escape" },
   { template: "/v1/a%4", column: 6, rule: "% must be followed by two hex digits", reason: "a short escape" },
   { template: "/v1/a?b", column: 6, rule: 'unexpected "?"', reason: "a query" },

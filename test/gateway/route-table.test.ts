@@ -1,23 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { parseTemplate } from "../../src/gateway/http-rule.js";
-import { createRouteTable, type RouteTable } from "../../src/gateway/route-table.js";
-
-// A table whose targets are the routes themselves, each written as "METHOD template".
-function tableOf(routes: readonly string[]): RouteTable<string> {
-  return createRouteTable(
-    routes.map((route) => {
-      const [method = "", text = ""] = route.split(" ");
-      return { method, template: parseTemplate(text, "t"), name: route, target: route };
-    }),
-  );
-}
-
-const find = (routes: readonly string[], method: string, path: string): string => {
-  const match = tableOf(routes).find(method, path);
-  return match === undefined ? "none" : `${match.target} [${match.captures.join(" ")}]`;
-};
+import { routeFound as find, tableOf } from "../support/route-found.js";
 
 const rows: readonly { routes: readonly string[]; path: string; found: string; reason: string }[] = [
   { routes: ["GET /v1/a"], path: "/v1/a", found: "GET /v1/a []", reason: "literals" },
@@ -29,10 +13,16 @@ const rows: readonly { routes: readonly string[]; path: string; found: string; r
   { routes: ["GET /v1/a"], path: "//v1/a", found: "none", reason: "an empty segment first" },
   { routes: ["GET /v1/a"], path: "/v1//a", found: "none", reason: "an empty segment inside" },
   { routes: ["GET /v1/a"], path: "/", found: "none", reason: "no segment at all" },
+  { routes: ["GET /{x}"], path: "/", found: "none", reason: "nor an empty one for a variable" },
   { routes: ["GET /v1/{x}"], path: "/v1/b", found: "GET /v1/{x} [b]", reason: "a variable" },
   { routes: ["GET /v1/{x}"], path: "/v1/", found: "none", reason: "never an empty id" },
   { routes: ["GET /v1/{x}"], path: "/v1/b/c", found: "none", reason: "one segment only" },
-  { routes: ["GET /v1/{x}"], path: "/v1/a%2Fb", found: "GET /v1/{x} [a/b]", reason: "an encoded slash is no separator" },
+  {
+    routes: ["GET /v1/{x}"],
+    path: "/v1/a%2Fb",
+    found: "GET /v1/{x} [a/b]",
+    reason: "an encoded slash is no separator",
+  },
   { routes: ["GET /v1/{x}"], path: "/v1/a+b", found: "GET /v1/{x} [a+b]", reason: "plus is plus in a path" },
   { routes: ["GET /v1/{x}"], path: "/v1/%C3%A4", found: "GET /v1/{x} [ä]", reason: "UTF-8" },
   { routes: ["GET /v1/{x}"], path: "/v1/%252F", found: "GET /v1/{x} [%2F]", reason: "decoded once" },
@@ -56,25 +46,65 @@ const rows: readonly { routes: readonly string[]; path: string; found: string; r
   { routes: ["GET /v1/{n=a/**}"], path: "/v1/a/x/y", found: "GET /v1/{n=a/**} [a/x/y]", reason: "with a prefix" },
   { routes: ["GET /v1/{n=a/**}"], path: "/v1/a", found: "none", reason: "with a prefix, at least one more" },
   { routes: ["GET /v1/{n=**/b}"], path: "/v1/x/y/b", found: "GET /v1/{n=**/b} [x/y/b]", reason: "a tail within" },
-  { routes: ["GET /v1/{u=**}/s/{d}/t"], path: "/v1/a/b/s/9/t", found: "GET /v1/{u=**}/s/{d}/t [a/b 9]", reason: "a tail" },
+  {
+    routes: ["GET /v1/{u=**}/s/{d}/t"],
+    path: "/v1/a/b/s/9/t",
+    found: "GET /v1/{u=**}/s/{d}/t [a/b 9]",
+    reason: "a tail",
+  },
   { routes: ["GET /v1/{u=**}/s/{d}/t"], path: "/v1/s/9/t", found: "none", reason: "nothing left for the variable" },
   { routes: ["GET /v1/{u=**}/s"], path: "/v1/s/s/s", found: "GET /v1/{u=**}/s [s/s]", reason: "as much as possible" },
   { routes: ["GET /v1/{f=lit}"], path: "/v1/lit", found: "GET /v1/{f=lit} [lit]", reason: "a literal variable" },
-  { routes: ["GET /v1/groups"], path: "/v1/%67roups", found: "GET /v1/groups []", reason: "needless escapes do not hide" },
-  { routes: ["GET /v1/a%2Fb"], path: "/v1/a%2fb", found: "GET /v1/a%2Fb []", reason: "needed escapes match themselves" },
+  {
+    routes: ["GET /v1/groups"],
+    path: "/v1/%67roups",
+    found: "GET /v1/groups []",
+    reason: "needless escapes do not hide",
+  },
+  {
+    routes: ["GET /v1/a%2Fb"],
+    path: "/v1/a%2fb",
+    found: "GET /v1/a%2Fb []",
+    reason: "needed escapes match themselves",
+  },
   { routes: ["GET /v1/a%2Fb"], path: "/v1/a/b", found: "none", reason: "and nothing else" },
   // Precedence.
   { routes: ["GET /v1/*", "GET /v1/a"], path: "/v1/a", found: "GET /v1/a []", reason: "literal before star" },
   { routes: ["GET /v1/**", "GET /v1/*"], path: "/v1/a", found: "GET /v1/* []", reason: "star before double star" },
   { routes: ["GET /v1/**", "GET /v1"], path: "/v1", found: "GET /v1 []", reason: "exactly before nothing at all" },
   { routes: ["GET /v1/*/c", "GET /v1/b/*"], path: "/v1/b/c", found: "GET /v1/b/* []", reason: "the leftmost literal" },
-  { routes: ["GET /v1/b/x", "GET /v1/*/y"], path: "/v1/b/y", found: "GET /v1/*/y []", reason: "and back where it fails" },
+  {
+    routes: ["GET /v1/b/x", "GET /v1/*/y"],
+    path: "/v1/b/y",
+    found: "GET /v1/*/y []",
+    reason: "and back where it fails",
+  },
   { routes: ["GET /*/a/c", "GET /v1/*/d"], path: "/v1/a/c", found: "GET /*/a/c []", reason: "back to the very start" },
-  { routes: ["GET /v1/{x=**}", "GET /v1/{x=**}/e"], path: "/v1/a/e", found: "GET /v1/{x=**}/e [a]", reason: "more segments" },
-  { routes: ["GET /v1/{x=**}", "GET /v1/{x=**}/e"], path: "/v1/e", found: "GET /v1/{x=**} [e]", reason: "unless too many" },
-  { routes: ["GET /v1/**/*", "GET /v1/**/e"], path: "/v1/a/e", found: "GET /v1/**/e []", reason: "literal in the tail" },
+  {
+    routes: ["GET /v1/{x=**}", "GET /v1/{x=**}/e"],
+    path: "/v1/a/e",
+    found: "GET /v1/{x=**}/e [a]",
+    reason: "more segments",
+  },
+  {
+    routes: ["GET /v1/{x=**}", "GET /v1/{x=**}/e"],
+    path: "/v1/e",
+    found: "GET /v1/{x=**} [e]",
+    reason: "unless too many",
+  },
+  {
+    routes: ["GET /v1/**/*", "GET /v1/**/e"],
+    path: "/v1/a/e",
+    found: "GET /v1/**/e []",
+    reason: "literal in the tail",
+  },
   { routes: ["GET /v1/**/b", "GET /v1/**/a/*"], path: "/v1/x/a/b", found: "GET /v1/**/a/* []", reason: "longer tail" },
-  { routes: ["GET /v1/**/*/b", "GET /v1/**/b"], path: "/v1/x/y/b", found: "GET /v1/**/b []", reason: "leftmost in the tail" },
+  {
+    routes: ["GET /v1/**/*/b", "GET /v1/**/b"],
+    path: "/v1/x/y/b",
+    found: "GET /v1/**/b []",
+    reason: "leftmost in the tail",
+  },
   { routes: ["GET /v1/{x=**}/e"], path: "/v1/a%2Fe", found: "none", reason: "an encoded slash decides on no route" },
   {
     routes: ["GET /v1/{x=**}", "GET /v1/{x=**}/e"],
@@ -88,155 +118,42 @@ const rows: readonly { routes: readonly string[]; path: string; found: string; r
   { routes: ["GET /v1/a:go"], path: "/v1/a:stop", found: "none", reason: "another verb" },
   { routes: ["GET /v1/a:go"], path: "/v1/a%3Ago", found: "none", reason: "an encoded colon is no separator" },
   { routes: ["GET /v1/{x}:go"], path: "/v1/b:go", found: "GET /v1/{x}:go [b]", reason: "the verb is not captured" },
-  { routes: ["GET /v1/{x=**}:go"], path: "/v1/b/c:go", found: "GET /v1/{x=**}:go [b/c]", reason: "nor by double stars" },
+  {
+    routes: ["GET /v1/{x=**}:go"],
+    path: "/v1/b/c:go",
+    found: "GET /v1/{x=**}:go [b/c]",
+    reason: "nor by double stars",
+  },
   { routes: ["GET /v1/{x}"], path: "/v1/b:go", found: "GET /v1/{x} [b:go]", reason: "no such verb: part of the id" },
   { routes: ["GET /v1/{x}", "GET /v1/{x}:go"], path: "/v1/b:go", found: "GET /v1/{x}:go [b]", reason: "verb first" },
   { routes: ["GET /v1/{x}", "GET /v1/{x}:go"], path: "/v1/b:no", found: "GET /v1/{x} [b:no]", reason: "then without" },
   { routes: ["GET /v1/{x}:go"], path: "/v1/b:c:go", found: "GET /v1/{x}:go [b:c]", reason: "the last colon counts" },
   { routes: ["GET /v1/{x}:go"], path: "/v1/:go", found: "none", reason: "a verb needs something before it" },
   { routes: ["GET /v1/{x}:go"], path: "/v1/a:go/", found: "none", reason: "a slash behind a verb" },
-  { routes: ["GET /v1/{x}/b", "GET /v1/a:go"], path: "/v1/a:go/b", found: "GET /v1/{x}/b [a:go]", reason: "last segment only" },
-  { routes: ["GET /v1/a:go", "GET /v1/{x}"], path: "/v1/b:go", found: "GET /v1/{x} [b:go]", reason: "verb of another path" },
-  { routes: ["GET /v1/{x}:go", "GET /v1/{x=**}"], path: "/v1/a/b:go", found: "GET /v1/{x=**} [a/b:go]", reason: "fallback" },
+  {
+    routes: ["GET /v1/{x}/b", "GET /v1/a:go"],
+    path: "/v1/a:go/b",
+    found: "GET /v1/{x}/b [a:go]",
+    reason: "last segment only",
+  },
+  {
+    routes: ["GET /v1/a:go", "GET /v1/{x}"],
+    path: "/v1/b:go",
+    found: "GET /v1/{x} [b:go]",
+    reason: "verb of another path",
+  },
+  {
+    routes: ["GET /v1/{x}:go", "GET /v1/{x=**}"],
+    path: "/v1/a/b:go",
+    found: "GET /v1/{x=**} [a/b:go]",
+    reason: "fallback",
+  },
 ];
 
 for (const { routes, path, found, reason } of rows) {
   test(`GET ${path} among ${routes.join(", ")}: ${reason}`, () => {
     assert.equal(find(routes, "GET", path), found);
     assert.equal(find([...routes].reverse(), "GET", path), found, "order of registration must not matter");
-  });
-}
-
-// Templates of the published API that overlap, and the List and Get of one collection.
-const published: readonly string[] = [
-  "GET /iam/v2beta1/groups",
-  "GET /iam/v2beta1/groups/{uid=**}",
-  "GET /iam/v2beta1/groups:lookupGroup",
-  "GET /iam/v2beta1/groups:checkEligibility",
-  "POST /iam/v2beta1/groups/{parent=**}",
-  "POST /iam/v2beta1/groups/{group_uid=**}:requestGroupAccess",
-  "POST /iam/v2beta1/accountAssociations/{parent=**}",
-  "POST /iam/v2beta1/accountAssociations/{uid=**}:checkAccountAssociation",
-  "GET /iam/v2beta1/identities",
-  "GET /iam/v2beta1/identities:lookupIdentity",
-  "PATCH /iam/v2beta1/identities/{identity.uid=**}",
-  "PATCH /iam/v2beta1/identities:updateIdentityMetadata",
-  "POST /iam/v2beta1/identityProviders/{parent=**}",
-  "POST /iam/v2beta1/identityProviders/{identity_provider_uid=**}:generateScimToken",
-  "POST /iam/v2beta1/identityProviders/{identity_provider_uid=**}:regenerateScimToken",
-  "POST /iam/v2beta1/identityProviders/{identity_provider_uid=**}:revokeScimToken",
-  "POST /iam/v2beta1/identityProviders/{identity_provider_uid=**}:setScimEnabled",
-  "GET /registry/v2beta1/repos",
-  "GET /registry/v2beta1/repos/{uid=**}",
-  "GET /registry/v2beta1/repos/{uid=**}/readme",
-  "GET /registry/v2beta1/repos/{repo_uid=**}/digests/{digest}/architectures",
-  "GET /registry/v2beta1/repos/{repo_uid=**}/digests/{digest}/size",
-  "PATCH /registry/v2beta1/repos/{repo.uid=**}",
-  "PATCH /registry/v2beta1/repos/{repo_readme.uid=**}/readme",
-  "PUT /registry/v1/repos/{id=**}",
-  "PUT /registry/v1/repos/{repo_id=**}/deployment",
-  "POST /registry/v1/repos/{parent_id=**}",
-  "POST /registry/v1/repos/{parent_id=**}/deployment",
-  "GET /registry/v1/repos/{repo_id=**}/deployment",
-  "GET /registry/v1/repos/{repo_id=**}:syncstatus",
-  "GET /registry/v1/repos/{repo_id=**}:updatestatus",
-  "GET /registry/v1/repos/{repo_id=**}/digests/{digest=*}/sbom",
-  "GET /registry/v1/repos/{repo_id=**}/digest/{digest=*}/rawsbom",
-  "GET /registry/v1/repos/{repo_id=**}/manifestmetdata",
-  "POST /policies/v1/policies/{parent_id=**}",
-  "POST /policies/v1/policies/validate",
-  "POST /iam/v1/rolebindings/{parent=**}",
-  "POST /iam/v1/rolebindings/batch/{parent=**}",
-  "POST /iam/v1/account_associations/{group=**}",
-  "POST /iam/v1/account_associations/{group=**}:check",
-  "PATCH /iam/v1/identities/metadata",
-  "POST /sts/exchange",
-  "GET /sts/exchange",
-];
-
-const overlaps: readonly [request: string, route: string, captures: string][] = [
-  ["GET /iam/v2beta1/groups", "GET /iam/v2beta1/groups", ""],
-  ["GET /iam/v2beta1/groups/r/g", "GET /iam/v2beta1/groups/{uid=**}", "r/g"],
-  ["GET /iam/v2beta1/groups/", "none", ""],
-  ["POST /iam/v2beta1/groups/", "none", ""],
-  ["POST /iam/v2beta1/groups", "none", ""],
-  ["GET /iam/v2beta1/groups:lookupGroup", "GET /iam/v2beta1/groups:lookupGroup", ""],
-  ["GET /iam/v2beta1/groups:checkEligibility", "GET /iam/v2beta1/groups:checkEligibility", ""],
-  ["POST /iam/v2beta1/groups/r/g", "POST /iam/v2beta1/groups/{parent=**}", "r/g"],
-  ["POST /iam/v2beta1/groups/r/g:requestGroupAccess", "POST /iam/v2beta1/groups/{group_uid=**}:requestGroupAccess", "r/g"],
-  ["POST /iam/v2beta1/groups/r/g:other", "POST /iam/v2beta1/groups/{parent=**}", "r/g:other"],
-  [
-    "POST /iam/v2beta1/accountAssociations/r:checkAccountAssociation",
-    "POST /iam/v2beta1/accountAssociations/{uid=**}:checkAccountAssociation",
-    "r",
-  ],
-  ["POST /iam/v2beta1/accountAssociations/r", "POST /iam/v2beta1/accountAssociations/{parent=**}", "r"],
-  ["GET /iam/v2beta1/identities", "GET /iam/v2beta1/identities", ""],
-  ["GET /iam/v2beta1/identities:lookupIdentity", "GET /iam/v2beta1/identities:lookupIdentity", ""],
-  ["PATCH /iam/v2beta1/identities/r/i", "PATCH /iam/v2beta1/identities/{identity.uid=**}", "r/i"],
-  ["PATCH /iam/v2beta1/identities:updateIdentityMetadata", "PATCH /iam/v2beta1/identities:updateIdentityMetadata", ""],
-  ["POST /iam/v2beta1/identityProviders/r", "POST /iam/v2beta1/identityProviders/{parent=**}", "r"],
-  ...["generateScimToken", "regenerateScimToken", "revokeScimToken", "setScimEnabled"].map(
-    (verb): [string, string, string] => [
-      `POST /iam/v2beta1/identityProviders/r/p:${verb}`,
-      `POST /iam/v2beta1/identityProviders/{identity_provider_uid=**}:${verb}`,
-      "r/p",
-    ],
-  ),
-  ["GET /registry/v2beta1/repos", "GET /registry/v2beta1/repos", ""],
-  ["GET /registry/v2beta1/repos/r/x", "GET /registry/v2beta1/repos/{uid=**}", "r/x"],
-  ["GET /registry/v2beta1/repos/r/x/readme", "GET /registry/v2beta1/repos/{uid=**}/readme", "r/x"],
-  ["GET /registry/v2beta1/repos/readme", "GET /registry/v2beta1/repos/{uid=**}", "readme"],
-  [
-    "GET /registry/v2beta1/repos/r/x/digests/sha256:ab/architectures",
-    "GET /registry/v2beta1/repos/{repo_uid=**}/digests/{digest}/architectures",
-    "r/x sha256:ab",
-  ],
-  [
-    "GET /registry/v2beta1/repos/r/x/digests/sha256%3Aab/size",
-    "GET /registry/v2beta1/repos/{repo_uid=**}/digests/{digest}/size",
-    "r/x sha256:ab",
-  ],
-  ["PATCH /registry/v2beta1/repos/r/x", "PATCH /registry/v2beta1/repos/{repo.uid=**}", "r/x"],
-  ["PATCH /registry/v2beta1/repos/r/x/readme", "PATCH /registry/v2beta1/repos/{repo_readme.uid=**}/readme", "r/x"],
-  ["PUT /registry/v1/repos/r/x", "PUT /registry/v1/repos/{id=**}", "r/x"],
-  ["PUT /registry/v1/repos/r/x/deployment", "PUT /registry/v1/repos/{repo_id=**}/deployment", "r/x"],
-  ["PUT /registry/v1/repos/r%2Fx%2Fdeployment", "PUT /registry/v1/repos/{id=**}", "r/x/deployment"],
-  ["POST /registry/v1/repos/r/x", "POST /registry/v1/repos/{parent_id=**}", "r/x"],
-  ["POST /registry/v1/repos/r/x/deployment", "POST /registry/v1/repos/{parent_id=**}/deployment", "r/x"],
-  ["GET /registry/v1/repos/r/x/deployment", "GET /registry/v1/repos/{repo_id=**}/deployment", "r/x"],
-  ["GET /registry/v1/repos/r/x:syncstatus", "GET /registry/v1/repos/{repo_id=**}:syncstatus", "r/x"],
-  ["GET /registry/v1/repos/r/x:updatestatus", "GET /registry/v1/repos/{repo_id=**}:updatestatus", "r/x"],
-  [
-    "GET /registry/v1/repos/r/x/digests/sha256:ab/sbom",
-    "GET /registry/v1/repos/{repo_id=**}/digests/{digest=*}/sbom",
-    "r/x sha256:ab",
-  ],
-  [
-    "GET /registry/v1/repos/r/x/digest/sha256:ab/rawsbom",
-    "GET /registry/v1/repos/{repo_id=**}/digest/{digest=*}/rawsbom",
-    "r/x sha256:ab",
-  ],
-  ["GET /registry/v1/repos/r/x/manifestmetdata", "GET /registry/v1/repos/{repo_id=**}/manifestmetdata", "r/x"],
-  ["POST /policies/v1/policies/validate", "POST /policies/v1/policies/validate", ""],
-  ["POST /policies/v1/policies/validate/x", "POST /policies/v1/policies/{parent_id=**}", "validate/x"],
-  ["POST /policies/v1/policies/r", "POST /policies/v1/policies/{parent_id=**}", "r"],
-  ["POST /iam/v1/rolebindings/r/g", "POST /iam/v1/rolebindings/{parent=**}", "r/g"],
-  ["POST /iam/v1/rolebindings/batch/r/g", "POST /iam/v1/rolebindings/batch/{parent=**}", "r/g"],
-  ["POST /iam/v1/rolebindings/batch", "POST /iam/v1/rolebindings/{parent=**}", "batch"],
-  ["POST /iam/v1/account_associations/r:check", "POST /iam/v1/account_associations/{group=**}:check", "r"],
-  ["POST /iam/v1/account_associations/r", "POST /iam/v1/account_associations/{group=**}", "r"],
-  ["PATCH /iam/v1/identities/metadata", "PATCH /iam/v1/identities/metadata", ""],
-  ["GET /sts/exchange", "GET /sts/exchange", ""],
-  ["POST /sts/exchange", "POST /sts/exchange", ""],
-];
-
-for (const [request, route, captures] of overlaps) {
-  test(`published: ${request} is ${route}`, () => {
-    const [method = "", path = ""] = request.split(" ");
-    const expected = route === "none" ? "none" : `${route} [${captures}]`;
-    assert.equal(find(published, method, path), expected);
-    assert.equal(find([...published].reverse(), method, path), expected, "order of registration must not matter");
   });
 }
 
@@ -263,6 +180,12 @@ const malformed: readonly { path: string; rule: string; reason: string }[] = [
   { path: "/v1/a%2F", rule: "a segment is empty", reason: "an encoded slash last" },
   { path: "/v1/ä", rule: "characters outside printable ASCII must be percent-encoded", reason: "raw bytes" },
   { path: "/v1/a b", rule: "characters outside printable ASCII must be percent-encoded", reason: "a raw space" },
+  {
+    path: `/v1${"/a".repeat(256)}`,
+    rule: "at most 256 segments are allowed",
+    reason: "more segments than any uid has",
+  },
+  { path: `/v1/${"a".repeat(4096)}`, rule: "at most 4096 characters are allowed", reason: "longer than any uid" },
   { path: "/v1/a\tb", rule: "characters outside printable ASCII must be percent-encoded", reason: "a raw tab" },
 ];
 
@@ -278,9 +201,19 @@ for (const { path, rule, reason } of malformed) {
 const allowed: readonly { routes: readonly string[]; path: string; allow: string | undefined; reason: string }[] = [
   { routes: ["GET /v1/a"], path: "/v1/a", allow: "GET, HEAD, OPTIONS", reason: "HEAD comes with GET" },
   { routes: ["POST /v1/a"], path: "/v1/a", allow: "OPTIONS, POST", reason: "but not with others" },
-  { routes: ["PUT /v1/a", "DELETE /v1/a", "GET /v1/a"], path: "/v1/a", allow: "DELETE, GET, HEAD, OPTIONS, PUT", reason: "sorted" },
+  {
+    routes: ["PUT /v1/a", "DELETE /v1/a", "GET /v1/a"],
+    path: "/v1/a",
+    allow: "DELETE, GET, HEAD, OPTIONS, PUT",
+    reason: "sorted",
+  },
   { routes: ["GET /v1/a", "POST /v1/*"], path: "/v1/a", allow: "GET, HEAD, OPTIONS, POST", reason: "of all shapes" },
-  { routes: ["GET /v1/{x}:go", "POST /v1/{x}"], path: "/v1/a:go", allow: "GET, HEAD, OPTIONS, POST", reason: "verbs and not" },
+  {
+    routes: ["GET /v1/{x}:go", "POST /v1/{x}"],
+    path: "/v1/a:go",
+    allow: "GET, HEAD, OPTIONS, POST",
+    reason: "verbs and not",
+  },
   { routes: ["GET /v1/a"], path: "/v1/b", allow: undefined, reason: "no such path" },
   { routes: ["GET /v1/a"], path: "/v1/a/", allow: undefined, reason: "trailing slash" },
 ];
@@ -350,14 +283,24 @@ const rpcShapes: readonly { route: string; refused: boolean; reason: string }[] 
 for (const { route, refused, reason } of rpcShapes) {
   test(`${refused ? "refuses" : "accepts"} ${route}: ${reason}`, () => {
     if (!refused) tableOf([route]);
-    else assert.throws(() => tableOf([route]), { name: "TypeError", message: /matches paths of the form \/package\.Service\/Method$/ });
+    else
+      assert.throws(() => tableOf([route]), {
+        name: "TypeError",
+        message: /matches paths of the form \/package\.Service\/Method$/,
+      });
   });
 }
 
 const MONSTERS: readonly { name: string; path: string }[] = [
+  { name: "4,000 slashes", path: "/".repeat(4000) },
+  { name: "2,000 segments", path: "/a".repeat(2000) },
+  { name: "1,300 escapes", path: `/v1/${"%61".repeat(1300)}` },
+  { name: "1,300 escapes before a verb", path: `/v1/${"%61".repeat(1300)}:go` },
+  { name: "4,000 colons", path: `/v1/${":".repeat(4000)}` },
   { name: "64,000 slashes", path: "/".repeat(64_000) },
   { name: "64,000 segments", path: "/a".repeat(64_000) },
   { name: "64,000 segments below a route", path: `/v1${"/a".repeat(64_000)}` },
+  { name: "64,000 escapes", path: `/v1/${"%61".repeat(64_000)}` },
   { name: "64,000 colons", path: `/v1/${":".repeat(64_000)}` },
 ];
 
@@ -370,10 +313,17 @@ for (const { name, path } of MONSTERS) {
       "GET /v1/{x=**}:go",
       "POST /v1/{x=**}/a",
     ]);
-    for (let i = 0; i < 5; i++) table.find("GET", path);
-    const start = performance.now();
-    table.find("GET", path);
-    assert.ok(performance.now() - start < 5);
+    // The best of three, as other programs share the machine.
+    const times = [1, 2, 3].map(() => {
+      const start = performance.now();
+      try {
+        table.find("GET", path);
+      } catch (error) {
+        assert.match(String(error), /at most (?:256 segments|4096 characters)/);
+      }
+      return performance.now() - start;
+    });
+    assert.ok(Math.min(...times) < 5, String(times));
   });
 }
 

@@ -52,11 +52,14 @@ const bad: readonly { text: string; message: string; reason: string }[] = [
 
 for (const { text, message, reason } of bad) {
   test(`refuses ${JSON.stringify(text.slice(0, 30))}: ${reason}`, () => {
-    assert.throws(() => parseStrictJson(text, "body"), (error: Error) => {
-      const field = message.slice(0, message.indexOf(" "));
-      assert.equal(error.message, `Invalid argument: ${field}: ${message}`);
-      return true;
-    });
+    assert.throws(
+      () => parseStrictJson(text, "body"),
+      (error: Error) => {
+        const field = message.slice(0, message.indexOf(" "));
+        assert.equal(error.message, `Invalid argument: ${field}: ${message}`);
+        return true;
+      },
+    );
   });
 }
 

@@ -113,6 +113,19 @@ describe("limits", () => {
     await rawTcp(server.port, Buffer.concat([HTTP2_START, headersFrame(1, GET, grpcFields)]));
   });
 
+  for (const [name, headers] of [
+    ["REST", { ":path": "/slow" }],
+    ["Connect", { ":path": GET, "content-type": "application/json" }],
+    ["gRPC-Web", { ":path": GET, "content-type": "application/grpc-web+proto" }],
+  ] as const) {
+    it(`a body that does not end is given up: ${name}`, async () => {
+      const server = await start({ limits: { requestMs: 30 }, gateway: { handle: (req) => req.resume() } });
+      const session = openHttp2(server.url);
+      await rawHttp2(session, headers, Buffer.from("{"), false);
+      session.destroy();
+    });
+  }
+
   it("a session gives way after its number of streams", async () => {
     const server = await start({ limits: { streamsPerSession: 3 } });
     const client = new GrpcJs(server.url);
@@ -124,20 +137,32 @@ describe("limits", () => {
     ["with CANCEL", 8],
     ["without an error code", 0],
   ] as const) {
-    it(`a flood of resets ${name} ends the connection and little else`, async () => {
-      const server = await start();
-      const parts: Uint8Array[] = [HTTP2_START];
-      for (let i = 0; i < 20_000; i++) {
-        const id = 2 * i + 1;
-        parts.push(headersFrame(id, GET, grpcFields), http2Frame(DATA, END_STREAM, id, good));
-        parts.push(http2Frame(RST_STREAM, 0, id, Buffer.from([0, 0, 0, code])));
-      }
-      const startMs = performance.now();
-      await rawTcp(server.port, Buffer.concat(parts)).catch(() => "");
-      assert.ok(performance.now() - startMs < 5_000);
-      assert.ok(server.probe.calls.length <= 200, `${server.probe.calls.length} calls ran`);
-      await stillServes(server);
-    });
+    for (const [path, contentType] of [
+      [GET, "application/grpc"],
+      [GET, "application/json"],
+      ["/x", "application/json"],
+    ] as const) {
+      it(`a flood of resets ${name} ends the connection and little else: ${path} ${contentType}`, async () => {
+        let handled = 0;
+        const gateway = {
+          handle() {
+            handled++;
+          },
+        };
+        const server = await start({ gateway });
+        const parts: Uint8Array[] = [HTTP2_START];
+        for (let i = 0; i < 20_000; i++) {
+          const id = 2 * i + 1;
+          parts.push(headersFrame(id, path, [["content-type", contentType]]), http2Frame(DATA, END_STREAM, id, good));
+          parts.push(http2Frame(RST_STREAM, 0, id, Buffer.from([0, 0, 0, code])));
+        }
+        const startMs = performance.now();
+        await rawTcp(server.port, Buffer.concat(parts)).catch(() => "");
+        assert.ok(performance.now() - startMs < 5_000);
+        assert.ok(server.probe.calls.length + handled <= 200, `${server.probe.calls.length + handled} calls ran`);
+        await stillServes(server);
+      });
+    }
   }
 
   it("resets that the peer provokes count as well", async () => {

@@ -86,7 +86,9 @@ export function methodWithRule(
     service: [{ name: "Service", method: [method] }],
   });
   const files = [...featureRegistry.files].map((desc) => desc.proto);
-  const desc = createFileRegistry(create(FileDescriptorSetSchema, { file: [...files, file] })).getService("bad.Service");
+  const desc = createFileRegistry(create(FileDescriptorSetSchema, { file: [...files, file] })).getService(
+    "bad.Service",
+  );
   const [only] = desc?.methods ?? [];
   if (only === undefined) throw new TypeError("no method");
   return only;

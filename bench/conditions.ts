@@ -1,0 +1,25 @@
+import { cpus } from "node:os";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { describeLimits } from "../src/server/limits.js";
+
+/** What was measured, besides what every benchmark prints. */
+export interface Conditions {
+  readonly directory: string;
+  readonly rows: number;
+  readonly tokens: number;
+}
+
+/** Prints under which conditions the figures below hold. */
+export function printConditions({ directory, rows, tokens }: Conditions): void {
+  const db = new Database(join(directory, "arbor.db"), { readonly: true });
+  const journal = db.pragma("journal_mode", { simple: true });
+  const version = db.prepare("SELECT sqlite_version()").pluck().get();
+  db.close();
+  const limits = describeLimits().map(({ name, value }) => `${name} ${value}`);
+  console.log(`node ${process.version}, ${cpus().length} x ${cpus()[0]?.model.trim()}, cleartext on loopback`);
+  console.log(`${rows} groups, ${tokens} tokens, access log off`);
+  // The service refuses to start with anything less than FULL; of the two only the journal is in the file.
+  console.log(`SQLite ${version}: journal_mode = ${journal}, synchronous = FULL (asserted by the service at start)`);
+  console.log(`limits in force: ${limits.join(", ")}`);
+}

@@ -1,0 +1,97 @@
+// Starting servers and load generators, each on a processor of its own.
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { accessSync, constants, readFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
+import { delimiter, join } from "node:path";
+import { createInterface } from "node:readline";
+import { promisify } from "node:util";
+
+/** The processor servers run on, and the one for whatever loads them. */
+export const SERVER_CPU = 0;
+export const LOAD_CPU = 1;
+/** Ticks of the processor time in /proc are hundredths of a second on every Linux that Node runs on. */
+const TICK_US = 10_000;
+
+const packages: Readonly<Record<string, string>> = {
+  wrk: "wrk",
+  h2load: "nghttp2-client",
+  taskset: "util-linux",
+};
+
+/** Ends the process with a message unless all of these programs are installed. */
+export function requireTools(...tools: readonly string[]): void {
+  const missing = tools.filter(
+    (tool) => !(process.env.PATH ?? "").split(delimiter).some((dir) => isProgram(dir, tool)),
+  );
+  if (missing.length === 0) return;
+  for (const tool of missing) {
+    console.error(
+      `${tool} is needed for this benchmark and is not installed (Debian package ${packages[tool] ?? tool})`,
+    );
+  }
+  process.exit(2);
+}
+
+function isProgram(directory: string, name: string): boolean {
+  try {
+    accessSync(join(directory, name), constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** A server under load. */
+export interface Running {
+  /** Processor time used so far, in microseconds. */
+  cpuUs(): number;
+  stop(): Promise<void>;
+}
+
+/** Starts a server on its processor; resolves when it writes its first line. */
+export async function startServer(args: readonly string[]): Promise<Running> {
+  const child = spawn("taskset", ["-c", String(SERVER_CPU), process.execPath, ...args], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+  await firstLine(child);
+  return {
+    cpuUs: () => cpuTicks(child.pid ?? 0) * TICK_US,
+    async stop() {
+      child.kill("SIGTERM");
+      await exited;
+    },
+  };
+}
+
+function firstLine(child: ChildProcess): Promise<void> {
+  return new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("exit", (code) => reject(new Error(`${child.spawnargs.join(" ")} ended with code ${code}`)));
+    if (child.stdout) createInterface({ input: child.stdout }).once("line", () => resolve());
+  });
+}
+
+// User and system time are the 14th and 15th field; the second, a name, may hold blanks.
+function cpuTicks(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
+  return Number(fields[11]) + Number(fields[12]);
+}
+
+/** Runs a load generator on its processor and returns what it prints. */
+export async function runLoad(command: string, args: readonly string[]): Promise<string> {
+  const { stdout } = await promisify(execFile)("taskset", ["-c", String(LOAD_CPU), command, ...args]);
+  return stdout;
+}
+
+/** A port that was free a moment ago. */
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const { port } = server.address() as AddressInfo;
+      server.close(() => resolve(port));
+    });
+  });
+}

@@ -1,0 +1,106 @@
+// Two servers on one processor, loaded in turn: A B A B. Absolute figures of a
+// shared machine move by half from one second to the next, so that only the
+// ratio of neighbours says anything, and only the median of several.
+import type { Running } from "./processes.js";
+
+/** What one run of a load generator found. */
+export interface LoadResult {
+  readonly requests: number;
+  readonly requestsPerSecond: number;
+}
+
+/** A server and how to load it. */
+export interface Contender {
+  readonly name: string;
+  readonly server: Running;
+  /** Loads the server for some seconds; throws when any answer is wrong. */
+  load(seconds: number): Promise<LoadResult>;
+}
+
+/** How long and how often. */
+export interface RoundOptions {
+  readonly rounds: number;
+  /** The length of a round and of the first warm-up, in seconds. */
+  readonly seconds: number;
+  readonly warmUpSeconds: number;
+}
+
+/** The outcome of a comparison. */
+export interface Comparison {
+  /** The median of the ratios of the first contender's rate to the second's, round by round. */
+  readonly ratio: number;
+}
+
+interface Cell extends LoadResult {
+  readonly cpuUs: number;
+}
+
+/** Loads two servers in turn, prints a table and returns the median of the ratios. */
+export async function compare(contenders: readonly [Contender, Contender], options: RoundOptions): Promise<Comparison> {
+  const [ours, peer] = contenders;
+  for (const { load } of contenders) await load(options.warmUpSeconds);
+  const cells: { ours: Cell; peer: Cell }[] = [];
+  for (let round = 0; round < options.rounds; round++) {
+    cells.push({ ours: await measure(ours, options.seconds), peer: await measure(peer, options.seconds) });
+  }
+  console.log(`\n${"".padEnd(34)}${["min", "median", "max"].map((head) => head.padStart(10)).join("")}`);
+  row(
+    `${ours.name}, requests/s`,
+    cells.map((c) => c.ours.requestsPerSecond),
+    0,
+  );
+  row(
+    `${peer.name}, requests/s`,
+    cells.map((c) => c.peer.requestsPerSecond),
+    0,
+  );
+  row(
+    `${ours.name}, us of CPU/request`,
+    cells.map((c) => c.ours.cpuUs),
+    1,
+  );
+  row(
+    `${peer.name}, us of CPU/request`,
+    cells.map((c) => c.peer.cpuUs),
+    1,
+  );
+  const ratios = cells.map((c) => c.ours.requestsPerSecond / c.peer.requestsPerSecond);
+  row("ratio of rates", ratios, 3);
+  row(
+    "ratio by CPU time",
+    cells.map((c) => c.peer.cpuUs / c.ours.cpuUs),
+    3,
+  );
+  console.log(`rounds: ${ratios.map((ratio) => ratio.toFixed(3)).join(" ")}`);
+  return { ratio: median(ratios) };
+}
+
+async function measure({ server, load }: Contender, seconds: number): Promise<Cell> {
+  const before = server.cpuUs();
+  const result = await load(seconds);
+  return { ...result, cpuUs: (server.cpuUs() - before) / result.requests };
+}
+
+function row(name: string, values: readonly number[], digits: number): void {
+  const columns = [Math.min(...values), median(values), Math.max(...values)];
+  console.log(name.padEnd(34) + columns.map((value) => value.toFixed(digits).padStart(10)).join(""));
+}
+
+/** The middle of some values; of an even number of them the mean of the two in the middle. */
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const half = sorted.length / 2;
+  return ((sorted[Math.ceil(half) - 1] ?? Number.NaN) + (sorted[Math.floor(half)] ?? Number.NaN)) / 2;
+}
+
+/** Prints whether a goal was met and makes the process say so too. */
+export function judge(
+  what: string,
+  value: number,
+  goal: { readonly atLeast: number } | { readonly atMost: number },
+): void {
+  const met = "atLeast" in goal ? value >= goal.atLeast : value <= goal.atMost;
+  const bound = "atLeast" in goal ? `>= ${goal.atLeast}` : `<= ${goal.atMost}`;
+  console.log(`${met ? "met" : "MISSED"}: ${what} ${value.toFixed(3)} (goal ${bound})`);
+  if (!met) process.exitCode = 1;
+}

@@ -1,0 +1,51 @@
+// The service under test: the real one, built, started by its own command.
+import { execFileSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { resolveSettings } from "../src/config.js";
+import { openInstallation } from "../src/installation.js";
+import { issueToken } from "../src/issuer/issue-token.js";
+import { randomIds } from "../src/kernel/ids.js";
+import { freePort, type Running, startServer } from "./processes.js";
+import { IDENTITIES, identityUid, type Seeded } from "./seed.js";
+
+/** The service, and tokens for it. */
+export interface Service {
+  readonly url: string;
+  readonly server: Running;
+  /** One for each identity, in their order. */
+  readonly tokens: readonly string[];
+}
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+
+/**
+ * Builds the service and starts it on a seeded data directory.
+ *
+ * @param main the built `main.js` to start as it is, in place of building
+ */
+export async function startService(seeded: Seeded, main?: string): Promise<Service> {
+  if (main === undefined)
+    execFileSync("npm", ["run", "-s", "build"], { cwd: ROOT, stdio: ["ignore", "inherit", "inherit"] });
+  const listen = `127.0.0.1:${await freePort()}`;
+  const url = `http://${listen}`;
+  const tokens = await tokensFor(seeded, url);
+  const { directory: data } = seeded;
+  const args = [main ?? `${ROOT}dist/main.js`, "serve", "--no-access-log", "--listen", listen, "--data", data];
+  return { url, server: await startServer(args), tokens };
+}
+
+async function tokensFor({ directory, tree }: Seeded, url: string): Promise<string[]> {
+  const installation = await openInstallation({ settings: resolveSettings({ flags: { data: directory }, env: {} }) });
+  try {
+    const nowMs = Date.now();
+    const tokens: string[] = [];
+    for (let n = 0; n < IDENTITIES; n++) {
+      const identity = identityUid(tree, n);
+      const request = { issuer: url, audience: url, identity, lifeS: 3600, nowMs };
+      tokens.push(await issueToken(request, installation.keys, randomIds));
+    }
+    return tokens;
+  } finally {
+    await installation.close();
+  }
+}

@@ -1,0 +1,8 @@
+// Deletes a role binding, as a process of its own beside the running service.
+// Arguments: data directory, uid of the binding.
+import { openSqlite } from "../src/store/open-sqlite.js";
+
+const [directory = "", uid = ""] = process.argv.slice(2);
+const store = openSqlite({ directory });
+await store.write((tx) => tx.roleBindings.delete(uid));
+await store.close();

@@ -1,0 +1,117 @@
+// The way in: one connection to one service, and typed clients on it.
+import type { SecureClientSessionOptions } from "node:http2";
+import type { DescMethod, DescService } from "@bufbuild/protobuf";
+import { type Client, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
+import {
+  createConnectTransport,
+  createGrpcTransport,
+  createGrpcWebTransport,
+  Http2SessionManager,
+} from "@connectrpc/connect-node";
+import { withCallPolicy } from "./call-policy.js";
+import { BACKOFF_MS } from "./retry.js";
+import { assertMayCarryToken, mayCarryToken, serviceUrl } from "./secure-url.js";
+import type { TokenSource } from "./token-source.js";
+
+/** The deadline of a call that sets none, in milliseconds; the service allows no more. */
+const TIMEOUT_MS = 30_000;
+
+/** After this long without data a connection in use is checked with a PING, in milliseconds. */
+const PING_INTERVAL_MS = 30_000;
+
+/** How long the answer to a PING may take before the connection counts as dead, in milliseconds. */
+const PING_TIMEOUT_MS = 10_000;
+
+/** The largest answer that is accepted, in bytes: gRPC's own default. */
+const READ_MAX_BYTES = 4 * 1024 * 1024;
+
+/** The protocols a connection can speak, all over HTTP/2 to the same port. */
+export type Protocol = "grpc" | "connect" | "grpc-web";
+
+/** TLS settings of Node's `tls.connect`, as far as services need their own. */
+export type ClientTls = Pick<SecureClientSessionOptions, "ca" | "cert" | "key" | "servername">;
+
+/** How to reach a service, and as whom. */
+export interface ConnectionOptions {
+  /** Where the service is, such as `https://platform.example.com`. With a token: https, or http on this machine. */
+  readonly baseUrl: string;
+  /** Where tokens come from; without it calls are anonymous. */
+  readonly token?: TokenSource;
+  /** `grpc` unless set. */
+  readonly protocol?: Protocol;
+  /** The deadline of unary calls that set none, in milliseconds: 30,000 unless set; 0 is none. */
+  readonly timeoutMs?: number;
+  /**
+   * Methods with effects that are tried again after UNAVAILABLE too. The first attempt may have had its
+   * effect, so name only what is the same done twice, such as `GroupsService.method.updateGroup`.
+   */
+  readonly retryWrites?: readonly DescMethod[];
+  /** The longest wait before the second attempt of a call, in milliseconds: 200 unless set. */
+  readonly backoffMs?: number;
+  /** Connect interceptors. They run for each attempt, and see its token. */
+  readonly interceptors?: readonly Interceptor[];
+  /** A private certificate authority, or a certificate of the client's own. */
+  readonly tls?: ClientTls;
+}
+
+/** Clients that share one HTTP/2 connection, made when first needed and again when lost. */
+export interface Connection {
+  /** A typed client of a generated service. Cheap; make one wherever it is needed. */
+  client<S extends DescService>(service: S): Client<S>;
+  /**
+   * Closes the connection; calls in flight fail with CANCELED, a later call connects again. An idle
+   * connection keeps no process alive, so only tests and scripts that want to end at once need it.
+   */
+  close(): void;
+}
+
+/**
+ * Prepares a connection to a service; nothing is sent before the first call.
+ *
+ * @throws TypeError when `baseUrl` is no http or https URL, or is cleartext to another machine while there is a token
+ */
+export function connectTo(options: ConnectionOptions): Connection {
+  const { token, protocol = "grpc", timeoutMs = TIMEOUT_MS, retryWrites = [], backoffMs = BACKOFF_MS } = options;
+  const url = serviceUrl(options.baseUrl, "baseUrl");
+  if (token !== undefined) assertMayCarryToken(url, "baseUrl");
+  const sessions = new Http2SessionManager(
+    url,
+    { pingIntervalMs: PING_INTERVAL_MS, pingTimeoutMs: PING_TIMEOUT_MS },
+    options.tls,
+  );
+  const transport = withCallPolicy(createTransport(protocol, url, sessions, options.interceptors ?? []), {
+    token,
+    mayCarryToken: mayCarryToken(url),
+    timeoutMs,
+    retryWrites: new Set(retryWrites),
+    pacing: { backoffMs, random: Math.random },
+  });
+  return {
+    client: (service) => createClient(service, transport),
+    close: () => sessions.abort(),
+  };
+}
+
+function createTransport(
+  protocol: Protocol,
+  url: URL,
+  sessionManager: Http2SessionManager,
+  interceptors: readonly Interceptor[],
+): Transport {
+  const options = {
+    baseUrl: `${url.origin}${url.pathname}`,
+    sessionManager,
+    interceptors: [...interceptors],
+    readMaxBytes: READ_MAX_BYTES,
+  };
+  switch (protocol) {
+    case "grpc":
+      return createGrpcTransport(options);
+    case "connect":
+      return createConnectTransport({ ...options, httpVersion: "2" });
+    case "grpc-web":
+      return createGrpcWebTransport({ ...options, httpVersion: "2" });
+    default:
+      throw new TypeError(`protocol must be grpc, connect or grpc-web`);
+  }
+}

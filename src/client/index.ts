@@ -1,0 +1,11 @@
+// What internal services import as `arbor-platform/client`. Nothing of the
+// server is loaded through here: only connect, the protobuf runtime, Node and
+// the generated stubs.
+export type { CallOptions, Client, Interceptor } from "@connectrpc/connect";
+export { Code, ConnectError } from "@connectrpc/connect";
+export { type ClientTls, type Connection, type ConnectionOptions, connectTo, type Protocol } from "./connection.js";
+export { errorInfo, fieldViolations, preconditionViolations } from "./error-details.js";
+export { type ExchangedTokenOptions, exchangedToken } from "./exchanged-token.js";
+export { type RefreshingTokenOptions, refreshingToken } from "./refreshing-token.js";
+export { type TokenFileOptions, tokenFile } from "./token-file.js";
+export { staticToken, type TokenSource } from "./token-source.js";

@@ -1,0 +1,89 @@
+// Tokens that expire and can be fetched anew: fetched once for all calls that
+// wait, before the old one ends, so that calls hardly ever wait.
+import type { TokenSource } from "./token-source.js";
+
+/** How long before its end a token is replaced, in milliseconds. */
+const EARLY_MS = 300_000;
+
+/** After a failed refresh ahead of time, how long until the next, in milliseconds. */
+const AGAIN_MS = 5_000;
+
+/** How {@link refreshingToken} behaves. */
+export interface RefreshingTokenOptions {
+  /**
+   * How long before its expiry a token is replaced, in milliseconds: 5 minutes unless set, and never
+   * more than half of what is left of the token when it arrives.
+   */
+  readonly earlyMs?: number;
+  /** Tells the time in epoch milliseconds; tests replace it. */
+  readonly clock?: () => number;
+}
+
+interface Held {
+  readonly token: string;
+  readonly refreshAtMs: number;
+  readonly expiresAtMs: number;
+}
+
+/**
+ * Tokens from `fetchToken`, each used until shortly before the `exp` of the JWT. The refresh ahead of
+ * time runs beside the calls, which keep the old token until it is done, or until it expires if the
+ * refresh fails. However many calls want a token, one fetch is under way at a time. A token without
+ * `exp` is used until the service refuses it.
+ *
+ * @param fetchToken gets a new token; what it throws reaches the calls that had to wait for it
+ */
+export function refreshingToken(fetchToken: () => Promise<string>, options: RefreshingTokenOptions = {}): TokenSource {
+  const { earlyMs = EARLY_MS, clock = Date.now } = options;
+  let held: Held | undefined;
+  let fetching: Promise<string> | undefined;
+  let notBeforeMs = 0;
+
+  async function fetchOnce(): Promise<string> {
+    try {
+      const token = await fetchToken();
+      const nowMs = clock();
+      const expiresAtMs = expiryMs(token) ?? Number.POSITIVE_INFINITY;
+      const leftMs = expiresAtMs - nowMs;
+      held = { token, expiresAtMs, refreshAtMs: expiresAtMs - Math.min(earlyMs, leftMs / 2) };
+      return token;
+    } finally {
+      fetching = undefined;
+    }
+  }
+  const fetchShared = () => {
+    fetching ??= fetchOnce();
+    return fetching;
+  };
+  const refreshAhead = (nowMs: number) => {
+    if (fetching !== undefined || nowMs < notBeforeMs) return;
+    fetchShared().catch(() => {
+      // The token in use is still good; who needs a new one will see the error.
+      notBeforeMs = nowMs + AGAIN_MS;
+    });
+  };
+  return {
+    token() {
+      const nowMs = clock();
+      if (held === undefined || nowMs >= held.expiresAtMs) return fetchShared();
+      if (nowMs >= held.refreshAtMs) refreshAhead(nowMs);
+      return held.token;
+    },
+    renew(refused) {
+      if (held !== undefined && held.token !== refused) return held.token;
+      return fetchShared();
+    },
+  };
+}
+
+// When a JWT expires (RFC 7519, section 4.1.4), in epoch milliseconds; undefined when it does not
+// say. Nothing is verified: that is for whoever accepts the token.
+function expiryMs(token: string): number | undefined {
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
+    if (typeof claims !== "object" || claims === null || !("exp" in claims)) return undefined;
+    return typeof claims.exp === "number" && Number.isFinite(claims.exp) ? claims.exp * 1000 : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,99 @@
+// gRPC server reflection, v1 and v1alpha: what grpcurl and its like ask to call
+// services without protos. Both versions have the same messages, so one answer
+// serves both.
+import { createRegistry, type DescFile, type DescService, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
+import { Code } from "@connectrpc/connect";
+import {
+  ServerReflection,
+  type ServerReflectionRequest,
+  type ServerReflectionResponseSchema,
+} from "#gen/grpc/reflection/v1/reflection_pb.js";
+import { ServerReflection as ServerReflectionAlpha } from "#gen/grpc/reflection/v1alpha/reflection_pb.js";
+import { type ExtraService, extraService } from "./connect.js";
+
+type Answer = MessageInitShape<typeof ServerReflectionResponseSchema>;
+type Question = Pick<ServerReflectionRequest, "host" | "messageRequest">;
+
+/** Both versions of reflection over `services` and themselves. */
+export function createReflection(services: readonly DescService[]): ExtraService[] {
+  const served = [...services, ServerReflection, ServerReflectionAlpha];
+  const files = closureOf(served.map(({ file }) => file));
+  const answer = answererOf(served, files);
+
+  async function* answers(questions: AsyncIterable<Question>): AsyncIterable<Answer> {
+    for await (const question of questions) yield answer(question);
+  }
+
+  // The messages of the two versions differ in their names alone.
+  type AlphaImpl = Parameters<typeof extraService<typeof ServerReflectionAlpha>>[1];
+  return [
+    extraService(ServerReflection, { serverReflectionInfo: answers }),
+    extraService(ServerReflectionAlpha, { serverReflectionInfo: answers } as unknown as AlphaImpl),
+  ];
+}
+
+function answererOf(served: readonly DescService[], files: ReadonlyMap<string, DescFile>) {
+  const registry = createRegistry(...files.values());
+  const symbols = new Map<string, DescFile>();
+  for (const type of registry) {
+    symbols.set(type.typeName, type.file);
+    if (type.kind === "service") for (const method of type.methods) symbols.set(`${type.typeName}.${method.name}`, type.file);
+  }
+  const extensionsOf = (typeName: string) =>
+    [...registry].filter((type) => type.kind === "extension" && type.extendee.typeName === typeName);
+
+  return (question: Question): Answer => {
+    const { host, messageRequest: ask } = question;
+    const reply = (messageResponse: NonNullable<Answer["messageResponse"]>): Answer =>
+      ({ validHost: host, originalRequest: { host, messageRequest: ask }, messageResponse }) as Answer;
+    const file = (found: DescFile | undefined, what: string) =>
+      found === undefined ? missing(what) : reply({ case: "fileDescriptorResponse", value: { fileDescriptorProto: withImports(found) } });
+    const missing = (what: string) =>
+      reply({ case: "errorResponse", value: { errorCode: Code.NotFound, errorMessage: `Not found: ${what.slice(0, 200)}` } });
+
+    switch (ask.case) {
+      case "listServices":
+        return reply({ case: "listServicesResponse", value: { service: served.map(({ typeName }) => ({ name: typeName })) } });
+      case "fileByFilename":
+        return file(files.get(ask.value), ask.value);
+      case "fileContainingSymbol":
+        return file(symbols.get(ask.value), ask.value);
+      case "fileContainingExtension": {
+        const { containingType, extensionNumber } = ask.value;
+        const found = extensionsOf(containingType).find((e) => e.kind === "extension" && e.number === extensionNumber);
+        return file(found?.file, `${containingType} ${extensionNumber}`);
+      }
+      case "allExtensionNumbersOfType": {
+        if (registry.getMessage(ask.value) === undefined) return missing(ask.value);
+        const numbers = extensionsOf(ask.value).flatMap((e) => (e.kind === "extension" ? [e.number] : []));
+        return reply({
+          case: "allExtensionNumbersResponse",
+          value: { baseTypeName: ask.value, extensionNumber: numbers.sort((a, b) => a - b) },
+        });
+      }
+      default:
+        return reply({
+          case: "errorResponse",
+          value: { errorCode: Code.InvalidArgument, errorMessage: "Invalid argument: message_request is required" },
+        });
+    }
+  };
+}
+
+// Clients build their types from the answer alone, so it holds all that the file imports; the file
+// itself comes first, where some of them look for it.
+function withImports(file: DescFile): Uint8Array[] {
+  return [...closureOf([file]).values()].map(({ proto }) => toBinary(FileDescriptorProtoSchema, proto));
+}
+
+function closureOf(files: readonly DescFile[]): Map<string, DescFile> {
+  const found = new Map<string, DescFile>();
+  const visit = (file: DescFile): void => {
+    if (found.has(file.proto.name)) return;
+    found.set(file.proto.name, file);
+    file.dependencies.forEach(visit);
+  };
+  files.forEach(visit);
+  return found;
+}

@@ -1,0 +1,143 @@
+// The same call through every protocol, and every answer in one form: the
+// sparse JSON of the message, or code, message and details.
+import {
+  create,
+  createRegistry,
+  type DescMethodUnary,
+  fromBinary,
+  fromJson,
+  type JsonValue,
+  toJson,
+} from "@bufbuild/protobuf";
+import { Code, ConnectError, type Transport } from "@connectrpc/connect";
+import { createConnectTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
+import { GroupsService, file_chainguard_platform_iam_v2beta1_groups as groupsFile } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import { file_google_rpc_error_details as errorDetailsFile } from "#gen/google/rpc/error_details_pb.js";
+import { connectGrpcJs } from "./grpc-js-client.js";
+import { type RestRequest, restRequestOf } from "./rest-request.js";
+
+/** The methods of GroupsService, and one that it does not have. */
+export type MethodName =
+  | "GetGroup"
+  | "ListGroups"
+  | "CreateGroup"
+  | "UpdateGroup"
+  | "DeleteGroup"
+  | "LookupGroup"
+  | "RequestGroupAccess"
+  | "CheckEligibility"
+  | "MergeGroups";
+
+/** A call; `request` is an init object of the request message with field masks as `{ paths }`. */
+export interface GroupsCall {
+  readonly method: MethodName;
+  readonly request: object;
+  readonly token: string | undefined;
+  /** What to send over REST where that does not follow from method and request. */
+  readonly rest?: RestRequest | undefined;
+}
+
+/** What a call came to. */
+export type Outcome =
+  | { readonly code: "OK"; readonly result: JsonValue }
+  | { readonly code: string; readonly message: string; readonly details: readonly JsonValue[] };
+
+/** A client of one protocol. */
+export interface WireClient {
+  readonly name: string;
+  call(call: GroupsCall): Promise<Outcome>;
+  close(): void;
+}
+
+/** A REST client, which tells the HTTP status of its last answer as well. */
+export interface RestClient extends WireClient {
+  readonly status: number;
+}
+
+const registry = createRegistry(groupsFile, errorDetailsFile);
+
+/** Clients of every protocol but REST. */
+export function rpcClients(url: string): readonly WireClient[] {
+  const http1 = { baseUrl: url, httpVersion: "1.1" } as const;
+  return [
+    connectGrpcJs(url),
+    overTransport("connect JSON", createConnectTransport(http1)),
+    overTransport("connect binary", createConnectTransport({ ...http1, httpVersion: "2", useBinaryFormat: true })),
+    overTransport("connect GET", createConnectTransport({ ...http1, useHttpGet: true })),
+    overTransport("gRPC-Web", createGrpcWebTransport(http1)),
+  ];
+}
+
+/** The name of a status code as gRPC writes it, such as `NOT_FOUND`. */
+export function codeName(code: number): string {
+  return (Code[code] ?? String(code)).replace(/(?<=[a-z])(?=[A-Z])/g, "_").toUpperCase();
+}
+
+function descOf(name: MethodName): DescMethodUnary {
+  const known = GroupsService.methods.find((method) => method.name === name);
+  const base = known ?? GroupsService.method.deleteGroup;
+  return { ...base, name } as DescMethodUnary;
+}
+
+function overTransport(name: string, transport: Transport): WireClient {
+  return {
+    name,
+    async call({ method, request, token }) {
+      const desc = descOf(method);
+      const header = token === undefined ? {} : { authorization: `Bearer ${token}` };
+      try {
+        const message = create(desc.input, request);
+        const response = await transport.unary(desc, undefined, 10_000, header, message);
+        return { code: "OK", result: toJson(desc.output, response.message, { registry }) };
+      } catch (error) {
+        if (error instanceof ConnectError) return failureOf(error);
+        throw error;
+      }
+    },
+    close() {},
+  };
+}
+
+function failureOf(error: ConnectError): Outcome {
+  const details = error.details.map((detail): JsonValue => {
+    if (!("type" in detail)) throw new TypeError(`a detail that came over no wire: ${error.rawMessage}`, { cause: error });
+    const desc = registry.getMessage(detail.type);
+    if (desc === undefined) throw new TypeError(`no message ${detail.type}`);
+    const fields = toJson(desc, fromBinary(desc, detail.value)) as object;
+    return { "@type": `type.googleapis.com/${detail.type}`, ...fields };
+  });
+  return { code: codeName(error.code), message: error.rawMessage, details };
+}
+
+/** Calls through the HTTP rules of the protos. */
+export function restClient(url: string): RestClient {
+  let status = 0;
+  return {
+    name: "REST",
+    get status() {
+      return status;
+    },
+    async call({ method, request, token, rest }) {
+      const sent = rest ?? restRequestOf(method, request);
+      const answer = await fetch(url + sent.path, {
+        method: sent.method,
+        headers: {
+          ...(token !== undefined && { authorization: `Bearer ${token}` }),
+          ...(sent.body !== undefined && { "content-type": "application/json" }),
+        },
+        ...(sent.body !== undefined && { body: JSON.stringify(sent.body) }),
+      });
+      status = answer.status;
+      const text = await answer.text();
+      if (!answer.ok) {
+        const { code, message, details } = JSON.parse(text) as { code: number; message: string; details: JsonValue[] };
+        return { code: codeName(code), message, details };
+      }
+      // The spec gives a delete no body at all.
+      const json: JsonValue = text === "" && method === "DeleteGroup" ? {} : JSON.parse(text);
+      const { output } = descOf(method);
+      return { code: "OK", result: toJson(output, fromJson(output, json, { registry }), { registry }) };
+    },
+    close() {},
+  };
+}

@@ -1,0 +1,89 @@
+// What answers must be, written out by the spec (sections 2 and 7) and not by
+// the code under test.
+
+/** What a call must come to, in the form clients give. */
+export type Expected =
+  | { readonly code: "OK"; readonly result: object }
+  | { readonly code: string; readonly message: string; readonly details: readonly object[] };
+
+/** The domain of errors of a service on 127.0.0.1 without settings. */
+export const DOMAIN = "iam.127.0.0.1";
+
+const TYPE = "type.googleapis.com/google.rpc.";
+
+function failure(code: string, message: string, ...details: readonly object[]): Expected {
+  return { code, message, details: [{ "@type": `${TYPE}ErrorInfo`, reason: code, domain: DOMAIN }, ...details] };
+}
+
+/** Success. */
+export function ok(result: object): Expected {
+  return { code: "OK", result };
+}
+
+/** A group as sparse JSON. */
+export function group(uid: string, name: string, more: object = {}): object {
+  return { uid, name, ...more, createTime: "<time>", updateTime: "<time>" };
+}
+
+/** A page of groups as sparse JSON. */
+export function page(total: number, groups: readonly object[], more: object = {}): Expected {
+  return ok({ ...(groups.length > 0 && { groups }), ...more, totalCount: String(total) });
+}
+
+/** INVALID_ARGUMENT with one violation per pair of field and description. */
+export function invalid(...violations: readonly (readonly [field: string, description: string])[]): Expected {
+  const text = violations.map(([field, description]) => `${field}: ${description}`).join("; ");
+  const fieldViolations = violations.map(([field, description]) => ({ field, description }));
+  return failure("INVALID_ARGUMENT", `Invalid argument: ${text}`, { "@type": `${TYPE}BadRequest`, fieldViolations });
+}
+
+/** INVALID_ARGUMENT of a request as a whole. */
+export function malformed(rule: string): Expected {
+  return failure("INVALID_ARGUMENT", `Invalid argument: ${rule}`);
+}
+
+/** FAILED_PRECONDITION. */
+export function precondition(type: string, description: string): Expected {
+  const violations = [{ type, description }];
+  return failure("FAILED_PRECONDITION", `Precondition failed: ${description}`, {
+    "@type": `${TYPE}PreconditionFailure`,
+    violations,
+  });
+}
+
+/** NOT_FOUND of a group. */
+export function missing(uid: string, rule = `there is no group ${uid}`): Expected {
+  return failure("NOT_FOUND", `Not found: group: ${rule}`, {
+    "@type": `${TYPE}ResourceInfo`,
+    resourceType: "iam.chainguard.dev/Group",
+    ...(uid !== "" && { resourceName: uid }),
+  });
+}
+
+/** NOT_FOUND of a REST path. */
+export function noPath(path: string): Expected {
+  return failure("NOT_FOUND", `Not found: path: no such path ${path}`);
+}
+
+/** PERMISSION_DENIED. */
+export function denied(what: string): Expected {
+  return failure("PERMISSION_DENIED", `Permission denied: ${what} (or it might not exist)`);
+}
+
+/** UNAUTHENTICATED. */
+export function unauthenticated(): Expected {
+  return failure("UNAUTHENTICATED", "Unauthenticated: authorization: a valid bearer token is required");
+}
+
+/** RESOURCE_EXHAUSTED that tells when to try again. */
+export function exhausted(what: string): Expected {
+  return failure("RESOURCE_EXHAUSTED", `Resource exhausted: ${what}`, {
+    "@type": `${TYPE}RetryInfo`,
+    retryDelay: "<delay>",
+  });
+}
+
+/** UNIMPLEMENTED. */
+export function unimplemented(what: string): Expected {
+  return failure("UNIMPLEMENTED", `Unimplemented: ${what}`);
+}

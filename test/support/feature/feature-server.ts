@@ -1,0 +1,167 @@
+// The gateway with all methods of FeatureService, on real sockets: HTTP/1.1 and cleartext HTTP/2.
+import { once } from "node:events";
+import { createServer, type IncomingHttpHeaders, request } from "node:http";
+import http2 from "node:http2";
+import type { AddressInfo } from "node:net";
+import type { ConnectError } from "@connectrpc/connect";
+import { createGateway, type Gateway, type GatewayOptions } from "../../../src/gateway/gateway.js";
+import type { Call } from "../../../src/rpc/call.js";
+import { entryOf, type FeatureHandler, featureService } from "./feature.js";
+
+/** What is sent. */
+export interface Sent {
+  readonly method?: string;
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | Uint8Array;
+}
+
+/** What came back. */
+export interface Received {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly bytes: Buffer;
+  readonly text: string;
+}
+
+/** A running server. */
+export interface FeatureServer {
+  readonly gateway: Gateway;
+  /** The port of the HTTP/1.1 server. */
+  readonly port: number;
+  /** The port of the HTTP/2 server. */
+  readonly h2Port: number;
+  /** The calls that reached a handler, in order. */
+  readonly calls: { readonly method: string; readonly request: object; readonly call: Call }[];
+  /** What `onInternalError` was told. */
+  readonly internal: ConnectError[];
+  send(protocol: "h1" | "h2", sent: Sent): Promise<Received>;
+  stop(): Promise<void>;
+}
+
+/** Starts it. `handlers` answer by method name; without one a method answers with its request. */
+export async function startFeatureServer(
+  handlers: Readonly<Record<string, FeatureHandler>> = {},
+  options: Partial<GatewayOptions> = {},
+): Promise<FeatureServer> {
+  const calls: FeatureServer["calls"] = [];
+  const internal: ConnectError[] = [];
+  const gateway = createGateway({
+    methods: featureService("FeatureService").methods.map((desc) => entryOf(desc, handlers[desc.name])),
+    invoke: async (method, call, message) => {
+      calls.push({ method: method.desc.name, request: message, call });
+      return method.handler(message, call);
+    },
+    clock: () => 1_000_000,
+    errorDomain: "iam.test",
+    onInternalError: (error) => internal.push(error),
+    ...options,
+  });
+  const h1 = createServer((req, res) => gateway.handle(req, res));
+  const h2 = http2.createServer();
+  h2.on("stream", (stream, headers, _flags, rawHeaders?: unknown) => {
+    stream.on("error", () => {});
+    const req = new http2.Http2ServerRequest(stream, headers, {}, (rawHeaders ?? []) as string[]);
+    gateway.handle(req, new http2.Http2ServerResponse(stream));
+  });
+  h1.listen(0, "127.0.0.1");
+  h2.listen(0, "127.0.0.1");
+  await Promise.all([once(h1, "listening"), once(h2, "listening")]);
+  const { port } = h1.address() as AddressInfo;
+  const h2Port = (h2.address() as AddressInfo).port;
+  const session = http2.connect(`http://127.0.0.1:${h2Port}`);
+  session.on("error", () => {});
+
+  return {
+    gateway,
+    port,
+    h2Port,
+    calls,
+    internal,
+    send: (protocol, sent) => (protocol === "h1" ? sendH1(port, sent) : sendH2(session, sent)),
+    async stop() {
+      session.destroy();
+      h1.closeAllConnections();
+      h1.close();
+      h2.close();
+      await Promise.all([once(h1, "close"), once(h2, "close")]);
+    },
+  };
+}
+
+function sendH1(port: number, { method = "GET", path, headers = {}, body }: Sent): Promise<Received> {
+  return new Promise((resolve, reject) => {
+    // node:http frames no body of a GET by itself.
+    const length = body === undefined ? {} : { "content-length": Buffer.byteLength(body) };
+    const options = { host: "127.0.0.1", port, method, path, headers: { ...length, ...headers }, agent: false };
+    const req = request(options, (res) => {
+      const chunks: Buffer[] = [];
+      res.on("data", (chunk: Buffer) => chunks.push(chunk));
+      res.on("end", () => resolve(received(res.statusCode ?? 0, res.headers, chunks)));
+      res.on("error", reject);
+    });
+    req.on("error", reject);
+    req.end(body);
+  });
+}
+
+function sendH2(
+  session: http2.ClientHttp2Session,
+  { method = "GET", path, headers = {}, body }: Sent,
+): Promise<Received> {
+  return new Promise((resolve, reject) => {
+    const stream = session.request({ ":method": method, ":path": path, ...headers }, { endStream: body === undefined });
+    let status = 0;
+    let fields: IncomingHttpHeaders = {};
+    const chunks: Buffer[] = [];
+    stream.on("response", (head) => {
+      status = head[":status"] ?? 0;
+      fields = head;
+    });
+    stream.on("data", (chunk: Buffer) => chunks.push(chunk));
+    stream.on("end", () => resolve(received(status, fields, chunks)));
+    stream.on("error", reject);
+    if (body !== undefined) stream.end(body);
+  });
+}
+
+function received(status: number, headers: IncomingHttpHeaders, chunks: Buffer[]): Received {
+  const bytes = Buffer.concat(chunks);
+  return { status, headers, bytes, text: bytes.toString() };
+}
+
+/** The largest body the servers of {@link startDefault} take, in bytes. */
+export const BODY_LIMIT = 65_536;
+
+/** How a Thing without anything but a uid is answered. */
+export const emptyThing = (uid: string, rest = '"tags":[],"labels":{},"parts":[],"line1":"","legacyName":""') =>
+  `{"uid":"${uid}","displayName":"","count":0,"size":"0","enabled":false,${rest}}`;
+
+const uidOf: FeatureHandler = (request) => ({ uid: (request as unknown as { uid: string }).uid });
+
+/** Starts a server whose methods do what their names say, as far as one answer can show; `getThing` is the test's. */
+export function startDefault(getThing: FeatureHandler = uidOf): Promise<FeatureServer> {
+  return startFeatureServer(
+    {
+      GetThing: getThing,
+      ListThings: () => ({ things: [{ uid: "a" }], totalCount: 1n }),
+      CreateThing: (request) => (request as unknown as { thing?: object }).thing ?? {},
+      UpdateThing: (request) => {
+        const { thing, updateMask } = request as unknown as { thing: object; updateMask?: { paths: string[] } };
+        return { ...thing, tags: updateMask?.paths ?? [] };
+      },
+      DeleteThing: () => ({}),
+      PurgeThing: () => ({}),
+      Touch: () => ({}),
+      ArchiveThing: uidOf,
+      AnyThing: uidOf,
+      GetLabels: () => ({ labels: { a: "b" } }),
+      Download: () => ({ contentType: "image/png", data: new Uint8Array([0x89, 0x50, 0x00]) }),
+      Upload: (request) => {
+        const { file } = request as unknown as { file?: { contentType: string; data: Uint8Array } };
+        return { contentType: file?.contentType ?? "", size: BigInt(file?.data.length ?? 0) };
+      },
+    },
+    { maxBodyBytes: BODY_LIMIT },
+  );
+}
