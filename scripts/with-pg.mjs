@@ -19,7 +19,17 @@ if (asUser.length > 0) {
 }
 const data = join(directory, "data");
 must(...command("initdb", "-D", data, "-U", "arbor", "--auth=trust", "-E", "UTF8", "--locale=C.UTF-8"));
-const [program, args] = command("postgres", "-D", data, "-p", String(port), "-c", "listen_addresses=127.0.0.1", "-k", directory);
+const [program, args] = command(
+  "postgres",
+  "-D",
+  data,
+  "-p",
+  String(port),
+  "-c",
+  "listen_addresses=127.0.0.1",
+  "-k",
+  directory,
+);
 spawn(program, args, { stdio: "ignore", cwd: tmpdir() }).unref();
 let code = 1;
 try {

@@ -1,19 +1,24 @@
 // The composition root: the only file that sees everything.
 import { readFileSync } from "node:fs";
+import type { ConnectError } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import { Health } from "#gen/health/v1/health_pb.js";
+import { openApiJson } from "./api-document.js";
 import { createAuthenticate } from "./auth/authenticate.js";
 import type { Settings } from "./config.js";
 import { createGateway } from "./gateway/gateway.js";
 import { groupsV2beta1 } from "./iam/groups/group-v2beta1.js";
 import { type Installation, openInstallation } from "./installation.js";
+import type { Clock } from "./kernel/clock.js";
 import { type Ids, randomIds } from "./kernel/ids.js";
 import { createPageTokens } from "./kernel/page-token.js";
-import type { Clock } from "./kernel/clock.js";
 import { originOf } from "./origin.js";
+import type { Call } from "./rpc/call.js";
 import { createInvoke } from "./rpc/invoke.js";
 import { createMethodTable } from "./rpc/method-table.js";
+import { createDocs } from "./server/docs.js";
 import { createHealth } from "./server/health.js";
+import { peerAddress } from "./server/inbound.js";
 import { createReflection } from "./server/reflection.js";
 import { createServer } from "./server/server.js";
 import { createLogger } from "./telemetry/logger.js";
@@ -60,23 +65,27 @@ export async function startApp(options: AppOptions): Promise<App> {
     const methods = createMethodTable(services);
     const ready = () => store.check();
     const described = services.map(({ desc }) => desc);
+    const { errorDomain } = policy;
+    const onInternalError = (error: ConnectError, call: Call | undefined) => {
+      logger.error({ err: error.cause ?? error, method: call?.method.name, requestId: call?.requestId }, "call failed");
+    };
     const invoke = createInvoke({
       store,
       clock,
       authenticate: createAuthenticate({ keys, policy, clock }),
-      errorDomain: policy.errorDomain,
-      onInternalError: (error, call) => {
-        logger.error({ err: error.cause ?? error, method: call.method.name, requestId: call.requestId }, "call failed");
-      },
+      errorDomain,
+      onInternalError,
     });
-    const { errorDomain } = policy;
     const gateway = createGateway({
       methods: methods.values(),
       invoke,
       clock,
       errorDomain,
       strictBody: settings.strictBody,
+      addressOf: (req) => peerAddress(req.socket.remoteAddress, req.headers, settings.behindProxy),
+      onInternalError,
     });
+    let address = settings.listen;
     const server = createServer({
       methods,
       invoke,
@@ -87,6 +96,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       tls: tlsOf(settings),
       behindProxy: settings.behindProxy,
       ready,
+      extraRoutes: [createDocs(() => openApiJson(gateway.routes, originOf(settings, address).baseUrl))],
       extraServices: [
         createHealth({ services: described.map(({ typeName }) => typeName), ready, errorDomain }),
         ...createReflection([...described, Health]),
@@ -95,6 +105,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       accessLog: settings.accessLog,
     });
     const listening = await server.start();
+    address = listening;
     // With port 0 the address, and so the name of the issuer, is known only now.
     const origin = originOf(settings, { ...settings.listen, port: listening.port });
     Object.assign(policy, origin);

@@ -22,7 +22,11 @@ const text = (placeholder: string, fallback: string, help: string): Setting<stri
   placeholder,
 });
 
-const optional = (placeholder: string, help: string, parse = (given: string) => given): Setting<string | undefined> => ({
+const optional = (
+  placeholder: string,
+  help: string,
+  parse = (given: string) => given,
+): Setting<string | undefined> => ({
   parse,
   fallback: undefined,
   help,
@@ -90,7 +94,11 @@ export const settings = {
   behindProxy: flag("allow cleartext on a non-loopback address: a proxy in front ends TLS"),
   strictBody: flag("reject unknown fields in JSON bodies"),
   rootCreation: oneOf(["users", "owners", "off"], "users", "who may create root groups"),
-  logLevel: oneOf(["fatal", "error", "warn", "info", "debug", "trace", "silent"], "info", "least severe log line to write"),
+  logLevel: oneOf(
+    ["fatal", "error", "warn", "info", "debug", "trace", "silent"],
+    "info",
+    "least severe log line to write",
+  ),
   accessLog: flag("write a log line for every request", true),
 } as const;
 
@@ -174,7 +182,8 @@ function readFile(file: string, problems: string[]): Record<string, unknown> {
   try {
     const read: unknown = JSON.parse(readFileSync(file, "utf8"));
     if (typeof read !== "object" || read === null || Array.isArray(read)) throw new Error("must hold a JSON object");
-    for (const key of Object.keys(read)) if (!Object.hasOwn(settings, key)) problems.push(`${file}: ${key} is no setting`);
+    for (const key of Object.keys(read))
+      if (!Object.hasOwn(settings, key)) problems.push(`${file}: ${key} is no setting`);
     return read as Record<string, unknown>;
   } catch (error) {
     problems.push(`${file}: ${(error as Error).message}`);

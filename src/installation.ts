@@ -1,6 +1,7 @@
 // What an installation is without its network side: store, keys and built-in
 // roles. The server stands on it, and so do commands run on the host.
 import { join } from "node:path";
+import type { Settings } from "./config.js";
 import { seedRoles } from "./iam/roles/seed-roles.js";
 import { type KeyRing, openKeyRing } from "./issuer/key-ring.js";
 import { type MasterKey, readMasterKey } from "./issuer/master-key.js";
@@ -8,7 +9,6 @@ import { type Clock, systemClock } from "./kernel/clock.js";
 import { openPg } from "./store/open-pg.js";
 import { openSqlite } from "./store/open-sqlite.js";
 import type { Store } from "./store/port.js";
-import type { Settings } from "./config.js";
 
 /** An open installation. */
 export interface Installation {

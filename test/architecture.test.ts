@@ -18,7 +18,17 @@ const rules: Record<string, readonly string[]> = {
   issuer: ["kernel", "auth", "types:store/port", "jose", "node:crypto", "node:fs"],
   store: ["kernel", "drizzle-orm", "better-sqlite3", "pg", "node:fs", "node:path", "node:url"],
   gateway: ["kernel", "rpc", "#gen/google", "@bufbuild/protobuf", "@connectrpc/connect", "node:"],
-  server: ["kernel", "rpc", "telemetry", "#gen/google/rpc", "#gen/grpc", "#gen/health", "@bufbuild/protobuf", "@connectrpc", "node:"],
+  server: [
+    "kernel",
+    "rpc",
+    "telemetry",
+    "#gen/google/rpc",
+    "#gen/grpc",
+    "#gen/health",
+    "@bufbuild/protobuf",
+    "@connectrpc",
+    "node:",
+  ],
   telemetry: ["pino", "node:"],
   client: ["#gen", "@bufbuild/protobuf", "@connectrpc", "node:"],
 };
@@ -61,7 +71,8 @@ test("no modules import each other in a circle", () => {
     if (state.get(file) === "done") return;
     assert.notEqual(state.get(file), "open", [...path, file].join(" -> "));
     state.set(file, "open");
-    for (const { target } of edges.get(file) ?? []) if (edges.has(`src/${target}.ts`)) walk(`src/${target}.ts`, [...path, file]);
+    for (const { target } of edges.get(file) ?? [])
+      if (edges.has(`src/${target}.ts`)) walk(`src/${target}.ts`, [...path, file]);
     state.set(file, "done");
   };
   for (const file of sources) walk(file, []);
@@ -97,12 +108,18 @@ function filesIn(directory: string): string[] {
 
 function importsOf(file: string): Import[] {
   const text = readFileSync(file, "utf8");
-  return [...text.matchAll(/^(?:import|export) (type )?(?:[^;]*? from )?"([^"]+)";/gms)].map(([statement, type, from = ""]) => {
-    const named = /\{([^}]*)\}/s.exec(statement)?.[1];
-    const everyNameIsType = named?.split(",").every((name) => name.trim() === "" || name.trim().startsWith("type "));
-    const target = from.startsWith(".") ? normalize(join(dirname(file), from)).replace(/^src\//, "").replace(/\.js$/, "") : from;
-    return { file, target, typesOnly: type !== undefined || everyNameIsType === true };
-  });
+  return [...text.matchAll(/^(?:import|export) (type )?(?:[^;]*? from )?"([^"]+)";/gms)].map(
+    ([statement, type, from = ""]) => {
+      const named = /\{([^}]*)\}/s.exec(statement)?.[1];
+      const everyNameIsType = named?.split(",").every((name) => name.trim() === "" || name.trim().startsWith("type "));
+      const target = from.startsWith(".")
+        ? normalize(join(dirname(file), from))
+            .replace(/^src\//, "")
+            .replace(/\.js$/, "")
+        : from;
+      return { file, target, typesOnly: type !== undefined || everyNameIsType === true };
+    },
+  );
 }
 
 function folderOf(file: string): string {

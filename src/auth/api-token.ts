@@ -59,7 +59,8 @@ export function keyIdOf(token: string): string | undefined {
   const header = parseCanonical(parts[0] ?? "");
   if (header === undefined || Object.keys(header).sort().join() !== "alg,kid,typ") return undefined;
   const { alg, kid, typ } = header;
-  if (alg !== "ES256" || typeof kid !== "string" || typeof typ !== "string" || typ.toLowerCase() !== TYPE) return undefined;
+  if (alg !== "ES256" || typeof kid !== "string" || typeof typ !== "string" || typ.toLowerCase() !== TYPE)
+    return undefined;
   return kid;
 }
 
@@ -80,14 +81,16 @@ export async function verifyApiToken(
     return undefined;
   }
   const claims = parseCanonical(token.slice(token.indexOf(".") + 1, token.lastIndexOf(".")));
-  if (claims === undefined || claims.iss !== policy.issuer || !admitsAudience(claims.aud, policy.audiences)) return undefined;
+  if (claims === undefined || claims.iss !== policy.issuer || !admitsAudience(claims.aud, policy.audiences))
+    return undefined;
   const { exp, iat, nbf = 0, sub, jti } = claims;
   if (![exp, iat, nbf].every((time) => Number.isSafeInteger(time))) return undefined;
   const [expiresAt, issuedAt, notBefore] = [Number(exp), Number(iat), Number(nbf)];
   const now = nowMs / 1000;
   if (now > expiresAt + LEEWAY_S || issuedAt > now + LEEWAY_S || notBefore > now + LEEWAY_S) return undefined;
   if (expiresAt - issuedAt > MAX_TOKEN_LIFE_S || expiresAt <= issuedAt) return undefined;
-  if (typeof sub !== "string" || !isUidp(sub) || typeof jti !== "string" || jti === "" || jti.length > 128) return undefined;
+  if (typeof sub !== "string" || !isUidp(sub) || typeof jti !== "string" || jti === "" || jti.length > 128)
+    return undefined;
   return { identityUid: sub, tokenId: jti, issuedAt, expiresAt };
 }
 

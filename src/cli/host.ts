@@ -78,7 +78,8 @@ export async function rotateCommand(
 ): Promise<void> {
   await onHost(settings, async (host) => {
     const nowMs = host.clock();
-    const key = purpose === "api-token" ? await newApiTokenKey(host.masterKey, nowMs) : newPageTokenKey(host.masterKey, nowMs);
+    const key =
+      purpose === "api-token" ? await newApiTokenKey(host.masterKey, nowMs) : newPageTokenKey(host.masterKey, nowMs);
     await host.store.write(async (tx) => {
       await rotateKey(tx, key);
       await auditOnHost(tx, "arbor.key.rotated.v1", "", nowMs, randomIds);

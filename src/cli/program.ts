@@ -1,11 +1,28 @@
 // The command line: what commands there are and what they take. What they do is
 // loaded only when one is called, so that a client command loads no server.
 import { Command, CommanderError, Option } from "commander";
-import { flagOf, type SettingName, type Settings, resolveSettings, settings, SettingsError, variableOf } from "../config.js";
+import {
+  flagOf,
+  resolveSettings,
+  type SettingName,
+  type Settings,
+  SettingsError,
+  settings,
+  variableOf,
+} from "../config.js";
 import { exitCodeOf } from "./exit-code.js";
 
 /** The settings that commands on the host need to open the installation. */
-const hostSettings: readonly SettingName[] = ["data", "databaseUrl", "masterKeyFile", "listen", "baseUrl", "issuer", "tlsCert", "tlsKey"];
+const hostSettings: readonly SettingName[] = [
+  "data",
+  "databaseUrl",
+  "masterKeyFile",
+  "listen",
+  "baseUrl",
+  "issuer",
+  "tlsCert",
+  "tlsKey",
+];
 
 /**
  * Runs one command.
@@ -31,7 +48,10 @@ function program(): Command {
     async (options) => (await import("./serve.js")).serve(settingsFrom(options)),
   );
 
-  withSettings(arbor.command("bootstrap").description("create an organisation and its owner, on the host"), hostSettings)
+  withSettings(
+    arbor.command("bootstrap").description("create an organisation and its owner, on the host"),
+    hostSettings,
+  )
     .requiredOption("--org <name>", "name of the organisation")
     .option("--owner-issuer <url>", "issuer of the login provider that knows the owner")
     .option("--owner-subject <subject>", "what that issuer calls the owner")
@@ -57,7 +77,9 @@ function program(): Command {
     .action(async (uid, options) => (await import("./host.js")).verifyCommand(settingsFrom(options), uid, options));
   withSettings(admin.command("keys").command("rotate").description("make a new key the one in use"), hostSettings)
     .addOption(
-      new Option("--purpose <purpose>", "what the key is for").choices(["api-token", "page-token"]).makeOptionMandatory(),
+      new Option("--purpose <purpose>", "what the key is for")
+        .choices(["api-token", "page-token"])
+        .makeOptionMandatory(),
     )
     .action(async (options) => (await import("./host.js")).rotateCommand(settingsFrom(options), options));
   return arbor;

@@ -1,7 +1,7 @@
 // The way in: one connection to one service, and typed clients on it.
 import type { SecureClientSessionOptions } from "node:http2";
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
-import { type Client, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
+import { type Client, Code, ConnectError, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
 import {
   createConnectTransport,
   createGrpcTransport,
@@ -9,6 +9,7 @@ import {
   Http2SessionManager,
 } from "@connectrpc/connect-node";
 import { withCallPolicy } from "./call-policy.js";
+import { lostConnections } from "./lost-connection.js";
 import { BACKOFF_MS } from "./retry.js";
 import { assertMayCarryToken, mayCarryToken, serviceUrl } from "./secure-url.js";
 import type { TokenSource } from "./token-source.js";
@@ -79,7 +80,10 @@ export function connectTo(options: ConnectionOptions): Connection {
     { pingIntervalMs: PING_INTERVAL_MS, pingTimeoutMs: PING_TIMEOUT_MS },
     options.tls,
   );
-  const transport = withCallPolicy(createTransport(protocol, url, sessions, options.interceptors ?? []), {
+  let closes = 0;
+  // Last, so that the caller's interceptors see what the caller would.
+  const interceptors = [...(options.interceptors ?? []), lostConnections(() => closes)];
+  const transport = withCallPolicy(createTransport(protocol, url, sessions, interceptors), {
     token,
     mayCarryToken: mayCarryToken(url),
     timeoutMs,
@@ -88,7 +92,10 @@ export function connectTo(options: ConnectionOptions): Connection {
   });
   return {
     client: (service) => createClient(service, transport),
-    close: () => sessions.abort(),
+    close() {
+      closes++;
+      sessions.abort(new ConnectError("the connection was closed", Code.Canceled));
+    },
   };
 }
 
@@ -96,12 +103,12 @@ function createTransport(
   protocol: Protocol,
   url: URL,
   sessionManager: Http2SessionManager,
-  interceptors: readonly Interceptor[],
+  interceptors: Interceptor[],
 ): Transport {
   const options = {
     baseUrl: `${url.origin}${url.pathname}`,
     sessionManager,
-    interceptors: [...interceptors],
+    interceptors,
     readMaxBytes: READ_MAX_BYTES,
   };
   switch (protocol) {

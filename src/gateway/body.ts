@@ -118,7 +118,7 @@ function collect(req: HttpRequest, limit: number): Promise<Uint8Array> {
     };
     const onEnd = () => {
       // A reset of an HTTP/2 stream ends it as well; half a request must never run.
-      if (false && isHttp2(req) ? req.aborted || req.stream.closed || req.stream.destroyed : !req.complete) return onGone();
+      if (isHttp2(req) ? req.aborted || req.stream.closed || req.stream.destroyed : !req.complete) return onGone();
       stop();
       resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, size));
     };

@@ -99,11 +99,7 @@ export function alreadyExists({ noun, type }: ResourceKind, uid: string): ApiErr
 
 /** PERMISSION_DENIED, worded so that the forbidden and the missing look alike (AIP-211). */
 export function permissionDenied(what: string): ApiError {
-  return new ApiError(
-    Code.PermissionDenied,
-    "PERMISSION_DENIED",
-    `Permission denied: ${what} (or it might not exist)`,
-  );
+  return new ApiError(Code.PermissionDenied, "PERMISSION_DENIED", `Permission denied: ${what} (or it might not exist)`);
 }
 
 /** UNAUTHENTICATED: no token, or one that is not valid. One text for all causes, so that it is no oracle. */
@@ -119,7 +115,12 @@ export function unauthenticated(cause?: unknown): ApiError {
 
 /** RESOURCE_EXHAUSTED: a limit. `retryAfterMs` is when it makes sense to try again, in milliseconds. */
 export function resourceExhausted(what: string, retryAfterMs?: number): ApiError {
-  return new ApiError(Code.ResourceExhausted, "RESOURCE_EXHAUSTED", `Resource exhausted: ${what}`, retryIn(retryAfterMs));
+  return new ApiError(
+    Code.ResourceExhausted,
+    "RESOURCE_EXHAUSTED",
+    `Resource exhausted: ${what}`,
+    retryIn(retryAfterMs),
+  );
 }
 
 /** UNAVAILABLE: try again soon. `retryAfterMs` in milliseconds. */
@@ -134,7 +135,11 @@ export function aborted(what: string, cause?: unknown): ApiError {
 
 /** DEADLINE_EXCEEDED: the caller's time, or 30 s, ran out. */
 export function deadlineExceeded(): ApiError {
-  return new ApiError(Code.DeadlineExceeded, "DEADLINE_EXCEEDED", "Deadline exceeded: the call took longer than allowed");
+  return new ApiError(
+    Code.DeadlineExceeded,
+    "DEADLINE_EXCEEDED",
+    "Deadline exceeded: the call took longer than allowed",
+  );
 }
 
 /** UNIMPLEMENTED: no such method, route or encoding. */

@@ -22,6 +22,8 @@ export interface Resource<D extends DescMessage, M extends FieldName<D> = FieldN
 export type SortName = "uid" | "name" | "created_at" | "updated_at";
 
 /** Declares a resource. */
-export function defineResource<D extends DescMessage, M extends FieldName<D>>(resource: Resource<D, M>): Resource<D, M> {
+export function defineResource<D extends DescMessage, M extends FieldName<D>>(
+  resource: Resource<D, M>,
+): Resource<D, M> {
   return resource;
 }

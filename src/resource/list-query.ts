@@ -124,7 +124,12 @@ function filterOf({ uidp, name = "" }: ListRequest, refuse: Refuse): ListFilter 
   if (uidp.ids.length > MAX_IDS) refuse("uidp.ids", `must be at most ${MAX_IDS}`);
   return {
     ...(name !== "" && { name }),
-    ...(uidp.ids.length > 0 && { uids: uidp.ids.slice(0, MAX_IDS).map((one) => uid("ids", one)).sort() }),
+    ...(uidp.ids.length > 0 && {
+      uids: uidp.ids
+        .slice(0, MAX_IDS)
+        .map((one) => uid("ids", one))
+        .sort(),
+    }),
     ...(uidp.ancestorsOf !== "" && { ancestorsOf: uid("ancestorsOf", uidp.ancestorsOf) }),
     ...(uidp.descendantsOf !== "" && { descendantsOf: uid("descendantsOf", uidp.descendantsOf) }),
     ...(uidp.childrenOf !== "" && { childrenOf: uidp.childrenOf === "/" ? "/" : uid("childrenOf", uidp.childrenOf) }),

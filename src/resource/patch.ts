@@ -29,7 +29,9 @@ export function patchOf<D extends DescMessage, M extends FieldName<D>>(
   body: MessageShape<D> | undefined,
   mask: FieldMask | undefined,
 ): Partial<Pick<MessageShape<D>, M>> {
-  return checked(resource, body, selectedFields(resource, body, mask?.paths ?? [])) as Partial<Pick<MessageShape<D>, M>>;
+  return checked(resource, body, selectedFields(resource, body, mask?.paths ?? [])) as Partial<
+    Pick<MessageShape<D>, M>
+  >;
 }
 
 function selectedFields<D extends DescMessage, M extends FieldName<D>>(
@@ -52,7 +54,8 @@ function fieldAt<D extends DescMessage, M extends FieldName<D>>(resource: Resour
   const field = resource.message.fields.find(({ name, jsonName }) => name === head || jsonName === head);
   // A path into a field that cannot be changed is ignored with the field; one into a scalar names nothing.
   const leadsNowhere = rest.length > 0 && field?.fieldKind !== "message" && field?.fieldKind !== "map";
-  if (field === undefined || leadsNowhere) throw invalidMask(`${path.slice(0, 100)} is not a field of a ${resource.noun}`);
+  if (field === undefined || leadsNowhere)
+    throw invalidMask(`${path.slice(0, 100)} is not a field of a ${resource.noun}`);
   return field;
 }
 

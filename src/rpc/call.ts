@@ -1,7 +1,7 @@
-import { type ContextValues, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import type { DescMethod } from "@bufbuild/protobuf";
-import { randomIds } from "../kernel/ids.js";
+import { type ContextValues, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import type { Caller } from "../auth/caller.js";
+import { randomIds } from "../kernel/ids.js";
 import type { Tx } from "../store/port.js";
 
 /** The wire protocol a call came in by. */

@@ -43,7 +43,7 @@ export function universalRequest(
 function goneSignal(res: AnyResponse): AbortSignal {
   const controller = new AbortController();
   res.once("close", () => {
-    if (!res.writableFinished) controller.abort(new ConnectError("the caller has gone", Code.Canceled));
+    if (!res.writableEnded) controller.abort(new ConnectError("the caller has gone", Code.Canceled));
   });
   return controller.signal;
 }

@@ -98,6 +98,9 @@ export function createConnect(options: ConnectOptions): Connect {
       // Here the peer has gone, or an answer could not be written.
       if (!isGone(res)) options.onInternalError(error);
       res.destroy();
+    } finally {
+      // What was refused half-way must be read to its end, or the connection is stuck for good.
+      req.resume();
     }
   }
 

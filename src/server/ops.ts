@@ -34,4 +34,9 @@ export function createOps(ready: () => Promise<void>, draining: () => boolean): 
   };
 }
 
+/** Routes that are asked one after the other until one answers. */
+export function firstOf(all: readonly Ops[]): Ops {
+  return { handle: (method, path, res) => all.some((ops) => ops.handle(method, path, res)) };
+}
+
 const OK = '{"status":"ok"}';

@@ -16,18 +16,29 @@ export function isGone(res: AnyResponse): boolean {
   return "stream" in res ? res.stream.destroyed || res.stream.closed : res.destroyed;
 }
 
-/** Ends `res` with a JSON document; a peer that has gone gets nothing. */
+/** Ends `res` with a JSON document that nobody may keep; a peer that has gone gets nothing. */
 export function sendJson(res: AnyResponse, status: number, json: string, headers: OutgoingHttpHeaders = {}): void {
+  sendBody(res, status, "application/json", json, { ...headers, "cache-control": "no-store" });
+}
+
+/** Ends `res` with a body; a peer that has gone gets nothing. */
+export function sendBody(
+  res: AnyResponse,
+  status: number,
+  contentType: string,
+  body: string | Buffer,
+  headers: OutgoingHttpHeaders = {},
+): void {
   if (res.headersSent || isGone(res)) return;
   const fields = {
     ...headers,
-    "content-type": "application/json",
-    "content-length": Buffer.byteLength(json),
-    "cache-control": "no-store",
+    "content-type": contentType,
+    "content-length": Buffer.byteLength(body),
+    "x-content-type-options": "nosniff",
   };
   // The two signatures are the same, but TypeScript does not try a union's members one by one.
   (res as ServerResponse).writeHead(status, fields);
-  res.end(json);
+  res.end(body);
 }
 
 /**

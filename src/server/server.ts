@@ -9,7 +9,7 @@ import { createGrpcUnary } from "./grpc.js";
 import { createHostCheck } from "./host.js";
 import { defaultLimits, type Limits } from "./limits.js";
 import { createListener, type ListenAddress, type TlsIdentity } from "./listener.js";
-import { createOps } from "./ops.js";
+import { createOps, firstOf, type Ops } from "./ops.js";
 
 /** What a server is made of. */
 export interface ServerOptions {
@@ -31,6 +31,8 @@ export interface ServerOptions {
   readonly ready?: (() => Promise<void>) | undefined;
   /** One log line per request. */
   readonly accessLog?: boolean | undefined;
+  /** Routes beside the operators' own, such as documentation; asked in their order, before the gateway. */
+  readonly extraRoutes?: readonly Ops[] | undefined;
   /** Services beside the method table, such as health and reflection. */
   readonly extraServices?: readonly ExtraService[] | undefined;
 }
@@ -57,7 +59,7 @@ export function createServer(options: ServerOptions): Server {
   const dispatch = createDispatch({
     grpc: createGrpcUnary(shared),
     connect: createConnect({ ...shared, extraServices: options.extraServices ?? [] }),
-    ops: createOps(options.ready ?? alwaysReady, () => draining),
+    ops: firstOf([createOps(options.ready ?? alwaysReady, () => draining), ...(options.extraRoutes ?? [])]),
     gateway: options.gateway,
     hosts: createHostCheck(limits.validatedHosts),
     errorDomain,

@@ -38,8 +38,6 @@ export class Audit implements AuditStore {
   }
 
   newest(limit: number, rootUid?: string): Awaitable<AuditRow[]> {
-    return rootUid === undefined
-      ? this.#tx.rows(newest, { limit })
-      : this.#tx.rows(newestOf, { limit, root: rootUid });
+    return rootUid === undefined ? this.#tx.rows(newest, { limit }) : this.#tx.rows(newestOf, { limit, root: rootUid });
   }
 }

@@ -19,7 +19,10 @@ export const groupLists = listedKind(1, {
 });
 
 const get = statement<{ uid: string }, GroupRow>((q, t) =>
-  q.select().from(t.groups).where(eq(t.groups.uid, sql.placeholder("uid"))),
+  q
+    .select()
+    .from(t.groups)
+    .where(eq(t.groups.uid, sql.placeholder("uid"))),
 );
 const insert = statement<GroupRow>((q, t) => q.insert(t.groups).values(placeholdersFor(t.groups)));
 const update = statement<Required<GroupPatch> & { uid: string; updateTimeMs: number }>((q, t) =>
@@ -30,7 +33,11 @@ const update = statement<Required<GroupPatch> & { uid: string; updateTimeMs: num
 );
 const remove = statement<{ uid: string }>((q, t) => q.delete(t.groups).where(eq(t.groups.uid, sql.placeholder("uid"))));
 const child = statement<{ uid: string }, object>((q, t) =>
-  q.select({ uid: t.groups.uid }).from(t.groups).where(eq(t.groups.parentUid, sql.placeholder("uid"))).limit(1),
+  q
+    .select({ uid: t.groups.uid })
+    .from(t.groups)
+    .where(eq(t.groups.parentUid, sql.placeholder("uid")))
+    .limit(1),
 );
 const rootsNamed = statement<{ name: string }, GroupRow>((q, t) =>
   q
@@ -82,4 +89,3 @@ export class Groups implements GroupStore {
     return this.#tx.rows(rootsNamed, { name });
   }
 }
-

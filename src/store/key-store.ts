@@ -37,7 +37,10 @@ export class Keys implements KeyStore {
 type SettingRow = { name: string; value: string };
 
 const getSetting = statement<{ name: string }, SettingRow>((q, t) =>
-  q.select().from(t.settings).where(eq(t.settings.name, sql.placeholder("name"))),
+  q
+    .select()
+    .from(t.settings)
+    .where(eq(t.settings.name, sql.placeholder("name"))),
 );
 const putSetting = statement<SettingRow>((q, t) =>
   q

@@ -136,8 +136,13 @@ function past(key: SQL | undefined, uid: SQL, descending: boolean): SQL {
 }
 
 /** How many rows of a subtree have a name. Parameters: `list`, `scope`, `name`. */
-export const namedTotal = statementFamily<boolean, ListParams, { total: number }>(String, (withSelf) => (q, t) =>
-  q.select({ total: total("count(*)") }).from(t.textOrder).where(inNamedRange(t, withSelf)),
+export const namedTotal = statementFamily<boolean, ListParams, { total: number }>(
+  String,
+  (withSelf) => (q, t) =>
+    q
+      .select({ total: total("count(*)") })
+      .from(t.textOrder)
+      .where(inNamedRange(t, withSelf)),
 );
 
 /** How many children of a group have a name. Parameters: `scope`, `name`. */
@@ -153,11 +158,13 @@ export const namedChildrenTotal = statementFamily<ListedKind, ListParams, { tota
 );
 
 /** The value of a counter. Parameters: `counter`, `scope`. */
-export const counterTotal = statementFamily<"counter", ListParams, { total: number }>(String, () => (q, t) =>
-  q
-    .select({ total: total("coalesce(sum(n), 0)") })
-    .from(t.counters)
-    .where(and(eq(t.counters.counter, value("counter")), eq(t.counters.scope, value("scope")))),
+export const counterTotal = statementFamily<"counter", ListParams, { total: number }>(
+  String,
+  () => (q, t) =>
+    q
+      .select({ total: total("coalesce(sum(n), 0)") })
+      .from(t.counters)
+      .where(and(eq(t.counters.counter, value("counter")), eq(t.counters.scope, value("scope")))),
 )("counter");
 
 // Counts come from PostgreSQL as strings.

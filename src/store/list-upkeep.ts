@@ -47,21 +47,23 @@ const leave = statementFamily<Shape, Params>(shapeKey, ({ type, scopes }) => (q,
   );
 });
 
-const count = statementFamily<number, Params>(String, (counters) => (q, t) =>
-  q
-    .insert(t.counters)
-    .values(
-      Array.from({ length: counters }, (_, i) => ({
-        counter: sql.placeholder(`counter${i}`),
-        scope: sql.placeholder(`scope${i}`),
-        slot: sql.placeholder("slot"),
-        n: sql.placeholder("n"),
-      })),
-    )
-    .onConflictDoUpdate({
-      target: [t.counters.counter, t.counters.scope, t.counters.slot],
-      set: { n: sql`${t.counters.n} + excluded.n` },
-    }),
+const count = statementFamily<number, Params>(
+  String,
+  (counters) => (q, t) =>
+    q
+      .insert(t.counters)
+      .values(
+        Array.from({ length: counters }, (_, i) => ({
+          counter: sql.placeholder(`counter${i}`),
+          scope: sql.placeholder(`scope${i}`),
+          slot: sql.placeholder("slot"),
+          n: sql.placeholder("n"),
+        })),
+      )
+      .onConflictDoUpdate({
+        target: [t.counters.counter, t.counters.scope, t.counters.slot],
+        set: { n: sql`${t.counters.n} + excluded.n` },
+      }),
 );
 
 /** Enters a new row into the lists of its kind. */

@@ -71,7 +71,15 @@ function pageQuery(
 ) {
   const { field, descending } = query.order;
   const { name } = query.filter;
-  const shape = { kind, from, field, descending, after: query.after !== undefined, named: name !== undefined, withSelf };
+  const shape = {
+    kind,
+    from,
+    field,
+    descending,
+    after: query.after !== undefined,
+    named: name !== undefined,
+    withSelf,
+  };
   const params: ListParams = { scope, end: `${scope}0`, skip, limit };
   const sort = kind.sorts[name === undefined ? field : "name"];
   if (sort) params.list = sort.list;

@@ -5,7 +5,10 @@ import type { Awaitable, RoleBindingRow, RoleBindingStore } from "./port.js";
 import { type Executor, statement } from "./statement.js";
 
 const get = statement<{ uid: string }, RoleBindingRow>((q, t) =>
-  q.select().from(t.roleBindings).where(eq(t.roleBindings.uid, sql.placeholder("uid"))),
+  q
+    .select()
+    .from(t.roleBindings)
+    .where(eq(t.roleBindings.uid, sql.placeholder("uid"))),
 );
 const insert = statement<RoleBindingRow>((q, t) => q.insert(t.roleBindings).values(placeholdersFor(t.roleBindings)));
 const remove = statement<{ uid: string }>((q, t) =>

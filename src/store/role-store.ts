@@ -5,7 +5,10 @@ import type { Awaitable, RoleRow, RoleStore } from "./port.js";
 import { type Executor, statement } from "./statement.js";
 
 const get = statement<{ uid: string }, RoleRow>((q, t) =>
-  q.select().from(t.roles).where(eq(t.roles.uid, sql.placeholder("uid"))),
+  q
+    .select()
+    .from(t.roles)
+    .where(eq(t.roles.uid, sql.placeholder("uid"))),
 );
 const put = statement<RoleRow>((q, t) =>
   q
@@ -22,7 +25,11 @@ const put = statement<RoleRow>((q, t) =>
     }),
 );
 const anyIn = statement<{ group: string }, object>((q, t) =>
-  q.select({ uid: t.roles.uid }).from(t.roles).where(eq(t.roles.groupUid, sql.placeholder("group"))).limit(1),
+  q
+    .select({ uid: t.roles.uid })
+    .from(t.roles)
+    .where(eq(t.roles.groupUid, sql.placeholder("group")))
+    .limit(1),
 );
 
 /** Roles; see {@link RoleStore}. */

@@ -1,8 +1,9 @@
 // Group commit on SQLite's one writer connection: calls queue, a batch of them
 // runs in one transaction with a savepoint each, and none is answered before
 // the commit that makes all of them durable (docs/adr/0003-group-commit.md).
-import { ApiError, deadlineExceeded, unavailable } from "../kernel/errors.js";
+
 import type { Clock } from "../kernel/clock.js";
+import { ApiError, deadlineExceeded, unavailable } from "../kernel/errors.js";
 import type { Awaitable, Tx, UnitOptions } from "./port.js";
 import type { Executor } from "./statement.js";
 import { Transaction } from "./transaction.js";
@@ -10,7 +11,9 @@ import { Transaction } from "./transaction.js";
 /** The writer connection, down to what a batch needs of it. */
 export interface WriterConnection extends Executor {
   /** Runs one of the statements that frame transactions. */
-  frame(statement: "BEGIN IMMEDIATE" | "COMMIT" | "ROLLBACK" | "SAVEPOINT call" | "RELEASE call" | "ROLLBACK TO call"): void;
+  frame(
+    statement: "BEGIN IMMEDIATE" | "COMMIT" | "ROLLBACK" | "SAVEPOINT call" | "RELEASE call" | "ROLLBACK TO call",
+  ): void;
   readonly inTransaction: boolean;
 }
 
@@ -108,7 +111,9 @@ export function createWriteQueue(connection: WriterConnection, clock: Clock, bef
         const call = queue.shift();
         if (call === undefined) break;
         batch.push(call);
-        outcomes.push(clock() > call.deadlineMs ? { call, error: deadlineExceeded() } : await runCall(call, overdue.reached));
+        outcomes.push(
+          clock() > call.deadlineMs ? { call, error: deadlineExceeded() } : await runCall(call, overdue.reached),
+        );
       }
     } finally {
       overdue.cancel();
@@ -139,7 +144,10 @@ export function createWriteQueue(connection: WriterConnection, clock: Clock, bef
   }
 
   function next(): void {
-    if (queue.length > 0) return schedule(clock() + BUSY_LIMIT_MS);
+    if (queue.length > 0) {
+      schedule(clock() + BUSY_LIMIT_MS);
+      return;
+    }
     draining = false;
     idle?.();
   }

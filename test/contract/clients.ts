@@ -9,45 +9,16 @@ import {
   type JsonValue,
   toJson,
 } from "@bufbuild/protobuf";
-import { Code, ConnectError, type Transport } from "@connectrpc/connect";
+import { ConnectError, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
-import { GroupsService, file_chainguard_platform_iam_v2beta1_groups as groupsFile } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import {
+  GroupsService,
+  file_chainguard_platform_iam_v2beta1_groups as groupsFile,
+} from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { file_google_rpc_error_details as errorDetailsFile } from "#gen/google/rpc/error_details_pb.js";
 import { connectGrpcJs } from "./grpc-js-client.js";
-import { type RestRequest, restRequestOf } from "./rest-request.js";
-
-/** The methods of GroupsService, and one that it does not have. */
-export type MethodName =
-  | "GetGroup"
-  | "ListGroups"
-  | "CreateGroup"
-  | "UpdateGroup"
-  | "DeleteGroup"
-  | "LookupGroup"
-  | "RequestGroupAccess"
-  | "CheckEligibility"
-  | "MergeGroups";
-
-/** A call; `request` is an init object of the request message with field masks as `{ paths }`. */
-export interface GroupsCall {
-  readonly method: MethodName;
-  readonly request: object;
-  readonly token: string | undefined;
-  /** What to send over REST where that does not follow from method and request. */
-  readonly rest?: RestRequest | undefined;
-}
-
-/** What a call came to. */
-export type Outcome =
-  | { readonly code: "OK"; readonly result: JsonValue }
-  | { readonly code: string; readonly message: string; readonly details: readonly JsonValue[] };
-
-/** A client of one protocol. */
-export interface WireClient {
-  readonly name: string;
-  call(call: GroupsCall): Promise<Outcome>;
-  close(): void;
-}
+import { restRequestOf } from "./rest-request.js";
+import { codeName, type MethodName, type Outcome, type WireClient } from "./wire.js";
 
 /** A REST client, which tells the HTTP status of its last answer as well. */
 export interface RestClient extends WireClient {
@@ -68,11 +39,6 @@ export function rpcClients(url: string): readonly WireClient[] {
   ];
 }
 
-/** The name of a status code as gRPC writes it, such as `NOT_FOUND`. */
-export function codeName(code: number): string {
-  return (Code[code] ?? String(code)).replace(/(?<=[a-z])(?=[A-Z])/g, "_").toUpperCase();
-}
-
 function descOf(name: MethodName): DescMethodUnary {
   const known = GroupsService.methods.find((method) => method.name === name);
   const base = known ?? GroupsService.method.deleteGroup;
@@ -86,7 +52,7 @@ function overTransport(name: string, transport: Transport): WireClient {
       const desc = descOf(method);
       const header = token === undefined ? {} : { authorization: `Bearer ${token}` };
       try {
-        const message = create(desc.input, request);
+        const message = create(desc.input, request as Record<string, unknown>);
         const response = await transport.unary(desc, undefined, 10_000, header, message);
         return { code: "OK", result: toJson(desc.output, response.message, { registry }) };
       } catch (error) {
@@ -100,7 +66,8 @@ function overTransport(name: string, transport: Transport): WireClient {
 
 function failureOf(error: ConnectError): Outcome {
   const details = error.details.map((detail): JsonValue => {
-    if (!("type" in detail)) throw new TypeError(`a detail that came over no wire: ${error.rawMessage}`, { cause: error });
+    if (!("type" in detail))
+      throw new TypeError(`a detail that came over no wire: ${error.rawMessage}`, { cause: error });
     const desc = registry.getMessage(detail.type);
     if (desc === undefined) throw new TypeError(`no message ${detail.type}`);
     const fields = toJson(desc, fromBinary(desc, detail.value)) as object;

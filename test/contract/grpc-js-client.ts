@@ -3,7 +3,7 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import * as grpc from "@grpc/grpc-js";
 import { loadSync, type MessageTypeDefinition, type ServiceDefinition } from "@grpc/proto-loader";
-import { codeName, type MethodName, type Outcome, type WireClient } from "./clients.js";
+import { codeName, type MethodName, type Outcome, type WireClient } from "./wire.js";
 
 const definition = loadSync(
   ["chainguard/platform/iam/v2beta1/groups.proto", "google/rpc/error_details.proto", "google/rpc/status.proto"],
@@ -11,8 +11,9 @@ const definition = loadSync(
 );
 const service = definition["chainguard.platform.iam.v2beta1.GroupsService"] as ServiceDefinition;
 
+// The loader brings an Any of its own, in the spelling of the proto.
 interface Any {
-  readonly typeUrl: string;
+  readonly type_url: string;
   readonly value: Buffer;
 }
 
@@ -24,13 +25,24 @@ export function connectGrpcJs(url: string): WireClient {
     call({ method, request, token }) {
       const metadata = new grpc.Metadata();
       if (token !== undefined) metadata.set("authorization", `Bearer ${token}`);
-      return new Promise<Outcome>((resolve) => {
-        const { path, requestSerialize, responseDeserialize } = wireOf(method);
-        const options = { deadline: Date.now() + 10_000 };
-        client.makeUnaryRequest(path, requestSerialize, responseDeserialize, request, metadata, options, (error, answer) => {
-          if (error) resolve(failureOf(error));
-          else resolve({ code: "OK", result: jsonOf(answer ?? {}) });
-        });
+      const { path, requestSerialize, responseDeserialize } = wireOf(method);
+      const options = { deadline: Date.now() + 10_000 };
+      return new Promise<Outcome>((resolve, reject) => {
+        client.makeUnaryRequest(
+          path,
+          requestSerialize,
+          responseDeserialize,
+          request,
+          metadata,
+          options,
+          (error, answer) => {
+            try {
+              resolve(error ? failureOf(error) : { code: "OK", result: jsonOf(answer ?? {}) });
+            } catch (broken) {
+              reject(broken);
+            }
+          },
+        );
       });
     },
     close: () => client.close(),
@@ -58,9 +70,9 @@ function failureOf({ code, details, metadata }: grpc.ServiceError): Outcome {
   return { code: codeName(code), message: details, details: (status.details ?? []).map(detailOf) };
 }
 
-function detailOf({ typeUrl, value }: Any): JsonValue {
-  const message = messageType(typeUrl.slice(typeUrl.lastIndexOf("/") + 1)).deserialize(value);
-  return { "@type": typeUrl, ...(jsonOf(message) as object) };
+function detailOf({ type_url: url, value }: Any): JsonValue {
+  const message = messageType(url.slice(url.lastIndexOf("/") + 1)).deserialize(value);
+  return { "@type": url, ...(jsonOf(message) as object) };
 }
 
 function messageType(name: string): MessageTypeDefinition<object, object> {

@@ -1,6 +1,5 @@
-import type { MethodName } from "./clients.js";
 import type { Expected } from "./expectations.js";
-import type { RestRequest } from "./rest-request.js";
+import type { MethodName, RestRequest } from "./wire.js";
 import type { CallerName } from "./world.js";
 
 /** One call and what it comes to on every protocol. */

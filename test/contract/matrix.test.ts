@@ -2,10 +2,11 @@
 // same message, or the same code, text and details.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { type RestClient, restClient, rpcClients, type WireClient } from "./clients.js";
+import { type RestClient, restClient, rpcClients } from "./clients.js";
 import type { MatrixCase } from "./matrix-case.js";
 import { reads } from "./matrix-reads.js";
 import { writes } from "./matrix-writes.js";
+import type { WireClient } from "./wire.js";
 import { startWorld, type World } from "./world.js";
 
 // The HTTP status of each code (google.rpc.Code), written down once more.
@@ -42,7 +43,7 @@ describe("the protocol matrix", () => {
     it(`${one.method} ${one.name}`, async () => {
       for (const client of clients) {
         if (client === rest && one.rest === "none") continue;
-        await world.renew();
+        await world.renew(one);
         const token = world.tokenOf(one.as ?? "owner");
         const sent = typeof one.rest === "object" ? world.fill(one.rest) : undefined;
         const outcome = await client.call({ method: one.method, request: world.fill(one.request), token, rest: sent });

@@ -1,12 +1,4 @@
-import type { MethodName } from "./clients.js";
-
-/** A request over REST. */
-export interface RestRequest {
-  readonly method: string;
-  /** Path and query. */
-  readonly path: string;
-  readonly body?: object;
-}
+import type { MethodName, RestRequest } from "./wire.js";
 
 const GROUPS = "/iam/v2beta1/groups";
 

@@ -117,11 +117,14 @@ test("every character has one spelling", () => {
 });
 
 test("property: any cursor comes back as it was", () => {
-  const cursors = fc.record({
-    key: fc.oneof(fc.string({ unit: "grapheme", maxLength: 300 }), fc.maxSafeNat()),
-    uid: fc.string({ maxLength: 300 }),
-    skip: fc.nat(),
-  });
+  const cursors = fc.record(
+    {
+      key: fc.oneof(fc.string({ unit: "grapheme", maxLength: 300 }), fc.maxSafeNat()),
+      uid: fc.string({ maxLength: 300 }),
+      skip: fc.nat(),
+    },
+    { noNullPrototype: true },
+  );
   fc.assert(
     fc.property(cursors, fc.string(), fc.nat(), (one, list, ageMs) => {
       const made = tokens.make(one, list, nowMs);

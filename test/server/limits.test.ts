@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { Agent, request } from "node:http";
 import { connect as connectTcp } from "node:net";
 import { after, describe, it } from "node:test";
 import { connect as connectTls } from "node:tls";
@@ -185,6 +186,25 @@ describe("limits", () => {
     assert.equal(session.remoteSettings.maxConcurrentStreams, 5);
     session.destroy();
   });
+
+  for (const contentType of ["application/json", "application/grpc-web+proto"]) {
+    it(`a connection stays of use after a body that was refused half-way: ${contentType}`, async () => {
+      const server = await start();
+      const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+      const post = (body: Buffer) =>
+        new Promise<number | undefined>((resolve, reject) => {
+          const headers = { "content-type": contentType, "transfer-encoding": "chunked" };
+          const options = { port: server.port, path: GET, method: "POST", agent, headers };
+          const req = request(options, (res) => res.resume().on("end", () => resolve(res.statusCode)));
+          req.on("error", reject);
+          req.end(body);
+        });
+      const refused = await post(frame(Buffer.alloc(16 * 1024 * 1024)));
+      assert.equal(refused, contentType === "application/json" ? 429 : 200);
+      assert.equal(await post(contentType === "application/json" ? Buffer.from("{}") : good), 200);
+      agent.destroy();
+    });
+  }
 
   it("connections per address are limited, but not behind a proxy", async () => {
     for (const [behindProxy, expected] of [

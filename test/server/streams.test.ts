@@ -136,7 +136,7 @@ describe("streams", () => {
       limits: { requestMs: 20 },
       extraServices: [{ desc, impl: impl as unknown as Partial<ServiceImpl<DescService>> }],
     });
-    const index = transports("").findIndex(([name]) => name === "grpc h2");
+    const index = transports("http://unused").findIndex(([name]) => name === "grpc h2");
     async function* ticks() {
       for (let n = 0; n < 3; n++) {
         yield { n };

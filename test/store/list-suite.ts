@@ -86,7 +86,11 @@ export function listSuite(store: () => Store): void {
             }
             for (const skip of [1, 3, expected.length, expected.length + 5]) {
               const page = await store().read((tx) => tx.groups.list({ visible, filter, order, limit: 4, skip }));
-              assert.deepEqual(page.rows.map(({ uid }) => uid), expected.slice(skip, skip + 4), `skip ${skip}`);
+              assert.deepEqual(
+                page.rows.map(({ uid }) => uid),
+                expected.slice(skip, skip + 4),
+                `skip ${skip}`,
+              );
               assert.equal(page.total, expected.length);
             }
           }
@@ -108,7 +112,10 @@ export function listSuite(store: () => Store): void {
         const kind = random(3);
         await store().write(async (tx) => {
           if (kind === 0 || model.length < 5) {
-            const row = groupRow(childUid(target.uid, 0x100 + step), { name: names[step % names.length] ?? "a", createTimeMs: step });
+            const row = groupRow(childUid(target.uid, 0x100 + step), {
+              name: names[step % names.length] ?? "a",
+              createTimeMs: step,
+            });
             if (row.uid.length > 90) return;
             await tx.groups.insert(row);
             model.push(row);
@@ -125,7 +132,11 @@ export function listSuite(store: () => Store): void {
         for (const filter of [{}, { descendantsOf: root }, { childrenOf: target.uid }, { name: "ab" }]) {
           const query = { visible: [root], filter, order };
           const expected = byHand(model, query);
-          assert.deepEqual(await walk(store(), { ...query, limit: 3, skip: 0 }, expected.length), expected, `step ${step}`);
+          assert.deepEqual(
+            await walk(store(), { ...query, limit: 3, skip: 0 }, expected.length),
+            expected,
+            `step ${step}`,
+          );
         }
       }
     });
@@ -147,8 +158,12 @@ async function walk(store: Store, query: ListQuery, total: number): Promise<stri
   return seen;
 }
 
-function byHand(rows: readonly GroupRow[], { visible, filter, order }: Pick<ListQuery, "visible" | "filter" | "order">) {
-  const column = { uid: "uid", name: "name", created_at: "createTimeMs", updated_at: "updateTimeMs" }[order.field] ?? "uid";
+function byHand(
+  rows: readonly GroupRow[],
+  { visible, filter, order }: Pick<ListQuery, "visible" | "filter" | "order">,
+) {
+  const column =
+    { uid: "uid", name: "name", created_at: "createTimeMs", updated_at: "updateTimeMs" }[order.field] ?? "uid";
   const key = (row: GroupRow) => row[column as "uid" | "name" | "createTimeMs"];
   const admitted = rows.filter(
     (row) =>

@@ -74,7 +74,8 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
       const root = rootUid(4);
       await store.write((tx) => tx.groups.insert(groupRow(root)));
       await assert.rejects(
-        async () => store.write((tx) => tx.groups.insert(groupRow(childUid(rootUid(99), 1))), { deadlineMs: Date.now() + 300 }),
+        async () =>
+          store.write((tx) => tx.groups.insert(groupRow(childUid(rootUid(99), 1))), { deadlineMs: Date.now() + 300 }),
         "a group without its parent",
       );
       assert.ok(await store.read((tx) => tx.groups.get(root)));
@@ -166,7 +167,10 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
       // Forty groups deep the shape of the query is another, and the answer the same.
       const deep = Array.from({ length: 40 }, (_, i) => childUid(root, i));
       const rows = await store.read((tx) => tx.access.at(caller, [...deep, child]));
-      assert.deepEqual(rows.map((row) => row.groupUid), [child]);
+      assert.deepEqual(
+        rows.map((row) => row.groupUid),
+        [child],
+      );
     });
 
     test("audit rows keep their order and belong to their organisation", async () => {
@@ -183,7 +187,8 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
       });
       const [mine, theirs] = [rootUid(80), rootUid(81)];
       for (let i = 0; i < 6; i++) await store.write((tx) => tx.audit.append(row(i, i % 2 ? mine : theirs)));
-      const types = async (root?: string) => (await store.read((tx) => tx.audit.newest(3, root))).map(({ type }) => type);
+      const types = async (root?: string) =>
+        (await store.read((tx) => tx.audit.newest(3, root))).map(({ type }) => type);
       assert.deepEqual(await types(mine), ["test.5", "test.3", "test.1"]);
       assert.deepEqual(await types(), ["test.5", "test.4", "test.3"]);
     });

@@ -3,7 +3,7 @@
 import { pino } from "pino";
 import { type App, startApp } from "../../src/app.js";
 import { resolveSettings } from "../../src/config.js";
-import { bootstrap, type Bootstrapped } from "../../src/iam/operator/bootstrap.js";
+import { type Bootstrapped, bootstrap } from "../../src/iam/operator/bootstrap.js";
 import { issueToken } from "../../src/issuer/issue-token.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { originOf } from "../../src/origin.js";

@@ -1,6 +1,7 @@
 // Rows for tests, with every column filled in.
-import type { GroupRow, IdentityRow, RoleBindingRow, RoleRow } from "../../src/store/port.js";
+
 import { parentOf } from "../../src/kernel/uidp.js";
+import type { GroupRow, IdentityRow, RoleBindingRow, RoleRow } from "../../src/store/port.js";
 
 /** The uid of the nth root group of a test. */
 export function rootUid(n: number): string {

@@ -1,6 +1,7 @@
 // The handlers of GroupsService in version 2beta1.
-import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+
 import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
+import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { bitOf, missing } from "../../auth/authorize.js";
 import {
   failedPrecondition,
@@ -20,7 +21,7 @@ import { type Handlers, serve } from "../../rpc/method-table.js";
 import type { GroupRow } from "../../store/port.js";
 import { organisationDomainOf } from "./email-domain.js";
 import { groupGuards, groups, groupView } from "./group.js";
-import { requireRootCreation, type RootCreation } from "./root-creation.js";
+import { type RootCreation, requireRootCreation } from "./root-creation.js";
 
 /** What the handlers need besides the call. */
 export interface GroupsDeps {
@@ -103,7 +104,10 @@ export function groupsV2beta1({ tokens, ids, rootCreation }: GroupsDeps) {
       const { tx, caller, startMs } = call;
       const lastMs = await tx.accessRequests.lastMs(groupUid, caller.uid);
       if (lastMs !== undefined && startMs - lastMs < ACCESS_REQUEST_PAUSE_MS) {
-        throw resourceExhausted("access to this group was requested recently", lastMs + ACCESS_REQUEST_PAUSE_MS - startMs);
+        throw resourceExhausted(
+          "access to this group was requested recently",
+          lastMs + ACCESS_REQUEST_PAUSE_MS - startMs,
+        );
       }
       await tx.accessRequests.put(groupUid, caller.uid, startMs);
       call.subjectUid = groupUid;

@@ -6,7 +6,9 @@ import type { Tx } from "../../store/port.js";
 import { builtinRoles } from "./builtin-roles.js";
 
 const bitByName = new Map(
-  CapabilitySchema.values.filter((value) => hasOption(value, bit)).map((value) => [getOption(value, name), getOption(value, bit)]),
+  CapabilitySchema.values
+    .filter((value) => hasOption(value, bit))
+    .map((value) => [getOption(value, name), getOption(value, bit)]),
 );
 
 /** The set of the capabilities with these dotted names; throws TypeError for a name that does not exist. */

@@ -1,0 +1,67 @@
+// Comments of protos. Generated code drops them, so they are read from an image
+// that `buf build` made, by the name of what they speak of.
+import { fromBinary } from "@bufbuild/protobuf";
+import {
+  type DescriptorProto,
+  type EnumDescriptorProto,
+  type FileDescriptorProto,
+  FileDescriptorSetSchema,
+} from "@bufbuild/protobuf/wkt";
+
+/** The comment of a message, field, enum, value, service or method by its full name; empty if it has none. */
+export type Comments = (fullName: string) => string;
+
+// Field numbers of the descriptor messages, which paths into a file consist of.
+const FILE_MESSAGE = 4;
+const FILE_ENUM = 5;
+const FILE_SERVICE = 6;
+const MESSAGE_FIELD = 2;
+const MESSAGE_NESTED = 3;
+const MESSAGE_ENUM = 4;
+const ENUM_VALUE = 2;
+const SERVICE_METHOD = 2;
+
+/** Reads the comments of an image. @param image the bytes of a FileDescriptorSet with source info */
+export function commentsOf(image: Uint8Array): Comments {
+  const found = new Map<string, string>();
+  for (const file of fromBinary(FileDescriptorSetSchema, image).file) collect(file, found);
+  return (fullName) => found.get(fullName) ?? "";
+}
+
+function collect(file: FileDescriptorProto, found: Map<string, string>): void {
+  const byPath = new Map(
+    (file.sourceCodeInfo?.location ?? []).map(({ path, leadingComments }) => [path.join(), leadingComments]),
+  );
+  const note = (name: string, path: readonly number[]) => {
+    const comment = byPath.get(path.join());
+    if (comment) found.set(name, textOf(comment));
+  };
+  const visitEnum = (desc: EnumDescriptorProto, prefix: string, path: readonly number[]) => {
+    note(`${prefix}.${desc.name}`, path);
+    desc.value.forEach((value, i) => note(`${prefix}.${desc.name}.${value.name}`, [...path, ENUM_VALUE, i]));
+  };
+  const visitMessage = (desc: DescriptorProto, prefix: string, path: readonly number[]): void => {
+    const name = `${prefix}.${desc.name}`;
+    note(name, path);
+    desc.field.forEach((field, i) => note(`${name}.${field.name}`, [...path, MESSAGE_FIELD, i]));
+    desc.nestedType.forEach((nested, i) => visitMessage(nested, name, [...path, MESSAGE_NESTED, i]));
+    desc.enumType.forEach((nested, i) => visitEnum(nested, name, [...path, MESSAGE_ENUM, i]));
+  };
+  file.messageType.forEach((desc, i) => visitMessage(desc, file.package, [FILE_MESSAGE, i]));
+  file.enumType.forEach((desc, i) => visitEnum(desc, file.package, [FILE_ENUM, i]));
+  file.service.forEach((desc, i) => {
+    note(`${file.package}.${desc.name}`, [FILE_SERVICE, i]);
+    desc.method.forEach((method, k) =>
+      note(`${file.package}.${desc.name}.${method.name}`, [FILE_SERVICE, i, SERVICE_METHOD, k]),
+    );
+  });
+}
+
+// Lines of a paragraph are joined; paragraphs stay apart.
+function textOf(comment: string): string {
+  return comment
+    .trim()
+    .split(/\n\s*\n/)
+    .map((paragraph) => paragraph.replace(/\s*\n\s*/g, " ").trim())
+    .join("\n\n");
+}
