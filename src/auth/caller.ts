@@ -1,4 +1,4 @@
-import { type CapabilitySet, holdsBit } from "../kernel/capability-set.js";
+import { type CapabilitySet, holdsBit, unionOf } from "../kernel/capability-set.js";
 import type { Principal } from "../kernel/principal.js";
 import { isWithin, lineageOf, maximalOf } from "../kernel/uidp.js";
 import type { AccessRow } from "../store/port.js";
@@ -28,12 +28,31 @@ export class Caller {
     return this.principal.identityUid;
   }
 
+  /** The same caller with other grants in view. */
+  withGrants(grants: readonly AccessRow[]): Caller {
+    return new Caller(this.principal, this.#needed, grants);
+  }
+
   /** Whether the caller holds all of `capabilities` at `scope`, there or at any group above it. */
   holds(capabilities: readonly CapabilityBit[], scope: string): boolean {
     return capabilities.every(({ bit }) =>
       this.#grants.some(
         ({ groupUid, capabilities: set }) =>
           groupUid !== null && set !== null && isWithin(scope, groupUid) && holdsBit(set, bit),
+      ),
+    );
+  }
+
+  /** Whether the caller holds, at `scope`, all that the method it calls needs. */
+  holdsNeeded(scope: string): boolean {
+    return this.holds(this.#needed, scope);
+  }
+
+  /** All that the caller holds at `scope`, there or above it. */
+  rightsAt(scope: string): CapabilitySet {
+    return unionOf(
+      this.#grants.flatMap(({ groupUid, capabilities }) =>
+        groupUid !== null && capabilities !== null && isWithin(scope, groupUid) ? [capabilities] : [],
       ),
     );
   }

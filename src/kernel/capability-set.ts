@@ -32,3 +32,13 @@ export function bitsOf(set: CapabilitySet): number[] {
   for (let bit = 0; bit < DIGITS * 4; bit++) if (holdsBit(set, bit)) bits.push(bit);
   return bits;
 }
+
+/** What any of `sets` holds. */
+export function unionOf(sets: readonly CapabilitySet[]): CapabilitySet {
+  return capabilitySetOf(sets.flatMap(bitsOf));
+}
+
+/** Whether `set` holds everything that `part` holds. */
+export function includesSet(set: CapabilitySet, part: CapabilitySet): boolean {
+  return bitsOf(part).every((bit) => holdsBit(set, bit));
+}

@@ -5,8 +5,17 @@ import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import type { ResourceKind } from "../kernel/errors.js";
 import type { FieldRule } from "./rules.js";
 
-/** The fields of a message, by their local names. */
-export type FieldName<D extends DescMessage> = Exclude<keyof MessageShape<D> & string, `$${string}`>;
+type OneofMember<T> = { [K in keyof T]: T[K] extends { case: string | undefined } ? Extract<T[K]["case"], string> : never }[keyof T];
+
+/** The fields of a message, by their local names, members of its oneofs included. */
+export type FieldName<D extends DescMessage> =
+  | Exclude<keyof MessageShape<D> & string, `$${string}`>
+  | OneofMember<MessageShape<D>>;
+
+/** The values of fields; of a oneof's member the value, or undefined where it is not the one set. */
+export type FieldValues<D extends DescMessage, M extends FieldName<D>> = {
+  [F in M]: F extends keyof MessageShape<D> ? MessageShape<D>[F] : unknown;
+};
 
 /** What callers can sort by and change of one resource. */
 export interface Resource<D extends DescMessage, M extends FieldName<D> = FieldName<D>> extends ResourceKind {

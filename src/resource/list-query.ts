@@ -27,6 +27,10 @@ export interface ListContext {
   readonly nowMs: number;
   /** The groups whose subtrees the caller sees. */
   readonly visible: readonly string[];
+  /** Things visible besides, that lie in no group. */
+  readonly also?: readonly string[];
+  /** Columns that must have these values, from the filters of the kind's own. */
+  readonly equals?: Readonly<Record<string, string | number>>;
 }
 
 /** The fields that list answers of every kind share. */
@@ -56,14 +60,14 @@ const MAX_IDS = 1_000;
 export function listQueryOf<D extends DescMessage, M extends FieldName<D>>(
   resource: Resource<D, M>,
   request: ListRequest,
-  { method, tokens, nowMs, visible }: ListContext,
+  { method, tokens, nowMs, visible, also, equals }: ListContext,
 ): PreparedList {
   const violations: FieldViolation[] = [];
   const refuse = (field: string, rule: string) => violations.push({ field, description: `${field} ${rule}` });
   if (request.pageSize < 0) refuse("pageSize", "must not be negative");
   if (request.skip < 0) refuse("skip", "must not be negative");
   const order = orderOf(resource.sort, request.orderBy, refuse);
-  const filter = filterOf(request, refuse);
+  const filter = { ...filterOf(request, refuse), ...(equals && { equals }) };
   if (violations.length > 0) throw invalidArgument(...violations);
 
   const binding = JSON.stringify([method, order, filter]);
@@ -71,6 +75,7 @@ export function listQueryOf<D extends DescMessage, M extends FieldName<D>>(
   const cursor = request.pageToken === "" ? undefined : tokens.read(request.pageToken, binding, nowMs);
   const query: ListQuery = {
     visible,
+    ...(also && { also }),
     filter,
     order,
     limit: Math.min(request.pageSize || DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE),

@@ -1,9 +1,18 @@
 // Turns what a caller sent into what changes (spec section 4, partial update
 // rules; AIP-134, AIP-161, AIP-203).
-import { create, type DescField, type DescMessage, isFieldSet, type MessageShape } from "@bufbuild/protobuf";
+import {
+  clone,
+  create,
+  type DescField,
+  type DescMessage,
+  isFieldSet,
+  type Message,
+  type MessageShape,
+} from "@bufbuild/protobuf";
+import { reflect } from "@bufbuild/protobuf/reflect";
 import type { FieldMask } from "@bufbuild/protobuf/wkt";
 import { type FieldViolation, invalidArgument } from "../kernel/errors.js";
-import type { FieldName, Resource } from "./define.js";
+import type { FieldName, FieldValues, Resource } from "./define.js";
 
 /**
  * The values of a new resource: every mutable field, checked.
@@ -13,14 +22,16 @@ import type { FieldName, Resource } from "./define.js";
 export function valuesOf<D extends DescMessage, M extends FieldName<D>>(
   resource: Resource<D, M>,
   body: MessageShape<D> | undefined,
-): Pick<MessageShape<D>, M> {
-  return checked(resource, body, mutableFields(resource)) as Pick<MessageShape<D>, M>;
+): FieldValues<D, M> {
+  const values = checked(resource, body ?? create(resource.message), mutableFields(resource));
+  return values as FieldValues<D, M>;
 }
 
 /**
  * The values to change. Without a mask (absent or empty) these are the fields populated in `body`;
  * over REST the gateway has made a mask of the keys present. With a mask its fields alone count:
- * one absent from the body is cleared. Fields callers cannot change are ignored wherever named.
+ * one absent from the body is cleared. Fields callers cannot change are ignored wherever named. A
+ * path into a message changes that part and keeps the rest as it is in `before`.
  *
  * @throws ApiError INVALID_ARGUMENT for a path that names no field, or a value that breaks its rule.
  */
@@ -28,53 +39,84 @@ export function patchOf<D extends DescMessage, M extends FieldName<D>>(
   resource: Resource<D, M>,
   body: MessageShape<D> | undefined,
   mask: FieldMask | undefined,
-): Partial<Pick<MessageShape<D>, M>> {
-  return checked(resource, body, selectedFields(resource, body, mask?.paths ?? [])) as Partial<
-    Pick<MessageShape<D>, M>
-  >;
+  before: MessageShape<D>,
+): Partial<FieldValues<D, M>> {
+  const source = body ?? create(resource.message);
+  const after = clone(resource.message, before);
+  const paths = selectedPaths(resource, source, mask?.paths ?? []);
+  for (const path of paths) copy(after, source, path);
+  const changed = mutableFields(resource).filter((field) => paths.some(([head]) => head === field));
+  return checked(resource, after, changed) as Partial<FieldValues<D, M>>;
 }
 
-function selectedFields<D extends DescMessage, M extends FieldName<D>>(
+type Path = readonly DescField[];
+
+function selectedPaths<D extends DescMessage, M extends FieldName<D>>(
   resource: Resource<D, M>,
-  body: MessageShape<D> | undefined,
+  body: MessageShape<D>,
   paths: readonly string[],
-): readonly DescField[] {
+): readonly Path[] {
   const mutable = mutableFields(resource);
-  if (paths.length === 0) return body ? mutable.filter((field) => isFieldSet(body, field)) : [];
+  if (paths.length === 0) return mutable.filter((field) => isFieldSet(body, field)).map((field) => [field]);
   if (paths.includes("*")) {
     if (paths.length > 1) throw invalidMask("* must stand alone");
-    return mutable;
+    return mutable.map((field) => [field]);
   }
-  const named = paths.map((path) => fieldAt(resource, path));
-  return mutable.filter((field) => named.includes(field));
+  return paths.map((path) => fieldsOn(resource, path)).filter(([head]) => head && mutable.includes(head));
 }
 
-function fieldAt<D extends DescMessage, M extends FieldName<D>>(resource: Resource<D, M>, path: string): DescField {
-  const [head, ...rest] = path.split(".");
-  const field = resource.message.fields.find(({ name, jsonName }) => name === head || jsonName === head);
-  // A path into a field that cannot be changed is ignored with the field; one into a scalar names nothing.
-  const leadsNowhere = rest.length > 0 && field?.fieldKind !== "message" && field?.fieldKind !== "map";
-  if (field === undefined || leadsNowhere)
-    throw invalidMask(`${path.slice(0, 100)} is not a field of a ${resource.noun}`);
-  return field;
+function fieldsOn<D extends DescMessage, M extends FieldName<D>>(resource: Resource<D, M>, path: string): Path {
+  const fields: DescField[] = [];
+  let message: DescMessage | undefined = resource.message;
+  for (const part of path.split(".")) {
+    const last = fields.at(-1);
+    // A path goes into a map by key; which one does not matter, the map changes as a whole.
+    if (last?.fieldKind === "map") break;
+    const field: DescField | undefined = message?.fields.find(({ name, jsonName }) => name === part || jsonName === part);
+    if (field === undefined) throw invalidMask(`${path.slice(0, 100)} is not a field of a ${resource.noun}`);
+    fields.push(field);
+    message = field.fieldKind === "message" ? field.message : undefined;
+  }
+  return fields;
+}
+
+// Copies the field at the end of `path`, making messages on the way; what is absent is cleared.
+function copy(to: Message, from: Message, [head, ...rest]: Path): void {
+  if (head === undefined) return;
+  const [target, source] = [reflect(head.parent, to), reflect(head.parent, from)];
+  if (rest.length > 0 && head.fieldKind === "message") {
+    const inner = target.isSet(head) ? target.get(head).message : create(head.message);
+    copy(inner, source.isSet(head) ? source.get(head).message : create(head.message), rest);
+    target.set(head, reflect(head.message, inner));
+  } else if (source.isSet(head)) {
+    target.set(head, source.get(head));
+  } else if (target.isSet(head)) {
+    target.clear(head);
+  }
 }
 
 function checked<D extends DescMessage, M extends FieldName<D>>(
   resource: Resource<D, M>,
-  body: MessageShape<D> | undefined,
+  source: MessageShape<D>,
   fields: readonly DescField[],
 ): Record<string, unknown> {
-  const source = (body ?? create(resource.message)) as unknown as Record<string, unknown>;
   const values: Record<string, unknown> = {};
   const violations: FieldViolation[] = [];
   for (const field of fields) {
-    const value = source[field.localName];
+    const value = valueOf(source, field);
     const broken = resource.mutable[field.localName as M](value, field.jsonName);
     if (broken === undefined) values[field.localName] = value;
     else violations.push({ field: field.jsonName, description: broken });
   }
   if (violations.length > 0) throw invalidArgument(...violations);
   return values;
+}
+
+function valueOf(message: Message, field: DescField): unknown {
+  const fields = message as unknown as Record<string, unknown>;
+  if (field.oneof === undefined) return fields[field.localName];
+  const member = fields[field.oneof.localName] as { case?: string; value?: unknown } | undefined;
+  return member?.case === field.localName ? member.value : undefined;
 }
 
 function mutableFields<D extends DescMessage, M extends FieldName<D>>(resource: Resource<D, M>): readonly DescField[] {

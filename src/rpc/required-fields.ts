@@ -1,4 +1,4 @@
-import { type DescMessage, getOption, hasOption, isFieldSet, type Message } from "@bufbuild/protobuf";
+import { type DescMessage, getOption, hasOption, isFieldSet, type Message, ScalarType } from "@bufbuild/protobuf";
 import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.js";
 import { type FieldViolation, invalidArgument } from "../kernel/errors.js";
 
@@ -29,7 +29,9 @@ function compile(message: DescMessage): Check {
     (field) =>
       hasOption(field, field_behavior) &&
       getOption(field, field_behavior).includes(FieldBehavior.REQUIRED) &&
-      field.fieldKind !== "message",
+      field.fieldKind !== "message" &&
+      // Where false cannot be told from absent, both are an answer.
+      field.scalar !== ScalarType.BOOL,
   );
   return (request) => {
     let violations: FieldViolation[] | undefined;

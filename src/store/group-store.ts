@@ -1,7 +1,7 @@
 import { and, eq, isNull, sql } from "drizzle-orm";
 import { any, first } from "./first.js";
 import { list, relist, unlist } from "./list-upkeep.js";
-import { listedKind } from "./listed-kind.js";
+import { listedKind, usualSorts } from "./listed-kind.js";
 import { listPage } from "./ordered-list.js";
 import { placeholderSet, placeholdersFor } from "./placeholders.js";
 import type { Awaitable, GroupPatch, GroupRow, GroupStore, ListQuery, Page } from "./port.js";
@@ -10,12 +10,9 @@ import { type Executor, statement } from "./statement.js";
 /** How groups are kept in lists. */
 export const groupLists = listedKind(1, {
   table: (t) => t.groups,
+  place: "parentUid",
   listsItself: true,
-  sorts: [
-    { field: "name", type: "text", column: "name" },
-    { field: "created_at", type: "time", column: "createTimeMs" },
-    { field: "updated_at", type: "time", column: "updateTimeMs" },
-  ],
+  sorts: usualSorts,
 });
 
 const get = statement<{ uid: string }, GroupRow>((q, t) =>

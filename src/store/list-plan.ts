@@ -2,11 +2,12 @@
 // order, as the children of one group, or as a handful of named rows. A caller
 // sees subtrees, so every filter on place comes down to one of these.
 import { isBelow, isWithin, lineageOf, parentOf } from "../kernel/uidp.js";
+import { type Listed, valueOf } from "./listed-kind.js";
 import type { ListFilter, ListQuery } from "./port.js";
 
 /** Where the rows of a list come from. */
 export type ListPlan =
-  | { readonly from: "subtrees"; readonly scopes: readonly Subtree[] }
+  | { readonly from: "subtrees"; readonly scopes: readonly Subtree[]; readonly also: readonly string[] }
   | { readonly from: "children"; readonly parent: string }
   | { readonly from: "uids"; readonly uids: readonly string[] };
 
@@ -16,36 +17,41 @@ export interface Subtree {
   readonly withSelf: boolean;
 }
 
+/** The parts of a list's question that plans are made from. */
+export type Question = Pick<ListQuery, "visible" | "also" | "filter">;
+
 /** The plan for `query`. Rows of a `uids` plan must still pass {@link admits}. */
-export function planList({ visible, filter }: Pick<ListQuery, "visible" | "filter">): ListPlan {
+export function planList({ visible, also = [], filter }: Question): ListPlan {
   if (filter.uids) return { from: "uids", uids: [...new Set(filter.uids)] };
   if (filter.ancestorsOf !== undefined) return { from: "uids", uids: lineageOf(filter.ancestorsOf) };
-  if (filter.inRoot || filter.childrenOf === "/") return { from: "uids", uids: visible.filter(isRoot) };
+  if (filter.inRoot || filter.childrenOf === "/") return { from: "uids", uids: [...visible.filter(isRoot), ...also] };
   const { childrenOf: parent, descendantsOf: top } = filter;
   if (parent !== undefined) {
     if (!sees(visible, parent)) return { from: "uids", uids: visible.filter((uid) => parentOf(uid) === parent) };
     if (top !== undefined && !isWithin(parent, top)) return { from: "uids", uids: [] };
     return { from: "children", parent };
   }
-  if (top === undefined) return { from: "subtrees", scopes: visible.map((scope) => ({ scope, withSelf: true })) };
-  if (sees(visible, top)) return { from: "subtrees", scopes: [{ scope: top, withSelf: false }] };
-  const below = visible.filter((uid) => isBelow(uid, top));
-  return { from: "subtrees", scopes: below.map((scope) => ({ scope, withSelf: true })) };
+  const whole = (scopes: readonly string[]) => scopes.map((scope) => ({ scope, withSelf: true }));
+  if (top === undefined) return { from: "subtrees", scopes: whole(visible), also };
+  if (sees(visible, top)) return { from: "subtrees", scopes: [{ scope: top, withSelf: false }], also: [] };
+  return { from: "subtrees", scopes: whole(visible.filter((uid) => isBelow(uid, top))), also: [] };
 }
 
 /** Whether a row may be seen and passes every filter. */
-export function admits(query: Pick<ListQuery, "visible" | "filter">, row: { uid: string; name: string }): boolean {
-  return sees(query.visible, row.uid) && passes(query.filter, row);
+export function admits({ visible, also = [], filter }: Question, row: Listed): boolean {
+  return (sees(visible, row.uid) || also.includes(row.uid)) && passes(filter, row);
 }
 
-function passes(filter: ListFilter, { uid, name }: { uid: string; name: string }): boolean {
+function passes(filter: ListFilter, row: Listed): boolean {
+  const { uid } = row;
   return (
-    (filter.name === undefined || name === filter.name) &&
+    (filter.name === undefined || valueOf(row, "name") === filter.name) &&
     (filter.uids === undefined || filter.uids.includes(uid)) &&
     (filter.ancestorsOf === undefined || isBelow(filter.ancestorsOf, uid)) &&
     (filter.descendantsOf === undefined || isBelow(uid, filter.descendantsOf)) &&
     (filter.childrenOf === undefined || (parentOf(uid) ?? "/") === filter.childrenOf) &&
-    (!filter.inRoot || isRoot(uid))
+    (!filter.inRoot || isRoot(uid)) &&
+    Object.entries(filter.equals ?? {}).every(([column, value]) => valueOf(row, column) === value)
   );
 }
 

@@ -1,64 +1,76 @@
 // The statements that lists are answered with, one per shape of question.
 import { and, asc, desc, eq, getTableColumns, gt, gte, inArray, lt, ne, type SQL, sql } from "drizzle-orm";
-import type { Listed } from "./list-upkeep.js";
-import type { ListedKind } from "./listed-kind.js";
+import { columnOf, type Listed, type ListedKind } from "./listed-kind.js";
 import { type Sql, statementFamily } from "./statement.js";
 import type { Tables } from "./tables.js";
 
 /** Values of a list statement; which there are depends on its shape. */
 export type ListParams = Record<string, string | number>;
 
-/** What makes one page query another statement than the next. */
-export interface PageShape {
+/** Which rows of a kind a statement is about. */
+export interface RowShape {
   readonly kind: ListedKind;
   readonly from: "subtree" | "children";
+  /** Whether only rows with the parameter `name` count. */
+  readonly named: boolean;
+  /** Columns that must equal the parameters of their names. */
+  readonly equals: readonly string[];
+  /** Whether the top of a subtree is part of it. */
+  readonly withSelf: boolean;
+}
+
+/** What makes one page query another statement than the next. */
+export interface PageShape extends RowShape {
   /** The sort field; `uid` or one the kind declares. */
   readonly field: string;
   readonly descending: boolean;
   /** Whether the page begins after a position: parameters `key` and `uid`. */
   readonly after: boolean;
-  /** Whether only rows with the parameter `name` count. */
-  readonly named: boolean;
-  /** Whether the top of a subtree is part of it. */
-  readonly withSelf: boolean;
 }
 
 const value = (name: string) => sql.placeholder(name);
+const rowKey = (s: RowShape) => [s.kind.counter, s.from, s.named, s.withSelf, ...s.equals].join(" ");
 
 /**
  * A page. Parameters: `scope` (and `end`, the first uid beyond the subtree), `list` (of the order,
  * or of the name order when only a name counts), `skip`, `limit`.
  */
 export const pageStatement = statementFamily<PageShape, ListParams, Listed>(
-  (s) => [s.kind.counter, s.from, s.field, s.descending, s.after, s.named, s.withSelf].join(" "),
+  (s) => [s.field, s.descending, s.after, rowKey(s)].join(" "),
   (shape) => {
-    if (shape.from === "children" || (shape.field === "uid" && !shape.named)) return plainPage(shape);
+    if (byTable(shape) || (shape.field === "uid" && !shape.named)) return tablePage(shape);
     return shape.named ? namedPage(shape) : orderedPage(shape);
   },
 );
 
-// Straight from the kind's table: children by their indexes, and subtrees in
-// uid order, where the uid itself is the index.
-function plainPage({ kind, from, field, descending, after, named, withSelf }: PageShape) {
+// Children and filtered rows come straight from the kind's table: children by
+// their indexes; of filtered ones only those within the subtree are looked at.
+const byTable = ({ from, equals }: RowShape) => from === "children" || equals.length > 0;
+
+function inTable({ kind, from, named, equals, withSelf }: RowShape, t: Tables): SQL | undefined {
+  const table = kind.table(t);
+  const place =
+    from === "children"
+      ? eq(columnOf(table, kind.place), value("scope"))
+      : and((withSelf ? gte : gt)(table.uid, value("scope")), lt(table.uid, value("end")));
+  return and(
+    place,
+    named ? eq(columnOf(table, "name"), value("name")) : undefined,
+    ...equals.map((column) => eq(columnOf(table, column), value(column))),
+  );
+}
+
+function tablePage(shape: PageShape) {
   return (q: Sql, t: Tables) => {
+    const { kind, field, descending, after } = shape;
     const table = kind.table(t);
     const sort = kind.sorts[field];
-    const key = sort && table[sort.column];
+    const key = sort && columnOf(table, sort.column);
     const direction = descending ? desc : asc;
-    const place =
-      from === "children"
-        ? eq(table.parentUid, value("scope"))
-        : and((withSelf ? gte : gt)(table.uid, value("scope")), lt(table.uid, value("end")));
     return q
       .select(getTableColumns(table))
       .from(table)
-      .where(
-        and(
-          place,
-          named ? eq(table.name, value("name")) : undefined,
-          after ? past(key && sql`${key}`, sql`${table.uid}`, descending) : undefined,
-        ),
-      )
+      .where(and(inTable(shape, t), after ? past(key && sql`${key}`, sql`${table.uid}`, descending) : undefined))
       .orderBy(...(key ? [direction(key)] : []), direction(table.uid))
       .limit(value("limit"))
       .offset(value("skip"));
@@ -102,7 +114,7 @@ function namedPage({ kind, field, descending, after, withSelf }: PageShape) {
     const table = kind.table(t);
     const direction = descending ? desc : asc;
     const sort = kind.sorts[field];
-    const key = sort && sort.type !== "text" ? table[sort.column] : undefined;
+    const key = sort && sort.type !== "text" ? columnOf(table, sort.column) : undefined;
     return q
       .select(getTableColumns(table))
       .from(t.textOrder)
@@ -135,26 +147,19 @@ function past(key: SQL | undefined, uid: SQL, descending: boolean): SQL {
   return key ? sql`(${key}, ${uid}) ${sign} (${value("key")}, ${value("uid")})` : sql`${uid} ${sign} ${value("uid")}`;
 }
 
-/** How many rows of a subtree have a name. Parameters: `list`, `scope`, `name`. */
-export const namedTotal = statementFamily<boolean, ListParams, { total: number }>(
-  String,
-  (withSelf) => (q, t) =>
-    q
-      .select({ total: total("count(*)") })
-      .from(t.textOrder)
-      .where(inNamedRange(t, withSelf)),
-);
-
-/** How many children of a group have a name. Parameters: `scope`, `name`. */
-export const namedChildrenTotal = statementFamily<ListedKind, ListParams, { total: number }>(
-  (kind) => String(kind.counter),
-  (kind) => (q, t) => {
-    const table = kind.table(t);
-    return q
-      .select({ total: total("count(*)") })
-      .from(table)
-      .where(and(eq(table.parentUid, value("scope")), eq(table.name, value("name"))));
-  },
+/** How many rows there are where a counter cannot tell. Parameters as of a page. */
+export const countStatement = statementFamily<RowShape, ListParams, { total: number }>(
+  rowKey,
+  (shape) => (q, t) =>
+    byTable(shape)
+      ? q
+          .select({ total: total("count(*)") })
+          .from(shape.kind.table(t))
+          .where(inTable(shape, t))
+      : q
+          .select({ total: total("count(*)") })
+          .from(t.textOrder)
+          .where(inNamedRange(t, shape.withSelf)),
 );
 
 /** The value of a counter. Parameters: `counter`, `scope`. */

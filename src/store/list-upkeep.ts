@@ -2,16 +2,8 @@
 // transaction that changes the rows.
 import { and, eq, inArray, sql } from "drizzle-orm";
 import { lineageOf, parentOf } from "../kernel/uidp.js";
-import type { ListedKind, SortField } from "./listed-kind.js";
+import { type Listed, type ListedKind, type SortField, valueOf } from "./listed-kind.js";
 import { type Executor, statementFamily } from "./statement.js";
-
-/** A row in its capacity as an element of lists. */
-export interface Listed {
-  readonly uid: string;
-  readonly name: string;
-  readonly createTimeMs: number;
-  readonly updateTimeMs: number;
-}
 
 type Params = Record<string, string | number>;
 type Shape = { readonly type: SortField["type"]; readonly scopes: number };
@@ -69,6 +61,8 @@ const count = statementFamily<number, Params>(
 /** Enters a new row into the lists of its kind. */
 export async function list(tx: Executor, kind: ListedKind, row: Listed): Promise<void> {
   const scopes = scopesOf(kind, row.uid);
+  // Global things, such as people, lie in nobody's subtree.
+  if (scopes.length === 0) return;
   for (const sort of Object.values(kind.sorts)) await tx.rows(...entry(enter, sort, scopes, row));
   await addToCounters(tx, kind, row.uid, scopes, 1);
 }
@@ -76,6 +70,7 @@ export async function list(tx: Executor, kind: ListedKind, row: Listed): Promise
 /** Takes a row that is about to be deleted out of the lists of its kind. */
 export async function unlist(tx: Executor, kind: ListedKind, row: Listed): Promise<void> {
   const scopes = scopesOf(kind, row.uid);
+  if (scopes.length === 0) return;
   for (const sort of Object.values(kind.sorts)) await tx.rows(...entry(leave, sort, scopes, row));
   await addToCounters(tx, kind, row.uid, scopes, -1);
 }
@@ -83,8 +78,9 @@ export async function unlist(tx: Executor, kind: ListedKind, row: Listed): Promi
 /** Moves a changed row to its new places. */
 export async function relist(tx: Executor, kind: ListedKind, before: Listed, after: Listed): Promise<void> {
   const scopes = scopesOf(kind, before.uid);
+  if (scopes.length === 0) return;
   for (const sort of Object.values(kind.sorts)) {
-    if (before[sort.column] === after[sort.column]) continue;
+    if (valueOf(before, sort.column) === valueOf(after, sort.column)) continue;
     await tx.rows(...entry(leave, sort, scopes, before));
     await tx.rows(...entry(enter, sort, scopes, after));
   }
@@ -97,7 +93,7 @@ function scopesOf(kind: ListedKind, uid: string): string[] {
 }
 
 function entry(family: typeof enter, sort: SortField, scopes: readonly string[], row: Listed) {
-  const params: Params = { list: sort.list, key: row[sort.column], uid: row.uid };
+  const params: Params = { list: sort.list, key: valueOf(row, sort.column), uid: row.uid };
   scopes.forEach((scope, i) => {
     params[`scope${i}`] = scope;
   });

@@ -1,19 +1,28 @@
+import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
 import type { Tables } from "./tables.js";
 
-/** The columns that the ordered list needs of a listed kind's table. */
-export type ListedTable = Tables["groups"];
+/** A table whose rows are listed; every one has a uid. */
+export type ListedTable = Tables["groups" | "identities" | "roles" | "roleBindings"];
+
+/** A row in its capacity as an element of lists; its other columns by their names. */
+export interface Listed {
+  readonly uid: string;
+}
 
 /** A field a list can be ordered by, and where it is stored. */
 export interface SortField {
-  /** Where in the kind's declaration it stands, which names its list. */
+  /** Which order it is among those of all kinds. */
   readonly list: number;
   readonly type: "text" | "time";
-  readonly column: "name" | "createTimeMs" | "updateTimeMs";
+  /** The property of the table that holds it. */
+  readonly column: string;
 }
 
 /** What a kind declares to be kept in ordered lists; `uid` order needs no declaration. */
 export interface ListedKind {
   readonly table: (tables: Tables) => ListedTable;
+  /** The property of the table that names what a row directly lies in. */
+  readonly place: string;
   /** Whether a row stands in its own subtree, as a group does. */
   readonly listsItself: boolean;
   /** Names the counters of the kind: of subtrees, and one up, of children. */
@@ -21,13 +30,35 @@ export interface ListedKind {
   readonly sorts: Readonly<Record<string, SortField>>;
 }
 
+/** A kind as declared. */
+export interface ListedKindDeclaration {
+  readonly table: ListedKind["table"];
+  readonly place: string;
+  readonly listsItself?: boolean;
+  readonly sorts: readonly { readonly field: string; readonly type: SortField["type"]; readonly column: string }[];
+}
+
+/** How most kinds are ordered: by name and by both times. */
+export const usualSorts: ListedKindDeclaration["sorts"] = [
+  { field: "name", type: "text", column: "name" },
+  { field: "created_at", type: "time", column: "createTimeMs" },
+  { field: "updated_at", type: "time", column: "updateTimeMs" },
+];
+
 /** Declares a kind. `id` is the kind's own for ever: it is part of stored keys. */
-export function listedKind(
-  id: number,
-  kind: Omit<ListedKind, "counter" | "sorts"> & {
-    readonly sorts: readonly (Omit<SortField, "list"> & { readonly field: string })[];
-  },
-): ListedKind {
+export function listedKind(id: number, { listsItself = false, ...kind }: ListedKindDeclaration): ListedKind {
   const sorts = kind.sorts.map(({ field, ...sort }, i) => [field, { ...sort, list: id * 8 + i }] as const);
-  return { ...kind, counter: id * 2, sorts: Object.fromEntries(sorts) };
+  return { ...kind, listsItself, counter: id * 2, sorts: Object.fromEntries(sorts) };
+}
+
+/** The column that a property of a table stands for; throws TypeError for one that does not exist. */
+export function columnOf(table: ListedTable, property: string): AnySQLiteColumn {
+  const column = (table as unknown as Record<string, AnySQLiteColumn | undefined>)[property];
+  if (column === undefined) throw new TypeError(`there is no column ${property}`);
+  return column;
+}
+
+/** The value of a row that a list is ordered or filtered by. */
+export function valueOf(row: Listed, property: string): string | number {
+  return (row as unknown as Record<string, string | number>)[property] ?? "";
 }

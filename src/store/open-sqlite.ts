@@ -7,9 +7,10 @@ import { migrate } from "drizzle-orm/better-sqlite3/migrator";
 import { type Clock, systemClock } from "../kernel/clock.js";
 import { unavailable } from "../kernel/errors.js";
 import { holdFileLock } from "./file-lock.js";
+import { type NativeStatement, nativeStatement } from "./native-statement.js";
 import type { Awaitable, Store, Tx } from "./port.js";
 import * as schema from "./schema-sqlite.js";
-import type { Executor, Preparable, Sql, Statement } from "./statement.js";
+import type { Executor, Sql, Statement } from "./statement.js";
 import type { Tables } from "./tables.js";
 import { createTurnReader } from "./turn-reader.js";
 import { createWriteQueue, type WriterConnection } from "./write-queue.js";
@@ -40,13 +41,9 @@ export function openSqlite(options: SqliteOptions): Store {
   const { directory, clock = systemClock } = options;
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const release = options.exclusive ? holdFileLock(join(directory, "serve.lock"), 0) : () => {};
-  const file = join(directory, "arbor.db");
-  const writing = openWriter(file);
-  withMigrationLock(directory, () => migrate(drizzle(writing), { migrationsFolder: MIGRATIONS }));
-  const reading = new Database(file, { readonly: true });
-  configure(reading);
+  const { reading, writing } = releasingOnFailure(release, () => openConnections(directory));
 
-  const reader = createTurnReader(connectionTo(reading), (statement) => void framing(reading)(statement));
+  const reader = createTurnReader(connectionTo(reading), framing(reading));
   const frame = framing(writing);
   const writer: WriterConnection = Object.assign(connectionTo(writing), { frame, inTransaction: false });
   Object.defineProperty(writer, "inTransaction", { get: () => writing.inTransaction });
@@ -68,16 +65,34 @@ export function openSqlite(options: SqliteOptions): Store {
   };
 }
 
-function openWriter(file: string): Database.Database {
-  const db = new Database(file);
+function openConnections(directory: string) {
+  const file = join(directory, "arbor.db");
+  const writing = new Database(file);
+  return releasingOnFailure(
+    () => writing.close(),
+    () => {
+      withMigrationLock(directory, () => {
+        becomeOurs(writing, file);
+        migrate(drizzle(writing), { migrationsFolder: MIGRATIONS });
+      });
+      // From here on the write queue waits for other processes: SQLite would let the event loop wait.
+      writing.pragma("busy_timeout = 0");
+      const reading = new Database(file, { readonly: true });
+      configure(reading);
+      return { reading, writing };
+    },
+  );
+}
+
+function becomeOurs(db: Database.Database, file: string): void {
   const version = String(db.prepare("SELECT sqlite_version()").pluck().get());
   if (!isAtLeast(version, [3, 51, 3])) throw new Error(`SQLite ${version} may corrupt WAL files; 3.51.3 is needed`);
   const id = db.pragma("application_id", { simple: true });
-  if (id !== 0 && id !== APPLICATION_ID) throw new Error(`${file} is not a database of this program`);
+  const isNew = id === 0 && db.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() === undefined;
+  if (!isNew && id !== APPLICATION_ID) throw new Error(`${file} is not a database of this program`);
   db.pragma("journal_mode = WAL");
   db.pragma(`application_id = ${APPLICATION_ID}`);
   configure(db);
-  return db;
 }
 
 function configure(db: Database.Database): void {
@@ -85,7 +100,7 @@ function configure(db: Database.Database): void {
   db.pragma("foreign_keys = ON");
   db.pragma("trusted_schema = OFF");
   db.pragma("mmap_size = 0");
-  // The write queue waits without blocking the event loop; this only covers the moments of a checkpoint.
+  // Covers the moments in which another process opens, closes or recovers the database.
   db.pragma("busy_timeout = 100");
   if (db.pragma("synchronous", { simple: true }) !== 2) throw new Error("SQLite refused synchronous = FULL");
   if (db.pragma("journal_mode", { simple: true }) !== "wal") throw new Error("SQLite refused journal_mode = WAL");
@@ -95,27 +110,22 @@ function configure(db: Database.Database): void {
 function connectionTo(db: Database.Database): Executor {
   const sql = drizzle(db) as unknown as Sql;
   const tables = schema as unknown as Tables;
-  const prepared: (Prepared | undefined)[] = [];
+  const prepared: (NativeStatement | undefined)[] = [];
   return {
     counterSlots: 1,
     rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Row[] {
       let ready = prepared[statement.id];
       if (ready === undefined) {
-        ready = (statement.build(sql, tables) as Preparable).prepare() as Prepared;
+        ready = nativeStatement(statement.build(sql, tables));
         prepared[statement.id] = ready;
       }
       try {
-        const result = ready.execute(params).sync();
-        return Array.isArray(result) ? result : [];
+        return ready(params) as Row[];
       } catch (error) {
         throw translated(error);
       }
     },
   };
-}
-
-interface Prepared {
-  execute(params: object): { sync(): unknown };
 }
 
 function framing(db: Database.Database) {
@@ -126,7 +136,11 @@ function framing(db: Database.Database) {
       ready = db.prepare(statement);
       known.set(statement, ready);
     }
-    ready.run();
+    try {
+      ready.run();
+    } catch (error) {
+      throw translated(error);
+    }
   };
 }
 
@@ -137,6 +151,15 @@ function translated(error: unknown): unknown {
     return unavailable("the database cannot be used at the moment", 1000, error);
   }
   return error;
+}
+
+function releasingOnFailure<T>(release: () => void, open: () => T): T {
+  try {
+    return open();
+  } catch (error) {
+    release();
+    throw error;
+  }
 }
 
 // Two processes may be started on an empty directory at once.

@@ -1,22 +1,27 @@
 // Answers lists of every kind: pages in any declared order, by cursor and by
 // skip, and totals, at a cost that does not grow with the number of rows
 // (architecture, section 7). Nothing here knows what a group is.
-import { admits, planList, type Subtree } from "./list-plan.js";
+import { admits, planList } from "./list-plan.js";
 import {
   counterTotal,
+  countStatement,
   type ListParams,
-  namedChildrenTotal,
-  namedTotal,
-  type PageShape,
   pageStatement,
+  type RowShape,
   rowsByUid,
 } from "./list-statements.js";
-import type { Listed } from "./list-upkeep.js";
-import type { ListedKind } from "./listed-kind.js";
+import { type Listed, type ListedKind, valueOf } from "./listed-kind.js";
 import type { ListPosition, ListQuery, Page } from "./port.js";
 import type { Executor } from "./statement.js";
 
 type Order = ListQuery["order"];
+
+/** One stretch of rows that a single statement can answer for. */
+interface Stretch {
+  readonly from: RowShape["from"];
+  readonly scope: string;
+  readonly withSelf: boolean;
+}
 
 /** The page of `kind` that `query` asks for, and how many rows match on all pages. */
 export async function listPage<Row extends Listed>(
@@ -25,91 +30,71 @@ export async function listPage<Row extends Listed>(
   query: ListQuery,
 ): Promise<Page<Row>> {
   const plan = planList(query);
+  const { limit, skip, order } = query;
   // One row more than the page holds tells whether another page follows.
-  const fetch = query.limit + 1;
+  const wanted = limit + 1;
+  const stretches: readonly Stretch[] =
+    plan.from === "uids"
+      ? []
+      : plan.from === "children"
+        ? [{ from: "children", scope: plan.parent, withSelf: true }]
+        : plan.scopes.map((subtree) => ({ from: "subtree", ...subtree }));
+  const named = plan.from === "uids" ? plan.uids : plan.from === "subtrees" ? plan.also : [];
+  const single = (await rowsByUids(tx, kind, named)).filter((row) => admits(query, row));
+
+  let total = single.length;
+  for (const stretch of stretches) total += await countOf(tx, kind, query, stretch);
+
+  const [only] = stretches;
   let rows: Listed[];
-  let total = 0;
-  if (plan.from === "uids") {
-    const found = (await rowsOf(tx, kind, plan.uids)).filter((row) => admits(query, row));
-    total = found.length;
-    rows = sliceOf(sorted(found, kind, query.order), kind, query).slice(0, fetch);
-  } else if (plan.from === "children") {
-    const page = tx.rows(...pageQuery(kind, query, plan.parent, "children", true, query.skip, fetch));
-    rows = page instanceof Promise ? await page : page;
-    total = await childrenTotal(tx, kind, query, plan.parent);
+  if (only && stretches.length === 1 && single.length === 0) {
+    rows = await tx.rows(...pageQuery(kind, query, only, skip, wanted));
   } else {
-    const [only, ...others] = plan.scopes;
-    for (const subtree of plan.scopes) total += await subtreeTotal(tx, kind, query, subtree);
-    if (only === undefined) rows = [];
-    else if (others.length === 0) {
-      rows = await tx.rows(...pageQuery(kind, query, only.scope, "subtree", only.withSelf, query.skip, fetch));
-    } else rows = await merged(tx, kind, query, plan.scopes, fetch);
+    // Stretches do not overlap: the page is in the merged beginnings of all of them.
+    rows = behind(single, kind, query);
+    for (const stretch of stretches) rows.push(...(await tx.rows(...pageQuery(kind, query, stretch, 0, skip + wanted))));
+    rows = sorted(rows, kind, order).slice(skip, skip + wanted);
   }
-  const shown = rows.slice(0, query.limit);
+  const shown = rows.slice(0, limit);
   const last = shown.at(-1);
-  const next = rows.length > shown.length && last ? positionOf(last, kind, query.order) : undefined;
-  return { rows: shown as Row[], next, total };
+  const next = rows.length > shown.length && last ? positionOf(last, kind, order) : undefined;
+  return { rows: shown as unknown as Row[], next, total };
 }
 
-// Subtrees do not overlap: the page is in the merged beginnings of all of them.
-async function merged(tx: Executor, kind: ListedKind, query: ListQuery, scopes: readonly Subtree[], fetch: number) {
-  const rows: Listed[] = [];
-  for (const { scope, withSelf } of scopes) {
-    rows.push(...(await tx.rows(...pageQuery(kind, query, scope, "subtree", withSelf, 0, query.skip + fetch))));
-  }
-  return sorted(rows, kind, query.order).slice(query.skip, query.skip + fetch);
+function shapeOf(kind: ListedKind, { filter }: ListQuery, { from, withSelf }: Stretch): RowShape {
+  return { kind, from, withSelf, named: filter.name !== undefined, equals: Object.keys(filter.equals ?? {}) };
 }
 
-function pageQuery(
-  kind: ListedKind,
-  query: ListQuery,
-  scope: string,
-  from: PageShape["from"],
-  withSelf: boolean,
-  skip: number,
-  limit: number,
-) {
-  const { field, descending } = query.order;
-  const { name } = query.filter;
-  const shape = {
-    kind,
-    from,
-    field,
-    descending,
-    after: query.after !== undefined,
-    named: name !== undefined,
-    withSelf,
-  };
-  const params: ListParams = { scope, end: `${scope}0`, skip, limit };
-  const sort = kind.sorts[name === undefined ? field : "name"];
+function paramsOf({ filter }: ListQuery, { scope }: Stretch): ListParams {
+  const params: ListParams = { ...filter.equals, scope, end: `${scope}0` };
+  if (filter.name !== undefined) params.name = filter.name;
+  return params;
+}
+
+function pageQuery(kind: ListedKind, query: ListQuery, stretch: Stretch, skip: number, limit: number) {
+  const { order, after, filter } = query;
+  const shape = { ...shapeOf(kind, query, stretch), ...order, after: after !== undefined };
+  const params: ListParams = { ...paramsOf(query, stretch), ...after, skip, limit };
+  const sort = kind.sorts[filter.name === undefined ? order.field : "name"];
   if (sort) params.list = sort.list;
-  if (name !== undefined) params.name = name;
-  if (query.after) Object.assign(params, query.after);
   return [pageStatement(shape), params] as const;
 }
 
-async function subtreeTotal(tx: Executor, kind: ListedKind, query: ListQuery, { scope, withSelf }: Subtree) {
-  const { name } = query.filter;
-  if (name !== undefined) {
-    const [row] = await tx.rows(namedTotal(withSelf), { list: kind.sorts.name?.list ?? 0, scope, name });
+async function countOf(tx: Executor, kind: ListedKind, query: ListQuery, stretch: Stretch): Promise<number> {
+  const shape = shapeOf(kind, query, stretch);
+  if (shape.named || shape.equals.length > 0) {
+    const list = kind.sorts.name?.list ?? 0;
+    const [row] = await tx.rows(countStatement(shape), { ...paramsOf(query, stretch), list });
     return row?.total ?? 0;
   }
-  const [row] = await tx.rows(counterTotal, { counter: kind.counter, scope });
+  const ofChildren = stretch.from === "children";
+  const [row] = await tx.rows(counterTotal, { counter: kind.counter + (ofChildren ? 1 : 0), scope: stretch.scope });
   const total = row?.total ?? 0;
-  return withSelf || !kind.listsItself ? total : Math.max(0, total - 1);
-}
-
-async function childrenTotal(tx: Executor, kind: ListedKind, query: ListQuery, scope: string) {
-  const { name } = query.filter;
-  const [row] =
-    name === undefined
-      ? await tx.rows(counterTotal, { counter: kind.counter + 1, scope })
-      : await tx.rows(namedChildrenTotal(kind), { scope, name });
-  return row?.total ?? 0;
+  return ofChildren || stretch.withSelf || !kind.listsItself ? total : Math.max(0, total - 1);
 }
 
 // Padded to powers of two so that few statements serve all sizes.
-async function rowsOf(tx: Executor, kind: ListedKind, uids: readonly string[]): Promise<Listed[]> {
+async function rowsByUids(tx: Executor, kind: ListedKind, uids: readonly string[]): Promise<Listed[]> {
   const rows: Listed[] = [];
   for (let start = 0; start < uids.length; start += 256) {
     const chunk = uids.slice(start, start + 256);
@@ -127,15 +112,15 @@ function sorted(rows: Listed[], kind: ListedKind, order: Order): Listed[] {
   return rows.sort((a, b) => sign * compare(positionOf(a, kind, order), positionOf(b, kind, order)));
 }
 
-function sliceOf(rows: Listed[], kind: ListedKind, { order, after, skip }: ListQuery): Listed[] {
-  if (!after) return rows.slice(skip);
+function behind(rows: Listed[], kind: ListedKind, { order, after }: ListQuery): Listed[] {
+  if (!after) return rows;
   const sign = order.descending ? -1 : 1;
-  return rows.filter((row) => sign * compare(positionOf(row, kind, order), after) > 0).slice(skip);
+  return rows.filter((row) => sign * compare(positionOf(row, kind, order), after) > 0);
 }
 
 function positionOf(row: Listed, kind: ListedKind, order: Order): ListPosition {
   const sort = kind.sorts[order.field];
-  return { key: sort ? row[sort.column] : row.uid, uid: row.uid };
+  return { key: sort ? valueOf(row, sort.column) : row.uid, uid: row.uid };
 }
 
 // Keys and uids are ASCII, so comparing code units is comparing bytes, as the databases do.

@@ -90,6 +90,8 @@ export type GroupPatch = Partial<Pick<GroupRow, "name" | "description" | "verifi
 export interface ListQuery {
   /** The groups whose subtrees the caller sees, none within another. */
   readonly visible: readonly string[];
+  /** Things visible besides, that lie in no group: the built-in roles. */
+  readonly also?: readonly string[];
   readonly filter: ListFilter;
   readonly order: { readonly field: string; readonly descending: boolean };
   /** The last row of the page before: its sort key and uid. */
@@ -115,6 +117,8 @@ export interface ListFilter {
   /** A uid, or "/" for the place above all roots. */
   readonly childrenOf?: string;
   readonly inRoot?: boolean;
+  /** Columns that must have these values; at a cost bounded by the visible subtrees. */
+  readonly equals?: Readonly<Record<string, string | number>>;
 }
 
 /** One page of a list. */
@@ -151,6 +155,14 @@ export interface IdentityRow {
   readonly subject: string;
   /** The e-mail address a trusted login provider confirmed, else empty. */
   readonly email: string;
+  readonly emailUnverified: string;
+  readonly company: string;
+  /** The number of the RelationshipType; 0 for people. */
+  readonly relation: number;
+  /** How the identity is assumed, in the JSON of its message; empty for people. */
+  readonly relationship: object;
+  /** What a person told of themselves. */
+  readonly metadata: object;
   /** Tokens issued before this epoch second are void. */
   readonly notBefore: number;
   readonly createTimeMs: number;
@@ -158,11 +170,20 @@ export interface IdentityRow {
   readonly lastSeenTimeMs: number;
 }
 
+/** The columns of an identity that change after its creation. */
+export type IdentityPatch = Partial<
+  Pick<IdentityRow, "name" | "description" | "company" | "relation" | "relationship" | "metadata">
+>;
+
 /** Identities. */
 export interface IdentityStore {
   get(uid: string): Awaitable<IdentityRow | undefined>;
   insert(row: IdentityRow): Awaitable<void>;
+  /** Applies `patch` to the identity and returns it, or undefined when it is not there. */
+  update(uid: string, patch: IdentityPatch, nowMs: number): Awaitable<IdentityRow | undefined>;
+  /** Does nothing when it is not there. */
   delete(uid: string): Awaitable<void>;
+  list(query: ListQuery): Awaitable<Page<IdentityRow>>;
   /** Whether any identity lies directly below the group. */
   anyIn(groupUid: string): Awaitable<boolean>;
 }
@@ -179,11 +200,18 @@ export interface RoleRow {
   readonly updateTimeMs: number;
 }
 
+/** The columns of a role that change after its creation. */
+export type RolePatch = Partial<Pick<RoleRow, "name" | "description" | "capabilities">>;
+
 /** Roles. */
 export interface RoleStore {
   get(uid: string): Awaitable<RoleRow | undefined>;
-  /** Creates the role or makes an existing one equal to `row` but for its creation time. */
-  put(row: RoleRow): Awaitable<void>;
+  insert(row: RoleRow): Awaitable<void>;
+  /** Applies `patch` to the role and returns it, or undefined when it is not there. */
+  update(uid: string, patch: RolePatch, nowMs: number): Awaitable<RoleRow | undefined>;
+  /** Does nothing when it is not there. */
+  delete(uid: string): Awaitable<void>;
+  list(query: ListQuery): Awaitable<Page<RoleRow>>;
   anyIn(groupUid: string): Awaitable<boolean>;
 }
 
@@ -199,13 +227,41 @@ export interface RoleBindingRow {
   readonly updateTimeMs: number;
 }
 
+/** A role binding with what its answers show of the things it joins; null where one is not there. */
+export interface HydratedBinding extends RoleBindingRow {
+  readonly groupName: string;
+  readonly groupDescription: string;
+  readonly roleName: string;
+  readonly roleDescription: string;
+  readonly identityName: string | null;
+  readonly identityDescription: string | null;
+  readonly identityIssuer: string | null;
+  readonly identitySubject: string | null;
+  readonly identityEmail: string | null;
+  readonly identityRelationship: object | null;
+}
+
 /** Role bindings. */
 export interface RoleBindingStore {
   get(uid: string): Awaitable<RoleBindingRow | undefined>;
+  /** The binding of exactly these, if there is one. */
+  same(groupUid: string, identityUid: string, roleUid: string): Awaitable<RoleBindingRow | undefined>;
+  /** Those of `uids` that exist, with what they join, in no order; one query. */
+  hydrated(uids: readonly string[]): Awaitable<HydratedBinding[]>;
   insert(row: RoleBindingRow): Awaitable<void>;
+  /** Binds another identity or role; a binding so changed is no longer automatic. */
+  update(uid: string, change: Pick<RoleBindingRow, "identityUid" | "roleUid">, nowMs: number): Awaitable<void>;
+  /** Does nothing when it is not there. */
   delete(uid: string): Awaitable<void>;
+  list(query: ListQuery): Awaitable<Page<RoleBindingRow>>;
+  /** All bindings of an identity. */
+  ofIdentity(identityUid: string): Awaitable<RoleBindingRow[]>;
+  /** The groups a role is bound at, each once. */
+  groupsOfRole(roleUid: string): Awaitable<string[]>;
   /** Whether the group has a binding that did not come with it. */
   anyGranted(groupUid: string): Awaitable<boolean>;
+  /** Whether an existing identity has the role at the group. */
+  anyHolder(groupUid: string, roleUid: string): Awaitable<boolean>;
   /** Whether the identity has the role at any root group. */
   holdsAtRoot(identityUid: string, roleUid: string): Awaitable<boolean>;
   deleteAutomatic(groupUid: string): Awaitable<void>;

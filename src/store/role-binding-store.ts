@@ -1,45 +1,17 @@
-import { and, eq, isNull, sql } from "drizzle-orm";
 import { any, done, first } from "./first.js";
-import { placeholdersFor } from "./placeholders.js";
-import type { Awaitable, RoleBindingRow, RoleBindingStore } from "./port.js";
-import { type Executor, statement } from "./statement.js";
+import { list, unlist } from "./list-upkeep.js";
+import { listedKind } from "./listed-kind.js";
+import { listPage } from "./ordered-list.js";
+import type { Awaitable, HydratedBinding, ListQuery, Page, RoleBindingRow, RoleBindingStore } from "./port.js";
+import * as statements from "./role-binding-statements.js";
+import type { Executor } from "./statement.js";
 
-const get = statement<{ uid: string }, RoleBindingRow>((q, t) =>
-  q
-    .select()
-    .from(t.roleBindings)
-    .where(eq(t.roleBindings.uid, sql.placeholder("uid"))),
-);
-const insert = statement<RoleBindingRow>((q, t) => q.insert(t.roleBindings).values(placeholdersFor(t.roleBindings)));
-const remove = statement<{ uid: string }>((q, t) =>
-  q.delete(t.roleBindings).where(eq(t.roleBindings.uid, sql.placeholder("uid"))),
-);
-const granted = statement<{ group: string }, object>((q, t) =>
-  q
-    .select({ uid: t.roleBindings.uid })
-    .from(t.roleBindings)
-    .where(and(eq(t.roleBindings.groupUid, sql.placeholder("group")), eq(t.roleBindings.automatic, false)))
-    .limit(1),
-);
-const atRoot = statement<{ identity: string; role: string }, object>((q, t) =>
-  q
-    .select({ uid: t.roleBindings.uid })
-    .from(t.roleBindings)
-    .innerJoin(t.groups, eq(t.groups.uid, t.roleBindings.groupUid))
-    .where(
-      and(
-        eq(t.roleBindings.identityUid, sql.placeholder("identity")),
-        eq(t.roleBindings.roleUid, sql.placeholder("role")),
-        isNull(t.groups.parentUid),
-      ),
-    )
-    .limit(1),
-);
-const removeAutomatic = statement<{ group: string }>((q, t) =>
-  q
-    .delete(t.roleBindings)
-    .where(and(eq(t.roleBindings.groupUid, sql.placeholder("group")), eq(t.roleBindings.automatic, true))),
-);
+/** How role bindings are kept in lists; they have no names. */
+export const roleBindingLists = listedKind(4, {
+  table: (t) => t.roleBindings,
+  place: "groupUid",
+  sorts: [{ field: "created_at", type: "time", column: "createTimeMs" }],
+});
 
 /** Role bindings; see {@link RoleBindingStore}. */
 export class RoleBindings implements RoleBindingStore {
@@ -50,26 +22,64 @@ export class RoleBindings implements RoleBindingStore {
   }
 
   get(uid: string): Awaitable<RoleBindingRow | undefined> {
-    return first(this.#tx.rows(get, { uid }));
+    return first(this.#tx.rows(statements.get, { uid }));
   }
 
-  insert(row: RoleBindingRow): Awaitable<void> {
-    return done(this.#tx.rows(insert, row));
+  same(groupUid: string, identityUid: string, roleUid: string): Awaitable<RoleBindingRow | undefined> {
+    return first(this.#tx.rows(statements.same, { groupUid, identityUid, roleUid }));
   }
 
-  delete(uid: string): Awaitable<void> {
-    return done(this.#tx.rows(remove, { uid }));
+  async hydrated(uids: readonly string[]): Promise<HydratedBinding[]> {
+    if (uids.length === 0) return [];
+    let size = 1;
+    while (size < uids.length) size *= 2;
+    const params: Record<string, string> = {};
+    for (let i = 0; i < size; i++) params[`uid${i}`] = uids[Math.min(i, uids.length - 1)] ?? "";
+    return this.#tx.rows(statements.hydrated(size), params);
+  }
+
+  async insert(row: RoleBindingRow): Promise<void> {
+    await this.#tx.rows(statements.insert, row);
+    await list(this.#tx, roleBindingLists, row);
+  }
+
+  update(uid: string, change: Pick<RoleBindingRow, "identityUid" | "roleUid">, nowMs: number): Awaitable<void> {
+    return done(this.#tx.rows(statements.update, { uid, ...change, automatic: false, updateTimeMs: nowMs }));
+  }
+
+  async delete(uid: string): Promise<void> {
+    const row = await this.get(uid);
+    if (row === undefined) return;
+    await unlist(this.#tx, roleBindingLists, row);
+    await this.#tx.rows(statements.remove, { uid });
+  }
+
+  list(query: ListQuery): Promise<Page<RoleBindingRow>> {
+    return listPage<RoleBindingRow>(this.#tx, roleBindingLists, query);
+  }
+
+  ofIdentity(identityUid: string): Awaitable<RoleBindingRow[]> {
+    return this.#tx.rows(statements.ofIdentity, { identityUid });
+  }
+
+  async groupsOfRole(roleUid: string): Promise<string[]> {
+    const rows = await this.#tx.rows(statements.groupsOfRole, { roleUid });
+    return rows.map(({ groupUid }) => groupUid);
   }
 
   anyGranted(groupUid: string): Awaitable<boolean> {
-    return any(this.#tx.rows(granted, { group: groupUid }));
+    return any(this.#tx.rows(statements.granted, { groupUid }));
+  }
+
+  anyHolder(groupUid: string, roleUid: string): Awaitable<boolean> {
+    return any(this.#tx.rows(statements.holder, { groupUid, roleUid }));
   }
 
   holdsAtRoot(identityUid: string, roleUid: string): Awaitable<boolean> {
-    return any(this.#tx.rows(atRoot, { identity: identityUid, role: roleUid }));
+    return any(this.#tx.rows(statements.atRoot, { identityUid, roleUid }));
   }
 
-  deleteAutomatic(groupUid: string): Awaitable<void> {
-    return done(this.#tx.rows(removeAutomatic, { group: groupUid }));
+  async deleteAutomatic(groupUid: string): Promise<void> {
+    for (const row of await this.#tx.rows(statements.automatic, { groupUid })) await this.delete(row.uid);
   }
 }

@@ -1,8 +1,14 @@
 import { eq, sql } from "drizzle-orm";
-import { any, done, first } from "./first.js";
-import { placeholdersFor } from "./placeholders.js";
-import type { Awaitable, RoleRow, RoleStore } from "./port.js";
+import { any, first } from "./first.js";
+import { list, relist, unlist } from "./list-upkeep.js";
+import { listedKind, usualSorts } from "./listed-kind.js";
+import { listPage } from "./ordered-list.js";
+import { placeholderSet, placeholdersFor } from "./placeholders.js";
+import type { Awaitable, ListQuery, Page, RolePatch, RoleRow, RoleStore } from "./port.js";
 import { type Executor, statement } from "./statement.js";
+
+/** How custom roles are kept in lists; the built-in ones lie in no group. */
+export const roleLists = listedKind(3, { table: (t) => t.roles, place: "groupUid", sorts: usualSorts });
 
 const get = statement<{ uid: string }, RoleRow>((q, t) =>
   q
@@ -10,20 +16,14 @@ const get = statement<{ uid: string }, RoleRow>((q, t) =>
     .from(t.roles)
     .where(eq(t.roles.uid, sql.placeholder("uid"))),
 );
-const put = statement<RoleRow>((q, t) =>
+const insert = statement<RoleRow>((q, t) => q.insert(t.roles).values(placeholdersFor(t.roles)));
+const update = statement<RoleRow>((q, t) =>
   q
-    .insert(t.roles)
-    .values(placeholdersFor(t.roles))
-    .onConflictDoUpdate({
-      target: t.roles.uid,
-      set: {
-        name: sql`excluded.name`,
-        description: sql`excluded.description`,
-        capabilities: sql`excluded.capabilities`,
-        updateTimeMs: sql`excluded.update_time_ms`,
-      },
-    }),
+    .update(t.roles)
+    .set(placeholderSet(t.roles, "name", "description", "capabilities", "updateTimeMs"))
+    .where(eq(t.roles.uid, sql.placeholder("uid"))),
 );
+const remove = statement<{ uid: string }>((q, t) => q.delete(t.roles).where(eq(t.roles.uid, sql.placeholder("uid"))));
 const anyIn = statement<{ group: string }, object>((q, t) =>
   q
     .select({ uid: t.roles.uid })
@@ -44,8 +44,29 @@ export class Roles implements RoleStore {
     return first(this.#tx.rows(get, { uid }));
   }
 
-  put(row: RoleRow): Awaitable<void> {
-    return done(this.#tx.rows(put, row));
+  async insert(row: RoleRow): Promise<void> {
+    await this.#tx.rows(insert, row);
+    await list(this.#tx, roleLists, row);
+  }
+
+  async update(uid: string, patch: RolePatch, nowMs: number): Promise<RoleRow | undefined> {
+    const before = await this.get(uid);
+    if (before === undefined) return undefined;
+    const after = { ...before, ...patch, updateTimeMs: nowMs };
+    await this.#tx.rows(update, after);
+    await relist(this.#tx, roleLists, before, after);
+    return after;
+  }
+
+  async delete(uid: string): Promise<void> {
+    const row = await this.get(uid);
+    if (row === undefined) return;
+    await unlist(this.#tx, roleLists, row);
+    await this.#tx.rows(remove, { uid });
+  }
+
+  list(query: ListQuery): Promise<Page<RoleRow>> {
+    return listPage<RoleRow>(this.#tx, roleLists, query);
   }
 
   anyIn(groupUid: string): Awaitable<boolean> {

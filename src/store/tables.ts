@@ -41,6 +41,11 @@ export function defineTables(c: Columns) {
       issuer: c.str("issuer").notNull(),
       subject: c.str("subject").notNull(),
       email: c.str("email").notNull(),
+      emailUnverified: c.str("email_unverified").notNull(),
+      company: c.str("company").notNull(),
+      relation: c.int("relation").notNull(),
+      relationship: c.json<object>("relationship").notNull(),
+      metadata: c.json<object>("metadata").notNull(),
       notBefore: c.long("not_before").notNull(),
       createTimeMs: c.long("create_time_ms").notNull(),
       updateTimeMs: c.long("update_time_ms").notNull(),
@@ -83,7 +88,8 @@ export function defineTables(c: Columns) {
     (t) => [
       c.index("role_bindings_identity").on(t.identityUid, t.groupUid, t.roleUid),
       c.index("role_bindings_group").on(t.groupUid, t.automatic),
-      c.index("role_bindings_role").on(t.roleUid),
+      c.index("role_bindings_role").on(t.roleUid, t.uid),
+      c.uniqueIndex("role_bindings_same").on(t.groupUid, t.identityUid, t.roleUid),
     ],
   );
 

@@ -172,6 +172,8 @@ function nextImmediate(): { reached: Promise<never>; cancel: () => void } {
   return { reached, cancel };
 }
 
+// The connection says UNAVAILABLE of more than this, such as a full disk; only for this waiting helps.
 function isBusy(error: unknown): boolean {
-  return !(error instanceof ApiError) && String((error as { code?: unknown }).code).startsWith("SQLITE_BUSY");
+  const cause = error instanceof ApiError ? error.cause : error;
+  return String((cause as { code?: unknown } | undefined)?.code).startsWith("SQLITE_BUSY");
 }

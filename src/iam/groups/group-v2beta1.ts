@@ -76,7 +76,7 @@ export function groupsV2beta1({ tokens, ids, rootCreation }: GroupsDeps) {
       const uid = group?.uid ?? "";
       const before = await tx.groups.get(uid);
       if (before === undefined) throw notFound(groups, uid);
-      const patch = patchOf(groups, group, updateMask);
+      const patch = patchOf(groups, group, updateMask, groupView(before));
       if (before.verified && patch.name !== undefined && patch.name !== before.name) throw frozenName();
       if (Object.keys(patch).length === 0) return groupView(before);
       const row = await tx.groups.update(uid, patch, startMs);

@@ -4,6 +4,7 @@ import { failedPrecondition, invalidArgument, notFound } from "../../kernel/erro
 import type { Ids } from "../../kernel/ids.js";
 import type { GroupPatch, Tx } from "../../store/port.js";
 import { groups } from "../groups/group.js";
+import { identityKind, roleKind } from "../kinds.js";
 import { auditOnHost } from "./audit-on-host.js";
 
 /** When and with what ids an operation on the host happens. */
@@ -70,8 +71,3 @@ export async function bindIdentity(
   await auditOnHost(tx, "arbor.role_binding.created.v1", uid, nowMs, ids);
   return uid;
 }
-
-/** Identities, as errors speak of them. */
-export const identityKind = { noun: "identity", type: "iam.chainguard.dev/Identity" };
-/** Roles, as errors speak of them. */
-export const roleKind = { noun: "role", type: "iam.chainguard.dev/Role" };

@@ -46,6 +46,11 @@ CREATE TABLE "identities" (
 	"issuer" text COLLATE "C" NOT NULL,
 	"subject" text COLLATE "C" NOT NULL,
 	"email" text COLLATE "C" NOT NULL,
+	"email_unverified" text COLLATE "C" NOT NULL,
+	"company" text COLLATE "C" NOT NULL,
+	"relation" integer NOT NULL,
+	"relationship" jsonb NOT NULL,
+	"metadata" jsonb NOT NULL,
 	"not_before" bigint NOT NULL,
 	"create_time_ms" bigint NOT NULL,
 	"update_time_ms" bigint NOT NULL,
@@ -117,6 +122,7 @@ CREATE INDEX "groups_name" ON "groups" USING btree ("name","parent_uid");--> sta
 CREATE INDEX "identities_group" ON "identities" USING btree ("group_uid","uid");--> statement-breakpoint
 CREATE INDEX "role_bindings_identity" ON "role_bindings" USING btree ("identity_uid","group_uid","role_uid");--> statement-breakpoint
 CREATE INDEX "role_bindings_group" ON "role_bindings" USING btree ("group_uid","automatic");--> statement-breakpoint
-CREATE INDEX "role_bindings_role" ON "role_bindings" USING btree ("role_uid");--> statement-breakpoint
+CREATE INDEX "role_bindings_role" ON "role_bindings" USING btree ("role_uid","uid");--> statement-breakpoint
+CREATE UNIQUE INDEX "role_bindings_same" ON "role_bindings" USING btree ("group_uid","identity_uid","role_uid");--> statement-breakpoint
 CREATE INDEX "roles_group" ON "roles" USING btree ("group_uid","uid");--> statement-breakpoint
 CREATE INDEX "roles_name" ON "roles" USING btree ("name","uid");

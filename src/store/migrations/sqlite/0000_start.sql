@@ -54,6 +54,11 @@ CREATE TABLE `identities` (
 	`issuer` text NOT NULL,
 	`subject` text NOT NULL,
 	`email` text NOT NULL,
+	`email_unverified` text NOT NULL,
+	`company` text NOT NULL,
+	`relation` integer NOT NULL,
+	`relationship` text NOT NULL,
+	`metadata` text NOT NULL,
 	`not_before` integer NOT NULL,
 	`create_time_ms` integer NOT NULL,
 	`update_time_ms` integer NOT NULL,
@@ -85,7 +90,8 @@ CREATE TABLE `role_bindings` (
 --> statement-breakpoint
 CREATE INDEX `role_bindings_identity` ON `role_bindings` (`identity_uid`,`group_uid`,`role_uid`);--> statement-breakpoint
 CREATE INDEX `role_bindings_group` ON `role_bindings` (`group_uid`,`automatic`);--> statement-breakpoint
-CREATE INDEX `role_bindings_role` ON `role_bindings` (`role_uid`);--> statement-breakpoint
+CREATE INDEX `role_bindings_role` ON `role_bindings` (`role_uid`,`uid`);--> statement-breakpoint
+CREATE UNIQUE INDEX `role_bindings_same` ON `role_bindings` (`group_uid`,`identity_uid`,`role_uid`);--> statement-breakpoint
 CREATE TABLE `roles` (
 	`uid` text PRIMARY KEY NOT NULL,
 	`group_uid` text,

@@ -1,0 +1,77 @@
+// The rules that keep anybody from gaining rights through somebody else
+// (docs/security.md): what a caller gives, it must have.
+import { hasOption } from "@bufbuild/protobuf";
+import { Capability, CapabilitySchema, internal_only } from "#gen/chainguard/capabilities/capabilities_pb.js";
+import { bitOf } from "../auth/authorize.js";
+import type { Caller } from "../auth/caller.js";
+import { type CapabilitySet, holdsBit, includesSet } from "../kernel/capability-set.js";
+import { failedPrecondition, permissionDenied } from "../kernel/errors.js";
+import { builtinRoleUid } from "../kernel/ids.js";
+import { rootOf } from "../kernel/uidp.js";
+import type { Call } from "../rpc/call.js";
+import type { RoleRow, Tx } from "../store/port.js";
+import { builtinRoles } from "./roles/builtin-roles.js";
+import { capabilitySetNamed } from "./roles/capability-names.js";
+
+const owner = builtinRoleUid("owner");
+const ownerRights = capabilitySetNamed(builtinRoles.owner ?? []);
+// What owners may hand out although their own role lacks it.
+const ownersMayGrant = new Set(
+  Object.keys(builtinRoles)
+    .filter((name) => name.startsWith("advisories."))
+    .map(builtinRoleUid),
+);
+const internalBit = bitOf(Capability.CAP_INTERNAL);
+const internalOnly = CapabilitySchema.values
+  .filter((value) => hasOption(value, internal_only))
+  .map((value) => bitOf(value.number));
+
+/**
+ * Makes sure that the caller holds, at `group`, everything that `rights` holds.
+ *
+ * @throws ApiError PERMISSION_DENIED
+ */
+export function requireRights(caller: Caller, rights: CapabilitySet, group: string): void {
+  const held = caller.rightsAt(group);
+  const reserved = internalOnly.some((bit) => holdsBit(rights, bit));
+  if (includesSet(held, rights) && (!reserved || holdsBit(held, internalBit))) return;
+  throw permissionDenied(`granting rights at ${group} that the caller lacks there`);
+}
+
+/**
+ * Makes sure that the caller may bind `role` at `group`: it holds all that the role grants, or owns
+ * the group and the role is one that owners hand out.
+ *
+ * @throws ApiError PERMISSION_DENIED
+ */
+export function requireGrantable(caller: Caller, role: Pick<RoleRow, "uid" | "capabilities">, group: string): void {
+  if (ownersMayGrant.has(role.uid) && includesSet(caller.rightsAt(group), ownerRights)) return;
+  requireRights(caller, role.capabilities, group);
+}
+
+/**
+ * Makes sure that whoever changes how an identity is assumed holds all that the identity holds,
+ * wherever it does: otherwise the change would be a way to those rights.
+ *
+ * @throws ApiError PERMISSION_DENIED
+ */
+export async function requireRightsOf(call: Call, identityUid: string): Promise<void> {
+  const { tx } = call;
+  const bindings = await tx.roleBindings.ofIdentity(identityUid);
+  if (bindings.length === 0) return;
+  const everywhere = await call.callerEverywhere();
+  for (const { roleUid, groupUid } of bindings) {
+    const role = await tx.roles.get(roleUid);
+    if (role) requireGrantable(everywhere, role, groupUid);
+  }
+}
+
+/**
+ * Makes sure that the organisation that `uid` lies in still has an owner that exists.
+ *
+ * @throws ApiError FAILED_PRECONDITION of type OWNER_REQUIRED
+ */
+export async function requireOwner(tx: Tx, uid: string): Promise<void> {
+  if (await tx.roleBindings.anyHolder(rootOf(uid), owner)) return;
+  throw failedPrecondition("OWNER_REQUIRED", "a root group must keep an owner");
+}

@@ -1,0 +1,58 @@
+// Binding: who may bind what to whom, and the row that comes of it.
+import { type FieldViolation, invalidArgument } from "../../kernel/errors.js";
+import type { Ids } from "../../kernel/ids.js";
+import { isWithin, rootOf } from "../../kernel/uidp.js";
+import type { Call } from "../../rpc/call.js";
+import type { RoleBindingRow, RoleRow } from "../../store/port.js";
+import { requireGrantable } from "../rights.js";
+
+/** What a binding joins. */
+export interface Joined {
+  readonly identityUid: string;
+  readonly roleUid: string;
+}
+
+/**
+ * Makes sure that the caller may join these at `group`: the role is one that is available there, the
+ * identity is a person or lies in the same organisation, and the role grants nothing the caller
+ * lacks. People need not be registered yet: their uid is known before.
+ *
+ * @param path what precedes the field names in errors
+ * @throws ApiError INVALID_ARGUMENT or PERMISSION_DENIED; neither tells whether something of another
+ * organisation exists.
+ */
+export async function requireBindable(group: string, joined: Joined, call: Call, path = ""): Promise<RoleRow> {
+  const { tx, caller } = call;
+  const violations: FieldViolation[] = [];
+  const refuse = (name: string, rule: string) => violations.push({ field: path + name, description: `${name} ${rule}` });
+
+  const role = await tx.roles.get(joined.roleUid);
+  const available = role && (role.groupUid === null || isWithin(group, role.groupUid)) ? role : undefined;
+  if (available === undefined) refuse("roleUid", "must be a built-in role or one of the group or above it");
+
+  const { identityUid } = joined;
+  const isPerson = !identityUid.includes("/");
+  const known = isPerson || (rootOf(identityUid) === rootOf(group) && (await tx.identities.get(identityUid)) !== undefined);
+  if (!known) refuse("identityUid", "must be a person or an identity of the organisation");
+
+  if (available === undefined || violations.length > 0) throw invalidArgument(...violations);
+  requireGrantable(caller, available, group);
+  return available;
+}
+
+/** Joins them at `group`, or finds that they are joined already; what exists is not an error. */
+export async function bind(group: string, joined: Joined, call: Call, ids: Ids): Promise<RoleBindingRow> {
+  const { tx, startMs } = call;
+  const existing = await tx.roleBindings.same(group, joined.identityUid, joined.roleUid);
+  if (existing) return existing;
+  const row: RoleBindingRow = {
+    uid: ids.newUid(group),
+    groupUid: group,
+    ...joined,
+    automatic: false,
+    createTimeMs: startMs,
+    updateTimeMs: startMs,
+  };
+  await tx.roleBindings.insert(row);
+  return row;
+}

@@ -1,0 +1,45 @@
+// What a role binding is, and how it shows in version 2: with what it joins.
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { type RoleBinding, RoleBindingSchema } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
+import { isUidp } from "../../kernel/uidp.js";
+import { defineResource } from "../../resource/define.js";
+import type { FieldRule } from "../../resource/rules.js";
+import type { HydratedBinding } from "../../store/port.js";
+import { assumedBy } from "../identities/relationship.js";
+import { roleBindingKind } from "../kinds.js";
+
+const isRequiredUid: FieldRule = (value, field) => {
+  if (typeof value !== "string" || value === "") return `${field} is required`;
+  return isUidp(value) ? undefined : `${field} must be a uid, such as the service assigns`;
+};
+
+/** The role binding resource. */
+export const roleBindings = defineResource({
+  ...roleBindingKind,
+  message: RoleBindingSchema,
+  sort: ["uid", "created_at"],
+  mutable: { identityUid: isRequiredUid, roleUid: isRequiredUid },
+});
+
+/** A stored binding as version 2 shows it. Of a person not registered yet there is only the uid. */
+export function roleBindingView(row: HydratedBinding): RoleBinding {
+  const upstream = row.identityRelationship ? assumedBy(row.identityRelationship) : undefined;
+  const view: MessageInitShape<typeof RoleBindingSchema> = {
+    uid: row.uid,
+    identity: {
+      uid: row.identityUid,
+      name: row.identityName ?? "",
+      description: row.identityDescription ?? "",
+      issuer: upstream?.issuer ?? row.identityIssuer ?? "",
+      subject: upstream?.subject ?? row.identitySubject ?? "",
+      email: row.identityEmail ?? "",
+    },
+    group: { uid: row.groupUid, name: row.groupName, description: row.groupDescription },
+    role: { uid: row.roleUid, name: row.roleName, description: row.roleDescription },
+    createTime: timestampFromMs(row.createTimeMs),
+    identityUid: row.identityUid,
+    roleUid: row.roleUid,
+  };
+  return create(RoleBindingSchema, view);
+}

@@ -1,0 +1,102 @@
+// The handlers of RolesService in version 2beta1.
+import { type Role, RolesService } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
+import { missing } from "../../auth/authorize.js";
+import { failedPrecondition, invalidArgument, notFound } from "../../kernel/errors.js";
+import { isUidp, parentOf } from "../../kernel/uidp.js";
+import { listQueryOf } from "../../resource/list-query.js";
+import { patchOf, valuesOf } from "../../resource/patch.js";
+import type { Call } from "../../rpc/call.js";
+import { serve } from "../../rpc/method-table.js";
+import type { RoleRow } from "../../store/port.js";
+import type { IamDeps } from "../iam-deps.js";
+import { requireParentGroup } from "../parent-group.js";
+import { requireRights } from "../rights.js";
+import { capabilitySetNumbered } from "./capability-names.js";
+import { builtinRoleUids, roles, roleView } from "./role.js";
+
+/** RolesService, ready to be served. */
+export function rolesV2beta1({ tokens, ids }: IamDeps) {
+  return serve(RolesService, {
+    async getRole({ uid }, call) {
+      return roleView(await visibleRole(uid, call));
+    },
+
+    async listRoles(request, { tx, caller, startMs }) {
+      const context = { method: "ListRoles", tokens, nowMs: startMs, visible: caller.visibleGroups(), also: builtinRoleUids };
+      const list = listQueryOf(roles, request, context);
+      const page = await tx.roles.list(list.query);
+      return { roles: page.rows.map(roleView), ...list.envelope(page) };
+    },
+
+    async createRole({ parent, role }, call) {
+      const { tx, caller, startMs } = call;
+      await requireParentGroup(parent, call);
+      const { capabilities, ...values } = valuesOf(roles, role);
+      const row: RoleRow = {
+        uid: ids.newUid(parent),
+        groupUid: parent,
+        ...values,
+        capabilities: setOf(capabilities),
+        createTimeMs: startMs,
+        updateTimeMs: startMs,
+      };
+      requireRights(caller, row.capabilities, parent);
+      await tx.roles.insert(row);
+      return roleView(row);
+    },
+
+    async updateRole({ role, updateMask }, call) {
+      const { tx, startMs } = call;
+      const before = await customRole(role?.uid ?? "", call);
+      const { capabilities, ...patch } = patchOf(roles, role, updateMask, roleView(before));
+      if (capabilities !== undefined) await requireRightsWhereBound(before, capabilities, call);
+      const change = { ...patch, ...(capabilities && { capabilities: setOf(capabilities) }) };
+      if (Object.keys(change).length === 0) return roleView(before);
+      return roleView((await tx.roles.update(before.uid, change, startMs)) ?? before);
+    },
+
+    async deleteRole({ uid }, call) {
+      const row = await customRole(uid, call);
+      if ((await call.tx.roleBindings.groupsOfRole(row.uid)).length > 0) {
+        throw failedPrecondition("RESOURCE_IN_USE", "cannot delete role that is bound");
+      }
+      await call.tx.roles.delete(row.uid);
+      return {};
+    },
+  });
+}
+
+// The method is unscoped because built-in roles lie in no group; custom ones
+// are only for callers who may see their group.
+async function visibleRole(uid: string, { tx, caller }: Call): Promise<RoleRow> {
+  if (!isUidp(uid)) throw invalidArgument({ field: "uid", description: "uid must be a uid, such as the service assigns" });
+  const row = await tx.roles.get(uid);
+  const group = parentOf(uid);
+  if (row?.groupUid === null) return row;
+  const seen = notFound(roles, uid);
+  if (group === undefined) throw seen;
+  if (row === undefined || !caller.holdsNeeded(group)) throw missing(caller, uid, seen, "roles.list");
+  return row;
+}
+
+async function customRole(uid: string, { tx }: Call): Promise<RoleRow> {
+  const row = await tx.roles.get(uid);
+  if (row === undefined) throw notFound(roles, uid);
+  if (row.groupUid === null) throw failedPrecondition("ROLE_BUILT_IN", "a built-in role cannot be changed");
+  return row;
+}
+
+// A role that is bound already gives what it gains to whoever holds it, at each place it is bound.
+async function requireRightsWhereBound(role: RoleRow, capabilities: Role["capabilities"], call: Call): Promise<void> {
+  const rights = setOf(capabilities);
+  const everywhere = await call.callerEverywhere();
+  for (const group of [role.groupUid ?? "", ...(await call.tx.roleBindings.groupsOfRole(role.uid))]) {
+    requireRights(everywhere, rights, group);
+  }
+}
+
+function setOf(capabilities: Role["capabilities"]): string {
+  const set = capabilitySetNumbered(capabilities);
+  if (set === undefined) throw new TypeError("capabilities were not checked");
+  return set;
+}
