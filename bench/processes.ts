@@ -1,5 +1,5 @@
 // Starting servers and load generators, each on a processor of its own.
-import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { type ChildProcess, execFile, execFileSync, spawn } from "node:child_process";
 import { accessSync, constants, readFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { delimiter, join } from "node:path";
@@ -94,4 +94,9 @@ export function freePort(): Promise<number> {
       server.close(() => resolve(port));
     });
   });
+}
+
+/** Moves this process to the processor of the load generators. */
+export function pinSelf(): void {
+  execFileSync("taskset", ["-cp", String(LOAD_CPU), String(process.pid)], { stdio: "ignore" });
 }

@@ -8,12 +8,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs, promisify } from "node:util";
-import { builtinRoleUid } from "../src/kernel/ids.js";
 import { openSqlite } from "../src/store/open-sqlite.js";
 import { printConditions } from "./conditions.js";
 import { freePort, requireTools, runLoad, startServer } from "./processes.js";
 import { compare, judge, type LoadResult } from "./rounds.js";
-import { bindingUid, firstLevel, homeOf, IDENTITIES, identityUid, type Seeded, seed } from "./seed.js";
+import { firstLevel, IDENTITIES, readerBinding, seed } from "./seed.js";
 import { type Service, startService } from "./service.js";
 import { targetsIn } from "./targets.js";
 
@@ -57,7 +56,7 @@ try {
       { rounds: Number(values.rounds), seconds: Number(values.seconds), warmUpSeconds: 2 },
     );
     judge("ratio of rates", ratio, { atLeast: GOAL });
-    await revokeUnderLoad(seeded, service, script);
+    await revokeUnderLoad(service, script);
   } finally {
     await fixed.stop();
   }
@@ -109,29 +108,22 @@ async function get(token: string | undefined, uid: string): Promise<{ status: nu
 }
 
 /** A binding deleted by another process while the load goes on must count from the very next call. */
-async function revokeUnderLoad({ directory, tree }: Seeded, { url, tokens }: Service, script: string): Promise<void> {
-  const binding = bindingUid(tree, READERS);
-  const home = homeOf(tree, firstLevel(seeded), READERS);
+async function revokeUnderLoad({ url, tokens }: Service, script: string): Promise<void> {
+  const { directory, tree } = seeded;
+  const binding = readerBinding(tree, firstLevel(seeded), READERS);
+  const call = async () => (await get(tokens[READERS], binding.groupUid)).status;
   const load = wrk(url, script, 6);
-  const before = [await get(tokens[READERS], home), await get(tokens[READERS], home)];
+  const before = [await call(), await call()];
   const unbind = fileURLToPath(new URL("./unbind.ts", import.meta.url));
-  await promisify(execFile)(process.execPath, ["--import", "tsx", unbind, directory, binding]);
-  const after = await get(tokens[READERS], home);
-  const { requests } = await load;
-  const store = openSqlite({ directory });
-  await store.write((tx) =>
-    tx.roleBindings.insert({
-      uid: binding,
-      groupUid: home,
-      identityUid: identityUid(tree, READERS),
-      roleUid: builtinRoleUid("viewer"),
-      automatic: false,
-      createTimeMs: 0,
-      updateTimeMs: 0,
-    }),
-  );
-  await store.close();
-  const statuses = before.map(({ status }) => status).join(" ");
-  console.log(`\nbinding deleted by another process during ${requests} requests: ${statuses}, then ${after.status}`);
-  if (statuses !== "200 200" || after.status !== 403) throw new Error("a deleted binding did not count at once");
+  await promisify(execFile)(process.execPath, ["--import", "tsx", unbind, directory, binding.uid]);
+  try {
+    const after = await call();
+    const { requests } = await load;
+    console.log(`\nbinding deleted by another process during ${requests} requests: ${before.join(" ")}, then ${after}`);
+    if (before.some((status) => status !== 200) || after !== 403) throw new Error("a deleted binding did not count");
+  } finally {
+    const store = openSqlite({ directory });
+    await store.write((tx) => tx.roleBindings.insert(binding));
+    await store.close();
+  }
 }

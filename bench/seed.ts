@@ -12,7 +12,8 @@ import { openInstallation } from "../src/installation.js";
 import { builtinRoleUid } from "../src/kernel/ids.js";
 import { groupLists } from "../src/store/group-store.js";
 import { openSqlite } from "../src/store/open-sqlite.js";
-import type { GroupRow } from "../src/store/port.js";
+import type { GroupRow, RoleBindingRow } from "../src/store/port.js";
+import { bindingRow, identityRow } from "../test/support/rows.js";
 import { groupsOf, type Tree, treeOf } from "./tree.js";
 
 /** How many identities there are; the last is for experiments, all others are for load. */
@@ -43,6 +44,7 @@ export async function seed(groups: number): Promise<Seeded> {
     const settings = resolveSettings({ flags: { data: directory }, env: {} });
     await (await openInstallation({ settings, exclusive: true })).close();
     fill(join(directory, "arbor.db"), tree);
+    await addReaders(directory, tree);
     await verify(directory, tree);
     writeFileSync(done, "");
     const seconds = ((performance.now() - startMs) / 1000).toFixed(1);
@@ -55,11 +57,6 @@ export async function seed(groups: number): Promise<Seeded> {
 /** The uid of the nth identity. */
 export function identityUid(tree: Tree, n: number): string {
   return `${tree.root}/${(n + 1).toString(16).padStart(16, "0")}`;
-}
-
-/** The uid of the nth identity's binding. */
-export function bindingUid(tree: Tree, n: number): string {
-  return `${tree.root}/b${(n + 1).toString(16).padStart(15, "0")}`;
 }
 
 /** The groups of the first level, sorted. */
@@ -80,6 +77,13 @@ export function homeOf(tree: Tree, level: readonly string[], n: number): string 
   return n % 2 === 0 ? tree.root : (level[((n - 1) / 2) % level.length] ?? tree.root);
 }
 
+/** The binding that makes the nth identity a viewer there. */
+export function readerBinding(tree: Tree, level: readonly string[], n: number): RoleBindingRow {
+  const groupUid = homeOf(tree, level, n);
+  const uid = `${groupUid}/b${(n + 1).toString(16).padStart(15, "0")}`;
+  return bindingRow(uid, identityUid(tree, n), builtinRoleUid("viewer"), { groupUid });
+}
+
 // Without a journal and index by index in key order: minutes become seconds. A crash leaves rubbish,
 // which the next run throws away.
 function fill(file: string, tree: Tree): void {
@@ -97,13 +101,14 @@ function fill(file: string, tree: Tree): void {
     .all() as { name: string; sql: string }[];
   db.exec("BEGIN IMMEDIATE");
   for (const { name } of indexes) db.exec(`DROP INDEX ${name}`);
-  const insert = db.prepare("INSERT INTO groups VALUES (?, ?, ?, ?, 0, 0, '{}', ?, ?)");
+  const insert =
+    db.prepare(`INSERT INTO groups (uid, parent_uid, name, description, verified, kind, resource_limits, create_time_ms, update_time_ms)
+     VALUES (?, ?, ?, ?, 0, 0, '{}', ?, ?)`);
   for (const { uid, parentUid, name, description, createTimeMs, updateTimeMs } of groupsOf(tree)) {
     insert.run(uid, parentUid, name, description, createTimeMs, updateTimeMs);
   }
   for (const { sql } of indexes) db.exec(sql);
   fillLists(db);
-  fillIdentities(db, tree);
   db.exec("COMMIT");
   db.pragma("journal_mode = WAL");
   db.close();
@@ -125,17 +130,20 @@ function fillLists(db: Database.Database): void {
     WHERE parent_uid IS NOT NULL GROUP BY parent_uid ORDER BY parent_uid`);
 }
 
-function fillIdentities(db: Database.Database, tree: Tree): void {
-  const level = db
-    .prepare("SELECT uid FROM groups WHERE parent_uid = ? ORDER BY uid")
-    .pluck()
-    .all(tree.root) as string[];
-  const identity = db.prepare("INSERT INTO identities VALUES (?, ?, ?, '', '', '', '', 0, 0, 0, 0)");
-  const binding = db.prepare("INSERT INTO role_bindings VALUES (?, ?, ?, ?, 0, 0, 0)");
-  for (let n = 0; n < IDENTITIES; n++) {
-    const home = homeOf(tree, level, n);
-    identity.run(identityUid(tree, n), tree.root, `reader ${n}`);
-    binding.run(bindingUid(tree, n), home, identityUid(tree, n), builtinRoleUid("viewer"));
+// Few enough to go through the store.
+async function addReaders(directory: string, tree: Tree): Promise<void> {
+  const level = firstLevel({ directory, tree });
+  const store = openSqlite({ directory });
+  try {
+    await store.write(async (tx) => {
+      for (let n = 0; n < IDENTITIES; n++) {
+        const uid = identityUid(tree, n);
+        await tx.identities.insert(identityRow(uid, { name: `reader ${n}` }));
+        await tx.roleBindings.insert(readerBinding(tree, level, n));
+      }
+    });
+  } finally {
+    await store.close();
   }
 }
 

@@ -7,7 +7,16 @@ import { openApiJson } from "./api-document.js";
 import { createAuthenticate } from "./auth/authenticate.js";
 import type { Settings } from "./config.js";
 import { createGateway } from "./gateway/gateway.js";
+import { accountAssociationsV2beta1 } from "./iam/account-associations/account-association-v2beta1.js";
+import { groupInvitesV2beta1 } from "./iam/group-invites/group-invite-v2beta1.js";
+import { groupMappingsV2beta1 } from "./iam/group-mappings/group-mapping-v2beta1.js";
+import { identityProvidersV2beta1 } from "./iam/identity-providers/identity-provider-v2beta1.js";
+import { termsV2beta1 } from "./iam/terms/terms-v2beta1.js";
 import { groupsV2beta1 } from "./iam/groups/group-v2beta1.js";
+import { identitiesV2beta1 } from "./iam/identities/identity-v2beta1.js";
+import { roleBindingsV2beta1 } from "./iam/role-bindings/role-binding-v2beta1.js";
+import { rolesV2beta1 } from "./iam/roles/role-v2beta1.js";
+import { pingV2beta1 } from "./iam/ping-v2beta1.js";
 import { type Installation, openInstallation } from "./installation.js";
 import type { Clock } from "./kernel/clock.js";
 import { type Ids, randomIds } from "./kernel/ids.js";
@@ -15,10 +24,10 @@ import { createPageTokens } from "./kernel/page-token.js";
 import { originOf } from "./origin.js";
 import type { Call } from "./rpc/call.js";
 import { createInvoke } from "./rpc/invoke.js";
+import { createInvokeStream } from "./rpc/invoke-stream.js";
 import { createMethodTable } from "./rpc/method-table.js";
 import { createDocs } from "./server/docs.js";
 import { createHealth } from "./server/health.js";
-import { peerAddress } from "./server/inbound.js";
 import { createReflection } from "./server/reflection.js";
 import { createServer } from "./server/server.js";
 import { createLogger } from "./telemetry/logger.js";
@@ -59,8 +68,18 @@ export async function startApp(options: AppOptions): Promise<App> {
   const { store, keys, clock } = installation;
   try {
     const policy = { ...originOf(settings) };
+    const iam = { tokens: createPageTokens(keys.pageKeys), ids, seal: installation.masterKey.seal };
     const services = [
-      groupsV2beta1({ tokens: createPageTokens(keys.pageKeys), ids, rootCreation: settings.rootCreation }),
+      groupsV2beta1({ ...iam, rootCreation: settings.rootCreation }),
+      identitiesV2beta1(iam),
+      rolesV2beta1(iam),
+      roleBindingsV2beta1(iam),
+      identityProvidersV2beta1(iam),
+      groupMappingsV2beta1(iam),
+      accountAssociationsV2beta1(iam),
+      groupInvitesV2beta1(iam),
+      termsV2beta1(iam),
+      pingV2beta1(),
     ];
     const methods = createMethodTable(services);
     const ready = () => store.check();
@@ -69,26 +88,25 @@ export async function startApp(options: AppOptions): Promise<App> {
     const onInternalError = (error: ConnectError, call: Call | undefined) => {
       logger.error({ err: error.cause ?? error, method: call?.method.name, requestId: call?.requestId }, "call failed");
     };
-    const invoke = createInvoke({
-      store,
-      clock,
-      authenticate: createAuthenticate({ keys, policy, clock }),
-      errorDomain,
-      onInternalError,
-    });
+    const authenticate = createAuthenticate({ keys, policy, clock });
+    const pipeline = { store, clock, authenticate, errorDomain, onInternalError };
+    const invoke = createInvoke(pipeline);
+    const invokeStream = createInvokeStream(pipeline);
     const gateway = createGateway({
       methods: methods.values(),
       invoke,
+      invokeStream,
       clock,
       errorDomain,
       strictBody: settings.strictBody,
-      addressOf: (req) => peerAddress(req.socket.remoteAddress, req.headers, settings.behindProxy),
+      behindProxy: settings.behindProxy,
       onInternalError,
     });
     let address = settings.listen;
     const server = createServer({
       methods,
       invoke,
+      invokeStream,
       gateway,
       clock,
       errorDomain,
@@ -103,6 +121,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       ],
       logger,
       accessLog: settings.accessLog,
+      corsOrigins: settings.corsOrigins,
     });
     const listening = await server.start();
     address = listening;

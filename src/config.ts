@@ -75,6 +75,18 @@ function httpUrl(given: string): string {
   return url.origin;
 }
 
+// As browsers send them, so that they can be compared as they are. A star within one would match
+// nothing, quite against what it looks like.
+function originList(given: string): readonly string[] {
+  if (given.trim() === "*") return ["*"];
+  try {
+    if (given.includes("*")) throw new Error("no patterns");
+    return given.split(",").map((origin) => httpUrl(origin.trim()));
+  } catch {
+    throw new Error("must be * or a comma-separated list of origins, such as https://app.example.org");
+  }
+}
+
 /** The table. The names of flags and environment variables follow from the keys. */
 export const settings = {
   listen: {
@@ -93,6 +105,12 @@ export const settings = {
   tlsKey: optional("file", "private key of the certificate, in PEM"),
   behindProxy: flag("allow cleartext on a non-loopback address: a proxy in front ends TLS"),
   strictBody: flag("reject unknown fields in JSON bodies"),
+  corsOrigins: {
+    parse: originList,
+    fallback: [],
+    help: "origins whose scripts may call from browsers, comma-separated, or * for all; none unless set",
+    placeholder: "origins",
+  } satisfies Setting<readonly string[]>,
   rootCreation: oneOf(["users", "owners", "off"], "users", "who may create root groups"),
   logLevel: oneOf(
     ["fatal", "error", "warn", "info", "debug", "trace", "silent"],

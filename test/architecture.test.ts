@@ -21,6 +21,7 @@ const rules: Record<string, readonly string[]> = {
   server: [
     "kernel",
     "rpc",
+    "gateway",
     "telemetry",
     "#gen/google/rpc",
     "#gen/grpc",

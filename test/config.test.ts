@@ -42,6 +42,7 @@ test("the defaults", () => {
     tlsKey: undefined,
     behindProxy: false,
     strictBody: false,
+    corsOrigins: [],
     rootCreation: "users",
     logLevel: "info",
     accessLog: true,
@@ -107,6 +108,13 @@ const values: readonly { name: SettingName; given: string | boolean; value: unkn
   { name: "baseUrl", given: "HTTPS://API.Example.org:443", value: "https://api.example.org", reason: "made canonical" },
   { name: "issuer", given: "http://localhost:9", value: "http://localhost:9", reason: "another issuer" },
   { name: "behindProxy", given: true, value: true, reason: "a switch given" },
+  { name: "corsOrigins", given: "*", value: ["*"], reason: "all origins" },
+  {
+    name: "corsOrigins",
+    given: "https://app.example.org, HTTP://LocalHost:80/ ,https://a:8443",
+    value: ["https://app.example.org", "http://localhost", "https://a:8443"],
+    reason: "origins as browsers send them",
+  },
   { name: "accessLog", given: false, value: false, reason: "a switch taken back" },
   ...["true", "1", "yes", "on", "TRUE", "On"].map((given) => ({ name: "strictBody", given, value: true, reason: given }) as const),
   ...["false", "0", "no", "off", "False"].map((given) => ({ name: "accessLog", given, value: false, reason: given }) as const),
@@ -123,6 +131,7 @@ for (const { name, given, value, reason } of values) {
 
 const LISTEN = "must be host:port, such as 127.0.0.1:8080 or [::1]:8080";
 const URL_RULE = "must be an http or https URL without path, query or user";
+const ORIGINS = "must be * or a comma-separated list of origins, such as https://app.example.org";
 const LEVELS = "must be one of fatal, error, warn, info, debug, trace, silent";
 
 const refusedValues: readonly { name: SettingName; given: string; rule: string }[] = [
@@ -138,6 +147,9 @@ const refusedValues: readonly { name: SettingName; given: string; rule: string }
   { name: "issuer", given: "https://a/b", rule: URL_RULE },
   { name: "behindProxy", given: "maybe", rule: "must be true or false" },
   { name: "accessLog", given: "2", rule: "must be true or false" },
+  ...["null", "example.org", "https://*.example.org", "https://a,*", "https://a,", "*,*", "https://a/b", " "].map(
+    (given) => ({ name: "corsOrigins", given, rule: ORIGINS }) as const,
+  ),
   { name: "rootCreation", given: "everyone", rule: "must be one of users, owners, off" },
   { name: "rootCreation", given: "Users", rule: "must be one of users, owners, off" },
   { name: "logLevel", given: "verbose", rule: LEVELS },

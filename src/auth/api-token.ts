@@ -1,7 +1,6 @@
 // API tokens: JWTs that this service signs and only this service verifies. So
 // the verifier accepts exactly what the signer makes, byte for byte, and every
 // liberty that JOSE allows beyond that is refused (RFC 8725).
-import { isUtf8 } from "node:buffer";
 import { type CryptoKey, compactVerify, SignJWT } from "jose";
 import type { Principal } from "../kernel/principal.js";
 import { isUidp } from "../kernel/uidp.js";
@@ -118,9 +117,9 @@ function isCanonicalBase64url(text: string): boolean {
 // for duplicate keys, which one parser would read another way than the next.
 function parseCanonical(part: string): Record<string, unknown> | undefined {
   const bytes = Buffer.from(part, "base64url");
-  // Decoding would put the same replacement for every byte that is no UTF-8.
-  if (!isUtf8(bytes)) return undefined;
   const text = bytes.toString();
+  // Decoding puts the same replacement for everything that is no UTF-8.
+  if (!Buffer.from(text).equals(bytes)) return undefined;
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;

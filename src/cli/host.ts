@@ -1,9 +1,10 @@
 // The commands that work on the installation itself: access to its data is
 // their only credential, and each leaves a row in the audit log.
 import type { Settings } from "../config.js";
+import { identityKind } from "../iam/kinds.js";
 import { auditOnHost } from "../iam/operator/audit-on-host.js";
 import { bootstrap } from "../iam/operator/bootstrap.js";
-import { bindIdentity, identityKind, verifyGroup } from "../iam/operator/operate.js";
+import { bindIdentity, verifyGroup } from "../iam/operator/operate.js";
 import { type Installation, openInstallation } from "../installation.js";
 import { issueToken } from "../issuer/issue-token.js";
 import { newApiTokenKey, newPageTokenKey, rotateKey } from "../issuer/key-ring.js";

@@ -48,8 +48,8 @@ export function bindingsOf(entry: MethodEntry): HttpBinding[] {
   const { desc } = entry;
   if (!hasOption(desc, http)) return [];
   const where = `${desc.parent.file.name}.proto: ${desc.parent.typeName}.${desc.name}`;
-  if (desc.methodKind !== "unary") {
-    throw new TypeError(`${where}: google.api.http is served for unary methods only, this one is ${desc.methodKind}`);
+  if (desc.methodKind !== "unary" && desc.methodKind !== "server_streaming") {
+    throw new TypeError(`${where}: google.api.http is not served for methods that take a stream`);
   }
   const rule = getOption(desc, http);
   const extra = rule.additionalBindings.map((additional) => {

@@ -1,16 +1,11 @@
 // Reads the body of a request: bounded, decompressed, and of a type we take.
 import { isUtf8 } from "node:buffer";
-import type { IncomingMessage, ServerResponse } from "node:http";
-import { constants, type Http2ServerRequest, type Http2ServerResponse } from "node:http2";
+import { constants } from "node:http2";
 import { promisify } from "node:util";
 import { brotliDecompress, gunzip } from "node:zlib";
 import { invalidArgument, malformedRequest, resourceExhausted, unimplemented } from "../kernel/errors.js";
 import { CallerGone, HttpFault } from "./http-fault.js";
-
-/** A request of node:http or of node:http2's compatibility layer. */
-export type HttpRequest = IncomingMessage | Http2ServerRequest;
-/** A response of node:http or of node:http2's compatibility layer. */
-export type HttpResponse = ServerResponse | Http2ServerResponse;
+import { type HttpRequest, type HttpResponse, isHttp2 } from "./http-message.js";
 
 const gunzipAsync = promisify(gunzip);
 const brotliAsync = promisify(brotliDecompress);
@@ -152,11 +147,6 @@ function isJsonType(contentType: string): boolean {
     const [name = "", value = ""] = parameter.split("=");
     return name.trim() !== "charset" || ["utf-8", "utf8"].includes(value.trim().replaceAll('"', ""));
   });
-}
-
-/** Whether a request came by node:http2's compatibility layer. */
-export function isHttp2(req: HttpRequest): req is Http2ServerRequest {
-  return req.httpVersionMajor >= 2;
 }
 
 function ignore(): void {}

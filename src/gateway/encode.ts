@@ -1,6 +1,6 @@
 // Answers of handlers as bodies of HTTP responses, by the rule of
 // google.api.http.
-import type { DescField, DescMessage, Message } from "@bufbuild/protobuf";
+import type { Message } from "@bufbuild/protobuf";
 import type { HttpBinding } from "./binding.js";
 import { isHttpBody } from "./decode.js";
 import { getField } from "./fields.js";
@@ -13,33 +13,52 @@ export interface EncodedAnswer {
   readonly body: string | Uint8Array;
 }
 
+/** Bytes of some type (google.api.HttpBody). */
+export interface RawBody extends EncodedAnswer {
+  readonly contentType: string;
+  readonly body: Uint8Array;
+}
+
 /** Makes the body of what a handler answered: a message or an init object for one. */
 export type Encode = (answer: object) => EncodedAnswer;
 
 const JSON_TYPE = "application/json";
 const NOTHING: EncodedAnswer = { contentType: undefined, body: "" };
 
-/** Makes the encoder of one binding. */
+/** The same without a status or a body of its own, for answers that may be one of many. */
+export type PartEncode =
+  | { readonly kind: "json"; readonly textOf: (answer: object) => string }
+  | { readonly kind: "raw"; readonly bodyOf: (answer: object) => RawBody };
+
+/** Makes the encoder of one binding of a method with one answer. */
 export function createEncode(binding: HttpBinding, writers: JsonWriters): Encode {
-  const { method, responseBody } = binding;
-  const { output } = binding.entry.desc;
-  if (responseBody !== undefined) return fieldEncode(responseBody, writers);
+  const { method, responseBody, entry } = binding;
+  const empty = responseBody === undefined && entry.desc.output.typeName === "google.protobuf.Empty";
   // "Empty body on success" (spec section 4); other empty answers stay `{}`, which clients parse.
-  if (method === "DELETE" && output.typeName === "google.protobuf.Empty") return () => NOTHING;
-  if (isHttpBody(output)) return rawAnswer;
-  const write = writers.answer(output);
-  return (answer) => ({ contentType: JSON_TYPE, body: write(answer) });
+  if (method === "DELETE" && empty) return () => NOTHING;
+  const part = createPartEncode(binding, writers);
+  if (part.kind === "raw") return part.bodyOf;
+  const { textOf } = part;
+  return (answer) => ({ contentType: JSON_TYPE, body: textOf(answer) });
 }
 
-function fieldEncode(field: DescField, writers: JsonWriters): Encode {
-  const message: DescMessage | undefined = field.fieldKind === "message" ? field.message : undefined;
-  if (isHttpBody(message)) return (answer) => rawAnswer((getField(answer as Message, field) ?? {}) as object);
-  const write = writers.answerField(field);
-  return (answer) => ({ contentType: JSON_TYPE, body: write(getField(answer as Message, field)) });
+/** Makes the encoder of the answers of one binding, each by itself. */
+export function createPartEncode(binding: HttpBinding, writers: JsonWriters): PartEncode {
+  const { responseBody } = binding;
+  const { output } = binding.entry.desc;
+  if (responseBody === undefined) {
+    return isHttpBody(output) ? { kind: "raw", bodyOf: rawBody } : { kind: "json", textOf: writers.answer(output) };
+  }
+  const valueOf = (answer: object) => getField(answer as Message, responseBody);
+  if (responseBody.fieldKind === "message" && isHttpBody(responseBody.message)) {
+    return { kind: "raw", bodyOf: (answer) => rawBody((valueOf(answer) ?? {}) as object) };
+  }
+  const write = writers.answerField(responseBody);
+  return { kind: "json", textOf: (answer) => write(valueOf(answer)) };
 }
 
 // google.api.HttpBody: the bytes themselves.
-function rawAnswer(answer: object): EncodedAnswer {
+function rawBody(answer: object): RawBody {
   const { contentType, data } = answer as { contentType?: string; data?: Uint8Array };
   return { contentType: contentType || "application/octet-stream", body: data ?? new Uint8Array() };
 }

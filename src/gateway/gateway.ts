@@ -1,30 +1,27 @@
-// JSON over HTTP for every unary method that has an HTTP rule. Bytes become the
-// method's typed request, `invoke` answers it, and the answer becomes bytes; of
-// what methods do nothing is known here.
+// JSON over HTTP for every method that has an HTTP rule. Bytes become the method's
+// typed request, the pipeline answers it, and the answer becomes bytes; of what
+// methods do nothing is known here.
 import type { Message } from "@bufbuild/protobuf";
-import { Code, ConnectError } from "@connectrpc/connect";
+import type { ConnectError } from "@connectrpc/connect";
 import type { Clock } from "../kernel/clock.js";
-import {
-  ApiError,
-  connectErrorFrom,
-  invalidArgument,
-  malformedRequest,
-  noSuchRoute,
-  unimplemented,
-} from "../kernel/errors.js";
+import { invalidArgument, malformedRequest, noSuchRoute, unimplemented } from "../kernel/errors.js";
 import { Call } from "../rpc/call.js";
 import type { Invoke } from "../rpc/invoke.js";
-import type { MethodEntry } from "../rpc/method-table.js";
+import type { InvokeStream } from "../rpc/invoke-stream.js";
+import type { MethodEntry, StreamEntry, UnaryEntry } from "../rpc/method-table.js";
 import { bindingsOf, type HttpBinding } from "./binding.js";
-import { discardRest, type HttpRequest, type HttpResponse, isEmptyBody, mayHaveBody, readBody } from "./body.js";
+import { discardRest, isEmptyBody, mayHaveBody, readBody } from "./body.js";
+import { compressed, isLarge } from "./compress.js";
 import { createDecode, type Decode, type ReadBody } from "./decode.js";
-import { createEncode, type Encode } from "./encode.js";
-import { errorText, httpStatusOf, retryAfterOf } from "./error-json.js";
-import { CallerGone, HttpFault } from "./http-fault.js";
-import { type AddressOf, HttpInbound, socketAddressOf, timeoutMsOf } from "./http-inbound.js";
+import { createEncode, createPartEncode, type Encode, type PartEncode } from "./encode.js";
+import { createFailures } from "./failure.js";
+import { HttpFault } from "./http-fault.js";
+import { HttpInbound } from "./http-inbound.js";
+import type { HttpRequest, HttpResponse } from "./http-message.js";
 import { createJsonWriters } from "./json-writer.js";
 import { createRouteTable, type RouteMatch } from "./route-table.js";
-import { copyHeaders, headersOf, type ResponseHeaders, send, sendNoContent } from "./send.js";
+import { headersOf, type ResponseHeaders, send, sendNoContent } from "./send.js";
+import { DEFAULT_HEARTBEAT_MS, sendStream } from "./stream.js";
 import { createTypeRegistry } from "./type-registry.js";
 
 /** The largest request body unless configured otherwise, in bytes, before and after decompression. */
@@ -35,6 +32,8 @@ export interface GatewayOptions {
   /** The methods to serve; those without an HTTP rule are left to other protocols. */
   readonly methods: Iterable<MethodEntry>;
   readonly invoke: Invoke;
+  /** Runs the methods that stream; without it there must be none with an HTTP rule. */
+  readonly invokeStream?: InvokeStream | undefined;
   readonly clock: Clock;
   /** ErrorInfo's domain. */
   readonly errorDomain: string;
@@ -44,8 +43,10 @@ export interface GatewayOptions {
   readonly strictBody?: boolean;
   /** The methods that pass over unknown query parameters; by default none does. */
   readonly allowUnknownQuery?: (method: MethodEntry) => boolean;
-  /** The address a request comes from; by default that of its socket. */
-  readonly addressOf?: AddressOf;
+  /** Believe the last `x-forwarded-for`. */
+  readonly behindProxy?: boolean;
+  /** How often an event stream that has nothing to say shows that it lives, in milliseconds; 15 s by default. */
+  readonly heartbeatMs?: number;
   /** Told of errors that arise here and of which the caller learns nothing. */
   readonly onInternalError?: (error: ConnectError, call: Call | undefined) => void;
 }
@@ -55,14 +56,30 @@ export interface Gateway {
   /** Answers a request of node:http or of node:http2's compatibility layer. Never throws. */
   handle(req: HttpRequest, res: HttpResponse): void;
 
+  /** The methods that a path is served for, as in an Allow header; undefined when there are none. */
+  allowed(path: string): string | undefined;
+
   /** Every route that is served. */
   readonly routes: readonly HttpBinding[];
 }
 
-interface Route {
+type Route = UnaryRoute | StreamRoute;
+
+interface UnaryRoute {
+  readonly kind: "unary";
   readonly binding: HttpBinding;
+  readonly entry: UnaryEntry;
   readonly decode: Decode;
   readonly encode: Encode;
+}
+
+interface StreamRoute {
+  readonly kind: "server_streaming";
+  readonly binding: HttpBinding;
+  readonly entry: StreamEntry;
+  readonly decode: Decode;
+  readonly encode: PartEncode;
+  readonly invoke: InvokeStream;
 }
 
 const NO_BODY: ReadBody = { bytes: new Uint8Array(), contentType: undefined };
@@ -74,19 +91,18 @@ const NO_BODY: ReadBody = { bytes: new Uint8Array(), contentType: undefined };
  * {@link bindingsOf} and {@link createRouteTable}.
  */
 export function createGateway(options: GatewayOptions): Gateway {
-  const { invoke, clock, errorDomain, onInternalError } = options;
+  const { invoke, clock, errorDomain, onInternalError, behindProxy = false } = options;
   const maxBodyBytes = options.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES;
-  const addressOf = options.addressOf ?? socketAddressOf;
+  const heartbeatMs = options.heartbeatMs ?? DEFAULT_HEARTBEAT_MS;
   const methods = [...options.methods];
   const registry = createTypeRegistry(methods);
   const writers = createJsonWriters(registry);
+  const failures = createFailures({ errorDomain, writers, onInternalError });
   const routes = methods.flatMap(bindingsOf);
   const table = createRouteTable<Route>(
     routes.map((binding) => {
-      const ignoreUnknownQuery = options.allowUnknownQuery?.(binding.entry) ?? false;
-      const decode = createDecode(binding, { registry, strictBody: options.strictBody ?? false, ignoreUnknownQuery });
-      const target: Route = { binding, decode, encode: createEncode(binding, writers) };
-      return { method: binding.method, template: binding.template, name: binding.name, target };
+      const { method, template, name } = binding;
+      return { method, template, name, target: routeOf(binding) };
     }),
   );
 
@@ -96,10 +112,29 @@ export function createGateway(options: GatewayOptions): Gateway {
       try {
         begin(req, res);
       } catch (error) {
-        fail(req, res, error, undefined);
+        failures.answer(req, res, error, undefined);
+      }
+    },
+    allowed(path) {
+      try {
+        return table.allowed(path);
+      } catch {
+        return undefined;
       }
     },
   };
+
+  function routeOf(binding: HttpBinding): Route {
+    const { entry, name } = binding;
+    const ignoreUnknownQuery = options.allowUnknownQuery?.(entry) ?? false;
+    const decode = createDecode(binding, { registry, strictBody: options.strictBody ?? false, ignoreUnknownQuery });
+    if (entry.kind === "unary") {
+      return { kind: "unary", binding, entry, decode, encode: createEncode(binding, writers) };
+    }
+    if (options.invokeStream === undefined) throw new TypeError(`${name} streams, but nothing was given to run streams`);
+    const encode = createPartEncode(binding, writers);
+    return { kind: "server_streaming", binding, entry, decode, encode, invoke: options.invokeStream };
+  }
 
   function begin(req: HttpRequest, res: HttpResponse): void {
     const method = req.method ?? "";
@@ -121,16 +156,35 @@ export function createGateway(options: GatewayOptions): Gateway {
     let call: Call | undefined;
     try {
       const { target: route, captures } = match;
-      const { entry } = route.binding;
       const body = mayHaveBody(req) ? await bodyOf(req, route.binding) : NO_BODY;
-      const message: Message = route.decode(captures, query, body);
-      call = new Call(new HttpInbound(req, res, timeoutOf(req), addressOf), entry.desc, clock());
-      const answer = await invoke(entry, call, message);
-      const { contentType, body: bytes } = route.encode(answer);
-      send(res, 200, headersOf(call), contentType, bytes);
+      const message = route.decode(captures, query, body);
+      call = new Call(new HttpInbound(req, res, behindProxy), route.entry.desc, clock());
+      if (route.kind !== "unary") {
+        await serveStream(req, res, call, route, message);
+        return;
+      }
+      const answer = await invoke(route.entry, call, message);
+      const { contentType, body: plain } = route.encode(answer);
+      const headers = headersFor(req, call);
+      const sent = isLarge(plain)
+        ? await compressed(plain, contentType, req.headers["accept-encoding"], headers)
+        : plain;
+      send(res, 200, headers, contentType, sent);
     } catch (error) {
-      fail(req, res, error, call);
+      failures.answer(req, res, error, call);
     }
+  }
+
+  function serveStream(req: HttpRequest, res: HttpResponse, call: Call, route: StreamRoute, message: Message) {
+    return sendStream({
+      req,
+      res,
+      messages: route.invoke(route.entry, call, message),
+      encode: route.encode,
+      headersOf: () => headersFor(req, call),
+      errorTextOf: (error) => failures.textOf(error, call),
+      heartbeatMs,
+    });
   }
 
   async function bodyOf(req: HttpRequest, { body, method }: HttpBinding): Promise<ReadBody> {
@@ -157,31 +211,13 @@ export function createGateway(options: GatewayOptions): Gateway {
     }
     throw new HttpFault(405, unimplemented(`method: ${method.slice(0, 20)} is not among ${allow}`), { allow });
   }
+}
 
-  function fail(req: HttpRequest, res: HttpResponse, error: unknown, call: Call | undefined): void {
-    if (error instanceof CallerGone) return;
-    try {
-      const fault = error instanceof HttpFault ? error : undefined;
-      const seen = connectErrorFrom(fault?.error ?? error, errorDomain);
-      const known = fault !== undefined || error instanceof ApiError || error instanceof ConnectError;
-      if (!known) onInternalError?.(seen, call);
-      const headers: ResponseHeaders = call === undefined ? {} : headersOf(call);
-      copyHeaders(seen.metadata, headers);
-      Object.assign(headers, fault?.headers);
-      if (seen.code === Code.Unauthenticated) {
-        const sent = req.headers.authorization !== undefined;
-        headers["www-authenticate"] = `Bearer realm="arbor"${sent ? ', error="invalid_token"' : ""}`;
-      }
-      const retryAfter = retryAfterOf(seen);
-      if (retryAfter !== undefined) headers["retry-after"] = retryAfter;
-      if (mayHaveBody(req)) discardRest(req, res);
-      const status = fault?.status ?? httpStatusOf(seen.code);
-      send(res, status, headers, "application/json", errorText(seen, writers));
-    } catch {
-      // Not even the error could be sent: the connection is all there is left to end.
-      res.destroy();
-    }
-  }
+// Who sends an id wants to find it again; others get one with errors alone.
+function headersFor(req: HttpRequest, call: Call): ResponseHeaders {
+  const headers = headersOf(call);
+  if (req.headers["x-request-id"] !== undefined) headers["x-request-id"] = call.requestId;
+  return headers;
 }
 
 // Absolute-form targets, which clients send to proxies, lose their origin (RFC 9112, section 3.2.2).
@@ -193,12 +229,4 @@ function originForm(target: string): string {
   if (authority === undefined) return target;
   const rest = target.slice(authority.length);
   return rest.startsWith("/") ? rest : `/${rest}`;
-}
-
-function timeoutOf(req: HttpRequest): number | undefined {
-  const header = req.headers["grpc-timeout"];
-  if (header === undefined) return undefined;
-  const ms = timeoutMsOf(String(header));
-  if (Number.isNaN(ms)) throw malformedRequest("grpc-timeout: must be up to 8 digits and one of H, M, S, m, u, n");
-  return ms;
 }

@@ -1,9 +1,7 @@
-import { type Inbound, MAX_CALL_MS } from "../rpc/call.js";
-import { type HttpRequest, type HttpResponse, isHttp2 } from "./body.js";
-import { isGone } from "./send.js";
-
-/** Tells the address a request comes from; behind a proxy that is not the address of the socket. */
-export type AddressOf = (req: HttpRequest) => string | undefined;
+import { deadlineExceeded, malformedRequest } from "../kernel/errors.js";
+import type { Inbound } from "../rpc/call.js";
+import { grpcTimeoutMs } from "../rpc/grpc-timeout.js";
+import { type HttpRequest, type HttpResponse, isGone, peerAddress, socketAddressOf } from "./http-message.js";
 
 /** A REST request as the pipeline sees it. Made once per call; what it tells is worked out when it is asked. */
 export class HttpInbound implements Inbound {
@@ -11,13 +9,13 @@ export class HttpInbound implements Inbound {
   readonly timeoutMs: number | undefined;
   readonly #req: HttpRequest;
   readonly #res: HttpResponse;
-  readonly #addressOf: AddressOf;
+  readonly #behindProxy: boolean;
 
-  constructor(req: HttpRequest, res: HttpResponse, timeoutMs: number | undefined, addressOf: AddressOf) {
-    this.timeoutMs = timeoutMs;
+  constructor(req: HttpRequest, res: HttpResponse, behindProxy: boolean) {
+    this.timeoutMs = timeoutOf(req);
     this.#req = req;
     this.#res = res;
-    this.#addressOf = addressOf;
+    this.#behindProxy = behindProxy;
   }
 
   get method(): string {
@@ -29,7 +27,7 @@ export class HttpInbound implements Inbound {
   }
 
   get remoteAddress(): string | undefined {
-    return this.#addressOf(this.#req);
+    return peerAddress(socketAddressOf(this.#req), this.#req.headers, this.#behindProxy);
   }
 
   header(name: string): string | undefined {
@@ -39,9 +37,15 @@ export class HttpInbound implements Inbound {
 
   headers(): Headers {
     const headers = new Headers();
-    for (const [name, value] of Object.entries(this.#req.headers)) {
+    const fields = Object.entries(this.#req.headers);
+    for (const [name, value] of fields) {
       if (value === undefined || name.startsWith(":") || HOP_BY_HOP.has(name)) continue;
       for (const one of typeof value === "string" ? [value] : value) headers.append(name, one);
+    }
+    for (const [name, value] of fields) {
+      const alias = aliasOf(name);
+      if (alias === undefined || typeof value !== "string" || headers.has(alias)) continue;
+      headers.set(alias, value);
     }
     return headers;
   }
@@ -53,13 +57,20 @@ export class HttpInbound implements Inbound {
     res.once("close", () => {
       if (!res.writableEnded) gone.abort();
     });
-    return AbortSignal.any([gone.signal, AbortSignal.timeout(Math.min(this.timeoutMs ?? MAX_CALL_MS, MAX_CALL_MS))]);
+    return gone.signal;
   }
 }
 
-/** The address of the peer's socket. */
-export const socketAddressOf: AddressOf = (req) =>
-  isHttp2(req) ? req.stream.session?.socket?.remoteAddress : req.socket.remoteAddress;
+const METADATA = "grpc-metadata-";
+
+// Callers of older gateways name the metadata of a call with a prefix. What says who calls, or what
+// belongs to the message or to a protocol, has one name only; a field under its own name wins.
+function aliasOf(name: string): string | undefined {
+  if (!name.startsWith(METADATA) || name.length === METADATA.length) return undefined;
+  const alias = name.slice(METADATA.length);
+  if (alias === "authorization" || alias === "cookie" || alias === "host" || HOP_BY_HOP.has(alias)) return undefined;
+  return alias.startsWith("content-") || alias.startsWith("grpc-") ? undefined : alias;
+}
 
 // Of this connection, not of the request (RFC 9110, section 7.6.1).
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
@@ -74,11 +85,28 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
   "upgrade",
 ]);
 
-const UNIT_MS: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 0.001, n: 0.000001 };
-const TIMEOUT = /^([0-9]{1,8})([HMSmun])$/;
+const SECONDS = /^\d{1,9}(?:\.\d{0,9})?$/;
 
-/** The milliseconds a `grpc-timeout` header allows (gRPC over HTTP/2, "Timeout"); NaN if it is malformed. */
-export function timeoutMsOf(header: string): number {
-  const match = TIMEOUT.exec(header);
-  return match === null ? Number.NaN : Number(match[1]) * (UNIT_MS[match[2] ?? ""] ?? Number.NaN);
+/**
+ * How long the caller waits, in milliseconds: the shorter of `grpc-timeout` and `x-server-timeout`,
+ * which is in seconds.
+ *
+ * @throws ApiError INVALID_ARGUMENT for one that is malformed, DEADLINE_EXCEEDED for none at all.
+ */
+function timeoutOf(req: HttpRequest): number | undefined {
+  const grpc = req.headers["grpc-timeout"];
+  const server = req.headers["x-server-timeout"];
+  if (grpc === undefined && server === undefined) return undefined;
+  let ms = Number.POSITIVE_INFINITY;
+  if (grpc !== undefined) {
+    ms = grpcTimeoutMs(String(grpc));
+    if (Number.isNaN(ms)) throw malformedRequest("grpc-timeout: must be up to 8 digits and one of H, M, S, m, u, n");
+  }
+  if (server !== undefined) {
+    const text = String(server);
+    if (!SECONDS.test(text)) throw malformedRequest("x-server-timeout: must be a number of seconds, such as 2.5");
+    ms = Math.min(ms, Number(text) * 1000);
+  }
+  if (ms === 0) throw deadlineExceeded();
+  return ms;
 }

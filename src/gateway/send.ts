@@ -1,8 +1,8 @@
 // Writing responses, on HTTP/1.1 and HTTP/2 alike: neither connection headers
 // nor a reason phrase is ever set, since HTTP/2 knows neither.
-import type { ServerResponse } from "node:http";
+import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Call } from "../rpc/call.js";
-import type { HttpResponse } from "./body.js";
+import { type HttpResponse, isGone } from "./http-message.js";
 
 /** Response headers by lower-case name. */
 export type ResponseHeaders = Record<string, string | number | string[]>;
@@ -35,23 +35,28 @@ export function send(
   if (contentType !== undefined) headers["content-type"] = contentType;
   headers["content-length"] = typeof body === "string" ? Buffer.byteLength(body) : body.length;
   headers["x-content-type-options"] = "nosniff";
+  writeHead(res, status, headers);
+  (res as ServerResponse).end(body);
+}
+
+/**
+ * Writes status and headers. What another layer has put on the response before stays, and its `vary`
+ * is joined with that of `headers`.
+ */
+export function writeHead(res: HttpResponse, status: number, headers: OutgoingHttpHeaders): void {
+  if (headers.vary !== undefined) {
+    const before = res.getHeader("vary");
+    if (before !== undefined) headers.vary = `${before}, ${headers.vary}`;
+  }
   // The two response classes agree in what is used here; their overloads alone do not.
-  const out = res as ServerResponse;
-  out.writeHead(status, headers);
-  out.end(body);
+  (res as ServerResponse).writeHead(status, headers);
 }
 
 /** Sends a response that has no body by definition. */
 export function sendNoContent(res: HttpResponse, headers: ResponseHeaders): void {
   if (res.headersSent || isGone(res)) return;
-  const out = res as ServerResponse;
-  out.writeHead(204, headers);
-  out.end();
-}
-
-/** Whether there is nobody left to read a response. */
-export function isGone(res: HttpResponse): boolean {
-  return "stream" in res ? res.stream === undefined || res.stream.destroyed : res.destroyed;
+  writeHead(res, 204, headers);
+  (res as ServerResponse).end();
 }
 
 /** The headers and trailers a handler set; trailers as headers prefixed with `trailer-`, as Connect does. */

@@ -5,4 +5,6 @@ import type { PageTokens } from "../kernel/page-token.js";
 export interface IamDeps {
   readonly tokens: PageTokens;
   readonly ids: Ids;
+  /** Encrypts a secret for storage; it opens only with the same context. */
+  readonly seal: (secret: Buffer, context: string) => string;
 }

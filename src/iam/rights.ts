@@ -50,6 +50,15 @@ export function requireGrantable(caller: Caller, role: Pick<RoleRow, "uid" | "ca
 }
 
 /**
+ * Makes sure that the caller holds all that owners of `group` hold.
+ *
+ * @throws ApiError PERMISSION_DENIED
+ */
+export function requireOwnersRights(caller: Caller, group: string): void {
+  requireRights(caller, ownerRights, group);
+}
+
+/**
  * Makes sure that whoever changes how an identity is assumed holds all that the identity holds,
  * wherever it does: otherwise the change would be a way to those rights.
  *
@@ -72,6 +81,6 @@ export async function requireRightsOf(call: Call, identityUid: string): Promise<
  * @throws ApiError FAILED_PRECONDITION of type OWNER_REQUIRED
  */
 export async function requireOwner(tx: Tx, uid: string): Promise<void> {
-  if (await tx.roleBindings.anyHolder(rootOf(uid), owner)) return;
+  if ((await tx.roleBindings.holders(rootOf(uid), owner)) > 0) return;
   throw failedPrecondition("OWNER_REQUIRED", "a root group must keep an owner");
 }

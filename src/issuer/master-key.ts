@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { closeSync, fstatSync, openSync, readFileSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, fstatSync, linkSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { seal, unseal } from "../kernel/seal.js";
 import type { Tx } from "../store/port.js";
 
@@ -37,23 +37,39 @@ export function readMasterKey(file: string, create: boolean): MasterKey {
   }
 }
 
+// The key is whole and on disk before it has its name: neither a kill nor a power cut may leave half a
+// key, or secrets that were sealed with one that is gone.
 function createIfMissing(file: string): void {
+  if (existsSync(file)) return;
+  const draft = `${file}.${randomBytes(8).toString("hex")}`;
   try {
-    writeFileSync(file, `${randomBytes(32).toString("base64")}\n`, { mode: 0o600, flag: "wx" });
+    writeFileSync(draft, `${randomBytes(32).toString("base64")}\n`, { mode: 0o600, flag: "wx", flush: true });
+    linkSync(draft, file);
   } catch (error) {
+    // Another process was first, and its key is the one.
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  } finally {
+    rmSync(draft, { force: true });
   }
 }
 
+/** 32 bytes in base64. */
+const KEY = /^[A-Za-z0-9+/]{43}=$/;
+
+function malformed(file: string): Error {
+  return new Error(`the master key ${file} must hold lines of 32 bytes in base64`);
+}
+
 function masterKeyOf(text: string, file: string): MasterKey {
-  const keys = text
+  const lines = text
     .split("\n")
-    .filter((line) => line.trim() !== "")
-    .map((line) => Buffer.from(line.trim(), "base64"));
+    .map((line) => line.trim())
+    .filter((line) => line !== "");
+  // Checked by form, since decoders take anything and would make some other key of it.
+  if (!lines.every((line) => KEY.test(line))) throw malformed(file);
+  const keys = lines.map((line) => Buffer.from(line, "base64"));
   const [first] = keys;
-  if (first === undefined || keys.some((key) => key.length !== 32)) {
-    throw new Error(`the master key ${file} must hold lines of 32 bytes in base64`);
-  }
+  if (first === undefined) throw malformed(file);
   return {
     seal: (plain, context) => seal(first, plain, context).toString("base64"),
     unseal(sealed, context) {

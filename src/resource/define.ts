@@ -21,14 +21,16 @@ export type FieldValues<D extends DescMessage, M extends FieldName<D>> = {
 export interface Resource<D extends DescMessage, M extends FieldName<D> = FieldName<D>> extends ResourceKind {
   /** The message of the newest version of the API. */
   readonly message: D;
-  /** The fields lists can be ordered by, as `order_by` spells them; the first is the default. */
+  /** The fields lists can be ordered by, as `order_by` spells them. */
   readonly sort: readonly SortName[];
+  /** The order of lists that ask for none; ascending by the first sort field unless set. */
+  readonly defaultOrder?: string;
   /** The fields callers set and change, each with the rule for its values. All others are ignored in what they send. */
   readonly mutable: Readonly<Record<M, FieldRule>>;
 }
 
-/** A sort field by the name it has in `order_by`. */
-export type SortName = "uid" | "name" | "created_at" | "updated_at";
+/** A sort field by the name it has in `order_by`; `group` is the uid of what lies at its group's own. */
+export type SortName = "uid" | "group" | "name" | "created_at" | "updated_at";
 
 /** Declares a resource. */
 export function defineResource<D extends DescMessage, M extends FieldName<D>>(

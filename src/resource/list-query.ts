@@ -66,7 +66,7 @@ export function listQueryOf<D extends DescMessage, M extends FieldName<D>>(
   const refuse = (field: string, rule: string) => violations.push({ field, description: `${field} ${rule}` });
   if (request.pageSize < 0) refuse("pageSize", "must not be negative");
   if (request.skip < 0) refuse("skip", "must not be negative");
-  const order = orderOf(resource.sort, request.orderBy, refuse);
+  const order = orderOf(resource.sort, request.orderBy || resource.defaultOrder || (resource.sort[0] ?? "uid"), refuse);
   const filter = { ...filterOf(request, refuse), ...(equals && { equals }) };
   if (violations.length > 0) throw invalidArgument(...violations);
 
@@ -98,6 +98,7 @@ type Refuse = (field: string, rule: string) => void;
 // Creation and change go by both of their names: as the spec orders by and as the field is called.
 const sortNames: Readonly<Record<string, SortName>> = {
   uid: "uid",
+  group: "group",
   name: "name",
   created_at: "created_at",
   createdAt: "created_at",
@@ -110,10 +111,10 @@ const sortNames: Readonly<Record<string, SortName>> = {
 };
 
 function orderOf(offered: readonly SortName[], orderBy: string, refuse: Refuse): ListQuery["order"] {
-  const [name = "", direction = "asc", ...rest] = orderBy === "" ? [offered[0] ?? "uid"] : orderBy.split(" ");
+  const [name = "", direction = "asc", ...rest] = orderBy.split(" ");
   const field = Object.hasOwn(sortNames, name) ? sortNames[name] : undefined;
   if (field !== undefined && offered.includes(field) && /^(asc|desc)$/.test(direction) && rest.length === 0) {
-    return { field, descending: direction === "desc" };
+    return { field: field === "group" ? "uid" : field, descending: direction === "desc" };
   }
   refuse("orderBy", `must be one of ${offered.join(", ")}, optionally followed by " asc" or " desc"`);
   return { field: "uid", descending: false };

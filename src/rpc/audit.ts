@@ -2,14 +2,14 @@ import type { Message } from "@bufbuild/protobuf";
 import { rootOf } from "../kernel/uidp.js";
 import type { AuditRow } from "../store/port.js";
 import type { Call } from "./call.js";
-import type { MethodEntry } from "./method-table.js";
+import type { UnaryEntry } from "./method-table.js";
 
 /**
  * The audit row of a successful write: who did what to which thing, and how it can be traced. The
  * thing is the resource the answer describes, else the one the request names.
  */
 export function auditRowOf(
-  method: MethodEntry,
+  method: UnaryEntry,
   call: Call,
   request: Message,
   response: object,

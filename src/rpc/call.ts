@@ -21,7 +21,7 @@ export interface Inbound {
   /** Path and query as received. */
   readonly url: string;
 
-  /** How long the caller waits, in milliseconds; undefined when it did not say. */
+  /** How long the caller waits, in milliseconds, fractions included; undefined when it did not say. */
   readonly timeoutMs?: number | undefined;
 
   /** The address of the peer, for the audit log. */
@@ -42,6 +42,14 @@ export const MAX_CALL_MS = 30_000;
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
 
+/** The id of a request: what its `x-request-id` says if that is sane, else a new one. */
+export function requestIdFrom(given: string | undefined): string {
+  return given !== undefined && REQUEST_ID.test(given) ? given : randomIds.newId();
+}
+
+/** A call as the handlers of streams see it: there is no transaction. */
+export type StreamCall = Omit<Call, "tx" | "enter" | "enterStream">;
+
 /**
  * One call on its way through {@link Invoke}: connect's `HandlerContext`, whose objects are made
  * only when a handler reads them, and what the pipeline adds for handlers.
@@ -53,7 +61,10 @@ export class Call implements HandlerContext {
   /** When the call began, in epoch milliseconds, by the clock of the service. */
   readonly startMs: number;
 
-  /** When the answer is of no more use, in epoch milliseconds. */
+  /**
+   * When the answer is of no more use, in epoch milliseconds. Streams last as long as their caller
+   * allows, so theirs may be Infinity.
+   */
   readonly deadlineMs: number;
 
   /** The uid of what was changed, for the audit log, where neither request scope nor answer names it. */
@@ -64,6 +75,7 @@ export class Call implements HandlerContext {
   #responseHeader: Headers | undefined;
   #responseTrailer: Headers | undefined;
   #values: ContextValues | undefined;
+  #signal: AbortSignal | undefined;
   #caller: Caller | undefined;
   #tx: Tx | undefined;
 
@@ -71,10 +83,11 @@ export class Call implements HandlerContext {
     this.inbound = inbound;
     this.method = method;
     this.startMs = startMs;
-    this.deadlineMs = startMs + Math.min(inbound.timeoutMs ?? MAX_CALL_MS, MAX_CALL_MS);
+    const { timeoutMs = Number.POSITIVE_INFINITY } = inbound;
+    this.deadlineMs = startMs + (method.methodKind === "unary" ? Math.min(timeoutMs, MAX_CALL_MS) : timeoutMs);
   }
 
-  /** The open transaction. Only within the handler; it never outlives it. */
+  /** The open transaction. Only within the handler of a unary method; it never outlives it. */
   get tx(): Tx {
     if (this.#tx === undefined) throw new TypeError("call.tx is only there while the handler runs");
     return this.#tx;
@@ -86,18 +99,26 @@ export class Call implements HandlerContext {
     return this.#caller;
   }
 
+  /** The caller with all of its rights, also those far from the scope of the method. */
+  async callerEverywhere(): Promise<Caller> {
+    return this.caller.withGrants(await this.tx.access.everywhere(this.caller.uid));
+  }
+
   /** Lets the pipeline hand the transaction and the caller over; not for handlers. */
   enter(tx: Tx, caller: Caller | undefined): void {
     this.#tx = tx;
     this.#caller = caller;
   }
 
+  /** Lets the pipeline of streams hand the caller and the end of the call over; not for handlers. */
+  enterStream(caller: Caller | undefined, signal: AbortSignal): void {
+    this.#caller = caller;
+    this.#signal = signal;
+  }
+
   /** Ties log lines, audit rows and answers together: the caller's `x-request-id` if sane, else random. */
   get requestId(): string {
-    if (this.#requestId === undefined) {
-      const given = this.inbound.header("x-request-id");
-      this.#requestId = given !== undefined && REQUEST_ID.test(given) ? given : randomIds.newId();
-    }
+    this.#requestId ??= requestIdFrom(this.inbound.header("x-request-id"));
     return this.#requestId;
   }
 
@@ -105,11 +126,21 @@ export class Call implements HandlerContext {
     return this.method.parent;
   }
 
+  /** Fires when the caller goes away or its time is up. */
   get signal(): AbortSignal {
-    return this.inbound.signal?.() ?? AbortSignal.timeout(Math.max(0, this.deadlineMs - Date.now()));
+    this.#signal ??= this.#newSignal();
+    return this.#signal;
   }
 
-  readonly timeoutMs = (): number => Math.max(0, this.deadlineMs - Date.now());
+  #newSignal(): AbortSignal {
+    const leftMs = Math.min(Math.max(0, Math.ceil(this.deadlineMs - Date.now())), MAX_CALL_MS);
+    const late = AbortSignal.timeout(leftMs);
+    const gone = this.inbound.signal?.();
+    return gone === undefined ? late : AbortSignal.any([gone, late]);
+  }
+
+  readonly timeoutMs = (): number | undefined =>
+    this.deadlineMs === Number.POSITIVE_INFINITY ? undefined : Math.max(0, this.deadlineMs - Date.now());
 
   get requestMethod(): string {
     return this.inbound.method;

@@ -11,7 +11,7 @@ import type { Principal } from "../kernel/principal.js";
 import type { Store, Tx } from "../store/port.js";
 import { auditRowOf } from "./audit.js";
 import type { Call } from "./call.js";
-import type { MethodEntry } from "./method-table.js";
+import type { UnaryEntry } from "./method-table.js";
 import { requiredFieldsOf } from "./required-fields.js";
 
 /**
@@ -20,7 +20,7 @@ import { requiredFieldsOf } from "./required-fields.js";
  *
  * @throws ConnectError always, with ErrorInfo, whatever went wrong.
  */
-export type Invoke = (method: MethodEntry, call: Call, request: Message) => Promise<object>;
+export type Invoke = (method: UnaryEntry, call: Call, request: Message) => Promise<object>;
 
 /** What the pipeline needs of the rest of the service. */
 export interface InvokeDeps {
@@ -53,13 +53,13 @@ export function createInvoke(deps: InvokeDeps): Invoke {
   };
 
   async function run(
-    method: MethodEntry,
+    method: UnaryEntry,
     call: Call,
     request: Message,
     principal: Principal | undefined,
     tx: Tx,
   ): Promise<object> {
-    if (clock() > call.deadlineMs) throw deadlineExceeded();
+    if (clock() >= call.deadlineMs) throw deadlineExceeded();
     const { auth } = method;
     const caller = auth.mode === "guarded" ? await authorize(auth, principal, request, tx) : undefined;
     call.enter(tx, caller);

@@ -5,6 +5,7 @@ import {
   type DescField,
   type DescMessage,
   type DescMethod,
+  type DescMethodServerStreaming,
   type DescMethodUnary,
   type DescService,
   getOption,
@@ -16,16 +17,21 @@ import {
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { events, iam, iam_scope } from "#gen/chainguard/annotations/annotations_pb.js";
 import { bit, CapabilitySchema, name as capabilityName } from "#gen/chainguard/capabilities/capabilities_pb.js";
-import type { Call } from "./call.js";
+import type { Call, StreamCall } from "./call.js";
 
-/** What answers a unary method: a pure function of the request and the open transaction. */
+/**
+ * What answers a method. Of a unary one a pure function of the request and the open transaction; of
+ * one that streams its answers a function to an `AsyncIterable`, which runs outside any transaction.
+ */
 export type Handler = (request: never, call: Call) => Promise<object> | object;
 
 /** The handlers of a service, by connect's local method names. */
 export type Handlers<S extends DescService> = {
   [K in keyof S["method"]]: S["method"][K] extends DescMethodUnary<infer I, infer O>
     ? (request: MessageShape<I>, call: Call) => Promise<MessageInitShape<O>> | MessageInitShape<O>
-    : never;
+    : S["method"][K] extends DescMethodServerStreaming<infer I, infer O>
+      ? (request: MessageShape<I>, call: StreamCall) => AsyncIterable<MessageInitShape<O>>
+      : never;
 };
 
 /** A capability that a method needs. */
@@ -45,18 +51,32 @@ export type AuthRule =
       readonly scope?: { readonly field: string; readonly of: (request: Message) => string };
     };
 
-/** One callable method and all that its declaration says. */
-export interface MethodEntry {
+/** What the declaration of any callable method says. */
+interface DeclaredMethod {
   readonly desc: DescMethod;
   /** The RPC path, `/package.Service/Method`. */
   readonly path: string;
+  readonly auth: AuthRule;
+}
+
+/** A method with one answer. */
+export interface UnaryEntry extends DeclaredMethod {
+  readonly kind: "unary";
   /** Whether the call opens a read or a write transaction: NO_SIDE_EFFECTS on the proto means read. */
   readonly access: "read" | "write";
-  readonly auth: AuthRule;
   /** The event type to record; of methods that declare none, the method's own name. */
   readonly auditType: string;
   readonly handler: (request: Message, call: Call) => Promise<object> | object;
 }
+
+/** A method with a stream of answers. It has no transaction, so it changes nothing and records nothing. */
+export interface StreamEntry extends DeclaredMethod {
+  readonly kind: "server_streaming";
+  readonly handler: (request: Message, call: StreamCall) => AsyncIterable<object>;
+}
+
+/** One callable method and all that its declaration says. */
+export type MethodEntry = UnaryEntry | StreamEntry;
 
 /** All callable methods, by RPC path. */
 export type MethodTable = ReadonlyMap<string, MethodEntry>;
@@ -82,8 +102,8 @@ export function serve<S extends DescService>(desc: S, handlers: Handlers<S>): Se
 /**
  * Builds the table.
  *
- * @throws TypeError at boot when a method has no handler, no authorization rule, or a scope that
- * is not exactly one field.
+ * @throws TypeError at boot when a method takes a stream, has no handler, no authorization rule, or a
+ * scope that is not exactly one field.
  */
 export function createMethodTable(services: readonly ServedService[]): MethodTable {
   const table = new Map<string, MethodEntry>();
@@ -91,19 +111,31 @@ export function createMethodTable(services: readonly ServedService[]): MethodTab
     for (const method of desc.methods) {
       const handler = handlers[method.localName];
       if (handler === undefined) throw new TypeError(`${method} has no handler`);
-      const path = `/${desc.typeName}/${method.name}`;
-      const event = hasOption(method, events) ? getOption(method, events) : undefined;
-      table.set(path, {
-        desc: method,
-        path,
-        access: method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS ? "read" : "write",
-        auth: authRuleOf(method),
-        auditType: event?.type || `${desc.typeName}.${method.name}`,
-        handler: handler as MethodEntry["handler"],
-      });
+      const entry = entryOf(method, handler);
+      table.set(entry.path, entry);
     }
   }
   return table;
+}
+
+function entryOf(desc: DescMethod, handler: Handler): MethodEntry {
+  const { typeName } = desc.parent;
+  if (desc.methodKind !== "unary" && desc.methodKind !== "server_streaming") {
+    throw new TypeError(`${typeName}.${desc.name} takes a stream, which the method table does not serve`);
+  }
+  const declared = { desc, path: `/${typeName}/${desc.name}`, auth: authRuleOf(desc) };
+  // `serve` has checked each handler against its method.
+  if (desc.methodKind === "server_streaming") {
+    return { ...declared, kind: "server_streaming", handler: handler as StreamEntry["handler"] };
+  }
+  const event = hasOption(desc, events) ? getOption(desc, events) : undefined;
+  return {
+    ...declared,
+    kind: "unary",
+    access: desc.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS ? "read" : "write",
+    auditType: event?.type || `${typeName}.${desc.name}`,
+    handler: handler as UnaryEntry["handler"],
+  };
 }
 
 /** The authorization rule a method declares; throws TypeError when it is missing or makes no sense. */

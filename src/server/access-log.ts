@@ -1,8 +1,6 @@
+import { type HttpRequest, type HttpResponse, peerAddress, socketAddressOf } from "../gateway/http-message.js";
 import type { Logger } from "../telemetry/logger.js";
-import type { AnyRequest } from "./connect-request.js";
 import type { StreamRequest } from "./http2.js";
-import { peerAddress } from "./inbound.js";
-import type { AnyResponse } from "./refusal.js";
 
 /** What is known of a request when it has been answered. No headers, no query, no tokens. */
 export interface AccessRecord {
@@ -38,14 +36,14 @@ export function pathOf(url: string): string {
 }
 
 /** Begins the record of an HTTP request and logs it when its response closes. */
-export function recordHttp(req: AnyRequest, res: AnyResponse, behindProxy: boolean, log: AccessLog): AccessRecord {
+export function recordHttp(req: HttpRequest, res: HttpResponse, behindProxy: boolean, log: AccessLog): AccessRecord {
   const id = req.headers["x-request-id"];
   const record: AccessRecord = {
     startMs: performance.now(),
     protocol: req.httpVersionMajor === 2 ? "h2" : "http/1.1",
     method: req.method ?? "",
     path: pathOf(req.url ?? ""),
-    remoteAddress: peerAddress(req.socket.remoteAddress, req.headers, behindProxy),
+    remoteAddress: peerAddress(socketAddressOf(req), req.headers, behindProxy),
     requestId: typeof id === "string" ? id.slice(0, 64) : undefined,
   };
   res.once("close", () => {

@@ -6,10 +6,12 @@ import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { codeToHttpStatus, errorFromJsonBytes } from "@connectrpc/connect/protocol-connect";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag, trailerParse, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
+import { drained, type HttpResponse, isGone } from "../gateway/http-message.js";
+import { writeHead } from "../gateway/send.js";
 import { connectErrorFrom } from "../kernel/errors.js";
 import type { AccessRecord } from "./access-log.js";
 import { encodeGrpcMessage, errorTrailers } from "./grpc-status.js";
-import { type AnyResponse, connectJson, isGone } from "./refusal.js";
+import { connectJson } from "./refusal.js";
 
 /**
  * Writes an answer of connect's handlers, at the pace the peer reads. Resolves when all is written
@@ -17,7 +19,7 @@ import { type AnyResponse, connectJson, isGone } from "./refusal.js";
  */
 export async function writeAnswer(
   answer: UniversalServerResponse,
-  res: AnyResponse,
+  res: HttpResponse,
   errorDomain: string,
   access?: AccessRecord,
 ): Promise<void> {
@@ -25,7 +27,7 @@ export async function writeAnswer(
   const { status, header, body } =
     answer.status >= 400 && contentType === "application/json" ? await repairUnaryError(answer, errorDomain) : answer;
   if (isGone(res)) return;
-  (res as ServerResponse).writeHead(status, nodeHeaders(header));
+  writeHead(res, status, nodeHeaders(header));
   const web = contentType.startsWith("application/grpc-web");
   let bytes = 0;
   for await (const chunk of body ?? []) {
@@ -41,19 +43,6 @@ export async function writeAnswer(
   }
   if (access) access.bytes = bytes;
   res.end();
-}
-
-function drained(res: AnyResponse): Promise<void> {
-  if (isGone(res)) return Promise.resolve();
-  return new Promise((resolve) => {
-    const go = () => {
-      res.off("drain", go);
-      res.off("close", go);
-      resolve();
-    };
-    res.on("drain", go);
-    res.on("close", go);
-  });
 }
 
 // Errors of the pipeline carry ErrorInfo and stay as they are. What is left are errors of framing,

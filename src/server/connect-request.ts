@@ -1,13 +1,8 @@
-import type { IncomingMessage } from "node:http";
-import type { Http2ServerRequest } from "node:http2";
 import { Code, ConnectError, type ContextValues } from "@connectrpc/connect";
 import type { UniversalServerRequest } from "@connectrpc/connect/protocol";
-import { grpcTimeoutMs } from "./grpc-timeout.js";
+import type { HttpRequest, HttpResponse } from "../gateway/http-message.js";
+import { grpcTimeoutMs } from "../rpc/grpc-timeout.js";
 import { webHeaders } from "./inbound.js";
-import type { AnyResponse } from "./refusal.js";
-
-/** A request of either HTTP version. */
-export type AnyRequest = IncomingMessage | Http2ServerRequest;
 
 // Timers hold 31 bits of milliseconds and fire at once beyond them.
 const LONGEST_TIMEOUT_MS = 2_147_483_647;
@@ -19,8 +14,8 @@ const LONGEST_TIMEOUT_MS = 2_147_483_647;
  * refusal reaches its caller, and limits timeouts to what timers can hold.
  */
 export function universalRequest(
-  req: AnyRequest,
-  res: AnyResponse,
+  req: HttpRequest,
+  res: HttpResponse,
   contextValues: ContextValues,
 ): UniversalServerRequest {
   const header = webHeaders(req.headers);
@@ -40,7 +35,7 @@ export function universalRequest(
 
 // Fires only when the peer goes before it has its answer; to fire at every end would build an error
 // with a stack each time.
-function goneSignal(res: AnyResponse): AbortSignal {
+function goneSignal(res: HttpResponse): AbortSignal {
   const controller = new AbortController();
   res.once("close", () => {
     if (!res.writableEnded) controller.abort(new ConnectError("the caller has gone", Code.Canceled));

@@ -1,7 +1,7 @@
 // Connect, gRPC-Web, streams, and gRPC with compression or JSON: everything of
 // RPC that is not on the lean path, through connect's own protocol handlers.
 // The handlers they call are the same pipeline as everywhere.
-import type { DescService, Message } from "@bufbuild/protobuf";
+import type { DescMethod, DescService, Message } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import {
   Code,
@@ -15,6 +15,7 @@ import {
 } from "@connectrpc/connect";
 import type { Compression, UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { compressionGzip } from "@connectrpc/connect-node";
+import { type HttpRequest, type HttpResponse, isGone, peerAddress, socketAddressOf } from "../gateway/http-message.js";
 import type { Clock } from "../kernel/clock.js";
 import {
   type ApiError,
@@ -25,14 +26,15 @@ import {
 } from "../kernel/errors.js";
 import { Call } from "../rpc/call.js";
 import type { Invoke } from "../rpc/invoke.js";
-import type { MethodEntry, MethodTable } from "../rpc/method-table.js";
+import type { InvokeStream } from "../rpc/invoke-stream.js";
+import type { MethodEntry, MethodTable, StreamEntry, UnaryEntry } from "../rpc/method-table.js";
 import type { AccessRecord } from "./access-log.js";
 import { writeAnswer } from "./connect-answer.js";
-import { type AnyRequest, universalRequest } from "./connect-request.js";
+import { universalRequest } from "./connect-request.js";
 import { isProtocolField } from "./grpc-status.js";
-import { ContextInbound, peerAddress } from "./inbound.js";
+import { ContextInbound } from "./inbound.js";
 import type { Limits } from "./limits.js";
-import { type AnyResponse, connectJson, isGone, sendJson } from "./refusal.js";
+import { connectJson, sendJson } from "./refusal.js";
 
 /** A service served as it is, beside the method table: health, reflection, streams. */
 export interface ExtraService {
@@ -50,6 +52,8 @@ export interface ConnectOptions {
   readonly methods: MethodTable;
   readonly extraServices: readonly ExtraService[];
   readonly invoke: Invoke;
+  /** Runs the methods that stream; without it the table must hold none. */
+  readonly invokeStream?: InvokeStream | undefined;
   readonly clock: Clock;
   readonly errorDomain: string;
   readonly limits: Limits;
@@ -62,14 +66,17 @@ export interface Connect {
   /** Whether a method is served under this path, whatever its kind. */
   serves(path: string): boolean;
 
+  /** The HTTP methods of the method under this path, as in an Allow header. */
+  methodsOf(path: string): string | undefined;
+
   /** Whether the method under this path takes a stream, whose end may be far off. */
   takesStream(path: string): boolean;
 
   /** Answers a call of a served method. Never throws. */
-  handle(req: AnyRequest, res: AnyResponse, path: string, access?: AccessRecord): void;
+  handle(req: HttpRequest, res: HttpResponse, path: string, access?: AccessRecord): void;
 
   /** Answers a call of a method that is not served, in the form of the Connect protocol. */
-  refuseUnknown(res: AnyResponse, path: string): void;
+  refuseUnknown(res: HttpResponse, path: string): void;
 }
 
 const remoteAddressKey = createContextKey<string | undefined>(undefined);
@@ -87,8 +94,8 @@ export function createConnect(options: ConnectOptions): Connect {
   for (const { desc, impl } of options.extraServices) router.service(desc, impl);
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 
-  async function answer(handler: UniversalHandler, req: AnyRequest, res: AnyResponse, access?: AccessRecord) {
-    const remote = peerAddress(req.socket.remoteAddress, req.headers, options.behindProxy);
+  async function answer(handler: UniversalHandler, req: HttpRequest, res: HttpResponse, access?: AccessRecord) {
+    const remote = peerAddress(socketAddressOf(req), req.headers, options.behindProxy);
     const values: ContextValues = createContextValues().set(remoteAddressKey, remote);
     try {
       const response = await handler(universalRequest(req, res, values));
@@ -104,17 +111,16 @@ export function createConnect(options: ConnectOptions): Connect {
     }
   }
 
-  function refuse(res: AnyResponse, status: number, error: unknown, headers: Record<string, string> = {}): void {
+  function refuse(res: HttpResponse, status: number, error: unknown, headers: Record<string, string> = {}): void {
     sendJson(res, status, connectJson(connectErrorFrom(error, errorDomain)), headers);
   }
 
   // What connect answers without a body: a wrong HTTP method, media type or HTTP version.
-  function refuseEmpty(response: UniversalServerResponse, handler: UniversalHandler, res: AnyResponse): void {
+  function refuseEmpty(response: UniversalServerResponse, handler: UniversalHandler, res: HttpResponse): void {
     const { method } = handler;
     if (response.status === 405) {
-      const get = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
-      const allow = get ? "GET, POST" : "POST";
-      refuse(res, 405, unimplemented(`method: ${method.name} takes ${get ? "GET and POST" : "POST"}`), { allow });
+      const allow = httpMethodsOf(method);
+      refuse(res, 405, unimplemented(`method: ${method.name} takes ${allow.replace(", ", " and ")}`), { allow });
     } else if (response.status === 415) {
       refuse(res, 415, unimplemented("content-type: not one this method takes"), { "accept-post": ACCEPT_POST });
     } else {
@@ -122,12 +128,16 @@ export function createConnect(options: ConnectOptions): Connect {
     }
   }
 
-  function refuseUnknown(res: AnyResponse, path: string): void {
+  function refuseUnknown(res: HttpResponse, path: string): void {
     refuse(res, 404, noSuchMethod(path));
   }
 
   return {
     serves: (path) => handlers.has(path),
+    methodsOf(path) {
+      const method = handlers.get(path)?.method;
+      return method && httpMethodsOf(method);
+    },
     takesStream(path) {
       const kind = handlers.get(path)?.method.methodKind;
       return kind === "client_streaming" || kind === "bidi_streaming";
@@ -151,6 +161,12 @@ export function noSuchMethod(path: string): ApiError {
   return unimplemented(`method: no such method ${path.slice(0, 200)}`);
 }
 
+// Connect takes calls of methods without side effects by GET.
+function httpMethodsOf({ methodKind, idempotency }: DescMethod): string {
+  const get = methodKind === "unary" && idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
+  return get ? "GET, POST" : "POST";
+}
+
 const ACCEPT_POST = "application/json, application/proto, application/grpc-web+proto, application/grpc-web+json";
 
 // gRPC proper ends in HTTP trailers, which few HTTP/1.1 peers and proxies pass on.
@@ -169,31 +185,57 @@ function servicesOf(methods: MethodTable): { desc: DescService; methods: MethodE
 }
 
 type UnaryImpl = (request: Message, context: HandlerContext) => Promise<object>;
+type StreamImpl = (request: Message, context: HandlerContext) => AsyncIterable<object>;
 
 function implOf(methods: readonly MethodEntry[], options: ConnectOptions): Partial<ServiceImpl<DescService>> {
-  const impl: Record<string, UnaryImpl> = {};
-  for (const entry of methods) impl[entry.desc.localName] = unaryImpl(entry, options);
+  const impl: Record<string, UnaryImpl | StreamImpl> = {};
+  for (const entry of methods) {
+    impl[entry.desc.localName] = entry.kind === "unary" ? unaryImpl(entry, options) : streamImpl(entry, options);
+  }
   // Which methods there are is known from the table, not from a generated type.
   return impl as unknown as Partial<ServiceImpl<DescService>>;
 }
 
-function unaryImpl(entry: MethodEntry, { invoke, clock, errorDomain }: ConnectOptions): UnaryImpl {
+function unaryImpl(entry: UnaryEntry, options: ConnectOptions): UnaryImpl {
   return async (request, context) => {
-    const timeoutMs = context.timeoutMs();
-    if (timeoutMs !== undefined && timeoutMs <= 0) throw connectErrorFrom(deadlineExceeded(), errorDomain);
-    // The caller went while its request was being read: nothing has begun, so nothing begins.
-    if (context.signal.aborted) throw new ConnectError("the caller has gone", Code.Canceled);
-    const inbound = new ContextInbound(context, timeoutMs, context.values.get(remoteAddressKey));
-    const call = new Call(inbound, entry.desc, clock());
+    const call = callOf(entry.desc, context, options);
     try {
-      return await invoke(entry, call, request);
+      return await options.invoke(entry, call, request);
     } catch (error) {
-      throw connectErrorFrom(error, errorDomain);
+      throw connectErrorFrom(error, options.errorDomain);
     } finally {
       copyFields(call.responseHeaderIfSet, context.responseHeader);
       copyFields(call.responseTrailerIfSet, context.responseTrailer);
     }
   };
+}
+
+function streamImpl(entry: StreamEntry, options: ConnectOptions): StreamImpl {
+  const { invokeStream } = options;
+  if (invokeStream === undefined) throw new TypeError(`${entry.path} streams, but nothing was given to run streams`);
+  return async function* (request, context) {
+    const call = callOf(entry.desc, context, options);
+    let begun = false;
+    try {
+      for await (const message of invokeStream(entry, call, request)) {
+        // Headers go out with the first message, trailers behind the last.
+        if (!begun) copyFields(call.responseHeaderIfSet, context.responseHeader);
+        begun = true;
+        yield message;
+      }
+    } finally {
+      if (!begun) copyFields(call.responseHeaderIfSet, context.responseHeader);
+      copyFields(call.responseTrailerIfSet, context.responseTrailer);
+    }
+  };
+}
+
+function callOf(desc: DescMethod, context: HandlerContext, { clock, errorDomain }: ConnectOptions): Call {
+  const timeoutMs = context.timeoutMs();
+  if (timeoutMs !== undefined && timeoutMs <= 0) throw connectErrorFrom(deadlineExceeded(), errorDomain);
+  // The caller went while its request was being read: nothing has begun, so nothing begins.
+  if (context.signal.aborted) throw new ConnectError("the caller has gone", Code.Canceled);
+  return new Call(new ContextInbound(context, timeoutMs, context.values.get(remoteAddressKey)), desc, clock());
 }
 
 function copyFields(from: Headers | undefined, to: Headers): void {

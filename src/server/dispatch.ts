@@ -2,21 +2,24 @@
 // checks that hold for every protocol.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Http2ServerRequest, Http2ServerResponse, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
+import { type HttpRequest, type HttpResponse, peerAddress } from "../gateway/http-message.js";
 import { connectErrorFrom, malformedRequest, resourceExhausted } from "../kernel/errors.js";
 import { type AccessLog, type AccessRecord, pathOf, recordHttp, recordStream } from "./access-log.js";
 import { type Connect, noSuchMethod } from "./connect.js";
-import type { AnyRequest } from "./connect-request.js";
+import type { Cors } from "./cors.js";
 import type { GrpcUnary } from "./grpc.js";
 import { countFields, type FieldCounts, foldField, type HostCheck } from "./host.js";
 import type { OnHttp2Stream, StreamRequest } from "./http2.js";
-import { peerAddress } from "./inbound.js";
 import type { Ops } from "./ops.js";
-import { type AnyResponse, sendGrpcStatus, sendJson, statusJson } from "./refusal.js";
+import { sendGrpcStatus, sendJson, statusJson } from "./refusal.js";
 
 /** What answers requests that are neither RPC nor for operators. */
 export interface Gateway {
   /** Answers. Must not throw. */
-  handle(req: AnyRequest, res: AnyResponse): void;
+  handle(req: HttpRequest, res: HttpResponse): void;
+
+  /** The methods that a path is served for, as in an Allow header; undefined when there are none. */
+  allowed?(path: string): string | undefined;
 }
 
 /** What {@link createDispatch} is made of. */
@@ -31,6 +34,8 @@ export interface DispatchOptions {
   /** How long the body of a request may take, in milliseconds. */
   readonly requestMs: number;
   readonly accessLog?: AccessLog | undefined;
+  /** Serves scripts of other origins; without it they get nothing. */
+  readonly cors?: Cors | undefined;
 }
 
 /** The two ways in. */
@@ -44,7 +49,7 @@ export interface Dispatch {
 
 /** Creates the dispatcher. */
 export function createDispatch(options: DispatchOptions): Dispatch {
-  const { grpc, connect, ops, gateway, hosts, behindProxy, accessLog } = options;
+  const { grpc, connect, ops, gateway, hosts, behindProxy, accessLog, cors } = options;
   // Filled and read before anything else runs, so one is enough.
   const counts: FieldCounts = { host: 0, authorization: 0 };
 
@@ -107,18 +112,19 @@ export function createDispatch(options: DispatchOptions): Dispatch {
     return { req, res };
   }
 
-  function refuse(req: AnyRequest, res: AnyResponse, fault: string): void {
+  function refuse(req: HttpRequest, res: HttpResponse, fault: string): void {
     const contentType = req.headers["content-type"];
     const error = connectErrorFrom(malformedRequest(fault), options.errorDomain);
     if (isGrpcFamily(contentType)) sendGrpcStatus(res, contentType, error);
     else sendJson(res, 400, statusJson(error));
   }
 
-  function route(req: AnyRequest, res: AnyResponse, access: AccessRecord | undefined): void {
+  function route(req: HttpRequest, res: HttpResponse, access: AccessRecord | undefined): void {
     const path = pathOf(req.url ?? "");
     const method = req.method ?? "";
     const rpc = isRpcPath(path);
     const contentType = req.headers["content-type"];
+    if (cors?.(req, res, () => connect.methodsOf(path) ?? gateway.allowed?.(path))) return;
     if (rpc && connect.serves(path)) {
       connect.handle(req, res, path, access);
     } else if (isGrpcFamily(contentType)) {

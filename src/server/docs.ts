@@ -3,40 +3,87 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
+import type { HttpResponse } from "../gateway/http-message.js";
 import type { Ops } from "./ops.js";
-import { type AnyResponse, sendBody, sendJson } from "./refusal.js";
+import { sendBody, sendJson } from "./refusal.js";
 
 const require = createRequire(import.meta.url);
+const UI = dirname(require.resolve("swagger-ui-dist/package.json"));
+const { version: UI_VERSION } = JSON.parse(readFileSync(join(UI, "package.json"), "utf8")) as { version: string };
 
+// With the version in their addresses the files can be kept for ever.
 const PAGE = `<!doctype html>
 <html lang="en">
   <head>
     <meta charset="utf-8">
     <meta name="viewport" content="width=device-width, initial-scale=1">
     <title>Arbor API</title>
-    <link rel="stylesheet" href="/docs/swagger-ui.css">
-    <link rel="icon" href="/docs/favicon-32x32.png">
+    <link rel="stylesheet" href="/docs/swagger-ui.css?v=${UI_VERSION}">
+    <link rel="stylesheet" href="/docs/page.css">
+    <link rel="icon" href="/docs/favicon-32x32.png?v=${UI_VERSION}">
   </head>
   <body>
     <main id="ui"></main>
     <noscript>The API is described in <a href="/openapi.json">openapi.json</a>.</noscript>
-    <script src="/docs/swagger-ui-bundle.js"></script>
+    <script src="/docs/swagger-ui-bundle.js?v=${UI_VERSION}"></script>
     <script src="/docs/start.js"></script>
   </body>
 </html>
 `;
-const START = `SwaggerUIBundle({ url: "/openapi.json", dom_id: "#ui", deepLinking: true, docExpansion: "list" });\n`;
+
+// No validator: it would send the document elsewhere.
+const START = `SwaggerUIBundle({
+  url: "/openapi.json",
+  dom_id: "#ui",
+  deepLinking: true,
+  docExpansion: "list",
+  defaultModelsExpandDepth: 0,
+  displayRequestDuration: true,
+  validatorUrl: null,
+});
+`;
+
+// Names of services are longer than a telephone is wide, and so are paths.
+const STYLE = `body { margin: 0; }
+.swagger-ui .opblock-tag { overflow-wrap: anywhere; }
+@media (max-width: 640px) {
+  .swagger-ui .wrapper { padding: 0 10px; }
+  .swagger-ui .opblock-tag { flex-wrap: wrap; font-size: 16px; }
+  .swagger-ui .opblock-tag small { flex-basis: 80%; padding: 4px 0; }
+  .swagger-ui .opblock-summary-control { min-width: 0; }
+  .swagger-ui .opblock .opblock-summary-path-description-wrapper {
+    min-width: 0; flex-direction: column; align-items: flex-start;
+  }
+  .swagger-ui .opblock .opblock-summary-path { max-width: 100%; padding: 0; overflow-wrap: anywhere; }
+  .swagger-ui table.parameters, .swagger-ui .parameters tbody, .swagger-ui .parameters tr, .swagger-ui .parameters td {
+    display: block;
+  }
+  .swagger-ui .opblock .opblock-summary-description { overflow-wrap: anywhere; }
+  .swagger-ui .response-col_links { display: none; }
+  .swagger-ui .parameters thead { display: none; }
+}
+`;
 
 // Swagger UI sets styles on elements and shows images of its own as data; it needs nothing else.
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
+const PAGE_HEADERS = {
+  "content-security-policy": POLICY,
+  "referrer-policy": "no-referrer",
+  "cache-control": "no-cache",
+};
+const FRESH = { "cache-control": "no-cache" };
+const KEPT = { "cache-control": "public, max-age=31536000, immutable" };
+
 const assets: Readonly<Record<string, string>> = {
   "swagger-ui.css": "text/css; charset=utf-8",
   "swagger-ui-bundle.js": "text/javascript; charset=utf-8",
   "favicon-32x32.png": "image/png",
 };
+
+type Answer = (res: HttpResponse) => void;
 
 /**
  * Creates the routes.
@@ -45,38 +92,42 @@ const assets: Readonly<Record<string, string>> = {
  */
 export function createDocs(document: () => string): Ops {
   let json: string | undefined;
-  const files = new Map<string, Buffer>();
-
-  function asset(name: string): Buffer {
-    let bytes = files.get(name);
-    if (bytes === undefined) {
-      bytes = readFileSync(join(dirname(require.resolve("swagger-ui-dist/package.json")), name));
-      files.set(name, bytes);
-    }
-    return bytes;
-  }
-
-  function answer(path: string, res: AnyResponse): void {
-    const name = path.slice("/docs/".length);
-    if (path === "/openapi.json") {
-      json ??= document();
-      sendJson(res, 200, json);
-    } else if (path === "/docs") {
-      sendBody(res, 200, "text/html; charset=utf-8", PAGE, { "content-security-policy": POLICY });
-    } else if (name === "start.js") {
-      sendBody(res, 200, "text/javascript; charset=utf-8", START);
-    } else {
-      sendBody(res, 200, assets[name] ?? "", asset(name), { "cache-control": "public, max-age=86400" });
-    }
+  const page: Answer = (res) => sendBody(res, 200, "text/html; charset=utf-8", PAGE, PAGE_HEADERS);
+  const answers = new Map<string, Answer>([
+    ["/docs", page],
+    ["/docs/", page],
+    ["/docs/start.js", (res) => sendBody(res, 200, "text/javascript; charset=utf-8", START, FRESH)],
+    ["/docs/page.css", (res) => sendBody(res, 200, "text/css; charset=utf-8", STYLE, FRESH)],
+    [
+      "/openapi.json",
+      (res) => {
+        json ??= document();
+        sendJson(res, 200, json);
+      },
+    ],
+  ]);
+  for (const [name, contentType] of Object.entries(assets)) {
+    let bytes: Buffer | undefined;
+    answers.set(`/docs/${name}`, (res) => {
+      bytes ??= readFileSync(join(UI, name));
+      sendBody(res, 200, contentType, bytes, KEPT);
+    });
   }
 
   return {
     handle(method, path, res) {
-      const name = path.startsWith("/docs/") ? path.slice("/docs/".length) : undefined;
-      const known = name === undefined ? path === "/openapi.json" || path === "/docs" : name === "start.js" || Object.hasOwn(assets, name);
-      if (!known) return false;
-      if (method === "GET" || method === "HEAD") answer(path, res);
-      else sendJson(res, 405, '{"status":"method not allowed"}', { allow: "GET, HEAD" });
+      const answer = answers.get(path);
+      if (answer === undefined) return false;
+      if (method !== "GET" && method !== "HEAD") {
+        sendJson(res, 405, '{"status":"method not allowed"}', { allow: "GET, HEAD" });
+        return true;
+      }
+      try {
+        answer(res);
+      } catch {
+        // A document that cannot be made or a file that is gone must not cost the process.
+        sendJson(res, 500, '{"status":"unavailable"}');
+      }
       return true;
     },
   };

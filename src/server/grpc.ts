@@ -15,11 +15,11 @@ import type { Clock } from "../kernel/clock.js";
 import { connectErrorFrom, deadlineExceeded, malformedRequest } from "../kernel/errors.js";
 import { Call } from "../rpc/call.js";
 import type { Invoke } from "../rpc/invoke.js";
-import type { MethodEntry, MethodTable } from "../rpc/method-table.js";
+import type { MethodTable, UnaryEntry } from "../rpc/method-table.js";
 import type { AccessRecord } from "./access-log.js";
 import { readMessage } from "./grpc-body.js";
 import { errorTrailers, isProtocolField } from "./grpc-status.js";
-import { grpcTimeoutMs } from "./grpc-timeout.js";
+import { grpcTimeoutMs } from "../rpc/grpc-timeout.js";
 import { StreamInbound } from "./inbound.js";
 import type { Limits } from "./limits.js";
 
@@ -37,7 +37,7 @@ export interface GrpcUnaryOptions {
 /** Serves unary gRPC calls on raw HTTP/2 streams. */
 export interface GrpcUnary {
   /** The unary method under an RPC path, if there is one. */
-  entryOf(path: string): MethodEntry | undefined;
+  entryOf(path: string): UnaryEntry | undefined;
 
   /**
    * Reads the call, runs it and answers. Never throws; a peer that has gone gets nothing. `peer` is
@@ -46,7 +46,7 @@ export interface GrpcUnary {
   handle(
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
-    entry: MethodEntry,
+    entry: UnaryEntry,
     peer: string | undefined,
     access?: AccessRecord,
   ): void;
@@ -64,7 +64,8 @@ const TRAILERS_ONLY = { endStream: true, sendDate: false };
 /** Creates the lean path (gRPC over HTTP/2). */
 export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
   const { invoke, clock, limits } = options;
-  const unary = new Map([...options.methods].filter(([, { desc }]) => desc.methodKind === "unary"));
+  const unary = new Map<string, UnaryEntry>();
+  for (const [path, entry] of options.methods) if (entry.kind === "unary") unary.set(path, entry);
 
   function refuse(stream: ServerHttp2Stream, error: unknown, access?: AccessRecord): void {
     if (stream.destroyed || stream.closed) return;
@@ -77,7 +78,7 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
 
   async function run(
     stream: ServerHttp2Stream,
-    entry: MethodEntry,
+    entry: UnaryEntry,
     call: Call,
     bytes: Uint8Array,
     access: AccessRecord | undefined,

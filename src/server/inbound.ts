@@ -94,19 +94,3 @@ export function webHeaders(fields: IncomingHttpHeaders): Headers {
   }
   return headers;
 }
-
-/**
- * The address a call comes from: that of the socket, or behind a proxy the last entry of
- * `x-forwarded-for`, which is the one our own proxy added; all others are the caller's word.
- */
-export function peerAddress(
-  socketAddress: string | undefined,
-  headers: IncomingHttpHeaders,
-  behindProxy: boolean,
-): string | undefined {
-  if (!behindProxy) return socketAddress;
-  const forwarded = headers["x-forwarded-for"];
-  const list = typeof forwarded === "object" ? forwarded.join(",") : forwarded;
-  const last = list?.slice(list.lastIndexOf(",") + 1).trim();
-  return last ? last.slice(0, 64) : socketAddress;
-}

@@ -1,10 +1,10 @@
-import type { AnyResponse } from "./refusal.js";
+import type { HttpResponse } from "../gateway/http-message.js";
 import { sendJson } from "./refusal.js";
 
 /** The routes for operators. */
 export interface Ops {
   /** Answers if `path` is one of them; false if it is not. */
-  handle(method: string, path: string, res: AnyResponse): boolean;
+  handle(method: string, path: string, res: HttpResponse): boolean;
 }
 
 /**
@@ -12,7 +12,7 @@ export interface Ops {
  * `draining`). Both are open to everybody and say nothing else.
  */
 export function createOps(ready: () => Promise<void>, draining: () => boolean): Ops {
-  async function answerReady(res: AnyResponse): Promise<void> {
+  async function answerReady(res: HttpResponse): Promise<void> {
     if (draining()) return sendJson(res, 503, '{"status":"draining"}');
     try {
       await ready();

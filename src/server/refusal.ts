@@ -2,28 +2,25 @@
 // JSON for REST, in Connect's error form for RPC over HTTP.
 
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
-import type { Http2ServerResponse } from "node:http2";
-import { create, toJson } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
 import { errorToJson } from "@connectrpc/connect/protocol-connect";
+import { errorText } from "../gateway/error-json.js";
+import { type HttpResponse, isGone } from "../gateway/http-message.js";
+import { createJsonWriters } from "../gateway/json-writer.js";
+import { createTypeRegistry } from "../gateway/type-registry.js";
 import { errorTrailers } from "./grpc-status.js";
 
-/** A response of either HTTP version. */
-export type AnyResponse = ServerResponse | Http2ServerResponse;
-
-/** Whether nobody is left to read; HTTP/2's responses do not say so themselves. */
-export function isGone(res: AnyResponse): boolean {
-  return "stream" in res ? res.stream.destroyed || res.stream.closed : res.destroyed;
-}
+// For errors that come up before any method is known: the details of google.rpc are all they have.
+const writers = createJsonWriters(createTypeRegistry([]));
 
 /** Ends `res` with a JSON document that nobody may keep; a peer that has gone gets nothing. */
-export function sendJson(res: AnyResponse, status: number, json: string, headers: OutgoingHttpHeaders = {}): void {
+export function sendJson(res: HttpResponse, status: number, json: string, headers: OutgoingHttpHeaders = {}): void {
   sendBody(res, status, "application/json", json, { ...headers, "cache-control": "no-store" });
 }
 
 /** Ends `res` with a body; a peer that has gone gets nothing. */
 export function sendBody(
-  res: AnyResponse,
+  res: HttpResponse,
   status: number,
   contentType: string,
   body: string | Buffer,
@@ -45,7 +42,7 @@ export function sendBody(
  * Ends `res` with a gRPC status alone, in the headers: what gRPC and gRPC-Web clients understand
  * even when nothing else about their request was in order.
  */
-export function sendGrpcStatus(res: AnyResponse, contentType: string, error: ConnectError): void {
+export function sendGrpcStatus(res: HttpResponse, contentType: string, error: ConnectError): void {
   if (res.headersSent || isGone(res)) return;
   (res as ServerResponse).writeHead(200, { "content-type": contentType, "content-length": 0, ...errorTrailers(error) });
   res.end();
@@ -53,12 +50,7 @@ export function sendGrpcStatus(res: AnyResponse, contentType: string, error: Con
 
 /** An error as google.rpc.Status in JSON, the body of every REST error. */
 export function statusJson(error: ConnectError): string {
-  const details = error.details.flatMap((detail) => {
-    if (!("desc" in detail)) return [];
-    const fields = toJson(detail.desc, create(detail.desc, detail.value)) as object;
-    return [{ "@type": `type.googleapis.com/${detail.desc.typeName}`, ...fields }];
-  });
-  return JSON.stringify({ code: error.code, message: error.rawMessage, details });
+  return errorText(error, writers);
 }
 
 /** An error in the form of the Connect protocol ("Error JSON"). */

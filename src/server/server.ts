@@ -1,9 +1,11 @@
 import type { Clock } from "../kernel/clock.js";
 import type { Invoke } from "../rpc/invoke.js";
+import type { InvokeStream } from "../rpc/invoke-stream.js";
 import type { MethodTable } from "../rpc/method-table.js";
 import type { Logger } from "../telemetry/logger.js";
 import { createAccessLog } from "./access-log.js";
 import { createConnect, type ExtraService } from "./connect.js";
+import { createCors } from "./cors.js";
 import { createDispatch, type Gateway } from "./dispatch.js";
 import { createGrpcUnary } from "./grpc.js";
 import { createHostCheck } from "./host.js";
@@ -15,6 +17,8 @@ import { createOps, firstOf, type Ops } from "./ops.js";
 export interface ServerOptions {
   readonly methods: MethodTable;
   readonly invoke: Invoke;
+  /** Runs the methods that stream; without it the table must hold none. */
+  readonly invokeStream?: InvokeStream | undefined;
   /** Answers everything that is neither RPC nor `/healthz` and `/readyz`. */
   readonly gateway: Gateway;
   readonly clock: Clock;
@@ -31,6 +35,8 @@ export interface ServerOptions {
   readonly ready?: (() => Promise<void>) | undefined;
   /** One log line per request. */
   readonly accessLog?: boolean | undefined;
+  /** The origins whose scripts may call from browsers, or `*` alone; none unless given. */
+  readonly corsOrigins?: readonly string[] | undefined;
   /** Routes beside the operators' own, such as documentation; asked in their order, before the gateway. */
   readonly extraRoutes?: readonly Ops[] | undefined;
   /** Services beside the method table, such as health and reflection. */
@@ -54,7 +60,7 @@ export function createServer(options: ServerOptions): Server {
   let draining = false;
 
   const onInternalError = (error: unknown) => logger.error({ err: error }, "an answer could not be made");
-  const shared = { methods, invoke, clock, errorDomain, limits, behindProxy, onInternalError };
+  const shared = { methods, invoke, invokeStream: options.invokeStream, clock, errorDomain, limits, behindProxy, onInternalError };
 
   const dispatch = createDispatch({
     grpc: createGrpcUnary(shared),
@@ -66,6 +72,7 @@ export function createServer(options: ServerOptions): Server {
     behindProxy,
     requestMs: limits.requestMs,
     accessLog: options.accessLog ? createAccessLog(logger) : undefined,
+    cors: createCors(options.corsOrigins ?? []),
   });
 
   const listener = createListener({

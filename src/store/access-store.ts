@@ -1,4 +1,4 @@
-import { and, eq, inArray, sql } from "drizzle-orm";
+import { and, between, eq, inArray, sql } from "drizzle-orm";
 import type { AccessRow, AccessStore, Awaitable } from "./port.js";
 import { type Executor, statement, statementFamily } from "./statement.js";
 import type { Tables } from "./tables.js";
@@ -10,8 +10,30 @@ const columns = (t: Tables) => ({
   capabilities: t.roles.capabilities,
 });
 
-// One query answers whether the identity exists and what it holds at the groups
-// that matter. Sizes are rounded up so that a few shapes serve every depth.
+/** How many grants are looked through for those that matter before they are asked for by name. */
+const LOOKED_THROUGH = 32;
+
+// One query answers whether the identity exists and what it holds at a group and above. All that is
+// above a group sorts between its root and the group itself, so the few grants an identity has in
+// that range are read in one go: half the cost of looking for a list of groups.
+const grantsInRange = statement<{ identity: string; root: string; uid: string }, AccessRow>((q, t) =>
+  q
+    .select(columns(t))
+    .from(t.identities)
+    .leftJoin(
+      t.roleBindings,
+      and(
+        eq(t.roleBindings.identityUid, t.identities.uid),
+        between(t.roleBindings.groupUid, sql.placeholder("root"), sql.placeholder("uid")),
+      ),
+    )
+    .leftJoin(t.roles, eq(t.roles.uid, t.roleBindings.roleUid))
+    .where(eq(t.identities.uid, sql.placeholder("identity")))
+    .limit(LOOKED_THROUGH + 1),
+);
+
+// The same for identities with many grants, at a cost that does not grow with them. Sizes are
+// rounded up so that a few shapes serve every depth.
 const grantsAt = statementFamily<number, Record<string, string>, AccessRow>(String, (size) => (q, t) => {
   const groupUids = Array.from({ length: size }, (_, i) => sql.placeholder(`group${i}`));
   return q
@@ -42,7 +64,15 @@ export class Access implements AccessStore {
     this.#tx = tx;
   }
 
-  at(identityUid: string, groupUids: readonly string[]): Awaitable<AccessRow[]> {
+  at(identityUid: string, lineage: readonly string[]): Awaitable<AccessRow[]> {
+    const [root = ""] = lineage;
+    const found = this.#tx.rows(grantsInRange, { identity: identityUid, root, uid: lineage.at(-1) ?? "" });
+    const narrowed = (rows: AccessRow[]) =>
+      rows.length > LOOKED_THROUGH ? this.#named(identityUid, lineage) : grantsAmong(rows, lineage);
+    return found instanceof Promise ? found.then(narrowed) : narrowed(found);
+  }
+
+  #named(identityUid: string, groupUids: readonly string[]): Awaitable<AccessRow[]> {
     let size = 2;
     while (size < groupUids.length) size *= 2;
     const params: Record<string, string> = { identity: identityUid };
@@ -53,4 +83,11 @@ export class Access implements AccessStore {
   everywhere(identityUid: string): Awaitable<AccessRow[]> {
     return this.#tx.rows(grantsEverywhere, { identity: identityUid });
   }
+}
+
+function grantsAmong(rows: AccessRow[], lineage: readonly string[]): AccessRow[] {
+  const grants = rows.filter(({ groupUid }) => groupUid !== null && lineage.includes(groupUid));
+  const [identity] = rows;
+  if (grants.length > 0 || identity === undefined) return grants;
+  return [{ ...identity, groupUid: null, capabilities: null }];
 }

@@ -2,7 +2,15 @@ import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
 import type { Tables } from "./tables.js";
 
 /** A table whose rows are listed; every one has a uid. */
-export type ListedTable = Tables["groups" | "identities" | "roles" | "roleBindings"];
+export type ListedTable = Tables[
+  | "groups"
+  | "identities"
+  | "roles"
+  | "roleBindings"
+  | "identityProviders"
+  | "accountAssociations"
+  | "groupInvites"
+  | "groupMappings"];
 
 /** A row in its capacity as an element of lists; its other columns by their names. */
 export interface Listed {

@@ -33,7 +33,11 @@ interface Selected {
  * @throws TypeError when the query selects objects within rows.
  */
 export function nativeStatement(query: Preparable): NativeStatement {
-  const { stmt, query: { params }, fields } = query.prepare() as Prepared;
+  const {
+    stmt,
+    query: { params },
+    fields,
+  } = query.prepare() as Prepared;
   const binds = params.map(bindOf);
   const bound = (values: object): unknown[] => {
     const args = new Array<unknown>(binds.length);
@@ -42,24 +46,24 @@ export function nativeStatement(query: Preparable): NativeStatement {
   };
   if (fields === undefined) {
     return (values) => {
-      stmt.run(bound(values));
+      stmt.run(...bound(values));
       return [];
     };
   }
   const selected = fields.map(selectedOf);
   const raw = stmt.raw();
-  return (values) => (raw.all(bound(values)) as unknown[][]).map((row) => rowOf(selected, row));
+  return (values) => (raw.all(...bound(values)) as unknown[][]).map((row) => rowOf(selected, row));
 }
 
 function bindOf(param: unknown): Bind {
-  if (is(param, Placeholder)) return valueOf(param.name);
+  if (is(param, Placeholder)) return valueNamed(param.name);
   if (!is(param, Param) || !is(param.value, Placeholder)) return () => param;
   const { encoder, value } = param;
-  const read = valueOf(value.name);
+  const read = valueNamed(value.name);
   return (values) => encoder.mapToDriverValue(read(values));
 }
 
-function valueOf(name: string): Bind {
+function valueNamed(name: string): Bind {
   return (values) => {
     const value = values[name];
     if (value === undefined) throw new TypeError(`a statement was given no value for ${name}`);
@@ -73,7 +77,9 @@ function selectedOf({ path: [name = "", ...rest], field }: NonNullable<Prepared[
     const stored = field.mapFromDriverValue === Column.prototype.mapFromDriverValue;
     return { name, decode: stored ? undefined : (value) => field.mapFromDriverValue(value) };
   }
-  const { decoder } = (is(field, SQL) ? field : (field as SQL.Aliased).sql) as SQL & { decoder: { mapFromDriverValue: Decode } };
+  const { decoder } = (is(field, SQL) ? field : (field as SQL.Aliased).sql) as SQL & {
+    decoder: { mapFromDriverValue: Decode };
+  };
   return { name, decode: (value) => decoder.mapFromDriverValue(value) };
 }
 

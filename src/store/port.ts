@@ -45,6 +45,11 @@ export interface Tx {
   readonly identities: IdentityStore;
   readonly roles: RoleStore;
   readonly roleBindings: RoleBindingStore;
+  readonly identityProviders: ListedStore<IdentityProviderRow>;
+  readonly accountAssociations: ListedStore<AccountAssociationRow>;
+  readonly groupInvites: ListedStore<GroupInviteRow>;
+  readonly groupMappings: ListedStore<GroupMappingRow>;
+  readonly terms: TermsStore;
   readonly accessRequests: AccessRequestStore;
   readonly keys: KeyStore;
   readonly audit: AuditStore;
@@ -62,8 +67,8 @@ export interface AccessRow {
 
 /** Answers the authorization question in one indexed query. */
 export interface AccessStore {
-  /** The identity and its grants at any of `groupUids`. Empty: there is no such identity. */
-  at(identityUid: string, groupUids: readonly string[]): Awaitable<AccessRow[]>;
+  /** The identity and its grants at a group and above it, root first. Empty: there is no such identity. */
+  at(identityUid: string, lineage: readonly string[]): Awaitable<AccessRow[]>;
   /** The identity and all of its grants. Empty: there is no such identity. */
   everywhere(identityUid: string): Awaitable<AccessRow[]>;
 }
@@ -260,11 +265,104 @@ export interface RoleBindingStore {
   groupsOfRole(roleUid: string): Awaitable<string[]>;
   /** Whether the group has a binding that did not come with it. */
   anyGranted(groupUid: string): Awaitable<boolean>;
-  /** Whether an existing identity has the role at the group. */
-  anyHolder(groupUid: string, roleUid: string): Awaitable<boolean>;
+  /** How many existing identities have the role at the group; not more than two are counted. */
+  holders(groupUid: string, roleUid: string): Awaitable<number>;
   /** Whether the identity has the role at any root group. */
   holdsAtRoot(identityUid: string, roleUid: string): Awaitable<boolean>;
   deleteAutomatic(groupUid: string): Awaitable<void>;
+}
+
+/** The credentials by which a provider's directory may push people and groups. */
+export interface ScimState {
+  readonly enabled: boolean;
+  /** Hashes of the token in use and of the one before it, while that is still good. */
+  readonly tokenHash: string;
+  readonly previousHash: string;
+  /** Epoch milliseconds; absent: never. */
+  readonly expireTimeMs?: number;
+  readonly previousExpireTimeMs?: number;
+  readonly revoked: boolean;
+  readonly etag: string;
+}
+
+/** An identity provider as stored. */
+export interface IdentityProviderRow {
+  readonly uid: string;
+  readonly groupUid: string;
+  readonly name: string;
+  readonly description: string;
+  readonly defaultRole: string;
+  /** The JSON of its OIDC message, without the secret. */
+  readonly oidc: object;
+  /** The client secret, sealed; empty where there is none. */
+  readonly sealedSecret: string;
+  readonly scim: ScimState;
+  readonly createTimeMs: number;
+  readonly updateTimeMs: number;
+}
+
+/** An account association as stored; its uid is that of its group. */
+export interface AccountAssociationRow {
+  readonly uid: string;
+  readonly parentUid: string | null;
+  readonly name: string;
+  readonly description: string;
+  /** The JSON of its providers' messages. */
+  readonly accounts: object;
+  readonly createTimeMs: number;
+  readonly updateTimeMs: number;
+}
+
+/** A group invite as stored; of its code only a hash. */
+export interface GroupInviteRow {
+  readonly uid: string;
+  readonly groupUid: string;
+  readonly roleUid: string;
+  readonly email: string;
+  readonly singleUse: boolean;
+  readonly keyId: string;
+  readonly codeHash: string;
+  readonly expireTimeMs: number;
+  readonly createTimeMs: number;
+}
+
+/** A mapping of a directory's group to a role, as stored. */
+export interface GroupMappingRow {
+  readonly uid: string;
+  readonly providerUid: string;
+  readonly externalGroupId: string;
+  readonly roleUid: string;
+  readonly scope: string;
+  readonly createTimeMs: number;
+}
+
+/** The acceptance of a document by a group, as stored. */
+export interface TermsAcceptanceRow {
+  readonly groupUid: string;
+  readonly docId: string;
+  readonly acceptedBy: string;
+  readonly createTimeMs: number;
+}
+
+/** What stores of listed kinds have in common. */
+export interface ListedStore<Row> {
+  get(uid: string): Awaitable<Row | undefined>;
+  insert(row: Row): Awaitable<void>;
+  /** Makes the stored row equal to `row`, which has the uid and creation time it had. */
+  replace(row: Row): Awaitable<void>;
+  /** Does nothing when it is not there. */
+  delete(uid: string): Awaitable<void>;
+  list(query: ListQuery): Awaitable<Page<Row>>;
+  /** The uids of those whose `column` has this value, at most `limit`. */
+  uidsWhere(column: keyof Row & string, value: string, limit?: number): Awaitable<string[]>;
+}
+
+/** Acceptances of terms. */
+export interface TermsStore {
+  /** Records the acceptance unless it is recorded already. */
+  accept(row: TermsAcceptanceRow): Awaitable<void>;
+  of(groupUid: string): Awaitable<TermsAcceptanceRow[]>;
+  deleteOf(groupUid: string): Awaitable<void>;
 }
 
 /** When identities last asked to be let into a group. */

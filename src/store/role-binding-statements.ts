@@ -98,7 +98,7 @@ export const granted = statement<Named<"groupUid">, object>((q, t) =>
     .limit(1),
 );
 
-/** A binding of an existing identity to the role at the group. */
+/** Two bindings of existing identities to the role at the group. */
 export const holder = statement<Named<"groupUid" | "roleUid">, object>((q, t) =>
   q
     .select({ uid: t.roleBindings.uid })
@@ -110,7 +110,7 @@ export const holder = statement<Named<"groupUid" | "roleUid">, object>((q, t) =>
         eq(t.roleBindings.roleUid, sql.placeholder("roleUid")),
       ),
     )
-    .limit(1),
+    .limit(2),
 );
 
 /** A binding of the identity to the role at a root group. */

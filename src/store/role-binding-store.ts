@@ -71,8 +71,8 @@ export class RoleBindings implements RoleBindingStore {
     return any(this.#tx.rows(statements.granted, { groupUid }));
   }
 
-  anyHolder(groupUid: string, roleUid: string): Awaitable<boolean> {
-    return any(this.#tx.rows(statements.holder, { groupUid, roleUid }));
+  async holders(groupUid: string, roleUid: string): Promise<number> {
+    return (await this.#tx.rows(statements.holder, { groupUid, roleUid })).length;
   }
 
   holdsAtRoot(identityUid: string, roleUid: string): Awaitable<boolean> {

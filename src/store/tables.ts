@@ -3,6 +3,7 @@
 // would make concurrent serializable writers conflict for nothing.
 import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
 import type * as Sqlite from "./columns-sqlite.js";
+import type { ScimState } from "./port.js";
 
 /** The column types a dialect offers. */
 export type Columns = typeof Sqlite;
@@ -93,6 +94,105 @@ export function defineTables(c: Columns) {
     ],
   );
 
+  const inGroup = () =>
+    c
+      .str("group_uid")
+      .notNull()
+      .references(() => groups.uid);
+  const roleOf = (name: string) =>
+    c
+      .str(name)
+      .notNull()
+      .references(() => roles.uid);
+
+  const identityProviders = c.table(
+    "identity_providers",
+    {
+      uid: c.str("uid").primaryKey(),
+      groupUid: inGroup(),
+      name: c.str("name").notNull(),
+      description: c.str("description").notNull(),
+      defaultRole: roleOf("default_role"),
+      oidc: c.json<object>("oidc").notNull(),
+      sealedSecret: c.str("sealed_secret").notNull(),
+      scim: c.json<ScimState>("scim").notNull(),
+      createTimeMs: c.long("create_time_ms").notNull(),
+      updateTimeMs: c.long("update_time_ms").notNull(),
+    },
+    (t) => [
+      c.index("identity_providers_group").on(t.groupUid, t.uid),
+      c.index("identity_providers_role").on(t.defaultRole),
+    ],
+  );
+
+  const accountAssociations = c.table(
+    "account_associations",
+    {
+      // That of its group: a group has one at most.
+      uid: c
+        .str("uid")
+        .primaryKey()
+        .references(() => groups.uid),
+      parentUid: c.str("parent_uid"),
+      name: c.str("name").notNull(),
+      description: c.str("description").notNull(),
+      accounts: c.json<object>("accounts").notNull(),
+      createTimeMs: c.long("create_time_ms").notNull(),
+      updateTimeMs: c.long("update_time_ms").notNull(),
+    },
+    (t) => [c.index("account_associations_parent").on(t.parentUid, t.uid)],
+  );
+
+  const groupInvites = c.table(
+    "group_invites",
+    {
+      uid: c.str("uid").primaryKey(),
+      groupUid: inGroup(),
+      roleUid: roleOf("role_uid"),
+      email: c.str("email").notNull(),
+      singleUse: c.bool("single_use").notNull(),
+      keyId: c.str("key_id").notNull(),
+      codeHash: c.str("code_hash").notNull(),
+      expireTimeMs: c.long("expire_time_ms").notNull(),
+      createTimeMs: c.long("create_time_ms").notNull(),
+    },
+    (t) => [
+      c.index("group_invites_group").on(t.groupUid, t.uid),
+      c.index("group_invites_role").on(t.roleUid),
+      c.uniqueIndex("group_invites_key").on(t.keyId),
+    ],
+  );
+
+  const groupMappings = c.table(
+    "external_group_role_mappings",
+    {
+      uid: c.str("uid").primaryKey(),
+      providerUid: c
+        .str("provider_uid")
+        .notNull()
+        .references(() => identityProviders.uid),
+      externalGroupId: c.str("external_group_id").notNull(),
+      roleUid: roleOf("role_uid"),
+      scope: c.str("scope").notNull(),
+      createTimeMs: c.long("create_time_ms").notNull(),
+    },
+    (t) => [
+      c.uniqueIndex("external_group_role_mappings_same").on(t.providerUid, t.externalGroupId, t.roleUid, t.scope),
+      c.index("external_group_role_mappings_role").on(t.roleUid),
+    ],
+  );
+
+  const termsAcceptances = c.table(
+    "terms_acceptances",
+    {
+      groupUid: inGroup(),
+      docId: c.str("doc_id").notNull(),
+      acceptedBy: c.str("accepted_by").notNull(),
+      createTimeMs: c.long("create_time_ms").notNull(),
+    },
+    (t) => [c.primaryKey({ columns: [t.groupUid, t.docId] })],
+  );
+
   const accessRequests = c.table(
     "access_requests",
     {
@@ -137,7 +237,22 @@ export function defineTables(c: Columns) {
     value: c.str("value").notNull(),
   });
 
-  return { groups, identities, roles, roleBindings, accessRequests, keys, audit, settings, ...defineListTables(c) };
+  return {
+    groups,
+    identities,
+    roles,
+    roleBindings,
+    identityProviders,
+    accountAssociations,
+    groupInvites,
+    groupMappings,
+    termsAcceptances,
+    accessRequests,
+    keys,
+    audit,
+    settings,
+    ...defineListTables(c),
+  };
 }
 
 // What keeps lists flat (ordered-list.ts): for each sortable field of a kind an

@@ -4,10 +4,20 @@ import { Audit } from "./audit-store.js";
 import { Groups } from "./group-store.js";
 import { Identities } from "./identity-store.js";
 import { Keys, Settings } from "./key-store.js";
-import type { Awaitable, Tx } from "./port.js";
+import { accountAssociationLists, groupInviteLists, groupMappingLists, identityProviderLists } from "./kinds.js";
+import { ListedRows } from "./listed-store.js";
+import type {
+  AccountAssociationRow,
+  Awaitable,
+  GroupInviteRow,
+  GroupMappingRow,
+  IdentityProviderRow,
+  Tx,
+} from "./port.js";
 import { RoleBindings } from "./role-binding-store.js";
 import { Roles } from "./role-store.js";
 import type { Executor, Statement } from "./statement.js";
+import { Terms } from "./terms-store.js";
 
 /**
  * An open transaction on either database. The stores of the nouns are made when first used: most
@@ -56,6 +66,26 @@ export class Transaction implements Tx, Executor {
 
   get roleBindings(): RoleBindings {
     return new RoleBindings(this);
+  }
+
+  get identityProviders(): ListedRows<IdentityProviderRow> {
+    return new ListedRows(this, identityProviderLists);
+  }
+
+  get accountAssociations(): ListedRows<AccountAssociationRow> {
+    return new ListedRows(this, accountAssociationLists);
+  }
+
+  get groupInvites(): ListedRows<GroupInviteRow> {
+    return new ListedRows(this, groupInviteLists);
+  }
+
+  get groupMappings(): ListedRows<GroupMappingRow> {
+    return new ListedRows(this, groupMappingLists);
+  }
+
+  get terms(): Terms {
+    return new Terms(this);
   }
 
   get accessRequests(): AccessRequests {

@@ -3,6 +3,7 @@ import { after, before, describe, it } from "node:test";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import {
   Code,
+  ConnectError,
   type ConnectionOptions,
   connectTo,
   errorInfo,
@@ -153,6 +154,26 @@ describe("connections", () => {
     const connection = connectTo({ baseUrl: service.url, interceptors: [interceptor], backoffMs: 1 });
     await connection.client(GroupsService).getGroup({ uid: "u1" });
     assert.deepEqual(seen, ["GetGroup", Code.Unavailable, "GetGroup"]);
+    connection.close();
+    await service.stop();
+  });
+
+  it("what the caller cancels stays CANCELED to interceptors too", async () => {
+    const controller = new AbortController();
+    const service = await startFlaky(() => {
+      setImmediate(() => controller.abort(new ConnectError("changed my mind", Code.Canceled)));
+      return "hang";
+    });
+    const seen: unknown[] = [];
+    const interceptor: Interceptor = (next) => (request) =>
+      next(request).catch((error) => {
+        seen.push(error.code);
+        throw error;
+      });
+    const connection = connectTo({ baseUrl: service.url, interceptors: [interceptor] });
+    const call = connection.client(GroupsService).getGroup({ uid: "u1" }, { signal: controller.signal });
+    assert.equal((await failureOf(call)).rawMessage, "changed my mind");
+    assert.deepEqual(seen, [Code.Canceled]);
     connection.close();
     await service.stop();
   });

@@ -93,7 +93,7 @@ export async function startWorld(): Promise<World> {
   const context = { ids: randomIds, nowMs: Date.now() };
   await store.write(async (tx) => {
     await tx.identities.delete(gone.uid);
-    await tx.roles.put(roleRow(randomIds.newUid(roled), { groupUid: roled }));
+    await tx.roles.insert(roleRow(randomIds.newUid(roled), { groupUid: roled }));
     await tx.roleBindings.insert(bindingRow(randomIds.newUid(bound), holder.uid, builtinRoleUid("viewer")));
     await tx.identities.insert(identityRow(randomIds.newUid(staffed)));
     await tx.accessRequests.put(org, asked, context.nowMs);

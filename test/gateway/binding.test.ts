@@ -143,12 +143,11 @@ for (const field of bindable) {
   });
 }
 
-test("a streaming method with an HTTP rule is refused at boot", () => {
-  assert.throws(() => bindingsOf(entryOf(featureService("StreamService").methods[0] ?? featureMethod("Hidden"))), {
+test("a method that takes a stream and has an HTTP rule is refused at boot", () => {
+  assert.throws(() => bindingsOf(entryOf(featureService("ChatService").methods[0] ?? featureMethod("Hidden"))), {
     name: "TypeError",
     message:
-      "feature.proto: arbor.test.feature.StreamService.Watch: google.api.http is served for unary methods only, " +
-      "this one is server_streaming",
+      "feature.proto: arbor.test.feature.ChatService.Chat: google.api.http is not served for methods that take a stream",
   });
 });
 

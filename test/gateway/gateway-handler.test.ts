@@ -184,7 +184,7 @@ test("strictBody refuses unknown fields, allowUnknownQuery takes unknown paramet
 
 test("the routes that are served can be listed", () => {
   const paths = server.gateway.routes.map(({ method, template }) => `${method} ${template.text}`);
-  assert.equal(paths.length, 19);
+  assert.equal(paths.length, 23);
   assert.ok(paths.includes("PURGE /feature/v1/things/{uid=**}"));
   assert.ok(!paths.some((path) => path.includes("Hidden")));
 });

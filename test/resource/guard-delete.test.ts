@@ -15,7 +15,7 @@ const role = rootUid(3);
 const put: Record<string, (tx: Tx) => unknown> = {
   groups: (tx) => tx.groups.insert(groupRow(childUid(group, 1))),
   identities: (tx) => tx.identities.insert(identityRow(childUid(group, 2))),
-  roles: (tx) => tx.roles.put(roleRow(childUid(group, 3), { groupUid: group })),
+  roles: (tx) => tx.roles.insert(roleRow(childUid(group, 3), { groupUid: group })),
   "role bindings": (tx) => tx.roleBindings.insert(bindingRow(childUid(group, 4), someone, role)),
   "the binding it came with": (tx) =>
     tx.roleBindings.insert(bindingRow(childUid(group, 5), someone, role, { automatic: true })),
@@ -39,7 +39,7 @@ for (const { below, named } of cases) {
     t.after(() => store.close());
     await store.write(async (tx) => {
       for (const uid of [group, rootUid(4)]) await tx.groups.insert(groupRow(uid));
-      await tx.roles.put(roleRow(role));
+      await tx.roles.insert(roleRow(role));
       for (const what of below) await put[what]?.(tx);
     });
     const guarded = async () => store.read((tx) => guardDelete(groups, groupGuards, group, tx));

@@ -13,6 +13,10 @@ type Body = MessageInitShape<typeof GroupSchema>;
 const groupOf = (body: Body | undefined) => body && create(GroupSchema, body);
 const maskOf = (paths: readonly string[] | undefined) => paths && create(FieldMaskSchema, { paths: [...paths] });
 
+const before = create(GroupSchema, { uid: "0".repeat(40), name: "before", description: "of before", verified: true });
+const patched = (body: Body | undefined, mask: readonly string[] | undefined) =>
+  patchOf(groups, groupOf(body), maskOf(mask), before);
+
 const NAME_RULE = "name must match ^[a-z0-9 ._-]{1,}$";
 const LONG_NAME = "name must be at most 1000 characters";
 const CONTROLS = "description must not contain control characters";
@@ -116,7 +120,7 @@ const patches: readonly PatchCase[] = [
 ];
 
 for (const { body, mask, patch, reason } of patches) {
-  test(`patch: ${reason}`, () => assert.deepEqual(patchOf(groups, groupOf(body), maskOf(mask)), patch));
+  test(`patch: ${reason}`, () => assert.deepEqual(patched(body, mask), patch));
 }
 
 const badMasks: readonly { mask: readonly string[]; rule: string; reason: string }[] = [
@@ -148,15 +152,21 @@ const badMasks: readonly { mask: readonly string[]; rule: string; reason: string
 
 for (const { mask, rule, reason } of badMasks) {
   test(`mask refused: ${reason}`, () => {
-    refuses(() => patchOf(groups, groupOf(full), maskOf(mask)), [{ field: "updateMask", description: rule }]);
+    refuses(() => patched(full, mask), [{ field: "updateMask", description: rule }]);
   });
 }
 
 test("a mask of 10,000 paths is answered at once", () => {
   const begun = performance.now();
-  const mask = maskOf(Array.from({ length: 10_000 }, () => "name"));
-  assert.deepEqual(patchOf(groups, groupOf(full), mask), { name: "core" });
+  const mask = Array.from({ length: 10_000 }, () => "name");
+  assert.deepEqual(patched(full, mask), { name: "core" });
   assert.ok(performance.now() - begun < 250);
+});
+
+test("what was there before is not changed by the patch", () => {
+  const copy = structuredClone(before);
+  patched(full, ["*"]);
+  assert.deepEqual(before, copy);
 });
 
 const badValues: readonly { body: Body; mask?: readonly string[]; field: string; rule: string; reason: string }[] = [
@@ -168,12 +178,12 @@ const badValues: readonly { body: Body; mask?: readonly string[]; field: string;
 
 for (const { body, mask, field, rule, reason } of badValues) {
   test(`value refused: ${reason}`, () => {
-    refuses(() => patchOf(groups, groupOf(body), maskOf(mask)), [{ field, description: rule }]);
+    refuses(() => patched(body, mask), [{ field, description: rule }]);
   });
 }
 
 test("a value the mask does not name is not looked at", () => {
-  assert.deepEqual(patchOf(groups, groupOf({ name: "Core", description: "d" }), maskOf(["description"])), {
+  assert.deepEqual(patched({ name: "Core", description: "d" }, ["description"]), {
     description: "d",
   });
 });

@@ -2,7 +2,6 @@
 import {
   create,
   createFileRegistry,
-  type DescField,
   type DescFile,
   type DescMethod,
   type DescService,
@@ -102,13 +101,6 @@ export function declareMethod(spec: MethodSpec, messages: NonNullable<ServiceSpe
 export function onlyMethod({ methods: [only] }: DescService): DescMethod {
   if (only === undefined) throw new TypeError("no method");
   return only;
-}
-
-/** The field of a method's request called `name`. */
-export function fieldOf(method: DescMethod, name: string): DescField {
-  const found = method.input.fields.find((field) => field.name === name);
-  if (found === undefined) throw new TypeError(`no field ${name}`);
-  return found;
 }
 
 function messageOf(name: string, fields: Readonly<Record<string, FieldSpec>>, pkg: string) {

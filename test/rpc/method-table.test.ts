@@ -99,7 +99,7 @@ for (const { spec, rule, reason } of rules) {
   test(`rule: ${reason}`, () => assert.deepEqual(authRuleOf(declareMethod(spec, messages)), rule));
 }
 
-const scopes: readonly { fields: NonNullable<MethodSpec["fields"]>; request: object; field: string; uid: string }[] = [
+const scopes: readonly { fields: NonNullable<MethodSpec["fields"]>; request: Record<string, unknown>; field: string; uid: string }[] = [
   { fields: { uid: { scope: true } }, request: { uid: "a/b" }, field: "uid", uid: "a/b" },
   { fields: { uid: { scope: true } }, request: {}, field: "uid", uid: "" },
   { fields: { parent_uid: { scope: true } }, request: { parentUid: "a" }, field: "parentUid", uid: "a" },
@@ -158,6 +158,7 @@ test("the table: path, access, event and handler of each method", () => {
   const handlers: Record<string, Handler> = { getThing: () => ({}), makeThing: () => ({}), dropThing: () => ({}) };
   const rows = [...createMethodTable([{ desc, handlers }])].map(([path, entry]) => {
     assert.equal(entry.path, path);
+    assert.ok(entry.kind === "unary");
     return [path, entry.access, entry.auditType, entry.desc.name];
   });
   assert.deepEqual(rows, [

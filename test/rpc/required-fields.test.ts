@@ -19,7 +19,7 @@ const { input } = declareMethod(
 );
 const all = { groupUid: "a", count: 1, tags: ["t"] };
 
-const cases: readonly { request: object; missing: readonly string[]; reason: string }[] = [
+const cases: readonly { request: Record<string, unknown>; missing: readonly string[]; reason: string }[] = [
   { request: all, missing: [], reason: "everything is there; messages are left to the resource" },
   { request: { ...all, group: {} }, missing: [], reason: "what is inside messages is left to the resource" },
   { request: { ...all, groupUid: "" }, missing: ["groupUid"], reason: "an empty string is none" },

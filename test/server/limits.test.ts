@@ -199,9 +199,11 @@ describe("limits", () => {
           req.on("error", reject);
           req.end(body);
         });
+      const startMs = performance.now();
       const refused = await post(frame(Buffer.alloc(16 * 1024 * 1024)));
       assert.equal(refused, contentType === "application/json" ? 429 : 200);
       assert.equal(await post(contentType === "application/json" ? Buffer.from("{}") : good), 200);
+      assert.ok(performance.now() - startMs < 10_000, "the connection was stuck until a timeout");
       agent.destroy();
     });
   }

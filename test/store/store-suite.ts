@@ -149,7 +149,7 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
       await store.write(async (tx) => {
         for (const uid of [root, other, child]) await tx.groups.insert(groupRow(uid));
         for (const uid of [caller, nobody]) await tx.identities.insert(identityRow(uid, { notBefore: 7 }));
-        await tx.roles.put(roleRow(viewer, { capabilities }));
+        await tx.roles.insert(roleRow(viewer, { capabilities }));
         await tx.roleBindings.insert(bindingRow(childUid(child, 9), caller, viewer));
         await tx.roleBindings.insert(bindingRow(childUid(other, 9), caller, viewer));
       });
@@ -164,13 +164,31 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
         assert.equal(await tx.roleBindings.anyGranted(child), true);
         assert.equal(await tx.roleBindings.anyGranted(root), false);
       });
-      // Forty groups deep the shape of the query is another, and the answer the same.
-      const deep = Array.from({ length: 40 }, (_, i) => childUid(root, i));
-      const rows = await store.read((tx) => tx.access.at(caller, [...deep, child]));
-      assert.deepEqual(
-        rows.map((row) => row.groupUid),
-        [child],
-      );
+    });
+
+    test("grants at neighbours of a group are not grants at the group, however many there are", async () => {
+      const root = rootUid(8);
+      const [few, many, viewer] = [rootUid(64), rootUid(65), rootUid(66)];
+      const neighbours = Array.from({ length: 40 }, (_, i) => childUid(root, i));
+      const deep = Array.from({ length: 39 }, (_, i) => `${root}${"/ffffffffffffffff".repeat(i + 1)}`);
+      await store.write(async (tx) => {
+        for (const uid of [root, ...neighbours, ...deep]) await tx.groups.insert(groupRow(uid));
+        for (const uid of [few, many]) await tx.identities.insert(identityRow(uid));
+        await tx.roles.insert(roleRow(viewer));
+        const bind = (identity: string, group: string) =>
+          tx.roleBindings.insert(bindingRow(childUid(group, identity === few ? 1 : 2), identity, viewer));
+        for (const uid of [...neighbours.slice(0, 5), deep[3] ?? ""]) await bind(few, uid);
+        for (const uid of [...neighbours, deep[3] ?? ""]) await bind(many, uid);
+      });
+      for (const identity of [few, many]) {
+        const held = async (...lineage: string[]) =>
+          (await store.read((tx) => tx.access.at(identity, lineage))).map((row) => row.groupUid);
+        assert.deepEqual(await held(root), [null]);
+        assert.deepEqual(await held(root, childUid(root, 3)), [childUid(root, 3)]);
+        assert.deepEqual(await held(root, childUid(root, 99)), [null]);
+        assert.deepEqual(await held(root, ...deep.slice(0, 3)), [null]);
+        assert.deepEqual(await held(root, ...deep), [deep[3]]);
+      }
     });
 
     test("audit rows keep their order and belong to their organisation", async () => {

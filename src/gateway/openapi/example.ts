@@ -1,78 +1,133 @@
-// Examples for documents: values of the right form, told by the names of
-// fields, so that what a reader copies looks like what the service speaks.
-import { type DescField, type DescMessage, getOption, hasOption, ScalarType } from "@bufbuild/protobuf";
-import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.js";
-import type { Json } from "./schema.js";
+// Examples for documents: values of the right form, told by the names of fields,
+// so that what a reader copies looks like what the service speaks. A request
+// holds what it must and what people write; switches stay at their defaults.
+import { type DescEnum, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
+import { wellKnownName } from "../fields.js";
+import { isLong } from "../value-rules.js";
+import { isRequired } from "./behavior.js";
+import type { Json, Schema } from "./json.js";
+import { below, isShown } from "./schema.js";
 
 const ROOT = "5051d1338b19609a91b9fd331958cdba3a89951b";
 const CHILD = `${ROOT}/c6b411737c51aede`;
+const ROLE = "a2f2e6bbf6a29f0dc1b7a0bbd6f1ec0d51a6a6e4";
 const MAX_DEPTH = 4;
 
 /** Which side of a message an example is for. */
-export type ExampleOf = "request" | "response";
+export type ExampleOf = "body" | "answer";
 
-/** An example of a message in JSON; in requests without what only the service sets. */
-export function exampleOf(desc: DescMessage, side: ExampleOf, depth = 0): Json {
+/**
+ * An example of a message in JSON.
+ *
+ * @param inPath what the path of the request sets, in the names of the proto from `desc` on.
+ */
+export function exampleOf(desc: DescMessage, side: ExampleOf, inPath: readonly string[] = []): Json {
+  return messageExample(desc, side, inPath, 0);
+}
+
+/** An example of a field that is a whole body or answer; undefined where none helps. */
+export function fieldExample(field: DescField, side: ExampleOf, inPath: readonly string[] = []): Json | undefined {
+  return fieldValue(field, side, inPath, 0, true);
+}
+
+/** An example of a value that stands in a path or in a query. */
+export function textExample(field: DescField): Json {
+  if (field.scalar === ScalarType.STRING) return textFor(field);
+  return fieldValue(field, "body", [], 0, true) ?? textFor(field);
+}
+
+function messageExample(desc: DescMessage, side: ExampleOf, inPath: readonly string[], depth: number): Json {
   const wellKnown = wellKnownExamples[desc.typeName];
   if (wellKnown !== undefined) return wellKnown;
-  const unused: FieldBehavior = side === "request" ? FieldBehavior.OUTPUT_ONLY : FieldBehavior.INPUT_ONLY;
   const seenOneofs = new Set<string>();
-  const example: Record<string, Json> = {};
+  const example: Schema = {};
   for (const field of desc.fields) {
-    if (hasOption(field, field_behavior) && getOption(field, field_behavior).includes(unused)) continue;
-    if (field.oneof) {
-      if (seenOneofs.has(field.oneof.name)) continue;
-      seenOneofs.add(field.oneof.name);
-    }
-    const value = exampleOfField(field, side, depth);
-    if (value !== undefined) example[field.jsonName] = value;
+    if (!isShown(field, side) || inPath.includes(field.name)) continue;
+    if (field.oneof && seenOneofs.has(field.oneof.name)) continue;
+    const value = fieldValue(field, side, below(inPath, field), depth, side === "answer" || isRequired(field));
+    if (value === undefined) continue;
+    if (field.oneof) seenOneofs.add(field.oneof.name);
+    example[field.jsonName] = value;
   }
   return example;
 }
 
-/** An example of a field's value; undefined where none helps, such as an enum at its default. */
-export function exampleOfField(field: DescField, side: ExampleOf, depth: number): Json | undefined {
-  if (field.fieldKind === "map") return {};
-  const one = single(field, side, depth);
-  if (field.fieldKind !== "list") return one;
+function fieldValue(
+  field: DescField,
+  side: ExampleOf,
+  inPath: readonly string[],
+  depth: number,
+  isNeeded: boolean,
+): Json | undefined {
+  if (field.fieldKind === "map") return isNeeded ? {} : undefined;
+  if (field.fieldKind !== "list") return single(field, side, inPath, depth, isNeeded);
+  // A list of names says what a thing is, so it is no switch.
+  if (!isNeeded && field.enum === undefined) return undefined;
+  const one = single(field, side, inPath, depth, true);
   return one === undefined ? [] : [one];
 }
 
-function single(field: DescField, side: ExampleOf, depth: number): Json | undefined {
-  if (field.message) return depth >= MAX_DEPTH ? undefined : exampleOf(field.message, side, depth + 1);
-  if (field.enum) return field.fieldKind === "list" ? field.enum.values[1]?.name : undefined;
+function single(
+  field: DescField,
+  side: ExampleOf,
+  inPath: readonly string[],
+  depth: number,
+  isNeeded: boolean,
+): Json | undefined {
+  if (field.message) {
+    if (side === "body" && wellKnownName(field.message) === "FieldMask" && !isNeeded) return undefined;
+    if (depth >= MAX_DEPTH) return undefined;
+    const message = messageExample(field.message, side, inPath, depth + 1);
+    return isNeeded || !isEmpty(message) ? message : undefined;
+  }
+  if (field.scalar === ScalarType.STRING) return textFor(field) || undefined;
+  if (!isNeeded) return undefined;
+  // What is required must differ from what an absent field reads as.
+  const mustCount = side === "body" && field.fieldKind !== "list";
+  if (field.enum) return mustCount || field.fieldKind === "list" ? enumExample(field.enum) : undefined;
   switch (field.scalar) {
-    case ScalarType.STRING:
-      return textFor(field);
     case ScalarType.BOOL:
-      return false;
+      return mustCount;
     case ScalarType.BYTES:
       return "YXJib3I=";
-    case ScalarType.INT64:
-    case ScalarType.UINT64:
-    case ScalarType.SINT64:
-    case ScalarType.FIXED64:
-    case ScalarType.SFIXED64:
-      return "1";
     default:
-      return 0;
+      return field.scalar !== undefined && isLong(field.scalar) ? "1" : mustCount ? 1 : 0;
   }
 }
 
-function textFor({ name, parent }: DescField): string {
-  if (name === "parent" || name === "group_uid") return ROOT;
-  if (name === "uid" || name.endsWith("_uid")) return CHILD;
-  if (name === "name") return parent.name.toLowerCase();
-  if (name === "description") return "What it is for";
-  if (name.includes("token")) return "";
-  return name.replaceAll("_", "-");
+// What is internal is nothing for readers to copy.
+function enumExample({ values }: DescEnum): string | undefined {
+  return values.find(({ number, name }) => number !== 0 && !name.includes("INTERNAL"))?.name;
 }
+
+function isEmpty(value: Json): boolean {
+  return typeof value === "object" && value !== null && Object.keys(value).length === 0;
+}
+
+function textFor({ name, parent }: DescField): string {
+  const known = textByName[name];
+  if (known !== undefined) return known;
+  if (name === "uid") return parent.name === "Role" ? ROLE : CHILD;
+  if (name.endsWith("_uid")) return CHILD;
+  if (name === "name") return parent.name === "Group" ? "team" : parent.name.toLowerCase();
+  // What only the service makes cannot be made up.
+  return name.includes("token") ? "" : name.replaceAll("_", "-");
+}
+
+const textByName: Readonly<Record<string, string>> = {
+  parent: ROOT,
+  group_uid: ROOT,
+  role_uid: ROLE,
+  description: "What it is for",
+  email: "ann@example.org",
+  issuer: "https://issuer.example.org",
+  subject: "repo:example/app:ref:refs/heads/main",
+};
 
 const wellKnownExamples: Readonly<Record<string, Json>> = {
   "google.protobuf.Timestamp": "2026-01-31T12:00:00.000Z",
   "google.protobuf.Duration": "3600s",
   "google.protobuf.FieldMask": "name,description",
-  "google.protobuf.Empty": {},
   "google.protobuf.Struct": {},
   "google.protobuf.ListValue": [],
   "google.protobuf.Value": "value",

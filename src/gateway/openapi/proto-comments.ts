@@ -37,24 +37,26 @@ function collect(file: FileDescriptorProto, found: Map<string, string>): void {
     if (comment) found.set(name, textOf(comment));
   };
   const visitEnum = (desc: EnumDescriptorProto, prefix: string, path: readonly number[]) => {
-    note(`${prefix}.${desc.name}`, path);
-    desc.value.forEach((value, i) => note(`${prefix}.${desc.name}.${value.name}`, [...path, ENUM_VALUE, i]));
+    const name = `${prefix}.${desc.name}`;
+    note(name, path);
+    for (const [i, value] of desc.value.entries()) note(`${name}.${value.name}`, [...path, ENUM_VALUE, i]);
   };
   const visitMessage = (desc: DescriptorProto, prefix: string, path: readonly number[]): void => {
     const name = `${prefix}.${desc.name}`;
     note(name, path);
-    desc.field.forEach((field, i) => note(`${name}.${field.name}`, [...path, MESSAGE_FIELD, i]));
-    desc.nestedType.forEach((nested, i) => visitMessage(nested, name, [...path, MESSAGE_NESTED, i]));
-    desc.enumType.forEach((nested, i) => visitEnum(nested, name, [...path, MESSAGE_ENUM, i]));
+    for (const [i, field] of desc.field.entries()) note(`${name}.${field.name}`, [...path, MESSAGE_FIELD, i]);
+    for (const [i, nested] of desc.nestedType.entries()) visitMessage(nested, name, [...path, MESSAGE_NESTED, i]);
+    for (const [i, nested] of desc.enumType.entries()) visitEnum(nested, name, [...path, MESSAGE_ENUM, i]);
   };
-  file.messageType.forEach((desc, i) => visitMessage(desc, file.package, [FILE_MESSAGE, i]));
-  file.enumType.forEach((desc, i) => visitEnum(desc, file.package, [FILE_ENUM, i]));
-  file.service.forEach((desc, i) => {
-    note(`${file.package}.${desc.name}`, [FILE_SERVICE, i]);
-    desc.method.forEach((method, k) =>
-      note(`${file.package}.${desc.name}.${method.name}`, [FILE_SERVICE, i, SERVICE_METHOD, k]),
-    );
-  });
+  for (const [i, desc] of file.messageType.entries()) visitMessage(desc, file.package, [FILE_MESSAGE, i]);
+  for (const [i, desc] of file.enumType.entries()) visitEnum(desc, file.package, [FILE_ENUM, i]);
+  for (const [i, desc] of file.service.entries()) {
+    const name = `${file.package}.${desc.name}`;
+    note(name, [FILE_SERVICE, i]);
+    for (const [k, method] of desc.method.entries()) {
+      note(`${name}.${method.name}`, [FILE_SERVICE, i, SERVICE_METHOD, k]);
+    }
+  }
 }
 
 // Lines of a paragraph are joined; paragraphs stay apart.

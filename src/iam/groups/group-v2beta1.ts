@@ -18,7 +18,7 @@ import { listQueryOf } from "../../resource/list-query.js";
 import { patchOf, valuesOf } from "../../resource/patch.js";
 import type { Call } from "../../rpc/call.js";
 import { type Handlers, serve } from "../../rpc/method-table.js";
-import type { GroupRow } from "../../store/port.js";
+import type { GroupRow, Tx } from "../../store/port.js";
 import { organisationDomainOf } from "./email-domain.js";
 import { groupGuards, groups, groupView } from "./group.js";
 import { type RootCreation, requireRootCreation } from "./root-creation.js";
@@ -88,8 +88,7 @@ export function groupsV2beta1({ tokens, ids, rootCreation }: GroupsDeps) {
       const row = await tx.groups.get(uid);
       if (row === undefined) throw notFound(groups, uid);
       await guardDelete(groups, groupGuards, uid, tx);
-      await tx.roleBindings.deleteAutomatic(uid);
-      await tx.accessRequests.deleteOf(uid);
+      await deleteBelongings(uid, tx);
       await tx.groups.delete(row);
       return {};
     },
@@ -119,6 +118,15 @@ export function groupsV2beta1({ tokens, ids, rootCreation }: GroupsDeps) {
     },
   };
   return serve(GroupsService, handlers);
+}
+
+// What is part of a group and nothing by itself goes with it.
+async function deleteBelongings(uid: string, tx: Tx): Promise<void> {
+  await tx.roleBindings.deleteAutomatic(uid);
+  for (const invite of await tx.groupInvites.uidsWhere("groupUid", uid)) await tx.groupInvites.delete(invite);
+  await tx.accountAssociations.delete(uid);
+  await tx.terms.deleteOf(uid);
+  await tx.accessRequests.deleteOf(uid);
 }
 
 // The method is unscoped because a root has no parent to be allowed at, so the

@@ -1,10 +1,11 @@
 // Binding: who may bind what to whom, and the row that comes of it.
 import { type FieldViolation, invalidArgument } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
-import { isWithin, rootOf } from "../../kernel/uidp.js";
+import { rootOf } from "../../kernel/uidp.js";
 import type { Call } from "../../rpc/call.js";
 import type { RoleBindingRow, RoleRow } from "../../store/port.js";
 import { requireGrantable } from "../rights.js";
+import { availableRole } from "../roles/available-role.js";
 
 /** What a binding joins. */
 export interface Joined {
@@ -26,8 +27,7 @@ export async function requireBindable(group: string, joined: Joined, call: Call,
   const violations: FieldViolation[] = [];
   const refuse = (name: string, rule: string) => violations.push({ field: path + name, description: `${name} ${rule}` });
 
-  const role = await tx.roles.get(joined.roleUid);
-  const available = role && (role.groupUid === null || isWithin(group, role.groupUid)) ? role : undefined;
+  const available = await availableRole(joined.roleUid, group, tx);
   if (available === undefined) refuse("roleUid", "must be a built-in role or one of the group or above it");
 
   const { identityUid } = joined;

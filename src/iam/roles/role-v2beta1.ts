@@ -57,9 +57,7 @@ export function rolesV2beta1({ tokens, ids }: IamDeps) {
 
     async deleteRole({ uid }, call) {
       const row = await customRole(uid, call);
-      if ((await call.tx.roleBindings.groupsOfRole(row.uid)).length > 0) {
-        throw failedPrecondition("RESOURCE_IN_USE", "cannot delete role that is bound");
-      }
+      if (await isInUse(row.uid, call)) throw failedPrecondition("RESOURCE_IN_USE", "cannot delete role that is in use");
       await call.tx.roles.delete(row.uid);
       return {};
     },
@@ -84,6 +82,14 @@ async function customRole(uid: string, { tx }: Call): Promise<RoleRow> {
   if (row === undefined) throw notFound(roles, uid);
   if (row.groupUid === null) throw failedPrecondition("ROLE_BUILT_IN", "a built-in role cannot be changed");
   return row;
+}
+
+// Bound, promised by an invite, or what a provider gives to those who log in.
+async function isInUse(uid: string, { tx }: Call): Promise<boolean> {
+  if ((await tx.roleBindings.groupsOfRole(uid)).length > 0) return true;
+  if ((await tx.groupInvites.uidsWhere("roleUid", uid, 1)).length > 0) return true;
+  if ((await tx.identityProviders.uidsWhere("defaultRole", uid, 1)).length > 0) return true;
+  return (await tx.groupMappings.uidsWhere("roleUid", uid, 1)).length > 0;
 }
 
 // A role that is bound already gives what it gains to whoever holds it, at each place it is bound.

@@ -6,7 +6,9 @@ import type { AddressInfo } from "node:net";
 import type { ConnectError } from "@connectrpc/connect";
 import { createGateway, type Gateway, type GatewayOptions } from "../../../src/gateway/gateway.js";
 import type { Call } from "../../../src/rpc/call.js";
-import { entryOf, type FeatureHandler, featureService } from "./feature.js";
+import { createInvokeStream } from "../../../src/rpc/invoke-stream.js";
+import type { Store, Tx } from "../../../src/store/port.js";
+import { entryOf, type FeatureHandler, type FeatureStreamHandler, featureService, streamEntryOf } from "./feature.js";
 
 /** What is sent. */
 export interface Sent {
@@ -39,22 +41,42 @@ export interface FeatureServer {
   stop(): Promise<void>;
 }
 
-/** Starts it. `handlers` answer by method name; without one a method answers with its request. */
+// Methods that are open to everybody ask nothing of the database.
+const store = { read: (unit: (tx: Tx) => unknown) => unit({} as Tx) } as Store;
+
+/**
+ * Starts it. `handlers` and `streams` answer by method name; without one a method answers with its
+ * request, or with an empty stream.
+ */
 export async function startFeatureServer(
   handlers: Readonly<Record<string, FeatureHandler>> = {},
   options: Partial<GatewayOptions> = {},
+  streams: Readonly<Record<string, FeatureStreamHandler>> = {},
 ): Promise<FeatureServer> {
   const calls: FeatureServer["calls"] = [];
   const internal: ConnectError[] = [];
+  const errorDomain = "iam.test";
+  const clock = options.clock ?? (() => 1_000_000);
+  const onInternalError = (error: ConnectError) => void internal.push(error);
   const gateway = createGateway({
-    methods: featureService("FeatureService").methods.map((desc) => entryOf(desc, handlers[desc.name])),
+    methods: [
+      ...featureService("FeatureService").methods.map((desc) => entryOf(desc, handlers[desc.name])),
+      ...featureService("StreamService").methods.map((desc) => streamEntryOf(desc, streams[desc.name])),
+    ],
+    invokeStream: createInvokeStream({
+      store,
+      authenticate: () => Promise.reject(new Error("nobody is asked who they are")),
+      clock,
+      errorDomain,
+      onInternalError,
+    }),
     invoke: async (method, call, message) => {
       calls.push({ method: method.desc.name, request: message, call });
       return method.handler(message, call);
     },
-    clock: () => 1_000_000,
-    errorDomain: "iam.test",
-    onInternalError: (error) => internal.push(error),
+    clock,
+    errorDomain,
+    onInternalError,
     ...options,
   });
   const h1 = createServer((req, res) => gateway.handle(req, res));

@@ -1,7 +1,7 @@
 // The descriptors of feature.proto. feature.binpb beside it is made of it, from the root of the
 // project, by
 //
-//   npx buf build --config '{"version":"v2","modules":[{"path":"test/support/feature"},
+//   npx buf build --config '{"version":"v2","modules":[{"path":"test/support/feature"},{"path":"proto"},
 //     {"path":"node_modules/google-proto-files","includes":["node_modules/google-proto-files/google/api"],
 //      "excludes":["node_modules/google-proto-files/google/api/apikeys",
 //        "node_modules/google-proto-files/google/api/cloudquotas",
@@ -24,7 +24,7 @@ import {
 import { FileDescriptorProtoSchema, FileDescriptorSetSchema, MethodOptionsSchema } from "@bufbuild/protobuf/wkt";
 import { http } from "#gen/google/api/annotations_pb.js";
 import { HttpRuleSchema } from "#gen/google/api/http_pb.js";
-import type { MethodEntry } from "../../../src/rpc/method-table.js";
+import type { StreamEntry, UnaryEntry } from "../../../src/rpc/method-table.js";
 
 /** All files of the image: feature.proto and what it imports. */
 export const featureRegistry = createFileRegistry(
@@ -46,19 +46,25 @@ export function featureService(name: string): DescService {
 }
 
 /** Answers a call of a method of feature.proto. */
-export type FeatureHandler = MethodEntry["handler"];
+export type FeatureHandler = UnaryEntry["handler"];
+/** Answers a call of a method of feature.proto with a stream. */
+export type FeatureStreamHandler = StreamEntry["handler"];
 
 /** A method as the method table would hold it; `handler` answers its calls. */
-export function entryOf(desc: DescMethod, handler: FeatureHandler = (request) => request): MethodEntry {
-  return {
-    desc,
-    path: `/${desc.parent.typeName}/${desc.name}`,
-    access: "read",
-    auth: { mode: "public" },
-    auditType: "",
-    handler,
-  };
+export function entryOf(desc: DescMethod, handler: FeatureHandler = (request) => request): UnaryEntry {
+  return { ...declared(desc), kind: "unary", access: "read", auditType: "", handler };
 }
+
+/** A method that streams, as the method table would hold it. */
+export function streamEntryOf(desc: DescMethod, handler: FeatureStreamHandler = noAnswers): StreamEntry {
+  return { ...declared(desc), kind: "server_streaming", handler };
+}
+
+function declared(desc: DescMethod) {
+  return { desc, path: `/${desc.parent.typeName}/${desc.name}`, auth: { mode: "public" } } as const;
+}
+
+async function* noAnswers(): AsyncGenerator<object> {}
 
 /** A method of FeatureService by its name. */
 export function featureMethod(name: string): DescMethod {

@@ -6,6 +6,18 @@ CREATE TABLE `access_requests` (
 	FOREIGN KEY (`group_uid`) REFERENCES `groups`(`uid`) ON UPDATE no action ON DELETE no action
 ) STRICT, WITHOUT ROWID;
 --> statement-breakpoint
+CREATE TABLE `account_associations` (
+	`uid` text PRIMARY KEY NOT NULL,
+	`parent_uid` text,
+	`name` text NOT NULL,
+	`description` text NOT NULL,
+	`accounts` text NOT NULL,
+	`create_time_ms` integer NOT NULL,
+	`update_time_ms` integer NOT NULL,
+	FOREIGN KEY (`uid`) REFERENCES `groups`(`uid`) ON UPDATE no action ON DELETE no action
+) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
+CREATE INDEX `account_associations_parent` ON `account_associations` (`parent_uid`,`uid`);--> statement-breakpoint
 CREATE TABLE `audit` (
 	`id` integer PRIMARY KEY AUTOINCREMENT NOT NULL,
 	`root_uid` text NOT NULL,
@@ -28,6 +40,36 @@ CREATE TABLE `counters` (
 	PRIMARY KEY(`counter`, `scope`, `slot`)
 ) STRICT, WITHOUT ROWID;
 --> statement-breakpoint
+CREATE TABLE `group_invites` (
+	`uid` text PRIMARY KEY NOT NULL,
+	`group_uid` text NOT NULL,
+	`role_uid` text NOT NULL,
+	`email` text NOT NULL,
+	`single_use` integer NOT NULL,
+	`key_id` text NOT NULL,
+	`code_hash` text NOT NULL,
+	`expire_time_ms` integer NOT NULL,
+	`create_time_ms` integer NOT NULL,
+	FOREIGN KEY (`group_uid`) REFERENCES `groups`(`uid`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`role_uid`) REFERENCES `roles`(`uid`) ON UPDATE no action ON DELETE no action
+) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
+CREATE INDEX `group_invites_group` ON `group_invites` (`group_uid`,`uid`);--> statement-breakpoint
+CREATE INDEX `group_invites_role` ON `group_invites` (`role_uid`);--> statement-breakpoint
+CREATE UNIQUE INDEX `group_invites_key` ON `group_invites` (`key_id`);--> statement-breakpoint
+CREATE TABLE `external_group_role_mappings` (
+	`uid` text PRIMARY KEY NOT NULL,
+	`provider_uid` text NOT NULL,
+	`external_group_id` text NOT NULL,
+	`role_uid` text NOT NULL,
+	`scope` text NOT NULL,
+	`create_time_ms` integer NOT NULL,
+	FOREIGN KEY (`provider_uid`) REFERENCES `identity_providers`(`uid`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`role_uid`) REFERENCES `roles`(`uid`) ON UPDATE no action ON DELETE no action
+) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `external_group_role_mappings_same` ON `external_group_role_mappings` (`provider_uid`,`external_group_id`,`role_uid`,`scope`);--> statement-breakpoint
+CREATE INDEX `external_group_role_mappings_role` ON `external_group_role_mappings` (`role_uid`);--> statement-breakpoint
 CREATE TABLE `groups` (
 	`uid` text PRIMARY KEY NOT NULL,
 	`parent_uid` text,
@@ -67,6 +109,23 @@ CREATE TABLE `identities` (
 ) STRICT, WITHOUT ROWID;
 --> statement-breakpoint
 CREATE INDEX `identities_group` ON `identities` (`group_uid`,`uid`);--> statement-breakpoint
+CREATE TABLE `identity_providers` (
+	`uid` text PRIMARY KEY NOT NULL,
+	`group_uid` text NOT NULL,
+	`name` text NOT NULL,
+	`description` text NOT NULL,
+	`default_role` text NOT NULL,
+	`oidc` text NOT NULL,
+	`sealed_secret` text NOT NULL,
+	`scim` text NOT NULL,
+	`create_time_ms` integer NOT NULL,
+	`update_time_ms` integer NOT NULL,
+	FOREIGN KEY (`group_uid`) REFERENCES `groups`(`uid`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`default_role`) REFERENCES `roles`(`uid`) ON UPDATE no action ON DELETE no action
+) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
+CREATE INDEX `identity_providers_group` ON `identity_providers` (`group_uid`,`uid`);--> statement-breakpoint
+CREATE INDEX `identity_providers_role` ON `identity_providers` (`default_role`);--> statement-breakpoint
 CREATE TABLE `keys` (
 	`kid` text PRIMARY KEY NOT NULL,
 	`purpose` text NOT NULL,
@@ -108,6 +167,15 @@ CREATE INDEX `roles_name` ON `roles` (`name`,`uid`);--> statement-breakpoint
 CREATE TABLE `settings` (
 	`name` text PRIMARY KEY NOT NULL,
 	`value` text NOT NULL
+) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
+CREATE TABLE `terms_acceptances` (
+	`group_uid` text NOT NULL,
+	`doc_id` text NOT NULL,
+	`accepted_by` text NOT NULL,
+	`create_time_ms` integer NOT NULL,
+	PRIMARY KEY(`group_uid`, `doc_id`),
+	FOREIGN KEY (`group_uid`) REFERENCES `groups`(`uid`) ON UPDATE no action ON DELETE no action
 ) STRICT, WITHOUT ROWID;
 --> statement-breakpoint
 CREATE TABLE `text_order` (

@@ -1,0 +1,27 @@
+// Shows that kill -9 loses nothing that was acknowledged:
+//
+//   node scripts/kill9.mjs [--cycles N] [--control]
+//
+// One cycle in ten is a whole server written to over HTTP, the others write
+// through the store. With --control the writers acknowledge before they commit:
+// then something must be found lost, or the campaign could not find anything.
+import { parseArgs } from "node:util";
+import { register } from "tsx/esm/api";
+
+const { values } = parseArgs({
+  options: { cycles: { type: "string", default: "100" }, control: { type: "boolean", default: false } },
+});
+const cycles = Number(values.cycles);
+if (!Number.isInteger(cycles) || cycles < 1) {
+  console.error("kill9: --cycles must be a whole number above 0");
+  process.exit(2);
+}
+register();
+const { runCampaign } = await import("../test/e2e/kill9-campaign.ts");
+const serverCycles = values.control ? 0 : Math.ceil(cycles / 10);
+const result = await runCampaign({ writerCycles: cycles - serverCycles, serverCycles, control: values.control });
+for (const problem of result.problems) console.error(`kill9: ${problem}`);
+console.log(`${result.cycles} cycles, ${result.acknowledged} acknowledged, ${result.lost} lost`);
+if (values.control && result.lost === 0) console.error("kill9: the control lost nothing, so nothing was shown");
+const asExpected = values.control ? result.lost > 0 : result.lost === 0;
+process.exit(asExpected && result.problems.length === 0 ? 0 : 1);

@@ -1,0 +1,54 @@
+// What HTTP/1.1 and HTTP/2 have in common, for the gateway and for whatever else
+// answers requests on the same port.
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
+
+/** A request of node:http or of node:http2's compatibility layer. */
+export type HttpRequest = IncomingMessage | Http2ServerRequest;
+/** A response of node:http or of node:http2's compatibility layer. */
+export type HttpResponse = ServerResponse | Http2ServerResponse;
+
+/** Whether a request came by node:http2's compatibility layer. */
+export function isHttp2(req: HttpRequest): req is Http2ServerRequest {
+  return req.httpVersionMajor >= 2;
+}
+
+/** Whether there is nobody left to read a response; HTTP/2's do not say so themselves. */
+export function isGone(res: HttpResponse): boolean {
+  return "stream" in res ? res.stream === undefined || res.stream.destroyed || res.stream.closed : res.destroyed;
+}
+
+/** Resolves when the peer has read enough for more to be written, or has gone. */
+export function drained(res: HttpResponse): Promise<void> {
+  if (isGone(res)) return Promise.resolve();
+  return new Promise((resolve) => {
+    const go = () => {
+      res.off("drain", go);
+      res.off("close", go);
+      resolve();
+    };
+    res.on("drain", go);
+    res.on("close", go);
+  });
+}
+
+/** The address at the other end of the socket. */
+export function socketAddressOf(req: HttpRequest): string | undefined {
+  return isHttp2(req) ? req.stream.session?.socket?.remoteAddress : req.socket.remoteAddress;
+}
+
+/**
+ * The address a call comes from: that of the socket, or behind a proxy the last entry of
+ * `x-forwarded-for`, which is the one our own proxy added; all others are the caller's word.
+ */
+export function peerAddress(
+  socketAddress: string | undefined,
+  headers: IncomingHttpHeaders,
+  behindProxy: boolean,
+): string | undefined {
+  if (!behindProxy) return socketAddress;
+  const forwarded = headers["x-forwarded-for"];
+  const list = typeof forwarded === "object" ? forwarded.join(",") : forwarded;
+  const last = list?.slice(list.lastIndexOf(",") + 1).trim();
+  return last ? last.slice(0, 64) : socketAddress;
+}

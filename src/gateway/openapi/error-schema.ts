@@ -1,0 +1,105 @@
+// The schema of errors: google.rpc.Status with the details this service gives.
+import type { DescMessage } from "@bufbuild/protobuf";
+import {
+  BadRequestSchema,
+  ErrorInfoSchema,
+  PreconditionFailureSchema,
+  ResourceInfoSchema,
+  RetryInfoSchema,
+} from "#gen/google/rpc/error_details_pb.js";
+import { described, type Schema } from "./json.js";
+import { createSchemas } from "./schema.js";
+
+/** The name of the schema of errors. */
+export const STATUS = "google.rpc.Status";
+
+/** Refers to the response that every error is. */
+export const ERROR_RESPONSE: Schema = { $ref: "#/components/responses/Error" };
+
+const TYPE = "type.googleapis.com/";
+
+// What each detail is for, and which of its fields are always there.
+const details: readonly { desc: DescMessage; about: string; required: readonly string[] }[] = [
+  {
+    desc: ErrorInfoSchema,
+    about: "Why, for programs: `reason` within `domain` does not change as texts do. Every error has one.",
+    required: ["reason", "domain"],
+  },
+  {
+    desc: BadRequestSchema,
+    about: "Which fields of the request break which rules. `field` is the path of the field in JSON.",
+    required: ["fieldViolations"],
+  },
+  { desc: PreconditionFailureSchema, about: "What stands in the way.", required: ["violations"] },
+  { desc: ResourceInfoSchema, about: "Which resource the error is about.", required: ["resourceType"] },
+  { desc: RetryInfoSchema, about: "When it makes sense to try again.", required: ["retryDelay"] },
+];
+
+/** The schemas of errors and of all their details, by name. */
+export function errorSchemas(): Record<string, Schema> {
+  const schemas = createSchemas(() => "");
+  for (const { desc } of details) schemas.refTo(desc, "nested");
+  const made = schemas.components();
+  for (const { desc, about, required } of details) {
+    const type = { type: "string", const: TYPE + desc.typeName };
+    const own = made[`${desc.typeName}-nested`];
+    delete made[`${desc.typeName}-nested`];
+    made[desc.typeName] = {
+      type: "object",
+      ...described(about),
+      required: ["@type", ...required],
+      properties: { "@type": type, ...(own?.properties as Schema) },
+    };
+  }
+  return { ...made, [STATUS]: statusSchema(), [OTHER]: otherDetail };
+}
+
+/** The response that every error is (spec section 7, AIP-193). */
+export const errorResponse: Schema = {
+  description: "What went wrong. The HTTP status follows from `code`.",
+  content: {
+    "application/json": {
+      schema: { $ref: `#/components/schemas/${STATUS}` },
+      example: {
+        code: 3,
+        message: "Invalid argument: name: name must match ^[a-z0-9 ._-]{1,}$",
+        details: [
+          { "@type": `${TYPE}google.rpc.ErrorInfo`, reason: "INVALID_ARGUMENT", domain: "iam.example.org" },
+          {
+            "@type": `${TYPE}google.rpc.BadRequest`,
+            fieldViolations: [{ field: "name", description: "name must match ^[a-z0-9 ._-]{1,}$" }],
+          },
+        ],
+      },
+    },
+  },
+};
+
+function statusSchema(): Schema {
+  const known = details.map(({ desc }) => ({ $ref: `#/components/schemas/${desc.typeName}` }));
+  return {
+    type: "object",
+    description: "What went wrong (google.rpc.Status, AIP-193).",
+    required: ["code", "message", "details"],
+    properties: {
+      code: { type: "integer", description: "The google.rpc.Code.", minimum: 1, maximum: 16 },
+      message: { type: "string", description: "What went wrong, for people." },
+      details: {
+        type: "array",
+        description: "What went wrong, for programs.",
+        items: { oneOf: [...known, { $ref: `#/components/schemas/${OTHER}` }] },
+        contains: { $ref: `#/components/schemas/${ErrorInfoSchema.typeName}` },
+      },
+    },
+  };
+}
+
+// Details may be added, so readers must expect types they do not know; a known type is never this.
+const OTHER = "ErrorDetail";
+const otherDetail: Schema = {
+  type: "object",
+  description: "A detail of a type that this document does not know yet.",
+  required: ["@type"],
+  properties: { "@type": { type: "string", not: { enum: details.map(({ desc }) => TYPE + desc.typeName) } } },
+  additionalProperties: true,
+};

@@ -1,0 +1,115 @@
+import type { DescField, DescMessage } from "@bufbuild/protobuf";
+import type { MethodEntry } from "../../rpc/method-table.js";
+import type { HttpBinding } from "../binding.js";
+import { isRequired } from "./behavior.js";
+import { ERROR_RESPONSE, STATUS } from "./error-schema.js";
+import { exampleOf, fieldExample } from "./example.js";
+import { described, type Json, type Schema } from "./json.js";
+import { parametersOf } from "./parameters.js";
+import type { DocumentPath } from "./paths.js";
+import type { Comments } from "./proto-comments.js";
+import type { Schemas } from "./schema.js";
+
+/** What operations are described with. */
+export interface OperationContext {
+  readonly schemas: Schemas;
+  readonly comments: Comments;
+}
+
+/** Describes what one route does (OpenAPI 3.1, "Operation Object"). */
+export function operationOf(
+  route: HttpBinding,
+  operationId: string,
+  path: DocumentPath,
+  { schemas, comments }: OperationContext,
+): Schema {
+  const { entry, name } = route;
+  const { desc } = entry;
+  const comment = comments(name);
+  const [summary = "", ...rest] = comment.split(/\.(?:\s|$)/).filter((sentence) => sentence !== "");
+  const more = rest.length === 0 ? "" : comment;
+  const requestBody = requestBodyOf(route, schemas);
+  return {
+    operationId,
+    tags: [desc.parent.typeName],
+    summary: summary || desc.name,
+    ...described([more, rightsOf(entry)].filter((part) => part !== "").join("\n\n")),
+    ...(desc.deprecated && { deprecated: true }),
+    parameters: parametersOf(route, path, comments),
+    ...(requestBody && { requestBody }),
+    responses: { "200": answerOf(route, schemas), "4XX": ERROR_RESPONSE, "5XX": ERROR_RESPONSE },
+    ...(entry.auth.mode !== "guarded" && { security: [] }),
+  };
+}
+
+function rightsOf({ auth }: MethodEntry): string {
+  if (auth.mode !== "guarded" || auth.capabilities.length === 0) return "";
+  const names = auth.capabilities.map(({ name }) => `\`${name}\``).join(" and ");
+  return auth.scope === undefined
+    ? `Works where the caller holds ${names}.`
+    : `Needs ${names} there or in a group above.`;
+}
+
+function requestBodyOf({ body, method, variables, entry }: HttpBinding, schemas: Schemas): Schema | undefined {
+  if (body === "none") return undefined;
+  const target = body === "all" ? entry.desc.input : body.fieldKind === "message" ? body.message : undefined;
+  if (isHttpBody(target)) return { content: ANY_BYTES };
+  const form = method === "PATCH" ? "patch" : "body";
+  const inPath = variables
+    .filter(({ parents, field }) => body === "all" || (parents[0] ?? field) === body)
+    .map(({ parents, field }) =>
+      [...(body === "all" ? parents : parents.slice(1)), field].map((f) => f.name).join("."),
+    );
+  const schema = target === undefined ? schemas.ofField(body as DescField, form) : schemas.ofBody(target, form, inPath);
+  const example = target === undefined ? fieldExample(body as DescField, "body") : exampleOf(target, "body", inPath);
+  const isNeeded = form === "body" && target?.fields.some((field) => isRequired(field) && !inPath.includes(field.name));
+  return { ...(isNeeded && { required: true }), content: jsonContent(schema, example) };
+}
+
+function answerOf({ entry, method, responseBody }: HttpBinding, schemas: Schemas): Schema {
+  const { output, methodKind } = entry.desc;
+  const target = responseBody === undefined ? output : responseBody.message;
+  if (isHttpBody(target) && responseBody?.fieldKind !== "list")
+    return { description: "The content.", content: ANY_BYTES };
+  if (responseBody === undefined && output.typeName === "google.protobuf.Empty" && method === "DELETE") {
+    return { description: "Done. There is no body." };
+  }
+  const schema = responseBody ? schemas.ofField(responseBody, "element") : schemas.refTo(output, "answer");
+  if (methodKind !== "unary") return streamOf(schema);
+  const example = responseBody ? fieldExample(responseBody, "answer") : exampleOf(output, "answer");
+  return { description: "The answer.", content: jsonContent(schema, example) };
+}
+
+// OpenAPI 3.1 has no words for a sequence: a stream is a text, and `contentSchema` tells its parts.
+function streamOf(schema: Schema): Schema {
+  const error = { $ref: `#/components/schemas/${STATUS}` };
+  const line: Schema = {
+    oneOf: [
+      { type: "object", required: ["result"], properties: { result: schema } },
+      { type: "object", required: ["error"], properties: { error } },
+    ],
+  };
+  const content = (description: string, contentSchema: Schema): Schema => ({
+    schema: { type: "string", description, contentMediaType: "application/json", contentSchema },
+  });
+  return {
+    description: "The answers, one after the other, as they come.",
+    content: {
+      "application/x-ndjson": content("One JSON object per line. An `error` is the last.", line),
+      "text/event-stream": content(
+        "One event per answer, to callers that ask for events. The last may be of the type `error`, its data the error.",
+        { anyOf: [schema, error] },
+      ),
+    },
+  };
+}
+
+function jsonContent(schema: Schema, example: Json | undefined): Schema {
+  return { "application/json": { schema, ...(example !== undefined && { example }) } };
+}
+
+function isHttpBody(desc: DescMessage | undefined): boolean {
+  return desc?.typeName === "google.api.HttpBody";
+}
+
+const ANY_BYTES: Schema = { "*/*": {} };

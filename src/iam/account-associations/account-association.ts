@@ -1,0 +1,93 @@
+// What an account association is: the cloud accounts that belong to a group. It
+// is a statement of the group's and never an input to authorization.
+import { create, fromJson, type JsonObject, toJson } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import {
+  type AccountAssociation,
+  AccountAssociationSchema,
+} from "#gen/chainguard/platform/iam/v2beta1/account_associations_pb.js";
+import { defineResource } from "../../resource/define.js";
+import { type FieldRule, isDescription, isName, isPrintable } from "../../resource/rules.js";
+import type { AccountAssociationRow } from "../../store/port.js";
+import { accountAssociationKind } from "../kinds.js";
+
+const MAX_TEXT = 256;
+const MAX_ENTRIES = 256;
+
+const text = (value: string) => value !== "" && value.length <= MAX_TEXT && isPrintable(value);
+
+const isAmazon: FieldRule = (value, field) =>
+  value === undefined || /^[0-9]{12}$/.test((value as NonNullable<AccountAssociation["amazon"]>).account)
+    ? undefined
+    : `${field}.account must be 12 digits`;
+
+const isGoogle: FieldRule = (value, field) => {
+  if (value === undefined) return undefined;
+  const { projectId, projectNumber } = value as NonNullable<AccountAssociation["google"]>;
+  if (!text(projectId)) return `${field}.projectId is required`;
+  return /^[0-9]{1,20}$/.test(projectNumber) ? undefined : `${field}.projectNumber must be digits`;
+};
+
+const isAzure: FieldRule = (value, field) => {
+  if (value === undefined) return undefined;
+  const { tenantId, clientIds } = value as NonNullable<AccountAssociation["azure"]>;
+  if (!text(tenantId)) return `${field}.tenantId is required`;
+  return textMapFault(clientIds, `${field}.clientIds`);
+};
+
+const isGitHub: FieldRule = (value, field) => {
+  if (value === undefined) return undefined;
+  const { appInstallations } = value as NonNullable<AccountAssociation["github"]>;
+  if (Object.keys(appInstallations).length > MAX_ENTRIES) return `${field}.appInstallations must be at most ${MAX_ENTRIES}`;
+  const all = Object.values(appInstallations).flatMap(({ installations }) => installations);
+  return all.every(({ installationId }) => installationId > 0n)
+    ? undefined
+    : `${field}.appInstallations must have positive installation ids`;
+};
+
+const isChainguard: FieldRule = (value, field) =>
+  value === undefined
+    ? undefined
+    : textMapFault((value as NonNullable<AccountAssociation["chainguard"]>).serviceBindings, `${field}.serviceBindings`);
+
+function textMapFault(map: Readonly<Record<string, string>>, field: string): string | undefined {
+  const entries = Object.entries(map);
+  if (entries.length > MAX_ENTRIES) return `${field} must be at most ${MAX_ENTRIES}`;
+  return entries.every(([key, value]) => text(key) && text(value)) ? undefined : `${field} must map names to values`;
+}
+
+/** The account association resource. */
+export const accountAssociations = defineResource({
+  ...accountAssociationKind,
+  message: AccountAssociationSchema,
+  sort: ["group", "uid", "name", "created_at", "updated_at"],
+  mutable: {
+    name: isName,
+    description: isDescription,
+    amazon: isAmazon,
+    google: isGoogle,
+    azure: isAzure,
+    github: isGitHub,
+    chainguard: isChainguard,
+  },
+});
+
+/** The accounts of an association. */
+export type Accounts = Partial<Pick<AccountAssociation, "amazon" | "google" | "azure" | "github" | "chainguard">>;
+
+/** Accounts as they are stored: the JSON of their messages. */
+export function accountsToJson({ amazon, google, azure, github, chainguard }: Accounts): object {
+  const set = Object.entries({ amazon, google, azure, github, chainguard }).filter(([, value]) => value !== undefined);
+  return toJson(AccountAssociationSchema, create(AccountAssociationSchema, Object.fromEntries(set))) as JsonObject;
+}
+
+/** A stored association as version 2 shows it. */
+export function accountAssociationView(row: AccountAssociationRow): AccountAssociation {
+  const accounts = fromJson(AccountAssociationSchema, row.accounts as JsonObject, { ignoreUnknownFields: true });
+  accounts.uid = row.uid;
+  accounts.name = row.name;
+  accounts.description = row.description;
+  accounts.createTime = timestampFromMs(row.createTimeMs);
+  accounts.updateTime = timestampFromMs(row.updateTimeMs);
+  return accounts;
+}

@@ -1,0 +1,117 @@
+// The handlers of ExternalGroupRoleMappingsService in version 2beta1: which role
+// the members of a directory's group get.
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import {
+  type ExternalGroupRoleMapping,
+  ExternalGroupRoleMappingSchema,
+  ExternalGroupRoleMappingsService,
+} from "#gen/chainguard/platform/iam/v2beta1/external_group_role_mappings_pb.js";
+import { alreadyExists, invalidArgument, notFound } from "../../kernel/errors.js";
+import { isUidp, parentOf, rootOf } from "../../kernel/uidp.js";
+import { defineResource } from "../../resource/define.js";
+import { listQueryOf } from "../../resource/list-query.js";
+import { valuesOf } from "../../resource/patch.js";
+import { type FieldRule, isPrintable } from "../../resource/rules.js";
+import { serve } from "../../rpc/method-table.js";
+import type { GroupMappingRow, Tx } from "../../store/port.js";
+import type { IamDeps } from "../iam-deps.js";
+import { groupMappingKind, identityProviderKind } from "../kinds.js";
+import { requireGrantable } from "../rights.js";
+import { requireAvailableRole } from "../roles/available-role.js";
+
+const MAX_BATCH = 100;
+
+const isExternalId: FieldRule = (value, field) =>
+  value !== "" && String(value).length <= 256 && isPrintable(String(value))
+    ? undefined
+    : `${field} must be 1 to 256 characters`;
+
+const isRequiredUid: FieldRule = (value, field) => {
+  if (value === "") return `${field} is required`;
+  return isUidp(String(value)) ? undefined : `${field} must be a uid, such as the service assigns`;
+};
+
+/** The mapping resource; made and deleted, never changed. */
+export const groupMappings = defineResource({
+  ...groupMappingKind,
+  message: ExternalGroupRoleMappingSchema,
+  sort: ["uid", "created_at"],
+  mutable: { externalGroupId: isExternalId, roleUid: isRequiredUid, scope: isRequiredUid },
+});
+
+/** ExternalGroupRoleMappingsService, ready to be served. */
+export function groupMappingsV2beta1({ tokens, ids }: IamDeps) {
+  return serve(ExternalGroupRoleMappingsService, {
+    async getExternalGroupRoleMapping({ uid }, { tx }) {
+      const row = await tx.groupMappings.get(uid);
+      if (row === undefined) throw notFound(groupMappings, uid);
+      return view(row);
+    },
+
+    async listExternalGroupRoleMappings(request, { tx, caller, startMs }) {
+      const { identityProviderUid: providerUid } = request;
+      const equals = providerUid === "" ? {} : { equals: { providerUid } };
+      const visible = caller.visibleGroups();
+      const context = { method: "ListExternalGroupRoleMappings", tokens, nowMs: startMs, visible, ...equals };
+      const list = listQueryOf(groupMappings, request, context);
+      const page = await tx.groupMappings.list(list.query);
+      return { externalGroupRoleMappings: page.rows.map(view), ...list.envelope(page) };
+    },
+
+    async createExternalGroupRoleMapping({ parent, externalGroupRoleMapping }, { tx, caller, startMs }) {
+      if ((await tx.identityProviders.get(parent)) === undefined) throw notFound(identityProviderKind, parent);
+      const values = valuesOf(groupMappings, externalGroupRoleMapping);
+      if (values.scope !== rootOf(parent)) {
+        throw invalidArgument({ field: "scope", description: "scope must be the root group of the identity provider" });
+      }
+      const role = await requireAvailableRole(values.roleUid, values.scope, tx, "roleUid");
+      requireGrantable(caller, role, values.scope);
+      const row = { uid: ids.newUid(parent), providerUid: parent, ...values, createTimeMs: startMs };
+      if (await isMapped(row, tx)) throw alreadyExists(groupMappings, parent);
+      await tx.groupMappings.insert(row);
+      return view(row);
+    },
+
+    async deleteExternalGroupRoleMapping({ uid }, { tx }) {
+      if ((await tx.groupMappings.get(uid)) === undefined) throw notFound(groupMappings, uid);
+      await tx.groupMappings.delete(uid);
+      return {};
+    },
+
+    async batchDeleteExternalGroupRoleMappings({ parent, names }, call) {
+      if (names.length > MAX_BATCH) throw invalidArgument({ field: "names", description: `names must be at most ${MAX_BATCH}` });
+      const foreign = names.findIndex((uid) => parentOf(uid) !== parent);
+      if (foreign >= 0) throw invalidArgument({ field: `names[${foreign}]`, description: "names must be mappings of the parent" });
+      const deleted: ExternalGroupRoleMapping[] = [];
+      for (const uid of new Set(names)) {
+        const row = await call.tx.groupMappings.get(uid);
+        if (row === undefined) continue;
+        await call.tx.groupMappings.delete(uid);
+        deleted.push(view(row));
+      }
+      call.subjectUid = parent;
+      return { parent, externalGroupRoleMappings: deleted };
+    },
+  });
+}
+
+async function isMapped(row: GroupMappingRow, tx: Tx): Promise<boolean> {
+  for (const uid of await tx.groupMappings.uidsWhere("providerUid", row.providerUid)) {
+    const other = await tx.groupMappings.get(uid);
+    const same = other?.externalGroupId === row.externalGroupId && other.roleUid === row.roleUid;
+    if (same && other.scope === row.scope) return true;
+  }
+  return false;
+}
+
+function view(row: GroupMappingRow): ExternalGroupRoleMapping {
+  return create(ExternalGroupRoleMappingSchema, {
+    uid: row.uid,
+    identityProviderUid: row.providerUid,
+    externalGroupId: row.externalGroupId,
+    roleUid: row.roleUid,
+    scope: row.scope,
+    createTime: timestampFromMs(row.createTimeMs),
+  });
+}

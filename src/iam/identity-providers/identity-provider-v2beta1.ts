@@ -1,0 +1,113 @@
+// The handlers of IdentityProvidersService in version 2beta1.
+import type { FieldMask } from "@bufbuild/protobuf/wkt";
+import {
+  type IdentityProvider_OIDC,
+  IdentityProvidersService,
+} from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
+import { invalidArgument, notFound } from "../../kernel/errors.js";
+import { listQueryOf } from "../../resource/list-query.js";
+import { patchOf, valuesOf } from "../../resource/patch.js";
+import { type Handlers, serve } from "../../rpc/method-table.js";
+import type { IdentityProviderRow, Tx } from "../../store/port.js";
+import type { IamDeps } from "../iam-deps.js";
+import { requireParentGroup } from "../parent-group.js";
+import { requireGrantable, requireOwnersRights } from "../rights.js";
+import { requireAvailableRole } from "../roles/available-role.js";
+import { identityProviders, identityProviderView, noScim, oidcFromJson, oidcToJson } from "./identity-provider.js";
+import { scimHandlers } from "./scim.js";
+
+/** IdentityProvidersService, ready to be served. */
+export function identityProvidersV2beta1({ tokens, ids, seal }: IamDeps) {
+  const sealed = (uid: string, secret: string) => (secret === "" ? "" : seal(Buffer.from(secret), `client secret ${uid}`));
+
+  const handlers: Handlers<typeof IdentityProvidersService> = {
+    async getIdentityProvider({ uid }, { tx, startMs }) {
+      return identityProviderView(await found(uid, tx), startMs);
+    },
+
+    async listIdentityProviders(request, { tx, caller, startMs }) {
+      const context = { method: "ListIdentityProviders", tokens, nowMs: startMs, visible: caller.visibleGroups() };
+      const list = listQueryOf(identityProviders, request, context);
+      const page = await tx.identityProviders.list(list.query);
+      const views = page.rows.map((row) => identityProviderView(row, startMs));
+      return { identityProviders: views, ...list.envelope(page) };
+    },
+
+    async createIdentityProvider({ parent, identityProvider }, call) {
+      const { tx, caller, startMs } = call;
+      const group = await requireParentGroup(parent, call);
+      const { oidc: given, ...values } = valuesOf(identityProviders, identityProvider);
+      if (group.parentUid !== null) throw invalidArgument({ field: "parent", description: "parent must be a root group" });
+      const oidc = given as IdentityProvider_OIDC;
+      requireProof(oidc, oidc.clientSecret);
+      const role = await requireAvailableRole(values.defaultRole, parent, tx, "defaultRole");
+      requireGrantable(caller, role, parent);
+      const uid = ids.newUid(parent);
+      const row: IdentityProviderRow = {
+        uid,
+        groupUid: parent,
+        ...values,
+        oidc: oidcToJson(oidc),
+        sealedSecret: sealed(uid, oidc.clientSecret),
+        scim: noScim,
+        createTimeMs: startMs,
+        updateTimeMs: startMs,
+      };
+      await tx.identityProviders.insert(row);
+      return identityProviderView(row, startMs);
+    },
+
+    async updateIdentityProvider({ identityProvider, updateMask }, { tx, caller, startMs }) {
+      const before = await found(identityProvider?.uid ?? "", tx);
+      const view = identityProviderView(before, startMs);
+      const { oidc: changed, ...patch } = patchOf(identityProviders, identityProvider, updateMask, view);
+      if (patch.defaultRole !== undefined) {
+        const role = await requireAvailableRole(patch.defaultRole, before.groupUid, tx, "defaultRole");
+        requireGrantable(caller, role, before.groupUid);
+      }
+      const row = { ...before, ...patch, updateTimeMs: startMs };
+      const oidc = changed as IdentityProvider_OIDC | undefined;
+      if (oidc) {
+        // Whoever redirects logins could become anybody who logs in there.
+        requireOwnersRights(caller, before.groupUid);
+        if (oidc.correlationRule !== oidcFromJson(before.oidc).correlationRule) throw fixedRule();
+        const keeps = oidc.clientSecret === "" && !namesSecret(updateMask);
+        row.oidc = oidcToJson(oidc);
+        row.sealedSecret = keeps ? before.sealedSecret : sealed(before.uid, oidc.clientSecret);
+        requireProof(oidc, row.sealedSecret);
+      }
+      await tx.identityProviders.replace(row);
+      return identityProviderView(row, startMs);
+    },
+
+    async deleteIdentityProvider({ uid }, { tx }) {
+      await found(uid, tx);
+      for (const mapping of await tx.groupMappings.uidsWhere("providerUid", uid)) await tx.groupMappings.delete(mapping);
+      await tx.identityProviders.delete(uid);
+      return {};
+    },
+
+    ...scimHandlers,
+  };
+  return serve(IdentityProvidersService, handlers);
+}
+
+async function found(uid: string, tx: Tx): Promise<IdentityProviderRow> {
+  const row = await tx.identityProviders.get(uid);
+  if (row === undefined) throw notFound(identityProviders, uid);
+  return row;
+}
+
+// A client that can prove itself by nothing is one that anybody can pose as.
+function requireProof({ pkceEnabled }: IdentityProvider_OIDC, secret: string): void {
+  if (secret !== "" || pkceEnabled) return;
+  throw invalidArgument({ field: "oidc.clientSecret", description: "clientSecret is required unless pkceEnabled is set" });
+}
+
+function namesSecret(mask: FieldMask | undefined): boolean {
+  return mask?.paths.some((path) => path === "oidc.client_secret" || path === "oidc.clientSecret") ?? false;
+}
+
+function fixedRule() {
+  return invalidArgument({ field: "oidc.correlationRule", description: "correlationRule cannot change" });
+}

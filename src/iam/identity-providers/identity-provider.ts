@@ -1,0 +1,102 @@
+// What an identity provider is: an organisation's own login service. Its secret
+// is sealed before it is stored and is never shown.
+import { clone, create, fromJson, type JsonObject, toJson } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import {
+  type IdentityProvider,
+  type IdentityProvider_OIDC,
+  IdentityProvider_OIDCSchema,
+  IdentityProvider_SCIM_CredentialState as State,
+  IdentityProviderSchema,
+} from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
+import { isUidp } from "../../kernel/uidp.js";
+import { defineResource } from "../../resource/define.js";
+import { type FieldRule, isDescription, isName, isPrintable } from "../../resource/rules.js";
+import type { IdentityProviderRow, ScimState } from "../../store/port.js";
+import { identityProviderKind } from "../kinds.js";
+
+const MAX_TEXT = 512;
+const MAX_SCOPES = 32;
+
+const isRole: FieldRule = (value, field) => {
+  if (value === "") return `${field} is required`;
+  return isUidp(String(value)) ? undefined : `${field} must be a uid, such as the service assigns`;
+};
+
+const isOidc: FieldRule = (value, field) => {
+  if (value === undefined) return `${field} is required`;
+  const { issuer, clientId, additionalScopes, groupsClaim } = value as IdentityProvider_OIDC;
+  const url = URL.canParse(issuer) ? new URL(issuer) : undefined;
+  if (!url || url.protocol !== "https:" || url.username || url.search || url.hash || issuer.length > 255) {
+    return `${field}.issuer must be an https URL without user, query or fragment`;
+  }
+  if (!isText(clientId)) return `${field}.clientId must be 1 to ${MAX_TEXT} characters`;
+  if (additionalScopes.length > MAX_SCOPES || !additionalScopes.every((scope) => /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(scope))) {
+    return `${field}.additionalScopes must be at most ${MAX_SCOPES} scope names`;
+  }
+  return groupsClaim === "" || isText(groupsClaim) ? undefined : `${field}.groupsClaim must be at most ${MAX_TEXT} characters`;
+};
+
+function isText(text: string): boolean {
+  return text !== "" && text.length <= MAX_TEXT && isPrintable(text);
+}
+
+/** The identity provider resource. */
+export const identityProviders = defineResource({
+  ...identityProviderKind,
+  message: IdentityProviderSchema,
+  sort: ["uid", "name", "created_at", "updated_at"],
+  mutable: { name: isName, description: isDescription, defaultRole: isRole, oidc: isOidc },
+});
+
+/** The OIDC settings as they are stored: the JSON of their message without the secret. */
+export function oidcToJson(oidc: IdentityProvider_OIDC): object {
+  const open = clone(IdentityProvider_OIDCSchema, oidc);
+  open.clientSecret = "";
+  return toJson(IdentityProvider_OIDCSchema, open) as JsonObject;
+}
+
+/** The OIDC settings as they were stored. */
+export function oidcFromJson(json: object): IdentityProvider_OIDC {
+  return fromJson(IdentityProvider_OIDCSchema, json as JsonObject, { ignoreUnknownFields: true });
+}
+
+/** Credentials that were never issued. */
+export const noScim: ScimState = { enabled: false, tokenHash: "", previousHash: "", revoked: false, etag: "" };
+
+/** Where the credentials stand at a time, in epoch milliseconds. */
+export function credentialState(scim: ScimState, nowMs: number): State {
+  if (scim.revoked) return State.REVOKED;
+  if (scim.tokenHash === "") return State.NOT_ISSUED;
+  if (scim.expireTimeMs !== undefined && scim.expireTimeMs <= nowMs) return State.EXPIRED;
+  return (scim.previousExpireTimeMs ?? 0) > nowMs ? State.ROTATING : State.LIVE;
+}
+
+/** Where a directory pushes its people and groups; relative to the base URL. */
+export function scimEndpoint(uid: string): string {
+  return `/scim/v2/${uid}`;
+}
+
+/** A stored provider as version 2 shows it. */
+export function identityProviderView(row: IdentityProviderRow, nowMs: number): IdentityProvider {
+  const { scim } = row;
+  return create(IdentityProviderSchema, {
+    uid: row.uid,
+    name: row.name,
+    description: row.description,
+    defaultRole: row.defaultRole,
+    createTime: timestampFromMs(row.createTimeMs),
+    updateTime: timestampFromMs(row.updateTimeMs),
+    configuration: { case: "oidc", value: oidcFromJson(row.oidc) },
+    scim: {
+      enabled: scim.enabled,
+      endpointUrl: scimEndpoint(row.uid),
+      credentialState: credentialState(scim, nowMs),
+      etag: scim.etag,
+      ...(scim.expireTimeMs !== undefined && { tokenExpireTime: timestampFromMs(scim.expireTimeMs) }),
+      ...(scim.previousExpireTimeMs !== undefined && {
+        previousTokenExpireTime: timestampFromMs(scim.previousExpireTimeMs),
+      }),
+    },
+  });
+}

@@ -1,0 +1,129 @@
+// The credentials by which a directory may push its people and groups: issue,
+// rotate, revoke. Of a token only a hash is stored.
+import { createHash, randomBytes } from "node:crypto";
+import { type Duration, type Timestamp, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import type { IdentityProvidersService } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
+import { aborted, failedPrecondition, invalidArgument, notFound } from "../../kernel/errors.js";
+import { builtinRoleUid } from "../../kernel/ids.js";
+import { rootOf } from "../../kernel/uidp.js";
+import type { Call } from "../../rpc/call.js";
+import type { Handlers } from "../../rpc/method-table.js";
+import type { IdentityProviderRow, ScimState } from "../../store/port.js";
+import { identityProviders, scimEndpoint } from "./identity-provider.js";
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const DEFAULT_LIFE_MS = 365 * DAY_MS;
+const MAX_LIFE_MS = 2 * 365 * DAY_MS;
+const DEFAULT_OVERLAP_MS = 60 * 60 * 1000;
+const MAX_OVERLAP_MS = DAY_MS;
+const owner = builtinRoleUid("owner");
+
+type Methods = "generateScimToken" | "regenerateScimToken" | "revokeScimToken" | "setScimEnabled";
+
+/** The handlers of the service that manage these credentials. */
+export const scimHandlers: Pick<Handlers<typeof IdentityProvidersService>, Methods> = {
+  async generateScimToken(request, call) {
+    const row = await found(request.identityProviderUid, call);
+    const { scim } = row;
+    if (scim.tokenHash !== "" && !scim.revoked) throw failedPrecondition("SCIM_TOKEN_EXISTS", "there is a SCIM token already");
+    const { token, tokenHash } = newToken();
+    const state = withExpiry({ enabled: scim.enabled, tokenHash, previousHash: "", revoked: false, etag: "" }, request, call);
+    const stored = await store(row, state, call);
+    return { token, ...described(row, stored) };
+  },
+
+  async regenerateScimToken(request, call) {
+    const row = await found(request.identityProviderUid, call);
+    const { scim } = row;
+    if (scim.tokenHash === "" || scim.revoked) throw notFound(identityProviders, row.uid, "there is no SCIM token");
+    requireEtag(scim, request.etag);
+    const overlapMs = overlapOf(request.overlap);
+    const { token, tokenHash } = newToken();
+    const next: ScimState = {
+      enabled: scim.enabled,
+      tokenHash,
+      previousHash: scim.tokenHash,
+      previousExpireTimeMs: call.startMs + overlapMs,
+      revoked: false,
+      etag: "",
+    };
+    const stored = await store(row, withExpiry(next, request, call), call);
+    return {
+      token,
+      ...described(row, stored),
+      previousTokenExpireTime: timestampFromMs(call.startMs + overlapMs),
+      requestedOverlap: { seconds: BigInt(Math.floor(overlapMs / 1000)), nanos: (overlapMs % 1000) * 1_000_000 },
+    };
+  },
+
+  async revokeScimToken({ identityProviderUid }, call) {
+    const row = await found(identityProviderUid, call);
+    if (row.scim.tokenHash === "") throw notFound(identityProviders, row.uid, "there is no SCIM token");
+    const { enabled } = row.scim;
+    const { etag } = await store(row, { enabled, tokenHash: "", previousHash: "", revoked: true, etag: "" }, call);
+    return { identityProviderUid, etag, enabled, revokeTime: timestampFromMs(call.startMs) };
+  },
+
+  async setScimEnabled({ identityProviderUid, enabled, etag }, call) {
+    const row = await found(identityProviderUid, call);
+    requireEtag(row.scim, etag);
+    if (enabled) await requireTwoOwners(row, call);
+    const stored = await store(row, { ...row.scim, enabled }, call);
+    return { identityProviderUid, enabled, etag: stored.etag };
+  },
+};
+
+async function found(uid: string, call: Call): Promise<IdentityProviderRow> {
+  const row = await call.tx.identityProviders.get(uid);
+  if (row === undefined) throw notFound(identityProviders, uid);
+  call.subjectUid = uid;
+  return row;
+}
+
+// Every change has an etag of its own, so that two administrators do not undo each other.
+async function store(row: IdentityProviderRow, state: ScimState, { tx, startMs }: Call): Promise<ScimState> {
+  const scim = { ...state, etag: randomBytes(8).toString("hex") };
+  await tx.identityProviders.replace({ ...row, scim, updateTimeMs: startMs });
+  return scim;
+}
+
+function newToken() {
+  const token = `cgscim_${randomBytes(32).toString("hex")}`;
+  return { token, tokenHash: createHash("sha256").update(token).digest("hex") };
+}
+
+function described({ uid }: IdentityProviderRow, { etag, expireTimeMs }: ScimState) {
+  const expiry = expireTimeMs === undefined ? {} : { expireTime: timestampFromMs(expireTimeMs) };
+  return { identityProviderUid: uid, endpointUrl: scimEndpoint(uid), etag, ...expiry };
+}
+
+function withExpiry(state: ScimState, asked: { expireTime?: Timestamp | undefined; neverExpires: boolean }, call: Call): ScimState {
+  const { expireTime, neverExpires } = asked;
+  if (neverExpires && expireTime) {
+    throw invalidArgument({ field: "expireTime", description: "expireTime must be absent where neverExpires is set" });
+  }
+  if (neverExpires) return state;
+  const { startMs } = call;
+  const expireTimeMs = expireTime ? timestampMs(expireTime) : startMs + DEFAULT_LIFE_MS;
+  if (expireTimeMs <= startMs || expireTimeMs > startMs + MAX_LIFE_MS) {
+    throw invalidArgument({ field: "expireTime", description: "expireTime must be in the future and at most 2 years ahead" });
+  }
+  return { ...state, expireTimeMs };
+}
+
+function overlapOf(overlap: Duration | undefined): number {
+  if (overlap === undefined) return DEFAULT_OVERLAP_MS;
+  const ms = Number(overlap.seconds) * 1000 + overlap.nanos / 1_000_000;
+  if (ms >= 0 && ms <= MAX_OVERLAP_MS) return Math.floor(ms);
+  throw invalidArgument({ field: "overlap", description: "overlap must be at most 24 hours" });
+}
+
+function requireEtag(scim: ScimState, etag: string): void {
+  if (etag !== scim.etag) throw aborted("etag: the provider has changed since it was read");
+}
+
+// With one owner a directory that drops the wrong person would leave nobody.
+async function requireTwoOwners(row: IdentityProviderRow, { tx }: Call): Promise<void> {
+  if ((await tx.roleBindings.holders(rootOf(row.uid), owner)) >= 2) return;
+  throw failedPrecondition("OWNERS_REQUIRED", "enabling SCIM needs at least two owners of the root group");
+}

@@ -1,0 +1,96 @@
+// The store of a kind that needs no more than the usual: read, write and list
+// its rows. A kind declares its table and orders and gets the rest.
+import { eq, getTableColumns, sql } from "drizzle-orm";
+import { first } from "./first.js";
+import { list, relist, unlist } from "./list-upkeep.js";
+import { columnOf, type Listed, type ListedKind, type ListedTable } from "./listed-kind.js";
+import { listPage } from "./ordered-list.js";
+import { placeholderSet, placeholdersFor } from "./placeholders.js";
+import type { Awaitable, ListedStore, ListQuery, Page } from "./port.js";
+import { type Executor, statementFamily } from "./statement.js";
+
+const keyOf = (kind: ListedKind) => String(kind.counter);
+
+const get = statementFamily<ListedKind, { uid: string }, Listed>(keyOf, (kind) => (q, t) => {
+  const table = kind.table(t);
+  return q
+    .select(getTableColumns(table))
+    .from(table)
+    .where(eq(table.uid, sql.placeholder("uid")));
+});
+
+const insert = statementFamily<ListedKind, Listed>(keyOf, (kind) => (q, t) => {
+  // One kind's table stands for all: what is inserted is checked by the rows' own types.
+  const table = kind.table(t) as ListedTable & { $inferInsert: never };
+  return q.insert(table).values(placeholdersFor(table));
+});
+
+const replace = statementFamily<ListedKind, Listed>(keyOf, (kind) => (q, t) => {
+  const table = kind.table(t);
+  const changing = Object.keys(getTableColumns(table)).filter((name) => name !== "uid" && name !== "createTimeMs");
+  return q
+    .update(table)
+    .set(placeholderSet(table, ...(changing as never[])))
+    .where(eq(table.uid, sql.placeholder("uid")));
+});
+
+const remove = statementFamily<ListedKind, { uid: string }>(keyOf, (kind) => (q, t) => {
+  const table = kind.table(t);
+  return q.delete(table).where(eq(table.uid, sql.placeholder("uid")));
+});
+
+const uidsWhere = statementFamily<{ kind: ListedKind; column: string }, { value: string; limit: number }, Listed>(
+  ({ kind, column }) => `${kind.counter} ${column}`,
+  ({ kind, column }) =>
+    (q, t) => {
+      const table = kind.table(t);
+      return q
+        .select({ uid: table.uid })
+        .from(table)
+        .where(eq(columnOf(table, column), sql.placeholder("value")))
+        .limit(sql.placeholder("limit"));
+    },
+);
+
+/** Rows of one kind; see {@link ListedStore}. */
+export class ListedRows<Row extends Listed> implements ListedStore<Row> {
+  readonly #tx: Executor;
+  readonly #kind: ListedKind;
+
+  constructor(tx: Executor, kind: ListedKind) {
+    this.#tx = tx;
+    this.#kind = kind;
+  }
+
+  get(uid: string): Awaitable<Row | undefined> {
+    return first(this.#tx.rows(get(this.#kind), { uid })) as Awaitable<Row | undefined>;
+  }
+
+  async insert(row: Row): Promise<void> {
+    await this.#tx.rows(insert(this.#kind), row);
+    await list(this.#tx, this.#kind, row);
+  }
+
+  async replace(row: Row): Promise<void> {
+    const before = await this.get(row.uid);
+    if (before === undefined) return;
+    await this.#tx.rows(replace(this.#kind), row);
+    await relist(this.#tx, this.#kind, before, row);
+  }
+
+  async delete(uid: string): Promise<void> {
+    const row = await this.get(uid);
+    if (row === undefined) return;
+    await unlist(this.#tx, this.#kind, row);
+    await this.#tx.rows(remove(this.#kind), { uid });
+  }
+
+  list(query: ListQuery): Promise<Page<Row>> {
+    return listPage<Row>(this.#tx, this.#kind, query);
+  }
+
+  async uidsWhere(column: keyof Row & string, value: string, limit = 1_000): Promise<string[]> {
+    const rows = await this.#tx.rows(uidsWhere({ kind: this.#kind, column }), { value, limit });
+    return rows.map(({ uid }) => uid);
+  }
+}

@@ -1,0 +1,241 @@
+// Who sees what, and from when on: what is hidden, what is revoked, who finds an
+// organisation and who may found one.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { verifyGroup } from "../../src/iam/operator/operate.js";
+import { builtinIdentityUid, randomIds } from "../../src/kernel/ids.js";
+import { type Harness, startHarness } from "../support/harness.js";
+import { groupRow, identityRow } from "../support/rows.js";
+import { denied, exhausted, missing, ok, precondition, unauthenticated } from "./expectations.js";
+import { connectGrpcJs } from "./grpc-js-client.js";
+import { type Rest, type RestAnswer, restAs } from "./rest.js";
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+describe("what a caller may not see", () => {
+  let harness: Harness;
+  let org: string;
+  let foreign: string;
+  let rest: Rest;
+
+  before(async () => {
+    harness = await startHarness();
+    const ours = await harness.organisation("acme.example");
+    org = ours.group;
+    rest = restAs(harness.url, ours.token);
+    foreign = (await harness.organisation("rival.example")).group;
+  });
+  after(() => harness.stop());
+
+  const calls: readonly { name: string; send: (uid: string, call: Rest) => Promise<RestAnswer>; what: string }[] = [
+    { name: "get", send: (uid, call) => call("GET", `/groups/${uid}`), what: "groups.list" },
+    { name: "update", send: (uid, call) => call("PATCH", `/groups/${uid}`, { name: "NO" }), what: "groups.update" },
+    { name: "delete", send: (uid, call) => call("DELETE", `/groups/${uid}`), what: "groups.delete" },
+    { name: "create", send: (uid, call) => call("POST", `/groups/${uid}`, { name: "NO" }), what: "groups.create" },
+  ];
+  for (const { name, send, what } of calls) {
+    it(`looks to ${name} like what is not there`, async () => {
+      const child = randomIds.newUid(foreign);
+      await harness.app.installation.store.write((tx) => tx.groups.insert(groupRow(child)));
+      const pairs = [
+        [foreign, randomIds.newUid()],
+        [child, randomIds.newUid(foreign)],
+        [child, randomIds.newUid(randomIds.newUid())],
+      ] as const;
+      for (const [real, imagined] of pairs) {
+        const [one, other] = [await send(real, rest), await send(imagined, rest)];
+        assert.deepEqual(one.outcome, denied(`${what} at ${real}`));
+        assert.equal(one.status, other.status);
+        assert.equal(one.text.replaceAll(real, "*"), other.text.replaceAll(imagined, "*"));
+        const fields = ({ headers }: RestAnswer) =>
+          [...headers].filter(([field]) => !/^(date|content-length|x-request-id)$/.test(field));
+        assert.deepEqual(fields(one), fields(other));
+      }
+    });
+  }
+
+  it("looks in lists like what is not there", async () => {
+    for (const filter of ["descendants_of", "children_of", "ancestors_of", "ids"]) {
+      const [one, other] = await Promise.all([
+        rest("GET", `/groups?uidp.${filter}=${foreign}`),
+        rest("GET", `/groups?uidp.${filter}=${randomIds.newUid()}`),
+      ]);
+      assert.deepEqual([one.status, one.text], [200, other.text], filter);
+    }
+  });
+
+  it("is hidden from the next call on when a binding goes", async () => {
+    const guest = await harness.identity();
+    const binding = await harness.bind(guest.uid, "viewer", org);
+    const call = restAs(harness.url, guest.token);
+    assert.equal((await call("GET", `/groups/${org}`)).status, 200);
+    assert.equal((await call("GET", "/groups")).json?.totalCount, "1");
+    await harness.app.installation.store.write((tx) => tx.roleBindings.delete(binding));
+    assert.deepEqual((await call("GET", `/groups/${org}`)).outcome, denied(`groups.list at ${org}`));
+    assert.equal((await call("GET", "/groups")).json?.totalCount, "0");
+  });
+
+  it("includes everything once the identity is gone, on every protocol", async () => {
+    const { store } = harness.app.installation;
+    const guest = await harness.identity();
+    const binding = await harness.bind(guest.uid, "viewer", org);
+    const call = restAs(harness.url, guest.token);
+    const grpc = connectGrpcJs(harness.url);
+    const get = { method: "GetGroup", request: { uid: org }, token: guest.token } as const;
+    assert.equal((await call("GET", `/groups/${org}`)).status, 200);
+    assert.equal((await grpc.call(get)).code, "OK");
+    await store.write(async (tx) => {
+      await tx.roleBindings.delete(binding);
+      await tx.identities.delete(guest.uid);
+    });
+    const answer = await call("GET", `/groups/${org}`);
+    assert.deepEqual([answer.status, answer.outcome], [401, unauthenticated()]);
+    assert.equal(answer.headers.get("www-authenticate"), 'Bearer realm="arbor", error="invalid_token"');
+    assert.deepEqual(await grpc.call(get), unauthenticated());
+    grpc.close();
+  });
+});
+
+describe("finding an organisation", () => {
+  let harness: Harness;
+  let org: string;
+
+  before(async () => {
+    harness = await startHarness();
+    org = (await harness.organisation("acme.example")).group;
+    await harness.organisation("unverified.example");
+    const { store } = harness.app.installation;
+    await store.write((tx) => verifyGroup(tx, org, undefined, { ids: randomIds, nowMs: Date.now() }));
+  });
+  after(() => harness.stop());
+
+  const none = missing("", "no verified organisation matches the caller's e-mail domain");
+  const cases: readonly { email: string; eligible: boolean; finds: boolean }[] = [
+    { email: "ann@acme.example", eligible: true, finds: true },
+    { email: "Ann@ACME.Example", eligible: true, finds: true },
+    { email: '"a@b"@acme.example', eligible: true, finds: true },
+    { email: "ann@unverified.example", eligible: true, finds: false },
+    { email: "ann@sub.acme.example", eligible: true, finds: false },
+    { email: "ann@xacme.example", eligible: true, finds: false },
+    { email: "ann@acme.example.evil.example", eligible: true, finds: false },
+    { email: "acme.example@gmail.com", eligible: false, finds: false },
+    { email: "ann@GoogleMail.com", eligible: false, finds: false },
+    { email: "acme.example", eligible: false, finds: false },
+    { email: "ann@", eligible: false, finds: false },
+    { email: "", eligible: false, finds: false },
+  ];
+  for (const { email, eligible, finds } of cases) {
+    it(`${finds ? "finds" : "does not find"} one for ${email || "no address"}`, async () => {
+      const call = restAs(harness.url, (await harness.identity({ email })).token);
+      assert.deepEqual((await call("GET", "/groups:checkEligibility")).outcome, ok({ eligible }));
+      const { outcome, json } = await call("GET", "/groups:lookupGroup");
+      if (finds) assert.equal((json as { group: { uid: string } }).group.uid, org);
+      else assert.deepEqual(outcome, none);
+      const asked = await call("POST", `/groups/${org}:requestGroupAccess`, {});
+      assert.deepEqual(asked.outcome, finds ? ok({}) : none);
+    });
+  }
+
+  it("shows a person no more than that", async () => {
+    const call = restAs(harness.url, (await harness.identity({ email: "ann@acme.example" })).token);
+    await call("POST", `/groups/${org}:requestGroupAccess`, {});
+    assert.equal((await call("GET", `/groups/${org}`)).status, 403);
+  });
+
+  it("takes one request a day", async () => {
+    const person = await harness.identity({ email: "bob@acme.example" });
+    const path = `/groups/${org}:requestGroupAccess`;
+    const ask = async () => restAs(harness.url, await harness.token(person.uid))("POST", path, {});
+    assert.equal((await ask()).status, 200);
+    const again = await ask();
+    const outcome = JSON.parse(
+      JSON.stringify(again.outcome).replace(/"retryDelay":"[\d.]+s"/, '"retryDelay":"<delay>"'),
+    );
+    assert.deepEqual(outcome, exhausted("access to this group was requested recently"));
+    assert.equal(again.status, 429);
+    const seconds = Number(again.headers.get("retry-after"));
+    assert.ok(seconds > 86_000 && seconds <= 86_400, `${seconds}`);
+    harness.skewMs = DAY_MS;
+    assert.equal((await ask()).status, 200, "a day later");
+    assert.equal((await ask()).status, 429);
+    harness.skewMs = 0;
+  });
+
+  it("leaves requests nowhere when the group goes", async () => {
+    const own = await harness.organisation("gone.example");
+    const { store } = harness.app.installation;
+    await store.write((tx) => verifyGroup(tx, own.group, undefined, { ids: randomIds, nowMs: Date.now() }));
+    const call = restAs(harness.url, (await harness.identity({ email: "ann@gone.example" })).token);
+    assert.equal((await call("POST", `/groups/${own.group}:requestGroupAccess`, {})).status, 200);
+    assert.equal((await restAs(harness.url, own.token)("DELETE", `/groups/${own.group}`)).status, 200);
+    assert.deepEqual((await call("GET", "/groups:lookupGroup")).outcome, none);
+  });
+});
+
+describe("verification", () => {
+  it("is for roots named like a domain nobody else has", async () => {
+    const harness = await startHarness();
+    const { store } = harness.app.installation;
+    const verify = (uid: string) =>
+      store.write((tx) => verifyGroup(tx, uid, undefined, { ids: randomIds, nowMs: Date.now() }));
+    const refused = (description: string) => ({
+      message: (precondition("", description) as { message: string }).message,
+    });
+    const first = await harness.organisation("acme.example");
+    const second = await harness.organisation("plain");
+    const child = randomIds.newUid(first.group);
+    const namesake = randomIds.newUid();
+    await store.write(async (tx) => {
+      await tx.groups.insert(groupRow(child, { name: "sub.example" }));
+      await tx.groups.insert(groupRow(namesake, { name: "acme.example" }));
+    });
+    await verify(first.group);
+    await verify(first.group);
+    await assert.rejects(verify(child), refused("only a root group can be verified"));
+    await assert.rejects(
+      verify(second.group),
+      refused("a verified group must be named like a domain, such as example.org"),
+    );
+    await assert.rejects(verify(namesake), refused("another verified group has this name"));
+    await harness.stop();
+  });
+});
+
+describe("founding an organisation", () => {
+  const rules = [
+    { rule: "users", may: { person: true, owner: true, workload: false, anonymous: false } },
+    { rule: "owners", may: { person: false, owner: true, workload: false, anonymous: false } },
+    { rule: "off", may: { person: false, owner: false, workload: false, anonymous: false } },
+  ];
+  for (const { rule, may } of rules) {
+    it(`is for ${rule}`, async () => {
+      const harness = await startHarness({ rootCreation: rule });
+      const own = await harness.organisation("acme.example");
+      const workload = await harness.identity({}, own.group);
+      await harness.bind(workload.uid, "owner", own.group);
+      const anonymous = builtinIdentityUid("anonymous");
+      await harness.app.installation.store.write((tx) => tx.identities.insert(identityRow(anonymous)));
+      const tokens = {
+        person: (await harness.identity()).token,
+        owner: own.token,
+        workload: workload.token,
+        anonymous: await harness.token(anonymous),
+      };
+      const grpc = connectGrpcJs(harness.url);
+      for (const [who, token] of Object.entries(tokens)) {
+        const outcome = await grpc.call({ method: "CreateGroup", request: { group: { name: "new" } }, token });
+        if (!may[who as keyof typeof may]) {
+          assert.deepEqual(outcome, denied("creation of root groups"), who);
+          continue;
+        }
+        assert.ok("result" in outcome, who);
+        const { uid } = outcome.result as { uid: string };
+        assert.match(uid, /^[0-9a-f]{40}$/, who);
+        const rest = restAs(harness.url, token);
+        assert.equal((await rest("POST", `/groups/${uid}`, { name: "child" })).status, 200, "its founder owns it");
+      }
+      grpc.close();
+      await harness.stop();
+    });
+  }
+});

@@ -1,0 +1,210 @@
+// How long page tokens live (spec section 4, pagination rules 1 to 5).
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, describe, it } from "node:test";
+import { newPageTokenKey, rotateKey } from "../../src/issuer/key-ring.js";
+import { type Harness, startHarness } from "../support/harness.js";
+import { childUid, groupRow } from "../support/rows.js";
+import { invalid } from "./expectations.js";
+import { type RestAnswer, restAs } from "./rest.js";
+
+const LIFE_MS = 3 * 24 * 60 * 60 * 1000;
+const ROWS = 12;
+const forged = invalid(["pageToken", "pageToken is not one this service made"]);
+const misplaced = invalid(["pageToken", "pageToken belongs to a list with other filters or another order"]);
+
+let harness: Harness;
+let identity: string;
+let hall: string;
+
+beforeEach(async () => {
+  harness = await startHarness();
+  ({ group: hall, identity } = await harness.organisation("hall.example"));
+  await harness.app.installation.store.write(async (tx) => {
+    for (let n = 0; n < ROWS; n++) await tx.groups.insert(groupRow(childUid(hall, n), { name: name(n) }));
+  });
+});
+
+afterEach(() => harness.stop());
+
+function name(n: number): string {
+  return `row ${String(n).padStart(2, "0")}`;
+}
+
+/** The names of rows from `first` to before `end`. */
+function rows(first: number, end: number): string[] {
+  return Array.from({ length: end - first }, (_, i) => name(first + i));
+}
+
+interface Listed extends RestAnswer {
+  readonly names: readonly string[];
+  readonly next: string;
+}
+
+// Tokens of callers run out long before page tokens, so every call has a new one.
+async function list(query: string, pageToken = ""): Promise<Listed> {
+  const call = restAs(harness.url, await harness.token(identity));
+  const answer = await call(
+    "GET",
+    `/groups?uidp.children_of=${hall}&${query}&page_token=${encodeURIComponent(pageToken)}`,
+  );
+  const { groups = [], nextPageToken = "" } = (answer.json ?? {}) as {
+    readonly groups?: readonly { readonly name: string }[];
+    readonly nextPageToken?: string;
+  };
+  return { ...answer, names: groups.map((group) => group.name), next: nextPageToken };
+}
+
+async function rotate(): Promise<void> {
+  const { store, keys, masterKey, clock } = harness.app.installation;
+  await store.write((tx) => rotateKey(tx, newPageTokenKey(masterKey, clock())));
+  // The ring looks at the store again only after a pause.
+  harness.skewMs += 10_000;
+  assert.equal(await keys.refresh(), true);
+}
+
+describe("page tokens", () => {
+  it("go on for three days, and then begin again without an error", async () => {
+    const first = await list("page_size=5");
+    const madeMs = Date.now();
+    assert.deepEqual(first.names, rows(0, 5));
+    const ages: readonly [ms: number, names: readonly string[]][] = [
+      [0, rows(5, 10)],
+      [LIFE_MS - 1_000, rows(5, 10)],
+      [LIFE_MS + 1_000, rows(0, 5)],
+      [365 * LIFE_MS, rows(0, 5)],
+    ];
+    for (const [ageMs, names] of ages) {
+      // The time it took to come here must not count.
+      harness.skewMs = ageMs - (Date.now() - madeMs);
+      const answer = await list("page_size=5", first.next);
+      assert.deepEqual([answer.status, answer.names], [200, names], `after ${ageMs} ms`);
+      assert.equal(answer.json?.totalCount, String(ROWS));
+    }
+  });
+
+  it("begin again with everything else as it was asked", async () => {
+    const first = await list("page_size=3&order_by=name%20desc&skip=2");
+    harness.skewMs = LIFE_MS + 1_000;
+    const again = await list("page_size=3&order_by=name%20desc&skip=2", first.next);
+    assert.deepEqual(again.names, first.names);
+    const next = await list("page_size=3&order_by=name%20desc&skip=2", again.next);
+    assert.deepEqual(next.names, rows(4, 7).reverse());
+  });
+
+  it("go on after a clock that went back", async () => {
+    const first = await list("page_size=5");
+    harness.skewMs = -60_000;
+    assert.deepEqual((await list("page_size=5", first.next)).names, rows(5, 10));
+    harness.skewMs = -LIFE_MS;
+    assert.deepEqual((await list("page_size=5", first.next)).names, rows(0, 5));
+  });
+
+  it("outlive the key they were sealed with", async () => {
+    const first = await list("page_size=5");
+    const madeMs = Date.now();
+    for (let i = 0; i < 3; i++) await rotate();
+    const second = await list("page_size=5", first.next);
+    assert.deepEqual([second.status, second.names], [200, rows(5, 10)]);
+    assert.notEqual(second.next.slice(0, 11), first.next.slice(0, 11), "a new key seals");
+    assert.deepEqual((await list("page_size=5", second.next)).names, rows(10, ROWS));
+    harness.skewMs = LIFE_MS + 1_000 - (Date.now() - madeMs);
+    const late = await list("page_size=5", first.next);
+    assert.deepEqual([late.status, late.names], [200, rows(0, 5)], "restarts, with no error");
+  });
+
+  const walks = [
+    { query: "page_size=5", skip: 0 },
+    { query: "page_size=4", skip: 0 },
+    { query: "page_size=1&order_by=name", skip: 0 },
+    { query: "page_size=5&skip=3", skip: 3 },
+    { query: "page_size=3&order_by=created_at&skip=6", skip: 6 },
+    { query: "page_size=200&skip=11", skip: 11 },
+  ];
+  for (const { query, skip } of walks) {
+    it(`lose and repeat nothing: ${query}`, async () => {
+      const seen: string[] = [];
+      let pageToken = "";
+      do {
+        const answer = await list(query, pageToken);
+        assert.deepEqual([answer.json?.totalCount, answer.json?.skipped], [String(ROWS), skip]);
+        seen.push(...answer.names);
+        pageToken = answer.next;
+      } while (pageToken !== "" && seen.length <= ROWS);
+      assert.deepEqual(seen, rows(skip, ROWS));
+    });
+  }
+
+  it("count another skip from where they stand", async () => {
+    const first = await list("page_size=3&skip=1");
+    assert.deepEqual((await list("page_size=3&skip=4", first.next)).names, rows(8, 11));
+    assert.deepEqual((await list("page_size=3", first.next)).names, rows(4, 7));
+  });
+
+  it("honour another size of pages", async () => {
+    const first = await list("page_size=2");
+    assert.deepEqual((await list("page_size=7", first.next)).names, rows(2, 9));
+    assert.deepEqual((await list("", first.next)).names, rows(2, ROWS));
+  });
+
+  it("keep their place when rows come and go", async () => {
+    const first = await list("page_size=5&order_by=name");
+    await harness.app.installation.store.write(async (tx) => {
+      for (const gone of [4, 5]) {
+        const row = await tx.groups.get(childUid(hall, gone));
+        if (row) await tx.groups.delete(row);
+      }
+      await tx.groups.insert(groupRow(childUid(hall, 90), { name: "row 00 a" }));
+      await tx.groups.insert(groupRow(childUid(hall, 91), { name: "row 06 a" }));
+    });
+    const second = await list("page_size=5&order_by=name", first.next);
+    assert.deepEqual(second.names, ["row 06", "row 06 a", "row 07", "row 08", "row 09"]);
+  });
+
+  it("give a caller no more than its own rights", async () => {
+    const first = await list("page_size=5");
+    const guest = await harness.identity();
+    await harness.bind(guest.uid, "viewer", childUid(hall, 1));
+    await harness.bind(guest.uid, "viewer", childUid(hall, 11));
+    const call = restAs(harness.url, guest.token);
+    const { json } = await call("GET", `/groups?uidp.children_of=${hall}&page_size=5&page_token=${first.next}`);
+    const { groups, totalCount } = json as { groups: { name: string }[]; totalCount: string };
+    assert.deepEqual([groups.map((group) => group.name), totalCount], [["row 11"], "2"]);
+  });
+
+  const tampered: readonly { name: string; change: (token: string) => string }[] = [
+    { name: "nonsense", change: () => "nonsense" },
+    { name: "an empty sealing", change: (token) => token.slice(0, 11) },
+    { name: "a cut token", change: (token) => token.slice(0, -1) },
+    { name: "a longer token", change: (token) => `${token}A` },
+    { name: "padding", change: (token) => `${token}=` },
+    { name: "a blank", change: (token) => `${token} ` },
+    { name: "another key", change: (token) => `AAAAAAAAAAA${token.slice(11)}` },
+    { name: "10,000 characters", change: () => "A".repeat(10_000) },
+    { name: "no ASCII", change: () => "ü\u0001" },
+  ];
+  for (const { name: what, change } of tampered) {
+    it(`are refused with ${what}, however old`, async () => {
+      const { next } = await list("page_size=5");
+      for (const skewMs of [0, LIFE_MS + 1_000]) {
+        harness.skewMs = skewMs;
+        assert.deepEqual((await list("page_size=5", change(next))).outcome, forged);
+      }
+    });
+  }
+
+  it("are refused with any character changed", async () => {
+    const { next } = await list("page_size=5");
+    for (let i = 0; i < next.length; i += 7) {
+      const changed = next.slice(0, i) + (next[i] === "A" ? "B" : "A") + next.slice(i + 1);
+      assert.deepEqual((await list("page_size=5", changed)).outcome, forged, `at ${i}`);
+    }
+  });
+
+  it("are refused by another list", async () => {
+    const { next } = await list("page_size=5");
+    for (const query of ["order_by=name", "order_by=uid%20desc", "name=row%2000", `uidp.descendants_of=${hall}`]) {
+      assert.deepEqual((await list(`page_size=5&${query}`, next)).outcome, misplaced, query);
+    }
+    assert.deepEqual((await list("page_size=5&order_by=uid%20asc&name=", next)).names, rows(5, 10), "the same list");
+  });
+});

@@ -1,0 +1,34 @@
+import type { Expected } from "./expectations.js";
+import { codeName } from "./wire.js";
+
+/** What a REST call got. */
+export interface RestAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** The body as JSON; undefined when there is none. */
+  readonly json: Readonly<Record<string, unknown>> | undefined;
+  /** An error in the form of expectations; success is its body. */
+  readonly outcome: Expected;
+}
+
+/** Sends a request; `path` follows `/iam/v2beta1`, a body that is no text is sent as JSON. */
+export type Rest = (method: string, path: string, body?: object | string) => Promise<RestAnswer>;
+
+/** REST calls with one token. */
+export function restAs(url: string, token?: string): Rest {
+  return async (method, path, body) => {
+    const answer = await fetch(`${url}/iam/v2beta1${path}`, {
+      method,
+      headers: {
+        ...(token !== undefined && { authorization: `Bearer ${token}` }),
+        ...(body !== undefined && { "content-type": "application/json" }),
+      },
+      ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
+    });
+    const text = await answer.text();
+    const json = text === "" ? undefined : JSON.parse(text);
+    const outcome = answer.ok ? { code: "OK", result: json ?? {} } : { ...json, code: codeName(json.code) };
+    return { status: answer.status, headers: answer.headers, text, json, outcome };
+  };
+}

@@ -1,0 +1,20 @@
+// A short campaign; `node scripts/kill9.mjs` runs a long one.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { runCampaign } from "./kill9-campaign.js";
+
+describe("kill -9", { concurrency: true }, () => {
+  test("ten kills lose nothing that was acknowledged, and leave lists and counters right", async () => {
+    const { cycles, acknowledged, lost, problems } = await runCampaign({ writerCycles: 9, serverCycles: 1 });
+    assert.deepEqual(problems, []);
+    assert.equal(lost, 0);
+    assert.equal(cycles, 10);
+    assert.ok(acknowledged > 100, `only ${acknowledged} writes were acknowledged`);
+  });
+
+  test("a writer that acknowledges before it commits is found out", async () => {
+    const { lost, problems } = await runCampaign({ writerCycles: 10, serverCycles: 0, control: true, untilLost: true });
+    assert.ok(lost > 0);
+    assert.deepEqual(problems, [], "what is lost is lost as a whole");
+  });
+});

@@ -1,0 +1,126 @@
+// The service and its commands as processes of their own.
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+
+/** What a finished process left. */
+export interface Finished {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A running service. */
+export interface Service {
+  /** Where it listens, as it said itself. */
+  readonly url: string;
+  readonly pid: number;
+  /** Whether it still runs. */
+  alive(): boolean;
+  /** Sends SIGTERM; tells how it ended and after how many milliseconds. */
+  stop(): Promise<Finished & { readonly signal: NodeJS.Signals | null; readonly ms: number }>;
+}
+
+function node(args: readonly string[], input: "ignore" | "pipe" = "ignore"): ChildProcess {
+  const env = { ...process.env };
+  for (const name of Object.keys(env)) if (name.startsWith("ARBOR_") || name === "NODE_TEST_CONTEXT") delete env[name];
+  return spawn(process.execPath, ["--import", "tsx", ...args], {
+    cwd: root,
+    env,
+    stdio: [input, "pipe", input === "pipe" ? "inherit" : "pipe"],
+  });
+}
+
+function outputOf(child: ChildProcess): Promise<[stdout: string, stderr: string]> {
+  const { stdout, stderr } = child;
+  if (stdout === null || stderr === null) throw new TypeError("the process has no output");
+  return Promise.all([text(stdout), text(stderr)]);
+}
+
+/** Runs `arbor` with these arguments. */
+export async function arbor(...args: readonly string[]): Promise<Finished> {
+  const child = node(["src/main.ts", ...args]);
+  const [[stdout, stderr], [code]] = await Promise.all([outputOf(child), once(child, "close")]);
+  return { code, stdout, stderr };
+}
+
+/** A process that runs `arbor` commands one after another; to start one for each would take far longer. */
+export interface Host {
+  run(args: readonly string[], env?: Readonly<Record<string, string>>): Promise<Finished>;
+  /** Runs `arbor bootstrap`. */
+  bootstrap(data: string, name: string): Promise<Organisation>;
+  close(): void;
+}
+
+/** A command line and the settings of its environment, as sent to the process of a {@link Host}. */
+export interface Command {
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** Starts such a process. */
+export function startHost(): Host {
+  const child = node(["test/e2e/run-commands.ts"], "pipe");
+  const { stdin, stdout } = child;
+  if (stdin === null || stdout === null) throw new Error("the process did not start");
+  const waiting: { resolve: (result: Finished) => void; reject: (error: Error) => void }[] = [];
+  createInterface({ input: stdout }).on("line", (line) => waiting.shift()?.resolve(JSON.parse(line) as Finished));
+  child.on("close", (code) => {
+    for (const { reject } of waiting) reject(new Error(`the process of the commands ended with ${code}`));
+  });
+  const run: Host["run"] = (args, env = {}) => {
+    const command: Command = { args, env };
+    stdin.write(`${JSON.stringify(command)}\n`);
+    return new Promise((resolve, reject) => waiting.push({ resolve, reject }));
+  };
+  return {
+    run,
+    async bootstrap(data, name) {
+      const made = await run(["bootstrap", "--org", name, "--data", data, "--json"]);
+      if (made.code !== 0) throw new Error(made.stderr);
+      return JSON.parse(made.stdout) as Organisation;
+    },
+    close: () => stdin.end(),
+  };
+}
+
+/** What `arbor bootstrap --json` prints. */
+export interface Organisation {
+  readonly group: string;
+  readonly identity: string;
+  readonly roleBinding: string;
+  readonly token: string;
+}
+
+/** Starts `arbor serve` on a free port and waits until it says that it is ready. */
+export async function startService(data: string, ...args: readonly string[]): Promise<Service> {
+  const child = node(["src/main.ts", "serve", "--data", data, "--listen", "127.0.0.1:0", ...args]);
+  const { stdout, stderr, pid } = child;
+  if (stdout === null || stderr === null || pid === undefined) throw new Error("the service did not start");
+  const log = text(stderr);
+  const closed = once(child, "close");
+  const lines: string[] = [];
+  const ready = new Promise<string>((resolve, reject) => {
+    createInterface({ input: stdout }).on("line", (line) => {
+      lines.push(line);
+      const url = /^arbor listening on (http:\/\/127\.0\.0\.1:\d+)$/.exec(line)?.[1];
+      if (url !== undefined) resolve(url);
+    });
+    void closed.then(async ([code]) => reject(new Error(`the service ended with ${code}: ${await log}`)));
+  });
+  return {
+    url: await ready,
+    pid,
+    alive: () => child.exitCode === null && child.signalCode === null,
+    async stop() {
+      const startMs = performance.now();
+      child.kill("SIGTERM");
+      const [code, signal] = await closed;
+      return { code, signal, stdout: lines.join("\n"), stderr: await log, ms: performance.now() - startMs };
+    },
+  };
+}

@@ -1,0 +1,53 @@
+// The check that other tests rely on notices what it is there to notice.
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import Database from "better-sqlite3";
+import { openSqlite } from "../../src/store/open-sqlite.js";
+import { inconsistenciesIn } from "../support/consistency.js";
+import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../support/rows.js";
+import { tempDir } from "../support/temp-dir.js";
+
+const root = rootUid(1);
+
+async function database(): Promise<Database.Database> {
+  const directory = tempDir();
+  const store = openSqlite({ directory });
+  await store.write(async (tx) => {
+    for (const uid of [root, childUid(root, 1), childUid(childUid(root, 1), 2), rootUid(2)]) {
+      await tx.groups.insert(groupRow(uid));
+    }
+    await tx.groups.update(root, { name: "renamed" }, 2_000);
+    await tx.identities.insert(identityRow(rootUid(3)));
+    await tx.identities.insert(identityRow(childUid(root, 3)));
+    await tx.roles.insert(roleRow(rootUid(4)));
+    await tx.roleBindings.insert(bindingRow(childUid(root, 5), rootUid(3), rootUid(4)));
+  });
+  await store.close();
+  return new Database(join(directory, "arbor.db"));
+}
+
+test("a whole database is whole", async (t) => {
+  const db = await database();
+  t.after(() => db.close());
+  assert.deepEqual(inconsistenciesIn(db), []);
+});
+
+const damages: readonly { sql: string; found: RegExp; reason: string }[] = [
+  { sql: "DELETE FROM text_order WHERE (list, scope, uid) IN (SELECT list, scope, uid FROM text_order LIMIT 1)", found: /text_order: 1 missing/, reason: "an entry is missing" },
+  { sql: "DELETE FROM time_order WHERE uid LIKE '%/%'", found: /time_order: \d+ missing/, reason: "entries are missing" },
+  { sql: "UPDATE groups SET name = 'other' WHERE parent_uid IS NULL", found: /text_order: 2 missing.*\n.*text_order: 2 too many/, reason: "a row changed alone" },
+  { sql: `INSERT INTO text_order VALUES (8, '${root}', 'x', 'y')`, found: /text_order: 1 too many/, reason: "an entry for nothing" },
+  { sql: `UPDATE counters SET n = n + 1 WHERE scope = '${root}'`, found: /counters: \d+ missing/, reason: "a counter is wrong" },
+  { sql: "INSERT INTO counters VALUES (2, 'x', 0, 1)", found: /counters: 1 too many/, reason: "a counter counts nothing" },
+  { sql: "PRAGMA foreign_keys = OFF; DELETE FROM roles", found: /foreign_key_check/, reason: "a row's other half is gone" },
+];
+
+for (const { sql, found, reason } of damages) {
+  test(`noticed: ${reason}`, async (t) => {
+    const db = await database();
+    t.after(() => db.close());
+    db.exec(sql);
+    assert.match(inconsistenciesIn(db).join("\n"), found);
+  });
+}

@@ -1,0 +1,279 @@
+// The queue in front of SQLite's one writer, on a real file: what is promised
+// to a call holds whatever the calls beside it do.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, beforeEach, describe, test } from "node:test";
+import Database from "better-sqlite3";
+import { Code } from "@connectrpc/connect";
+import fc from "fast-check";
+import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.js";
+import { ApiError, connectErrorFrom, invalidArgument } from "../../src/kernel/errors.js";
+import { openSqlite } from "../../src/store/open-sqlite.js";
+import type { Store, Tx } from "../../src/store/port.js";
+import { OverdueError } from "../../src/store/write-queue.js";
+import { inconsistenciesIn } from "../support/consistency.js";
+import { childUid, groupRow, rootUid } from "../support/rows.js";
+import { tempDir } from "../support/temp-dir.js";
+
+type Kind = (typeof kinds)[number];
+const kinds = ["succeeds", "throws", "throws at once", "breaks", "swallows", "late", "stalls", "waits a turn", "reads a file"] as const;
+
+interface Planned {
+  readonly kind: Kind;
+  /** How many rows it writes. */
+  readonly rows: number;
+  /** Whether it is made in another turn of the event loop than the one before it. */
+  readonly newTurn: boolean;
+}
+
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+const aMoment = () => new Promise<void>((resolve) => setTimeout(resolve, 1));
+
+describe("the write queue", () => {
+  const directory = tempDir();
+  const file = join(directory, "arbor.db");
+  let store: Store;
+  let beside: Database.Database;
+  let now = 0;
+  let roots = 0;
+
+  before(() => {
+    store = openSqlite({ directory, clock: () => now });
+    // Sees what is committed and nothing else.
+    beside = new Database(file);
+  });
+  beforeEach(() => {
+    now = 1_000_000;
+  });
+  after(async () => {
+    await store.close();
+    assert.deepEqual(inconsistenciesIn(beside), [], "lists and counters agree with what remains");
+    beside.close();
+  });
+
+  async function newRoot(): Promise<string> {
+    const root = rootUid(0x1000 + roots++);
+    await store.write((tx) => tx.groups.insert(groupRow(root)));
+    return root;
+  }
+
+  function committed(parent: string): Set<string> {
+    return new Set(beside.prepare("SELECT uid FROM groups WHERE parent_uid = ?").pluck().all(parent) as string[]);
+  }
+
+  const rowsOf = (root: string, call: number, { rows }: Planned) =>
+    Array.from({ length: rows }, (_, i) => childUid(root, call * 16 + i));
+
+  // The unit of a call: what is wrong with it happens between its rows.
+  const unitOf = (root: string, call: number, planned: Planned) => async (tx: Tx) => {
+    const [first, ...others] = rowsOf(root, call, planned);
+    if (planned.kind === "throws at once") throw invalidArgument({ field: "call", description: String(call) });
+    if (first !== undefined) await tx.groups.insert(groupRow(first));
+    if (planned.kind === "stalls") await aMoment();
+    if (planned.kind === "waits a turn") await turn();
+    if (planned.kind === "reads a file") await readFile(new URL(import.meta.url));
+    const orphan = groupRow(childUid(rootUid(1), call));
+    if (planned.kind === "breaks") await tx.groups.insert(orphan);
+    if (planned.kind === "swallows") await errorOf(async () => tx.groups.insert(orphan));
+    for (const uid of others) await tx.groups.insert(groupRow(uid));
+    if (planned.kind === "throws") throw invalidArgument({ field: "call", description: String(call) });
+    return call;
+  };
+
+  const mixes = fc.array(
+    fc.record<Planned>({
+      // Half of them succeed, so that there is something to lose.
+      kind: fc.oneof({ weight: kinds.length, arbitrary: fc.constant<Kind>("succeeds") }, { weight: kinds.length, arbitrary: fc.constantFrom(...kinds) }),
+      rows: fc.integer({ min: 1, max: 4 }),
+      newTurn: fc.boolean(),
+    }),
+    { minLength: 1, maxLength: 40 },
+  );
+
+  test("property: every fulfilled call's rows are all there, every rejected call's are all absent", async () => {
+    await fc.assert(
+      fc.asyncProperty(mixes, async (mix) => {
+        const root = await newRoot();
+        const outcomes: Promise<void>[] = [];
+        const maybeOverdue = mix.some(({ kind }) => awaitsOtherThings(kind));
+        for (const [call, planned] of mix.entries()) {
+          if (planned.newTurn) await turn();
+          const options = planned.kind === "late" ? { deadlineMs: now - 1 } : { deadlineMs: now };
+          outcomes.push(
+            store.write(unitOf(root, call, planned), options).then(
+              (value) => {
+                assert.equal(value, call, "a call gets its own answer");
+                // What a unit awaits may happen to be there within the turn.
+                assert.ok(/succeeds|swallows/.test(planned.kind) || awaitsOtherThings(planned.kind), planned.kind);
+                const there = committed(root);
+                for (const uid of rowsOf(root, call, planned)) assert.ok(there.has(uid), "durable when it is answered");
+              },
+              (error: unknown) => {
+                if (!(error instanceof OverdueError && maybeOverdue)) assertOwnError(planned.kind, call, error);
+                const there = committed(root);
+                for (const uid of rowsOf(root, call, planned)) assert.ok(!there.has(uid), "nothing of it remains");
+              },
+            ),
+          );
+        }
+        await Promise.all(outcomes);
+        const later = await store.write((tx) => tx.groups.get(root));
+        assert.equal(later?.uid, root, "later calls work");
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test("a unit that awaits anything else takes its batch down loudly, and later calls work", async () => {
+    const root = await newRoot();
+    let release = () => {};
+    const elsewhere = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const insert = (i: number) => store.write((tx) => tx.groups.insert(groupRow(childUid(root, i))));
+    const outcomes = await Promise.allSettled([
+      insert(1),
+      store.write(async (tx) => {
+        await tx.groups.insert(groupRow(childUid(root, 2)));
+        await elsewhere;
+        await tx.groups.insert(groupRow(childUid(root, 3)));
+      }),
+      insert(4),
+    ]);
+    release();
+    // The third was not begun when the second stalled, and is run in a batch of its own.
+    assert.deepEqual(
+      outcomes.map((outcome) => (outcome.status === "rejected" ? outcome.reason.name : "done")),
+      ["OverdueError", "OverdueError", "done"],
+    );
+    assert.deepEqual(committed(root), new Set([childUid(root, 4)]));
+    await insert(5);
+    assert.deepEqual(committed(root), new Set([childUid(root, 4), childUid(root, 5)]));
+  });
+
+  test("what a stalled unit does when it wakes up touches nobody's transaction", async () => {
+    const root = await newRoot();
+    let woken: unknown;
+    let wakeUp = () => {};
+    const stalled = store.write(async (tx) => {
+      await new Promise<void>((resolve) => {
+        wakeUp = resolve;
+      });
+      woken = await errorOf(async () => tx.groups.insert(groupRow(childUid(root, 1))));
+    });
+    await assert.rejects(stalled, OverdueError);
+    await store.write(async (tx) => {
+      await tx.groups.insert(groupRow(childUid(root, 2)));
+      wakeUp();
+      await tx.groups.insert(groupRow(childUid(root, 3)));
+    });
+    await turn();
+    assert.match(String(woken), /a transaction was used after its unit of work had settled/);
+    assert.deepEqual(committed(root), new Set([childUid(root, 2), childUid(root, 3)]));
+  });
+
+  test("calls are run in the order they were made", async () => {
+    const order: number[] = [];
+    await Promise.all(Array.from({ length: 200 }, (_, i) => store.write(() => void order.push(i))));
+    assert.deepEqual(
+      order,
+      Array.from({ length: 200 }, (_, i) => i),
+    );
+  });
+
+  test("a read begun within the turn of an answer sees the write", async () => {
+    const root = await newRoot();
+    // Opens the snapshot of this turn before the write is committed.
+    await store.read((tx) => tx.groups.get(root));
+    await Promise.all(
+      Array.from({ length: 100 }, async (_, i) => {
+        await store.write((tx) => tx.groups.insert(groupRow(childUid(root, i))));
+        const found = store.read((tx) => tx.groups.get(childUid(root, i)));
+        assert.ok(found instanceof Promise ? await found : found, `row ${i}`);
+      }),
+    );
+  });
+
+  test("another process that holds the database for 300 ms delays a write and nothing else", async () => {
+    const root = await newRoot();
+    beside.exec("BEGIN IMMEDIATE");
+    const begunMs = performance.now();
+    let turns = 0;
+    const ticking = setInterval(() => turns++, 1);
+    setTimeout(() => beside.exec("COMMIT"), 300);
+    const uids = [1, 2, 3].map((i) => childUid(root, i));
+    const writes = Promise.all(uids.map((uid) => store.write((tx) => tx.groups.insert(groupRow(uid)))));
+    assert.equal((await store.read((tx) => tx.groups.get(root)))?.uid, root, "reads go on meanwhile");
+    await writes;
+    clearInterval(ticking);
+    assert.ok(performance.now() - begunMs >= 295);
+    assert.ok(turns > 50, `the event loop went on: ${turns} turns`);
+    assert.deepEqual(committed(root), new Set(uids));
+  });
+
+  test("after 5 s another process's lock makes writes UNAVAILABLE; they were not begun, and later ones work", async () => {
+    const root = await newRoot();
+    beside.exec("BEGIN IMMEDIATE");
+    let begun = 0;
+    const refused = Array.from({ length: 3 }, () => store.write(() => void begun++));
+    now += 5_000;
+    for (const outcome of await Promise.allSettled(refused)) {
+      assert.ok(outcome.status === "rejected" && outcome.reason instanceof ApiError);
+      assert.equal(outcome.reason.code, Code.Unavailable);
+      assert.equal(outcome.reason.message, "Unavailable: another process holds the database");
+      const [retry] = connectErrorFrom(outcome.reason, "d").findDetails(RetryInfoSchema);
+      assert.equal(retry?.retryDelay?.seconds, 1n);
+    }
+    assert.equal(begun, 0);
+    beside.exec("COMMIT");
+    await store.write((tx) => tx.groups.insert(groupRow(childUid(root, 1))));
+    assert.deepEqual(committed(root), new Set([childUid(root, 1)]));
+  });
+
+  test("up to 5 s a write waits, and one whose deadline passes meanwhile is not begun", async () => {
+    const root = await newRoot();
+    beside.exec("BEGIN IMMEDIATE");
+    const waits = store.write((tx) => tx.groups.insert(groupRow(childUid(root, 1))));
+    const late = store.write((tx) => tx.groups.insert(groupRow(childUid(root, 2))), { deadlineMs: now + 1_000 });
+    const answered = errorOf(() => late);
+    now += 4_999;
+    for (let i = 0; i < 5; i++) await aMoment();
+    beside.exec("COMMIT");
+    await waits;
+    const error = await answered;
+    assert.ok(error instanceof ApiError && error.code === Code.DeadlineExceeded);
+    assert.deepEqual(committed(root), new Set([childUid(root, 1)]));
+  });
+
+  test("closing answers what was queued and refuses what comes after", async () => {
+    const own = openSqlite({ directory: tempDir() });
+    const queued = Array.from({ length: 100 }, (_, i) => own.write((tx) => tx.settings.put(`s${i}`, "v")));
+    const closed = own.close();
+    await assert.rejects(
+      own.write((tx) => tx.settings.put("after", "v")),
+      (error) => error instanceof ApiError && error.message === "Unavailable: the service is stopping",
+    );
+    await Promise.all(queued);
+    await closed;
+  });
+});
+
+function errorOf(work: () => Promise<unknown>): Promise<unknown> {
+  return work().then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+}
+
+function awaitsOtherThings(kind: Kind): boolean {
+  return kind === "stalls" || kind === "waits a turn" || kind === "reads a file";
+}
+
+function assertOwnError(kind: Kind, call: number, error: unknown): void {
+  assert.ok(error instanceof Error);
+  if (kind === "throws" || kind === "throws at once") assert.equal(error.message, `Invalid argument: call: ${call}`);
+  else if (kind === "breaks") assert.equal((error as { code?: unknown }).code, "SQLITE_CONSTRAINT_FOREIGNKEY");
+  else if (kind === "late") assert.equal(error.message, "Deadline exceeded: the call took longer than allowed");
+  else throw new assert.AssertionError({ message: `${kind} was rejected: ${error.stack}` });
+}

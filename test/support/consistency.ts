@@ -1,0 +1,84 @@
+// Whether a SQLite database is whole: what SQLite says of the file itself, and
+// whether lists and counters are those that follow from the rows. Worked out
+// from the rows alone, not with the code that keeps them.
+import type Database from "better-sqlite3";
+import { getTableColumns, getTableName } from "drizzle-orm";
+import { groupLists } from "../../src/store/group-store.js";
+import { identityLists } from "../../src/store/identity-store.js";
+import type { ListedKind } from "../../src/store/listed-kind.js";
+import { roleBindingLists } from "../../src/store/role-binding-store.js";
+import { roleLists } from "../../src/store/role-store.js";
+import * as schema from "../../src/store/schema-sqlite.js";
+import type { Tables } from "../../src/store/tables.js";
+
+const kinds: readonly ListedKind[] = [groupLists, identityLists, roleLists, roleBindingLists];
+const tables = schema as unknown as Tables;
+/** How many differences of one sort are named; the rest are counted. */
+const NAMED = 5;
+
+interface Expected {
+  readonly text_order: Set<string>;
+  readonly time_order: Set<string>;
+  readonly counters: Map<string, number>;
+}
+
+/** Everything that is wrong with a database; empty when it is whole. */
+export function inconsistenciesIn(db: Database.Database): string[] {
+  const integrity = db.pragma("integrity_check", { simple: true });
+  const orphans = db.pragma("foreign_key_check") as object[];
+  const expected: Expected = { text_order: new Set(), time_order: new Set(), counters: new Map() };
+  for (const kind of kinds) expect(db, kind, expected);
+  return [
+    ...(integrity === "ok" ? [] : [`integrity_check: ${integrity}`]),
+    ...orphans.map((orphan) => `foreign_key_check: ${JSON.stringify(orphan)}`),
+    ...differences("text_order", expected.text_order, stored(db, "text_order")),
+    ...differences("time_order", expected.time_order, stored(db, "time_order")),
+    ...differences("counters", counted(expected.counters), storedCounters(db)),
+  ];
+}
+
+function expect(db: Database.Database, kind: ListedKind, expected: Expected): void {
+  const table = kind.table(tables);
+  const columns = getTableColumns(table) as Record<string, { name: string } | undefined>;
+  const rows = db.prepare(`SELECT * FROM ${getTableName(table)}`).all() as Record<string, unknown>[];
+  for (const row of rows) {
+    const segments = String(row.uid).split("/");
+    const lineage = segments.map((_, i) => segments.slice(0, i + 1).join("/"));
+    const scopes = kind.listsItself ? lineage : lineage.slice(0, -1);
+    if (scopes.length === 0) continue;
+    for (const { list, type, column } of Object.values(kind.sorts)) {
+      const key = row[columns[column]?.name ?? ""];
+      const order = type === "text" ? expected.text_order : expected.time_order;
+      for (const scope of scopes) order.add(JSON.stringify([list, scope, key, row.uid]));
+    }
+    const counters = scopes.map((scope) => [kind.counter, scope] as const);
+    const parent = lineage.at(-2);
+    if (parent !== undefined) counters.push([kind.counter + 1, parent]);
+    for (const counter of counters) {
+      const name = JSON.stringify(counter);
+      expected.counters.set(name, (expected.counters.get(name) ?? 0) + 1);
+    }
+  }
+}
+
+function stored(db: Database.Database, table: string): Set<string> {
+  const rows = db.prepare(`SELECT list, scope, "key", uid FROM ${table}`).raw().all();
+  return new Set(rows.map((row) => JSON.stringify(row)));
+}
+
+function storedCounters(db: Database.Database): Set<string> {
+  const rows = db.prepare("SELECT counter, scope, sum(n) FROM counters GROUP BY counter, scope HAVING sum(n) <> 0");
+  return new Set((rows.raw().all() as unknown[][]).map(([counter, scope, n]) => `${JSON.stringify([counter, scope])} ${n}`));
+}
+
+function counted(counters: ReadonlyMap<string, number>): Set<string> {
+  return new Set([...counters].map(([name, n]) => `${name} ${n}`));
+}
+
+function differences(name: string, expected: ReadonlySet<string>, found: ReadonlySet<string>): string[] {
+  const missing = [...expected].filter((one) => !found.has(one));
+  const surplus = [...found].filter((one) => !expected.has(one));
+  const say = (what: string, all: readonly string[]) =>
+    all.length === 0 ? [] : [`${name}: ${all.length} ${what}, such as ${all.slice(0, NAMED).join("; ")}`];
+  return [...say("missing", missing), ...say("too many", surplus)];
+}

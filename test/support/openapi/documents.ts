@@ -1,0 +1,52 @@
+// The documents that tests look at: of a service as it is, and of one that uses
+// all that google.api.http offers.
+import { readFileSync } from "node:fs";
+import type { DescService } from "@bufbuild/protobuf";
+import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import { bindingsOf, type HttpBinding } from "../../../src/gateway/binding.js";
+import { openApiDocument } from "../../../src/gateway/openapi/document.js";
+import { type Comments, commentsOf } from "../../../src/gateway/openapi/proto-comments.js";
+import { authRuleOf, type MethodEntry } from "../../../src/rpc/method-table.js";
+import { entryOf, featureMethod, featureService } from "../feature/feature.js";
+import type { ApiDocument } from "./document.js";
+
+const INFO = { title: "Arbor", version: "1.2.3", description: "For tests.", baseUrl: "https://api.example.org" };
+
+/** Comments that say whose they are. */
+export const namedComments: Comments = (name) => `About ${name}. And more.`;
+
+/** The document of routes, as a reader gets it. */
+export function documentOf(routes: readonly HttpBinding[], comments: Comments, baseUrl = INFO.baseUrl): ApiDocument {
+  return JSON.parse(JSON.stringify(openApiDocument(routes, comments, { ...INFO, baseUrl }))) as ApiDocument;
+}
+
+/** The routes of a service of the API. */
+export function routesOf(service: DescService): HttpBinding[] {
+  return service.methods.flatMap((desc) => bindingsOf({ ...entryOf(desc), auth: authRuleOf(desc) }));
+}
+
+/** The document of GroupsService, with the comments of its protos. */
+export function groupsDocument(): ApiDocument {
+  const image = new URL("../../../gen/api.binpb", import.meta.url);
+  return documentOf(routesOf(GroupsService), commentsOf(readFileSync(image)));
+}
+
+/** The routes of the service of feature.proto. */
+export function featureRoutes(): HttpBinding[] {
+  return featureService("FeatureService").methods.flatMap((desc) => bindingsOf(entryOf(desc)));
+}
+
+/** The document of that service. Feature.proto keeps no comments, so each tells what it is about. */
+export function featureDocument(): ApiDocument {
+  return documentOf([...featureRoutes(), streamRoute()], namedComments);
+}
+
+// A route like that of GetThing, to a method that streams.
+function streamRoute(): HttpBinding {
+  const [like] = bindingsOf(entryOf(featureMethod("GetLabels")));
+  const [desc] = featureService("StreamService").methods;
+  if (like === undefined || desc === undefined) throw new TypeError("feature.proto has changed");
+  const template = { ...like.template, segments: like.template.segments.with(2, { kind: "literal", text: "watch" }) };
+  const entry = { ...like.entry, desc } as MethodEntry;
+  return { ...like, entry, template, name: "arbor.test.feature.StreamService.Watch", responseBody: undefined };
+}
