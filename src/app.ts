@@ -7,16 +7,7 @@ import { openApiJson } from "./api-document.js";
 import { createAuthenticate } from "./auth/authenticate.js";
 import type { Settings } from "./config.js";
 import { createGateway } from "./gateway/gateway.js";
-import { accountAssociationsV2beta1 } from "./iam/account-associations/account-association-v2beta1.js";
-import { groupInvitesV2beta1 } from "./iam/group-invites/group-invite-v2beta1.js";
-import { groupMappingsV2beta1 } from "./iam/group-mappings/group-mapping-v2beta1.js";
-import { identityProvidersV2beta1 } from "./iam/identity-providers/identity-provider-v2beta1.js";
-import { termsV2beta1 } from "./iam/terms/terms-v2beta1.js";
-import { groupsV2beta1 } from "./iam/groups/group-v2beta1.js";
-import { identitiesV2beta1 } from "./iam/identities/identity-v2beta1.js";
-import { roleBindingsV2beta1 } from "./iam/role-bindings/role-binding-v2beta1.js";
-import { rolesV2beta1 } from "./iam/roles/role-v2beta1.js";
-import { pingV2beta1 } from "./iam/ping-v2beta1.js";
+import { iamServices } from "./iam/services.js";
 import { type Installation, openInstallation } from "./installation.js";
 import type { Clock } from "./kernel/clock.js";
 import { type Ids, randomIds } from "./kernel/ids.js";
@@ -68,19 +59,12 @@ export async function startApp(options: AppOptions): Promise<App> {
   const { store, keys, clock } = installation;
   try {
     const policy = { ...originOf(settings) };
-    const iam = { tokens: createPageTokens(keys.pageKeys), ids, seal: installation.masterKey.seal };
-    const services = [
-      groupsV2beta1({ ...iam, rootCreation: settings.rootCreation }),
-      identitiesV2beta1(iam),
-      rolesV2beta1(iam),
-      roleBindingsV2beta1(iam),
-      identityProvidersV2beta1(iam),
-      groupMappingsV2beta1(iam),
-      accountAssociationsV2beta1(iam),
-      groupInvitesV2beta1(iam),
-      termsV2beta1(iam),
-      pingV2beta1(),
-    ];
+    const services = iamServices({
+      tokens: createPageTokens(keys.pageKeys),
+      ids,
+      seal: installation.masterKey.seal,
+      rootCreation: settings.rootCreation,
+    });
     const methods = createMethodTable(services);
     const ready = () => store.check();
     const described = services.map(({ desc }) => desc);

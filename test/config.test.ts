@@ -116,8 +116,12 @@ const values: readonly { name: SettingName; given: string | boolean; value: unkn
     reason: "origins as browsers send them",
   },
   { name: "accessLog", given: false, value: false, reason: "a switch taken back" },
-  ...["true", "1", "yes", "on", "TRUE", "On"].map((given) => ({ name: "strictBody", given, value: true, reason: given }) as const),
-  ...["false", "0", "no", "off", "False"].map((given) => ({ name: "accessLog", given, value: false, reason: given }) as const),
+  ...["true", "1", "yes", "on", "TRUE", "On"].map(
+    (given) => ({ name: "strictBody", given, value: true, reason: given }) as const,
+  ),
+  ...["false", "0", "no", "off", "False"].map(
+    (given) => ({ name: "accessLog", given, value: false, reason: given }) as const,
+  ),
   { name: "rootCreation", given: "owners", value: "owners", reason: "one of a few" },
   { name: "logLevel", given: "silent", value: "silent", reason: "one of a few" },
 ];
@@ -220,7 +224,11 @@ const badFiles: readonly { content: string; text: (file: string) => string | Reg
   { content: '"x"', text: (file) => `${file}: must hold a JSON object`, reason: "a string" },
   { content: '{"dta":"x"}', text: (file) => `${file}: dta is no setting`, reason: "a key that is no setting" },
   { content: '{"base-url":"x"}', text: (file) => `${file}: base-url is no setting`, reason: "the name of a flag" },
-  { content: '{"__proto__":{}}', text: (file) => `${file}: __proto__ is no setting`, reason: "a name every object has" },
+  {
+    content: '{"__proto__":{}}',
+    text: (file) => `${file}: __proto__ is no setting`,
+    reason: "a name every object has",
+  },
   {
     content: '{"a":1,"b":2,"listen":"x"}',
     text: (file) => `${file}: a is no setting\n${file}: b is no setting\n${file}: listen ${LISTEN}`,

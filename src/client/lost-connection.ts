@@ -26,7 +26,7 @@ export function lostConnections(closes: () => number): Interceptor {
     try {
       return await next(request);
     } catch (error) {
-      if (closes() !== before || !isLost(error)) throw error;
+      if (request.signal.aborted || closes() !== before || !isLost(error)) throw error;
       throw new ConnectError("the connection to the service was lost", Code.Unavailable, undefined, undefined, error);
     }
   };

@@ -131,7 +131,8 @@ export function createGateway(options: GatewayOptions): Gateway {
     if (entry.kind === "unary") {
       return { kind: "unary", binding, entry, decode, encode: createEncode(binding, writers) };
     }
-    if (options.invokeStream === undefined) throw new TypeError(`${name} streams, but nothing was given to run streams`);
+    if (options.invokeStream === undefined)
+      throw new TypeError(`${name} streams, but nothing was given to run streams`);
     const encode = createPartEncode(binding, writers);
     return { kind: "server_streaming", binding, entry, decode, encode, invoke: options.invokeStream };
   }

@@ -23,7 +23,7 @@ export function codingFor(acceptEncoding: string | undefined): Coding | undefine
 
 /** Whether a stream should be sent as events: they are asked for by name, and not less than lines. */
 export function prefersEvents(accept: string | undefined): boolean {
-  if (accept?.includes("text/event-stream") !== true) return false;
+  if (accept === undefined) return false;
   const weights = weightsOf(accept);
   const events = weights.get("text/event-stream") ?? 0;
   return events > 0 && events >= (weights.get("application/x-ndjson") ?? 0);

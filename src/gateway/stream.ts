@@ -122,6 +122,5 @@ function breakOff(res: HttpResponse, last: string): void {
     if ("stream" in res) res.stream.close(constants.NGHTTP2_INTERNAL_ERROR);
     else res.destroy();
   };
-  if (last === "") cut();
-  else (res as ServerResponse).write(last, cut);
+  (res as ServerResponse).write(last, cut);
 }

@@ -5,7 +5,9 @@ import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import type { ResourceKind } from "../kernel/errors.js";
 import type { FieldRule } from "./rules.js";
 
-type OneofMember<T> = { [K in keyof T]: T[K] extends { case: string | undefined } ? Extract<T[K]["case"], string> : never }[keyof T];
+type OneofMember<T> = {
+  [K in keyof T]: T[K] extends { case: string | undefined } ? Extract<T[K]["case"], string> : never;
+}[keyof T];
 
 /** The fields of a message, by their local names, members of its oneofs included. */
 export type FieldName<D extends DescMessage> =

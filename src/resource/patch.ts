@@ -72,7 +72,9 @@ function fieldsOn<D extends DescMessage, M extends FieldName<D>>(resource: Resou
     const last = fields.at(-1);
     // A path goes into a map by key; which one does not matter, the map changes as a whole.
     if (last?.fieldKind === "map") break;
-    const field: DescField | undefined = message?.fields.find(({ name, jsonName }) => name === part || jsonName === part);
+    const field: DescField | undefined = message?.fields.find(
+      ({ name, jsonName }) => name === part || jsonName === part,
+    );
     if (field === undefined) throw invalidMask(`${path.slice(0, 100)} is not a field of a ${resource.noun}`);
     fields.push(field);
     message = field.fieldKind === "message" ? field.message : undefined;
@@ -103,7 +105,7 @@ function checked<D extends DescMessage, M extends FieldName<D>>(
   const values: Record<string, unknown> = {};
   const violations: FieldViolation[] = [];
   for (const field of fields) {
-    const value = valueOf(source, field);
+    const value = fieldValue(source, field);
     const broken = resource.mutable[field.localName as M](value, field.jsonName);
     if (broken === undefined) values[field.localName] = value;
     else violations.push({ field: field.jsonName, description: broken });
@@ -112,7 +114,7 @@ function checked<D extends DescMessage, M extends FieldName<D>>(
   return values;
 }
 
-function valueOf(message: Message, field: DescField): unknown {
+function fieldValue(message: Message, field: DescField): unknown {
   const fields = message as unknown as Record<string, unknown>;
   if (field.oneof === undefined) return fields[field.localName];
   const member = fields[field.oneof.localName] as { case?: string; value?: unknown } | undefined;

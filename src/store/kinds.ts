@@ -22,4 +22,8 @@ export const accountAssociationLists = listedKind(6, {
 export const groupInviteLists = listedKind(7, { table: (t) => t.groupInvites, place: "groupUid", sorts: byCreation });
 
 /** Mappings of directories' groups; they lie below their provider. */
-export const groupMappingLists = listedKind(8, { table: (t) => t.groupMappings, place: "providerUid", sorts: byCreation });
+export const groupMappingLists = listedKind(8, {
+  table: (t) => t.groupMappings,
+  place: "providerUid",
+  sorts: byCreation,
+});

@@ -2,7 +2,7 @@
 // order, as the children of one group, or as a handful of named rows. A caller
 // sees subtrees, so every filter on place comes down to one of these.
 import { isBelow, isWithin, lineageOf, parentOf } from "../kernel/uidp.js";
-import { type Listed, valueOf } from "./listed-kind.js";
+import { columnValue, type Listed } from "./listed-kind.js";
 import type { ListFilter, ListQuery } from "./port.js";
 
 /** Where the rows of a list come from. */
@@ -45,13 +45,13 @@ export function admits({ visible, also = [], filter }: Question, row: Listed): b
 function passes(filter: ListFilter, row: Listed): boolean {
   const { uid } = row;
   return (
-    (filter.name === undefined || valueOf(row, "name") === filter.name) &&
+    (filter.name === undefined || columnValue(row, "name") === filter.name) &&
     (filter.uids === undefined || filter.uids.includes(uid)) &&
     (filter.ancestorsOf === undefined || isBelow(filter.ancestorsOf, uid)) &&
     (filter.descendantsOf === undefined || isBelow(uid, filter.descendantsOf)) &&
     (filter.childrenOf === undefined || (parentOf(uid) ?? "/") === filter.childrenOf) &&
     (!filter.inRoot || isRoot(uid)) &&
-    Object.entries(filter.equals ?? {}).every(([column, value]) => valueOf(row, column) === value)
+    Object.entries(filter.equals ?? {}).every(([column, value]) => columnValue(row, column) === value)
   );
 }
 

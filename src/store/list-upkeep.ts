@@ -2,7 +2,7 @@
 // transaction that changes the rows.
 import { and, eq, inArray, sql } from "drizzle-orm";
 import { lineageOf, parentOf } from "../kernel/uidp.js";
-import { type Listed, type ListedKind, type SortField, valueOf } from "./listed-kind.js";
+import { columnValue, type Listed, type ListedKind, type SortField } from "./listed-kind.js";
 import { type Executor, statementFamily } from "./statement.js";
 
 type Params = Record<string, string | number>;
@@ -80,7 +80,7 @@ export async function relist(tx: Executor, kind: ListedKind, before: Listed, aft
   const scopes = scopesOf(kind, before.uid);
   if (scopes.length === 0) return;
   for (const sort of Object.values(kind.sorts)) {
-    if (valueOf(before, sort.column) === valueOf(after, sort.column)) continue;
+    if (columnValue(before, sort.column) === columnValue(after, sort.column)) continue;
     await tx.rows(...entry(leave, sort, scopes, before));
     await tx.rows(...entry(enter, sort, scopes, after));
   }
@@ -93,7 +93,7 @@ function scopesOf(kind: ListedKind, uid: string): string[] {
 }
 
 function entry(family: typeof enter, sort: SortField, scopes: readonly string[], row: Listed) {
-  const params: Params = { list: sort.list, key: valueOf(row, sort.column), uid: row.uid };
+  const params: Params = { list: sort.list, key: columnValue(row, sort.column), uid: row.uid };
   scopes.forEach((scope, i) => {
     params[`scope${i}`] = scope;
   });

@@ -67,6 +67,6 @@ export function columnOf(table: ListedTable, property: string): AnySQLiteColumn 
 }
 
 /** The value of a row that a list is ordered or filtered by. */
-export function valueOf(row: Listed, property: string): string | number {
+export function columnValue(row: Listed, property: string): string | number {
   return (row as unknown as Record<string, string | number>)[property] ?? "";
 }

@@ -10,7 +10,7 @@ import {
   type RowShape,
   rowsByUid,
 } from "./list-statements.js";
-import { type Listed, type ListedKind, valueOf } from "./listed-kind.js";
+import { columnValue, type Listed, type ListedKind } from "./listed-kind.js";
 import type { ListPosition, ListQuery, Page } from "./port.js";
 import type { Executor } from "./statement.js";
 
@@ -52,7 +52,8 @@ export async function listPage<Row extends Listed>(
   } else {
     // Stretches do not overlap: the page is in the merged beginnings of all of them.
     rows = behind(single, kind, query);
-    for (const stretch of stretches) rows.push(...(await tx.rows(...pageQuery(kind, query, stretch, 0, skip + wanted))));
+    for (const stretch of stretches)
+      rows.push(...(await tx.rows(...pageQuery(kind, query, stretch, 0, skip + wanted))));
     rows = sorted(rows, kind, order).slice(skip, skip + wanted);
   }
   const shown = rows.slice(0, limit);
@@ -120,7 +121,7 @@ function behind(rows: Listed[], kind: ListedKind, { order, after }: ListQuery): 
 
 function positionOf(row: Listed, kind: ListedKind, order: Order): ListPosition {
   const sort = kind.sorts[order.field];
-  return { key: sort ? valueOf(row, sort.column) : row.uid, uid: row.uid };
+  return { key: sort ? columnValue(row, sort.column) : row.uid, uid: row.uid };
 }
 
 // Keys and uids are ASCII, so comparing code units is comparing bytes, as the databases do.

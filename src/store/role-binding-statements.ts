@@ -58,13 +58,12 @@ export const insert = statement<RoleBindingRow>((q, t) =>
 );
 
 /** Changes what a binding joins. */
-export const update = statement<
-  Pick<RoleBindingRow, "uid" | "identityUid" | "roleUid" | "automatic" | "updateTimeMs">
->((q, t) =>
-  q
-    .update(t.roleBindings)
-    .set(placeholderSet(t.roleBindings, "identityUid", "roleUid", "automatic", "updateTimeMs"))
-    .where(eq(t.roleBindings.uid, sql.placeholder("uid"))),
+export const update = statement<Pick<RoleBindingRow, "uid" | "identityUid" | "roleUid" | "automatic" | "updateTimeMs">>(
+  (q, t) =>
+    q
+      .update(t.roleBindings)
+      .set(placeholderSet(t.roleBindings, "identityUid", "roleUid", "automatic", "updateTimeMs"))
+      .where(eq(t.roleBindings.uid, sql.placeholder("uid"))),
 );
 
 /** Removes a binding. */

@@ -1,7 +1,7 @@
 // What a running service makes of every token in token-cases.ts and claim-cases.ts.
 import assert from "node:assert/strict";
-import { Agent, type IncomingHttpHeaders, request as httpRequest } from "node:http";
-import { createServer, type AddressInfo } from "node:net";
+import { Agent, request as httpRequest, type IncomingHttpHeaders } from "node:http";
+import { type AddressInfo, createServer } from "node:net";
 import { after, before, describe, test } from "node:test";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
@@ -17,7 +17,9 @@ import { encoded, type TokenKit, tokenKitOf } from "./token-kit.js";
 const refusal = {
   code: 16,
   message: "Unauthenticated: authorization: a valid bearer token is required",
-  details: [{ "@type": "type.googleapis.com/google.rpc.ErrorInfo", reason: "UNAUTHENTICATED", domain: "iam.127.0.0.1" }],
+  details: [
+    { "@type": "type.googleapis.com/google.rpc.ErrorInfo", reason: "UNAUTHENTICATED", domain: "iam.127.0.0.1" },
+  ],
 };
 const CHALLENGE = 'Bearer realm="arbor"';
 const INVALID = 'Bearer realm="arbor", error="invalid_token"';
@@ -101,13 +103,22 @@ describe("API tokens", () => {
   const elsewhere: readonly { name: string; send: (token: string) => Promise<Answer>; status: number }[] = [
     // Unknown query parameters are refused before anything is looked at.
     { name: "the query", send: (token) => get({}, `${path}?access_token=${token}`), status: 400 },
-    { name: "a cookie", send: (token) => get({ cookie: `access_token=${token}; authorization=Bearer ${token}` }), status: 401 },
+    {
+      name: "a cookie",
+      send: (token) => get({ cookie: `access_token=${token}; authorization=Bearer ${token}` }),
+      status: 401,
+    },
     { name: "Proxy-Authorization", send: (token) => get({ "proxy-authorization": `Bearer ${token}` }), status: 401 },
     { name: "X-Authorization", send: (token) => get({ "x-authorization": `Bearer ${token}` }), status: 401 },
-    { name: "Grpc-Metadata-Authorization", send: (token) => get({ "grpc-metadata-authorization": `Bearer ${token}` }), status: 401 },
+    {
+      name: "Grpc-Metadata-Authorization",
+      send: (token) => get({ "grpc-metadata-authorization": `Bearer ${token}` }),
+      status: 401,
+    },
     {
       name: "the body",
-      send: (token) => get({ "content-type": "application/json" }, path, "POST", JSON.stringify({ access_token: token, name: "x" })),
+      send: (token) =>
+        get({ "content-type": "application/json" }, path, "POST", JSON.stringify({ access_token: token, name: "x" })),
       status: 401,
     },
   ];
@@ -120,7 +131,13 @@ describe("API tokens", () => {
 
   test("two Authorization headers over HTTP/1.1 are refused, both good or one", async () => {
     const good = `Bearer ${await kit.token()}`;
-    for (const [first, second] of [[good, good], [good, "Bearer x"], ["Bearer x", good], [good, ""], ["", good]]) {
+    for (const [first, second] of [
+      [good, good],
+      [good, "Bearer x"],
+      ["Bearer x", good],
+      [good, ""],
+      ["", good],
+    ]) {
       assertRefused(await get(["authorization", first ?? "", "Authorization", second ?? ""]), INVALID);
     }
   });
@@ -216,13 +233,16 @@ describe("API tokens", () => {
     return new Promise((resolve, reject) => {
       const { host, port } = new URL(service.url);
       const all = Array.isArray(headers) ? ["host", host, ...headers] : { host, ...headers };
-      const req = httpRequest({ host: "127.0.0.1", port, method, path: target, agent, headers: all as Record<string, string> }, (res) => {
-        const chunks: Buffer[] = [];
-        res.on("data", (chunk: Buffer) => chunks.push(chunk));
-        res.on("end", () => {
-          resolve({ status: res.statusCode ?? 0, headers: res.headers, body: Buffer.concat(chunks).toString() });
-        });
-      });
+      const req = httpRequest(
+        { host: "127.0.0.1", port, method, path: target, agent, headers: all as Record<string, string> },
+        (res) => {
+          const chunks: Buffer[] = [];
+          res.on("data", (chunk: Buffer) => chunks.push(chunk));
+          res.on("end", () => {
+            resolve({ status: res.statusCode ?? 0, headers: res.headers, body: Buffer.concat(chunks).toString() });
+          });
+        },
+      );
       req.on("error", reject);
       req.end(body);
     });
@@ -233,7 +253,10 @@ describe("API tokens", () => {
     const { port, host } = new URL(service.url);
     const fields = [[":path", path], [":authority", host], ...authorizations.map((value) => ["authorization", value])];
     // 0x82 is `:method: GET` and 0x86 `:scheme: http` of the static table.
-    const block = Buffer.concat([Buffer.from([0x82, 0x86]), ...fields.map(([name = "", value = ""]) => literal(name, value))]);
+    const block = Buffer.concat([
+      Buffer.from([0x82, 0x86]),
+      ...fields.map(([name = "", value = ""]) => literal(name, value)),
+    ]);
     const bytes = Buffer.concat([HTTP2_START, http2Frame(1, 5, 1, block)]);
     return rawTcp(Number(port), bytes, (text) => text.includes("}"));
   }

@@ -1,9 +1,9 @@
 // What only shows without a network in between: exact limits in time, what is
 // remembered, when keys are looked for, and what refusing costs.
 import assert from "node:assert/strict";
-import { type CryptoKey, generateKeyPair, SignJWT } from "jose";
 import { before, describe, test } from "node:test";
-import { type TokenClaims, signApiToken } from "../../src/auth/api-token.js";
+import { type CryptoKey, generateKeyPair, SignJWT } from "jose";
+import { signApiToken, type TokenClaims } from "../../src/auth/api-token.js";
 import { createAuthenticate } from "../../src/auth/authenticate.js";
 import { ApiError } from "../../src/kernel/errors.js";
 import { encoded } from "./token-kit.js";
@@ -92,7 +92,15 @@ describe("authenticate", () => {
 
   for (const { offsetS, accepted } of [29, 30, 31].map((offsetS) => ({ offsetS, accepted: offsetS <= 30 }))) {
     test(`nbf ${offsetS} s from now: ${accepted ? "accepted" : "refused"}`, async () => {
-      const token = await new SignJWT({ iss: issuer, aud: issuer, sub: claims.subject, jti: "j", iat: nowS, nbf: nowS + offsetS, exp: nowS + 600 })
+      const token = await new SignJWT({
+        iss: issuer,
+        aud: issuer,
+        sub: claims.subject,
+        jti: "j",
+        iat: nowS,
+        nbf: nowS + offsetS,
+        exp: nowS + 600,
+      })
         .setProtectedHeader({ alg: "ES256", kid: "k1", typ: "at+jwt" })
         .sign(pair.privateKey);
       const answer = service().authenticate(`Bearer ${token}`);
@@ -107,7 +115,13 @@ describe("authenticate", () => {
   });
 
   test("what HTTP takes away is refused where it arrives all the same", async () => {
-    for (const authorization of [`Bearer ${good} `, ` Bearer ${good}`, `Bearer ${good}\n`, `Bearer ${good}\u0000`, ""]) {
+    for (const authorization of [
+      `Bearer ${good} `,
+      ` Bearer ${good}`,
+      `Bearer ${good}\n`,
+      `Bearer ${good}\u0000`,
+      "",
+    ]) {
       await refused(service().authenticate(authorization), JSON.stringify(authorization));
     }
     await refused(service().authenticate(undefined));
@@ -115,7 +129,11 @@ describe("authenticate", () => {
 
   test("a remembered token is answered at once, by the same principal", async () => {
     const keys = keysOf(new Map([["k1", pair.publicKey]]));
-    const authenticate = createAuthenticate({ keys, policy: { issuer, audiences: [issuer] }, clock: () => nowS * 1000 });
+    const authenticate = createAuthenticate({
+      keys,
+      policy: { issuer, audiences: [issuer] },
+      clock: () => nowS * 1000,
+    });
     const first = authenticate(`Bearer ${good}`);
     assert.ok(first instanceof Promise);
     assert.equal(authenticate(`Bearer ${good}`) instanceof Promise, true, "not before it is verified");
@@ -164,7 +182,8 @@ describe("authenticate", () => {
   test("keys are looked for only when the token has the form of ours", async () => {
     const { keys, authenticate } = service();
     const foreign = encoded({ alg: "none", kid: "k9", typ: "at+jwt" });
-    for (const token of ["x", "a.b.c", `${foreign}.${encoded("{}")}.`, "A".repeat(8_000)]) await refused(authenticate(`Bearer ${token}`));
+    for (const token of ["x", "a.b.c", `${foreign}.${encoded("{}")}.`, "A".repeat(8_000)])
+      await refused(authenticate(`Bearer ${token}`));
     assert.equal(keys.looks, 0);
     await refused(authenticate(`Bearer ${await signed({}, "k9", other.privateKey)}`));
     assert.equal(keys.looks, 1);
@@ -202,9 +221,18 @@ describe("authenticate", () => {
     { token: ".".repeat(1_000_000), reason: "a megabyte of dots" },
     { token: ".".repeat(8_000), reason: "as many dots as are looked at" },
     { token: "A".repeat(1_000_000), reason: "a megabyte of one letter" },
-    { token: `${encoded({ alg: "ES256", kid: "k1", typ: "at+jwt" })}.${encoded("[".repeat(10_000))}.${"A".repeat(86)}`, reason: "10,000 lists deep" },
-    { token: `${encoded("[".repeat(3_000))}.${encoded("[".repeat(2_900))}.${"A".repeat(86)}`, reason: "3,000 lists deep within the limit" },
-    { token: jwe({ alg: "PBES2-HS512+A256KW", enc: "A256GCM", p2c: 2 ** 31 - 1, p2s: "x" }), reason: "PBES2 of 2^31 rounds" },
+    {
+      token: `${encoded({ alg: "ES256", kid: "k1", typ: "at+jwt" })}.${encoded("[".repeat(10_000))}.${"A".repeat(86)}`,
+      reason: "10,000 lists deep",
+    },
+    {
+      token: `${encoded("[".repeat(3_000))}.${encoded("[".repeat(2_900))}.${"A".repeat(86)}`,
+      reason: "3,000 lists deep within the limit",
+    },
+    {
+      token: jwe({ alg: "PBES2-HS512+A256KW", enc: "A256GCM", p2c: 2 ** 31 - 1, p2s: "x" }),
+      reason: "PBES2 of 2^31 rounds",
+    },
     { token: jwe({ alg: "dir", enc: "A256GCM", zip: "DEF" }), reason: "a compressed JWE" },
     { token: `${"\u0000".repeat(500_000)}`, reason: "half a megabyte of NUL" },
   ];

@@ -76,7 +76,8 @@ describe("authorize", () => {
         if (name === "gone") continue;
         await tx.identities.insert(identityRow(uid, { notBefore: name === "revoked" ? issuedAt + 1 : 0 }));
       }
-      const put = (uid: string, bits: readonly number[]) => tx.roles.insert(roleRow(uid, { capabilities: capabilitySetOf(bits) }));
+      const put = (uid: string, bits: readonly number[]) =>
+        tx.roles.insert(roleRow(uid, { capabilities: capabilitySetOf(bits) }));
       await put(roles.list, [bitOf(LIST)]);
       await put(roles.create, [bitOf(CREATE)]);
       await put(roles.both, [bitOf(LIST), bitOf(CREATE)]);
@@ -89,7 +90,9 @@ describe("authorize", () => {
   after(() => store.close());
 
   const decide = async (guard: Guard, by: string | undefined, uid: string, at = issuedAt) =>
-    store.read((tx) => authorize(guard, by === undefined ? undefined : principalOf(by, at), create(request, { uid }), tx));
+    store.read((tx) =>
+      authorize(guard, by === undefined ? undefined : principalOf(by, at), create(request, { uid }), tx),
+    );
 
   const needs = "groups.create and groups.list";
   const scoped: readonly { by: keyof typeof who; at: string; allowed: boolean; reason: string }[] = [
@@ -123,9 +126,16 @@ describe("authorize", () => {
 
   const badScopes: readonly { uid: string; rule: string }[] = [
     { uid: "", rule: "is required" },
-    ...["/", "%", `${root}/`, root.slice(1), rootUid(0xabc).toUpperCase(), `${root}/x`, `${deep}/${"7".repeat(16)}`, "*"].map(
-      (uid) => ({ uid, rule: "must be a uid, such as the service assigns" }),
-    ),
+    ...[
+      "/",
+      "%",
+      `${root}/`,
+      root.slice(1),
+      rootUid(0xabc).toUpperCase(),
+      `${root}/x`,
+      `${deep}/${"7".repeat(16)}`,
+      "*",
+    ].map((uid) => ({ uid, rule: "must be a uid, such as the service assigns" })),
   ];
 
   for (const { uid, rule } of badScopes) {
@@ -162,7 +172,12 @@ describe("authorize", () => {
     }
   });
 
-  const unscoped: readonly { by: keyof typeof who; needed: readonly Capability[]; visible: readonly string[]; reason: string }[] = [
+  const unscoped: readonly {
+    by: keyof typeof who;
+    needed: readonly Capability[];
+    visible: readonly string[];
+    reason: string;
+  }[] = [
     { by: "atRoot", needed: [LIST], visible: [root], reason: "all below the root" },
     { by: "atChild", needed: [LIST], visible: [child], reason: "all below a child" },
     { by: "split", needed: [LIST], visible: [root], reason: "the role that holds it" },

@@ -29,7 +29,13 @@ function row(groupUid: string | null, capabilities: string | null): AccessRow {
   return { identityUid: principal.identityUid, notBefore: 0, groupUid, capabilities };
 }
 
-const decisions: readonly { grants: readonly Grant[]; needed?: readonly number[]; at: string; holds: boolean; reason: string }[] = [
+const decisions: readonly {
+  grants: readonly Grant[];
+  needed?: readonly number[];
+  at: string;
+  holds: boolean;
+  reason: string;
+}[] = [
   { grants: [], at: child, holds: false, reason: "no grant" },
   { grants: [[child, A]], at: child, holds: true, reason: "a grant there" },
   { grants: [[root, A]], at: child, holds: true, reason: "a grant at the parent" },
@@ -42,10 +48,46 @@ const decisions: readonly { grants: readonly Grant[]; needed?: readonly number[]
   { grants: [[child, B]], at: child, holds: false, reason: "another capability" },
   { grants: [[child, A - 1, A + 1, A + 4]], at: child, holds: false, reason: "the bits around it" },
   { grants: [[child, A, B]], needed: [A, B], at: child, holds: true, reason: "both in one role" },
-  { grants: [[child, A], [child, B]], needed: [A, B], at: child, holds: true, reason: "both in two roles" },
-  { grants: [[root, A], [child, B]], needed: [A, B], at: child, holds: true, reason: "one above, one there" },
-  { grants: [[root, A], [child, B]], needed: [A, B], at: root, holds: false, reason: "one there, one below" },
-  { grants: [[root, A], [child, B]], needed: [A, B], at: sibling, holds: false, reason: "one above, one at a sibling" },
+  {
+    grants: [
+      [child, A],
+      [child, B],
+    ],
+    needed: [A, B],
+    at: child,
+    holds: true,
+    reason: "both in two roles",
+  },
+  {
+    grants: [
+      [root, A],
+      [child, B],
+    ],
+    needed: [A, B],
+    at: child,
+    holds: true,
+    reason: "one above, one there",
+  },
+  {
+    grants: [
+      [root, A],
+      [child, B],
+    ],
+    needed: [A, B],
+    at: root,
+    holds: false,
+    reason: "one there, one below",
+  },
+  {
+    grants: [
+      [root, A],
+      [child, B],
+    ],
+    needed: [A, B],
+    at: sibling,
+    holds: false,
+    reason: "one above, one at a sibling",
+  },
   { grants: [[child, A]], needed: [A, B], at: child, holds: false, reason: "one of two" },
   { grants: [[child, A]], needed: [A, 256], at: child, holds: false, reason: "a bit that no set can hold" },
   { grants: [], needed: [], at: child, holds: true, reason: "nothing is needed" },
@@ -85,19 +127,92 @@ test("bits only a newer version knows change nothing", () => {
   assert.equal(caller.holds([{ bit: B }], child), false);
 });
 
-const views: readonly { grants: readonly Grant[]; needed?: readonly number[]; visible: readonly string[]; reason: string }[] = [
+const views: readonly {
+  grants: readonly Grant[];
+  needed?: readonly number[];
+  visible: readonly string[];
+  reason: string;
+}[] = [
   { grants: [], visible: [], reason: "no grant" },
   { grants: [[child, A]], visible: [child], reason: "one group" },
-  { grants: [[child, A], [sibling, A]], visible: [child, sibling], reason: "two groups" },
-  { grants: [[child, A], [root, A]], visible: [root], reason: "one within the other" },
-  { grants: [[root, A], [lookAlike, A]], visible: [root, lookAlike].sort(), reason: "look-alikes are two" },
+  {
+    grants: [
+      [child, A],
+      [sibling, A],
+    ],
+    visible: [child, sibling],
+    reason: "two groups",
+  },
+  {
+    grants: [
+      [child, A],
+      [root, A],
+    ],
+    visible: [root],
+    reason: "one within the other",
+  },
+  {
+    grants: [
+      [root, A],
+      [lookAlike, A],
+    ],
+    visible: [root, lookAlike].sort(),
+    reason: "look-alikes are two",
+  },
   { grants: [[child, B]], visible: [], reason: "another capability" },
-  { grants: [[child, A], [sibling, B]], visible: [child], reason: "only where it is held" },
-  { grants: [[child, A], [child, B]], needed: [A, B], visible: [child], reason: "both by two roles" },
-  { grants: [[root, A], [child, B]], needed: [A, B], visible: [child], reason: "one above: from where both hold" },
-  { grants: [[child, A], [sibling, B]], needed: [A, B], visible: [], reason: "one each at siblings" },
-  { grants: [[root, A], [child, B], [grandchild, A, B]], needed: [A, B], visible: [child], reason: "the highest of all" },
-  { grants: [[root, B], [other, A]], visible: [other], reason: "another root" },
+  {
+    grants: [
+      [child, A],
+      [sibling, B],
+    ],
+    visible: [child],
+    reason: "only where it is held",
+  },
+  {
+    grants: [
+      [child, A],
+      [child, B],
+    ],
+    needed: [A, B],
+    visible: [child],
+    reason: "both by two roles",
+  },
+  {
+    grants: [
+      [root, A],
+      [child, B],
+    ],
+    needed: [A, B],
+    visible: [child],
+    reason: "one above: from where both hold",
+  },
+  {
+    grants: [
+      [child, A],
+      [sibling, B],
+    ],
+    needed: [A, B],
+    visible: [],
+    reason: "one each at siblings",
+  },
+  {
+    grants: [
+      [root, A],
+      [child, B],
+      [grandchild, A, B],
+    ],
+    needed: [A, B],
+    visible: [child],
+    reason: "the highest of all",
+  },
+  {
+    grants: [
+      [root, B],
+      [other, A],
+    ],
+    visible: [other],
+    reason: "another root",
+  },
 ];
 
 for (const { grants, needed = [A], visible, reason } of views) {

@@ -19,7 +19,10 @@ export const partyCases: readonly TokenCase[] = [
   { name: "iss in upper case", token: saying((c) => ({ iss: text(c, "iss").toUpperCase() })) },
   { name: "iss with a path", token: saying((c) => ({ iss: `${text(c, "iss")}/x` })) },
   { name: "iss cut off", token: saying((c) => ({ iss: text(c, "iss").slice(0, -1) })) },
-  { name: "iss by another spelling of this machine", token: saying((c) => ({ iss: text(c, "iss").replace("127.0.0.1", "localhost") })) },
+  {
+    name: "iss by another spelling of this machine",
+    token: saying((c) => ({ iss: text(c, "iss").replace("127.0.0.1", "localhost") })),
+  },
   { name: "iss in a list", token: saying((c) => ({ iss: [text(c, "iss")] })) },
   { name: "iss a number", token: saying({ iss: 7 }) },
   { name: "aud missing", token: saying({ aud: undefined }) },
@@ -40,10 +43,24 @@ export const partyCases: readonly TokenCase[] = [
   { name: "aud a list in a list", token: saying((c) => ({ aud: [[text(c, "aud")]] })) },
   { name: "aud ours among nine", token: saying((c) => ({ aud: [text(c, "aud"), ...others(8)] })) },
   { name: "aud ours among two hundred", token: saying((c) => ({ aud: [text(c, "aud"), ...others(199)] })) },
-  { name: "aud ours among eight", token: saying((c) => ({ aud: [...others(7), text(c, "aud")] })), accepted: true, everywhere: true },
+  {
+    name: "aud ours among eight",
+    token: saying((c) => ({ aud: [...others(7), text(c, "aud")] })),
+    accepted: true,
+    everywhere: true,
+  },
   { name: "aud ours alone in a list", token: saying((c) => ({ aud: [text(c, "aud")] })), accepted: true },
-  { name: "aud ours with a slash behind", token: saying((c) => ({ aud: `${text(c, "aud")}/` })), accepted: true, everywhere: true },
-  { name: "aud by another spelling of this machine", token: saying((c) => ({ aud: text(c, "aud").replace("127.0.0.1", "localhost") })), accepted: true },
+  {
+    name: "aud ours with a slash behind",
+    token: saying((c) => ({ aud: `${text(c, "aud")}/` })),
+    accepted: true,
+    everywhere: true,
+  },
+  {
+    name: "aud by another spelling of this machine",
+    token: saying((c) => ({ aud: text(c, "aud").replace("127.0.0.1", "localhost") })),
+    accepted: true,
+  },
 ];
 
 const hour = 3_600;
@@ -61,23 +78,47 @@ export const timeCases: readonly TokenCase[] = [
   { name: "exp with an exponent", token: rewritten(/"exp":(\d+)/, '"exp":$1e0') },
   { name: "exp with a fraction of nothing", token: rewritten(/"exp":(\d+)/, '"exp":$1.0') },
   { name: "exp NaN", token: rewritten(/"exp":\d+/, '"exp":NaN') },
-  { name: "expired for 20 s", token: saying((c) => ({ iat: at(c, "iat") - hour - 10, exp: at(c, "iat") - 10 })), accepted: true, everywhere: true },
-  { name: "expired for 40 s", token: saying((c) => ({ iat: at(c, "iat") - hour - 30, exp: at(c, "iat") - 30 })), everywhere: true },
+  {
+    name: "expired for 20 s",
+    token: saying((c) => ({ iat: at(c, "iat") - hour - 10, exp: at(c, "iat") - 10 })),
+    accepted: true,
+    everywhere: true,
+  },
+  {
+    name: "expired for 40 s",
+    token: saying((c) => ({ iat: at(c, "iat") - hour - 30, exp: at(c, "iat") - 30 })),
+    everywhere: true,
+  },
   { name: "expired long ago", token: saying((c) => ({ iat: at(c, "iat") - 9_999, exp: at(c, "iat") - 8_888 })) },
-  { name: "issued 20 s from now", token: saying((c) => ({ iat: at(c, "iat") + 30, exp: at(c, "iat") + 60 })), accepted: true },
+  {
+    name: "issued 20 s from now",
+    token: saying((c) => ({ iat: at(c, "iat") + 30, exp: at(c, "iat") + 60 })),
+    accepted: true,
+  },
   { name: "issued 50 s from now", token: saying((c) => ({ iat: at(c, "iat") + 60, exp: at(c, "iat") + 90 })) },
-  { name: "issued ten years from now", token: saying((c) => ({ iat: at(c, "iat") + 315_360_000, exp: at(c, "exp") + 315_360_000 })) },
+  {
+    name: "issued ten years from now",
+    token: saying((c) => ({ iat: at(c, "iat") + 315_360_000, exp: at(c, "exp") + 315_360_000 })),
+  },
   { name: "not valid before 20 s from now", token: saying((c) => ({ nbf: at(c, "iat") + 30 })), accepted: true },
   { name: "not valid before 50 s from now", token: saying((c) => ({ nbf: at(c, "iat") + 60 })), everywhere: true },
   { name: "not valid before ten years from now", token: saying((c) => ({ nbf: at(c, "iat") + 315_360_000 })) },
-  { name: "valid for an hour and a second", token: saying((c) => ({ exp: at(c, "iat") + hour + 1 })), everywhere: true },
+  {
+    name: "valid for an hour and a second",
+    token: saying((c) => ({ exp: at(c, "iat") + hour + 1 })),
+    everywhere: true,
+  },
   { name: "valid for ten years", token: saying((c) => ({ exp: at(c, "iat") + 315_360_000 })) },
   { name: "expires when it is issued", token: saying((c) => ({ exp: at(c, "iat") })) },
   { name: "expires before it is issued", token: saying((c) => ({ exp: at(c, "iat") - 1 })) },
 ];
 
 /** Whom it speaks for. */
-export function subjectCases(uids: { readonly group: string; readonly role: string; readonly deleted: string }): readonly TokenCase[] {
+export function subjectCases(uids: {
+  readonly group: string;
+  readonly role: string;
+  readonly deleted: string;
+}): readonly TokenCase[] {
   return [
     ...[undefined, null, "", 7, ["x"], {}, "/", "*", "%", "owner"].map(
       (sub): TokenCase => ({ name: `sub ${JSON.stringify(sub)}`, token: saying({ sub }) }),
@@ -96,8 +137,6 @@ export function subjectCases(uids: { readonly group: string; readonly role: stri
   ];
 }
 
-
-
 /** Payloads that are no JSON object, or not in the one spelling. */
 export const payloadCases: readonly TokenCase[] = [
   ...["[]", "1", "null", '"x"', "true", "{", "", "{}", "\u0000", "undefined"].map(
@@ -110,16 +149,32 @@ export const payloadCases: readonly TokenCase[] = [
   { name: "payload behind a blank", token: payload((c) => ` ${JSON.stringify(c)}`) },
   { name: "payload twice", token: payload((c) => JSON.stringify(c).repeat(2)) },
   { name: "payload of UTF-16", token: payload((c) => Buffer.from(JSON.stringify(c), "utf16le")) },
-  { name: "payload with bytes that are no UTF-8", token: payload((c) => patched(JSON.stringify({ ...c, x: "##" }), "##", [0xc3, 0x28])) },
-  { name: "payload with an overlong character", token: payload((c) => patched(JSON.stringify({ ...c, x: "##" }), "##", [0xc0, 0xaf])) },
-  { name: "payload with half a surrogate pair", token: payload((c) => patched(JSON.stringify({ ...c, x: "###" }), "###", [0xed, 0xa0, 0x80])) },
-  { name: "jti with a byte that is no UTF-8", token: payload((c) => patched(JSON.stringify({ ...c, jti: "#" }), "#", [0xff])) },
+  {
+    name: "payload with bytes that are no UTF-8",
+    token: payload((c) => patched(JSON.stringify({ ...c, x: "##" }), "##", [0xc3, 0x28])),
+  },
+  {
+    name: "payload with an overlong character",
+    token: payload((c) => patched(JSON.stringify({ ...c, x: "##" }), "##", [0xc0, 0xaf])),
+  },
+  {
+    name: "payload with half a surrogate pair",
+    token: payload((c) => patched(JSON.stringify({ ...c, x: "###" }), "###", [0xed, 0xa0, 0x80])),
+  },
+  {
+    name: "jti with a byte that is no UTF-8",
+    token: payload((c) => patched(JSON.stringify({ ...c, jti: "#" }), "#", [0xff])),
+  },
   { name: "sub twice, ours last", token: rewritten(/"sub":/, '"sub":"x","sub":') },
   { name: "sub twice, ours first", token: rewritten(/"aud":/, '"sub":"x","aud":') },
   { name: "exp twice", token: rewritten(/"jti":/, '"exp":1,"jti":'), everywhere: true },
   { name: "an escape in a claim's name", token: rewritten(/"sub":/, '"\\u0073ub":') },
   { name: "an escape in a claim", token: rewritten(/"jti":"0/, '"jti":"\\u0030') },
-  { name: "claims nobody asked for", token: payload((c) => JSON.stringify({ ...c, "https://x": { y: ["ü"] }, admin: true })), accepted: true },
+  {
+    name: "claims nobody asked for",
+    token: payload((c) => JSON.stringify({ ...c, "https://x": { y: ["ü"] }, admin: true })),
+    accepted: true,
+  },
   { name: "a claim called __proto__", token: rewritten(/"jti":/, '"__proto__":{"sub":"x"},"jti":'), accepted: true },
   { name: "claims inherited from one", token: rewritten(/"sub":"([0-9a-f]+)"/, '"__proto__":{"sub":"$1"}') },
 ];

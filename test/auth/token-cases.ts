@@ -27,16 +27,27 @@ export interface TokenCase {
 const good = (kit: TokenKit) => kit.token();
 const withHeader = (changes: Readonly<Record<string, unknown>>) => (kit: TokenKit) =>
   kit.token({ header: kit.header(changes) });
-const signedBy = (signerOf: (kit: TokenKit) => Signer, changes: Readonly<Record<string, unknown>> = {}) => (kit: TokenKit) =>
-  kit.token({ header: kit.header(changes), signer: signerOf(kit) });
+const signedBy =
+  (signerOf: (kit: TokenKit) => Signer, changes: Readonly<Record<string, unknown>> = {}) =>
+  (kit: TokenKit) =>
+    kit.token({ header: kit.header(changes), signer: signerOf(kit) });
 const signature = (of: (signature: Buffer) => Buffer) =>
-  signedBy(({ ours }) => async (input) => of(await ours(input)));
+  signedBy(
+    ({ ours }) =>
+      async (input) =>
+        of(await ours(input)),
+  );
 const strange = strangeKey("ES256");
 
 /** The schemes and the blanks around the token. */
 export const schemeCases: readonly TokenCase[] = [
   { name: "a good token", token: good, accepted: true, everywhere: true },
-  { name: "the scheme in lower case", authorization: async (kit) => `bearer ${await good(kit)}`, accepted: true, everywhere: true },
+  {
+    name: "the scheme in lower case",
+    authorization: async (kit) => `bearer ${await good(kit)}`,
+    accepted: true,
+    everywhere: true,
+  },
   { name: "the scheme in mixed case", authorization: async (kit) => `bEaReR ${await good(kit)}`, accepted: true },
   { name: "two blanks", authorization: async (kit) => `Bearer  ${await good(kit)}`, everywhere: true },
   { name: "a tab for the blank", authorization: async (kit) => `Bearer\t${await good(kit)}` },
@@ -49,13 +60,17 @@ export const schemeCases: readonly TokenCase[] = [
   { name: "Negotiate", authorization: async (kit) => `Negotiate ${await good(kit)}` },
   { name: "a scheme of another length", authorization: async (kit) => `Token ${await good(kit)}` },
   { name: "two schemes", authorization: async (kit) => `Bearer Bearer ${await good(kit)}` },
-  { name: "two good tokens, joined by a comma", authorization: async (kit) => `Bearer ${await good(kit)}, Bearer ${await good(kit)}` },
+  {
+    name: "two good tokens, joined by a comma",
+    authorization: async (kit) => `Bearer ${await good(kit)}, Bearer ${await good(kit)}`,
+  },
   { name: "a good token and a comma", authorization: async (kit) => `Bearer ${await good(kit)},` },
   { name: "a parameter", authorization: async (kit) => `Bearer token="${await good(kit)}"` },
   { name: "beyond ASCII", authorization: async (kit) => `Bearer \u00e4${await good(kit)}` },
 ];
 
-const unsigned = (alg: string) => (kit: TokenKit) => kit.token({ header: kit.header({ alg }), signer: () => Buffer.alloc(0) });
+const unsigned = (alg: string) => (kit: TokenKit) =>
+  kit.token({ header: kit.header({ alg }), signer: () => Buffer.alloc(0) });
 const confused = (name: string, keyOf: (kit: TokenKit) => Buffer): TokenCase[] => [
   { name: `HS256 keyed with ${name}`, token: signedBy((kit) => hmac("sha256", keyOf(kit)), { alg: "HS256" }) },
   // As long as an ES256 signature, so that the length alone does not give it away.
@@ -65,7 +80,9 @@ const confused = (name: string, keyOf: (kit: TokenKit) => Buffer): TokenCase[] =
 
 /** Algorithms and signatures. */
 export const signatureCases: readonly TokenCase[] = [
-  ...["none", "None", "NONE", "nOnE", ""].map((alg): TokenCase => ({ name: `alg "${alg}" without signature`, token: unsigned(alg) })),
+  ...["none", "None", "NONE", "nOnE", ""].map(
+    (alg): TokenCase => ({ name: `alg "${alg}" without signature`, token: unsigned(alg) }),
+  ),
   { name: "alg none over a good signature", token: withHeader({ alg: "none" }), everywhere: true },
   { name: "ES256 without signature", token: unsigned("ES256") },
   ...confused("our public key as PEM", (kit) => kit.publicForms.pem),
@@ -99,13 +116,20 @@ export const signatureCases: readonly TokenCase[] = [
   // Tokens are nowhere told apart by their text, so either value of s is as good.
   { name: "the other value of s", token: signature(otherS), accepted: true },
   { name: "another deployment's key under our kid", token: signedBy(() => strange.signer), everywhere: true },
-  { name: "another deployment's key under its own kid", token: signedBy(() => strange.signer, { kid: "another" }), everywhere: true },
+  {
+    name: "another deployment's key under its own kid",
+    token: signedBy(() => strange.signer, { kid: "another" }),
+    everywhere: true,
+  },
 ];
 
 const embedded = (changes: Readonly<Record<string, unknown>>, name: string): TokenCase[] => [
   { name: `${name}, signed by us`, token: withHeader(changes) },
   { name: `${name}, signed by a stranger`, token: signedBy(() => strange.signer, changes) },
-  { name: `${name}, signed by a stranger, without kid`, token: signedBy(() => strange.signer, { ...changes, kid: undefined }) },
+  {
+    name: `${name}, signed by a stranger, without kid`,
+    token: signedBy(() => strange.signer, { ...changes, kid: undefined }),
+  },
 ];
 
 /** Header fields; `listener` is an address that nobody must call. */
@@ -127,7 +151,9 @@ export function headerCases(listener: string): readonly TokenCase[] {
     "k".repeat(5_000),
   ];
   return [
-    ...kids.map((kid): TokenCase => ({ name: `kid ${String(JSON.stringify(kid)).slice(0, 20)}`, token: withHeader({ kid }) })),
+    ...kids.map(
+      (kid): TokenCase => ({ name: `kid ${String(JSON.stringify(kid)).slice(0, 20)}`, token: withHeader({ kid }) }),
+    ),
     { name: "the kid of a page token key", token: (kit) => kit.token({ header: kit.header({ kid: kit.pageKid }) }) },
     { name: "our kid in a list", token: (kit) => kit.token({ header: kit.header({ kid: [kit.kid] }) }) },
     { name: "our kid and a blank", token: (kit) => kit.token({ header: kit.header({ kid: `${kit.kid} ` }) }) },
@@ -148,25 +174,47 @@ export function headerCases(listener: string): readonly TokenCase[] {
     ),
     { name: "typ in upper case", token: withHeader({ typ: "AT+JWT" }), accepted: true },
     { name: "typ in mixed case", token: withHeader({ typ: "At+Jwt" }), accepted: true, everywhere: true },
-    { name: "the header's fields in another order", token: ({ kid, ...kit }) => kit.token({ header: { typ: "at+jwt", kid, alg: "ES256" } }), accepted: true },
+    {
+      name: "the header's fields in another order",
+      token: ({ kid, ...kit }) => kit.token({ header: { typ: "at+jwt", kid, alg: "ES256" } }),
+      accepted: true,
+    },
     ...headerTexts,
   ];
 }
 
 const headerText = (of: (kid: string) => string | Buffer) => (kit: TokenKit) => kit.token({ header: of(kit.kid) });
 const headerTexts: readonly TokenCase[] = [
-  { name: "alg twice, ours first", token: headerText((kid) => `{"alg":"ES256","kid":"${kid}","typ":"at+jwt","alg":"none"}`) },
-  { name: "alg twice, ours last", token: headerText((kid) => `{"alg":"none","kid":"${kid}","typ":"at+jwt","alg":"ES256"}`) },
+  {
+    name: "alg twice, ours first",
+    token: headerText((kid) => `{"alg":"ES256","kid":"${kid}","typ":"at+jwt","alg":"none"}`),
+  },
+  {
+    name: "alg twice, ours last",
+    token: headerText((kid) => `{"alg":"none","kid":"${kid}","typ":"at+jwt","alg":"ES256"}`),
+  },
   { name: "kid twice", token: headerText((kid) => `{"alg":"ES256","kid":"x","kid":"${kid}","typ":"at+jwt"}`) },
-  { name: "an escape in a header field's name", token: headerText((kid) => `{"\\u0061lg":"ES256","kid":"${kid}","typ":"at+jwt"}`) },
+  {
+    name: "an escape in a header field's name",
+    token: headerText((kid) => `{"\\u0061lg":"ES256","kid":"${kid}","typ":"at+jwt"}`),
+  },
   { name: "blanks in the header", token: headerText((kid) => `{"alg": "ES256","kid":"${kid}","typ":"at+jwt"}`) },
-  { name: "a line feed behind the header", token: headerText((kid) => `{"alg":"ES256","kid":"${kid}","typ":"at+jwt"}\n`) },
-  { name: "a BOM before the header", token: headerText((kid) => `\ufeff{"alg":"ES256","kid":"${kid}","typ":"at+jwt"}`) },
+  {
+    name: "a line feed behind the header",
+    token: headerText((kid) => `{"alg":"ES256","kid":"${kid}","typ":"at+jwt"}\n`),
+  },
+  {
+    name: "a BOM before the header",
+    token: headerText((kid) => `\ufeff{"alg":"ES256","kid":"${kid}","typ":"at+jwt"}`),
+  },
   { name: "a header that is a list", token: headerText(() => "[]") },
   { name: "a header that is null", token: headerText(() => "null") },
   { name: "a header that is no JSON", token: headerText(() => "{") },
   { name: "an empty header", token: headerText(() => "") },
-  { name: "a header of UTF-16", token: headerText((kid) => Buffer.from(`{"alg":"ES256","kid":"${kid}","typ":"at+jwt"}`, "utf16le")) },
+  {
+    name: "a header of UTF-16",
+    token: headerText((kid) => Buffer.from(`{"alg":"ES256","kid":"${kid}","typ":"at+jwt"}`, "utf16le")),
+  },
 ];
 
 const jwe = (header: object) => () =>
@@ -177,7 +225,10 @@ export const encodingCases: readonly TokenCase[] = [
   { name: "padding", token: async (kit) => `${await good(kit)}=` },
   { name: "padding of the header", token: async (kit) => (await good(kit)).replace(".", "=.") },
   { name: "the other base64 alphabet", token: otherAlphabet },
-  { name: "a last character with spare bits set, in the signature", token: async (kit) => withSpareBits(await good(kit)) },
+  {
+    name: "a last character with spare bits set, in the signature",
+    token: async (kit) => withSpareBits(await good(kit)),
+  },
   { name: "a last character with spare bits set, in the payload, and signed so", token: spareBitsInPayload },
   { name: "two parts", token: async (kit) => (await good(kit)).split(".").slice(0, 2).join("."), everywhere: true },
   { name: "one part", token: async (kit) => (await good(kit)).split(".").slice(0, 1).join(".") },
@@ -190,10 +241,16 @@ export const encodingCases: readonly TokenCase[] = [
   { name: "8 KB of dots", token: () => ".".repeat(8_192), everywhere: true },
   { name: "15 KB of dots", token: () => ".".repeat(15_000) },
   { name: "15 KB of one letter", token: () => "A".repeat(15_000) },
-  { name: "a good token with 8 KB of claims", token: (kit) => kit.token({ payload: kit.claims({ x: "x".repeat(8_000) }) }) },
+  {
+    name: "a good token with 8 KB of claims",
+    token: (kit) => kit.token({ payload: kit.claims({ x: "x".repeat(8_000) }) }),
+  },
   { name: "JWE dir", token: jwe({ alg: "dir", enc: "A256GCM" }) },
   { name: "JWE RSA-OAEP", token: jwe({ alg: "RSA-OAEP", enc: "A256GCM" }) },
-  { name: "JWE PBES2 of 2^31 rounds", token: jwe({ alg: "PBES2-HS256+A128KW", enc: "A256GCM", p2c: 2 ** 31, p2s: "x" }) },
+  {
+    name: "JWE PBES2 of 2^31 rounds",
+    token: jwe({ alg: "PBES2-HS256+A128KW", enc: "A256GCM", p2c: 2 ** 31, p2s: "x" }),
+  },
   { name: "JWE zip", token: jwe({ alg: "dir", enc: "A256GCM", zip: "DEF" }) },
   { name: "JWS as JSON", token: jsonSerialized },
   { name: "JWS as JSON, in base64url", token: async (kit) => encoded(await jsonSerialized(kit)) },
@@ -207,7 +264,9 @@ async function jsonSerialized(kit: TokenKit): Promise<string> {
 async function otherAlphabet(kit: TokenKit): Promise<string> {
   // Made so that the payload holds both characters that differ.
   const header = encoded(kit.header());
-  const payload = encoded(kit.claims({ x: "~~~???>>>" })).replaceAll("-", "+").replaceAll("_", "/");
+  const payload = encoded(kit.claims({ x: "~~~???>>>" }))
+    .replaceAll("-", "+")
+    .replaceAll("_", "/");
   return `${header}.${payload}.${(await kit.ours(`${header}.${payload}`)).toString("base64url")}`;
 }
 

@@ -99,7 +99,11 @@ export function strangeKey(kind: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
   }[kind]();
   const hash = { ES256: "sha256", ES384: "sha384", RS256: "sha256", PS256: "sha256", EdDSA: null }[kind];
   // 6 is RSA_PKCS1_PSS_PADDING.
-  const key = { key: pair.privateKey as KeyObject, dsaEncoding: "ieee-p1363" as const, ...(kind === "PS256" && { padding: 6 }) };
+  const key = {
+    key: pair.privateKey as KeyObject,
+    dsaEncoding: "ieee-p1363" as const,
+    ...(kind === "PS256" && { padding: 6 }),
+  };
   return {
     publicJwk: pair.publicKey.export({ format: "jwk" }) as Record<string, unknown>,
     signer: (input) => sign(hash, Buffer.from(input), key),
@@ -128,7 +132,12 @@ export function beyondOrder(): Buffer {
 /** A signature in the encoding that X.509 uses and JOSE does not. */
 export function derOf(signature: Buffer): Buffer {
   const integer = (bytes: Buffer) => {
-    const trimmed = Buffer.from(BigInt(`0x${bytes.toString("hex")}`).toString(16).padStart(64, "0"), "hex");
+    const trimmed = Buffer.from(
+      BigInt(`0x${bytes.toString("hex")}`)
+        .toString(16)
+        .padStart(64, "0"),
+      "hex",
+    );
     const positive = (trimmed[0] ?? 0) > 127 ? Buffer.concat([Buffer.alloc(1), trimmed]) : trimmed;
     return Buffer.concat([Buffer.from([2, positive.length]), positive]);
   };

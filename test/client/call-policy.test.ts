@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
+import { describe, it, type TestContext } from "node:test";
 import type { Client } from "@connectrpc/connect";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { Health } from "#gen/health/v1/health_pb.js";
@@ -18,17 +18,17 @@ type Groups = Client<typeof GroupsService>;
 
 /** Runs `use` against a service that answers by `answer`. */
 async function against(
+  t: TestContext,
   answer: (call: SeenCall, index: number) => Answer,
   use: (groups: Groups, service: FlakyService) => Promise<void>,
   options: Partial<ConnectionOptions> = {},
 ): Promise<void> {
-  const service = await startFlaky(answer);
+  const service = await startFlaky(t, answer);
   const connection = connectTo({ baseUrl: service.url, backoffMs: 1, ...options });
   try {
     await use(connection.client(GroupsService), service);
   } finally {
     connection.close();
-    await service.stop();
   }
 }
 
@@ -81,8 +81,9 @@ describe("tries after UNAVAILABLE", () => {
     { reason: "as soon as the service says", call: get, answers: [unavailableFor(5)], attempts: 2 },
   ];
   for (const { reason, call, answers, options, attempts, code } of cases) {
-    it(reason, () =>
+    it(reason, (t) =>
       against(
+        t,
         (_, index) => answers[index],
         async (groups, service) => {
           if (code === undefined) await call(groups);
@@ -95,8 +96,9 @@ describe("tries after UNAVAILABLE", () => {
   }
 
   const others = Object.values(Code).filter((code): code is Code => typeof code === "number" && code !== Unavailable);
-  it("no other code is tried again", () =>
+  it("no other code is tried again", (t) =>
     against(
+      t,
       (_, index) => others[index],
       async (groups, service) => {
         for (const code of others) assert.equal((await failureOf(get(groups))).code, code);
@@ -104,8 +106,9 @@ describe("tries after UNAVAILABLE", () => {
       },
     ));
 
-  it("every attempt tells the service the time that is left", () =>
+  it("every attempt tells the service the time that is left", (t) =>
     against(
+      t,
       (_, index) => (index < 2 ? unavailableFor(20) : undefined),
       async (groups, service) => {
         await get(groups);
@@ -118,8 +121,9 @@ describe("tries after UNAVAILABLE", () => {
       },
     ));
 
-  it("a call may have no deadline", () =>
+  it("a call may have no deadline", (t) =>
     against(
+      t,
       () => undefined,
       async (groups, service) => {
         await groups.getGroup({ uid: "u1" }, { timeoutMs: 0 });
@@ -127,8 +131,9 @@ describe("tries after UNAVAILABLE", () => {
       },
     ));
 
-  it("a call ends at its deadline", () =>
+  it("a call ends at its deadline", (t) =>
     against(
+      t,
       () => "hang",
       async (groups) => {
         const failure = await failureOf(groups.getGroup({ uid: "u1" }, { timeoutMs: 20 }));
@@ -136,9 +141,10 @@ describe("tries after UNAVAILABLE", () => {
       },
     ));
 
-  it("a cancelled call ends its wait", () => {
+  it("a cancelled call ends its wait", (t) => {
     const controller = new AbortController();
     return against(
+      t,
       () => {
         setImmediate(() => controller.abort());
         return unavailableFor(20_000);
@@ -193,8 +199,9 @@ describe("tokens of calls", () => {
     },
   ];
   for (const { reason, token, seen, code, message } of cases) {
-    it(reason, () =>
+    it(reason, (t) =>
       against(
+        t,
         only("good"),
         async (groups, service) => {
           if (code === undefined) await make(groups);
@@ -213,8 +220,9 @@ describe("tokens of calls", () => {
     );
   }
 
-  it("waiting for a token ends at the deadline", () =>
+  it("waiting for a token ends at the deadline", (t) =>
     against(
+      t,
       () => undefined,
       async (groups) => {
         const failure = await failureOf(groups.getGroup({ uid: "u1" }, { timeoutMs: 10 }));
@@ -224,8 +232,9 @@ describe("tokens of calls", () => {
       { token: { token: () => new Promise(() => {}) } },
     ));
 
-  it("waiting for a token ends with the call", () =>
+  it("waiting for a token ends with the call", (t) =>
     against(
+      t,
       () => undefined,
       async (groups) => {
         assert.equal(
@@ -236,8 +245,9 @@ describe("tokens of calls", () => {
       { token: { token: () => new Promise(() => {}) } },
     ));
 
-  it("a call's own Authorization is sent instead, and not renewed", () =>
+  it("a call's own Authorization is sent instead, and not renewed", (t) =>
     against(
+      t,
       only("good"),
       async (groups, service) => {
         const failure = await failureOf(
@@ -252,8 +262,9 @@ describe("tokens of calls", () => {
       { token: source("good", "other") },
     ));
 
-  it("without a source calls are anonymous", () =>
+  it("without a source calls are anonymous", (t) =>
     against(
+      t,
       () => undefined,
       async (groups, service) => {
         await get(groups);
@@ -269,12 +280,11 @@ describe("tokens of calls", () => {
     });
   });
 
-  it("streams carry a token, and no deadline of their own", async () => {
-    const service = await startFlaky(() => undefined);
+  it("streams carry a token, and no deadline of their own", async (t) => {
+    const service = await startFlaky(t, () => undefined);
     const connection = connectTo({ baseUrl: service.url, token: staticToken("good") });
     for await (const { status } of connection.client(Health).watch({})) assert.equal(status, 1);
     assert.deepEqual(service.calls, [{ method: "Watch", authorization: "Bearer good", timeoutMs: undefined }]);
     connection.close();
-    await service.stop();
   });
 });

@@ -97,23 +97,22 @@ describe("against the service", () => {
 });
 
 describe("connections", () => {
-  it("clients share one, and calls too", async () => {
-    const service = await startFlaky(() => undefined);
+  it("clients share one, and calls too", async (t) => {
+    const service = await startFlaky(t, () => undefined);
     const connection = connectTo({ baseUrl: service.url });
     const calls = Array.from({ length: 20 }, () => connection.client(GroupsService).getGroup({ uid: "u1" }));
     await Promise.all(calls);
     assert.equal(service.calls.length, 20);
     assert.equal(service.connections, 1);
     connection.close();
-    await service.stop();
   });
 
-  it("closing ends calls in flight, and a later call connects again", async () => {
+  it("closing ends calls in flight, and a later call connects again", async (t) => {
     let arrived = () => {};
     const arrival = new Promise<void>((resolve) => {
       arrived = resolve;
     });
-    const service = await startFlaky((_, index) => {
+    const service = await startFlaky(t, (_, index) => {
       if (index > 0) return undefined;
       arrived();
       return "hang";
@@ -127,22 +126,20 @@ describe("connections", () => {
     await groups.getGroup({ uid: "u2" });
     assert.equal(service.connections, 2);
     connection.close();
-    await service.stop();
   });
 
-  it("a private certificate authority can be trusted", async () => {
-    const service = await startFlaky(() => undefined, { tls: true });
+  it("a private certificate authority can be trusted", async (t) => {
+    const service = await startFlaky(t, () => undefined, { tls: true });
     const trusting = connectTo({ baseUrl: service.url, token: staticToken("good"), tls: { ca: CERTIFICATE } });
     assert.equal((await trusting.client(GroupsService).getGroup({ uid: "u1" })).uid, "u1");
     const wary = connectTo({ baseUrl: service.url, token: staticToken("good") });
     await failureOf(wary.client(GroupsService).getGroup({ uid: "u1" }));
     assert.equal(service.calls.length, 1);
     trusting.close();
-    await service.stop();
   });
 
-  it("interceptors run for each attempt and see what the caller would", async () => {
-    const service = await startFlaky((_, index) => (index === 0 ? "cut" : undefined));
+  it("interceptors run for each attempt and see what the caller would", async (t) => {
+    const service = await startFlaky(t, (_, index) => (index === 0 ? "cut" : undefined));
     const seen: unknown[] = [];
     const interceptor: Interceptor = (next) => async (request) => {
       seen.push(request.method.name);
@@ -155,12 +152,11 @@ describe("connections", () => {
     await connection.client(GroupsService).getGroup({ uid: "u1" });
     assert.deepEqual(seen, ["GetGroup", Code.Unavailable, "GetGroup"]);
     connection.close();
-    await service.stop();
   });
 
-  it("what the caller cancels stays CANCELED to interceptors too", async () => {
+  it("what the caller cancels stays CANCELED to interceptors too", async (t) => {
     const controller = new AbortController();
-    const service = await startFlaky(() => {
+    const service = await startFlaky(t, () => {
       setImmediate(() => controller.abort(new ConnectError("changed my mind", Code.Canceled)));
       return "hang";
     });
@@ -175,11 +171,10 @@ describe("connections", () => {
     assert.equal((await failureOf(call)).rawMessage, "changed my mind");
     assert.deepEqual(seen, [Code.Canceled]);
     connection.close();
-    await service.stop();
   });
 
-  it("nobody listening is UNAVAILABLE", async () => {
-    const gone = await startFlaky(() => undefined);
+  it("nobody listening is UNAVAILABLE", async (t) => {
+    const gone = await startFlaky(t, () => undefined);
     await gone.stop();
     const groups = connectTo({ baseUrl: gone.url, backoffMs: 1 }).client(GroupsService);
     assert.equal((await failureOf(groups.getGroup({ uid: "u1" }))).code, Code.Unavailable);

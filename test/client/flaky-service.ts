@@ -3,6 +3,7 @@
 import { readFileSync } from "node:fs";
 import { createSecureServer, createServer, type Http2Server, type ServerHttp2Session } from "node:http2";
 import type { AddressInfo } from "node:net";
+import type { TestContext } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, type ConnectRouter, type HandlerContext } from "@connectrpc/connect";
@@ -37,11 +38,12 @@ const tlsFolder = new URL("../support/tls/", import.meta.url);
 export const CERTIFICATE = readFileSync(new URL("cert.pem", tlsFolder));
 
 /**
- * Starts one.
+ * Starts one, until the test ends.
  *
  * @param answer decides by the call and its number, counted from 0
  */
 export async function startFlaky(
+  test: Pick<TestContext, "after">,
   answer: (call: SeenCall, index: number) => Answer,
   { tls = false } = {},
 ): Promise<FlakyService> {
@@ -97,17 +99,19 @@ export async function startFlaky(
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
+  const stop = async () => {
+    const closed = new Promise((resolve) => server.close(resolve));
+    for (const session of sessions) session.destroy();
+    await closed;
+  };
+  test.after(stop);
   return {
     url: `${tls ? "https" : "http"}://127.0.0.1:${port}`,
     calls,
     get connections() {
       return connections;
     },
-    async stop() {
-      const closed = new Promise((resolve) => server.close(resolve));
-      for (const session of sessions) session.destroy();
-      await closed;
-    },
+    stop,
   };
 }
 

@@ -333,7 +333,9 @@ describe("deletion", () => {
     {
       children: "roles",
       add: (uid) =>
-        harness.app.installation.store.write((tx) => tx.roles.insert(roleRow(randomIds.newUid(uid), { groupUid: uid }))),
+        harness.app.installation.store.write((tx) =>
+          tx.roles.insert(roleRow(randomIds.newUid(uid), { groupUid: uid })),
+        ),
     },
     { children: "role bindings", add: async (uid) => harness.bind((await harness.identity()).uid, "viewer", uid) },
   ];

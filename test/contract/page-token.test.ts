@@ -1,6 +1,6 @@
 // How long page tokens live (spec section 4, pagination rules 1 to 5).
 import assert from "node:assert/strict";
-import { afterEach, beforeEach, describe, it } from "node:test";
+import { after, before, beforeEach, describe, it } from "node:test";
 import { newPageTokenKey, rotateKey } from "../../src/issuer/key-ring.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { childUid, groupRow } from "../support/rows.js";
@@ -13,18 +13,23 @@ const forged = invalid(["pageToken", "pageToken is not one this service made"]);
 const misplaced = invalid(["pageToken", "pageToken belongs to a list with other filters or another order"]);
 
 let harness: Harness;
+let halls = 0;
 let identity: string;
 let hall: string;
 
-beforeEach(async () => {
+before(async () => {
   harness = await startHarness();
-  ({ group: hall, identity } = await harness.organisation("hall.example"));
+});
+
+beforeEach(async () => {
+  harness.skewMs = 0;
+  ({ group: hall, identity } = await harness.organisation(`hall ${halls++}`));
   await harness.app.installation.store.write(async (tx) => {
     for (let n = 0; n < ROWS; n++) await tx.groups.insert(groupRow(childUid(hall, n), { name: name(n) }));
   });
 });
 
-afterEach(() => harness.stop());
+after(() => harness.stop());
 
 function name(n: number): string {
   return `row ${String(n).padStart(2, "0")}`;

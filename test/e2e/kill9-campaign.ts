@@ -90,7 +90,16 @@ async function killWriter(directory: string, mode: string, acknowledged: Acknowl
 
 async function killServer(directory: string, acknowledged: Acknowledged): Promise<number> {
   const { group, token } = await organisationIn(directory);
-  const { child, lines } = start("src/main.ts", "serve", "--data", directory, "--listen", "127.0.0.1:0", "--base-url", BASE_URL);
+  const { child, lines } = start(
+    "src/main.ts",
+    "serve",
+    "--data",
+    directory,
+    "--listen",
+    "127.0.0.1:0",
+    "--base-url",
+    BASE_URL,
+  );
   const closed = once(lines, "close");
   const url = await new Promise<string>((resolve, reject) => {
     lines.once("line", (line) => resolve(line.replace("arbor listening on ", "")));

@@ -16,21 +16,19 @@ interface Report {
   readonly problems: readonly { readonly ruleId: string; readonly message: string; readonly location: unknown }[];
 }
 
-test("neither errors nor warnings", () => {
-  const directory = tempDir();
-  const names = ["groups.json", "feature.json"];
-  for (const [i, document] of [groupsDocument(), featureDocument()].entries()) {
-    writeFileSync(join(directory, names[i] ?? ""), JSON.stringify(document));
-  }
-  const args = [linter, "lint", ...names, "--extends=recommended", "--format=json"];
-  const env = { ...process.env, REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true" };
-  const { stdout, stderr } = spawnSync(process.execPath, args, {
-    cwd: directory,
-    env,
-    encoding: "utf8",
-    maxBuffer: 1 << 26,
+for (const [name, document] of [
+  ["groups", groupsDocument()],
+  ["feature", featureDocument()],
+] as const) {
+  test(`${name}: neither errors nor warnings`, () => {
+    const directory = tempDir();
+    writeFileSync(join(directory, "openapi.json"), JSON.stringify(document));
+    const args = [linter, "lint", "openapi.json", "--extends=recommended", "--format=json"];
+    const env = { ...process.env, REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true" };
+    const options = { cwd: directory, env, encoding: "utf8", maxBuffer: 1 << 26 } as const;
+    const { stdout, stderr } = spawnSync(process.execPath, args, options);
+    assert.match(stdout, /^\{/m, stderr);
+    const { totals, problems } = JSON.parse(stdout.slice(stdout.indexOf("{"))) as Report;
+    assert.deepEqual({ problems, totals }, { problems: [], totals: { errors: 0, warnings: 0, ignored: 0 } });
   });
-  assert.match(stdout, /^\{/m, stderr);
-  const { totals, problems } = JSON.parse(stdout.slice(stdout.indexOf("{"))) as Report;
-  assert.deepEqual({ problems, totals }, { problems: [], totals: { errors: 0, warnings: 0, ignored: 0 } });
-});
+}

@@ -31,7 +31,9 @@ const cases: readonly ErrorCase[] = [
     code: Code.InvalidArgument,
     reason: "INVALID_ARGUMENT",
     text: "Invalid argument: name: name must match ^[a-z0-9 ._-]{1,}$",
-    details: { BadRequest: { fieldViolations: [{ field: "name", description: "name must match ^[a-z0-9 ._-]{1,}$" }] } },
+    details: {
+      BadRequest: { fieldViolations: [{ field: "name", description: "name must match ^[a-z0-9 ._-]{1,}$" }] },
+    },
   },
   {
     name: "invalidArgument of two fields",
@@ -285,7 +287,10 @@ test("an error that has an ErrorInfo stays as it is", () => {
 const unknown: readonly { thrown: unknown; reason: string }[] = [
   { thrown: new Error("SELECT * FROM keys"), reason: "an error" },
   { thrown: new TypeError("secret"), reason: "a defect" },
-  { thrown: Object.assign(new Error("SQLITE_CONSTRAINT: groups.uid"), { code: "SQLITE_CONSTRAINT" }), reason: "a driver's error" },
+  {
+    thrown: Object.assign(new Error("SQLITE_CONSTRAINT: groups.uid"), { code: "SQLITE_CONSTRAINT" }),
+    reason: "a driver's error",
+  },
   { thrown: Object.assign(new Error("x"), { code: Code.NotFound }), reason: "a code of ours on an error that is not" },
   { thrown: "secret", reason: "a string" },
   { thrown: undefined, reason: "nothing" },

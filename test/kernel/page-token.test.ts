@@ -19,7 +19,8 @@ const nowMs = 1_800_000_000_000;
 const token = tokens.make(cursor, binding, nowMs);
 
 function refusal(message: string) {
-  return (error: unknown) => error instanceof ApiError && error.code === Code.InvalidArgument && error.message === message;
+  return (error: unknown) =>
+    error instanceof ApiError && error.code === Code.InvalidArgument && error.message === message;
 }
 
 test("a token is text that needs no escaping in a URL", () => assert.match(token, /^[A-Za-z0-9_-]+$/));
@@ -61,10 +62,9 @@ test("without keys nothing is made", () => {
 
 const bytes = Buffer.from(token, "base64url");
 const sealedElsewhere = (context: string, key = newer) =>
-  Buffer.concat([
-    Buffer.from(newer.id, "hex"),
-    seal(key.secret, Buffer.from('["x",1,"a","b",0]'), context),
-  ]).toString("base64url");
+  Buffer.concat([Buffer.from(newer.id, "hex"), seal(key.secret, Buffer.from('["x",1,"a","b",0]'), context)]).toString(
+    "base64url",
+  );
 
 const forgeries: readonly { token: string; reason: string }[] = [
   { token: "x", reason: "garbage" },
@@ -77,8 +77,14 @@ const forgeries: readonly { token: string; reason: string }[] = [
   { token: `${token.slice(0, 20)} ${token.slice(20)}`, reason: "with a blank inside" },
   { token: bytes.toString("hex"), reason: "in hex" },
   { token: Buffer.concat([bytes, Buffer.alloc(1)]).toString("base64url"), reason: "a byte longer" },
-  { token: Buffer.concat([Buffer.from(older.id, "hex"), bytes.subarray(8)]).toString("base64url"), reason: "under another key's id" },
-  { token: Buffer.concat([Buffer.alloc(8), bytes.subarray(8)]).toString("base64url"), reason: "under an unknown key's id" },
+  {
+    token: Buffer.concat([Buffer.from(older.id, "hex"), bytes.subarray(8)]).toString("base64url"),
+    reason: "under another key's id",
+  },
+  {
+    token: Buffer.concat([Buffer.alloc(8), bytes.subarray(8)]).toString("base64url"),
+    reason: "under an unknown key's id",
+  },
   { token: sealedElsewhere("arbor page token 2"), reason: "sealed for another purpose" },
   { token: sealedElsewhere("arbor page token 1", older), reason: "sealed with a key other than it says" },
   { token: bytes.subarray(0, 8).toString("base64url"), reason: "a key's id and nothing more" },

@@ -61,7 +61,8 @@ const orders: readonly { orderBy: string; field: string; descending: boolean }[]
 ];
 
 for (const { orderBy, field, descending } of orders) {
-  test(`order "${orderBy}"`, () => assert.deepEqual(prepare({ orderBy }).query, { ...plain, order: { field, descending } }));
+  test(`order "${orderBy}"`, () =>
+    assert.deepEqual(prepare({ orderBy }).query, { ...plain, order: { field, descending } }));
 }
 
 const badOrders = [
@@ -139,7 +140,11 @@ const refused: readonly { request: Partial<ListRequest>; text: string; reason: s
       reason: `${field} ${value}`,
     })),
   ),
-  { request: { uidp: filterOf({ ancestorsOf: "/" }) }, text: `uidp.ancestorsOf: uidp.ancestorsOf ${UID_RULE}`, reason: "above /" },
+  {
+    request: { uidp: filterOf({ ancestorsOf: "/" }) },
+    text: `uidp.ancestorsOf: uidp.ancestorsOf ${UID_RULE}`,
+    reason: "above /",
+  },
   {
     request: { uidp: filterOf({ descendantsOf: "/" }) },
     text: `uidp.descendantsOf: uidp.descendantsOf ${UID_RULE}`,
@@ -166,7 +171,8 @@ for (const { request, text, reason } of refused) {
 }
 
 const next = { key: "core", uid: child };
-const tokenOf = (request: Partial<ListRequest> = {}) => prepare(request).envelope({ rows: [], next, total: 9 }).nextPageToken;
+const tokenOf = (request: Partial<ListRequest> = {}) =>
+  prepare(request).envelope({ rows: [], next, total: 9 }).nextPageToken;
 
 test("the envelope: token, total and skip", () => {
   const { nextPageToken, ...rest } = prepare({ skip: 4 }).envelope({ rows: [], next, total: 9 });
@@ -178,37 +184,52 @@ test("the envelope of the last page has no token", () => {
   assert.equal(prepare().envelope({ rows: [], next: undefined, total: 9 }).nextPageToken, "");
 });
 
-const continued: readonly { first: Partial<ListRequest>; then: Partial<ListRequest>; skip: number; limit?: number; reason: string }[] = [
-  { first: {}, then: {}, skip: 0, reason: "the same query" },
-  { first: { pageSize: 7 }, then: { pageSize: 9 }, skip: 0, limit: 9, reason: "another page size" },
-  { first: { skip: 5 }, then: { skip: 5 }, skip: 0, reason: "the skip behind it is not applied again" },
-  { first: { skip: 5 }, then: { skip: 2 }, skip: 2, reason: "another skip counts from where the token stands" },
-  { first: { skip: 5 }, then: {}, skip: 0, reason: "no skip is none" },
-  { first: { orderBy: "created_at" }, then: { orderBy: "createTime asc" }, skip: 0, reason: "the same order, spelled otherwise" },
-  { first: { uidp: filterOf({}) }, then: {}, skip: 0, reason: "an empty filter and none" },
+const continued: readonly {
+  first: Partial<ListRequest>;
+  second: Partial<ListRequest>;
+  skip: number;
+  limit?: number;
+  reason: string;
+}[] = [
+  { first: {}, second: {}, skip: 0, reason: "the same query" },
+  { first: { pageSize: 7 }, second: { pageSize: 9 }, skip: 0, limit: 9, reason: "another page size" },
+  { first: { skip: 5 }, second: { skip: 5 }, skip: 0, reason: "the skip behind it is not applied again" },
+  { first: { skip: 5 }, second: { skip: 2 }, skip: 2, reason: "another skip counts from where the token stands" },
+  { first: { skip: 5 }, second: {}, skip: 0, reason: "no skip is none" },
+  {
+    first: { orderBy: "created_at" },
+    second: { orderBy: "createTime asc" },
+    skip: 0,
+    reason: "the same order, spelled otherwise",
+  },
+  { first: { uidp: filterOf({}) }, second: {}, skip: 0, reason: "an empty filter and none" },
 ];
 
-for (const { first, then, skip, limit = 50, reason } of continued) {
+for (const { first, second, skip, limit = 50, reason } of continued) {
   test(`continued: ${reason}`, () => {
-    const { query } = prepare({ ...then, pageToken: tokenOf(first) });
+    const { query } = prepare({ ...second, pageToken: tokenOf(first) });
     const { query: asked } = prepare(then);
     assert.deepEqual(query, { ...asked, skip, limit, after: next });
   });
 }
 
-const otherList: readonly { first: Partial<ListRequest>; then: Partial<ListRequest>; reason: string }[] = [
-  { first: {}, then: { orderBy: "name" }, reason: "another order" },
-  { first: { orderBy: "name" }, then: { orderBy: "name desc" }, reason: "another direction" },
-  { first: {}, then: { name: "core" }, reason: "a filter more" },
-  { first: { name: "core" }, then: {}, reason: "a filter less" },
-  { first: { name: "a" }, then: { name: "b" }, reason: "another name" },
-  { first: { uidp: filterOf({ childrenOf: root }) }, then: { uidp: filterOf({ descendantsOf: root }) }, reason: "another kind of filter" },
+const otherList: readonly { first: Partial<ListRequest>; second: Partial<ListRequest>; reason: string }[] = [
+  { first: {}, second: { orderBy: "name" }, reason: "another order" },
+  { first: { orderBy: "name" }, second: { orderBy: "name desc" }, reason: "another direction" },
+  { first: {}, second: { name: "core" }, reason: "a filter more" },
+  { first: { name: "core" }, second: {}, reason: "a filter less" },
+  { first: { name: "a" }, second: { name: "b" }, reason: "another name" },
+  {
+    first: { uidp: filterOf({ childrenOf: root }) },
+    second: { uidp: filterOf({ descendantsOf: root }) },
+    reason: "another kind of filter",
+  },
 ];
 
-for (const { first, then, reason } of otherList) {
+for (const { first, second, reason } of otherList) {
   test(`a token with ${reason} is refused`, () => {
     const text = "Invalid argument: pageToken: pageToken belongs to a list with other filters or another order";
-    assert.throws(() => prepare({ ...then, pageToken: tokenOf(first) }), refusal(text));
+    assert.throws(() => prepare({ ...second, pageToken: tokenOf(first) }), refusal(text));
   });
 }
 

@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
-import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.js";
 import { GroupSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.js";
 import { groups } from "../../src/iam/groups/group.js";
 import { ApiError, connectErrorFrom } from "../../src/kernel/errors.js";
 import { patchOf, valuesOf } from "../../src/resource/patch.js";
@@ -82,10 +82,13 @@ test("a new resource takes nothing that callers cannot set", () => {
 });
 
 test("all that is wrong is named at once", () => {
-  refuses(() => valuesOf(groups, groupOf({ name: "Core", description: "\n" })), [
-    { field: "name", description: NAME_RULE },
-    { field: "description", description: CONTROLS },
-  ]);
+  refuses(
+    () => valuesOf(groups, groupOf({ name: "Core", description: "\n" })),
+    [
+      { field: "name", description: NAME_RULE },
+      { field: "description", description: CONTROLS },
+    ],
+  );
 });
 
 interface PatchCase {
@@ -106,7 +109,12 @@ const patches: readonly PatchCase[] = [
   { body: full, mask: ["description"], patch: { description: "d" }, reason: "another field" },
   { body: full, mask: ["name", "name"], patch: { name: "core" }, reason: "a path twice" },
   { body: full, mask: ["description", "name"], patch: full, reason: "paths in any order" },
-  { body: { name: "core" }, mask: ["description"], patch: { description: "" }, reason: "absent from the body: cleared" },
+  {
+    body: { name: "core" },
+    mask: ["description"],
+    patch: { description: "" },
+    reason: "absent from the body: cleared",
+  },
   { body: undefined, mask: ["description"], patch: { description: "" }, reason: "a mask without a body clears" },
   { body: full, mask: ["*"], patch: full, reason: "* is all of them" },
   { body: { name: "core" }, mask: ["*"], patch: { name: "core", description: "" }, reason: "* clears what is absent" },

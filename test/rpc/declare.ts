@@ -47,6 +47,8 @@ export interface MethodSpec {
   /** The type of event it announces. */
   readonly event?: string;
   readonly read?: boolean;
+  /** What comes as a stream; by default nothing does. */
+  readonly streams?: "answers" | "requests" | "both";
 }
 
 /** What to declare. */
@@ -80,6 +82,8 @@ export function declareService({ methods, messages = {}, name = `${PACKAGE}.Serv
           name: method,
           inputType: `.${pkg}.${method}Request`,
           outputType: `.${pkg}.Nothing`,
+          clientStreaming: spec.streams === "requests" || spec.streams === "both",
+          serverStreaming: spec.streams === "answers" || spec.streams === "both",
           options: methodOptions(spec),
         })),
       },

@@ -99,7 +99,12 @@ for (const { spec, rule, reason } of rules) {
   test(`rule: ${reason}`, () => assert.deepEqual(authRuleOf(declareMethod(spec, messages)), rule));
 }
 
-const scopes: readonly { fields: NonNullable<MethodSpec["fields"]>; request: Record<string, unknown>; field: string; uid: string }[] = [
+const scopes: readonly {
+  fields: NonNullable<MethodSpec["fields"]>;
+  request: Record<string, unknown>;
+  field: string;
+  uid: string;
+}[] = [
   { fields: { uid: { scope: true } }, request: { uid: "a/b" }, field: "uid", uid: "a/b" },
   { fields: { uid: { scope: true } }, request: {}, field: "uid", uid: "" },
   { fields: { parent_uid: { scope: true } }, request: { parentUid: "a" }, field: "parentUid", uid: "a" },
@@ -167,6 +172,29 @@ test("the table: path, access, event and handler of each method", () => {
     ["/arbor.test.rpc.Service/DropThing", "write", "arbor.test.rpc.Service.DropThing", "DropThing"],
   ]);
 });
+
+test("the table: a method that streams its answers", () => {
+  const desc = declareService({ methods: { Watch: { iam: disabled, streams: "answers" } } });
+  const watch = async function* () {};
+  const [entry] = createMethodTable([{ desc, handlers: { watch } }]).values();
+  assert.deepEqual(entry, {
+    kind: "server_streaming",
+    desc: onlyMethod(desc),
+    path: "/arbor.test.rpc.Service/Watch",
+    auth: { mode: "public" },
+    handler: watch,
+  });
+});
+
+for (const streams of ["requests", "both"] as const) {
+  test(`a method that takes a stream is refused at boot: ${streams}`, () => {
+    const desc = declareService({ methods: { Chat: { iam: disabled, streams } } });
+    assert.throws(() => createMethodTable([{ desc, handlers: { chat: () => ({}) } }]), {
+      name: "TypeError",
+      message: "arbor.test.rpc.Service.Chat takes a stream, which the method table does not serve",
+    });
+  });
+}
 
 test("a method without a handler is refused at boot", () => {
   const desc = declareService({ methods: { GetThing: { iam: disabled } } });

@@ -34,13 +34,41 @@ test("a whole database is whole", async (t) => {
 });
 
 const damages: readonly { sql: string; found: RegExp; reason: string }[] = [
-  { sql: "DELETE FROM text_order WHERE (list, scope, uid) IN (SELECT list, scope, uid FROM text_order LIMIT 1)", found: /text_order: 1 missing/, reason: "an entry is missing" },
-  { sql: "DELETE FROM time_order WHERE uid LIKE '%/%'", found: /time_order: \d+ missing/, reason: "entries are missing" },
-  { sql: "UPDATE groups SET name = 'other' WHERE parent_uid IS NULL", found: /text_order: 2 missing.*\n.*text_order: 2 too many/, reason: "a row changed alone" },
-  { sql: `INSERT INTO text_order VALUES (8, '${root}', 'x', 'y')`, found: /text_order: 1 too many/, reason: "an entry for nothing" },
-  { sql: `UPDATE counters SET n = n + 1 WHERE scope = '${root}'`, found: /counters: \d+ missing/, reason: "a counter is wrong" },
-  { sql: "INSERT INTO counters VALUES (2, 'x', 0, 1)", found: /counters: 1 too many/, reason: "a counter counts nothing" },
-  { sql: "PRAGMA foreign_keys = OFF; DELETE FROM roles", found: /foreign_key_check/, reason: "a row's other half is gone" },
+  {
+    sql: "DELETE FROM text_order WHERE (list, scope, uid) IN (SELECT list, scope, uid FROM text_order LIMIT 1)",
+    found: /text_order: 1 missing/,
+    reason: "an entry is missing",
+  },
+  {
+    sql: "DELETE FROM time_order WHERE uid LIKE '%/%'",
+    found: /time_order: \d+ missing/,
+    reason: "entries are missing",
+  },
+  {
+    sql: "UPDATE groups SET name = 'other' WHERE parent_uid IS NULL",
+    found: /text_order: 2 missing.*\n.*text_order: 2 too many/,
+    reason: "a row changed alone",
+  },
+  {
+    sql: `INSERT INTO text_order VALUES (8, '${root}', 'x', 'y')`,
+    found: /text_order: 1 too many/,
+    reason: "an entry for nothing",
+  },
+  {
+    sql: `UPDATE counters SET n = n + 1 WHERE scope = '${root}'`,
+    found: /counters: \d+ missing/,
+    reason: "a counter is wrong",
+  },
+  {
+    sql: "INSERT INTO counters VALUES (2, 'x', 0, 1)",
+    found: /counters: 1 too many/,
+    reason: "a counter counts nothing",
+  },
+  {
+    sql: "PRAGMA foreign_keys = OFF; DELETE FROM roles",
+    found: /foreign_key_check/,
+    reason: "a row's other half is gone",
+  },
 ];
 
 for (const { sql, found, reason } of damages) {

@@ -62,7 +62,8 @@ const strangers: readonly { make: (file: string) => void; error: RegExp; reason:
     reason: "a database that does not say whose it is",
   },
   {
-    make: (file) => new Database(file).exec("PRAGMA application_id = 1196444487; CREATE TABLE gpkg_contents (a)").close(),
+    make: (file) =>
+      new Database(file).exec("PRAGMA application_id = 1196444487; CREATE TABLE gpkg_contents (a)").close(),
     error: /arbor\.db is not a database of this program/,
     reason: "a database of another program",
   },
@@ -71,7 +72,11 @@ const strangers: readonly { make: (file: string) => void; error: RegExp; reason:
     error: /arbor\.db is not a database of this program/,
     reason: "an empty database of another program",
   },
-  { make: (file) => writeFileSync(file, "no database at all\n".repeat(100)), error: /file is not a database/, reason: "text" },
+  {
+    make: (file) => writeFileSync(file, "no database at all\n".repeat(100)),
+    error: /file is not a database/,
+    reason: "text",
+  },
   { make: (file) => mkdirSync(file), error: /unable to open database file/, reason: "a directory" },
 ];
 
@@ -111,7 +116,9 @@ test("a second server on the same directory is refused; commands are not", async
 test("kill -9 releases the directory and keeps what was written", async () => {
   const directory = tempDir();
   const holder = fileURLToPath(new URL("./lock-holder.ts", import.meta.url));
-  const child = spawn(process.execPath, ["--import", "tsx", holder, directory], { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(process.execPath, ["--import", "tsx", holder, directory], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   await once(child.stdout, "data");
   assert.throws(() => openSqlite({ directory, exclusive: true }), /another process holds/);
   child.kill("SIGKILL");
@@ -129,7 +136,9 @@ test("a copy of the files taken between two commits opens as it was", async () =
   await store.write((tx) => tx.groups.insert(groupRow(rootUid(21))));
   await store.close();
   const copied = openSqlite({ directory: copy });
-  const there = await Promise.all([20, 21].map(async (i) => (await copied.read((tx) => tx.groups.get(rootUid(i)))) !== undefined));
+  const there = await Promise.all(
+    [20, 21].map(async (i) => (await copied.read((tx) => tx.groups.get(rootUid(i)))) !== undefined),
+  );
   assert.deepEqual(there, [true, false]);
   await copied.close();
 });

@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
-import Database from "better-sqlite3";
 import { Code } from "@connectrpc/connect";
+import Database from "better-sqlite3";
 import fc from "fast-check";
 import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.js";
 import { ApiError, connectErrorFrom, invalidArgument } from "../../src/kernel/errors.js";
@@ -17,7 +17,17 @@ import { childUid, groupRow, rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
 
 type Kind = (typeof kinds)[number];
-const kinds = ["succeeds", "throws", "throws at once", "breaks", "swallows", "late", "stalls", "waits a turn", "reads a file"] as const;
+const kinds = [
+  "succeeds",
+  "throws",
+  "throws at once",
+  "breaks",
+  "swallows",
+  "late",
+  "stalls",
+  "waits a turn",
+  "reads a file",
+] as const;
 
 interface Planned {
   readonly kind: Kind;
@@ -84,7 +94,10 @@ describe("the write queue", () => {
   const mixes = fc.array(
     fc.record<Planned>({
       // Half of them succeed, so that there is something to lose.
-      kind: fc.oneof({ weight: kinds.length, arbitrary: fc.constant<Kind>("succeeds") }, { weight: kinds.length, arbitrary: fc.constantFrom(...kinds) }),
+      kind: fc.oneof(
+        { weight: kinds.length, arbitrary: fc.constant<Kind>("succeeds") },
+        { weight: kinds.length, arbitrary: fc.constantFrom(...kinds) },
+      ),
       rows: fc.integer({ min: 1, max: 4 }),
       newTurn: fc.boolean(),
     }),

@@ -68,7 +68,9 @@ function stored(db: Database.Database, table: string): Set<string> {
 
 function storedCounters(db: Database.Database): Set<string> {
   const rows = db.prepare("SELECT counter, scope, sum(n) FROM counters GROUP BY counter, scope HAVING sum(n) <> 0");
-  return new Set((rows.raw().all() as unknown[][]).map(([counter, scope, n]) => `${JSON.stringify([counter, scope])} ${n}`));
+  return new Set(
+    (rows.raw().all() as unknown[][]).map(([counter, scope, n]) => `${JSON.stringify([counter, scope])} ${n}`),
+  );
 }
 
 function counted(counters: ReadonlyMap<string, number>): Set<string> {

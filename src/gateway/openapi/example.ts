@@ -2,6 +2,7 @@
 // so that what a reader copies looks like what the service speaks. A request
 // holds what it must and what people write; switches stay at their defaults.
 import { type DescEnum, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
+import { builtinRoleUid } from "../../kernel/ids.js";
 import { wellKnownName } from "../fields.js";
 import { isLong } from "../value-rules.js";
 import { isRequired } from "./behavior.js";
@@ -10,7 +11,8 @@ import { below, isShown } from "./schema.js";
 
 const ROOT = "5051d1338b19609a91b9fd331958cdba3a89951b";
 const CHILD = `${ROOT}/c6b411737c51aede`;
-const ROLE = "a2f2e6bbf6a29f0dc1b7a0bbd6f1ec0d51a6a6e4";
+// It exists everywhere, so that examples which name it work as they are.
+const ROLE = builtinRoleUid("viewer");
 const MAX_DEPTH = 4;
 
 /** Which side of a message an example is for. */
@@ -22,7 +24,7 @@ export type ExampleOf = "body" | "answer";
  * @param inPath what the path of the request sets, in the names of the proto from `desc` on.
  */
 export function exampleOf(desc: DescMessage, side: ExampleOf, inPath: readonly string[] = []): Json {
-  return messageExample(desc, side, inPath, 0);
+  return messageExample(desc, side, inPath, 0) ?? {};
 }
 
 /** An example of a field that is a whole body or answer; undefined where none helps. */
@@ -36,7 +38,13 @@ export function textExample(field: DescField): Json {
   return fieldValue(field, "body", [], 0, true) ?? textFor(field);
 }
 
-function messageExample(desc: DescMessage, side: ExampleOf, inPath: readonly string[], depth: number): Json {
+// Undefined for what cannot be made up: part of a body that must hold a map.
+function messageExample(
+  desc: DescMessage,
+  side: ExampleOf,
+  inPath: readonly string[],
+  depth: number,
+): Json | undefined {
   const wellKnown = wellKnownExamples[desc.typeName];
   if (wellKnown !== undefined) return wellKnown;
   const seenOneofs = new Set<string>();
@@ -45,6 +53,7 @@ function messageExample(desc: DescMessage, side: ExampleOf, inPath: readonly str
     if (!isShown(field, side) || inPath.includes(field.name)) continue;
     if (field.oneof && seenOneofs.has(field.oneof.name)) continue;
     const value = fieldValue(field, side, below(inPath, field), depth, side === "answer" || isRequired(field));
+    if (value === undefined && side === "body" && isRequired(field)) return depth === 0 ? example : undefined;
     if (value === undefined) continue;
     if (field.oneof) seenOneofs.add(field.oneof.name);
     example[field.jsonName] = value;
@@ -59,7 +68,7 @@ function fieldValue(
   depth: number,
   isNeeded: boolean,
 ): Json | undefined {
-  if (field.fieldKind === "map") return isNeeded ? {} : undefined;
+  if (field.fieldKind === "map") return side === "answer" ? {} : undefined;
   if (field.fieldKind !== "list") return single(field, side, inPath, depth, isNeeded);
   // A list of names says what a thing is, so it is no switch.
   if (!isNeeded && field.enum === undefined) return undefined;
@@ -75,10 +84,12 @@ function single(
   isNeeded: boolean,
 ): Json | undefined {
   if (field.message) {
-    if (side === "body" && wellKnownName(field.message) === "FieldMask" && !isNeeded) return undefined;
+    const wellKnown = wellKnownName(field.message) ?? "";
+    // A mask would have to fit what it masks, and a moment is soon too long ago.
+    if (!isNeeded && ["FieldMask", "Timestamp"].includes(wellKnown)) return undefined;
     if (depth >= MAX_DEPTH) return undefined;
     const message = messageExample(field.message, side, inPath, depth + 1);
-    return isNeeded || !isEmpty(message) ? message : undefined;
+    return message !== undefined && (isNeeded || !isEmpty(message)) ? message : undefined;
   }
   if (field.scalar === ScalarType.STRING) return textFor(field) || undefined;
   if (!isNeeded) return undefined;
@@ -107,20 +118,34 @@ function isEmpty(value: Json): boolean {
 function textFor({ name, parent }: DescField): string {
   const known = textByName[name];
   if (known !== undefined) return known;
-  if (name === "uid") return parent.name === "Role" ? ROLE : CHILD;
+  if (name === "uid") return parent.name.endsWith("Role") ? ROLE : CHILD;
   if (name.endsWith("_uid")) return CHILD;
-  if (name === "name") return parent.name === "Group" ? "team" : parent.name.toLowerCase();
-  // What only the service makes cannot be made up.
-  return name.includes("token") ? "" : name.replaceAll("_", "-");
+  if (name === "name") return nameFor(parent.name);
+  // It comes from the answer before.
+  return name.endsWith("page_token") ? "" : name.replaceAll("_", "-");
+}
+
+// `IdentityProvider` is called "identity provider", and what tells of a group as the group.
+function nameFor(message: string): string {
+  if (message.endsWith("Group")) return "team";
+  return message.replace(/(?<=[a-z])(?=[A-Z])/g, " ").toLowerCase();
 }
 
 const textByName: Readonly<Record<string, string>> = {
   parent: ROOT,
   group_uid: ROOT,
   role_uid: ROLE,
+  default_role: ROLE,
+  group: ROOT,
+  scope: ROOT,
+  names: CHILD,
   description: "What it is for",
   email: "ann@example.org",
   issuer: "https://issuer.example.org",
+  account: "123456789012",
+  project_id: "example-project",
+  project_number: "123456789012",
+  groups_claim: "groups",
   subject: "repo:example/app:ref:refs/heads/main",
 };
 

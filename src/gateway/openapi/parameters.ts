@@ -7,7 +7,7 @@ import { textExample } from "./example.js";
 import { described, type Schema } from "./json.js";
 import type { DocumentPath } from "./paths.js";
 import type { Comments } from "./proto-comments.js";
-import { enumDescription, scalarSchema, wellKnownSchema } from "./value-schema.js";
+import { enumDescription, mapSchema, scalarSchema, wellKnownSchema } from "./value-schema.js";
 
 // Deeper fields can be set by a query as well; a list of them all would have no end.
 const MAX_DEPTH = 3;
@@ -76,8 +76,7 @@ function queryName(chain: readonly DescField[]): string {
 function querySchema(field: DescField): Schema {
   if (field.fieldKind === "list") return { schema: { type: "array", items: textSchema(field) } };
   if (field.fieldKind !== "map") return { schema: textSchema(field) };
-  const schema = { type: "object", additionalProperties: textSchema(field) };
-  return { style: "deepObject", explode: true, schema };
+  return { style: "deepObject", explode: true, schema: mapSchema(field.mapKey, textSchema(field)) };
 }
 
 function textSchema(field: DescField): Schema {

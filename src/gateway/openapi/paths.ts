@@ -1,6 +1,6 @@
 // Path templates of google.api.http as OpenAPI writes them: one parameter per
 // wildcard. OpenAPI knows paths by their shape, so routes that differ in the
-// names of their variables alone share a path and the names its first route gives.
+// names of their variables alone share a path, and the names that most of them give.
 import type { DescField } from "@bufbuild/protobuf";
 import type { HttpBinding } from "../binding.js";
 
@@ -24,14 +24,15 @@ export interface DocumentPath {
 
 /** Works out the paths of all routes, in their order. */
 export function documentPathsOf(routes: readonly HttpBinding[]): DocumentPath[] {
-  const names = new Map<string, readonly string[]>();
-  return routes.map((route) => {
-    const slots = slotsOf(route);
+  const named = new Map<string, string[][]>();
+  for (const route of routes) {
     const shape = textOf(route, []);
-    const known = names.get(shape) ?? uniqueNames(slots);
-    names.set(shape, known);
-    const parameters = slots.map(({ base, ...slot }, i) => ({ ...slot, name: known[i] ?? base }));
-    return { template: textOf(route, known), parameters };
+    named.set(shape, [...(named.get(shape) ?? []), slotsOf(route).map(({ base }) => base)]);
+  }
+  return routes.map((route) => {
+    const names = uniqueNames(mostUsed(named.get(textOf(route, [])) ?? []));
+    const parameters = slotsOf(route).map(({ base, ...slot }, i) => ({ ...slot, name: names[i] ?? base }));
+    return { template: textOf(route, names), parameters };
   });
 }
 
@@ -51,9 +52,21 @@ function slotsOf({ template, variables }: HttpBinding): Slot[] {
   });
 }
 
-function uniqueNames(slots: readonly Slot[]): string[] {
+// For each place the name that occurs most often there, of several the first.
+function mostUsed(rows: readonly (readonly string[])[]): string[] {
+  return (rows[0] ?? []).map((_, place) => {
+    const counts = new Map<string, number>();
+    for (const row of rows) {
+      const name = row[place] ?? "";
+      counts.set(name, (counts.get(name) ?? 0) + 1);
+    }
+    return [...counts].reduce((best, one) => (one[1] > best[1] ? one : best))[0];
+  });
+}
+
+function uniqueNames(bases: readonly string[]): string[] {
   const names: string[] = [];
-  for (const { base } of slots) {
+  for (const base of bases) {
     let name = base;
     for (let n = 2; names.includes(name); n++) name = `${base}_${n}`;
     names.push(name);

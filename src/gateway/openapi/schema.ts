@@ -11,7 +11,7 @@ import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 import { isInputOnly, isOutputOnly, isRequired } from "./behavior.js";
 import { described, type Schema } from "./json.js";
 import type { Comments } from "./proto-comments.js";
-import { enumSchema, scalarSchema, wellKnownSchema } from "./value-schema.js";
+import { enumSchema, mapSchema, scalarSchema, wellKnownSchema } from "./value-schema.js";
 
 /**
  * Where a message stands: `answer` is the whole answer, `element` one of a list or a field sent in
@@ -86,7 +86,7 @@ export function createSchemas(comments: Comments): Schemas {
 
   function fieldSchema(field: DescField, form: Form, inPath: readonly string[]): Schema {
     if (field.fieldKind === "list") return { type: "array", items: single(field, form) };
-    if (field.fieldKind === "map") return { type: "object", additionalProperties: single(field, form) };
+    if (field.fieldKind === "map") return mapSchema(field.mapKey, single(field, form));
     if (field.message && inPath.length > 0 && isIncoming(form)) return messageSchema(field.message, form, inPath);
     return single(field, form);
   }

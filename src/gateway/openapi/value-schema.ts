@@ -45,6 +45,16 @@ function integerSchema(type: ScalarType): Schema {
   return { type: "integer", format: "int32" };
 }
 
+/** The schema of a map; keys that are not texts are written as texts. */
+export function mapSchema(key: ScalarType, values: Schema): Schema {
+  const keys = key === ScalarType.STRING ? {} : { propertyNames: keySchema(key) };
+  return { type: "object", ...keys, additionalProperties: values };
+}
+
+function keySchema(type: ScalarType): Schema {
+  return type === ScalarType.BOOL ? { enum: ["true", "false"] } : { pattern: "^-?[0-9]{1,20}$" };
+}
+
 /** The schema of the names of an enum; a description tells what each of them means. */
 export function enumSchema(desc: DescEnum, comments: Comments): Schema {
   return { type: "string", ...described(enumDescription(desc, comments)), enum: desc.values.map(({ name }) => name) };
@@ -70,7 +80,7 @@ export function wellKnownSchema(desc: DescMessage, direction: Direction): Schema
     case "google.protobuf.Duration":
       return { type: "string", pattern: "^-?[0-9]{1,12}(?:\\.[0-9]{1,9})?s$" };
     case "google.protobuf.FieldMask":
-      return { type: "string" };
+      return { type: "string", pattern: "^[A-Za-z0-9_.,*]*$" };
     case "google.protobuf.Struct":
       return { type: "object", additionalProperties: true };
     case "google.protobuf.ListValue":

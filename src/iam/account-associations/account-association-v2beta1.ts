@@ -58,7 +58,13 @@ export function accountAssociationsV2beta1({ tokens }: IamDeps) {
       if (Object.keys(patch).length === 0) return view;
       if (patch.chainguard) await requireServices(before.uid, patch.chainguard, call);
       const { name = before.name, description = before.description, ...accounts } = patch;
-      const row = { ...before, name, description, accounts: accountsToJson({ ...view, ...accounts }), updateTimeMs: startMs };
+      const row = {
+        ...before,
+        name,
+        description,
+        accounts: accountsToJson({ ...view, ...accounts }),
+        updateTimeMs: startMs,
+      };
       await tx.accountAssociations.replace(row);
       return accountAssociationView(row);
     },

@@ -38,7 +38,8 @@ const isAzure: FieldRule = (value, field) => {
 const isGitHub: FieldRule = (value, field) => {
   if (value === undefined) return undefined;
   const { appInstallations } = value as NonNullable<AccountAssociation["github"]>;
-  if (Object.keys(appInstallations).length > MAX_ENTRIES) return `${field}.appInstallations must be at most ${MAX_ENTRIES}`;
+  if (Object.keys(appInstallations).length > MAX_ENTRIES)
+    return `${field}.appInstallations must be at most ${MAX_ENTRIES}`;
   const all = Object.values(appInstallations).flatMap(({ installations }) => installations);
   return all.every(({ installationId }) => installationId > 0n)
     ? undefined
@@ -48,7 +49,10 @@ const isGitHub: FieldRule = (value, field) => {
 const isChainguard: FieldRule = (value, field) =>
   value === undefined
     ? undefined
-    : textMapFault((value as NonNullable<AccountAssociation["chainguard"]>).serviceBindings, `${field}.serviceBindings`);
+    : textMapFault(
+        (value as NonNullable<AccountAssociation["chainguard"]>).serviceBindings,
+        `${field}.serviceBindings`,
+      );
 
 function textMapFault(map: Readonly<Record<string, string>>, field: string): string | undefined {
   const entries = Object.entries(map);

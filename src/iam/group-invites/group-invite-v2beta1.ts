@@ -25,7 +25,13 @@ export function groupInvitesV2beta1({ tokens, ids }: IamDeps) {
 
     async listGroupInvites(request, { tx, caller, startMs }) {
       const equals = request.keyId === "" ? {} : { equals: { keyId: request.keyId } };
-      const context = { method: "ListGroupInvites", tokens, nowMs: startMs, visible: caller.visibleGroups(), ...equals };
+      const context = {
+        method: "ListGroupInvites",
+        tokens,
+        nowMs: startMs,
+        visible: caller.visibleGroups(),
+        ...equals,
+      };
       const list = listQueryOf(groupInvites, request, context);
       const page = await tx.groupInvites.list(list.query);
       const views: GroupInvite[] = [];
@@ -58,7 +64,12 @@ export function groupInvitesV2beta1({ tokens, ids }: IamDeps) {
     async updateGroupInvite({ groupInvite, updateMask }, { tx, caller, startMs }) {
       const before = await found(groupInvite?.uid ?? "", tx);
       const { email, singleUse } = before;
-      const { ttl, ...patch } = patchOf(groupInvites, groupInvite, updateMask, create(GroupInviteSchema, { email, singleUse }));
+      const { ttl, ...patch } = patchOf(
+        groupInvites,
+        groupInvite,
+        updateMask,
+        create(GroupInviteSchema, { email, singleUse }),
+      );
       // Whoever redirects an invite could accept it, and so gain its role.
       const role = await requireAvailableRole(before.roleUid, before.groupUid, tx, "roleUid");
       requireGrantable(caller, role, before.groupUid);

@@ -80,9 +80,11 @@ export function groupMappingsV2beta1({ tokens, ids }: IamDeps) {
     },
 
     async batchDeleteExternalGroupRoleMappings({ parent, names }, call) {
-      if (names.length > MAX_BATCH) throw invalidArgument({ field: "names", description: `names must be at most ${MAX_BATCH}` });
+      if (names.length > MAX_BATCH)
+        throw invalidArgument({ field: "names", description: `names must be at most ${MAX_BATCH}` });
       const foreign = names.findIndex((uid) => parentOf(uid) !== parent);
-      if (foreign >= 0) throw invalidArgument({ field: `names[${foreign}]`, description: "names must be mappings of the parent" });
+      if (foreign >= 0)
+        throw invalidArgument({ field: `names[${foreign}]`, description: "names must be mappings of the parent" });
       const deleted: ExternalGroupRoleMapping[] = [];
       for (const uid of new Set(names)) {
         const row = await call.tx.groupMappings.get(uid);

@@ -20,7 +20,10 @@ export const groups = defineResource({
 export const groupGuards: readonly DeleteGuard[] = [
   { children: "groups", any: (tx, uid) => tx.groups.hasChildren(uid) },
   { children: "identities", any: (tx, uid) => tx.identities.anyIn(uid) },
-  { children: "identity providers", any: async (tx, uid) => (await tx.identityProviders.uidsWhere("groupUid", uid, 1)).length > 0 },
+  {
+    children: "identity providers",
+    any: async (tx, uid) => (await tx.identityProviders.uidsWhere("groupUid", uid, 1)).length > 0,
+  },
   { children: "roles", any: (tx, uid) => tx.roles.anyIn(uid) },
   { children: "role bindings", any: (tx, uid) => tx.roleBindings.anyGranted(uid) },
 ];

@@ -1,7 +1,7 @@
 // The handlers of IdentitiesService in version 2beta1.
 import { clone, create } from "@bufbuild/protobuf";
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
-import { Identity_StaticKeysSchema, IdentitiesService } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
+import { IdentitiesService, Identity_StaticKeysSchema } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { invalidArgument, notFound } from "../../kernel/errors.js";
 import { personUid } from "../../kernel/ids.js";
 import { listQueryOf } from "../../resource/list-query.js";
@@ -62,7 +62,12 @@ export function identitiesV2beta1({ tokens, ids }: IamDeps) {
       const uid = identity?.uid ?? "";
       const before = await tx.identities.get(uid);
       if (before === undefined) throw notFound(identities, uid);
-      const { name, description, company, ...members } = patchOf(identities, identity, updateMask, identityView(before));
+      const { name, description, company, ...members } = patchOf(
+        identities,
+        identity,
+        updateMask,
+        identityView(before),
+      );
       const patch = defined({ name, description, company });
       if (Object.keys(members).length > 0) {
         // Whoever changes how it is assumed could assume it, and so gain what it holds.
@@ -103,7 +108,10 @@ function storedRelationship(relationship: Relationship | undefined, nowMs: numbe
     const members = Object.keys(relationTypes).join(", ");
     throw invalidArgument({ field: "relationship", description: `relationship must be one of ${members}` });
   }
-  const checked = relationship.case === "staticKeys" ? { ...relationship, value: withExpiry(relationship.value, nowMs) } : relationship;
+  const checked =
+    relationship.case === "staticKeys"
+      ? { ...relationship, value: withExpiry(relationship.value, nowMs) }
+      : relationship;
   return { relation: relationTypes[relationship.case], relationship: relationshipToJson(checked) };
 }
 
@@ -136,7 +144,11 @@ function changedRelationship(before: IdentityRow, members: Members, nowMs: numbe
   return after;
 }
 
-function defined(values: { name?: string | undefined; description?: string | undefined; company?: string | undefined }) {
+function defined(values: {
+  name?: string | undefined;
+  description?: string | undefined;
+  company?: string | undefined;
+}) {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Partial<
     Pick<IdentityRow, "name" | "description" | "company" | "relation" | "relationship">
   >;

@@ -74,7 +74,8 @@ export const isClaimMatch: FieldRule = (value, field) => {
 export const areStaticKeys: FieldRule = (value, field) => {
   if (value === undefined) return undefined;
   const { issuer, subject, issuerKeys, audiences } = value as Identity_StaticKeys;
-  if (issuerKeys === "" || issuerKeys.length > MAX_KEYS_LENGTH) return `${field}.issuerKeys must hold keys, at most 64 KiB`;
+  if (issuerKeys === "" || issuerKeys.length > MAX_KEYS_LENGTH)
+    return `${field}.issuerKeys must hold keys, at most 64 KiB`;
   if (audiences.length > 1) return `${field}.audiences must be at most one`;
   return (
     textFault(issuer, `${field}.issuer`) ??
@@ -129,7 +130,8 @@ const patternFault: Fault = (text, field) => {
 const issuerPatternFault: Fault = (text, field) => {
   const literalHost = /^https:\/\/(?:[a-z0-9-]+\\?\.)+[a-z0-9-]+(?::[0-9]{1,5})?(?:\/|$)/;
   if (!literalHost.test(text) || hasAlternative(text)) return `${field} must begin with https:// and a literal host`;
-  if (/^[^/]*\/\/[^/]*[^\\]\.[a-z]/.test(text.replaceAll("\\.", ""))) return `${field} must escape the dots of its host`;
+  if (/^[^/]*\/\/[^/]*[^\\]\.[a-z]/.test(text.replaceAll("\\.", "")))
+    return `${field} must escape the dots of its host`;
   return patternFault(text, field);
 };
 

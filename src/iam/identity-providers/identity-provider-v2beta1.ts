@@ -18,7 +18,8 @@ import { scimHandlers } from "./scim.js";
 
 /** IdentityProvidersService, ready to be served. */
 export function identityProvidersV2beta1({ tokens, ids, seal }: IamDeps) {
-  const sealed = (uid: string, secret: string) => (secret === "" ? "" : seal(Buffer.from(secret), `client secret ${uid}`));
+  const sealed = (uid: string, secret: string) =>
+    secret === "" ? "" : seal(Buffer.from(secret), `client secret ${uid}`);
 
   const handlers: Handlers<typeof IdentityProvidersService> = {
     async getIdentityProvider({ uid }, { tx, startMs }) {
@@ -37,7 +38,8 @@ export function identityProvidersV2beta1({ tokens, ids, seal }: IamDeps) {
       const { tx, caller, startMs } = call;
       const group = await requireParentGroup(parent, call);
       const { oidc: given, ...values } = valuesOf(identityProviders, identityProvider);
-      if (group.parentUid !== null) throw invalidArgument({ field: "parent", description: "parent must be a root group" });
+      if (group.parentUid !== null)
+        throw invalidArgument({ field: "parent", description: "parent must be a root group" });
       const oidc = given as IdentityProvider_OIDC;
       requireProof(oidc, oidc.clientSecret);
       const role = await requireAvailableRole(values.defaultRole, parent, tx, "defaultRole");
@@ -82,7 +84,8 @@ export function identityProvidersV2beta1({ tokens, ids, seal }: IamDeps) {
 
     async deleteIdentityProvider({ uid }, { tx }) {
       await found(uid, tx);
-      for (const mapping of await tx.groupMappings.uidsWhere("providerUid", uid)) await tx.groupMappings.delete(mapping);
+      for (const mapping of await tx.groupMappings.uidsWhere("providerUid", uid))
+        await tx.groupMappings.delete(mapping);
       await tx.identityProviders.delete(uid);
       return {};
     },
@@ -101,7 +104,10 @@ async function found(uid: string, tx: Tx): Promise<IdentityProviderRow> {
 // A client that can prove itself by nothing is one that anybody can pose as.
 function requireProof({ pkceEnabled }: IdentityProvider_OIDC, secret: string): void {
   if (secret !== "" || pkceEnabled) return;
-  throw invalidArgument({ field: "oidc.clientSecret", description: "clientSecret is required unless pkceEnabled is set" });
+  throw invalidArgument({
+    field: "oidc.clientSecret",
+    description: "clientSecret is required unless pkceEnabled is set",
+  });
 }
 
 function namesSecret(mask: FieldMask | undefined): boolean {

@@ -6,8 +6,8 @@ import {
   type IdentityProvider,
   type IdentityProvider_OIDC,
   IdentityProvider_OIDCSchema,
-  IdentityProvider_SCIM_CredentialState as State,
   IdentityProviderSchema,
+  IdentityProvider_SCIM_CredentialState as State,
 } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
 import { isUidp } from "../../kernel/uidp.js";
 import { defineResource } from "../../resource/define.js";
@@ -27,14 +27,19 @@ const isOidc: FieldRule = (value, field) => {
   if (value === undefined) return `${field} is required`;
   const { issuer, clientId, additionalScopes, groupsClaim } = value as IdentityProvider_OIDC;
   const url = URL.canParse(issuer) ? new URL(issuer) : undefined;
-  if (!url || url.protocol !== "https:" || url.username || url.search || url.hash || issuer.length > 255) {
+  if (url?.protocol !== "https:" || url.username || url.search || url.hash || issuer.length > 255) {
     return `${field}.issuer must be an https URL without user, query or fragment`;
   }
   if (!isText(clientId)) return `${field}.clientId must be 1 to ${MAX_TEXT} characters`;
-  if (additionalScopes.length > MAX_SCOPES || !additionalScopes.every((scope) => /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(scope))) {
+  if (
+    additionalScopes.length > MAX_SCOPES ||
+    !additionalScopes.every((scope) => /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(scope))
+  ) {
     return `${field}.additionalScopes must be at most ${MAX_SCOPES} scope names`;
   }
-  return groupsClaim === "" || isText(groupsClaim) ? undefined : `${field}.groupsClaim must be at most ${MAX_TEXT} characters`;
+  return groupsClaim === "" || isText(groupsClaim)
+    ? undefined
+    : `${field}.groupsClaim must be at most ${MAX_TEXT} characters`;
 };
 
 function isText(text: string): boolean {

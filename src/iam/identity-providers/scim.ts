@@ -25,9 +25,14 @@ export const scimHandlers: Pick<Handlers<typeof IdentityProvidersService>, Metho
   async generateScimToken(request, call) {
     const row = await found(request.identityProviderUid, call);
     const { scim } = row;
-    if (scim.tokenHash !== "" && !scim.revoked) throw failedPrecondition("SCIM_TOKEN_EXISTS", "there is a SCIM token already");
+    if (scim.tokenHash !== "" && !scim.revoked)
+      throw failedPrecondition("SCIM_TOKEN_EXISTS", "there is a SCIM token already");
     const { token, tokenHash } = newToken();
-    const state = withExpiry({ enabled: scim.enabled, tokenHash, previousHash: "", revoked: false, etag: "" }, request, call);
+    const state = withExpiry(
+      { enabled: scim.enabled, tokenHash, previousHash: "", revoked: false, etag: "" },
+      request,
+      call,
+    );
     const stored = await store(row, state, call);
     return { token, ...described(row, stored) };
   },
@@ -97,7 +102,11 @@ function described({ uid }: IdentityProviderRow, { etag, expireTimeMs }: ScimSta
   return { identityProviderUid: uid, endpointUrl: scimEndpoint(uid), etag, ...expiry };
 }
 
-function withExpiry(state: ScimState, asked: { expireTime?: Timestamp | undefined; neverExpires: boolean }, call: Call): ScimState {
+function withExpiry(
+  state: ScimState,
+  asked: { expireTime?: Timestamp | undefined; neverExpires: boolean },
+  call: Call,
+): ScimState {
   const { expireTime, neverExpires } = asked;
   if (neverExpires && expireTime) {
     throw invalidArgument({ field: "expireTime", description: "expireTime must be absent where neverExpires is set" });
@@ -106,7 +115,10 @@ function withExpiry(state: ScimState, asked: { expireTime?: Timestamp | undefine
   const { startMs } = call;
   const expireTimeMs = expireTime ? timestampMs(expireTime) : startMs + DEFAULT_LIFE_MS;
   if (expireTimeMs <= startMs || expireTimeMs > startMs + MAX_LIFE_MS) {
-    throw invalidArgument({ field: "expireTime", description: "expireTime must be in the future and at most 2 years ahead" });
+    throw invalidArgument({
+      field: "expireTime",
+      description: "expireTime must be in the future and at most 2 years ahead",
+    });
   }
   return { ...state, expireTimeMs };
 }

@@ -25,14 +25,16 @@ export interface Joined {
 export async function requireBindable(group: string, joined: Joined, call: Call, path = ""): Promise<RoleRow> {
   const { tx, caller } = call;
   const violations: FieldViolation[] = [];
-  const refuse = (name: string, rule: string) => violations.push({ field: path + name, description: `${name} ${rule}` });
+  const refuse = (name: string, rule: string) =>
+    violations.push({ field: path + name, description: `${name} ${rule}` });
 
   const available = await availableRole(joined.roleUid, group, tx);
   if (available === undefined) refuse("roleUid", "must be a built-in role or one of the group or above it");
 
   const { identityUid } = joined;
   const isPerson = !identityUid.includes("/");
-  const known = isPerson || (rootOf(identityUid) === rootOf(group) && (await tx.identities.get(identityUid)) !== undefined);
+  const known =
+    isPerson || (rootOf(identityUid) === rootOf(group) && (await tx.identities.get(identityUid)) !== undefined);
   if (!known) refuse("identityUid", "must be a person or an identity of the organisation");
 
   if (available === undefined || violations.length > 0) throw invalidArgument(...violations);

@@ -31,7 +31,13 @@ export function roleBindingsV2beta1({ tokens, ids }: IamDeps) {
       const context = { method: "ListRoleBindings", tokens, nowMs: startMs, visible, ...(equals && { equals }) };
       const list = listQueryOf(roleBindings, request, context);
       const page = await tx.roleBindings.list(list.query);
-      return { roleBindings: await viewsOf(page.rows.map(({ uid }) => uid), tx), ...list.envelope(page) };
+      return {
+        roleBindings: await viewsOf(
+          page.rows.map(({ uid }) => uid),
+          tx,
+        ),
+        ...list.envelope(page),
+      };
     },
 
     async createRoleBinding({ parent, roleBinding }, call) {
@@ -65,7 +71,8 @@ export function roleBindingsV2beta1({ tokens, ids }: IamDeps) {
       const joined = { identityUid, roleUid, ...patch };
       if (joined.identityUid === identityUid && joined.roleUid === roleUid) return viewOf(uid, tx);
       await requireBindable(groupUid, joined, call);
-      if (await tx.roleBindings.same(groupUid, joined.identityUid, joined.roleUid)) throw alreadyExists(roleBindings, uid);
+      if (await tx.roleBindings.same(groupUid, joined.identityUid, joined.roleUid))
+        throw alreadyExists(roleBindings, uid);
       await tx.roleBindings.update(uid, joined, startMs);
       await requireOwner(tx, rootOf(groupUid));
       return viewOf(uid, tx);
@@ -110,7 +117,8 @@ function equalsOf(filters: Record<"identityUid" | "groupUid" | "roleUid", string
 function batchOf({ parent, requests, roleUid }: BatchCreateRoleBindingsRequest): RoleBinding[] {
   const violations: FieldViolation[] = [];
   if (requests.length === 0) violations.push({ field: "requests", description: "requests is required" });
-  if (requests.length > MAX_BATCH) violations.push({ field: "requests", description: `requests must be at most ${MAX_BATCH}` });
+  if (requests.length > MAX_BATCH)
+    violations.push({ field: "requests", description: `requests must be at most ${MAX_BATCH}` });
   const bindings = requests.slice(0, MAX_BATCH).map((item, i) => {
     const binding = item.roleBinding ?? create(RoleBindingSchema);
     const at = `requests[${i}]`;
@@ -118,7 +126,10 @@ function batchOf({ parent, requests, roleUid }: BatchCreateRoleBindingsRequest):
       violations.push({ field: `${at}.parent`, description: "parent must be empty or that of the batch" });
     }
     if (roleUid !== "" && binding.roleUid !== "" && binding.roleUid !== roleUid) {
-      violations.push({ field: `${at}.roleBinding.roleUid`, description: "roleUid must be empty or that of the batch" });
+      violations.push({
+        field: `${at}.roleBinding.roleUid`,
+        description: "roleUid must be empty or that of the batch",
+      });
     }
     return create(RoleBindingSchema, { identityUid: binding.identityUid, roleUid: binding.roleUid || roleUid });
   });

@@ -22,7 +22,13 @@ export function rolesV2beta1({ tokens, ids }: IamDeps) {
     },
 
     async listRoles(request, { tx, caller, startMs }) {
-      const context = { method: "ListRoles", tokens, nowMs: startMs, visible: caller.visibleGroups(), also: builtinRoleUids };
+      const context = {
+        method: "ListRoles",
+        tokens,
+        nowMs: startMs,
+        visible: caller.visibleGroups(),
+        also: builtinRoleUids,
+      };
       const list = listQueryOf(roles, request, context);
       const page = await tx.roles.list(list.query);
       return { roles: page.rows.map(roleView), ...list.envelope(page) };
@@ -57,7 +63,8 @@ export function rolesV2beta1({ tokens, ids }: IamDeps) {
 
     async deleteRole({ uid }, call) {
       const row = await customRole(uid, call);
-      if (await isInUse(row.uid, call)) throw failedPrecondition("RESOURCE_IN_USE", "cannot delete role that is in use");
+      if (await isInUse(row.uid, call))
+        throw failedPrecondition("RESOURCE_IN_USE", "cannot delete role that is in use");
       await call.tx.roles.delete(row.uid);
       return {};
     },
@@ -67,7 +74,8 @@ export function rolesV2beta1({ tokens, ids }: IamDeps) {
 // The method is unscoped because built-in roles lie in no group; custom ones
 // are only for callers who may see their group.
 async function visibleRole(uid: string, { tx, caller }: Call): Promise<RoleRow> {
-  if (!isUidp(uid)) throw invalidArgument({ field: "uid", description: "uid must be a uid, such as the service assigns" });
+  if (!isUidp(uid))
+    throw invalidArgument({ field: "uid", description: "uid must be a uid, such as the service assigns" });
   const row = await tx.roles.get(uid);
   const group = parentOf(uid);
   if (row?.groupUid === null) return row;

@@ -1,6 +1,10 @@
 // The handlers of TermsService in version 2beta1.
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { type TermsAcceptance, TermsAcceptanceSchema, TermsService } from "#gen/chainguard/platform/iam/v2beta1/terms_pb.js";
+import {
+  type TermsAcceptance,
+  TermsAcceptanceSchema,
+  TermsService,
+} from "#gen/chainguard/platform/iam/v2beta1/terms_pb.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import { defineResource } from "../../resource/define.js";
 import { listQueryOf } from "../../resource/list-query.js";
@@ -50,7 +54,10 @@ export function termsV2beta1({ tokens }: IamDeps) {
   });
 }
 
-function pageOf(rows: readonly TermsAcceptanceRow[], { order, after, skip, limit }: ListQuery): Page<TermsAcceptanceRow> {
+function pageOf(
+  rows: readonly TermsAcceptanceRow[],
+  { order, after, skip, limit }: ListQuery,
+): Page<TermsAcceptanceRow> {
   const sign = order.descending ? -1 : 1;
   const key = ({ createTimeMs, docId }: TermsAcceptanceRow) => `${String(createTimeMs).padStart(16, "0")} ${docId}`;
   const sorted = [...rows].sort((a, b) => (key(a) < key(b) ? -sign : sign));

@@ -93,7 +93,7 @@ export function createValidators(document: ApiDocument): Validators {
   for (const [name, schema] of Object.entries(document.components.schemas)) ajv.addSchema(closed(schema), name);
 
   const validatorOf = (validate: ValidateFunction): Validate => {
-    return (value) => (validate(value) ? undefined : explain(validate.errors?.[0]));
+    return (value) => (validate(value) ? undefined : (validate.errors ?? []).map(explain).join("; "));
   };
   const component = (name: string): Validate => {
     const found = ajv.getSchema(name);
@@ -125,9 +125,8 @@ function closed(schema: AnyObject): AnyObject {
   return visit(schema) as AnyObject;
 }
 
-function explain(error: ErrorObject | undefined): string {
-  if (error === undefined) return "is wrong";
-  return `${error.instancePath || "/"} ${error.message ?? ""} ${JSON.stringify(error.params)} (${error.schemaPath})`;
+function explain({ instancePath, message = "", params, schemaPath }: ErrorObject): string {
+  return `${instancePath || "/"} ${message} ${JSON.stringify(params)} (${schemaPath})`;
 }
 
 /** All values of `$ref` in a document. */

@@ -60,8 +60,9 @@ function objectFor(schema: AnyObject, document: ApiDocument, random: Random, hin
   }
   const more = schema.additionalProperties;
   if (typeof more === "object" && more !== null && depth < DEPTH) {
-    for (let i = random.int(3); i > 0; i--) {
-      made[String(i)] = valueFor(more as AnyObject, document, random, hint, depth + 1);
+    const { enum: keys = ["1", "7"] } = (schema.propertyNames ?? {}) as { enum?: string[] };
+    for (const key of keys.slice(random.int(3))) {
+      made[key] = valueFor(more as AnyObject, document, random, hint, depth + 1);
     }
   }
   return made;
@@ -82,6 +83,7 @@ function textFor(schema: AnyObject, random: Random): string {
   }
   if (schema.contentEncoding === "base64") return random.pick(["", "YQ==", "YWI=", "YWJj", "_-8"]);
   if (String(schema.pattern ?? "").endsWith("s$")) return random.pick(["0s", "1.5s", "-3.000000001s"]);
+  if (String(schema.pattern ?? "").includes(",*")) return random.pick(["", "name", "name,description", "*"]);
   return random.text(WORDS, 12, Number(schema.minLength ?? 0));
 }
 

@@ -1,0 +1,39 @@
+// The same operations leave the same behind on both databases. Run with
+// ARBOR_TEST_SEEDS and ARBOR_TEST_OPERATIONS for more of them.
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import Database from "better-sqlite3";
+import pg from "pg";
+import { openPg } from "../../src/store/open-pg.js";
+import { openSqlite } from "../../src/store/open-sqlite.js";
+import { dump, runOperations } from "../support/operations.js";
+import { tempDir } from "../support/temp-dir.js";
+import { emptyDatabase } from "./empty-database.js";
+
+const seeds = Number(process.env.ARBOR_TEST_SEEDS ?? 3);
+const operations = Number(process.env.ARBOR_TEST_OPERATIONS ?? 400);
+
+for (let seed = 1; seed <= seeds; seed++) {
+  test(`seed ${seed}: ${operations} operations end in equal dumps`, async () => {
+    const directory = tempDir();
+    const onSqlite = await runOperations((clock) => openSqlite({ directory, clock }), seed, operations);
+    const file = new Database(join(directory, "arbor.db"), { readonly: true });
+    const sqliteDump = await dump(
+      async (table) => file.prepare(`SELECT * FROM ${table}`).all() as Record<string, unknown>[],
+    );
+    file.close();
+
+    const url = await emptyDatabase(pg);
+    const onPostgres = await runOperations((clock) => openPg({ url, clock }), seed, operations);
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    const pgDump = await dump(async (table) => (await client.query(`SELECT * FROM ${table}`)).rows);
+    await client.end();
+
+    assert.deepEqual(onPostgres, onSqlite);
+    assert.deepEqual(pgDump, sqliteDump);
+    const done = onSqlite.filter((result) => result === "ok").length;
+    assert.ok(done > operations / 4 && done < operations, `${done} of ${operations} operations succeeded`);
+  });
+}
