@@ -4,8 +4,8 @@ import { spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 
-// These need PostgreSQL or other programs; .ci/run installs and starts them.
-const SEPARATE = ["pg"];
+// These need PostgreSQL, a browser or the npm registry; .ci/run sees to that.
+const SEPARATE = ["pg", "pack", "browser"];
 
 const named = process.argv.slice(2);
 const files = named.length > 0 ? named : testsIn("test");

@@ -49,12 +49,12 @@ export function createPartEncode(binding: HttpBinding, writers: JsonWriters): Pa
   if (responseBody === undefined) {
     return isHttpBody(output) ? { kind: "raw", bodyOf: rawBody } : { kind: "json", textOf: writers.answer(output) };
   }
-  const valueOf = (answer: object) => getField(answer as Message, responseBody);
+  const partOf = (answer: object) => getField(answer as Message, responseBody);
   if (responseBody.fieldKind === "message" && isHttpBody(responseBody.message)) {
-    return { kind: "raw", bodyOf: (answer) => rawBody((valueOf(answer) ?? {}) as object) };
+    return { kind: "raw", bodyOf: (answer) => rawBody((partOf(answer) ?? {}) as object) };
   }
   const write = writers.answerField(responseBody);
-  return { kind: "json", textOf: (answer) => write(valueOf(answer)) };
+  return { kind: "json", textOf: (answer) => write(partOf(answer)) };
 }
 
 // google.api.HttpBody: the bytes themselves.

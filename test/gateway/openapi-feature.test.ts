@@ -122,10 +122,7 @@ test("a body that is everything leaves the query nothing, and what the path sets
   );
   const schema = bodyOf("FeatureService_ArchiveThing")?.["application/json"]?.schema;
   assert.deepEqual(Object.keys(propertiesOf(schema)), ["reason", "since"]);
-  assert.deepEqual(bodyOf("FeatureService_ArchiveThing")?.["application/json"]?.example, {
-    reason: "reason",
-    since: "2026-01-31T12:00:00.000Z",
-  });
+  assert.deepEqual(bodyOf("FeatureService_ArchiveThing")?.["application/json"]?.example, { reason: "reason" });
 });
 
 test("what the path sets within a message is left out of that message alone", () => {

@@ -208,7 +208,7 @@ const continued: readonly {
 for (const { first, second, skip, limit = 50, reason } of continued) {
   test(`continued: ${reason}`, () => {
     const { query } = prepare({ ...second, pageToken: tokenOf(first) });
-    const { query: asked } = prepare(then);
+    const { query: asked } = prepare(second);
     assert.deepEqual(query, { ...asked, skip, limit, after: next });
   });
 }

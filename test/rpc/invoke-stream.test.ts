@@ -309,7 +309,7 @@ describe("invoke-stream", () => {
       try {
         yield { n: 1 };
       } finally {
-        throw new TypeError("secret");
+        await Promise.reject(new TypeError("secret"));
       }
     };
     const messages = start();

@@ -1,0 +1,68 @@
+// Once a revocation is acknowledged, no call that begins afterwards is allowed,
+// however many the victim has under way.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { type Harness, startHarness } from "../support/harness.js";
+
+let service: Harness;
+before(async () => {
+  service = await startHarness();
+});
+after(() => service.stop());
+
+/** Calls of the victim: when each began, and what it got. */
+type Outcome = { readonly begunMs: number; readonly status: number };
+
+async function underLoad(
+  url: string,
+  token: string,
+  revoke: () => Promise<void>,
+): Promise<{ outcomes: Outcome[]; revokedMs: number }> {
+  const outcomes: Outcome[] = [];
+  let stopped = false;
+  const victim = async () => {
+    while (!stopped) {
+      const begunMs = performance.now();
+      const answer = await fetch(url, { headers: { authorization: `Bearer ${token}` } });
+      await answer.arrayBuffer();
+      outcomes.push({ begunMs, status: answer.status });
+    }
+  };
+  const load = Array.from({ length: 8 }, victim);
+  while (outcomes.filter(({ status }) => status === 200).length < 200)
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  await revoke();
+  const revokedMs = performance.now();
+  const done = outcomes.length;
+  while (outcomes.length < done + 300) await new Promise((resolve) => setTimeout(resolve, 5));
+  stopped = true;
+  await Promise.all(load);
+  return { outcomes, revokedMs };
+}
+
+const ways = ["deleting the binding", "deleting the identity"] as const;
+
+for (const [i, way] of ways.entries()) {
+  test(`${way} ends the victim's rights with the acknowledgement`, async () => {
+    const owner = await service.organisation(`org ${i}`);
+    const victim = await service.identity({}, owner.group);
+    const binding = await service.bind(victim.uid, "viewer", owner.group);
+    const path = way === "deleting the binding" ? `roleBindings/${binding}` : `identities/${victim.uid}`;
+    const refused = way === "deleting the binding" ? 403 : 401;
+
+    const { outcomes, revokedMs } = await underLoad(
+      `${service.url}/iam/v2beta1/groups/${owner.group}`,
+      victim.token,
+      async () => {
+        const headers = { authorization: `Bearer ${owner.token}` };
+        const answer = await fetch(`${service.url}/iam/v2beta1/${path}`, { method: "DELETE", headers });
+        assert.equal(answer.status, 200);
+        await answer.arrayBuffer();
+      },
+    );
+    const later = outcomes.filter(({ begunMs }) => begunMs >= revokedMs);
+    assert.ok(later.length >= 200, `${later.length} calls began after the revocation`);
+    assert.deepEqual([...new Set(later.map(({ status }) => status))], [refused]);
+    assert.deepEqual([...new Set(outcomes.map(({ status }) => status))].sort(), [200, refused]);
+  });
+}
