@@ -13,7 +13,7 @@ const rules: Record<string, readonly string[]> = {
   kernel: ["#gen/google/rpc", "@connectrpc/connect", "node:crypto"],
   rpc: ["kernel", "auth", "types:store/port", "#gen", "@bufbuild/protobuf", "@connectrpc/connect"],
   resource: ["kernel", "types:store/port", "types:#gen", "@bufbuild/protobuf"],
-  iam: ["kernel", "resource", "rpc", "auth", "types:store/port", "#gen", "@bufbuild/protobuf"],
+  iam: ["kernel", "resource", "rpc", "auth", "types:store/port", "#gen", "@bufbuild/protobuf", "re2js", "node:crypto"],
   auth: ["kernel", "types:store/port", "#gen", "jose", "lru-cache", "@bufbuild/protobuf", "@connectrpc/connect"],
   issuer: ["kernel", "auth", "types:store/port", "jose", "node:crypto", "node:fs"],
   store: ["kernel", "drizzle-orm", "better-sqlite3", "pg", "node:fs", "node:path", "node:url"],

@@ -27,8 +27,9 @@ const DAY_MS = 86_400_000;
 const MIN_SECONDS = -62_135_596_800;
 const MAX_SECONDS = 253_402_300_799;
 const TWO = Array.from({ length: 100 }, (_, i) => String(i).padStart(2, "0"));
-let lastDay = Number.NaN;
-let lastDayText = "";
+/** How many days are remembered as text: a decade of them. */
+const MAX_DAYS = 4096;
+const dayTexts = new Map<number, string>();
 
 /**
  * A google.protobuf.Timestamp as JSON: RFC 3339 in UTC with exactly three fraction digits, cut off
@@ -43,17 +44,21 @@ export function timestampText(seconds: bigint | number | string, nanos: number):
   if (!(whole >= MIN_SECONDS && whole <= MAX_SECONDS)) throw new RangeError(`no timestamp: ${whole} s`);
   const ms = whole * 1000 + Math.floor(nanos / 1_000_000);
   const day = Math.floor(ms / DAY_MS);
-  if (day !== lastDay) {
-    lastDay = day;
-    lastDayText = `"${new Date(day * DAY_MS).toISOString().slice(0, 11)}`;
-  }
   const rest = ms - day * DAY_MS;
   const hour = TWO[Math.floor(rest / 3_600_000)];
   const minute = TWO[Math.floor(rest / 60_000) % 60];
   const second = TWO[Math.floor(rest / 1000) % 60];
   const milli = rest % 1000;
   const fraction = milli < 10 ? `00${milli}` : milli < 100 ? `0${milli}` : milli;
-  return `${lastDayText}${hour}:${minute}:${second}.${fraction}Z"`;
+  return `${dayTexts.get(day) ?? newDayText(day)}${hour}:${minute}:${second}.${fraction}Z"`;
+}
+
+// Working a date out costs as much as writing the rest of a small answer.
+function newDayText(day: number): string {
+  if (dayTexts.size === MAX_DAYS) dayTexts.clear();
+  const text = `"${new Date(day * DAY_MS).toISOString().slice(0, 11)}`;
+  dayTexts.set(day, text);
+  return text;
 }
 
 /**

@@ -4,10 +4,10 @@ import { randomBytes } from "node:crypto";
 import { type CryptoKey, calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JWK } from "jose";
 import type { Clock } from "../kernel/clock.js";
 import type { PageKey } from "../kernel/page-token.js";
-import type { KeyRow, Store, Tx } from "../store/port.js";
+import type { KeyPurpose, KeyRow, Store, Tx } from "../store/port.js";
 import { checkMasterKey, type MasterKey } from "./master-key.js";
 
-/** A key that signs API tokens. */
+/** A key that signs API tokens or heads of the audit log. */
 export interface SigningKey {
   readonly kid: string;
   readonly key: CryptoKey;
@@ -21,6 +21,10 @@ export interface KeyRing {
   verifying(kid: string): CryptoKey | undefined;
   /** The secrets of page tokens: the first seals, all open. */
   pageKeys(): readonly PageKey[];
+  /** The key that signs heads of the audit log. */
+  auditSigning(): SigningKey;
+  /** The public key called `kid`, if it may verify heads of the audit log. */
+  auditVerifying(kid: string): CryptoKey | undefined;
   /** Reads the keys again when that was not done a moment ago; resolves to whether anything changed. */
   refresh(): Promise<boolean>;
 }
@@ -35,11 +39,18 @@ export interface KeyRingDeps {
 /** Two looks at the store are at least this far apart, in milliseconds: unknown key ids cost nothing. */
 const REFRESH_PAUSE_MS = 5_000;
 
+const purposes: readonly KeyPurpose[] = ["api-token", "page-token", "audit"];
+
 interface Loaded {
   readonly fingerprint: string;
+  readonly apiToken: SigningKeys;
+  readonly audit: SigningKeys;
+  readonly pageKeys: readonly PageKey[];
+}
+
+interface SigningKeys {
   readonly signing: SigningKey;
   readonly verifying: ReadonlyMap<string, CryptoKey>;
-  readonly pageKeys: readonly PageKey[];
 }
 
 /**
@@ -49,7 +60,8 @@ interface Loaded {
  */
 export async function openKeyRing(deps: KeyRingDeps): Promise<KeyRing> {
   const { store, masterKey, clock } = deps;
-  const newKeys = [await newApiTokenKey(masterKey, clock()), newPageTokenKey(masterKey, clock())];
+  const newKeys: KeyRow[] = [];
+  for (const purpose of purposes) newKeys.push(await newKey(purpose, masterKey, clock()));
   await store.write(async (tx) => {
     await checkMasterKey(tx, masterKey);
     const known = await tx.keys.list();
@@ -74,9 +86,11 @@ export async function openKeyRing(deps: KeyRingDeps): Promise<KeyRing> {
   }
 
   return {
-    signing: () => loaded.signing,
-    verifying: (kid) => loaded.verifying.get(kid),
+    signing: () => loaded.apiToken.signing,
+    verifying: (kid) => loaded.apiToken.verifying.get(kid),
     pageKeys: () => loaded.pageKeys,
+    auditSigning: () => loaded.audit.signing,
+    auditVerifying: (kid) => loaded.audit.verifying.get(kid),
     refresh() {
       if (loading) return loading;
       if (Math.abs(clock() - loadedMs) < REFRESH_PAUSE_MS) return Promise.resolve(false);
@@ -87,23 +101,39 @@ export async function openKeyRing(deps: KeyRingDeps): Promise<KeyRing> {
 }
 
 async function loadedFrom(rows: readonly KeyRow[], masterKey: MasterKey): Promise<Loaded> {
-  const verifying = new Map<string, CryptoKey>();
-  const pageKeys: PageKey[] = [];
-  let signing: SigningKey | undefined;
+  const of = (purpose: KeyPurpose) => rows.filter((row) => row.purpose === purpose);
   // Oldest first in the store: the newest active key of a purpose is the one in use.
-  for (const row of rows) {
-    const secret = () => masterKey.unseal(row.sealed, contextOf(row));
-    if (row.purpose === "page-token") {
-      const key = { id: row.kid, secret: secret() };
-      if (row.state === "active") pageKeys.unshift(key);
-      else pageKeys.push(key);
-      continue;
-    }
-    verifying.set(row.kid, await cryptoKey(JSON.parse(row.publicJwk)));
-    if (row.state === "active") signing = { kid: row.kid, key: await cryptoKey(JSON.parse(secret().toString())) };
+  const pageKeys: PageKey[] = [];
+  for (const row of of("page-token")) {
+    const key = { id: row.kid, secret: masterKey.unseal(row.sealed, contextOf(row)) };
+    if (row.state === "active") pageKeys.unshift(key);
+    else pageKeys.push(key);
   }
-  if (signing === undefined) throw new Error("no key signs API tokens");
-  return { fingerprint: fingerprintOf(rows), signing, verifying, pageKeys };
+  const apiToken = await signingKeys(of("api-token"), masterKey, (row) => JSON.parse(row.publicJwk));
+  // What verifies the log must not be taken from where the log is: whoever can change rows of the
+  // database could put a public key of their own there, but cannot seal a private one.
+  const audit = await signingKeys(of("audit"), masterKey, (_, privateJwk) => publicPartOf(privateJwk()));
+  return { fingerprint: fingerprintOf(rows), apiToken, audit, pageKeys };
+}
+
+async function signingKeys(
+  rows: readonly KeyRow[],
+  masterKey: MasterKey,
+  publicJwkOf: (row: KeyRow, privateJwk: () => JWK) => JWK,
+): Promise<SigningKeys> {
+  const verifying = new Map<string, CryptoKey>();
+  let signing: SigningKey | undefined;
+  for (const row of rows) {
+    const privateJwk = (): JWK => JSON.parse(masterKey.unseal(row.sealed, contextOf(row)).toString());
+    verifying.set(row.kid, await cryptoKey(publicJwkOf(row, privateJwk)));
+    if (row.state === "active") signing = { kid: row.kid, key: await cryptoKey(privateJwk()) };
+  }
+  if (signing === undefined) throw new Error(`no key in use signs ${rows[0]?.purpose ?? "anything"}`);
+  return { signing, verifying };
+}
+
+function publicPartOf({ kty, crv, x, y }: JWK): JWK {
+  return { kty, crv, x, y } as JWK;
 }
 
 function fingerprintOf(rows: readonly KeyRow[]): string {
@@ -112,17 +142,26 @@ function fingerprintOf(rows: readonly KeyRow[]): string {
 
 async function cryptoKey(jwk: JWK): Promise<CryptoKey> {
   const key = await importJWK(jwk, "ES256");
-  if (key instanceof Uint8Array) throw new TypeError("an API token key must be an EC key");
+  if (key instanceof Uint8Array) throw new TypeError("a signing key must be an EC key");
   return key;
 }
 
+/** A new key for a purpose. */
+export function newKey(purpose: KeyPurpose, masterKey: MasterKey, nowMs: number): KeyRow | Promise<KeyRow> {
+  return purpose === "page-token" ? newPageTokenKey(masterKey, nowMs) : newSigningKey(purpose, masterKey, nowMs);
+}
+
 /** A new ES256 key for API tokens, named by its RFC 7638 thumbprint. */
-export async function newApiTokenKey(masterKey: MasterKey, nowMs: number): Promise<KeyRow> {
+export function newApiTokenKey(masterKey: MasterKey, nowMs: number): Promise<KeyRow> {
+  return newSigningKey("api-token", masterKey, nowMs);
+}
+
+async function newSigningKey(purpose: "api-token" | "audit", masterKey: MasterKey, nowMs: number): Promise<KeyRow> {
   const { publicKey, privateKey } = await generateKeyPair("ES256", { extractable: true });
   const publicJwk = await exportJWK(publicKey);
   const row = {
     kid: await calculateJwkThumbprint(publicJwk),
-    purpose: "api-token",
+    purpose,
     state: "active",
     publicJwk: JSON.stringify({ ...publicJwk, alg: "ES256", use: "sig" }),
     createTimeMs: nowMs,

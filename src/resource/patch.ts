@@ -17,13 +17,15 @@ import type { FieldName, FieldValues, Resource } from "./define.js";
 /**
  * The values of a new resource: every mutable field, checked.
  *
+ * @param at what precedes the field names in errors
  * @throws ApiError INVALID_ARGUMENT naming each field that breaks its rule.
  */
 export function valuesOf<D extends DescMessage, M extends FieldName<D>>(
   resource: Resource<D, M>,
   body: MessageShape<D> | undefined,
+  at = "",
 ): FieldValues<D, M> {
-  const values = checked(resource, body ?? create(resource.message), mutableFields(resource));
+  const values = checked(resource, body ?? create(resource.message), mutableFields(resource), at);
   return values as FieldValues<D, M>;
 }
 
@@ -101,6 +103,7 @@ function checked<D extends DescMessage, M extends FieldName<D>>(
   resource: Resource<D, M>,
   source: MessageShape<D>,
   fields: readonly DescField[],
+  at = "",
 ): Record<string, unknown> {
   const values: Record<string, unknown> = {};
   const violations: FieldViolation[] = [];
@@ -108,7 +111,7 @@ function checked<D extends DescMessage, M extends FieldName<D>>(
     const value = fieldValue(source, field);
     const broken = resource.mutable[field.localName as M](value, field.jsonName);
     if (broken === undefined) values[field.localName] = value;
-    else violations.push({ field: field.jsonName, description: broken });
+    else violations.push({ field: at + field.jsonName, description: broken });
   }
   if (violations.length > 0) throw invalidArgument(...violations);
   return values;

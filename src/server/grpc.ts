@@ -14,12 +14,12 @@ import {
 import type { Clock } from "../kernel/clock.js";
 import { connectErrorFrom, deadlineExceeded, malformedRequest } from "../kernel/errors.js";
 import { Call } from "../rpc/call.js";
+import { grpcTimeoutMs } from "../rpc/grpc-timeout.js";
 import type { Invoke } from "../rpc/invoke.js";
 import type { MethodTable, UnaryEntry } from "../rpc/method-table.js";
 import type { AccessRecord } from "./access-log.js";
 import { readMessage } from "./grpc-body.js";
 import { errorTrailers, isProtocolField } from "./grpc-status.js";
-import { grpcTimeoutMs } from "../rpc/grpc-timeout.js";
 import { StreamInbound } from "./inbound.js";
 import type { Limits } from "./limits.js";
 

@@ -38,7 +38,8 @@ function answererOf(served: readonly DescService[], files: ReadonlyMap<string, D
   const symbols = new Map<string, DescFile>();
   for (const type of registry) {
     symbols.set(type.typeName, type.file);
-    if (type.kind === "service") for (const method of type.methods) symbols.set(`${type.typeName}.${method.name}`, type.file);
+    if (type.kind === "service")
+      for (const method of type.methods) symbols.set(`${type.typeName}.${method.name}`, type.file);
   }
   const extensionsOf = (typeName: string) =>
     [...registry].filter((type) => type.kind === "extension" && type.extendee.typeName === typeName);
@@ -48,13 +49,21 @@ function answererOf(served: readonly DescService[], files: ReadonlyMap<string, D
     const reply = (messageResponse: NonNullable<Answer["messageResponse"]>): Answer =>
       ({ validHost: host, originalRequest: { host, messageRequest: ask }, messageResponse }) as Answer;
     const file = (found: DescFile | undefined, what: string) =>
-      found === undefined ? missing(what) : reply({ case: "fileDescriptorResponse", value: { fileDescriptorProto: withImports(found) } });
+      found === undefined
+        ? missing(what)
+        : reply({ case: "fileDescriptorResponse", value: { fileDescriptorProto: withImports(found) } });
     const missing = (what: string) =>
-      reply({ case: "errorResponse", value: { errorCode: Code.NotFound, errorMessage: `Not found: ${what.slice(0, 200)}` } });
+      reply({
+        case: "errorResponse",
+        value: { errorCode: Code.NotFound, errorMessage: `Not found: ${what.slice(0, 200)}` },
+      });
 
     switch (ask.case) {
       case "listServices":
-        return reply({ case: "listServicesResponse", value: { service: served.map(({ typeName }) => ({ name: typeName })) } });
+        return reply({
+          case: "listServicesResponse",
+          value: { service: served.map(({ typeName }) => ({ name: typeName })) },
+        });
       case "fileByFilename":
         return file(files.get(ask.value), ask.value);
       case "fileContainingSymbol":

@@ -60,7 +60,16 @@ export function createServer(options: ServerOptions): Server {
   let draining = false;
 
   const onInternalError = (error: unknown) => logger.error({ err: error }, "an answer could not be made");
-  const shared = { methods, invoke, invokeStream: options.invokeStream, clock, errorDomain, limits, behindProxy, onInternalError };
+  const shared = {
+    methods,
+    invoke,
+    invokeStream: options.invokeStream,
+    clock,
+    errorDomain,
+    limits,
+    behindProxy,
+    onInternalError,
+  };
 
   const dispatch = createDispatch({
     grpc: createGrpcUnary(shared),

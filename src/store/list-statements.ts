@@ -1,5 +1,6 @@
 // The statements that lists are answered with, one per shape of question.
 import { and, asc, desc, eq, getTableColumns, gt, gte, inArray, lt, ne, type SQL, sql } from "drizzle-orm";
+import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import { columnOf, type Listed, type ListedKind } from "./listed-kind.js";
 import { type Sql, statementFamily } from "./statement.js";
 import type { Tables } from "./tables.js";
@@ -47,12 +48,9 @@ export const pageStatement = statementFamily<PageShape, ListParams, Listed>(
 // their indexes; of filtered ones only those within the subtree are looked at.
 const byTable = ({ from, equals }: RowShape) => from === "children" || equals.length > 0;
 
-function inTable({ kind, from, named, equals, withSelf }: RowShape, t: Tables): SQL | undefined {
+function inTable(shape: RowShape, t: Tables, place = placeOf(shape, t)): SQL | undefined {
+  const { kind, named, equals } = shape;
   const table = kind.table(t);
-  const place =
-    from === "children"
-      ? eq(columnOf(table, kind.place), value("scope"))
-      : and((withSelf ? gte : gt)(table.uid, value("scope")), lt(table.uid, value("end")));
   return and(
     place,
     named ? eq(columnOf(table, "name"), value("name")) : undefined,
@@ -60,21 +58,55 @@ function inTable({ kind, from, named, equals, withSelf }: RowShape, t: Tables): 
   );
 }
 
+function placeOf({ kind, from, withSelf }: RowShape, t: Tables): SQL | undefined {
+  const table = kind.table(t);
+  if (from === "children") return eq(columnOf(table, kind.place), value("scope"));
+  return and((withSelf ? gte : gt)(table.uid, value("scope")), lt(table.uid, value("end")));
+}
+
+// In uid order the position is itself a bound of the range. Beside the range's own bound it would
+// not be used as one: SQLite seeks by the first of two and steps through all up to the other.
+function restOf({ kind, withSelf, descending }: PageShape, t: Tables): SQL | undefined {
+  const { uid } = kind.table(t);
+  return descending
+    ? and((withSelf ? gte : gt)(uid, value("scope")), lt(uid, value("uid")))
+    : and(gt(uid, value("uid")), lt(uid, value("end")));
+}
+
 function tablePage(shape: PageShape) {
   return (q: Sql, t: Tables) => {
-    const { kind, field, descending, after } = shape;
+    const { kind, from, field, descending, after } = shape;
     const table = kind.table(t);
     const sort = kind.sorts[field];
     const key = sort && columnOf(table, sort.column);
     const direction = descending ? desc : asc;
-    return q
-      .select(getTableColumns(table))
-      .from(table)
-      .where(and(inTable(shape, t), after ? past(key && sql`${key}`, sql`${table.uid}`, descending) : undefined))
+    return withJoined(q.select(shownOf(kind, t)).from(table), kind, t)
+      .where(
+        after && from === "subtree" && key === undefined
+          ? inTable(shape, t, restOf(shape, t))
+          : and(inTable(shape, t), after ? past(key && sql`${key}`, sql`${table.uid}`, descending) : undefined),
+      )
       .orderBy(...(key ? [direction(key)] : []), direction(table.uid))
       .limit(value("limit"))
       .offset(value("skip"));
   };
+}
+
+function shownOf(kind: ListedKind, t: Tables) {
+  return { ...getTableColumns(kind.table(t)), ...kind.joined?.columns(t) };
+}
+
+// Joins the kind's own table where `on` says how, and the other tables it shows.
+function withJoined<Q>(query: Q, kind: ListedKind, t: Tables, on?: SQL): Q {
+  const own: (readonly [SQLiteTable, SQL])[] = on ? [[kind.table(t), on]] : [];
+  let joined = query as Joinable;
+  for (const [table, condition] of [...own, ...(kind.joined?.tables(t) ?? [])])
+    joined = joined.leftJoin(table, condition);
+  return joined as Q;
+}
+
+interface Joinable {
+  leftJoin(table: SQLiteTable, on: SQL): Joinable;
 }
 
 // By the order table: the entries of the page are found first, so that rows
@@ -100,11 +132,10 @@ function orderedPage({ kind, field, descending, after, withSelf }: PageShape) {
       .limit(value("limit"))
       .offset(value("skip"))
       .as("entries");
-    return q
-      .select(getTableColumns(table))
-      .from(entries)
-      .innerJoin(table, eq(table.uid, entries.uid))
-      .orderBy(direction(entries.key), direction(entries.uid));
+    return withJoined(q.select(shownOf(kind, t)).from(entries), kind, t, eq(table.uid, entries.uid)).orderBy(
+      direction(entries.key),
+      direction(entries.uid),
+    );
   };
 }
 
@@ -115,10 +146,7 @@ function namedPage({ kind, field, descending, after, withSelf }: PageShape) {
     const direction = descending ? desc : asc;
     const sort = kind.sorts[field];
     const key = sort && sort.type !== "text" ? columnOf(table, sort.column) : undefined;
-    return q
-      .select(getTableColumns(table))
-      .from(t.textOrder)
-      .innerJoin(table, eq(table.uid, t.textOrder.uid))
+    return withJoined(q.select(shownOf(kind, t)).from(t.textOrder), kind, t, eq(table.uid, t.textOrder.uid))
       .where(
         and(
           inNamedRange(t, withSelf),
@@ -184,6 +212,6 @@ export const rowsByUid = statementFamily<{ kind: ListedKind; size: number }, Lis
     (q, t) => {
       const table = kind.table(t);
       const uids = Array.from({ length: size }, (_, i) => value(`uid${i}`));
-      return q.select(getTableColumns(table)).from(table).where(inArray(table.uid, uids));
+      return withJoined(q.select(shownOf(kind, t)).from(table), kind, t).where(inArray(table.uid, uids));
     },
 );

@@ -1,4 +1,5 @@
-import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
+import type { SQL } from "drizzle-orm";
+import type { AnySQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
 import type { Tables } from "./tables.js";
 
 /** A table whose rows are listed; every one has a uid. */
@@ -36,12 +37,22 @@ export interface ListedKind {
   /** Names the counters of the kind: of subtrees, and one up, of children. */
   readonly counter: number;
   readonly sorts: Readonly<Record<string, SortField>>;
+  readonly joined?: Joined;
+}
+
+/** What a kind shows of other tables, so that a page needs one statement. */
+export interface Joined {
+  /** The columns of other tables by the properties they become. */
+  readonly columns: (tables: Tables) => Record<string, AnySQLiteColumn>;
+  /** The other tables, each with the condition that finds its row. */
+  readonly tables: (tables: Tables) => readonly (readonly [SQLiteTable, SQL])[];
 }
 
 /** A kind as declared. */
 export interface ListedKindDeclaration {
   readonly table: ListedKind["table"];
   readonly place: string;
+  readonly joined?: Joined;
   readonly listsItself?: boolean;
   readonly sorts: readonly { readonly field: string; readonly type: SortField["type"]; readonly column: string }[];
 }

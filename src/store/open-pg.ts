@@ -16,6 +16,8 @@ const MIGRATION_LOCK = 0x4172626f;
 /** Spreads writers that count under the same group over rows, so that they rarely collide. */
 const COUNTER_SLOTS = 32;
 const MAX_UNIT_MS = 30_000;
+/** Behind the number of its last row a unit has that statement, idle time and the commit, each cut off by the server. */
+const LATE_COMMIT_MS = 4 * MAX_UNIT_MS;
 
 /** How to open a PostgreSQL store. */
 export interface PgOptions {
@@ -57,6 +59,7 @@ export async function openPg(options: PgOptions): Promise<Store> {
   return {
     read: (unit, units) => attempt("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", unit, units),
     write: (unit, units) => attempt("BEGIN ISOLATION LEVEL SERIALIZABLE", unit, units),
+    lateCommitMs: LATE_COMMIT_MS,
     async check() {
       await pool.query("SELECT 1 FROM settings LIMIT 1").catch((error) => {
         throw unavailable("the database cannot be reached", 1000, error);

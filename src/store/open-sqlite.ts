@@ -52,6 +52,7 @@ export function openSqlite(options: SqliteOptions): Store {
   return {
     read: <T>(unit: (tx: Tx) => Awaitable<T>) => reader.read(unit),
     write: (unit, units) => queue.submit(unit, units),
+    lateCommitMs: 0,
     async check() {
       reading.prepare("SELECT 1 FROM settings LIMIT 1").all();
     },
@@ -79,6 +80,8 @@ function openConnections(directory: string) {
       writing.pragma("busy_timeout = 0");
       const reading = new Database(file, { readonly: true });
       configure(reading);
+      // In KiB: the upper levels of all trees and many leaves. Taken only as far as pages are read.
+      reading.pragma("cache_size = -65536");
       return { reading, writing };
     },
   );
@@ -116,7 +119,7 @@ function connectionTo(db: Database.Database): Executor {
     rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Row[] {
       let ready = prepared[statement.id];
       if (ready === undefined) {
-        ready = nativeStatement(statement.build(sql, tables));
+        ready = nativeStatement(db, statement.build(sql, tables));
         prepared[statement.id] = ready;
       }
       try {

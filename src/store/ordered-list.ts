@@ -73,12 +73,19 @@ function paramsOf({ filter }: ListQuery, { scope }: Stretch): ListParams {
 }
 
 function pageQuery(kind: ListedKind, query: ListQuery, stretch: Stretch, skip: number, limit: number) {
-  const { order, after, filter } = query;
+  const { order, filter } = query;
+  const after = query.after && liesBefore(query.after, order, stretch) ? undefined : query.after;
   const shape = { ...shapeOf(kind, query, stretch), ...order, after: after !== undefined };
   const params: ListParams = { ...paramsOf(query, stretch), ...after, skip, limit };
   const sort = kind.sorts[filter.name === undefined ? order.field : "name"];
   if (sort) params.list = sort.list;
   return [pageStatement(shape), params] as const;
+}
+
+// In uid order a stretch may lie behind the position as a whole, and then all of it counts.
+function liesBefore(position: ListPosition, { field, descending }: Order, { from, scope }: Stretch): boolean {
+  if (field !== "uid" || from !== "subtree") return false;
+  return descending ? position.uid >= `${scope}0` : position.uid < scope;
 }
 
 async function countOf(tx: Executor, kind: ListedKind, query: ListQuery, stretch: Stretch): Promise<number> {
@@ -94,8 +101,8 @@ async function countOf(tx: Executor, kind: ListedKind, query: ListQuery, stretch
   return ofChildren || stretch.withSelf || !kind.listsItself ? total : Math.max(0, total - 1);
 }
 
-// Padded to powers of two so that few statements serve all sizes.
-async function rowsByUids(tx: Executor, kind: ListedKind, uids: readonly string[]): Promise<Listed[]> {
+/** The rows with these uids, in no order. Padded to powers of two so that few statements serve all sizes. */
+export async function rowsByUids(tx: Executor, kind: ListedKind, uids: readonly string[]): Promise<Listed[]> {
   const rows: Listed[] = [];
   for (let start = 0; start < uids.length; start += 256) {
     const chunk = uids.slice(start, start + 256);

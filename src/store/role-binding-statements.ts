@@ -1,8 +1,9 @@
 // The statements behind role-binding-store.ts.
-import { and, eq, getTableColumns, inArray, isNull, sql } from "drizzle-orm";
+import { and, eq, isNull, sql } from "drizzle-orm";
+import type { Joined } from "./listed-kind.js";
 import { placeholderSet, placeholdersFor } from "./placeholders.js";
-import type { HydratedBinding, RoleBindingRow } from "./port.js";
-import { statement, statementFamily } from "./statement.js";
+import type { RoleBindingRow } from "./port.js";
+import { statement } from "./statement.js";
 
 type Named<K extends "groupUid" | "identityUid" | "roleUid"> = Record<K, string>;
 
@@ -28,29 +29,26 @@ export const same = statement<Named<"groupUid" | "identityUid" | "roleUid">, Rol
     ),
 );
 
-/** Bindings by uid with what they join; one statement per size of the page. */
-export const hydrated = statementFamily<number, Record<string, string>, HydratedBinding>(String, (size) => (q, t) => {
-  const uids = Array.from({ length: size }, (_, i) => sql.placeholder(`uid${i}`));
-  return q
-    .select({
-      ...getTableColumns(t.roleBindings),
-      groupName: t.groups.name,
-      groupDescription: t.groups.description,
-      roleName: t.roles.name,
-      roleDescription: t.roles.description,
-      identityName: t.identities.name,
-      identityDescription: t.identities.description,
-      identityIssuer: t.identities.issuer,
-      identitySubject: t.identities.subject,
-      identityEmail: t.identities.email,
-      identityRelationship: t.identities.relationship,
-    })
-    .from(t.roleBindings)
-    .innerJoin(t.groups, eq(t.groups.uid, t.roleBindings.groupUid))
-    .innerJoin(t.roles, eq(t.roles.uid, t.roleBindings.roleUid))
-    .leftJoin(t.identities, eq(t.identities.uid, t.roleBindings.identityUid))
-    .where(inArray(t.roleBindings.uid, uids));
-});
+/** What answers show of the things a binding joins. */
+export const joined: Joined = {
+  columns: (t) => ({
+    groupName: t.groups.name,
+    groupDescription: t.groups.description,
+    roleName: t.roles.name,
+    roleDescription: t.roles.description,
+    identityName: t.identities.name,
+    identityDescription: t.identities.description,
+    identityIssuer: t.identities.issuer,
+    identitySubject: t.identities.subject,
+    identityEmail: t.identities.email,
+    identityRelationship: t.identities.relationship,
+  }),
+  tables: (t) => [
+    [t.groups, eq(t.groups.uid, t.roleBindings.groupUid)],
+    [t.roles, eq(t.roles.uid, t.roleBindings.roleUid)],
+    [t.identities, eq(t.identities.uid, t.roleBindings.identityUid)],
+  ],
+};
 
 /** Adds a binding. */
 export const insert = statement<RoleBindingRow>((q, t) =>

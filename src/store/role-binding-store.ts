@@ -1,7 +1,7 @@
 import { any, done, first } from "./first.js";
 import { list, unlist } from "./list-upkeep.js";
 import { listedKind } from "./listed-kind.js";
-import { listPage } from "./ordered-list.js";
+import { listPage, rowsByUids } from "./ordered-list.js";
 import type { Awaitable, HydratedBinding, ListQuery, Page, RoleBindingRow, RoleBindingStore } from "./port.js";
 import * as statements from "./role-binding-statements.js";
 import type { Executor } from "./statement.js";
@@ -11,6 +11,7 @@ export const roleBindingLists = listedKind(4, {
   table: (t) => t.roleBindings,
   place: "groupUid",
   sorts: [{ field: "created_at", type: "time", column: "createTimeMs" }],
+  joined: statements.joined,
 });
 
 /** Role bindings; see {@link RoleBindingStore}. */
@@ -30,12 +31,7 @@ export class RoleBindings implements RoleBindingStore {
   }
 
   async hydrated(uids: readonly string[]): Promise<HydratedBinding[]> {
-    if (uids.length === 0) return [];
-    let size = 1;
-    while (size < uids.length) size *= 2;
-    const params: Record<string, string> = {};
-    for (let i = 0; i < size; i++) params[`uid${i}`] = uids[Math.min(i, uids.length - 1)] ?? "";
-    return this.#tx.rows(statements.hydrated(size), params);
+    return (await rowsByUids(this.#tx, roleBindingLists, uids)) as HydratedBinding[];
   }
 
   async insert(row: RoleBindingRow): Promise<void> {
@@ -54,8 +50,8 @@ export class RoleBindings implements RoleBindingStore {
     await this.#tx.rows(statements.remove, { uid });
   }
 
-  list(query: ListQuery): Promise<Page<RoleBindingRow>> {
-    return listPage<RoleBindingRow>(this.#tx, roleBindingLists, query);
+  list(query: ListQuery): Promise<Page<HydratedBinding>> {
+    return listPage<HydratedBinding>(this.#tx, roleBindingLists, query);
   }
 
   ofIdentity(identityUid: string): Awaitable<RoleBindingRow[]> {

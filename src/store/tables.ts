@@ -232,6 +232,35 @@ export function defineTables(c: Columns) {
     (t) => [c.index("audit_root").on(t.rootUid, t.id)],
   );
 
+  // What seals the log stands beside it, so that rows of the log are written once and never again
+  // (docs/adr/0006-audit-chain.md). The index by row finds out which rows are not sealed yet.
+  const auditChain = c.table(
+    "audit_chain",
+    {
+      rootUid: c.str("root_uid").notNull(),
+      seq: c.long("seq").notNull(),
+      auditId: c.long("audit_id").notNull(),
+      hash: c.str("hash").notNull(),
+    },
+    (t) => [c.primaryKey({ columns: [t.rootUid, t.seq] }), c.uniqueIndex("audit_chain_audit").on(t.auditId)],
+  );
+
+  const auditHeads = c.table("audit_heads", {
+    rootUid: c.str("root_uid").primaryKey(),
+    seq: c.long("seq").notNull(),
+    hash: c.str("hash").notNull(),
+    timeMs: c.long("time_ms").notNull(),
+    signature: c.str("signature").notNull(),
+  });
+
+  const auditSealer = c.table("audit_sealer", {
+    name: c.str("name").primaryKey(),
+    holder: c.str("holder").notNull(),
+    expireTimeMs: c.long("expire_time_ms").notNull(),
+    settledId: c.long("settled_id").notNull(),
+    passes: c.long("passes").notNull(),
+  });
+
   const settings = c.table("settings", {
     name: c.str("name").primaryKey(),
     value: c.str("value").notNull(),
@@ -250,6 +279,9 @@ export function defineTables(c: Columns) {
     accessRequests,
     keys,
     audit,
+    auditChain,
+    auditHeads,
+    auditSealer,
     settings,
     ...defineListTables(c),
   };

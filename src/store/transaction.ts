@@ -1,5 +1,6 @@
 import { AccessRequests } from "./access-request-store.js";
 import { Access } from "./access-store.js";
+import { AuditChain } from "./audit-chain-store.js";
 import { Audit } from "./audit-store.js";
 import { Groups } from "./group-store.js";
 import { Identities } from "./identity-store.js";
@@ -98,6 +99,10 @@ export class Transaction implements Tx, Executor {
 
   get audit(): Audit {
     return new Audit(this);
+  }
+
+  get auditChain(): AuditChain {
+    return new AuditChain(this);
   }
 
   get settings(): Settings {

@@ -4,7 +4,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { verifyGroup } from "../../src/iam/operator/operate.js";
-import { randomIds } from "../../src/kernel/ids.js";
+import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
+import { parentOf } from "../../src/kernel/uidp.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import {
   type ApiDocument,
@@ -33,13 +34,20 @@ const parents: Readonly<Record<string, () => string | Promise<string>>> = {
   externalGroupRoleMappings: () => create("identityProviders"),
 };
 
-// What parameters and properties stand for, by their names.
-const things: Readonly<Record<string, (operation: PlacedOperation) => unknown>> = {
+type Known = Map<string, unknown>;
+
+// What parameters and properties stand for, by their names; some are known together.
+const things: Readonly<Record<string, (known: Known, operation: PlacedOperation) => unknown>> = {
   group_uid: () => organisation,
   group: () => organisation,
   scope: () => organisation,
   identityUid: () => create("identities", organisation),
-  identity_provider_uid: () => create("identityProviders"),
+  identity_provider_uid: providerWithToken,
+  async names(known) {
+    const mapping = await create("externalGroupRoleMappings");
+    known.set("parent", parentOf(mapping));
+    return [mapping];
+  },
 };
 
 // Values of parameters that need not be given; of enums it is every one there is.
@@ -49,10 +57,15 @@ const values: Readonly<Record<string, () => readonly unknown[]>> = {
   "uidp.children_of": () => [organisation, "/"],
   "uidp.in_root": () => [true, false],
   "uidp.ids": () => [organisation],
+  identity: () => [organisation],
+  group: () => [organisation],
+  role: () => [builtinRoleUid("viewer")],
+  identity_provider_uid: () => [`${organisation}/0123456789abcdef`],
+  key_id: () => ["key"],
   name: () => ["team"],
   page_size: () => [1, 200, 1000],
   page_token: () => [""],
-  order_by: () => ["uid", "created_at desc"],
+  order_by: () => ["created_at", "created_at desc"],
   skip: () => [0, 3],
   updateMask: () => ["*"],
 };
@@ -138,21 +151,32 @@ function optionalParts({ operationId, parameters }: PlacedOperation): string[] {
 // The example of an operation with things of its own, so that nothing depends on what ran before.
 async function arranged(operation: PlacedOperation, parent?: string): Promise<PlainRequest> {
   const collection = collectionOf(operation);
-  const known = new Map<string, unknown>();
+  const known: Known = new Map();
   for (const name of namesIn(operation)) {
     const thing = things[name];
-    if (thing !== undefined) known.set(name, await thing(operation));
+    if (thing !== undefined) known.set(name, await thing(known, operation));
   }
   if (isCreate(operation)) {
     const [place] = operation.parameters;
     known.set(place?.name ?? "", parent ?? (await (parents[collection] ?? freshGroup)()));
   } else if (operation.path.includes("{uid}")) {
     known.set("uid", await create(collection));
-  } else if (namesIn(operation).includes("parent")) {
+  } else if (namesIn(operation).includes("parent") && !known.has("parent")) {
     known.set("parent", await (parents[collection] ?? freshGroup)());
   }
   const fill: Fill = (name) => known.get(name);
   return requestOf(operation, fill);
+}
+
+// Every operation on SCIM tokens but the one that makes the first needs one, and its etag.
+async function providerWithToken(known: Known, { operationId }: PlacedOperation): Promise<string> {
+  const uid = await create("identityProviders");
+  const generate = operations.find((one) => one.path.endsWith(":generateScimToken"));
+  if (generate === undefined || generate.operationId === operationId) return uid;
+  const request = requestOf(generate, (name) => (name === "identity_provider_uid" ? uid : undefined));
+  const { etag } = (await succeeds(generate, request)) as { etag: string };
+  known.set("etag", etag);
+  return uid;
 }
 
 function freshGroup(): Promise<string> {

@@ -34,9 +34,9 @@ export const groupInvites = defineResource({
   mutable: { email: isEmail, ttl: isTtl, singleUse: isFlag },
 });
 
-/** A duration in milliseconds. */
+/** A duration in whole milliseconds, rounded down. */
 export function millisecondsOf({ seconds, nanos }: Duration): number {
-  return Number(seconds) * 1000 + nanos / 1_000_000;
+  return Number(seconds) * 1000 + Math.floor(nanos / 1_000_000);
 }
 
 /** A new code: 128 random bits that only its holder knows, and what finds and proves it in the store. */

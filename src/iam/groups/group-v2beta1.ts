@@ -20,7 +20,7 @@ import type { Call } from "../../rpc/call.js";
 import { type Handlers, serve } from "../../rpc/method-table.js";
 import type { GroupRow, Tx } from "../../store/port.js";
 import { organisationDomainOf } from "./email-domain.js";
-import { groupGuards, groups, groupView } from "./group.js";
+import { groupGuards, groups, groupView, lastOwnerOf } from "./group.js";
 import { type RootCreation, requireRootCreation } from "./root-creation.js";
 
 /** What the handlers need besides the call. */
@@ -123,6 +123,8 @@ export function groupsV2beta1({ tokens, ids, rootCreation }: GroupsDeps) {
 // What is part of a group and nothing by itself goes with it.
 async function deleteBelongings(uid: string, tx: Tx): Promise<void> {
   await tx.roleBindings.deleteAutomatic(uid);
+  const last = await lastOwnerOf(tx, uid);
+  if (last) await tx.roleBindings.delete(last.uid);
   for (const invite of await tx.groupInvites.uidsWhere("groupUid", uid)) await tx.groupInvites.delete(invite);
   await tx.accountAssociations.delete(uid);
   await tx.terms.deleteOf(uid);

@@ -2,10 +2,14 @@
 // deleted, and how it shows in version 2 of the API.
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Group, GroupSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import { builtinRoleUid } from "../../kernel/ids.js";
+import { parentOf } from "../../kernel/uidp.js";
 import { defineResource } from "../../resource/define.js";
 import type { DeleteGuard } from "../../resource/guard-delete.js";
 import { isDescription, isName } from "../../resource/rules.js";
-import type { GroupRow } from "../../store/port.js";
+import type { GroupRow, RoleBindingRow, Tx } from "../../store/port.js";
+
+const owner = builtinRoleUid("owner");
 
 /** The group resource. `verified` and `kind` are not among what callers change: they are the operator's. */
 export const groups = defineResource({
@@ -25,8 +29,20 @@ export const groupGuards: readonly DeleteGuard[] = [
     any: async (tx, uid) => (await tx.identityProviders.uidsWhere("groupUid", uid, 1)).length > 0,
   },
   { children: "roles", any: (tx, uid) => tx.roles.anyIn(uid) },
-  { children: "role bindings", any: (tx, uid) => tx.roleBindings.anyGranted(uid) },
+  { children: "role bindings", any: async (tx, uid) => (await tx.roleBindings.anyGranted(uid)) && !(await lastOwnerOf(tx, uid)) },
 ];
+
+/**
+ * The binding of the only owner of a root group, where it is the only binding there: it cannot be
+ * deleted by itself, so it goes with the group.
+ */
+export async function lastOwnerOf(tx: Tx, uid: string): Promise<RoleBindingRow | undefined> {
+  if (parentOf(uid) !== undefined) return undefined;
+  const order = { field: "uid", descending: false };
+  const { rows } = await tx.roleBindings.list({ visible: [uid], filter: { childrenOf: uid }, order, skip: 0, limit: 2 });
+  const [only, another] = rows;
+  return another === undefined && only?.roleUid === owner ? only : undefined;
+}
 
 /** A stored group as version 2 shows it. */
 export function groupView(row: GroupRow): Group {

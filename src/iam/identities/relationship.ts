@@ -10,6 +10,7 @@ import {
   IdentitySchema,
 } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { type FieldRule, isPrintable } from "../../resource/rules.js";
+import { isIssuerUrl } from "../issuer-url.js";
 
 /** The relationship of an identity, as its message keeps it. */
 export type Relationship = Identity["relationship"];
@@ -108,16 +109,15 @@ const textFault: Fault = (text, field) => {
   return isPrintable(text) ? undefined : `${field} must not contain control characters`;
 };
 
-const issuerFault: Fault = (text, field) => {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  const plain = url && /^https?:$/.test(url.protocol) && !url.username && !url.password && !url.search && !url.hash;
-  return plain && text.length <= 255 ? undefined : `${field} must be an https URL without user, query or fragment`;
-};
+const issuerFault: Fault = (text, field) =>
+  isIssuerUrl(text) ? undefined : `${field} must be an https URL without user, query or fragment`;
 
-// RE2 knows no backtracking: no pattern can make a match slow.
+// RE2 knows no backtracking: no pattern can make a match slow. A pattern must
+// be one by itself, so that none closes the group that matching puts it in.
 const patternFault: Fault = (text, field) => {
   if (text === "" || text.length > MAX_PATTERN) return `${field} must be 1 to ${MAX_PATTERN} characters`;
   try {
+    RE2JS.compile(text);
     RE2JS.compile(`^(?:${text})$`);
     return undefined;
   } catch {
@@ -126,27 +126,17 @@ const patternFault: Fault = (text, field) => {
 };
 
 // The host decides whose keys are trusted, and which hosts are ever asked for
-// them: it must be written out, up to the slash that ends it.
+// them. So what every match begins with, as the engine itself works it out, must
+// hold the host and the slash that ends it, or be the whole pattern.
 const issuerPatternFault: Fault = (text, field) => {
-  const literalHost = /^https:\/\/(?:[a-z0-9-]+\\?\.)+[a-z0-9-]+(?::[0-9]{1,5})?(?:\/|$)/;
-  if (!literalHost.test(text) || hasAlternative(text)) return `${field} must begin with https:// and a literal host`;
-  if (/^[^/]*\/\/[^/]*[^\\]\.[a-z]/.test(text.replaceAll("\\.", "")))
-    return `${field} must escape the dots of its host`;
-  return patternFault(text, field);
+  const broken = patternFault(text, field);
+  if (broken) return broken;
+  const { prefix, prefixComplete } = RE2JS.compile(text).re2();
+  const host = /^https:\/\/[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::[0-9]{1,5})?(\/|$)/.exec(String(prefix));
+  return host && (host[1] === "/" || prefixComplete)
+    ? undefined
+    : `${field} must begin with https:// and a literal host, its dots escaped`;
 };
-
-// `https://a\.example/x|https://.*` would match any host with its second half.
-function hasAlternative(pattern: string): boolean {
-  let depth = 0;
-  for (let i = 0; i < pattern.length; i++) {
-    const char = pattern[i];
-    if (char === "\\") i++;
-    else if (char === "(") depth++;
-    else if (char === ")") depth--;
-    else if (char === "|" && depth === 0) return true;
-  }
-  return false;
-}
 
 function claimsFault(claims: Readonly<Record<string, string>>, field: string, fault: Fault): string | undefined {
   const entries = Object.entries(claims);

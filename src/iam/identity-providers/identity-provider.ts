@@ -13,6 +13,7 @@ import { isUidp } from "../../kernel/uidp.js";
 import { defineResource } from "../../resource/define.js";
 import { type FieldRule, isDescription, isName, isPrintable } from "../../resource/rules.js";
 import type { IdentityProviderRow, ScimState } from "../../store/port.js";
+import { isIssuerUrl } from "../issuer-url.js";
 import { identityProviderKind } from "../kinds.js";
 
 const MAX_TEXT = 512;
@@ -26,8 +27,7 @@ const isRole: FieldRule = (value, field) => {
 const isOidc: FieldRule = (value, field) => {
   if (value === undefined) return `${field} is required`;
   const { issuer, clientId, additionalScopes, groupsClaim } = value as IdentityProvider_OIDC;
-  const url = URL.canParse(issuer) ? new URL(issuer) : undefined;
-  if (url?.protocol !== "https:" || url.username || url.search || url.hash || issuer.length > 255) {
+  if (!issuer.startsWith("https:") || !isIssuerUrl(issuer)) {
     return `${field}.issuer must be an https URL without user, query or fragment`;
   }
   if (!isText(clientId)) return `${field}.clientId must be 1 to ${MAX_TEXT} characters`;

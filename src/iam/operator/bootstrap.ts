@@ -50,7 +50,8 @@ export async function bootstrap(tx: Tx, { org, owner }: Bootstrap, ids: Ids, now
       uid: identity,
       groupUid: null,
       name: "owner",
-      description: `Owner of ${org}`.slice(0, 512),
+      // Whoever binds an identity sees this, so it names no organisation.
+      description: "Owner of an organisation",
       issuer: owner?.issuer ?? "",
       subject: owner?.subject ?? "",
       email: "",

@@ -31,13 +31,7 @@ export function roleBindingsV2beta1({ tokens, ids }: IamDeps) {
       const context = { method: "ListRoleBindings", tokens, nowMs: startMs, visible, ...(equals && { equals }) };
       const list = listQueryOf(roleBindings, request, context);
       const page = await tx.roleBindings.list(list.query);
-      return {
-        roleBindings: await viewsOf(
-          page.rows.map(({ uid }) => uid),
-          tx,
-        ),
-        ...list.envelope(page),
-      };
+      return { roleBindings: page.rows.map(roleBindingView), ...list.envelope(page) };
     },
 
     async createRoleBinding({ parent, roleBinding }, call) {
@@ -53,8 +47,9 @@ export function roleBindingsV2beta1({ tokens, ids }: IamDeps) {
       await requireParentGroup(parent, call);
       const uids: string[] = [];
       for (const [i, one] of batchOf(request).entries()) {
-        const joined = valuesOf(roleBindings, one);
-        await requireBindable(parent, joined, call, `requests[${i}].roleBinding.`);
+        const at = `requests[${i}].roleBinding.`;
+        const joined = valuesOf(roleBindings, one, at);
+        await requireBindable(parent, joined, call, at);
         uids.push((await bind(parent, joined, call, ids)).uid);
       }
       call.subjectUid = parent;

@@ -17,5 +17,6 @@ export async function requireAvailableRole(uid: string, group: string, tx: Tx, f
   const role = await availableRole(uid, group, tx);
   if (role) return role;
   const name = field.slice(field.lastIndexOf(".") + 1);
-  throw invalidArgument({ field, description: `${name} must be a built-in role or one of the group or above it` });
+  const rule = uid === "" ? "is required" : "must be a built-in role or one of the group or above it";
+  throw invalidArgument({ field, description: `${name} ${rule}` });
 }

@@ -1,6 +1,6 @@
 // The gateway with all methods of FeatureService, on real sockets: HTTP/1.1 and cleartext HTTP/2.
 import { once } from "node:events";
-import { createServer, type IncomingHttpHeaders, request } from "node:http";
+import { createServer } from "node:http";
 import http2 from "node:http2";
 import type { AddressInfo } from "node:net";
 import type { ConnectError } from "@connectrpc/connect";
@@ -8,23 +8,10 @@ import { createGateway, type Gateway, type GatewayOptions } from "../../../src/g
 import type { Call } from "../../../src/rpc/call.js";
 import { createInvokeStream } from "../../../src/rpc/invoke-stream.js";
 import type { Store, Tx } from "../../../src/store/port.js";
+import { type Received, requestH1, requestOn, type Sent } from "../requests.js";
 import { entryOf, type FeatureHandler, type FeatureStreamHandler, featureService, streamEntryOf } from "./feature.js";
 
-/** What is sent. */
-export interface Sent {
-  readonly method?: string;
-  readonly path: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string | Uint8Array;
-}
-
-/** What came back. */
-export interface Received {
-  readonly status: number;
-  readonly headers: IncomingHttpHeaders;
-  readonly bytes: Buffer;
-  readonly text: string;
-}
+export type { Received, Sent } from "../requests.js";
 
 /** A running server. */
 export interface FeatureServer {
@@ -100,7 +87,7 @@ export async function startFeatureServer(
     h2Port,
     calls,
     internal,
-    send: (protocol, sent) => (protocol === "h1" ? sendH1(port, sent) : sendH2(session, sent)),
+    send: (protocol, sent) => (protocol === "h1" ? requestH1(port, sent) : requestOn(session, sent)),
     async stop() {
       session.destroy();
       h1.closeAllConnections();
@@ -109,47 +96,6 @@ export async function startFeatureServer(
       await Promise.all([once(h1, "close"), once(h2, "close")]);
     },
   };
-}
-
-function sendH1(port: number, { method = "GET", path, headers = {}, body }: Sent): Promise<Received> {
-  return new Promise((resolve, reject) => {
-    // node:http frames no body of a GET by itself.
-    const length = body === undefined ? {} : { "content-length": Buffer.byteLength(body) };
-    const options = { host: "127.0.0.1", port, method, path, headers: { ...length, ...headers }, agent: false };
-    const req = request(options, (res) => {
-      const chunks: Buffer[] = [];
-      res.on("data", (chunk: Buffer) => chunks.push(chunk));
-      res.on("end", () => resolve(received(res.statusCode ?? 0, res.headers, chunks)));
-      res.on("error", reject);
-    });
-    req.on("error", reject);
-    req.end(body);
-  });
-}
-
-function sendH2(
-  session: http2.ClientHttp2Session,
-  { method = "GET", path, headers = {}, body }: Sent,
-): Promise<Received> {
-  return new Promise((resolve, reject) => {
-    const stream = session.request({ ":method": method, ":path": path, ...headers }, { endStream: body === undefined });
-    let status = 0;
-    let fields: IncomingHttpHeaders = {};
-    const chunks: Buffer[] = [];
-    stream.on("response", (head) => {
-      status = head[":status"] ?? 0;
-      fields = head;
-    });
-    stream.on("data", (chunk: Buffer) => chunks.push(chunk));
-    stream.on("end", () => resolve(received(status, fields, chunks)));
-    stream.on("error", reject);
-    if (body !== undefined) stream.end(body);
-  });
-}
-
-function received(status: number, headers: IncomingHttpHeaders, chunks: Buffer[]): Received {
-  const bytes = Buffer.concat(chunks);
-  return { status, headers, bytes, text: bytes.toString() };
 }
 
 /** The largest body the servers of {@link startDefault} take, in bytes. */

@@ -28,7 +28,10 @@ export function createRandom(seed: number): Random {
       if (list.length === 0) throw new RangeError("nothing to pick from");
       return list[int(list.length)] as T;
     },
-    text: (alphabet, longest, shortest = 0) =>
-      Array.from({ length: shortest + int(longest - shortest + 1) }, () => alphabet[int(alphabet.length)]).join(""),
+    text(alphabet, longest, shortest = 0) {
+      const characters = [...alphabet];
+      const length = shortest + int(longest - shortest + 1);
+      return Array.from({ length }, () => characters[int(characters.length)]).join("");
+    },
   };
 }

@@ -28,6 +28,30 @@ CREATE TABLE "audit" (
 	"remote_address" text COLLATE "C" NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE "audit_chain" (
+	"root_uid" text COLLATE "C" NOT NULL,
+	"seq" bigint NOT NULL,
+	"audit_id" bigint NOT NULL,
+	"hash" text COLLATE "C" NOT NULL,
+	CONSTRAINT "audit_chain_root_uid_seq_pk" PRIMARY KEY("root_uid","seq")
+);
+--> statement-breakpoint
+CREATE TABLE "audit_heads" (
+	"root_uid" text COLLATE "C" PRIMARY KEY NOT NULL,
+	"seq" bigint NOT NULL,
+	"hash" text COLLATE "C" NOT NULL,
+	"time_ms" bigint NOT NULL,
+	"signature" text COLLATE "C" NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "audit_sealer" (
+	"name" text COLLATE "C" PRIMARY KEY NOT NULL,
+	"holder" text COLLATE "C" NOT NULL,
+	"expire_time_ms" bigint NOT NULL,
+	"settled_id" bigint NOT NULL,
+	"passes" bigint NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE "counters" (
 	"counter" integer NOT NULL,
 	"scope" text COLLATE "C" NOT NULL,
@@ -175,6 +199,7 @@ ALTER TABLE "roles" ADD CONSTRAINT "roles_group_uid_groups_uid_fk" FOREIGN KEY (
 ALTER TABLE "terms_acceptances" ADD CONSTRAINT "terms_acceptances_group_uid_groups_uid_fk" FOREIGN KEY ("group_uid") REFERENCES "public"."groups"("uid") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "account_associations_parent" ON "account_associations" USING btree ("parent_uid","uid");--> statement-breakpoint
 CREATE INDEX "audit_root" ON "audit" USING btree ("root_uid","id");--> statement-breakpoint
+CREATE UNIQUE INDEX "audit_chain_audit" ON "audit_chain" USING btree ("audit_id");--> statement-breakpoint
 CREATE INDEX "group_invites_group" ON "group_invites" USING btree ("group_uid","uid");--> statement-breakpoint
 CREATE INDEX "group_invites_role" ON "group_invites" USING btree ("role_uid");--> statement-breakpoint
 CREATE UNIQUE INDEX "group_invites_key" ON "group_invites" USING btree ("key_id");--> statement-breakpoint

@@ -32,6 +32,31 @@ CREATE TABLE `audit` (
 ) STRICT;
 --> statement-breakpoint
 CREATE INDEX `audit_root` ON `audit` (`root_uid`,`id`);--> statement-breakpoint
+CREATE TABLE `audit_chain` (
+	`root_uid` text NOT NULL,
+	`seq` integer NOT NULL,
+	`audit_id` integer NOT NULL,
+	`hash` text NOT NULL,
+	PRIMARY KEY(`root_uid`, `seq`)
+) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `audit_chain_audit` ON `audit_chain` (`audit_id`);--> statement-breakpoint
+CREATE TABLE `audit_heads` (
+	`root_uid` text PRIMARY KEY NOT NULL,
+	`seq` integer NOT NULL,
+	`hash` text NOT NULL,
+	`time_ms` integer NOT NULL,
+	`signature` text NOT NULL
+) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
+CREATE TABLE `audit_sealer` (
+	`name` text PRIMARY KEY NOT NULL,
+	`holder` text NOT NULL,
+	`expire_time_ms` integer NOT NULL,
+	`settled_id` integer NOT NULL,
+	`passes` integer NOT NULL
+) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
 CREATE TABLE `counters` (
 	`counter` integer NOT NULL,
 	`scope` text NOT NULL,

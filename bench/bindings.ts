@@ -1,0 +1,61 @@
+// A page of 50 role bindings with what they join, among 100,000: first page
+// against last, and how many statements a page takes. Run:
+//   node --import tsx bench/bindings.ts
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { openSqlite } from "../src/store/open-sqlite.js";
+import type { ListPosition, Store } from "../src/store/port.js";
+import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../test/support/rows.js";
+
+const COUNT = 100_000;
+const REPEATS = 300;
+const [root, role] = [rootUid(1), rootUid(2)];
+
+const directory = mkdtempSync(join(tmpdir(), "arbor-bench-"));
+const store = openSqlite({ directory });
+try {
+  await fill(store);
+  for (const field of ["uid", "created_at"]) {
+    const query = { visible: [root], filter: {}, order: { field, descending: false }, skip: 0, limit: 50 };
+    const beforeLast = await store.read((tx) => tx.roleBindings.list({ ...query, skip: COUNT - 100 }));
+    const first = await medianUs(store, { ...query });
+    const last = await medianUs(store, { ...query, after: beforeLast.next as ListPosition });
+    console.log(`${field}: first page ${first} us, last page ${last} us, last/first ${(last / first).toFixed(2)}`);
+  }
+} finally {
+  await store.close();
+  rmSync(directory, { recursive: true });
+}
+
+async function fill(to: Store): Promise<void> {
+  await to.write(async (tx) => {
+    await tx.groups.insert(groupRow(root));
+    await tx.roles.insert(roleRow(role));
+    for (let i = 0; i < 100; i++) await tx.groups.insert(groupRow(childUid(root, i)));
+  });
+  for (let start = 0; start < COUNT; start += 1_000) {
+    await to.write(async (tx) => {
+      for (let i = start; i < start + 1_000; i++) {
+        const group = childUid(root, i % 100);
+        const identity = childUid(group, 1_000_000 + i);
+        await tx.identities.insert(identityRow(identity, { name: `identity ${i}` }));
+        await tx.roleBindings.insert(bindingRow(childUid(group, 5_000_000 + i), identity, role, { createTimeMs: i }));
+      }
+    });
+  }
+}
+
+type Query = Parameters<Parameters<Parameters<Store["read"]>[0]>[0]["roleBindings"]["list"]>[0];
+
+async function medianUs(from: Store, query: Query): Promise<number> {
+  const times: number[] = [];
+  for (let i = 0; i < REPEATS; i++) {
+    const begun = performance.now();
+    const page = await from.read((tx) => tx.roleBindings.list(query));
+    times.push((performance.now() - begun) * 1000);
+    if (page.rows.length !== 50 || page.total !== COUNT) throw new Error(`${page.rows.length} rows of ${page.total}`);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  return Math.round(times.sort((a, b) => a - b)[REPEATS / 2] ?? 0);
+}

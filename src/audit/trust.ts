@@ -1,0 +1,65 @@
+import type { CryptoKey } from "jose";
+import type { AuditHead } from "../store/port.js";
+import { stateOfHead } from "./head.js";
+
+/** Why a chain must not be continued. */
+export type Distrust =
+  | "its chain has no signed head"
+  | "its signed head is missing"
+  | "its chain does not end at its signed head"
+  | "its head was replaced by an older one"
+  | "its head was replaced by another one"
+  | "its head is signed with an unknown key"
+  | "the signature of its head is wrong";
+
+/** Decides whether the end of a chain is one that was signed. */
+export interface Trust {
+  /** Why not to go on behind this end; undefined when all is well. */
+  check(rootUid: string, head: AuditHead | undefined, lastSeq: number): Promise<Distrust | undefined>;
+  /** Remembers a head that this node signed itself. */
+  remember(head: AuditHead): void;
+}
+
+/** Heads remembered at most; of others the signature is checked again. */
+const MAX_REMEMBERED = 10_000;
+
+/** Creates it. What it remembers spares a check per batch, and shows heads that went back in time. */
+export function createTrust(keys: {
+  auditVerifying(kid: string): CryptoKey | undefined;
+  refresh(): Promise<boolean>;
+}): Trust {
+  const remembered = new Map<string, AuditHead>();
+
+  function remember(head: AuditHead): void {
+    remembered.delete(head.rootUid);
+    remembered.set(head.rootUid, head);
+    const [oldest] = remembered.keys();
+    if (remembered.size > MAX_REMEMBERED && oldest !== undefined) remembered.delete(oldest);
+  }
+
+  async function signature(head: AuditHead): Promise<Distrust | undefined> {
+    let state = await stateOfHead(head, keys.auditVerifying);
+    if (state === "unknown key" && (await keys.refresh())) state = await stateOfHead(head, keys.auditVerifying);
+    if (state === "unknown key") return "its head is signed with an unknown key";
+    return state === "forged" ? "the signature of its head is wrong" : undefined;
+  }
+
+  return {
+    remember,
+    async check(rootUid, head, lastSeq) {
+      const known = remembered.get(rootUid);
+      if (head === undefined) {
+        if (lastSeq > 0) return "its chain has no signed head";
+        return known === undefined ? undefined : "its signed head is missing";
+      }
+      if (head.seq !== lastSeq) return "its chain does not end at its signed head";
+      if (known !== undefined && head.seq < known.seq) return "its head was replaced by an older one";
+      if (known !== undefined && head.seq === known.seq) {
+        return head.hash === known.hash ? undefined : "its head was replaced by another one";
+      }
+      const distrust = await signature(head);
+      if (distrust === undefined) remember(head);
+      return distrust;
+    },
+  };
+}

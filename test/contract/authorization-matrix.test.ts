@@ -1,0 +1,185 @@
+// Every method of every served service, by callers at every place of the tree,
+// over all four protocols: who is let in follows from what the method declares
+// and the roles bound, and from nothing else.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { type DescField, type DescMethodUnary, getOption, hasOption } from "@bufbuild/protobuf";
+import { iam, iam_scope } from "#gen/chainguard/annotations/annotations_pb.js";
+import { CapabilitySchema, name as capabilityName } from "#gen/chainguard/capabilities/capabilities_pb.js";
+import { builtinRoles } from "../../src/iam/roles/builtin-roles.js";
+import { iamServices } from "../../src/iam/services.js";
+import { randomIds } from "../../src/kernel/ids.js";
+import { type Placed, placeGroup, populate } from "../iam/populate.js";
+import { type Harness, startHarness } from "../support/harness.js";
+import { groupRow } from "../support/rows.js";
+import { type RawClient, rawClients, requestOf } from "./iam-clients.js";
+
+const services = iamServices({
+  tokens: { make: () => "", read: () => undefined },
+  ids: randomIds,
+  seal: () => "",
+  rootCreation: "users",
+});
+const methods = services.flatMap(({ desc }) => desc.methods.filter((one): one is DescMethodUnary => one.methodKind === "unary"));
+
+/** Methods declared unscoped whose handlers look at a place all the same, and the field that names it. */
+const PLACED_BY_HANDLER: Readonly<Record<string, { field: string; reason: string }>> = {
+  CreateGroup: { field: "parent", reason: "a root has no parent, so the method is unscoped and its handler looks at the parent" },
+  GetRole: { field: "uid", reason: "built-in roles lie in no group; of custom ones the handler looks at the group" },
+};
+
+interface CallerAt {
+  readonly name: string;
+  readonly role?: string;
+  readonly at?: "root" | "parent" | "target" | "sibling" | "foreign";
+}
+
+const callers: readonly CallerAt[] = [
+  { name: "no token" },
+  { name: "an identity without rights", role: "" },
+  { name: "a viewer of the group", role: "viewer", at: "target" },
+  { name: "an editor of the group", role: "editor", at: "target" },
+  { name: "an owner of the group", role: "owner", at: "target" },
+  { name: "an owner of a sibling", role: "owner", at: "sibling" },
+  { name: "an owner of the group above", role: "owner", at: "parent" },
+  { name: "an owner of the root", role: "owner", at: "root" },
+  { name: "an owner of another root", role: "owner", at: "foreign" },
+];
+
+let harness: Harness;
+let clients: readonly RawClient[];
+let target: Placed;
+let foreign: Placed;
+const groups: Record<string, string> = {};
+const tokens = new Map<string, string>();
+
+before(async () => {
+  harness = await startHarness();
+  clients = rawClients(harness.url);
+  groups.root = (await harness.organisation("ours")).group;
+  groups.foreign = (await harness.organisation("theirs")).group;
+  groups.parent = randomIds.newUid(groups.root);
+  groups.target = randomIds.newUid(groups.parent);
+  groups.sibling = randomIds.newUid(groups.parent);
+  const texts = { name: "n", text: "t" };
+  [target, foreign] = await harness.app.installation.store.write(async (tx) => {
+    await tx.groups.insert(groupRow(groups.parent ?? ""));
+    await tx.groups.insert(groupRow(groups.sibling ?? ""));
+    return [await placeGroup(tx, groups.target ?? "", texts), await populate(tx, groups.foreign ?? "", texts)];
+  });
+  for (const { name, role, at } of callers) {
+    if (role === undefined) continue;
+    const { uid, token } = await harness.identity();
+    if (at) await harness.bind(uid, role, groups[at] ?? "");
+    tokens.set(name, token);
+  }
+});
+
+after(async () => {
+  for (const client of clients) client.close();
+  await harness.stop();
+});
+
+// The rule, written down without the service's own: all that a method names, at
+// the place the request names or at one above it.
+function capabilitiesOf(method: DescMethodUnary): readonly string[] | "public" {
+  const { mode } = getOption(method, iam);
+  if (mode.case !== "enabled") return "public";
+  return mode.value.capabilities.map((number) => {
+    const value = CapabilitySchema.values.find((one) => one.number === number);
+    assert.ok(value);
+    return getOption(value, capabilityName);
+  });
+}
+
+function placeFieldOf(method: DescMethodUnary): readonly DescField[] {
+  const byHandler = PLACED_BY_HANDLER[method.name];
+  if (byHandler) return method.input.fields.filter(({ name }) => name === byHandler.field);
+  const { mode } = getOption(method, iam);
+  if (mode.case !== "enabled" || mode.value.unscoped) return [];
+  const marked = (fields: readonly DescField[]) => fields.filter((field) => hasOption(field, iam_scope) && getOption(field, iam_scope));
+  const [outer] = marked(method.input.fields);
+  if (outer === undefined) return [];
+  return outer.fieldKind === "message" ? [outer, ...marked(outer.message.fields)] : [outer];
+}
+
+function mayCall(method: DescMethodUnary, { role, at }: CallerAt, uid: string): boolean {
+  const needed = capabilitiesOf(method);
+  if (needed === "public" || placeFieldOf(method).length === 0) return true;
+  const place = at === undefined ? "none" : (groups[at] ?? "none");
+  return `${uid}/`.startsWith(`${place}/`) && needed.every((one) => builtinRoles[role ?? ""]?.includes(one));
+}
+
+// What a method is about follows from its name; a uid that names nothing there keeps what is allowed from changing it.
+function subjectOf({ name, parent }: DescMethodUnary, placed: Placed): string {
+  if (/^(CreateExternal|BatchDeleteExternal)|Scim/.test(name)) return placed.identityProvider;
+  if (/^(Create|BatchCreate)/.test(name) || /^(AcceptTerms|ListTermsAcceptances|RequestGroupAccess)$/.test(name)) return placed.group;
+  const kind = /(\w+?)(Service)$/.exec(parent.name)?.[1]?.replace(/ies$/, "y").replace(/s$/, "") ?? "";
+  const key = kind.charAt(0).toLowerCase() + kind.slice(1);
+  return (placed as unknown as Record<string, string>)[key] ?? placed.group;
+}
+
+function requestAt(method: DescMethodUnary, uid: string) {
+  const [outer, inner] = placeFieldOf(method);
+  if (outer === undefined) return requestOf(method, {});
+  return requestOf(method, { [outer.localName]: inner ? { [inner.localName]: uid } : uid });
+}
+
+describe("the authorization matrix", () => {
+  it("covers every service with a capability for nearly every method", () => {
+    assert.ok(methods.length >= 49, `${methods.length} methods`);
+    const free = methods.filter((one) => capabilitiesOf(one) === "public").map(({ name }) => name);
+    assert.deepEqual(free, ["Ping"]);
+    const places = methods.filter((one) => placeFieldOf(one).length === 0).map(({ name }) => name);
+    assert.deepEqual(places.filter((name) => !name.startsWith("List")).sort(), [
+      "CheckEligibility",
+      "LookupGroup",
+      "LookupIdentity",
+      "Ping",
+      "RequestGroupAccess",
+      "UpdateIdentityMetadata",
+    ]);
+  });
+
+  for (const method of methods) {
+    for (const caller of callers) {
+      it(`${method.name} by ${caller.name}`, async () => {
+        const there = subjectOf(method, target);
+        const allowed = mayCall(method, caller, there);
+        // Allowed deletions go for what is not there, so that all calls meet the same tree.
+        const uid = allowed && method.name.startsWith("Delete") ? randomIds.newUid(target.group) : there;
+        const token = tokens.get(caller.name);
+        const guarded = capabilitiesOf(method) !== "public";
+        const check = async (client: RawClient) => {
+          const { code, bytes } = await client.call(method, requestAt(method, uid), token);
+          if (guarded && token === undefined) assert.equal(code, "UNAUTHENTICATED", client.name);
+          else if (!allowed) assert.equal(code, "PERMISSION_DENIED", client.name);
+          else assert.ok(!/^(PERMISSION_DENIED|UNAUTHENTICATED|INTERNAL|UNIMPLEMENTED|UNKNOWN)$/.test(code), `${client.name}: ${code} ${bytes}`);
+        };
+        await Promise.all(clients.map(check));
+      });
+    }
+  }
+});
+
+describe("what is of another organisation", () => {
+  for (const method of methods.filter((one) => placeFieldOf(one).length > 0)) {
+    it(`looks to ${method.name} like what is not there, byte for byte`, async () => {
+      const token = tokens.get("an owner of the root");
+      const there = subjectOf(method, foreign);
+      const depth = there.split("/").length;
+      const elsewhere = Array.from({ length: depth }, () => 0).reduce((above) => randomIds.newUid(above), "");
+      const beside = there.includes("/") ? randomIds.newUid(there.slice(0, there.lastIndexOf("/"))) : randomIds.newUid();
+      const check = async (client: RawClient) => {
+        const seen: string[] = [];
+        for (const uid of [there, elsewhere, beside]) {
+          const { code, bytes } = await client.call(method, requestAt(method, uid), token);
+          assert.equal(code, "PERMISSION_DENIED", client.name);
+          seen.push(bytes.replaceAll(uid, "UID").replaceAll(encodeURIComponent(uid), "UID"));
+        }
+        assert.deepEqual(seen, [seen[0], seen[0], seen[0]], client.name);
+      };
+      await Promise.all(clients.map(check));
+    });
+  }
+});

@@ -1,0 +1,145 @@
+// What must hold for every answer, whatever was asked.
+import type { IncomingHttpHeaders } from "node:http";
+import { brotliDecompressSync, gunzipSync } from "node:zlib";
+import type { PlacedOperation, Validate } from "../support/openapi/document.js";
+import type { FuzzRequest } from "./fuzz-request.js";
+import type { FuzzWorld } from "./fuzz-world.js";
+
+/** An answer as it came. */
+export interface FuzzAnswer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly bytes: Buffer;
+}
+
+/** What an answer tells. */
+export interface Verdict {
+  /** What is wrong with it, if anything is. */
+  readonly fault: string | undefined;
+  /** Whether a handler made it: success, or an error that only handlers give. */
+  readonly reached: boolean;
+  /** Of a success: what was answered. */
+  readonly answer: unknown;
+}
+
+/** Judges an answer. */
+export type Judge = (request: FuzzRequest, answer: FuzzAnswer) => Verdict;
+
+interface Candidate {
+  readonly method: string;
+  readonly matches: RegExp;
+  readonly validate: Validate | undefined;
+}
+
+// Traces, paths of files, and words of databases and their drivers.
+const LEAKS =
+  /\n\s+at |node_modules|\.[tj]s:\d+|\/work\/|\/tmp\/|\/home\/|\/src\/|SQLITE|sqlite|SELECT |INSERT |UPDATE |DELETE FROM|ECONN|TypeError|RangeError|undefined is not|Cannot read/;
+
+// The HTTP statuses that go with each code; the first follows from the code alone (google.rpc.Code).
+const STATUSES: Readonly<Record<number, readonly number[]>> = {
+  3: [400, 408, 413, 415, 431],
+  4: [504],
+  5: [404],
+  6: [409],
+  7: [403],
+  8: [429, 413],
+  9: [400],
+  10: [409],
+  12: [405, 415],
+  16: [401],
+};
+
+// Served beside the API, in forms of their own.
+const BESIDE =
+  /^\/(?:docs|openapi\.json|healthz|readyz|metrics|\.well-known|sts|oauth|token|registry\/notifications)\b/;
+
+/** Makes the judge of a service. */
+export function createJudge({ operations, validators }: FuzzWorld): Judge {
+  const candidates = operations.map((operation) => candidateOf(operation));
+  const domain = `"domain":"iam.127.0.0.1"`;
+
+  function candidateOf(operation: PlacedOperation): Candidate {
+    const parts = operation.path.split(/\{[^}]+\}/).map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+    const schema = operation.responses["200"]?.content?.["application/json"]?.schema;
+    return {
+      method: operation.method,
+      matches: new RegExp(`^${parts.join(".+")}$`),
+      validate: schema === undefined ? undefined : validators.of(schema),
+    };
+  }
+
+  function successFault(request: FuzzRequest, answer: unknown, text: string): string | undefined {
+    const method = request.method === "HEAD" ? "GET" : request.method;
+    const path = decoded(request.path.split("?")[0] ?? "");
+    const fitting = candidates.filter((one) => one.method === method && one.matches.test(path));
+    if (fitting.length === 0) return "success of something that the document does not speak of";
+    if (request.method === "HEAD") return text === "" ? undefined : "a body for HEAD";
+    const faults = fitting.map(({ validate }) =>
+      validate === undefined ? (text === "" ? undefined : "a body") : validate(answer),
+    );
+    return faults.includes(undefined) ? undefined : faults.join(" / ");
+  }
+
+  return (request, { status, headers, bytes }) => {
+    const path = request.path.split("?")[0] ?? "";
+    if (BESIDE.test(path))
+      return { fault: status >= 500 ? `status ${status}` : undefined, reached: false, answer: undefined };
+    if (headers["grpc-status"] !== undefined) return { fault: undefined, reached: false, answer: undefined };
+    const text = textOf(bytes, headers["content-encoding"]);
+    if (LEAKS.test(text)) return { fault: "tells of the inside", reached: false, answer: undefined };
+    if (headers["x-content-type-options"] !== "nosniff" && ![204, 400, 408, 431].includes(status)) {
+      return { fault: "no x-content-type-options", reached: false, answer: undefined };
+    }
+    if (status === 204) {
+      const fault = request.method === "OPTIONS" && text === "" ? undefined : "204";
+      return { fault, reached: false, answer: undefined };
+    }
+    const answer = text === "" ? undefined : parsed(text);
+    if (text !== "" && answer === undefined) return { fault: "no JSON", reached: false, answer };
+    if (status === 200) {
+      const fault = successFault(request, answer, text);
+      return { fault, reached: fault === undefined, answer };
+    }
+    if (request.method === "HEAD")
+      return { fault: text === "" && status < 500 ? undefined : `HEAD ${status}`, reached: false, answer };
+    const { code = 0 } = (answer ?? {}) as { code?: number };
+    const fault =
+      validators.error(answer) ??
+      (STATUSES[code]?.includes(status) ? undefined : `status ${status} for code ${code}`) ??
+      (text.includes(domain) ? undefined : "another domain");
+    return { fault, reached: isHandlers(code, text), answer };
+  };
+
+  // Only handlers know whether a thing is there and what state it is in.
+  function isHandlers(code: number, text: string): boolean {
+    return (
+      code === 6 ||
+      code === 9 ||
+      code === 10 ||
+      (code === 5 && text.includes("ResourceInfo")) ||
+      (code === 8 && text.includes("RetryInfo"))
+    );
+  }
+}
+
+function textOf(bytes: Buffer, encoding: string | undefined): string {
+  if (encoding === "gzip") return gunzipSync(bytes).toString();
+  if (encoding === "br") return brotliDecompressSync(bytes).toString();
+  return bytes.toString();
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
+}

@@ -1,0 +1,59 @@
+import { Agent, request as httpRequest } from "node:http";
+import type { FuzzAnswer } from "./fuzz-answer.js";
+import type { FuzzRequest } from "./fuzz-request.js";
+
+/** Sends requests over connections that are kept. */
+export interface Sender {
+  /** Rejects when there is no answer, twice. */
+  send(request: FuzzRequest): Promise<FuzzAnswer>;
+  /** How many requests had to be sent again because there was no answer in time. */
+  slow(): number;
+  close(): void;
+}
+
+/** Creates a sender. @param timeoutMs how long an answer may take, in milliseconds */
+export function createSender(url: string, connections: number, timeoutMs: number): Sender {
+  const { hostname, port } = new URL(url);
+  const agent = new Agent({ keepAlive: true, maxSockets: connections });
+  let slow = 0;
+
+  function once({ method, path, headers, body }: FuzzRequest): Promise<FuzzAnswer | "slow" | "closed"> {
+    return new Promise((resolve, reject) => {
+      const length = body === undefined ? {} : { "content-length": Buffer.byteLength(body) };
+      const sent = httpRequest({ agent, hostname, port, method, path, headers: { ...length, ...headers } }, (res) => {
+        const chunks: Buffer[] = [];
+        res.on("data", (chunk: Buffer) => chunks.push(chunk));
+        res.on("end", () => {
+          clearTimeout(timer);
+          resolve({ status: res.statusCode ?? 0, headers: res.headers, bytes: Buffer.concat(chunks) });
+        });
+        res.on("error", fail);
+      });
+      const timer = setTimeout(() => {
+        resolve("slow");
+        sent.destroy();
+      }, timeoutMs);
+      const fail = (error: NodeJS.ErrnoException) => {
+        clearTimeout(timer);
+        // A kept connection may be closed at the very moment it is used again (node:http, "reusedSocket").
+        if (error.code === "ECONNRESET" && sent.reusedSocket) resolve("closed");
+        else reject(error);
+      };
+      sent.on("error", fail);
+      sent.end(body);
+    });
+  }
+
+  return {
+    async send(request) {
+      let answer = await once(request);
+      if (answer === "slow") slow++;
+      // On a machine that does many things at once an answer may be late; a call that hangs hangs again.
+      if (typeof answer === "string") answer = await once(request);
+      if (typeof answer === "string") throw new Error(`${answer}: no answer within ${timeoutMs} ms, twice`);
+      return answer;
+    },
+    slow: () => slow,
+    close: () => agent.destroy(),
+  };
+}

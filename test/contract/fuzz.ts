@@ -1,0 +1,152 @@
+// Sends random requests to a real service and judges every answer. What a seed
+// chose depends on the number of the request alone, but for the things that the
+// service has made by then.
+import type { PlacedOperation } from "../support/openapi/document.js";
+import { createRandom, type Random } from "../support/openapi/random.js";
+import { collectionOf, isCreate, queryPart, withQuery } from "../support/openapi/request.js";
+import { createJudge, type FuzzAnswer, type Judge } from "./fuzz-answer.js";
+import { type FuzzRequest, validRequest } from "./fuzz-request.js";
+import { createSender } from "./fuzz-send.js";
+import { spoil } from "./fuzz-spoil.js";
+import { startFuzzWorld } from "./fuzz-world.js";
+
+/** What to do. */
+export interface FuzzOptions {
+  readonly requests: number;
+  /** What chance begins with. */
+  readonly seed: number;
+  /** How many requests are under way at a time; 16 unless given. */
+  readonly concurrency?: number;
+  /** The part of the requests that is spoilt; 0.3 unless given. */
+  readonly spoilt?: number;
+  /** How long an answer may take, in milliseconds; 2,000 unless given. */
+  readonly timeoutMs?: number;
+  /** Told how many requests are done, now and then. */
+  readonly onProgress?: (done: number) => void;
+}
+
+/** What came of it. */
+export interface FuzzReport {
+  readonly requests: number;
+  readonly seed: number;
+  readonly seconds: number;
+  /** How many answers of each HTTP status there were. */
+  readonly statuses: Readonly<Record<string, number>>;
+  /** The part of the requests that a handler answered. */
+  readonly share: number;
+  /** How many requests were answered in time only when they were sent again: the machine was busy. */
+  readonly slow: number;
+  /** How many requests of each operation a handler answered. */
+  readonly operations: Readonly<Record<string, number>>;
+  /** What went wrong, with the requests that show it; at most {@link MAX_FAULTS}. */
+  readonly faults: readonly string[];
+}
+
+/** After this many faults there is no point in going on. */
+export const MAX_FAULTS = 20;
+
+const FIRST_OF_EACH = 8;
+
+/** Starts a service, fuzzes it, and makes sure that it still answers. */
+export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
+  const { requests, seed, concurrency = 16, spoilt = 0.3, timeoutMs = 2_000, onProgress } = options;
+  const world = await startFuzzWorld();
+  const judge = createJudge(world);
+  const sender = createSender(world.url, concurrency, timeoutMs);
+  const statuses: Record<string, number> = {};
+  const operations: Record<string, number> = Object.fromEntries(world.operations.map((one) => [one.operationId, 0]));
+  const faults: string[] = [];
+  const creates = world.operations.filter(isCreate);
+  const begun = performance.now();
+  let next = 0;
+  let reached = 0;
+
+  async function one(number: number): Promise<void> {
+    const random = createRandom(seed + Math.imul(number, 0x9e3779b9));
+    // The first requests make things for all others to speak of.
+    const first = number < creates.length * FIRST_OF_EACH ? creates[number % creates.length] : undefined;
+    const operation = first ?? chosen(world.operations, random);
+    const request = validRequest(world, operation, random);
+    const isSpoilt = first === undefined && random.chance(spoilt);
+    if (isSpoilt) spoil(request, world, random);
+    let answer: FuzzAnswer;
+    try {
+      answer = await sender.send(request);
+    } catch (error) {
+      faults.push(`#${number}: ${error instanceof Error ? error.message : error}: ${written(request)}`);
+      return;
+    }
+    statuses[answer.status] = (statuses[answer.status] ?? 0) + 1;
+    const verdict = judged(judge, request, answer);
+    if (verdict.fault !== undefined) {
+      const came = `${answer.status} ${answer.bytes.toString("latin1").slice(0, 500)}`;
+      faults.push(`#${number}: ${verdict.fault}: ${written(request)} -> ${came}`);
+    }
+    if (!verdict.reached) return;
+    reached++;
+    operations[operation.operationId] = (operations[operation.operationId] ?? 0) + 1;
+    if (isSpoilt || answer.status !== 200) return;
+    const collection = collectionOf(operation);
+    if (operation.method === "DELETE")
+      world.known.remove(collection, decodeURIComponent(request.path.split("/").slice(4).join("/")));
+    const { uid, nextPageToken } = (verdict.answer ?? {}) as { uid?: string; nextPageToken?: string };
+    if (isCreate(operation) && uid !== undefined) world.known.add(collection, uid, random);
+    if (nextPageToken !== undefined)
+      world.known.add(operation.operationId, nextPage(request.path, nextPageToken), random);
+  }
+
+  async function worker(): Promise<void> {
+    while (next < requests && faults.length < MAX_FAULTS) {
+      const number = next++;
+      await one(number);
+      if (number % 1_000 === 999) onProgress?.(number + 1);
+    }
+  }
+
+  try {
+    await Promise.all(Array.from({ length: concurrency }, worker));
+    const alive = await fetch(`${world.url}/healthz`);
+    if (alive.status !== 200) faults.push(`/healthz answers ${alive.status} in the end`);
+  } finally {
+    sender.close();
+    await world.stop();
+  }
+  const seconds = (performance.now() - begun) / 1000;
+  return { requests: next, seed, seconds, statuses, share: reached / next, slow: sender.slow(), operations, faults };
+}
+
+// If each operation came equally often, nothing would live long enough to be spoken of.
+function chosen(operations: readonly PlacedOperation[], random: Random): PlacedOperation {
+  const operation = random.pick(operations);
+  return operation.method === "DELETE" && random.chance(0.7) ? chosen(operations, random) : operation;
+}
+
+function judged(judge: Judge, request: FuzzRequest, answer: FuzzAnswer): ReturnType<Judge> {
+  try {
+    return judge(request, answer);
+  } catch (error) {
+    return { fault: `cannot be judged: ${error}`, reached: false, answer: undefined };
+  }
+}
+
+// The same query again, for the page after.
+function nextPage(path: string, token: string): string {
+  const parts = (path.split("?")[1] ?? "").split("&").filter((part) => part !== "" && !part.startsWith("page_token="));
+  return withQuery(path.split("?")[0] ?? "", [...parts, queryPart("page_token", token)]);
+}
+
+// As a command that sends it again.
+function written({ method, path, headers, body }: FuzzRequest): string {
+  const shown = Object.entries(headers).map(
+    ([name, value]) => `-H '${name}: ${name === "authorization" ? shortened(value) : value}'`,
+  );
+  const data =
+    body === undefined
+      ? ""
+      : ` --data-binary ${JSON.stringify(typeof body === "string" ? body : body.toString("latin1")).slice(0, 600)}`;
+  return `curl -X ${method} ${shown.join(" ").slice(0, 600)} '${path.slice(0, 600)}'${data}`;
+}
+
+function shortened(token: string): string {
+  return token.length > 40 ? `${token.slice(0, 20)}...${token.slice(-12)}` : token;
+}

@@ -1,0 +1,100 @@
+// An organisation with callers of any rights, for tests of the domain over REST.
+import { randomBytes } from "node:crypto";
+import { capabilitySetNamed } from "../../src/iam/roles/capability-names.js";
+import { randomIds } from "../../src/kernel/ids.js";
+import type { Tx } from "../../src/store/port.js";
+import { type Rest, restAs } from "../contract/rest.js";
+import { type Harness, startHarness } from "../support/harness.js";
+import { groupRow, identityRow, roleRow } from "../support/rows.js";
+
+/** Somebody who calls. */
+export interface Somebody {
+  readonly uid: string;
+  readonly token: string;
+  readonly rest: Rest;
+}
+
+/** A service with two organisations. */
+export interface IamWorld {
+  readonly harness: Harness;
+  readonly url: string;
+  /** Roots: ours with the groups `child` and, below it, `grandchild`; and another organisation's. */
+  readonly root: string;
+  readonly child: string;
+  readonly grandchild: string;
+  readonly foreign: string;
+  readonly owner: Somebody;
+  readonly foreignOwner: Somebody;
+  /** A new custom role with these capabilities, by dotted names. */
+  role(capabilities: readonly string[], group?: string): Promise<string>;
+  /** A new person bound to a new role with these capabilities. */
+  caller(capabilities: readonly string[], group?: string): Promise<Somebody>;
+  /** A new person bound to a built-in role. */
+  bound(role: string, group?: string): Promise<Somebody>;
+  /** A new identity of a group, with a claim match of its own. */
+  identity(group?: string): Promise<string>;
+  /** A new group. */
+  group(parent?: string): Promise<string>;
+  write<T>(unit: (tx: Tx) => Promise<T> | T): Promise<T>;
+  stop(): Promise<void>;
+}
+
+/** A claim match that nothing else has. */
+export function claimMatch(): { issuer: string; subject: string } {
+  return { issuer: "https://issuer.example", subject: randomBytes(4).toString("hex") };
+}
+
+/** Starts the service. */
+export async function startIamWorld(): Promise<IamWorld> {
+  const harness = await startHarness();
+  const { url } = harness;
+  const { store } = harness.app.installation;
+  const write: IamWorld["write"] = (unit) => store.write(unit);
+  const [ours, theirs] = [await harness.organisation("ours"), await harness.organisation("theirs")];
+  const root = ours.group;
+  const group = async (parent = root) => {
+    const uid = randomIds.newUid(parent);
+    await write((tx) => tx.groups.insert(groupRow(uid)));
+    return uid;
+  };
+  const role = async (capabilities: readonly string[], at = root) => {
+    const uid = randomIds.newUid(at);
+    const row = roleRow(uid, { groupUid: at, capabilities: capabilitySetNamed(capabilities) });
+    await write((tx) => tx.roles.insert(row));
+    return uid;
+  };
+  const somebody = ({ uid, token }: { uid: string; token: string }) => ({ uid, token, rest: restAs(url, token) });
+  const child = await group();
+  return {
+    harness,
+    url,
+    root,
+    child,
+    grandchild: await group(child),
+    foreign: theirs.group,
+    owner: somebody({ uid: ours.identity, token: ours.token }),
+    foreignOwner: somebody({ uid: theirs.identity, token: theirs.token }),
+    role,
+    group,
+    write,
+    async caller(capabilities, at = root) {
+      const person = await harness.identity();
+      const roleUid = await role(capabilities, at);
+      const times = { createTimeMs: 1_000, updateTimeMs: 1_000 };
+      const binding = { uid: randomIds.newUid(at), groupUid: at, identityUid: person.uid, roleUid, automatic: false, ...times };
+      await write((tx) => tx.roleBindings.insert(binding));
+      return somebody(person);
+    },
+    async bound(name, at = root) {
+      const person = await harness.identity();
+      await harness.bind(person.uid, name, at);
+      return somebody(person);
+    },
+    async identity(at = root) {
+      const uid = randomIds.newUid(at);
+      await write((tx) => tx.identities.insert(identityRow(uid, { relation: 1, relationship: { claimMatch: claimMatch() } })));
+      return uid;
+    },
+    stop: () => harness.stop(),
+  };
+}

@@ -1,0 +1,104 @@
+// Puts one of every kind into a group, straight into the store.
+import { createHash } from "node:crypto";
+import { capabilitySetNamed } from "../../src/iam/roles/capability-names.js";
+import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
+import { parentOf } from "../../src/kernel/uidp.js";
+import type { Tx } from "../../src/store/port.js";
+import { bindingRow, groupRow, identityRow, roleRow } from "../support/rows.js";
+
+/** The uids of one of every kind, all of one group. */
+export interface Placed {
+  readonly group: string;
+  readonly identity: string;
+  readonly role: string;
+  readonly roleBinding: string;
+  readonly identityProvider: string;
+  readonly externalGroupRoleMapping: string;
+  readonly accountAssociation: string;
+  readonly groupInvite: string;
+}
+
+/** What to write into the text fields. */
+export interface Texts {
+  /** For names, which allow few characters. */
+  readonly name: string;
+  /** For everything else. */
+  readonly text: string;
+  /** For the times, in epoch milliseconds. */
+  readonly timeMs?: number;
+}
+
+const readGroups = capabilitySetNamed(["groups.list"]);
+
+/** Adds one of every kind to a group that exists already. */
+export async function populate(tx: Tx, group: string, { name, text, timeMs = 1_000 }: Texts): Promise<Placed> {
+  const times = { createTimeMs: timeMs, updateTimeMs: timeMs };
+  const labels = { name, description: text, ...times };
+  const newUid = (parent = group) => randomIds.newUid(parent);
+  const placed: Placed = {
+    group,
+    identity: newUid(),
+    role: newUid(),
+    roleBinding: newUid(),
+    identityProvider: newUid(),
+    externalGroupRoleMapping: "",
+    accountAssociation: group,
+    groupInvite: newUid(),
+  };
+  const { identity, role, identityProvider } = placed;
+  const externalGroupRoleMapping = newUid(identityProvider);
+  const claimMatch = { issuer: "https://issuer.example", subject: text, audience: text, claims: { [text]: text } };
+  await tx.identities.insert(
+    identityRow(identity, { ...labels, company: text, relation: 1, relationship: { claimMatch }, email: `${text}@x` }),
+  );
+  await tx.roles.insert(roleRow(role, { ...labels, groupUid: group, capabilities: readGroups }));
+  await tx.roleBindings.insert(bindingRow(placed.roleBinding, identity, role, times));
+  await tx.identityProviders.insert({
+    uid: identityProvider,
+    groupUid: group,
+    ...labels,
+    defaultRole: role,
+    oidc: { issuer: "https://login.example", clientId: text, groupsClaim: text, additionalScopes: [text] },
+    sealedSecret: "",
+    scim: { enabled: false, tokenHash: "", previousHash: "", revoked: false, etag: "e" },
+  });
+  await tx.groupMappings.insert({
+    uid: externalGroupRoleMapping,
+    providerUid: identityProvider,
+    externalGroupId: text,
+    roleUid: role,
+    scope: group,
+    createTimeMs: timeMs,
+  });
+  await tx.accountAssociations.insert({
+    uid: group,
+    parentUid: parentOf(group) ?? null,
+    ...labels,
+    accounts: { google: { projectId: text, projectNumber: "1" }, azure: { tenantId: text, clientIds: { [text]: text } } },
+  });
+  await tx.groupInvites.insert({
+    uid: placed.groupInvite,
+    groupUid: group,
+    roleUid: role,
+    email: `${text}@x.example`,
+    singleUse: false,
+    keyId: createHash("sha256").update(placed.groupInvite).digest("hex").slice(0, 16),
+    codeHash: "",
+    expireTimeMs: timeMs + 1_000_000_000_000,
+    createTimeMs: timeMs,
+  });
+  await tx.terms.accept({ groupUid: group, docId: text, acceptedBy: identity, createTimeMs: timeMs });
+  return { ...placed, externalGroupRoleMapping };
+}
+
+/** Adds a group and one of every kind to it. */
+export async function placeGroup(tx: Tx, uid: string, texts: Texts): Promise<Placed> {
+  const { name, text, timeMs = 1_000 } = texts;
+  await tx.groups.insert(groupRow(uid, { name, description: text, createTimeMs: timeMs, updateTimeMs: timeMs }));
+  return populate(tx, uid, texts);
+}
+
+/** The uid of the built-in viewer. */
+export const viewer = builtinRoleUid("viewer");
+/** The uid of the built-in owner. */
+export const owner = builtinRoleUid("owner");

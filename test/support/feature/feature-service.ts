@@ -1,0 +1,111 @@
+// The services of feature.proto behind the whole of the service's own stack: one
+// port for all protocols, the pipeline, a real store. Nothing of it is known to
+// the stack but descriptors and handlers.
+
+import { createGateway } from "../../../src/gateway/gateway.js";
+import { unauthenticated } from "../../../src/kernel/errors.js";
+import type { Call, StreamCall } from "../../../src/rpc/call.js";
+import { createInvoke } from "../../../src/rpc/invoke.js";
+import { createInvokeStream } from "../../../src/rpc/invoke-stream.js";
+import { createMethodTable, type Handler } from "../../../src/rpc/method-table.js";
+import { createServer } from "../../../src/server/server.js";
+import { openSqlite } from "../../../src/store/open-sqlite.js";
+import type { Store } from "../../../src/store/port.js";
+import { createLogger } from "../../../src/telemetry/logger.js";
+import { tempDir } from "../temp-dir.js";
+import { featureService } from "./feature.js";
+
+/** What streams are asked for. */
+export interface WatchRequest {
+  readonly uid: string;
+  readonly count: number;
+}
+
+/** The running services. */
+export interface FeatureStack {
+  readonly url: string;
+  readonly port: number;
+  readonly store: Store;
+  /** What `Watch` does; the test's to set. */
+  watch: (request: WatchRequest, call: StreamCall) => AsyncIterable<object>;
+  stop(): Promise<void>;
+}
+
+const uidOf = ({ uid }: { uid: string }) => ({ uid });
+
+/** Starts them on a free port. */
+export async function startFeatureStack(): Promise<FeatureStack> {
+  const clock = Date.now;
+  const errorDomain = "feature.test";
+  const store = openSqlite({ directory: tempDir(), clock });
+  const stack: Pick<FeatureStack, "watch"> = { watch: things };
+  const answers: Record<string, (request: never, call: Call) => object> = {
+    getThing: ({ uid }: { uid: string }) => ({ uid, displayName: `thing ${uid}`, labels: { a: "b" } }),
+    listThings: () => ({ things: [{ uid: "a" }], totalCount: 1n }),
+    listOld: () => ({ items: [] }),
+    createThing: ({ parent, thing }: { parent: string; thing?: object }) => ({ ...thing, uid: `${parent}/new` }),
+    updateThing: ({ thing }: { thing?: object }) => thing ?? {},
+    replaceThing: ({ thing }: { thing?: object }) => thing ?? {},
+    deleteThing: () => ({}),
+    archiveThing: ({ uid, reason }: { uid: string; reason: string }) => ({ uid, displayName: `archived: ${reason}` }),
+    purgeThing: () => ({}),
+    anyThing: uidOf,
+    echo: (request) => request,
+    search: (request) => request,
+    getTyped: (request) => request,
+    getLabels: () => ({ labels: { a: "b" } }),
+    download: ({ uid }: { uid: string }) => ({ contentType: "text/csv", data: Buffer.from(`a;${uid}\n`) }),
+    upload: ({ file }: { file?: { contentType: string; data: Uint8Array } }) => ({
+      contentType: file?.contentType ?? "",
+      size: BigInt(file?.data.length ?? 0),
+    }),
+    touch: () => ({}),
+    setTags: (request) => request,
+    hidden: uidOf,
+  };
+  const watch = (request: WatchRequest, call: StreamCall) => stack.watch(request, call);
+  const streams = { watch, watchLabels: watch, export: exported };
+  const methods = createMethodTable([
+    { desc: featureService("FeatureService"), handlers: answers as Record<string, Handler> },
+    { desc: featureService("StreamService"), handlers: streams as Record<string, Handler> },
+  ]);
+  const pipeline = {
+    store,
+    clock,
+    errorDomain,
+    authenticate: () => Promise.reject(unauthenticated()),
+    onInternalError: () => {},
+  };
+  const invoke = createInvoke(pipeline);
+  const invokeStream = createInvokeStream(pipeline);
+  const gateway = createGateway({ methods: methods.values(), invoke, invokeStream, clock, errorDomain });
+  const server = createServer({
+    methods,
+    invoke,
+    invokeStream,
+    gateway,
+    clock,
+    errorDomain,
+    listen: { host: "127.0.0.1", port: 0 },
+    logger: createLogger("silent"),
+  });
+  const { port } = await server.start();
+  return Object.assign(stack, {
+    url: `http://127.0.0.1:${port}`,
+    port,
+    store,
+    async stop() {
+      await server.stop(0);
+      await store.close();
+    },
+  });
+}
+
+/** As many things as are asked for. */
+export async function* things({ uid, count }: WatchRequest): AsyncGenerator<object> {
+  for (let n = 1; n <= count; n++) yield { uid: `${uid}${n}`, labels: { n: String(n) } };
+}
+
+async function* exported({ uid, count }: WatchRequest): AsyncGenerator<object> {
+  for (let n = 1; n <= count; n++) yield { contentType: "text/csv", data: Buffer.from(`${uid};${n}\n`) };
+}
