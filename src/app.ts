@@ -4,6 +4,7 @@ import type { ConnectError } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import { Health } from "#gen/health/v1/health_pb.js";
 import { openApiJson } from "./api-document.js";
+import { createSealer } from "./audit/sealer.js";
 import { createAuthenticate } from "./auth/authenticate.js";
 import type { Settings } from "./config.js";
 import { createGateway } from "./gateway/gateway.js";
@@ -118,6 +119,9 @@ export async function startApp(options: AppOptions): Promise<App> {
       keys.refresh().catch((error) => logger.warn({ err: error }, "keys could not be read again"));
     }, KEY_REFRESH_MS);
     refresh.unref();
+    const onProblem = (problem: string, err?: unknown) => logger.error({ err }, problem);
+    const sealer = createSealer({ store, keys, clock, holder: randomIds.newId(), onProblem });
+    sealer.start();
     const scheme = settings.tlsCert === undefined ? "http" : "https";
     const host = listening.host.includes(":") ? `[${listening.host}]` : listening.host;
     return {
@@ -126,6 +130,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       async stop() {
         clearInterval(refresh);
         await server.stop();
+        await sealer.stop();
         await installation.close();
       },
     };

@@ -200,8 +200,12 @@ function readFile(file: string, problems: string[]): Record<string, unknown> {
   try {
     const read: unknown = JSON.parse(readFileSync(file, "utf8"));
     if (typeof read !== "object" || read === null || Array.isArray(read)) throw new Error("must hold a JSON object");
-    for (const key of Object.keys(read))
+    for (const [key, value] of Object.entries(read)) {
       if (!Object.hasOwn(settings, key)) problems.push(`${file}: ${key} is no setting`);
+      else if (!["string", "number", "boolean"].includes(typeof value)) {
+        problems.push(`${file}: ${key} must be a string, a number or a boolean`);
+      }
+    }
     return read as Record<string, unknown>;
   } catch (error) {
     problems.push(`${file}: ${(error as Error).message}`);

@@ -222,6 +222,11 @@ const badFiles: readonly { content: string; text: (file: string) => string | Reg
   { content: "[]", text: (file) => `${file}: must hold a JSON object`, reason: "a list" },
   { content: "null", text: (file) => `${file}: must hold a JSON object`, reason: "null" },
   { content: '"x"', text: (file) => `${file}: must hold a JSON object`, reason: "a string" },
+  {
+    content: '{"data":null}',
+    text: (file) => `${file}: data must be a string, a number or a boolean`,
+    reason: "a null that would become text",
+  },
   { content: '{"dta":"x"}', text: (file) => `${file}: dta is no setting`, reason: "a key that is no setting" },
   { content: '{"base-url":"x"}', text: (file) => `${file}: base-url is no setting`, reason: "the name of a flag" },
   {

@@ -1,11 +1,11 @@
 // Appends the rows of the audit log to their chains, behind the transactions
 // that write them (docs/adr/0006-audit-chain.md).
-import { performance } from "node:perf_hooks";
 import type { CryptoKey } from "jose";
 import type { Clock } from "../kernel/clock.js";
-import type { AuditHead, ChainEntry, SealerRow, Store, StoredAuditRow, Tx } from "../store/port.js";
-import { type Link, linkAfter, nameOfLog, start } from "./chain.js";
-import { type HeadKey, signHead } from "./head.js";
+import type { AuditHead, SealerRow, Store, StoredAuditRow, Tx } from "../store/port.js";
+import { type Batch, batchOf } from "./batch.js";
+import { type Link, nameOfLog, start } from "./chain.js";
+import type { HeadKey } from "./head.js";
 import { createSettling } from "./settling.js";
 import { createTrust, type Distrust } from "./trust.js";
 
@@ -58,53 +58,65 @@ const BATCH_ROWS = 256;
 
 const unclaimed: SealerRow = { holder: "", expireTimeMs: 0, settledId: 0, passes: 0 };
 
-/** What one transaction will write. */
-interface Batch {
+/** The end of a chain as it is stored. */
+interface StoredEnd {
+  readonly head: AuditHead | undefined;
+  readonly lastSeq: number;
+}
+
+interface Found {
   readonly sealer: SealerRow;
-  readonly entries: readonly ChainEntry[];
-  readonly heads: readonly AuditHead[];
+  readonly rows: readonly StoredAuditRow[];
+  /** Of the chains the rows belong to. */
+  readonly ends: ReadonlyMap<string, StoredEnd>;
 }
 
 /** Creates the sealer; it does nothing before it is told to. */
 export function createSealer(deps: SealerDeps): Sealer {
   const { store, keys, clock, holder, onProblem, batchRows = BATCH_ROWS } = deps;
-  const { monotonic = () => performance.now() } = deps;
+  const monotonic = deps.monotonic ?? (() => performance.now());
   const settling = createSettling(store.lateCommitMs);
   const trust = createTrust(keys);
   const reported = new Map<string, Distrust>();
   let lastSeenId = 0;
-  let refused = { fromId: Number.POSITIVE_INFINITY, untilMs: 0 };
-  let failing = false;
+  /** The lowest id of a row whose chain is not continued, and when to look at it again. */
+  let refusedId = Number.POSITIVE_INFINITY;
+  let retryMs = 0;
   let running: Promise<number> | undefined;
   let timer: NodeJS.Timeout | undefined;
+  let failing = false;
 
   async function sealAll(): Promise<number> {
     const beganMs = monotonic();
     settling.seen(lastSeenId, beganMs);
-    // The reads below see every row there will ever be up to here.
+    // Of ids up to here the reads below see every row that will ever be.
     const settled = settling.at(beganMs);
-    const again = beganMs >= refused.untilMs;
-    if (again) refused = { fromId: Number.POSITIVE_INFINITY, untilMs: beganMs + RETRY_MS };
-    let afterId = again ? Math.min(settled, firstRefused - 1) : settled;
-    let sealed = 0;
-    for (;;) {
+    let afterId = settled;
+    if (beganMs >= retryMs) {
+      afterId = Math.min(settled, refusedId - 1);
+      refusedId = Number.POSITIVE_INFINITY;
+      retryMs = beganMs + RETRY_MS;
+    }
+    for (let sealed = 0; ; ) {
       const found = await store.read((tx) => look(tx, afterId));
       const last = found?.rows.at(-1);
       if (found === undefined || last === undefined) return sealed;
-      sealed += await sealFound(found, settled)
-      if (found.rows.length < batchRows) return sealed;
+      lastSeenId = Math.max(lastSeenId, last.id);
+      const count = await seal(found, store.lateCommitMs === 0 ? last.id : Math.min(settled, last.id));
+      sealed += count ?? 0;
+      if (count === undefined || found.rows.length < batchRows) return sealed;
       afterId = last.id;
     }
   }
 
   // In a transaction that only reads: on PostgreSQL one that also writes would, by having read where
   // others append, make some of those others start over.
-  async function look(tx: Tx, afterId: number) {
+  async function look(tx: Tx, afterId: number): Promise<Found | undefined> {
     const sealer = (await tx.auditChain.sealer()) ?? unclaimed;
     const leftMs = sealer.expireTimeMs - clock();
     if (sealer.holder !== holder && leftMs > 0 && leftMs <= MAX_LEASE_MS) return undefined;
     const rows = await tx.auditChain.unsealed(Math.max(afterId, sealer.settledId), batchRows);
-    const ends = new Map<string, { head: AuditHead | undefined; lastSeq: number }>();
+    const ends = new Map<string, StoredEnd>();
     for (const { rootUid } of rows) {
       if (ends.has(rootUid)) continue;
       ends.set(rootUid, { head: await tx.auditChain.head(rootUid), lastSeq: await tx.auditChain.lastSeq(rootUid) });
@@ -112,47 +124,41 @@ export function createSealer(deps: SealerDeps): Sealer {
     return { sealer, rows, ends };
   }
 
+  // Returns how many rows were sealed; undefined when another node was faster.
+  async function seal({ sealer, rows, ends }: Found, reachedId: number): Promise<number | undefined> {
+    const trusted = await trustedOf(ends);
+    const accepted = rows.filter(({ rootUid }) => trusted.has(rootUid));
+    const refused = rows.find(({ rootUid }) => !trusted.has(rootUid));
+    if (refused !== undefined) refusedId = Math.min(refusedId, refused.id);
+    if (accepted.length === 0) return 0;
+    const settledId = Math.max(sealer.settledId, Math.min(reachedId, refusedId - 1));
+    // Signed before the transaction: within it nothing but the transaction may be awaited.
+    const batch = await batchOf(accepted, trusted, keys.auditSigning(), clock());
+    if (!(await store.write((tx) => commit(tx, batch, { ...sealer, settledId })))) return undefined;
+    for (const head of batch.heads) trust.remember(head);
+    return accepted.length;
+  }
+
   // A chain that somebody changed is not continued: a new signature would make the change good.
-  async function trustedEnds(
-    ends: ReadonlyMap<string, { head: AuditHead | undefined; lastSeq: number }>,
-  ): Promise<ReadonlyMap<string, Link>> {
+  async function trustedOf(ends: ReadonlyMap<string, StoredEnd>): Promise<ReadonlyMap<string, Link>> {
     const trusted = new Map<string, Link>();
     for (const [rootUid, { head, lastSeq }] of ends) {
       const distrust = await trust.check(rootUid, head, lastSeq);
-      if (distrust === undefined) trusted.set(rootUid, head ?? start);
-      else if (reported.get(rootUid) !== distrust) {
-        onProblem(`the audit log of ${nameOfLog(rootUid)} is not sealed any further: ${distrust}; run arbor audit verify`);
+      if (distrust === undefined) {
+        trusted.set(rootUid, head ?? start);
+        reported.delete(rootUid);
+      } else if (reported.get(rootUid) !== distrust) {
+        reported.set(rootUid, distrust);
+        onProblem(`the audit log of ${nameOfLog(rootUid)} is sealed no further: ${distrust}; run arbor audit verify`);
       }
-      if (distrust === undefined) reported.delete(rootUid);
-      else reported.set(rootUid, distrust);
     }
     return trusted;
   }
 
-  // Signs before the transaction: within it nothing but the transaction may be awaited.
-  async function batchOf(
-    rows: readonly StoredAuditRow[],
-    trusted: ReadonlyMap<string, Link>,
-    sealer: SealerRow,
-  ): Promise<Batch> {
-    const ends = new Map<string, Link>();
-    const entries = rows.map((row): ChainEntry => {
-      const { rootUid } = row;
-      const link = linkAfter(ends.get(rootUid) ?? trusted.get(rootUid) ?? start, row);
-      ends.set(rootUid, link);
-      return { rootUid, auditId: row.id, ...link };
-    });
-    const timeMs = clock();
-    const key = keys.auditSigning();
-    const heads = await Promise.all([...ends].map(([rootUid, link]) => signHead({ rootUid, timeMs, ...link }, key)));
-    return { sealer, entries, heads };
-  }
-
   // Whether it was this node that sealed; false when another did since the batch was read.
-  async function commit(tx: Tx, { sealer, entries, heads }: Batch): Promise<boolean> {
+  async function commit(tx: Tx, { entries, heads }: Batch, { passes, settledId }: SealerRow): Promise<boolean> {
     const current = (await tx.auditChain.sealer()) ?? unclaimed;
-    if (current.passes !== sealer.passes) return false;
-    const { settledId, passes } = sealer;
+    if (current.passes !== passes) return false;
     await tx.auditChain.putSealer({ holder, expireTimeMs: clock() + LEASE_MS, settledId, passes: passes + 1 });
     await tx.auditChain.append(entries);
     for (const head of heads) await tx.auditChain.putHead(head);
@@ -171,14 +177,21 @@ export function createSealer(deps: SealerDeps): Sealer {
     return running;
   }
 
-  function tick(): void {
-    pass().catch((error) => onProblem("the audit log could not be sealed", error));
+  async function tick(): Promise<void> {
+    try {
+      await pass();
+      failing = false;
+    } catch (error) {
+      // Said once: what keeps the database away would otherwise be said twice a second.
+      if (!failing) onProblem("the audit log could not be sealed and will be tried again", error);
+      failing = true;
+    }
   }
 
   return {
     start() {
-      tick();
-      timer = setInterval(tick, PERIOD_MS);
+      void tick();
+      timer = setInterval(() => void tick(), PERIOD_MS);
       timer.unref();
     },
     pass,

@@ -7,10 +7,11 @@ import { bootstrap } from "../iam/operator/bootstrap.js";
 import { bindIdentity, verifyGroup } from "../iam/operator/operate.js";
 import { type Installation, openInstallation } from "../installation.js";
 import { issueToken } from "../issuer/issue-token.js";
-import { newApiTokenKey, newPageTokenKey, rotateKey } from "../issuer/key-ring.js";
+import { newKey, rotateKey } from "../issuer/key-ring.js";
 import { invalidArgument, notFound } from "../kernel/errors.js";
 import { randomIds } from "../kernel/ids.js";
 import { originOf } from "../origin.js";
+import type { KeyPurpose } from "../store/port.js";
 
 const HOUR_S = 3600;
 
@@ -73,14 +74,10 @@ export async function verifyCommand(settings: Settings, uid: string, { kind }: {
 }
 
 /** `arbor admin keys rotate` */
-export async function rotateCommand(
-  settings: Settings,
-  { purpose }: { purpose: "api-token" | "page-token" },
-): Promise<void> {
+export async function rotateCommand(settings: Settings, { purpose }: { purpose: KeyPurpose }): Promise<void> {
   await onHost(settings, async (host) => {
     const nowMs = host.clock();
-    const key =
-      purpose === "api-token" ? await newApiTokenKey(host.masterKey, nowMs) : newPageTokenKey(host.masterKey, nowMs);
+    const key = await newKey(purpose, host.masterKey, nowMs);
     await host.store.write(async (tx) => {
       await rotateKey(tx, key);
       await auditOnHost(tx, "arbor.key.rotated.v1", "", nowMs, randomIds);

@@ -78,10 +78,20 @@ function program(): Command {
   withSettings(admin.command("keys").command("rotate").description("make a new key the one in use"), hostSettings)
     .addOption(
       new Option("--purpose <purpose>", "what the key is for")
-        .choices(["api-token", "page-token"])
+        .choices(["api-token", "page-token", "audit"])
         .makeOptionMandatory(),
     )
     .action(async (options) => (await import("./host.js")).rotateCommand(settingsFrom(options), options));
+
+  const audit = arbor.command("audit").description("read the audit log, on the host");
+  withSettings(audit.command("list").description("print the newest rows first"), hostSettings)
+    .option("--root <uid>", "the organisation; all unless set")
+    .option("--limit <rows>", "how many rows at most", "50")
+    .option("--json", "print a JSON object per line")
+    .action(async (options) => (await import("./audit.js")).auditListCommand(settingsFrom(options), options));
+  withSettings(audit.command("verify").description("prove that the log is what was sealed"), hostSettings)
+    .option("--root <uid>", "the organisation; all unless set")
+    .action(async (options) => (await import("./audit.js")).auditVerifyCommand(settingsFrom(options), options));
   return arbor;
 }
 

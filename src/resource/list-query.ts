@@ -128,14 +128,11 @@ function filterOf({ uidp, name = "" }: ListRequest, refuse: Refuse): ListFilter 
   if (!isPrintable(name)) refuse("name", "must not contain control characters");
   if (uidp === undefined) return name === "" ? {} : { name };
   if (uidp.ids.length > MAX_IDS) refuse("uidp.ids", `must be at most ${MAX_IDS}`);
+  // One violation for all of them: errors have to fit into a header.
+  else if (!uidp.ids.every(isUidp)) refuse("uidp.ids", "must be a uid, such as the service assigns");
   return {
     ...(name !== "" && { name }),
-    ...(uidp.ids.length > 0 && {
-      uids: uidp.ids
-        .slice(0, MAX_IDS)
-        .map((one) => uid("ids", one))
-        .sort(),
-    }),
+    ...(uidp.ids.length > 0 && { uids: [...uidp.ids].sort() }),
     ...(uidp.ancestorsOf !== "" && { ancestorsOf: uid("ancestorsOf", uidp.ancestorsOf) }),
     ...(uidp.descendantsOf !== "" && { descendantsOf: uid("descendantsOf", uidp.descendantsOf) }),
     ...(uidp.childrenOf !== "" && { childrenOf: uidp.childrenOf === "/" ? "/" : uid("childrenOf", uidp.childrenOf) }),

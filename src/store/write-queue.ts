@@ -139,8 +139,14 @@ export function createWriteQueue(connection: WriterConnection, clock: Clock, bef
     }
   }
 
+  // A database that cannot even roll back will say so to the next batch; the callers of this one
+  // must hear of the first error all the same.
   function rollBack(): void {
-    if (connection.inTransaction) connection.frame("ROLLBACK");
+    try {
+      if (connection.inTransaction) connection.frame("ROLLBACK");
+    } catch {
+      // The transaction is open still, and BEGIN fails until it is gone.
+    }
   }
 
   function next(): void {

@@ -3,30 +3,16 @@
 // and the roles bound, and from nothing else.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { type DescField, type DescMethodUnary, getOption, hasOption } from "@bufbuild/protobuf";
-import { iam, iam_scope } from "#gen/chainguard/annotations/annotations_pb.js";
+import { type DescMethodUnary, getOption } from "@bufbuild/protobuf";
+import { iam } from "#gen/chainguard/annotations/annotations_pb.js";
 import { CapabilitySchema, name as capabilityName } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { builtinRoles } from "../../src/iam/roles/builtin-roles.js";
-import { iamServices } from "../../src/iam/services.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { type Placed, placeGroup, populate } from "../iam/populate.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { groupRow } from "../support/rows.js";
-import { type RawClient, rawClients, requestOf } from "./iam-clients.js";
-
-const services = iamServices({
-  tokens: { make: () => "", read: () => undefined },
-  ids: randomIds,
-  seal: () => "",
-  rootCreation: "users",
-});
-const methods = services.flatMap(({ desc }) => desc.methods.filter((one): one is DescMethodUnary => one.methodKind === "unary"));
-
-/** Methods declared unscoped whose handlers look at a place all the same, and the field that names it. */
-const PLACED_BY_HANDLER: Readonly<Record<string, { field: string; reason: string }>> = {
-  CreateGroup: { field: "parent", reason: "a root has no parent, so the method is unscoped and its handler looks at the parent" },
-  GetRole: { field: "uid", reason: "built-in roles lie in no group; of custom ones the handler looks at the group" },
-};
+import { type RawClient, rawClients } from "./iam-clients.js";
+import { methods, placeFieldOf, requestAt, subjectOf } from "./iam-methods.js";
 
 interface CallerAt {
   readonly name: string;
@@ -92,37 +78,11 @@ function capabilitiesOf(method: DescMethodUnary): readonly string[] | "public" {
   });
 }
 
-function placeFieldOf(method: DescMethodUnary): readonly DescField[] {
-  const byHandler = PLACED_BY_HANDLER[method.name];
-  if (byHandler) return method.input.fields.filter(({ name }) => name === byHandler.field);
-  const { mode } = getOption(method, iam);
-  if (mode.case !== "enabled" || mode.value.unscoped) return [];
-  const marked = (fields: readonly DescField[]) => fields.filter((field) => hasOption(field, iam_scope) && getOption(field, iam_scope));
-  const [outer] = marked(method.input.fields);
-  if (outer === undefined) return [];
-  return outer.fieldKind === "message" ? [outer, ...marked(outer.message.fields)] : [outer];
-}
-
 function mayCall(method: DescMethodUnary, { role, at }: CallerAt, uid: string): boolean {
   const needed = capabilitiesOf(method);
   if (needed === "public" || placeFieldOf(method).length === 0) return true;
   const place = at === undefined ? "none" : (groups[at] ?? "none");
   return `${uid}/`.startsWith(`${place}/`) && needed.every((one) => builtinRoles[role ?? ""]?.includes(one));
-}
-
-// What a method is about follows from its name; a uid that names nothing there keeps what is allowed from changing it.
-function subjectOf({ name, parent }: DescMethodUnary, placed: Placed): string {
-  if (/^(CreateExternal|BatchDeleteExternal)|Scim/.test(name)) return placed.identityProvider;
-  if (/^(Create|BatchCreate)/.test(name) || /^(AcceptTerms|ListTermsAcceptances|RequestGroupAccess)$/.test(name)) return placed.group;
-  const kind = /(\w+?)(Service)$/.exec(parent.name)?.[1]?.replace(/ies$/, "y").replace(/s$/, "") ?? "";
-  const key = kind.charAt(0).toLowerCase() + kind.slice(1);
-  return (placed as unknown as Record<string, string>)[key] ?? placed.group;
-}
-
-function requestAt(method: DescMethodUnary, uid: string) {
-  const [outer, inner] = placeFieldOf(method);
-  if (outer === undefined) return requestOf(method, {});
-  return requestOf(method, { [outer.localName]: inner ? { [inner.localName]: uid } : uid });
 }
 
 describe("the authorization matrix", () => {

@@ -54,7 +54,7 @@ const BESIDE =
   /^\/(?:docs|openapi\.json|healthz|readyz|metrics|\.well-known|sts|oauth|token|registry\/notifications)\b/;
 
 /** Makes the judge of a service. */
-export function createJudge({ operations, validators }: FuzzWorld): Judge {
+export function createJudge({ operations, validators }: Pick<FuzzWorld, "operations" | "validators">): Judge {
   const candidates = operations.map((operation) => candidateOf(operation));
   const domain = `"domain":"iam.127.0.0.1"`;
 

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { failure } from "../support/feature/error-texts.js";
 import type { FeatureHandler } from "../support/feature/feature.js";
-import { type FeatureServer, startDefault } from "../support/feature/feature-server.js";
+import { type FeatureServer, startDefault, startFeatureServer } from "../support/feature/feature-server.js";
 
 let server: FeatureServer;
 // What GetThing does.
@@ -101,6 +101,32 @@ for (const protocol of ["h1", "h2"] as const) {
     assert.equal(prefixed, "t");
     assert.equal(direct, undefined);
   });
+}
+
+const forwarded: readonly { behindProxy: boolean; header: string | undefined; address: string }[] = [
+  { behindProxy: false, header: "192.0.2.1", address: "127.0.0.1" },
+  { behindProxy: true, header: "198.51.100.9, 192.0.2.1", address: "192.0.2.1" },
+  { behindProxy: true, header: undefined, address: "127.0.0.1" },
+];
+
+for (const { behindProxy, header, address } of forwarded) {
+  for (const protocol of ["h1", "h2"] as const) {
+    test(`${protocol}: ${behindProxy ? "" : "not "}behind a proxy, forwarded for ${header}: ${address}`, async () => {
+      let seen: string | undefined;
+      const getLabels: FeatureHandler = (_request, call) => {
+        seen = call.inbound.remoteAddress;
+        return {};
+      };
+      const other = await startFeatureServer({ GetLabels: getLabels }, { behindProxy });
+      const headers = header === undefined ? {} : { "x-forwarded-for": header };
+      try {
+        await other.send(protocol, { path: "/feature/v1/labels/a", headers });
+      } finally {
+        await other.stop();
+      }
+      assert.equal(seen, address);
+    });
+  }
 }
 
 const GRPC = "Invalid argument: grpc-timeout: must be up to 8 digits and one of H, M, S, m, u, n";

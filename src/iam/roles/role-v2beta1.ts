@@ -1,7 +1,7 @@
 // The handlers of RolesService in version 2beta1.
 import { type Role, RolesService } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
 import { missing } from "../../auth/authorize.js";
-import { failedPrecondition, invalidArgument, notFound } from "../../kernel/errors.js";
+import { failedPrecondition, invalidArgument, notFound, permissionDenied } from "../../kernel/errors.js";
 import { isUidp, parentOf } from "../../kernel/uidp.js";
 import { listQueryOf } from "../../resource/list-query.js";
 import { patchOf, valuesOf } from "../../resource/patch.js";
@@ -81,7 +81,8 @@ async function visibleRole(uid: string, { tx, caller }: Call): Promise<RoleRow> 
   if (row?.groupUid === null) return row;
   const seen = notFound(roles, uid);
   if (group === undefined) throw seen;
-  if (row === undefined || !caller.holdsNeeded(group)) throw missing(caller, uid, seen, "roles.list");
+  if (!caller.holdsNeeded(group)) throw permissionDenied(`roles.list at ${uid}`);
+  if (row === undefined) throw missing(caller, uid, seen, "roles.list");
   return row;
 }
 

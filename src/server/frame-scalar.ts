@@ -1,0 +1,91 @@
+import { ScalarType } from "@bufbuild/protobuf";
+import { double, fixed32, fixed64, float, longVarint, raw, text, varint, written } from "./frame-scratch.js";
+
+/** Writes a value before all that is written. */
+export type Write = (value: unknown) => void;
+
+const VARINT = 0;
+const BIT64 = 1;
+const LENGTH_DELIMITED = 2;
+const BIT32 = 5;
+
+/** The wire type that comes with the tag of a scalar (protobuf encoding, "Message Structure"). */
+export function wireTypeOf(type: ScalarType): number {
+  switch (type) {
+    case ScalarType.STRING:
+    case ScalarType.BYTES:
+      return LENGTH_DELIMITED;
+    case ScalarType.DOUBLE:
+    case ScalarType.FIXED64:
+    case ScalarType.SFIXED64:
+      return BIT64;
+    case ScalarType.FLOAT:
+    case ScalarType.FIXED32:
+    case ScalarType.SFIXED32:
+      return BIT32;
+    default:
+      return VARINT;
+  }
+}
+
+/** Makes the writer of a scalar without its tag; texts and bytes come with their length. */
+export function scalarWriter(type: ScalarType): Write {
+  switch (type) {
+    case ScalarType.STRING:
+      return (value) => {
+        const before = written();
+        text(value as string);
+        varint(written() - before);
+      };
+    case ScalarType.BYTES:
+      return (value) => {
+        raw(value as Uint8Array);
+        varint((value as Uint8Array).length);
+      };
+    case ScalarType.BOOL:
+      return (value) => varint(value ? 1 : 0);
+    case ScalarType.DOUBLE:
+      return (value) => double(value as number);
+    case ScalarType.FLOAT:
+      return (value) => float(value as number);
+    case ScalarType.UINT32:
+      return (value) => varint(unsigned(value));
+    case ScalarType.INT32:
+      return (value) => (signed(value) < 0 ? longVarint(BigInt(value as number)) : varint(value as number));
+    case ScalarType.SINT32:
+      return (value) => varint(((signed(value) << 1) ^ (signed(value) >> 31)) >>> 0);
+    case ScalarType.FIXED32:
+      return (value) => fixed32(unsigned(value));
+    case ScalarType.SFIXED32:
+      return (value) => fixed32(signed(value));
+    case ScalarType.FIXED64:
+    case ScalarType.SFIXED64:
+      return (value) => fixed64(long(value));
+    case ScalarType.SINT64:
+      return (value) => longVarint((long(value) << 1n) ^ (long(value) >> 63n));
+    default:
+      return writeLong;
+  }
+}
+
+// Seconds of timestamps and counts, which is most of them, need no arithmetic on big integers.
+function writeLong(value: unknown): void {
+  const near = Number(value);
+  if (near >>> 0 === near) varint(near);
+  else longVarint(long(value));
+}
+
+function signed(value: unknown): number {
+  if (typeof value !== "number" || (value | 0) !== value) throw new RangeError(`${value} is no integer of 32 bits`);
+  return value;
+}
+
+function unsigned(value: unknown): number {
+  if (typeof value !== "number" || value >>> 0 !== value) throw new RangeError(`${value} is no natural of 32 bits`);
+  return value;
+}
+
+// Longs may be kept as texts.
+function long(value: unknown): bigint {
+  return typeof value === "bigint" ? value : BigInt(value as string);
+}

@@ -1,0 +1,175 @@
+// Answers as gRPC frames, by writers made once per message type. They read init
+// objects as well as messages, so an answer is written without first being made
+// a message.
+import {
+  create,
+  type DescField,
+  type DescMessage,
+  type Message,
+  type MessageInitShape,
+  ScalarType,
+  toBinary,
+} from "@bufbuild/protobuf";
+import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
+import { scalarWriter, type Write, wireTypeOf } from "./frame-scalar.js";
+import { begin, framed, raw, varint, written } from "./frame-scratch.js";
+
+/**
+ * Makes the frame of an answer, a message or an init object for one: its prefix and the message in
+ * binary (gRPC over HTTP/2, "Length-Prefixed-Message"). Unknown fields are left out.
+ *
+ * @throws TypeError, RangeError for values that the fields cannot hold: a bug of a handler.
+ */
+export type FrameWriter = (answer: object) => Buffer;
+
+const LENGTH_DELIMITED = 2;
+// FieldPresence.IMPLICIT of google.protobuf.FeatureSet.
+const IMPLICIT = 2;
+
+type Fields = Readonly<Record<string, unknown>>;
+/** Writes a field of a message, if it is set. */
+type WriteField = (message: Fields) => void;
+
+/** Makes the writer of a message type. */
+export function frameWriter(desc: DescMessage): FrameWriter {
+  const write = isPlain(desc, new Set()) ? messageWriter(desc, new Map()) : libraryWriter(desc);
+  return (answer) => {
+    begin();
+    write(answer);
+    return framed();
+  };
+}
+
+// Whether all fields within are kept as what they are on the wire, and none in a form of its own.
+function isPlain(desc: DescMessage, seen: Set<DescMessage>): boolean {
+  if (seen.has(desc)) return true;
+  seen.add(desc);
+  return desc.fields.every((field) => {
+    if (field.message === undefined) return true;
+    if (field.fieldKind !== "map" && field.delimitedEncoding) return false;
+    const { message } = field;
+    return !isWrapperDesc(message) && message.typeName !== "google.protobuf.Struct" && isPlain(message, seen);
+  });
+}
+
+function libraryWriter(desc: DescMessage): Write {
+  return (answer) => {
+    const given = answer as Message;
+    raw(toBinary(desc, "$typeName" in given ? given : create(desc, given as MessageInitShape<DescMessage>)));
+  };
+}
+
+function messageWriter(desc: DescMessage, known: Map<DescMessage, Write>): Write {
+  const made = known.get(desc);
+  if (made !== undefined) return made;
+  const fields: WriteField[] = [];
+  const write: Write = (value) => {
+    for (let i = 0; i < fields.length; i++) (fields[i] as WriteField)(value as Fields);
+  };
+  // Entered before its fields are made, as a message may hold itself.
+  known.set(desc, write);
+  // Backwards, like all that is written.
+  for (const field of [...desc.fields].sort((a, b) => b.number - a.number)) fields.push(fieldWriter(field, known));
+  return write;
+}
+
+function fieldWriter(field: DescField, known: Map<DescMessage, Write>): WriteField {
+  const { localName: name } = field;
+  if (field.fieldKind === "map") return mapWriter(field, known);
+  const write = taggedWriter(field, field.number, known);
+  if (field.fieldKind === "list") return listWriter(field, write);
+  if (field.oneof !== undefined) {
+    const group = field.oneof.localName;
+    return (message) => {
+      const member = message[group] as { readonly case?: string; readonly value?: unknown } | undefined;
+      if (member?.case === name) write(member.value);
+    };
+  }
+  if (field.presence !== IMPLICIT) {
+    return (message) => {
+      const value = Object.hasOwn(message, name) ? message[name] : undefined;
+      if (value !== undefined && value !== null) write(value);
+    };
+  }
+  const isZero = zeroTest(field.scalar ?? ScalarType.INT32);
+  return (message) => {
+    const value = message[name];
+    if (value !== undefined && !isZero(value)) write(value);
+  };
+}
+
+function zeroTest(type: ScalarType): (value: unknown) => boolean {
+  if (type === ScalarType.STRING) return (value) => value === "";
+  if (type === ScalarType.BOOL) return (value) => value === false;
+  if (type === ScalarType.BYTES) return (value) => (value as Uint8Array).length === 0;
+  if (type === ScalarType.DOUBLE || type === ScalarType.FLOAT) return (value) => Object.is(value, 0);
+  return (value) => value === 0 || value === 0n || value === "0";
+}
+
+// Writes a value and the tag before it.
+function taggedWriter(
+  { message, scalar = ScalarType.INT32 }: Pick<DescField, "message" | "scalar">,
+  number: number,
+  known: Map<DescMessage, Write>,
+): Write {
+  if (message !== undefined) {
+    const write = messageWriter(message, known);
+    return (value) => delimited(number, write, value);
+  }
+  const write = scalarWriter(scalar);
+  const tag = ((number << 3) | wireTypeOf(scalar)) >>> 0;
+  return (value) => {
+    write(value);
+    varint(tag);
+  };
+}
+
+function delimited(number: number, write: Write, value: unknown): void {
+  const before = written();
+  write(value);
+  varint(written() - before);
+  varint(((number << 3) | LENGTH_DELIMITED) >>> 0);
+}
+
+function listWriter(field: DescField & { readonly fieldKind: "list" }, write: Write): WriteField {
+  const { localName: name, number } = field;
+  const itemsOf = (message: Fields) => (message[name] ?? []) as readonly unknown[];
+  if (field.listKind === "message" || !field.packed) {
+    return (message) => {
+      const items = itemsOf(message);
+      for (let i = items.length - 1; i >= 0; i--) write(items[i]);
+    };
+  }
+  const writeBare = scalarWriter(field.scalar ?? ScalarType.INT32);
+  const writeAll = (items: unknown) => {
+    for (let i = (items as unknown[]).length - 1; i >= 0; i--) writeBare((items as unknown[])[i]);
+  };
+  return (message) => {
+    const items = itemsOf(message);
+    if (items.length > 0) delimited(number, writeAll, items);
+  };
+}
+
+function mapWriter(field: DescField & { readonly fieldKind: "map" }, known: Map<DescMessage, Write>): WriteField {
+  const { localName: name, number } = field;
+  const writeKey = taggedWriter({ message: undefined, scalar: field.mapKey }, 1, known);
+  const writeValue = taggedWriter(field, 2, known);
+  const keyOf = keyReader(field.mapKey);
+  const writeEntry = (entry: unknown) => {
+    const [key, value] = entry as [string, unknown];
+    writeValue(value);
+    writeKey(keyOf(key));
+  };
+  return (message) => {
+    for (const entry of Object.entries(message[name] ?? {}).reverse()) delimited(number, writeEntry, entry);
+  };
+}
+
+// Keys of objects are texts, whatever the keys of the map are.
+function keyReader(type: ScalarType): (key: string) => unknown {
+  if (type === ScalarType.STRING) return (key) => key;
+  if (type === ScalarType.BOOL) return (key) => key === "true";
+  return wireTypeOf(type) === 1 || LONG_VARINTS.has(type) ? BigInt : Number;
+}
+
+const LONG_VARINTS: ReadonlySet<ScalarType> = new Set([ScalarType.INT64, ScalarType.UINT64, ScalarType.SINT64]);

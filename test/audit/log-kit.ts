@@ -1,0 +1,74 @@
+// An audit log in a data directory, with what writes, seals, verifies and attacks it.
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { createSealer, type Sealer, type SealerDeps } from "../../src/audit/sealer.js";
+import { type LogReport, verifyLog } from "../../src/audit/verify.js";
+import { type KeyRing, openKeyRing } from "../../src/issuer/key-ring.js";
+import { type MasterKey, readMasterKey } from "../../src/issuer/master-key.js";
+import { openSqlite } from "../../src/store/open-sqlite.js";
+import type { AuditRow, Store } from "../../src/store/port.js";
+import { tempDir } from "../support/temp-dir.js";
+
+export function auditRow(rootUid: string, values: Partial<AuditRow> = {}): AuditRow {
+  return {
+    rootUid,
+    timeMs: 1_763_675_334_123,
+    type: "test.thing.made.v1",
+    method: "/test.Things/Make",
+    subjectUid: rootUid,
+    actorUid: "actor",
+    tokenId: "token",
+    requestId: "request",
+    remoteAddress: "192.0.2.7",
+    ...values,
+  };
+}
+
+/** An open log. */
+export interface Log {
+  readonly directory: string;
+  readonly store: Store;
+  readonly keys: KeyRing;
+  readonly masterKey: MasterKey;
+  /** What sealers of this log complained of. */
+  readonly problems: string[];
+  /** Writes rows one after another, each in a transaction of its own. */
+  append(...rows: readonly AuditRow[]): Promise<void>;
+  /** A sealer, named `holder`; the one of the log itself unless told otherwise. */
+  sealer(values?: Partial<SealerDeps>): Sealer;
+  verify(rootUid: string): Promise<LogReport>;
+  close(): Promise<void>;
+}
+
+/** Opens the log of a directory, or a new one. */
+export async function openLog(directory = tempDir(), clock: () => number = Date.now): Promise<Log> {
+  const store = openSqlite({ directory, clock });
+  const masterKey = readMasterKey(join(directory, "master.key"), true);
+  const keys = await openKeyRing({ store, masterKey, clock });
+  const problems: string[] = [];
+  return {
+    directory,
+    store,
+    keys,
+    masterKey,
+    problems,
+    async append(...rows) {
+      for (const row of rows) await store.write((tx) => tx.audit.append(row));
+    },
+    sealer(values = {}) {
+      return createSealer({ store, keys, clock, holder: "test", onProblem: (what) => problems.push(what), ...values });
+    },
+    verify: (rootUid) => verifyLog(store, rootUid, keys),
+    close: () => store.close(),
+  };
+}
+
+/** Changes the database of a directory behind the back of the service. */
+export function attack(directory: string, ...statements: readonly string[]): void {
+  const db = new Database(join(directory, "arbor.db"));
+  try {
+    for (const statement of statements) db.exec(statement);
+  } finally {
+    db.close();
+  }
+}

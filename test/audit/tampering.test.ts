@@ -1,0 +1,364 @@
+// What somebody who can write to the database, but has no master key, may do to
+// the log, and how it shows.
+import assert from "node:assert/strict";
+import { cpSync } from "node:fs";
+import { join } from "node:path";
+import { before, describe, test } from "node:test";
+import Database from "better-sqlite3";
+import { getTableColumns } from "drizzle-orm";
+import { CompactSign, calculateJwkThumbprint, exportJWK, generateKeyPair } from "jose";
+import { linkAfter, start } from "../../src/audit/chain.js";
+import type { AuditHead, StoredAuditRow } from "../../src/store/port.js";
+import { audit } from "../../src/store/schema-sqlite.js";
+import { rootUid } from "../support/rows.js";
+import { tempDir } from "../support/temp-dir.js";
+import { auditRow, openLog } from "./log-kit.js";
+
+const [victim, other] = [rootUid(0xa), rootUid(0xb)];
+const NOT_SEALED_HERE = "is not what was sealed here: it was changed, moved or inserted";
+
+type Db = Database.Database;
+
+interface Tampering {
+  readonly name: string;
+  readonly attack: (db: Db) => void;
+  readonly seq: number;
+  readonly what: string;
+}
+
+const run =
+  (...statements: readonly string[]) =>
+  (db: Db): void => {
+    for (const statement of statements)
+      db.exec(statement.replaceAll("$A", `'${victim}'`).replaceAll("$B", `'${other}'`));
+  };
+
+// Rows 1 to 8, of which the odd ones are the victim's: its entry n seals row 2n - 1. The state of
+// the victim's chain when it had two entries is kept as `old`.
+const columns = Object.values(getTableColumns(audit)).map(({ name, columnType }) => ({ name, columnType }));
+const changes: readonly Tampering[] = columns
+  .filter(({ name }) => name !== "id")
+  .map(({ name, columnType }) => ({
+    name: `the ${name} of a row is changed`,
+    attack: run(
+      `UPDATE audit SET ${name} = ${columnType === "SQLiteText" ? `${name} || 'x'` : `${name} + 1`} WHERE id = 3`,
+    ),
+    seq: 2,
+    what: `row 3 ${NOT_SEALED_HERE}`,
+  }));
+
+const tamperings: readonly Tampering[] = [
+  ...changes,
+  {
+    name: "the id of a row is changed",
+    attack: run("UPDATE audit SET id = 99 WHERE id = 3"),
+    seq: 2,
+    what: "row 3 was removed",
+  },
+  {
+    name: "a row is given to another organisation",
+    attack: run("UPDATE audit SET root_uid = $B WHERE id = 5"),
+    seq: 3,
+    what: `row 5 ${NOT_SEALED_HERE}`,
+  },
+  {
+    name: "the first row is removed",
+    attack: run("DELETE FROM audit WHERE id = 1"),
+    seq: 1,
+    what: "row 1 was removed",
+  },
+  {
+    name: "a row in the middle is removed",
+    attack: run("DELETE FROM audit WHERE id = 5"),
+    seq: 3,
+    what: "row 5 was removed",
+  },
+  { name: "the last row is removed", attack: run("DELETE FROM audit WHERE id = 7"), seq: 4, what: "row 7 was removed" },
+  {
+    name: "the first row is removed with its entry",
+    attack: run("DELETE FROM audit WHERE id = 1", "DELETE FROM audit_chain WHERE root_uid = $A AND seq = 1"),
+    seq: 1,
+    what: "the entry is missing, the next one is 2",
+  },
+  {
+    name: "a row is removed with its entry, and the rest moved up",
+    attack: run(
+      "DELETE FROM audit WHERE id = 3",
+      "DELETE FROM audit_chain WHERE root_uid = $A AND seq = 2",
+      "UPDATE audit_chain SET seq = 2 WHERE root_uid = $A AND seq = 3",
+      "UPDATE audit_chain SET seq = 3 WHERE root_uid = $A AND seq = 4",
+    ),
+    seq: 2,
+    what: `row 5 ${NOT_SEALED_HERE}`,
+  },
+  {
+    name: "two rows change places",
+    attack: run(
+      "UPDATE audit SET id = 99 WHERE id = 3",
+      "UPDATE audit SET id = 3 WHERE id = 5",
+      "UPDATE audit SET id = 5 WHERE id = 99",
+    ),
+    seq: 2,
+    what: `row 3 ${NOT_SEALED_HERE}`,
+  },
+  {
+    name: "two entries change places",
+    attack: run(
+      "UPDATE audit_chain SET seq = 99 WHERE root_uid = $A AND seq = 2",
+      "UPDATE audit_chain SET seq = 2 WHERE root_uid = $A AND seq = 3",
+      "UPDATE audit_chain SET seq = 3 WHERE root_uid = $A AND seq = 99",
+    ),
+    seq: 2,
+    what: `row 5 ${NOT_SEALED_HERE}`,
+  },
+  {
+    name: "a row is inserted with an entry of its own",
+    attack: run(
+      "INSERT INTO audit SELECT 99, root_uid, time_ms, type, method, subject_uid, 'x', token_id, request_id, remote_address FROM audit WHERE id = 3",
+      "UPDATE audit_chain SET seq = 5 WHERE root_uid = $A AND seq = 4",
+      "UPDATE audit_chain SET seq = 4 WHERE root_uid = $A AND seq = 3",
+      "INSERT INTO audit_chain VALUES ($A, 3, 99, 'x')",
+    ),
+    seq: 3,
+    what: `row 99 ${NOT_SEALED_HERE}`,
+  },
+  {
+    name: "a row is inserted among those that are sealed",
+    attack: run(
+      "DELETE FROM audit WHERE id = 4; DELETE FROM audit_chain WHERE root_uid = $B",
+      "INSERT INTO audit SELECT 4, root_uid, time_ms, type, method, subject_uid, 'x', token_id, request_id, remote_address FROM audit WHERE id = 3",
+    ),
+    seq: 3,
+    what: "row 4 was inserted: everything of its time is sealed, and it is not",
+  },
+  {
+    name: "an entry is removed and its row kept",
+    attack: run("DELETE FROM audit_chain WHERE root_uid = $A AND seq = 4"),
+    seq: 4,
+    what: "row 7 was inserted: everything of its time is sealed, and it is not",
+  },
+  {
+    name: "the hash of an entry is changed",
+    attack: run("UPDATE audit_chain SET hash = 'x' WHERE root_uid = $A AND seq = 2"),
+    seq: 2,
+    what: `row 3 ${NOT_SEALED_HERE}`,
+  },
+  {
+    name: "the tail is cut from rows and chain",
+    attack: run("DELETE FROM audit WHERE id >= 5", "DELETE FROM audit_chain WHERE root_uid = $A AND seq >= 3"),
+    seq: 3,
+    what: "the chain is cut: it ends here, and 4 entries were signed",
+  },
+  {
+    name: "everything is removed but the head",
+    attack: run("DELETE FROM audit", "DELETE FROM audit_chain"),
+    seq: 1,
+    what: "the chain is cut: it ends here, and 4 entries were signed",
+  },
+  {
+    name: "a row is changed and the chain computed anew",
+    attack: (db) => {
+      run("UPDATE audit SET actor_uid = 'x' WHERE id = 3")(db);
+      computeAnew(db);
+    },
+    seq: 4,
+    what: "the chain was computed anew: it does not end in what was signed",
+  },
+  {
+    name: "the tail is cut, and the head made to fit",
+    attack: (db) => {
+      run("DELETE FROM audit WHERE id >= 5", "DELETE FROM audit_chain WHERE root_uid = $A AND seq >= 3")(db);
+      computeAnew(db);
+      run(
+        "UPDATE audit_heads SET seq = 2, hash = (SELECT hash FROM audit_chain WHERE root_uid = $A AND seq = 2) WHERE root_uid = $A",
+      )(db);
+    },
+    seq: 2,
+    what: "the signature of the head is wrong",
+  },
+  {
+    name: "the head is removed",
+    attack: run("DELETE FROM audit_heads WHERE root_uid = $A"),
+    seq: 4,
+    what: "the signed head is missing",
+  },
+  {
+    name: "the head is that of another organisation",
+    attack: run(
+      "DELETE FROM audit_heads WHERE root_uid = $A",
+      "UPDATE audit_heads SET root_uid = $A WHERE root_uid = $B",
+    ),
+    seq: 4,
+    what: "the signature of the head is wrong",
+  },
+  {
+    name: "the head is given another time",
+    attack: run("UPDATE audit_heads SET time_ms = time_ms + 1 WHERE root_uid = $A"),
+    seq: 4,
+    what: "the signature of the head is wrong",
+  },
+  {
+    name: "the head is replaced by an older one that was signed",
+    attack: (db) => putHead(db, old),
+    seq: 3,
+    what: "the head is an older one: the chain goes on to 4 behind it",
+  },
+  {
+    name: "the signature is no signature",
+    attack: run("UPDATE audit_heads SET signature = 'x' WHERE root_uid = $A"),
+    seq: 4,
+    what: "the signature of the head is wrong",
+  },
+  {
+    name: "the head is signed with a key that nobody knows",
+    attack: (db) => putHead(db, forged.unknown),
+    seq: 4,
+    what: "the head is signed with a key that is not one of this installation",
+  },
+  {
+    name: "the public key is replaced by that of the forger",
+    attack: (db) => {
+      putHead(db, forged.known);
+      db.prepare("UPDATE keys SET public_jwk = ? WHERE purpose = 'audit'").run(forged.publicJwk);
+    },
+    seq: 4,
+    what: "the signature of the head is wrong",
+  },
+  {
+    name: "the head is signed for another purpose",
+    attack: (db) => putHead(db, otherPurpose),
+    seq: 4,
+    what: "the signature of the head is wrong",
+  },
+  {
+    name: "the head is not signed at all",
+    attack: (db) => putHead(db, unsigned),
+    seq: 4,
+    what: "the signature of the head is wrong",
+  },
+];
+
+let template: string;
+let old: AuditHead;
+let unsigned: AuditHead;
+let otherPurpose: AuditHead;
+let forged: { readonly known: AuditHead; readonly unknown: AuditHead; readonly publicJwk: string };
+
+async function sealedLog(): Promise<void> {
+  const log = await openLog();
+  template = log.directory;
+  const sealer = log.sealer();
+  const row = (id: number) => auditRow(id % 2 ? victim : other, { timeMs: Date.now(), requestId: `request ${id}` });
+  await log.append(row(1), row(2), row(3), row(4));
+  await sealer.pass();
+  old = await headOf();
+  await log.append(row(5), row(6), row(7), row(8));
+  await sealer.stop();
+  const { signature, ...head } = await headOf();
+  const { publicKey, privateKey } = await generateKeyPair("ES256", { extractable: true });
+  const publicJwk = await exportJWK(publicKey);
+  const { kid, key } = log.keys.auditSigning();
+  const sign = async (name: string, by = privateKey, typ = "arbor-audit-head", alg = "ES256") => {
+    const { hash, seq, timeMs } = head;
+    const payload = Buffer.from(JSON.stringify({ hash, rootUid: victim, seq, timeMs }));
+    const [header, , last] = (
+      await new CompactSign(payload).setProtectedHeader({ alg, kid: name, typ }).sign(by)
+    ).split(".");
+    return { ...head, signature: `${header}..${last}` };
+  };
+  forged = {
+    known: await sign(kid),
+    unknown: await sign(await calculateJwkThumbprint(publicJwk)),
+    publicJwk: JSON.stringify(publicJwk),
+  };
+  otherPurpose = await sign(kid, key, "JWT");
+  const none = Buffer.from(JSON.stringify({ alg: "none", kid, typ: "arbor-audit-head" })).toString("base64url");
+  unsigned = { ...head, signature: `${none}..` };
+  await log.close();
+
+  async function headOf(): Promise<AuditHead> {
+    const found = await log.store.read((tx) => tx.auditChain.head(victim));
+    assert.ok(found);
+    return { ...found };
+  }
+}
+
+function putHead(db: Db, { rootUid, seq, hash, timeMs, signature }: AuditHead): void {
+  db.prepare("REPLACE INTO audit_heads VALUES (?, ?, ?, ?, ?)").run(rootUid, seq, hash, timeMs, signature);
+}
+
+// Makes every hash of the victim's chain fit its rows again.
+function computeAnew(db: Db): void {
+  const names = Object.entries(getTableColumns(audit)).map(([property, { name }]) => `${name} AS "${property}"`);
+  const rows = db.prepare(`SELECT ${names} FROM audit WHERE root_uid = ? ORDER BY id`).all(victim) as StoredAuditRow[];
+  let end = start;
+  for (const row of rows) {
+    end = linkAfter(end, row);
+    db.prepare("UPDATE audit_chain SET hash = ? WHERE root_uid = ? AND seq = ?").run(end.hash, victim, end.seq);
+  }
+}
+
+async function attackedLog(attack: (db: Db) => void) {
+  const directory = tempDir();
+  for (const name of ["arbor.db", "master.key"]) cpSync(join(template, name), join(directory, name));
+  const db = new Database(join(directory, "arbor.db"));
+  attack(db);
+  db.close();
+  return openLog(directory);
+}
+
+describe("a log that was tampered with", () => {
+  before(sealedLog);
+
+  test("is verified whole before that", async () => {
+    const log = await attackedLog(() => {});
+    for (const root of [victim, other]) {
+      const { sealed, unsealed, fault } = await log.verify(root);
+      assert.deepEqual({ sealed, rows: unsealed.rows, fault }, { sealed: 4, rows: 0, fault: undefined });
+    }
+    await log.close();
+  });
+
+  for (const { name, attack, seq, what } of tamperings) {
+    test(name, async () => {
+      const log = await attackedLog(attack);
+      const { fault, sealed } = await log.verify(victim);
+      assert.deepEqual(fault, { seq, what });
+      assert.ok(sealed <= 4);
+      await log.close();
+    });
+
+    test(`${name}: and sealing what comes next does not make it good`, async () => {
+      const log = await attackedLog(attack);
+      await log.append(auditRow(victim), auditRow(rootUid(0xc)));
+      await log.sealer().pass();
+      assert.ok((await log.verify(victim)).fault, "still found out");
+      const third = await log.verify(rootUid(0xc));
+      assert.deepEqual([third.sealed, third.fault], [1, undefined], "and others are sealed all the same");
+      await log.close();
+    });
+  }
+
+  // What verification cannot find out is written down here, so that nobody relies on it.
+  test("put back as a whole to what was signed once, it verifies, and shows in the number of rows alone", async () => {
+    const log = await attackedLog((db) => {
+      run("DELETE FROM audit WHERE id >= 5", "DELETE FROM audit_chain WHERE root_uid = $A AND seq >= 3")(db);
+      putHead(db, old);
+    });
+    const { fault, sealed } = await log.verify(victim);
+    assert.deepEqual({ fault, sealed }, { fault: undefined, sealed: 2 });
+    await log.close();
+  });
+
+  test("removed with its chain and its head, it is not missed", async () => {
+    const log = await attackedLog(
+      run(
+        "DELETE FROM audit WHERE root_uid = $A",
+        "DELETE FROM audit_chain WHERE root_uid = $A",
+        "DELETE FROM audit_heads WHERE root_uid = $A",
+      ),
+    );
+    assert.deepEqual(await log.store.read((tx) => tx.auditChain.roots()), [other]);
+    await log.close();
+  });
+});

@@ -1,0 +1,90 @@
+// The judge of the fuzz test finds what it is there to find.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createValidators, operationsOf } from "../support/openapi/document.js";
+import { groupsDocument } from "../support/openapi/documents.js";
+import { createJudge, type FuzzAnswer } from "./fuzz-answer.js";
+import type { FuzzRequest } from "./fuzz-request.js";
+
+const document = groupsDocument();
+const judge = createJudge({ operations: operationsOf(document), validators: createValidators(document) });
+
+const GET: FuzzRequest = { method: "GET", path: "/iam/v2beta1/groups/0a", headers: {}, body: undefined };
+const GROUP = { uid: "0a", name: "a", description: "", resourceLimits: {}, verified: false };
+const INFO = { "@type": "type.googleapis.com/google.rpc.ErrorInfo", reason: "NOT_FOUND", domain: "iam.127.0.0.1" };
+const error = (code: number, ...details: object[]) => ({ code, message: "Not found: group: a", details });
+
+function answer(status: number, body: unknown, headers: FuzzAnswer["headers"] = {}): FuzzAnswer {
+  const text = typeof body === "string" ? body : JSON.stringify(body);
+  return { status, headers: { "x-content-type-options": "nosniff", ...headers }, bytes: Buffer.from(text) };
+}
+
+const rows: readonly {
+  request?: Partial<FuzzRequest>;
+  answer: FuzzAnswer;
+  fault: RegExp | undefined;
+  reason: string;
+}[] = [
+  { answer: answer(200, GROUP), fault: undefined, reason: "a group" },
+  { answer: answer(404, error(5, INFO)), fault: undefined, reason: "an error" },
+  { answer: answer(200, { ...GROUP, secret: "x" }), fault: /additional/, reason: "a property nobody knows of" },
+  { answer: answer(200, { ...GROUP, verified: undefined }), fault: /required/, reason: "a property that is missing" },
+  {
+    answer: answer(200, { ...GROUP, createTime: "2026-01-31T12:00:00Z" }),
+    fault: /pattern/,
+    reason: "no milliseconds",
+  },
+  { answer: answer(200, "<html>"), fault: /no JSON/, reason: "something else" },
+  { answer: answer(500, error(13, INFO)), fault: /status 500/, reason: "the service's own fault" },
+  { answer: answer(404, error(5)), fault: /contain/, reason: "an error without ErrorInfo" },
+  { answer: answer(404, ""), fault: /object/, reason: "an error without a body" },
+  { answer: answer(400, error(5, INFO)), fault: /status 400 for code 5/, reason: "the status of another code" },
+  { answer: answer(404, error(5, { ...INFO, domain: "x" })), fault: /another domain/, reason: "another domain" },
+  {
+    answer: answer(
+      404,
+      error(5, INFO, { "@type": "type.googleapis.com/google.rpc.BadRequest", fieldViolations: [{}], x: 1 }),
+    ),
+    fault: /oneOf/,
+    reason: "a detail that is not as its type says",
+  },
+  { answer: answer(200, { ...GROUP, name: "at /work/main/src/a.ts:3" }), fault: /inside/, reason: "a path of a file" },
+  { answer: answer(404, "SQLITE_BUSY: database is locked"), fault: /inside/, reason: "words of the database" },
+  { answer: answer(200, GROUP, { "x-content-type-options": undefined }), fault: /x-content/, reason: "no nosniff" },
+  { request: { path: "/iam/v2beta1/groups/0a/" }, answer: answer(200, GROUP), fault: undefined, reason: "any uid" },
+  { request: { path: "/iam/v9/x" }, answer: answer(200, GROUP), fault: /does not speak of/, reason: "no such path" },
+  { request: { method: "PUT" }, answer: answer(200, GROUP), fault: /does not speak of/, reason: "no such method" },
+  { request: { method: "DELETE" }, answer: answer(200, ""), fault: undefined, reason: "an answer without a body" },
+  { request: { method: "DELETE" }, answer: answer(200, {}), fault: /a body/, reason: "a body where there is none" },
+  { request: { method: "HEAD" }, answer: answer(200, ""), fault: undefined, reason: "HEAD of what can be read" },
+  { request: { method: "HEAD" }, answer: answer(200, GROUP), fault: /HEAD/, reason: "HEAD with a body" },
+  { request: { method: "OPTIONS" }, answer: answer(204, ""), fault: undefined, reason: "nothing to say" },
+  { answer: answer(204, ""), fault: /204/, reason: "nothing to say where there should be" },
+];
+for (const { request, answer: given, fault, reason } of rows) {
+  test(`${request?.method ?? "GET"} ${given.status}: ${reason}`, () => {
+    const verdict = judge({ ...GET, ...request }, given);
+    if (fault === undefined) assert.equal(verdict.fault, undefined);
+    else assert.match(verdict.fault ?? "none", fault);
+  });
+}
+
+const reached: readonly { code: number; status: number; details: object[]; is: boolean; reason: string }[] = [
+  { code: 9, status: 400, details: [], is: true, reason: "the state of things" },
+  { code: 10, status: 409, details: [], is: true, reason: "a conflict" },
+  { code: 3, status: 400, details: [], is: false, reason: "perhaps only read" },
+  { code: 7, status: 403, details: [], is: false, reason: "not allowed" },
+  { code: 5, status: 404, details: [], is: false, reason: "no such path" },
+  {
+    code: 5,
+    status: 404,
+    details: [{ "@type": "type.googleapis.com/google.rpc.ResourceInfo", resourceType: "t" }],
+    is: true,
+    reason: "no such thing",
+  },
+];
+for (const { code, status, details, is, reason } of reached) {
+  test(`code ${code} ${is ? "comes" : "does not come"} from a handler: ${reason}`, () => {
+    assert.deepEqual(judge(GET, answer(status, error(code, INFO, ...details))).reached, is);
+  });
+}

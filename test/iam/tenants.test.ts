@@ -1,0 +1,194 @@
+// Nothing one organisation wrote ever reaches another, whatever that one asks.
+import assert from "node:assert/strict";
+import { after, before, describe, it, mock } from "node:test";
+import type { DescMessage, DescMethodUnary } from "@bufbuild/protobuf";
+import { Caller } from "../../src/auth/caller.js";
+import { builtinIdentityUid, builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
+import { type RawClient, rawGrpc, rawRest, requestOf } from "../contract/iam-clients.js";
+import { methods, placeFieldOf, requestAt, subjectOf } from "../contract/iam-methods.js";
+import { type Harness, startHarness } from "../support/harness.js";
+import { type Placed, placeGroup, populate } from "./populate.js";
+
+const MARK = "zqxmarkb";
+const viewer = builtinRoleUid("viewer");
+
+let harness: Harness;
+let clients: readonly RawClient[];
+/** What `a` has, and what `b` has in its root and in a group below it. */
+let a: Placed;
+let b: readonly Placed[];
+const tokens = { a: "", b: "" };
+let ownersOfB: readonly string[];
+
+before(async () => {
+  harness = await startHarness();
+  clients = [rawRest(harness.url), rawGrpc(harness.url)];
+  const [ours, theirs] = [await harness.organisation("tenant a"), await harness.organisation(`${MARK} org`)];
+  Object.assign(tokens, { a: ours.token, b: theirs.token });
+  ownersOfB = [theirs.identity, builtinIdentityUid(`owner@${theirs.group}`)];
+  const marked = { name: `${MARK} name`, text: MARK };
+  [a, b] = await harness.app.installation.store.write(async (tx) => [
+    await populate(tx, ours.group, { name: "a", text: "a" }),
+    [await populate(tx, theirs.group, marked), await placeGroup(tx, randomIds.newUid(theirs.group), marked)],
+  ]);
+});
+
+after(async () => {
+  for (const client of clients) client.close();
+  await harness.stop();
+});
+
+/** A call, ready to be sent. */
+interface Prepared {
+  readonly method: DescMethodUnary;
+  readonly request: object;
+}
+
+const lists = methods.filter(({ name }) => name.startsWith("List"));
+const uidsOf = (placed: Placed) => [...new Set(Object.values(placed))];
+
+// Every list with every filter it has, each filled with everything of the other's that could be in it.
+function listCalls(of: readonly Placed[], at: Placed): Prepared[] {
+  const uids = of.flatMap(uidsOf);
+  const filters = (message: DescMessage): object[] =>
+    message.fields.flatMap((field): object[] => {
+      if (field.name === "uidp") {
+        const places = uids.flatMap((uid) => [{ ancestorsOf: uid }, { descendantsOf: uid }, { childrenOf: uid }, { ids: [uid] }]);
+        return [...places, { ids: uids }, { inRoot: true }, { childrenOf: "/" }].map((uidp) => ({ uidp }));
+      }
+      if (field.name === "name") return [`${MARK} name`, `${MARK} org`, MARK].map((name) => ({ name }));
+      if (field.name === "order_by") return ["uid", "name", "created_at desc", "group"].map((orderBy) => ({ orderBy }));
+      if (field.name === "page_size") return [{ pageSize: 1 }, { pageSize: 200 }, { pageSize: 200, skip: 1 }];
+      if (field.fieldKind === "enum") return field.enum.values.map(({ number }) => ({ [field.localName]: number }));
+      if (field.name === "page_token" || field.name === "skip") return [];
+      return uids.map((uid) => ({ [field.localName]: uid }));
+    });
+  return lists.flatMap((method) => {
+    const place = placeFieldOf(method).length > 0;
+    const scopes = place ? [at, ...of].map(({ group }) => ({ group })) : [{}];
+    return scopes.flatMap((scope) => [scope, ...filters(method.input).map((filter) => ({ ...filter, ...scope }))].map((request) => ({ method, request })));
+  });
+}
+
+// Everything that is about one thing, about each thing of the other's.
+function foreignCalls(of: readonly Placed[]): Prepared[] {
+  const placed = methods.filter((method) => placeFieldOf(method).length > 0);
+  return of.flatMap((one) =>
+    placed.flatMap((method) => uidsOf(one).concat(subjectOf(method, one)).map((uid) => ({ method, request: requestAt(method, uid) }))),
+  );
+}
+
+// Writes in one's own group that name what is the other's wherever a uid goes.
+function namingCalls(of: readonly Placed[], at: Placed): Prepared[] {
+  const method = (name: string) => {
+    const found = methods.find((one) => one.name === name);
+    assert.ok(found);
+    return found;
+  };
+  const uids = [...of.flatMap(uidsOf), ...ownersOfB];
+  const oidc = { issuer: "https://login.example", clientId: "id", clientSecret: "s" };
+  const configuration = { case: "oidc", value: oidc };
+  const identityUid = builtinIdentityUid("anonymous");
+  const ttl = { seconds: 60n };
+  return uids.flatMap((uid): Prepared[] => [
+    { method: method("CreateRoleBinding"), request: { parent: at.group, roleBinding: { identityUid: uid, roleUid: viewer } } },
+    { method: method("CreateRoleBinding"), request: { parent: at.group, roleBinding: { identityUid, roleUid: uid } } },
+    { method: method("UpdateRoleBinding"), request: { roleBinding: { uid: at.roleBinding, identityUid: uid } } },
+    { method: method("UpdateRoleBinding"), request: { roleBinding: { uid: at.roleBinding, roleUid: uid } } },
+    {
+      method: method("BatchCreateRoleBindings"),
+      request: { parent: at.group, roleUid: viewer, requests: [{ roleBinding: { identityUid: uid } }, { parent: uid, roleBinding: { identityUid: uid } }] },
+    },
+    { method: method("BatchCreateRoleBindings"), request: { parent: at.group, roleUid: uid, requests: [{ roleBinding: { identityUid } }] } },
+    { method: method("CreateGroupInvite"), request: { parent: at.group, groupInvite: { roleUid: uid, ttl } } },
+    { method: method("CreateIdentityProvider"), request: { parent: at.group, identityProvider: { name: "n", defaultRole: uid, configuration } } },
+    { method: method("UpdateIdentityProvider"), request: { identityProvider: { uid: at.identityProvider, defaultRole: uid } } },
+    {
+      method: method("CreateExternalGroupRoleMapping"),
+      request: { parent: at.identityProvider, externalGroupRoleMapping: { externalGroupId: "g", roleUid: uid, scope: at.group } },
+    },
+    {
+      method: method("CreateExternalGroupRoleMapping"),
+      request: { parent: at.identityProvider, externalGroupRoleMapping: { externalGroupId: "g", roleUid: viewer, scope: uid } },
+    },
+    { method: method("BatchDeleteExternalGroupRoleMappings"), request: { parent: at.identityProvider, names: [uid] } },
+    {
+      method: method("UpdateAccountAssociation"),
+      request: { accountAssociation: { uid: at.group, chainguard: { serviceBindings: { INGESTER: uid } } } },
+    },
+    { method: method("RequestGroupAccess"), request: { groupUid: uid } },
+    { method: method("UpdateGroup"), request: { group: { uid: at.group, name: "a" }, updateMask: { paths: [`name`] } } },
+    { method: method("LookupIdentity"), request: { issuer: "https://issuer.example", subject: uid } },
+  ]);
+}
+
+async function leaks(calls: readonly Prepared[], token: string): Promise<{ found: string[]; sent: number }> {
+  const found: string[] = [];
+  for (const { method, request } of calls) {
+    const message = requestOf(method, request);
+    for (const { name, call } of clients) {
+      const { bytes, code } = await call(method, message, token);
+      assert.ok(!/^(INTERNAL|UNKNOWN|UNAUTHENTICATED)$/.test(code), `${method.name} ${JSON.stringify(message, plain)}: ${bytes}`);
+      if (bytes.includes(MARK)) found.push(`${name} ${method.name} ${JSON.stringify(request, plain)}`);
+    }
+  }
+  return { found, sent: calls.length * clients.length };
+}
+
+function plain(_: string, value: unknown): unknown {
+  return typeof value === "bigint" ? String(value) : value;
+}
+
+describe("what another organisation wrote", () => {
+  it("is in no answer to a list, with any filter", async (t) => {
+    const { found, sent } = await leaks(listCalls(b, a), tokens.a);
+    t.diagnostic(`${sent} calls`);
+    assert.deepEqual(found, []);
+  });
+
+  it("is in no answer to a call about what is theirs", async (t) => {
+    const { found, sent } = await leaks(foreignCalls(b), tokens.a);
+    t.diagnostic(`${sent} calls`);
+    assert.deepEqual(found, []);
+  });
+
+  it("is in no answer to a write that names what is theirs", async (t) => {
+    const { found, sent } = await leaks(namingCalls(b, a), tokens.a);
+    t.diagnostic(`${sent} calls`);
+    assert.deepEqual(found, []);
+  });
+
+  it("is still all there: its owner sees the mark in every kind", async () => {
+    const seen = new Set<string>();
+    const reads = methods.filter((method) => /^(Get|List)/.test(method.name));
+    for (const method of reads) {
+      for (const one of b) {
+        const placed = method.name.startsWith("Get") || placeFieldOf(method).length > 0;
+        const request = placed ? requestAt(method, subjectOf(method, one)) : requestOf(method, {});
+        for (const { name, call } of clients) {
+          const { bytes } = await call(method, request, tokens.b);
+          if (bytes.includes(MARK)) seen.add(`${name} ${method.name}`);
+        }
+      }
+    }
+    const expected = reads.flatMap(({ name }) => clients.map((client) => `${client.name} ${name}`));
+    assert.deepEqual([...seen].sort(), expected.sort());
+  });
+
+  it("would be found if lists showed every organisation", async () => {
+    const everything = mock.method(Caller.prototype, "visibleGroups", () => [a.group, b[0]?.group ?? ""].sort());
+    const unscoped = lists.filter((method) => placeFieldOf(method).length === 0);
+    const { found } = await leaks(unscoped.map((method) => ({ method, request: {} })), tokens.a);
+    everything.mock.restore();
+    for (const { name } of unscoped) assert.ok(found.some((one) => one.includes(` ${name} `)), `${name} showed nothing`);
+  });
+
+  it("would be found if any caller held anything anywhere", async () => {
+    const everything = mock.method(Caller.prototype, "holds", () => true);
+    const { found } = await leaks(foreignCalls(b.slice(0, 1)).filter(({ method }) => method.name.startsWith("Get")), tokens.a);
+    everything.mock.restore();
+    for (const { name } of methods.filter((method) => method.name.startsWith("Get"))) {
+      assert.ok(found.some((one) => one.includes(` ${name} `)), `${name} showed nothing`);
+    }
+  });
+});
