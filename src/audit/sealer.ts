@@ -54,7 +54,7 @@ const MAX_LEASE_MS = 60_000;
 /** How often to look again at rows of a chain that is not continued, in milliseconds. */
 const RETRY_MS = 10_000;
 /** On SQLite a batch holds other writers up for some 2 ms. */
-const BATCH_ROWS = 256;
+const BATCH_ROWS = 1024;
 
 const unclaimed: SealerRow = { holder: "", expireTimeMs: 0, settledId: 0, passes: 0 };
 
@@ -79,6 +79,8 @@ export function createSealer(deps: SealerDeps): Sealer {
   const trust = createTrust(keys);
   const reported = new Map<string, Distrust>();
   let lastSeenId = 0;
+  /** No row up to this id is left to be sealed, but for those of chains that are not continued. */
+  let floor = 0;
   /** The lowest id of a row whose chain is not continued, and when to look at it again. */
   let refusedId = Number.POSITIVE_INFINITY;
   let retryMs = 0;
@@ -89,23 +91,32 @@ export function createSealer(deps: SealerDeps): Sealer {
   async function sealAll(): Promise<number> {
     const beganMs = monotonic();
     settling.seen(lastSeenId, beganMs);
-    // Of ids up to here the reads below see every row that will ever be.
+    // The reads of this pass see every row that will ever be up to here; those of the last one did not.
     const settled = settling.at(beganMs);
-    let afterId = settled;
+    let afterId = floor;
     if (beganMs >= retryMs) {
-      afterId = Math.min(settled, refusedId - 1);
+      afterId = Math.min(floor, refusedId - 1);
       refusedId = Number.POSITIVE_INFINITY;
       retryMs = beganMs + RETRY_MS;
     }
     for (let sealed = 0; ; ) {
       const found = await store.read((tx) => look(tx, afterId));
-      const last = found?.rows.at(-1);
-      if (found === undefined || last === undefined) return sealed;
-      lastSeenId = Math.max(lastSeenId, last.id);
-      const count = await seal(found, store.lateCommitMs === 0 ? last.id : Math.min(settled, last.id));
-      sealed += count ?? 0;
-      if (count === undefined || found.rows.length < batchRows) return sealed;
-      afterId = last.id;
+      if (found === undefined) return sealed;
+      const more = found.rows.length === batchRows;
+      const last = found.rows.at(-1);
+      if (last !== undefined) {
+        lastSeenId = Math.max(lastSeenId, last.id);
+        settling.seen(lastSeenId, monotonic());
+        const reached = store.lateCommitMs === 0 ? last.id : settled;
+        const count = await seal(found, more ? Math.min(reached, last.id) : reached);
+        if (count === undefined) return sealed;
+        sealed += count;
+        afterId = last.id;
+      }
+      if (!more) {
+        floor = Math.max(floor, settled);
+        return sealed;
+      }
     }
   }
 

@@ -6,7 +6,7 @@ import { bit, Capability, CapabilitySchema } from "#gen/chainguard/capabilities/
 import { ApiError, invalidArgument, permissionDenied, unauthenticated } from "../kernel/errors.js";
 import type { Principal } from "../kernel/principal.js";
 import { isUidp, lineageOf, parentOf } from "../kernel/uidp.js";
-import type { AccessRow, Tx } from "../store/port.js";
+import type { AccessRow, Awaitable, Tx } from "../store/port.js";
 import { Caller, type CapabilityBit } from "./caller.js";
 
 /** What a guarded method demands of its caller. */
@@ -31,17 +31,13 @@ export function bitOf(capability: Capability): number {
  * @throws ApiError UNAUTHENTICATED when the identity is gone or its tokens were revoked,
  * INVALID_ARGUMENT when the scope is not a uid at all, PERMISSION_DENIED when a capability is missing.
  */
-export async function authorize(
-  guard: Guard,
-  principal: Principal | undefined,
-  request: Message,
-  tx: Tx,
-): Promise<Caller> {
+export function authorize(guard: Guard, principal: Principal | undefined, request: Message, tx: Tx): Awaitable<Caller> {
   if (principal === undefined) throw unauthenticated();
   const { scope, capabilities } = guard;
   if (scope === undefined) {
     const rows = tx.access.everywhere(principal.identityUid);
-    return callerOf(principal, capabilities, rows instanceof Promise ? await rows : rows);
+    const caller = (found: readonly AccessRow[]) => callerOf(principal, capabilities, found);
+    return rows instanceof Promise ? rows.then(caller) : caller(rows);
   }
   const uid = scope.of(request);
   if (!isUidp(uid)) {
@@ -49,10 +45,13 @@ export async function authorize(
     throw invalidArgument({ field: scope.field, description: `${scope.field} ${rule}` });
   }
   const rows = tx.access.at(principal.identityUid, lineageOf(uid));
-  const caller = callerOf(principal, capabilities, rows instanceof Promise ? await rows : rows);
-  if (!caller.holds(capabilities, uid)) {
-    throw permissionDenied(`${namesOf(capabilities)} at ${uid}`);
-  }
+  const admitted = (found: readonly AccessRow[]) =>
+    admittedAt(uid, capabilities, callerOf(principal, capabilities, found));
+  return rows instanceof Promise ? rows.then(admitted) : admitted(rows);
+}
+
+function admittedAt(uid: string, capabilities: Guard["capabilities"], caller: Caller): Caller {
+  if (!caller.holds(capabilities, uid)) throw permissionDenied(`${namesOf(capabilities)} at ${uid}`);
   return caller;
 }
 

@@ -158,13 +158,13 @@ export function createGateway(options: GatewayOptions): Gateway {
     try {
       const { target: route, captures } = match;
       const body = mayHaveBody(req) ? await bodyOf(req, route.binding) : NO_BODY;
-      const message = route.decode(captures, query, body);
+      const decode = () => route.decode(captures, query, body);
       call = new Call(new HttpInbound(req, res, behindProxy), route.entry.desc, clock());
       if (route.kind !== "unary") {
-        await serveStream(req, res, call, route, message);
+        await serveStream(req, res, call, route, decode());
         return;
       }
-      const answer = await invoke(route.entry, call, message);
+      const answer = await invoke(route.entry, call, decode);
       const { contentType, body: plain } = route.encode(answer);
       const headers = headersFor(req, call);
       const sent = isLarge(plain)

@@ -77,7 +77,7 @@ function fieldsOn<D extends DescMessage, M extends FieldName<D>>(resource: Resou
     const field: DescField | undefined = message?.fields.find(
       ({ name, jsonName }) => name === part || jsonName === part,
     );
-    if (field === undefined) throw invalidMask(`${path.slice(0, 100)} is not a field of a ${resource.noun}`);
+    if (field === undefined) throw invalidMask(`${path.slice(0, 100)} is not a field of ${withArticle(resource.noun)}`);
     fields.push(field);
     message = field.fieldKind === "message" ? field.message : undefined;
   }
@@ -126,6 +126,10 @@ function fieldValue(message: Message, field: DescField): unknown {
 
 function mutableFields<D extends DescMessage, M extends FieldName<D>>(resource: Resource<D, M>): readonly DescField[] {
   return resource.message.fields.filter(({ localName }) => Object.hasOwn(resource.mutable, localName));
+}
+
+function withArticle(noun: string): string {
+  return `${/^[aeiou]/.test(noun) ? "an" : "a"} ${noun}`;
 }
 
 function invalidMask(rule: string) {

@@ -15,12 +15,13 @@ import type { UnaryEntry } from "./method-table.js";
 import { requiredFieldsOf } from "./required-fields.js";
 
 /**
- * Runs a unary method. The request must be of the method's input type; the result is what the
- * handler made, an init object or a message of the output type.
+ * Runs a unary method. The request must be of the method's input type, or what decodes it: that is
+ * called once the caller is known, so that nobody else learns what is wrong with a body. The result is
+ * what the handler made, an init object or a message of the output type.
  *
- * @throws ConnectError always, with ErrorInfo, whatever went wrong.
+ * @throws ConnectError with ErrorInfo, whatever went wrong; what decoding throws as it is.
  */
-export type Invoke = (method: UnaryEntry, call: Call, request: Message) => Promise<object>;
+export type Invoke = (method: UnaryEntry, call: Call, request: Message | (() => Message)) => Promise<object>;
 
 /** What the pipeline needs of the rest of the service. */
 export interface InvokeDeps {
@@ -37,20 +38,31 @@ export interface InvokeDeps {
 export function createInvoke(deps: InvokeDeps): Invoke {
   const { store, authenticate, clock } = deps;
 
-  return async function invoke(method, call, request) {
+  return async function invoke(method, call, given) {
+    let principal: Principal | undefined;
     try {
       const pending = method.auth.mode === "guarded" ? authenticate(call.inbound.header("authorization")) : undefined;
-      const principal = pending instanceof Promise ? await pending : pending;
+      principal = pending instanceof Promise ? await pending : pending;
+    } catch (error) {
+      throw seen(error, call);
+    }
+    // What is wrong with the bytes of a request is for its front end to say, but only to known callers.
+    const request = typeof given === "function" ? given() : given;
+    try {
       const unit = (tx: Tx) => run(method, call, request, principal, tx);
       const options = { deadlineMs: call.deadlineMs };
       const response = method.access === "read" ? store.read(unit, options) : store.write(unit, options);
       return response instanceof Promise ? await response : response;
     } catch (error) {
-      const seen = connectErrorFrom(error, deps.errorDomain);
-      if (!(error instanceof ApiError)) deps.onInternalError(seen, call);
-      throw seen;
+      throw seen(error, call);
     }
   };
+
+  function seen(error: unknown, call: Call): ConnectError {
+    const shown = connectErrorFrom(error, deps.errorDomain);
+    if (!(error instanceof ApiError)) deps.onInternalError(shown, call);
+    return shown;
+  }
 
   async function run(
     method: UnaryEntry,
@@ -61,12 +73,14 @@ export function createInvoke(deps: InvokeDeps): Invoke {
   ): Promise<object> {
     if (clock() >= call.deadlineMs) throw deadlineExceeded();
     const { auth } = method;
-    const caller = auth.mode === "guarded" ? await authorize(auth, principal, request, tx) : undefined;
+    const admitted = auth.mode === "guarded" ? authorize(auth, principal, request, tx) : undefined;
+    const caller = admitted instanceof Promise ? await admitted : admitted;
     call.enter(tx, caller);
     requiredFieldsOf(method.desc.input)(request);
     let response: object;
     try {
-      response = await method.handler(request, call);
+      const answer = method.handler(request, call);
+      response = answer instanceof Promise ? await answer : answer;
     } catch (error) {
       throw auth.mode === "guarded" && caller ? seenBy(caller, error, auth, request) : error;
     }

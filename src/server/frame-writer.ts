@@ -5,7 +5,6 @@ import {
   create,
   type DescField,
   type DescMessage,
-  type Message,
   type MessageInitShape,
   ScalarType,
   toBinary,
@@ -13,14 +12,6 @@ import {
 import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
 import { scalarWriter, type Write, wireTypeOf } from "./frame-scalar.js";
 import { begin, framed, raw, varint, written } from "./frame-scratch.js";
-
-/**
- * Makes the frame of an answer, a message or an init object for one: its prefix and the message in
- * binary (gRPC over HTTP/2, "Length-Prefixed-Message"). Unknown fields are left out.
- *
- * @throws TypeError, RangeError for values that the fields cannot hold: a bug of a handler.
- */
-export type FrameWriter = (answer: object) => Buffer;
 
 const LENGTH_DELIMITED = 2;
 // FieldPresence.IMPLICIT of google.protobuf.FeatureSet.
@@ -30,53 +21,39 @@ type Fields = Readonly<Record<string, unknown>>;
 /** Writes a field of a message, if it is set. */
 type WriteField = (message: Fields) => void;
 
-/** Makes the writer of a message type. */
-export function frameWriter(desc: DescMessage): FrameWriter {
-  const write = isPlain(desc, new Set()) ? messageWriter(desc, new Map()) : libraryWriter(desc);
-  return (answer) => {
-    begin();
-    write(answer);
-    return framed();
-  };
+const writers = new WeakMap<DescMessage, Write>();
+
+/**
+ * The frame of an answer, a message or an init object for one: its prefix and the message in binary
+ * (gRPC over HTTP/2, "Length-Prefixed-Message"). Unknown fields are left out.
+ *
+ * @throws TypeError, RangeError for values that the fields cannot hold: a bug of a handler.
+ */
+export function frameOf(desc: DescMessage, answer: object): Buffer {
+  begin();
+  messageWriter(desc)(answer);
+  return framed();
 }
 
-// Whether all fields within are kept as what they are on the wire, and none in a form of its own.
-function isPlain(desc: DescMessage, seen: Set<DescMessage>): boolean {
-  if (seen.has(desc)) return true;
-  seen.add(desc);
-  return desc.fields.every((field) => {
-    if (field.message === undefined) return true;
-    if (field.fieldKind !== "map" && field.delimitedEncoding) return false;
-    const { message } = field;
-    return !isWrapperDesc(message) && message.typeName !== "google.protobuf.Struct" && isPlain(message, seen);
-  });
-}
-
-function libraryWriter(desc: DescMessage): Write {
-  return (answer) => {
-    const given = answer as Message;
-    raw(toBinary(desc, "$typeName" in given ? given : create(desc, given as MessageInitShape<DescMessage>)));
-  };
-}
-
-function messageWriter(desc: DescMessage, known: Map<DescMessage, Write>): Write {
-  const made = known.get(desc);
+function messageWriter(desc: DescMessage): Write {
+  const made = writers.get(desc);
   if (made !== undefined) return made;
   const fields: WriteField[] = [];
   const write: Write = (value) => {
     for (let i = 0; i < fields.length; i++) (fields[i] as WriteField)(value as Fields);
   };
   // Entered before its fields are made, as a message may hold itself.
-  known.set(desc, write);
+  writers.set(desc, write);
   // Backwards, like all that is written.
-  for (const field of [...desc.fields].sort((a, b) => b.number - a.number)) fields.push(fieldWriter(field, known));
+  for (const field of [...desc.fields].sort((a, b) => b.number - a.number)) fields.push(fieldWriter(field));
   return write;
 }
 
-function fieldWriter(field: DescField, known: Map<DescMessage, Write>): WriteField {
+function fieldWriter(field: DescField): WriteField {
   const { localName: name } = field;
-  if (field.fieldKind === "map") return mapWriter(field, known);
-  const write = taggedWriter(field, field.number, known);
+  if (hasOwnForm(field)) return libraryWriter(field);
+  if (field.fieldKind === "map") return mapWriter(field);
+  const write = taggedWriter(field, field.number);
   if (field.fieldKind === "list") return listWriter(field, write);
   if (field.oneof !== undefined) {
     const group = field.oneof.localName;
@@ -98,6 +75,24 @@ function fieldWriter(field: DescField, known: Map<DescMessage, Write>): WriteFie
   };
 }
 
+// Wrappers are kept as the bare value and Structs as JSON; groups are of another encoding.
+function hasOwnForm(field: DescField): boolean {
+  const { message } = field;
+  if (message === undefined) return false;
+  if (field.fieldKind !== "map" && field.delimitedEncoding) return true;
+  return isWrapperDesc(message) || message.typeName === "google.protobuf.Struct";
+}
+
+// Rare enough to be made a message of that one field.
+function libraryWriter({ parent, oneof, localName }: DescField): WriteField {
+  const property = oneof?.localName ?? localName;
+  return (message) => {
+    const value = message[property];
+    if (value === undefined || (oneof && (value as { readonly case?: string }).case !== localName)) return;
+    raw(toBinary(parent, create(parent, { [property]: value } as MessageInitShape<DescMessage>)));
+  };
+}
+
 function zeroTest(type: ScalarType): (value: unknown) => boolean {
   if (type === ScalarType.STRING) return (value) => value === "";
   if (type === ScalarType.BOOL) return (value) => value === false;
@@ -110,10 +105,9 @@ function zeroTest(type: ScalarType): (value: unknown) => boolean {
 function taggedWriter(
   { message, scalar = ScalarType.INT32 }: Pick<DescField, "message" | "scalar">,
   number: number,
-  known: Map<DescMessage, Write>,
 ): Write {
   if (message !== undefined) {
-    const write = messageWriter(message, known);
+    const write = messageWriter(message);
     return (value) => delimited(number, write, value);
   }
   const write = scalarWriter(scalar);
@@ -150,10 +144,10 @@ function listWriter(field: DescField & { readonly fieldKind: "list" }, write: Wr
   };
 }
 
-function mapWriter(field: DescField & { readonly fieldKind: "map" }, known: Map<DescMessage, Write>): WriteField {
+function mapWriter(field: DescField & { readonly fieldKind: "map" }): WriteField {
   const { localName: name, number } = field;
-  const writeKey = taggedWriter({ message: undefined, scalar: field.mapKey }, 1, known);
-  const writeValue = taggedWriter(field, 2, known);
+  const writeKey = taggedWriter({ message: undefined, scalar: field.mapKey }, 1);
+  const writeValue = taggedWriter(field, 2);
   const keyOf = keyReader(field.mapKey);
   const writeEntry = (entry: unknown) => {
     const [key, value] = entry as [string, unknown];

@@ -3,14 +3,7 @@
 // goes through connect.
 
 import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from "node:http2";
-import {
-  create,
-  type DescMessage,
-  fromBinary,
-  type Message,
-  type MessageInitShape,
-  toBinary,
-} from "@bufbuild/protobuf";
+import { type DescMessage, fromBinary, type Message } from "@bufbuild/protobuf";
 import type { Clock } from "../kernel/clock.js";
 import { connectErrorFrom, deadlineExceeded, malformedRequest } from "../kernel/errors.js";
 import { Call } from "../rpc/call.js";
@@ -18,6 +11,7 @@ import { grpcTimeoutMs } from "../rpc/grpc-timeout.js";
 import type { Invoke } from "../rpc/invoke.js";
 import type { MethodTable, UnaryEntry } from "../rpc/method-table.js";
 import type { AccessRecord } from "./access-log.js";
+import { frameOf } from "./frame-writer.js";
 import { readMessage } from "./grpc-body.js";
 import { errorTrailers, isProtocolField } from "./grpc-status.js";
 import { StreamInbound } from "./inbound.js";
@@ -84,13 +78,7 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
     access: AccessRecord | undefined,
   ): Promise<void> {
     try {
-      let request: Message;
-      try {
-        request = fromBinary(entry.desc.input, bytes);
-      } catch {
-        throw malformedRequest(`the message is no ${entry.desc.input.typeName}`);
-      }
-      const response = await invoke(entry, call, request);
+      const response = await invoke(entry, call, () => requestOf(entry.desc.input, bytes));
       if (stream.destroyed || stream.closed) return;
       const frame = frameOf(entry.desc.output, response);
       if (access) {
@@ -126,18 +114,15 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
   };
 }
 
-const BAD_TIMEOUT = "grpc-timeout must be one to eight digits and one of H, M, S, m, u, n";
-
-function frameOf(output: DescMessage, response: object): Buffer {
-  const message =
-    "$typeName" in response ? (response as Message) : create(output, response as MessageInitShape<DescMessage>);
-  const bytes = toBinary(output, message);
-  const frame = Buffer.allocUnsafe(5 + bytes.length);
-  frame[0] = 0;
-  frame.writeUInt32BE(bytes.length, 1);
-  frame.set(bytes, 5);
-  return frame;
+function requestOf(input: DescMessage, bytes: Uint8Array): Message {
+  try {
+    return fromBinary(input, bytes);
+  } catch {
+    throw malformedRequest(`the message is no ${input.typeName}`);
+  }
 }
+
+const BAD_TIMEOUT = "grpc-timeout must be one to eight digits and one of H, M, S, m, u, n";
 
 function respond(stream: ServerHttp2Stream, call: Call, frame: Buffer): void {
   const header = call.responseHeaderIfSet;

@@ -114,7 +114,11 @@ describe("the authorization matrix", () => {
           const { code, bytes } = await client.call(method, requestAt(method, uid), token);
           if (guarded && token === undefined) assert.equal(code, "UNAUTHENTICATED", client.name);
           else if (!allowed) assert.equal(code, "PERMISSION_DENIED", client.name);
-          else assert.ok(!/^(PERMISSION_DENIED|UNAUTHENTICATED|INTERNAL|UNIMPLEMENTED|UNKNOWN)$/.test(code), `${client.name}: ${code} ${bytes}`);
+          else
+            assert.ok(
+              !/^(PERMISSION_DENIED|UNAUTHENTICATED|INTERNAL|UNIMPLEMENTED|UNKNOWN)$/.test(code),
+              `${client.name}: ${code} ${bytes}`,
+            );
         };
         await Promise.all(clients.map(check));
       });
@@ -129,7 +133,9 @@ describe("what is of another organisation", () => {
       const there = subjectOf(method, foreign);
       const depth = there.split("/").length;
       const elsewhere = Array.from({ length: depth }, () => 0).reduce((above) => randomIds.newUid(above), "");
-      const beside = there.includes("/") ? randomIds.newUid(there.slice(0, there.lastIndexOf("/"))) : randomIds.newUid();
+      const beside = there.includes("/")
+        ? randomIds.newUid(there.slice(0, there.lastIndexOf("/")))
+        : randomIds.newUid();
       const check = async (client: RawClient) => {
         const seen: string[] = [];
         for (const uid of [there, elsewhere, beside]) {

@@ -11,13 +11,19 @@ export interface Sender {
   close(): void;
 }
 
+// How many times as long the second attempt may take.
+const PATIENCE = 5;
+
 /** Creates a sender. @param timeoutMs how long an answer may take, in milliseconds */
 export function createSender(url: string, connections: number, timeoutMs: number): Sender {
   const { hostname, port } = new URL(url);
   const agent = new Agent({ keepAlive: true, maxSockets: connections });
   let slow = 0;
 
-  function once({ method, path, headers, body }: FuzzRequest): Promise<FuzzAnswer | "slow" | "closed"> {
+  function once(
+    { method, path, headers, body }: FuzzRequest,
+    withinMs: number,
+  ): Promise<FuzzAnswer | "slow" | "closed"> {
     return new Promise((resolve, reject) => {
       const length = body === undefined ? {} : { "content-length": Buffer.byteLength(body) };
       const sent = httpRequest({ agent, hostname, port, method, path, headers: { ...length, ...headers } }, (res) => {
@@ -32,7 +38,7 @@ export function createSender(url: string, connections: number, timeoutMs: number
       const timer = setTimeout(() => {
         resolve("slow");
         sent.destroy();
-      }, timeoutMs);
+      }, withinMs);
       const fail = (error: NodeJS.ErrnoException) => {
         clearTimeout(timer);
         // A kept connection may be closed at the very moment it is used again (node:http, "reusedSocket").
@@ -46,11 +52,12 @@ export function createSender(url: string, connections: number, timeoutMs: number
 
   return {
     async send(request) {
-      let answer = await once(request);
+      let answer = await once(request, timeoutMs);
       if (answer === "slow") slow++;
       // On a machine that does many things at once an answer may be late; a call that hangs hangs again.
-      if (typeof answer === "string") answer = await once(request);
-      if (typeof answer === "string") throw new Error(`${answer}: no answer within ${timeoutMs} ms, twice`);
+      if (typeof answer === "string") answer = await once(request, PATIENCE * timeoutMs);
+      if (typeof answer === "string")
+        throw new Error(`${answer}: no answer, not even within ${PATIENCE * timeoutMs} ms`);
       return answer;
     },
     slow: () => slow,

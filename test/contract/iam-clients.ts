@@ -1,6 +1,15 @@
 // Any method of any service through each protocol, and all that the service sent
 // back, byte for byte: head, body and trailers.
-import { create, type DescMethodUnary, fromBinary, getOption, type JsonObject, type Message, toBinary, toJson } from "@bufbuild/protobuf";
+import {
+  create,
+  type DescMethodUnary,
+  fromBinary,
+  getOption,
+  type JsonObject,
+  type Message,
+  toBinary,
+  toJson,
+} from "@bufbuild/protobuf";
 import * as grpc from "@grpc/grpc-js";
 import { http } from "#gen/google/api/annotations_pb.js";
 import { codeName } from "./wire.js";
@@ -32,7 +41,10 @@ export function rawClients(url: string): readonly RawClient[] {
 const pathOf = (method: DescMethodUnary) => `/${method.parent.typeName}/${method.name}`;
 
 function headOf(headers: Headers): string {
-  return [...headers].filter(([name]) => !/^(date|x-request-id)$/.test(name)).map((field) => field.join(": ")).join("\n");
+  return [...headers]
+    .filter(([name]) => !/^(date|x-request-id)$/.test(name))
+    .map((field) => field.join(": "))
+    .join("\n");
 }
 
 function bearer(token: string | undefined): Record<string, string> {
@@ -46,7 +58,11 @@ export function rawRest(url: string): RawClient {
     async call(method, request, token) {
       const { verb, path, body } = restRequest(method, request);
       const headers = { ...bearer(token), ...(body !== undefined && { "content-type": "application/json" }) };
-      const answer = await fetch(url + path, { method: verb, headers, ...(body !== undefined && { body: JSON.stringify(body) }) });
+      const answer = await fetch(url + path, {
+        method: verb,
+        headers,
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      });
       const text = await answer.text();
       const json = (text === "" ? {} : JSON.parse(text)) as JsonObject;
       const code = answer.ok ? "OK" : codeName(Number(json.code));
@@ -101,7 +117,8 @@ export function rawGrpc(url: string): RawClient {
       const heads: string[] = [];
       const keep = (one: grpc.Metadata) => {
         for (const [name, values] of Object.entries(one.toJSON())) {
-          if (!/^(date|x-request-id)$/.test(name)) for (const value of values) heads.push(`${name}: ${value.toString("latin1")}`);
+          if (!/^(date|x-request-id)$/.test(name))
+            for (const value of values) heads.push(`${name}: ${value.toString("latin1")}`);
         }
       };
       return new Promise((resolve) => {
@@ -139,7 +156,9 @@ export function rawConnect(url: string): RawClient {
       const answer = await fetch(url + pathOf(method), { method: "POST", headers, body });
       const text = await answer.text();
       const json = JSON.parse(text) as JsonObject;
-      const details = ((json.details ?? []) as { value?: string }[]).map(({ value = "" }) => Buffer.from(value, "base64").toString("latin1"));
+      const details = ((json.details ?? []) as { value?: string }[]).map(({ value = "" }) =>
+        Buffer.from(value, "base64").toString("latin1"),
+      );
       const bytes = `${answer.status}\n${headOf(answer.headers)}\n${text}\n${details.join("\n")}`;
       return { code: answer.ok ? "OK" : String(json.code).toUpperCase(), bytes, json };
     },

@@ -13,11 +13,16 @@ const services = iamServices({
   rootCreation: "users",
 });
 /** Every method with one answer. */
-export const methods: readonly DescMethodUnary[] = services.flatMap(({ desc }) => desc.methods.filter((one): one is DescMethodUnary => one.methodKind === "unary"));
+export const methods: readonly DescMethodUnary[] = services.flatMap(({ desc }) =>
+  desc.methods.filter((one): one is DescMethodUnary => one.methodKind === "unary"),
+);
 
 /** Methods declared unscoped whose handlers look at a place all the same, and the field that names it. */
 const PLACED_BY_HANDLER: Readonly<Record<string, { field: string; reason: string }>> = {
-  CreateGroup: { field: "parent", reason: "a root has no parent, so the method is unscoped and its handler looks at the parent" },
+  CreateGroup: {
+    field: "parent",
+    reason: "a root has no parent, so the method is unscoped and its handler looks at the parent",
+  },
   GetRole: { field: "uid", reason: "built-in roles lie in no group; of custom ones the handler looks at the group" },
 };
 
@@ -27,7 +32,8 @@ export function placeFieldOf(method: DescMethodUnary): readonly DescField[] {
   if (byHandler) return method.input.fields.filter(({ name }) => name === byHandler.field);
   const { mode } = getOption(method, iam);
   if (mode.case !== "enabled" || mode.value.unscoped) return [];
-  const marked = (fields: readonly DescField[]) => fields.filter((field) => hasOption(field, iam_scope) && getOption(field, iam_scope));
+  const marked = (fields: readonly DescField[]) =>
+    fields.filter((field) => hasOption(field, iam_scope) && getOption(field, iam_scope));
   const [outer] = marked(method.input.fields);
   if (outer === undefined) return [];
   return outer.fieldKind === "message" ? [outer, ...marked(outer.message.fields)] : [outer];
@@ -36,7 +42,8 @@ export function placeFieldOf(method: DescMethodUnary): readonly DescField[] {
 /** What of a group a method is about, which follows from its name. */
 export function subjectOf({ name, parent }: DescMethodUnary, placed: Placed): string {
   if (/^(CreateExternal|BatchDeleteExternal)|Scim/.test(name)) return placed.identityProvider;
-  if (/^(Create|BatchCreate)/.test(name) || /^(AcceptTerms|ListTermsAcceptances|RequestGroupAccess)$/.test(name)) return placed.group;
+  if (/^(Create|BatchCreate)/.test(name) || /^(AcceptTerms|ListTermsAcceptances|RequestGroupAccess)$/.test(name))
+    return placed.group;
   const kind = /(\w+?)(Service)$/.exec(parent.name)?.[1]?.replace(/ies$/, "y").replace(/s$/, "") ?? "";
   const key = kind.charAt(0).toLowerCase() + kind.slice(1);
   return (placed as unknown as Record<string, string>)[key] ?? placed.group;

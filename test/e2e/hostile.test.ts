@@ -203,14 +203,8 @@ const cases: readonly Hostile[] = [
   unauthenticated("two blanks", { lines: ["Authorization: Bearer  TOKEN"] }),
   unauthenticated("a token in a cookie", { lines: ["Cookie: token=TOKEN"] }),
   unauthenticated("a token in gRPC's name for headers", { lines: ["Grpc-Metadata-Authorization: Bearer TOKEN"] }),
-  {
-    ...bad(
-      "a token in the query",
-      `${GROUPS}?access_token=TOKEN`,
-      "Invalid argument: access_token: access_token is not a parameter of this method",
-    ),
-    bearer: "",
-  },
+  unauthenticated("a token in the query", { path: `${GROUPS}?access_token=TOKEN` }),
+  unauthenticated("a malformed body without a token", { method: "POST", path: `${GROUPS}/<ours>`, body: "{" }),
 
   {
     ...bad("another method in a header", `${GROUPS}/<foreign>`, LIST.replace("%", "foreign")),

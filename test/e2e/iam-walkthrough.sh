@@ -55,7 +55,7 @@ echo 'ok find the viewer role'
 call POST "/roleBindings/$group" "{\"identityUid\":\"$identity\",\"roleUid\":\"$viewer\"}"
 binding=$(pick uid)
 expect 'bind the identity to it' 200 "{\"uid\":\"$binding\",\
-\"identity\":{\"uid\":\"$identity\",\"name\":\"ci\",\"description\":\"builds\",\"subject\":\"repo:example/app:ref:refs/heads/main\",\"issuer\":\"https://token.actions.example\",\"email\":\"\"},\
+\"identity\":{\"uid\":\"$identity\",\"name\":\"ci\",\"description\":\"builds\",\"subject\":\"repo:example/app:ref:refs/heads/main\",\"issuer\":\"https://token.actions.example\"},\
 \"group\":{\"uid\":\"$group\",\"name\":\"demo\",\"description\":\"a demo\"},\
 \"role\":{\"uid\":\"$viewer\",\"name\":\"viewer\",\"description\":\"Viewer Role (built-in)\"},\
 \"createTime\":\"TIME\"}"

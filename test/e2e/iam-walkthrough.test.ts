@@ -20,7 +20,10 @@ test("an owner binds an identity to the viewer role and cleans up", async (t) =>
   const { stdout, stderr } = await execute("bash", [script], { env, timeout: 60_000 });
   assert.equal(stderr, "");
   const lines = stdout.trim().split("\n");
-  assert.deepEqual(lines.filter((line) => !line.startsWith("ok ")), []);
+  assert.deepEqual(
+    lines.filter((line) => !line.startsWith("ok ")),
+    [],
+  );
   assert.equal(lines.length, 9);
   const wrong = execute("bash", [script], { env: { ...env, TOKEN: "none" }, timeout: 60_000 });
   await assert.rejects(wrong, ({ code }) => code !== 0);

@@ -136,7 +136,12 @@ export async function runDecisions(count: number, seed: number, { inherits = tru
     try {
       const caller = await authorize(guard, principal, request, tx);
       const maximal = scoped ? [] : caller.visibleGroups();
-      answer = scoped ? "yes" : groupsOf().filter((one) => maximal.some((top) => isWithin(one, top))).sort().join(" ");
+      answer = scoped
+        ? "yes"
+        : groupsOf()
+            .filter((one) => maximal.some((top) => isWithin(one, top)))
+            .sort()
+            .join(" ");
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       answer = "no";
@@ -144,7 +149,8 @@ export async function runDecisions(count: number, seed: number, { inherits = tru
     const right = expected(model, identity, bits, scoped ? group : undefined);
     decided++;
     if (answer !== "no" && answer !== "") allowed++;
-    if (answer !== right) differences.push(`decision ${decided}: ${identity} ${bits} at ${group}: ${answer} for ${right}`);
+    if (answer !== right)
+      differences.push(`decision ${decided}: ${identity} ${bits} at ${group}: ${answer} for ${right}`);
   }
 
   await store.write(async (tx) => {

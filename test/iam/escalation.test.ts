@@ -2,10 +2,9 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { builtinIdentityUid, builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
-import { denied, precondition, unauthenticated } from "../contract/expectations.js";
-import { connectGrpcJs } from "../contract/grpc-js-client.js";
-import { type RestAnswer, restAs } from "../contract/rest.js";
-import { groupRow, identityRow } from "../support/rows.js";
+import { denied } from "../contract/expectations.js";
+import type { RestAnswer } from "../contract/rest.js";
+import { identityRow } from "../support/rows.js";
 import { claimMatch, type IamWorld, type Somebody, startIamWorld } from "./iam-world.js";
 
 const [viewer, editor, owner] = ["viewer", "editor", "owner"].map(builtinRoleUid) as [string, string, string];
@@ -45,7 +44,8 @@ interface Rule {
 }
 
 // A role that holds what a binder holds, or what it lacks besides.
-const roleOf = (more: boolean, holds: readonly string[] = binder) => world.role(more ? [...holds, "repo.delete"] : [...holds]);
+const roleOf = (more: boolean, holds: readonly string[] = binder) =>
+  world.role(more ? [...holds, "repo.delete"] : [...holds]);
 
 const rules: readonly Rule[] = [
   {
@@ -57,7 +57,9 @@ const rules: readonly Rule[] = [
     name: "updating the role of a binding",
     holds: binder,
     attempt: async (who, more) => {
-      const uid = await created(bindAs(world.owner, world.root, await roleOf(false), personUid("i", randomIds.newId())));
+      const uid = await created(
+        bindAs(world.owner, world.root, await roleOf(false), personUid("i", randomIds.newId())),
+      );
       return who.rest("PATCH", `/roleBindings/${uid}`, { roleUid: await roleOf(more) });
     },
   },
@@ -97,7 +99,8 @@ const rules: readonly Rule[] = [
   {
     name: "creating an invite",
     holds: [...binder, "group_invites.create"],
-    attempt: async (who, more) => who.rest("POST", `/groupInvites/${world.root}`, { roleUid: await roleOf(more), ttl: "60s" }),
+    attempt: async (who, more) =>
+      who.rest("POST", `/groupInvites/${world.root}`, { roleUid: await roleOf(more), ttl: "60s" }),
   },
   {
     name: "updating an invite",
@@ -137,7 +140,14 @@ const rules: readonly Rule[] = [
     holds: ["identity.update", ...binder],
     attempt: async (who: Somebody, more: boolean) => {
       const identity = await world.identity();
-      await created(bindAs(await world.bound("owner"), world.root, await world.role(more ? ["repo.delete"] : ["groups.list"]), identity));
+      await created(
+        bindAs(
+          await world.bound("owner"),
+          world.root,
+          await world.role(more ? ["repo.delete"] : ["groups.list"]),
+          identity,
+        ),
+      );
       const awsIdentity = { awsAccount: "123456789012", arn: "arn:aws:iam::1:role/x", userId: "u" };
       const value = kind === "claimMatch" ? claimMatch() : awsIdentity;
       return who.rest("PATCH", `/identities/${identity}`, { [kind]: value });
@@ -148,9 +158,15 @@ const rules: readonly Rule[] = [
     holds: ["identity.update", ...binder],
     attempt: async (who, more) => {
       const staticKeys = { issuer: "https://keys.example", subject: "s", issuerKeys: "keys" };
-      const identity = await created(world.owner.rest("POST", `/identities/${world.root}`, { name: "keys", staticKeys }));
-      await created(bindAs(world.owner, world.root, await world.role(more ? ["repo.delete"] : ["groups.list"]), identity));
-      return who.rest("PATCH", `/identities/${identity}?updateMask=staticKeys.issuerKeys`, { staticKeys: { issuerKeys: "mine" } });
+      const identity = await created(
+        world.owner.rest("POST", `/identities/${world.root}`, { name: "keys", staticKeys }),
+      );
+      await created(
+        bindAs(world.owner, world.root, await world.role(more ? ["repo.delete"] : ["groups.list"]), identity),
+      );
+      return who.rest("PATCH", `/identities/${identity}?updateMask=staticKeys.issuerKeys`, {
+        staticKeys: { issuerKeys: "mine" },
+      });
     },
   },
   {
@@ -158,8 +174,12 @@ const rules: readonly Rule[] = [
     holds: ["identity.update", ...binder],
     attempt: async (who, more) => {
       const identity = await world.identity();
-      await created(bindAs(world.owner, world.grandchild, await world.role(more ? ["repo.delete"] : ["groups.list"]), identity));
-      return who.rest("PATCH", `/identities/${identity}?updateMask=claimMatch.subject`, { claimMatch: { subject: "mine" } });
+      await created(
+        bindAs(world.owner, world.grandchild, await world.role(more ? ["repo.delete"] : ["groups.list"]), identity),
+      );
+      return who.rest("PATCH", `/identities/${identity}?updateMask=claimMatch.subject`, {
+        claimMatch: { subject: "mine" },
+      });
     },
   },
   {
@@ -169,7 +189,9 @@ const rules: readonly Rule[] = [
       const group = await world.group();
       const principal = randomIds.newUid(group);
       await world.write((tx) => tx.identities.insert(identityRow(principal, servicePrincipal)));
-      await created(bindAs(world.owner, world.root, await world.role(more ? ["repo.delete"] : ["groups.list"]), principal));
+      await created(
+        bindAs(world.owner, world.root, await world.role(more ? ["repo.delete"] : ["groups.list"]), principal),
+      );
       const body = { name: "accounts", chainguard: { serviceBindings: { INGESTER: principal } } };
       return who.rest("POST", `/accountAssociations/${group}`, body);
     },
@@ -281,13 +303,34 @@ describe("what is of another organisation", () => {
     const [identity, role] = [await world.identity(world.foreign), await world.role(["groups.list"], world.foreign)];
     const [noIdentity, noRole] = [randomIds.newUid(world.foreign), randomIds.newUid(world.foreign)];
     const cases: readonly [path: string, body: (uid: string) => object, there: string, not: string, text: string][] = [
-      [`/roleBindings/${world.root}`, (uid) => ({ identityUid: uid, roleUid: viewer }), identity, noIdentity, knownIdentity],
-      [`/roleBindings/${world.root}`, (uid) => ({ identityUid: world.owner.uid, roleUid: uid }), role, noRole, availableRole],
+      [
+        `/roleBindings/${world.root}`,
+        (uid) => ({ identityUid: uid, roleUid: viewer }),
+        identity,
+        noIdentity,
+        knownIdentity,
+      ],
+      [
+        `/roleBindings/${world.root}`,
+        (uid) => ({ identityUid: world.owner.uid, roleUid: uid }),
+        role,
+        noRole,
+        availableRole,
+      ],
       [`/groupInvites/${world.root}`, (uid) => ({ roleUid: uid, ttl: "60s" }), role, noRole, availableRole],
-      [`/identityProviders/${world.root}`, (uid) => provider(uid), role, noRole, availableRole.replaceAll("roleUid", "defaultRole")],
+      [
+        `/identityProviders/${world.root}`,
+        (uid) => provider(uid),
+        role,
+        noRole,
+        availableRole.replaceAll("roleUid", "defaultRole"),
+      ],
     ];
     for (const [path, body, there, not, text] of cases) {
-      const [one, other] = [await world.owner.rest("POST", path, body(there)), await world.owner.rest("POST", path, body(not))];
+      const [one, other] = [
+        await world.owner.rest("POST", path, body(there)),
+        await world.owner.rest("POST", path, body(not)),
+      ];
       assert.equal((one.json as { message: string }).message, `Invalid argument: ${text}`);
       assert.equal(one.text, other.text);
     }
@@ -309,94 +352,12 @@ describe("what is of another organisation", () => {
   });
 
   it("the owner made on the host tells nothing of its organisation to who binds it", async () => {
-    const { text, status } = await bindAs(world.owner, world.root, viewer, builtinIdentityUid(`owner@${world.foreign}`));
-    assert.deepEqual([status, text.includes("theirs")], [200, false]);
-  });
-});
-
-describe("owners", () => {
-  const kept = precondition("OWNER_REQUIRED", "a root group must keep an owner");
-
-  // Over REST there is no path without a parent.
-  async function foundRoot(token: string): Promise<string> {
-    const grpc = connectGrpcJs(world.url);
-    const outcome = await grpc.call({ method: "CreateGroup", request: { group: { name: "mine" } }, token });
-    grpc.close();
-    assert.ok("result" in outcome);
-    return (outcome.result as { uid: string }).uid;
-  }
-
-  async function founded() {
-    const founder = await world.harness.identity();
-    const rest = restAs(world.url, founder.token);
-    const root = randomIds.newUid();
-    await world.write((tx) =>
-      tx.groups.insert(groupRow(root)),
+    const { text, status } = await bindAs(
+      world.owner,
+      world.root,
+      viewer,
+      builtinIdentityUid(`owner@${world.foreign}`),
     );
-    const binding = await world.harness.bind(founder.uid, "owner", root);
-    return { founder, rest, root, binding };
-  }
-
-  it("the last one cannot go: by deletion or update of the binding", async () => {
-    const { rest, root, binding } = await founded();
-    assert.deepEqual((await rest("DELETE", `/roleBindings/${binding}`)).outcome, kept);
-    assert.deepEqual((await rest("PATCH", `/roleBindings/${binding}`, { roleUid: viewer })).outcome, kept);
-    const nobodyYet = personUid("i", randomIds.newId());
-    assert.deepEqual((await rest("PATCH", `/roleBindings/${binding}`, { identityUid: nobodyYet })).outcome, kept);
-    // An owner who never came is none.
-    assert.equal((await rest("POST", `/roleBindings/${root}`, { identityUid: nobodyYet, roleUid: owner })).status, 200);
-    assert.deepEqual((await rest("DELETE", `/roleBindings/${binding}`)).outcome, kept);
-    // Nor is one of a group below.
-    const child = await world.group(root);
-    const other = await world.harness.identity();
-    await world.harness.bind(other.uid, "owner", child);
-    assert.deepEqual((await rest("DELETE", `/roleBindings/${binding}`)).outcome, kept);
-    assert.equal((await rest("POST", `/roleBindings/${root}`, { identityUid: other.uid, roleUid: owner })).status, 200);
-    assert.equal((await rest("DELETE", `/roleBindings/${binding}`)).status, 200);
-  });
-
-  it("the last one cannot go: by deletion of the identity", async () => {
-    const { rest, root, binding } = await founded();
-    const workload = await world.identity(root);
-    assert.equal((await rest("POST", `/roleBindings/${root}`, { identityUid: workload, roleUid: owner })).status, 200);
-    assert.equal((await rest("DELETE", `/roleBindings/${binding}`)).status, 200);
-    const asWorkload = restAs(world.url, await world.harness.token(workload));
-    assert.deepEqual((await asWorkload("DELETE", `/identities/${workload}`)).outcome, kept);
-    assert.equal((await asWorkload("GET", `/identities/${workload}`)).status, 200);
-  });
-
-  it("who founds a root owns it by a binding that goes with it", async () => {
-    const founder = await world.harness.identity();
-    const rest = restAs(world.url, founder.token);
-    const root = await foundRoot(founder.token);
-    const { json } = await rest("GET", `/roleBindings?group=${root}`);
-    const [binding] = json?.roleBindings as { identity: { uid: string }; role: { name: string } }[];
-    assert.deepEqual([binding?.identity.uid, binding?.role.name, json?.totalCount], [founder.uid, "owner", "1"]);
-    assert.equal((await rest("DELETE", `/groups/${root}`)).status, 200);
-    assert.equal((await rest("GET", `/roleBindings?group=${root}`)).json?.totalCount, "0");
-  });
-
-  it("a root handed over to another owner can still be deleted", async () => {
-    const founder = await world.harness.identity();
-    const heir = await world.harness.identity();
-    const [rest, heirs] = [restAs(world.url, founder.token), restAs(world.url, heir.token)];
-    const root = await foundRoot(founder.token);
-    const { json } = await rest("GET", `/roleBindings?group=${root}`);
-    const [first] = json?.roleBindings as { uid: string }[];
-    await created(rest("POST", `/roleBindings/${root}`, { identityUid: heir.uid, roleUid: owner }));
-    assert.equal((await heirs("DELETE", `/roleBindings/${first?.uid}`)).status, 200);
-    assert.equal((await heirs("DELETE", `/groups/${root}`)).text, "");
-    assert.equal((await heirs("GET", "/groups")).json?.totalCount, "0");
-  });
-
-  it("deleting an identity takes its bindings along and ends its token at once", async () => {
-    const identity = await world.identity(world.child);
-    const rest = restAs(world.url, await world.harness.token(identity));
-    const uids = [await created(bindAs(world.owner, world.root, viewer, identity)), await created(bindAs(world.owner, world.grandchild, editor, identity))];
-    assert.equal((await rest("GET", `/groups/${world.root}`)).status, 200);
-    assert.equal((await world.owner.rest("DELETE", `/identities/${identity}`)).status, 200);
-    assert.deepEqual((await rest("GET", `/groups/${world.root}`)).outcome, unauthenticated());
-    for (const uid of uids) assert.equal((await world.owner.rest("GET", `/roleBindings/${uid}`)).status, 404);
-    assert.equal((await world.owner.rest("GET", `/roleBindings?identity=${identity}`)).json?.totalCount, "0");
+    assert.deepEqual([status, text.includes("theirs")], [200, false]);
   });
 });

@@ -81,7 +81,14 @@ export async function startIamWorld(): Promise<IamWorld> {
       const person = await harness.identity();
       const roleUid = await role(capabilities, at);
       const times = { createTimeMs: 1_000, updateTimeMs: 1_000 };
-      const binding = { uid: randomIds.newUid(at), groupUid: at, identityUid: person.uid, roleUid, automatic: false, ...times };
+      const binding = {
+        uid: randomIds.newUid(at),
+        groupUid: at,
+        identityUid: person.uid,
+        roleUid,
+        automatic: false,
+        ...times,
+      };
       await write((tx) => tx.roleBindings.insert(binding));
       return somebody(person);
     },
@@ -92,7 +99,9 @@ export async function startIamWorld(): Promise<IamWorld> {
     },
     async identity(at = root) {
       const uid = randomIds.newUid(at);
-      await write((tx) => tx.identities.insert(identityRow(uid, { relation: 1, relationship: { claimMatch: claimMatch() } })));
+      await write((tx) =>
+        tx.identities.insert(identityRow(uid, { relation: 1, relationship: { claimMatch: claimMatch() } })),
+      );
       return uid;
     },
     stop: () => harness.stop(),

@@ -74,7 +74,10 @@ export async function populate(tx: Tx, group: string, { name, text, timeMs = 1_0
     uid: group,
     parentUid: parentOf(group) ?? null,
     ...labels,
-    accounts: { google: { projectId: text, projectNumber: "1" }, azure: { tenantId: text, clientIds: { [text]: text } } },
+    accounts: {
+      google: { projectId: text, projectNumber: "1" },
+      azure: { tenantId: text, clientIds: { [text]: text } },
+    },
   });
   await tx.groupInvites.insert({
     uid: placed.groupInvite,

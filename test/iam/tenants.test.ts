@@ -53,7 +53,12 @@ function listCalls(of: readonly Placed[], at: Placed): Prepared[] {
   const filters = (message: DescMessage): object[] =>
     message.fields.flatMap((field): object[] => {
       if (field.name === "uidp") {
-        const places = uids.flatMap((uid) => [{ ancestorsOf: uid }, { descendantsOf: uid }, { childrenOf: uid }, { ids: [uid] }]);
+        const places = uids.flatMap((uid) => [
+          { ancestorsOf: uid },
+          { descendantsOf: uid },
+          { childrenOf: uid },
+          { ids: [uid] },
+        ]);
         return [...places, { ids: uids }, { inRoot: true }, { childrenOf: "/" }].map((uidp) => ({ uidp }));
       }
       if (field.name === "name") return [`${MARK} name`, `${MARK} org`, MARK].map((name) => ({ name }));
@@ -66,7 +71,12 @@ function listCalls(of: readonly Placed[], at: Placed): Prepared[] {
   return lists.flatMap((method) => {
     const place = placeFieldOf(method).length > 0;
     const scopes = place ? [at, ...of].map(({ group }) => ({ group })) : [{}];
-    return scopes.flatMap((scope) => [scope, ...filters(method.input).map((filter) => ({ ...filter, ...scope }))].map((request) => ({ method, request })));
+    return scopes.flatMap((scope) =>
+      [scope, ...filters(method.input).map((filter) => ({ ...filter, ...scope }))].map((request) => ({
+        method,
+        request,
+      })),
+    );
   });
 }
 
@@ -74,7 +84,11 @@ function listCalls(of: readonly Placed[], at: Placed): Prepared[] {
 function foreignCalls(of: readonly Placed[]): Prepared[] {
   const placed = methods.filter((method) => placeFieldOf(method).length > 0);
   return of.flatMap((one) =>
-    placed.flatMap((method) => uidsOf(one).concat(subjectOf(method, one)).map((uid) => ({ method, request: requestAt(method, uid) }))),
+    placed.flatMap((method) =>
+      uidsOf(one)
+        .concat(subjectOf(method, one))
+        .map((uid) => ({ method, request: requestAt(method, uid) })),
+    ),
   );
 }
 
@@ -91,25 +105,47 @@ function namingCalls(of: readonly Placed[], at: Placed): Prepared[] {
   const identityUid = builtinIdentityUid("anonymous");
   const ttl = { seconds: 60n };
   return uids.flatMap((uid): Prepared[] => [
-    { method: method("CreateRoleBinding"), request: { parent: at.group, roleBinding: { identityUid: uid, roleUid: viewer } } },
+    {
+      method: method("CreateRoleBinding"),
+      request: { parent: at.group, roleBinding: { identityUid: uid, roleUid: viewer } },
+    },
     { method: method("CreateRoleBinding"), request: { parent: at.group, roleBinding: { identityUid, roleUid: uid } } },
     { method: method("UpdateRoleBinding"), request: { roleBinding: { uid: at.roleBinding, identityUid: uid } } },
     { method: method("UpdateRoleBinding"), request: { roleBinding: { uid: at.roleBinding, roleUid: uid } } },
     {
       method: method("BatchCreateRoleBindings"),
-      request: { parent: at.group, roleUid: viewer, requests: [{ roleBinding: { identityUid: uid } }, { parent: uid, roleBinding: { identityUid: uid } }] },
+      request: {
+        parent: at.group,
+        roleUid: viewer,
+        requests: [{ roleBinding: { identityUid: uid } }, { parent: uid, roleBinding: { identityUid: uid } }],
+      },
     },
-    { method: method("BatchCreateRoleBindings"), request: { parent: at.group, roleUid: uid, requests: [{ roleBinding: { identityUid } }] } },
+    {
+      method: method("BatchCreateRoleBindings"),
+      request: { parent: at.group, roleUid: uid, requests: [{ roleBinding: { identityUid } }] },
+    },
     { method: method("CreateGroupInvite"), request: { parent: at.group, groupInvite: { roleUid: uid, ttl } } },
-    { method: method("CreateIdentityProvider"), request: { parent: at.group, identityProvider: { name: "n", defaultRole: uid, configuration } } },
-    { method: method("UpdateIdentityProvider"), request: { identityProvider: { uid: at.identityProvider, defaultRole: uid } } },
     {
-      method: method("CreateExternalGroupRoleMapping"),
-      request: { parent: at.identityProvider, externalGroupRoleMapping: { externalGroupId: "g", roleUid: uid, scope: at.group } },
+      method: method("CreateIdentityProvider"),
+      request: { parent: at.group, identityProvider: { name: "n", defaultRole: uid, configuration } },
+    },
+    {
+      method: method("UpdateIdentityProvider"),
+      request: { identityProvider: { uid: at.identityProvider, defaultRole: uid } },
     },
     {
       method: method("CreateExternalGroupRoleMapping"),
-      request: { parent: at.identityProvider, externalGroupRoleMapping: { externalGroupId: "g", roleUid: viewer, scope: uid } },
+      request: {
+        parent: at.identityProvider,
+        externalGroupRoleMapping: { externalGroupId: "g", roleUid: uid, scope: at.group },
+      },
+    },
+    {
+      method: method("CreateExternalGroupRoleMapping"),
+      request: {
+        parent: at.identityProvider,
+        externalGroupRoleMapping: { externalGroupId: "g", roleUid: viewer, scope: uid },
+      },
     },
     { method: method("BatchDeleteExternalGroupRoleMappings"), request: { parent: at.identityProvider, names: [uid] } },
     {
@@ -117,7 +153,10 @@ function namingCalls(of: readonly Placed[], at: Placed): Prepared[] {
       request: { accountAssociation: { uid: at.group, chainguard: { serviceBindings: { INGESTER: uid } } } },
     },
     { method: method("RequestGroupAccess"), request: { groupUid: uid } },
-    { method: method("UpdateGroup"), request: { group: { uid: at.group, name: "a" }, updateMask: { paths: [`name`] } } },
+    {
+      method: method("UpdateGroup"),
+      request: { group: { uid: at.group, name: "a" }, updateMask: { paths: [`name`] } },
+    },
     { method: method("LookupIdentity"), request: { issuer: "https://issuer.example", subject: uid } },
   ]);
 }
@@ -128,7 +167,10 @@ async function leaks(calls: readonly Prepared[], token: string): Promise<{ found
     const message = requestOf(method, request);
     for (const { name, call } of clients) {
       const { bytes, code } = await call(method, message, token);
-      assert.ok(!/^(INTERNAL|UNKNOWN|UNAUTHENTICATED)$/.test(code), `${method.name} ${JSON.stringify(message, plain)}: ${bytes}`);
+      assert.ok(
+        !/^(INTERNAL|UNKNOWN|UNAUTHENTICATED)$/.test(code),
+        `${method.name} ${JSON.stringify(message, plain)}: ${bytes}`,
+      );
       if (bytes.includes(MARK)) found.push(`${name} ${method.name} ${JSON.stringify(request, plain)}`);
     }
   }
@@ -178,17 +220,30 @@ describe("what another organisation wrote", () => {
   it("would be found if lists showed every organisation", async () => {
     const everything = mock.method(Caller.prototype, "visibleGroups", () => [a.group, b[0]?.group ?? ""].sort());
     const unscoped = lists.filter((method) => placeFieldOf(method).length === 0);
-    const { found } = await leaks(unscoped.map((method) => ({ method, request: {} })), tokens.a);
+    const { found } = await leaks(
+      unscoped.map((method) => ({ method, request: {} })),
+      tokens.a,
+    );
     everything.mock.restore();
-    for (const { name } of unscoped) assert.ok(found.some((one) => one.includes(` ${name} `)), `${name} showed nothing`);
+    for (const { name } of unscoped)
+      assert.ok(
+        found.some((one) => one.includes(` ${name} `)),
+        `${name} showed nothing`,
+      );
   });
 
   it("would be found if any caller held anything anywhere", async () => {
     const everything = mock.method(Caller.prototype, "holds", () => true);
-    const { found } = await leaks(foreignCalls(b.slice(0, 1)).filter(({ method }) => method.name.startsWith("Get")), tokens.a);
+    const { found } = await leaks(
+      foreignCalls(b.slice(0, 1)).filter(({ method }) => method.name.startsWith("Get")),
+      tokens.a,
+    );
     everything.mock.restore();
     for (const { name } of methods.filter((method) => method.name.startsWith("Get"))) {
-      assert.ok(found.some((one) => one.includes(` ${name} `)), `${name} showed nothing`);
+      assert.ok(
+        found.some((one) => one.includes(` ${name} `)),
+        `${name} showed nothing`,
+      );
     }
   });
 });

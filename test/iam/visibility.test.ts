@@ -63,12 +63,18 @@ before(async () => {
   const random = createRandom(SEED);
   for (const name of ["one", "two", "three"]) {
     const { group } = await harness.organisation(name);
-    placed.push(await harness.app.installation.store.write((tx) => populate(tx, group, { name: random.text("abc", 3, 1), text: name, timeMs: random.int(20) })));
+    placed.push(
+      await harness.app.installation.store.write((tx) =>
+        populate(tx, group, { name: random.text("abc", 3, 1), text: name, timeMs: random.int(20) }),
+      ),
+    );
   }
   await harness.app.installation.store.write(async (tx) => {
     for (let i = placed.length; i < GROUPS; i++) {
       const uid = randomIds.newUid(random.pick(placed).group);
-      placed.push(await placeGroup(tx, uid, { name: random.text("abc", 3, 1), text: `text ${i}`, timeMs: random.int(20) }));
+      placed.push(
+        await placeGroup(tx, uid, { name: random.text("abc", 3, 1), text: `text ${i}`, timeMs: random.int(20) }),
+      );
     }
   });
   for (const [name, grants] of Object.entries(callers)) {
@@ -76,7 +82,11 @@ before(async () => {
     for (const [role, at] of grants) await harness.bind(uid, role, placed[at]?.group ?? "");
     rests.set(name, restAs(harness.url, token));
   }
-  for (const kind of kinds) everyUid.set(kind, placed.map((one) => one[kind.key]));
+  for (const kind of kinds)
+    everyUid.set(
+      kind,
+      placed.map((one) => one[kind.key]),
+    );
 });
 
 after(() => harness.stop());
@@ -142,7 +152,11 @@ for (const caller of Object.keys(callers)) {
             assert.ok(kind.list === "roleBindings" || others.length === 0, "nothing unknown");
             assert.deepEqual(new Set(uids.filter((uid) => known.has(uid))), expected, `${field}${direction}`);
             assert.deepEqual(uids.filter((uid) => builtin.includes(uid)).length, builtin.length);
-            assert.deepEqual(uids, sorted(rows, field, direction !== "").map(({ uid }) => uid), `${field}${direction}`);
+            assert.deepEqual(
+              uids,
+              sorted(rows, field, direction !== "").map(({ uid }) => uid),
+              `${field}${direction}`,
+            );
           }
         }
       });
@@ -172,7 +186,11 @@ describe("what is hidden leaves no trace", () => {
       const all = await walk(rest, kind, "order_by=created_at");
       for (const skip of [0, 1, 2, all.length - 1, all.length, all.length + 1]) {
         const { rows, total } = await page(rest, kind, `order_by=created_at&page_size=200&skip=${Math.max(0, skip)}`);
-        assert.deepEqual(rows.map(({ uid }) => uid), all.slice(Math.max(0, skip)).map(({ uid }) => uid), `skip ${skip}`);
+        assert.deepEqual(
+          rows.map(({ uid }) => uid),
+          all.slice(Math.max(0, skip)).map(({ uid }) => uid),
+          `skip ${skip}`,
+        );
         assert.equal(total, all.length);
       }
     });
@@ -187,7 +205,11 @@ describe("what is hidden leaves no trace", () => {
           if (status === 400) continue;
           assert.equal(status, 200);
           const rows = (json?.[kind.list] ?? []) as Row[];
-          assert.deepEqual(rows.filter(({ uid }) => !own.has(uid)), [], `${giver} to ${taker}`);
+          assert.deepEqual(
+            rows.filter(({ uid }) => !own.has(uid)),
+            [],
+            `${giver} to ${taker}`,
+          );
           assert.equal(Number(json?.totalCount), own.size);
         }
       }

@@ -78,7 +78,8 @@ function methods(probe: Probe): MethodTable {
   return new Map([...table].map(([path, entry]) => [path, { ...entry, auth: { mode: "public" as const } }]));
 }
 
-const invoke: Invoke = async (method, call, request) => {
+const invoke: Invoke = async (method, call, given) => {
+  const request = typeof given === "function" ? given() : given;
   try {
     return await method.handler(request, call);
   } catch (error) {

@@ -32,9 +32,9 @@ export function fieldExample(field: DescField, side: ExampleOf, inPath: readonly
   return fieldValue(field, side, inPath, 0, true);
 }
 
-/** An example of a value that stands in a path or in a query. */
-export function textExample(field: DescField): Json {
-  if (field.scalar === ScalarType.STRING) return textFor(field);
+/** An example of a value that stands in a path or in a query; `isDeep` if slashes are welcome. */
+export function textExample(field: DescField, isDeep: boolean): Json {
+  if (field.scalar === ScalarType.STRING) return isDeep ? textFor(field) : (textFor(field).split("/")[0] ?? "");
   return fieldValue(field, "body", [], 0, true) ?? textFor(field);
 }
 
@@ -156,7 +156,7 @@ const wellKnownExamples: Readonly<Record<string, Json>> = {
   "google.protobuf.Struct": {},
   "google.protobuf.ListValue": [],
   "google.protobuf.Value": "value",
-  "google.protobuf.Any": { "@type": "type.googleapis.com/google.protobuf.Empty", value: {} },
+  "google.protobuf.Any": { "@type": "type.googleapis.com/google.protobuf.Duration", value: "3600s" },
   "google.protobuf.StringValue": "text",
   "google.protobuf.BoolValue": true,
   "google.protobuf.BytesValue": "YXJib3I=",

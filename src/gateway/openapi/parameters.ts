@@ -31,7 +31,7 @@ function pathParameters({ parameters }: DocumentPath, comments: Comments): Schem
       required: true,
       ...described(notes.filter((note) => note !== "").join(" ")),
       schema,
-      ...(field !== undefined && isWhole && { example: textExample(field) }),
+      ...(field !== undefined && isWhole && { example: textExample(field, isDeep) }),
     };
   });
 }
@@ -52,7 +52,7 @@ function queryParameters({ body, variables, entry }: HttpBinding, comments: Comm
           name: queryName(chain),
           in: "query",
           // Examples stand for what must be given alone: forms are filled in with them.
-          ...(parents.length === 0 && isRequired(field) && { required: true, example: textExample(field) }),
+          ...(parents.length === 0 && isRequired(field) && { required: true, example: textExample(field, true) }),
           ...described(descriptionOf(field, comments)),
           ...(field.deprecated && { deprecated: true }),
           ...querySchema(field),

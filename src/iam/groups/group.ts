@@ -29,7 +29,10 @@ export const groupGuards: readonly DeleteGuard[] = [
     any: async (tx, uid) => (await tx.identityProviders.uidsWhere("groupUid", uid, 1)).length > 0,
   },
   { children: "roles", any: (tx, uid) => tx.roles.anyIn(uid) },
-  { children: "role bindings", any: async (tx, uid) => (await tx.roleBindings.anyGranted(uid)) && !(await lastOwnerOf(tx, uid)) },
+  {
+    children: "role bindings",
+    any: async (tx, uid) => (await tx.roleBindings.anyGranted(uid)) && !(await lastOwnerOf(tx, uid)),
+  },
 ];
 
 /**
@@ -39,7 +42,13 @@ export const groupGuards: readonly DeleteGuard[] = [
 export async function lastOwnerOf(tx: Tx, uid: string): Promise<RoleBindingRow | undefined> {
   if (parentOf(uid) !== undefined) return undefined;
   const order = { field: "uid", descending: false };
-  const { rows } = await tx.roleBindings.list({ visible: [uid], filter: { childrenOf: uid }, order, skip: 0, limit: 2 });
+  const { rows } = await tx.roleBindings.list({
+    visible: [uid],
+    filter: { childrenOf: uid },
+    order,
+    skip: 0,
+    limit: 2,
+  });
   const [only, another] = rows;
   return another === undefined && only?.roleUid === owner ? only : undefined;
 }

@@ -61,7 +61,8 @@ function pageOf(
   const sign = order.descending ? -1 : 1;
   const key = ({ createTimeMs, docId }: TermsAcceptanceRow) => `${String(createTimeMs).padStart(16, "0")} ${docId}`;
   const sorted = [...rows].sort((a, b) => (key(a) < key(b) ? -sign : sign));
-  const rest = after === undefined ? sorted : sorted.filter((row) => (key(row) > String(after.key) ? sign : -sign) > 0);
+  const follows = (row: TermsAcceptanceRow, last: string) => (order.descending ? key(row) < last : key(row) > last);
+  const rest = after === undefined ? sorted : sorted.filter((row) => follows(row, String(after.key)));
   const shown = rest.slice(skip, skip + limit);
   const last = shown.at(-1);
   const next = last && rest.length > skip + limit ? { key: key(last), uid: last.docId } : undefined;

@@ -57,7 +57,8 @@ export async function startFeatureServer(
       errorDomain,
       onInternalError,
     }),
-    invoke: async (method, call, message) => {
+    invoke: async (method, call, given) => {
+      const message = typeof given === "function" ? given() : given;
       calls.push({ method: method.desc.name, request: message, call });
       return method.handler(message, call);
     },

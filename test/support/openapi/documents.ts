@@ -6,8 +6,8 @@ import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js
 import { bindingsOf, type HttpBinding } from "../../../src/gateway/binding.js";
 import { openApiDocument } from "../../../src/gateway/openapi/document.js";
 import { type Comments, commentsOf } from "../../../src/gateway/openapi/proto-comments.js";
-import { authRuleOf, type MethodEntry } from "../../../src/rpc/method-table.js";
-import { entryOf, featureMethod, featureService } from "../feature/feature.js";
+import { authRuleOf } from "../../../src/rpc/method-table.js";
+import { entryOf, featureService, streamEntryOf } from "../feature/feature.js";
 import type { ApiDocument } from "./document.js";
 
 const INFO = { title: "Arbor", version: "1.2.3", description: "For tests.", baseUrl: "https://api.example.org" };
@@ -31,22 +31,15 @@ export function groupsDocument(): ApiDocument {
   return documentOf(routesOf(GroupsService), commentsOf(readFileSync(image)));
 }
 
-/** The routes of the service of feature.proto. */
+/** The routes of the services of feature.proto. */
 export function featureRoutes(): HttpBinding[] {
-  return featureService("FeatureService").methods.flatMap((desc) => bindingsOf(entryOf(desc)));
+  return [
+    ...featureService("FeatureService").methods.map((desc) => entryOf(desc)),
+    ...featureService("StreamService").methods.map((desc) => streamEntryOf(desc)),
+  ].flatMap(bindingsOf);
 }
 
-/** The document of that service. Feature.proto keeps no comments, so each tells what it is about. */
+/** The document of those services. Feature.proto keeps no comments, so each tells what it is about. */
 export function featureDocument(): ApiDocument {
-  return documentOf([...featureRoutes(), streamRoute()], namedComments);
-}
-
-// A route like that of GetThing, to a method that streams.
-function streamRoute(): HttpBinding {
-  const [like] = bindingsOf(entryOf(featureMethod("GetLabels")));
-  const [desc] = featureService("StreamService").methods;
-  if (like === undefined || desc === undefined) throw new TypeError("feature.proto has changed");
-  const template = { ...like.template, segments: like.template.segments.with(2, { kind: "literal", text: "watch" }) };
-  const entry = { ...like.entry, desc } as MethodEntry;
-  return { ...like, entry, template, name: "arbor.test.feature.StreamService.Watch", responseBody: undefined };
+  return documentOf(featureRoutes(), namedComments);
 }

@@ -1,0 +1,291 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { describe, test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { newKey, rotateKey } from "../../src/issuer/key-ring.js";
+import { unavailable } from "../../src/kernel/errors.js";
+import type { Store } from "../../src/store/port.js";
+import { startHarness } from "../support/harness.js";
+import { rootUid } from "../support/rows.js";
+import { tempDir } from "../support/temp-dir.js";
+import { attack, auditRow, type Log, openLog } from "./log-kit.js";
+
+const [acme, rival] = [rootUid(0xa), rootUid(0xb)];
+const rows = (count: number, root = acme) =>
+  Array.from({ length: count }, (_, i) => auditRow(root, { requestId: `${i}` }));
+
+/** The ids of the rows of a chain, in its order, after making sure that it is whole. */
+async function chainOf(log: Log, root: string): Promise<number[]> {
+  const { fault } = await log.verify(root);
+  assert.equal(fault, undefined);
+  const entries = await log.store.read((tx) => tx.auditChain.entries(root, 0, 100_000));
+  assert.deepEqual(
+    entries.map(({ seq }) => seq),
+    entries.map((_, i) => i + 1),
+  );
+  return entries.map(({ auditId }) => auditId);
+}
+
+describe("the sealer", () => {
+  test("gives each organisation, and what belongs to none, a chain in the order of the rows", async () => {
+    const log = await openLog();
+    await log.append(auditRow(acme), auditRow(""), auditRow(rival), auditRow(acme), auditRow(""));
+    const sealer = log.sealer({ batchRows: 2 });
+    assert.equal(await sealer.pass(), 5);
+    assert.equal(await sealer.pass(), 0);
+    await log.append(auditRow(acme));
+    assert.equal(await sealer.pass(), 1);
+    assert.deepEqual(await chainOf(log, acme), [1, 4, 6]);
+    assert.deepEqual(await chainOf(log, rival), [3]);
+    assert.deepEqual(await chainOf(log, ""), [2, 5]);
+    assert.deepEqual(log.problems, []);
+    await log.close();
+  });
+
+  test("goes on where another run stopped", async () => {
+    const directory = tempDir();
+    for (let run = 1; run <= 3; run++) {
+      const log = await openLog(directory);
+      await log.append(...rows(3));
+      const sealer = log.sealer({ holder: `run ${run}` });
+      await sealer.stop();
+      assert.equal((await chainOf(log, acme)).length, 3 * run);
+      await log.close();
+    }
+  });
+
+  test("two passes at once are one", async () => {
+    const log = await openLog();
+    await log.append(...rows(4));
+    const sealer = log.sealer();
+    assert.deepEqual(await Promise.all([sealer.pass(), sealer.pass()]), [4, 4]);
+    assert.equal((await chainOf(log, acme)).length, 4);
+    await log.close();
+  });
+
+  test("one node seals while its lease lasts, and another takes over when it has not been heard of", async () => {
+    let nowMs = 1_000_000;
+    const first = await openLog(tempDir(), () => nowMs);
+    const second = await openLog(first.directory, () => nowMs);
+    const [one, two] = [first.sealer({ holder: "one" }), second.sealer({ holder: "two" })];
+    const sealed = async () => {
+      await first.append(auditRow(acme));
+      return [await two.pass(), await one.pass()];
+    };
+    await first.append(auditRow(acme));
+    assert.equal(await one.pass(), 1);
+    assert.deepEqual(await sealed(), [0, 1]);
+    nowMs += 2_999;
+    assert.deepEqual(await sealed(), [0, 1], "each batch renews the lease");
+    nowMs += 3_000;
+    assert.deepEqual(await sealed(), [1, 0]);
+    nowMs += 100;
+    assert.deepEqual(await sealed(), [1, 0]);
+    await two.stop();
+    await first.append(auditRow(acme));
+    assert.equal(await one.pass(), 1, "and at once when it has stopped");
+    assert.equal((await chainOf(first, acme)).length, 6);
+    await Promise.all([first.close(), second.close()]);
+  });
+
+  test("a lease from a clock that was far ahead binds nobody", async () => {
+    const log = await openLog();
+    await log.append(auditRow(acme));
+    await log.sealer({ holder: "ahead", clock: () => Date.now() + 3_600_000 }).pass();
+    await log.append(auditRow(acme));
+    assert.equal(await log.sealer({ holder: "right" }).pass(), 1);
+    await log.close();
+  });
+
+  test("nodes that believe to have the lease both seal no row twice, and leave out none", async () => {
+    const logs = [await openLog()];
+    for (let i = 0; i < 2; i++) logs.push(await openLog(logs[0]?.directory));
+    // The same name for all, so that the lease keeps none of them away.
+    const sealers = logs.map((log) => log.sealer({ holder: "same", batchRows: 5 }));
+    let sealed = 0;
+    for (let round = 0; round < 15; round++) {
+      const [writer] = logs;
+      const counts = Promise.all(sealers.map((sealer) => sealer.pass()));
+      await writer?.append(...rows(4), ...rows(3, rival));
+      for (const count of await counts) sealed += count;
+    }
+    for (const sealer of sealers) sealed += await sealer.pass();
+    const [log] = logs;
+    assert.ok(log);
+    assert.equal(sealed, 15 * 7);
+    assert.equal((await chainOf(log, acme)).length, 60);
+    assert.equal((await chainOf(log, rival)).length, 45);
+    assert.deepEqual(
+      logs.flatMap(({ problems }) => problems),
+      [],
+    );
+    for (const each of logs) await each.close();
+  });
+
+  test("a row that is committed after one with a higher id is sealed behind it", async () => {
+    const log = await openLog();
+    const store: Store = { ...log.store, lateCommitMs: 100_000 };
+    let ms = 0;
+    const sealer = log.sealer({ store, monotonic: () => ms });
+    const appear = async (id: number) => {
+      attack(
+        log.directory,
+        `INSERT INTO audit SELECT ${id}, root_uid, time_ms, type, method, '', '', '', '', '' FROM audit LIMIT 1`,
+      );
+      // Reads of one turn share a snapshot.
+      await nextTurn();
+    };
+    await log.append(auditRow(acme));
+    await appear(9);
+    assert.equal(await sealer.pass(), 2);
+    ms = 99_999;
+    await appear(4);
+    assert.equal(await sealer.pass(), 1);
+    await appear(7);
+    ms = 100_000;
+    assert.equal(await sealer.pass(), 1, "the reads of this very pass may be the first to see it");
+    assert.deepEqual(await chainOf(log, acme), [1, 9, 4, 7]);
+    // No commit takes that long: whoever put it there did so without the service.
+    await appear(5);
+    assert.equal(await sealer.pass(), 0);
+    const { fault, unsealed } = await log.verify(acme);
+    assert.equal(unsealed.rows, 1);
+    assert.deepEqual(fault, { seq: 4, what: "row 5 was inserted: everything of its time is sealed, and it is not" });
+    await log.close();
+  });
+
+  test("heads signed with a key that was replaced stay good", async () => {
+    const log = await openLog();
+    await log.append(auditRow(acme));
+    await log.sealer({ holder: "before" }).stop();
+    const key = await newKey("audit", log.masterKey, Date.now());
+    await log.store.write((tx) => rotateKey(tx, key));
+    const after = await openLog(log.directory);
+    assert.equal(after.keys.auditSigning().kid, key.kid);
+    assert.deepEqual(await chainOf(after, acme), [1]);
+    await after.append(auditRow(acme));
+    await after.sealer({ holder: "after" }).pass();
+    assert.deepEqual(await chainOf(after, acme), [1, 2]);
+    assert.equal(after.keys.verifying(key.kid), undefined, "and none of them verifies tokens");
+    await Promise.all([log.close(), after.close()]);
+  });
+
+  test("a chain that was put back while it runs is not continued; the problem is told once, and others go on", async () => {
+    const log = await openLog();
+    let ms = 0;
+    const sealer = log.sealer({ monotonic: () => ms, batchRows: 2 });
+    await log.append(auditRow(acme));
+    await sealer.pass();
+    const old = await log.store.read((tx) => tx.auditChain.head(acme));
+    assert.ok(old);
+    await log.append(auditRow(acme));
+    await sealer.pass();
+    const latest = await log.store.read((tx) => tx.auditChain.head(acme));
+    assert.ok(latest);
+    await log.store.write((tx) => tx.auditChain.putHead(old));
+    const cut = "DELETE FROM audit_chain WHERE seq = 2";
+    attack(log.directory, "CREATE TABLE kept AS SELECT * FROM audit_chain WHERE seq = 2", cut);
+    await log.append(...rows(5), ...rows(5, rival));
+    assert.equal(await sealer.pass(), 5);
+    assert.equal(await sealer.pass(), 0);
+    const why = "its head was replaced by an older one; run arbor audit verify";
+    assert.deepEqual(log.problems, [`the audit log of ${acme} is sealed no further: ${why}`]);
+    attack(log.directory, "INSERT INTO audit_chain SELECT * FROM kept", "DROP TABLE kept");
+    await log.store.write((tx) => tx.auditChain.putHead(latest));
+    ms += 10_000;
+    assert.equal(await sealer.pass(), 5, "and once it is as it was, it goes on");
+    assert.deepEqual(await chainOf(log, acme), [1, 2, 3, 4, 5, 6, 7]);
+    await log.close();
+  });
+
+  test("what keeps it from sealing is told once, until it seals again", async (t) => {
+    t.mock.timers.enable({ apis: ["setInterval"] });
+    const log = await openLog();
+    let down = true;
+    const read: Store["read"] = (unit, options) => {
+      if (down) throw unavailable("the database cannot be reached");
+      return log.store.read(unit, options);
+    };
+    const sealer = log.sealer({ store: { ...log.store, read } });
+    const tick = async () => {
+      t.mock.timers.tick(500);
+      await nextTurn();
+    };
+    await log.append(auditRow(acme));
+    sealer.start();
+    for (let i = 0; i < 5; i++) await tick();
+    const problem = "the audit log could not be sealed and will be tried again";
+    assert.deepEqual(log.problems, [problem]);
+    down = false;
+    await tick();
+    await sealer.pass();
+    assert.deepEqual(await chainOf(log, acme), [1]);
+    down = true;
+    for (let i = 0; i < 5; i++) await tick();
+    assert.deepEqual(log.problems, [problem, problem]);
+    await sealer.stop();
+    assert.deepEqual(log.problems, [problem, problem, "the audit log could not be sealed to its end"]);
+    await log.close();
+  });
+
+  test("kill -9 between two batches leaves whole chains, and the next run seals the rest", async () => {
+    const directory = tempDir();
+    const script = fileURLToPath(new URL("./sealing-process.ts", import.meta.url));
+    for (let kill = 0; kill < 3; kill++) {
+      const child = spawn(process.execPath, ["--import", "tsx", script, directory], {
+        stdio: ["ignore", "pipe", "inherit"],
+      });
+      let sealed = 0;
+      for await (const line of createInterface({ input: child.stdout })) {
+        sealed += Number(line);
+        if (sealed > 40) break;
+      }
+      child.kill("SIGKILL");
+      if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+      const log = await openLog(directory);
+      for (const root of ["", rootUid(1), rootUid(2)]) await chainOf(log, root);
+      await log.close();
+    }
+    const log = await openLog(directory);
+    await log.sealer().pass();
+    for (const root of ["", rootUid(1), rootUid(2)]) {
+      await chainOf(log, root);
+      assert.equal((await log.verify(root)).unsealed.rows, 0);
+    }
+    assert.deepEqual(log.problems, []);
+    await log.close();
+  });
+
+  test("in a service under load no row stays unsealed for a second, and none is left when it stops", async () => {
+    const data = tempDir();
+    const harness = await startHarness({ data });
+    const { store } = harness.app.installation;
+    const end = Date.now() + 2_500;
+    let [written, oldestMs] = [0, 0];
+    const lane = async (root: string) => {
+      for (; Date.now() < end; written++) {
+        await store.write((tx) => tx.audit.append(auditRow(root, { timeMs: Date.now() })));
+      }
+    };
+    const watch = async () => {
+      while (Date.now() < end) {
+        const [oldest] = await store.read((tx) => tx.auditChain.unsealed(0, 1));
+        if (oldest) oldestMs = Math.max(oldestMs, Date.now() - oldest.timeMs);
+        await nextTurn();
+      }
+    };
+    await Promise.all([watch(), ...Array.from({ length: 40 }, (_, i) => lane(rootUid(i % 7)))]);
+    assert.ok(written > 500, `${written} rows were written`);
+    assert.ok(oldestMs < 1_000, `a row stayed unsealed for ${oldestMs} ms, of ${written}`);
+    await harness.stop();
+    const log = await openLog(data);
+    for (let i = 0; i < 7; i++) {
+      await chainOf(log, rootUid(i));
+      assert.equal((await log.verify(rootUid(i))).unsealed.rows, 0);
+    }
+    await log.close();
+  });
+});

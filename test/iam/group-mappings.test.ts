@@ -1,0 +1,203 @@
+// Mappings of directories' groups to roles, and terms, over REST.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
+import { invalid } from "../contract/expectations.js";
+import { type IamWorld, startIamWorld } from "./iam-world.js";
+
+const [viewer, editor] = ["viewer", "editor"].map(builtinRoleUid) as [string, string];
+
+let world: IamWorld;
+let provider: string;
+before(async () => {
+  world = await startIamWorld();
+  provider = await newProvider();
+});
+after(() => world.stop());
+
+async function newProvider(): Promise<string> {
+  const oidc = { issuer: "https://login.example", clientId: "id", clientSecret: "s" };
+  const { json } = await world.owner.rest("POST", `/identityProviders/${world.root}`, {
+    name: "p",
+    defaultRole: viewer,
+    oidc,
+  });
+  return String(json?.uid);
+}
+
+const mappings = "/externalGroupRoleMappings";
+const create = (body: object, parent = provider) => world.owner.rest("POST", `${mappings}/${parent}`, body);
+const made = async (externalGroupId: string, roleUid = viewer, parent = provider): Promise<string> => {
+  const { status, json, text } = await create({ externalGroupId, roleUid, scope: world.root }, parent);
+  assert.equal(status, 200, text);
+  return String(json?.uid);
+};
+
+describe("a mapping", () => {
+  const uidRule = (field: string) => `${field} must be a uid, such as the service assigns`;
+  const cases: readonly { name: string; body: () => object; broken: readonly (readonly [string, string])[] }[] = [
+    {
+      name: "nothing",
+      body: () => ({}),
+      broken: [
+        ["externalGroupId", "externalGroupId must be 1 to 256 characters"],
+        ["roleUid", "roleUid is required"],
+        ["scope", "scope is required"],
+      ],
+    },
+    {
+      name: "uids that are none",
+      body: () => ({ externalGroupId: "g", roleUid: "r", scope: "s" }),
+      broken: [
+        ["roleUid", uidRule("roleUid")],
+        ["scope", uidRule("scope")],
+      ],
+    },
+    {
+      name: "a group below the root",
+      body: () => ({ externalGroupId: "g", roleUid: viewer, scope: world.child }),
+      broken: [["scope", "scope must be the root group of the identity provider"]],
+    },
+    {
+      name: "another organisation",
+      body: () => ({ externalGroupId: "g", roleUid: viewer, scope: world.foreign }),
+      broken: [["scope", "scope must be the root group of the identity provider"]],
+    },
+    {
+      name: "a role that is not there",
+      body: () => ({ externalGroupId: "g", roleUid: randomIds.newUid(world.root), scope: world.root }),
+      broken: [["roleUid", "roleUid must be a built-in role or one of the group or above it"]],
+    },
+  ];
+  for (const { name, body, broken } of cases) {
+    it(`of ${name} is refused`, async () => {
+      assert.deepEqual((await create(body())).outcome, invalid(...broken));
+    });
+  }
+
+  it("lies below its provider and is there once", async () => {
+    const uid = await made("once");
+    assert.match(uid, new RegExp(`^${provider}/[0-9a-f]{16}$`));
+    const { json } = await world.owner.rest("GET", `${mappings}/${uid}`);
+    assert.deepEqual(
+      [json?.identityProviderUid, json?.externalGroupId, json?.roleUid, json?.scope],
+      [provider, "once", viewer, world.root],
+    );
+    assert.equal((await create({ externalGroupId: "once", roleUid: viewer, scope: world.root })).status, 409);
+    await made("once", editor);
+  });
+
+  it("needs a provider that is there", async () => {
+    const { status, json } = await create(
+      { externalGroupId: "g", roleUid: viewer, scope: world.root },
+      randomIds.newUid(world.root),
+    );
+    assert.equal(status, 404);
+    assert.match(String(json?.message), /^Not found: identity provider: /);
+  });
+
+  it("is an error to delete when it is not there, but not in a batch", async () => {
+    const own = await newProvider();
+    const [a, b] = [await made("a", viewer, own), await made("b", viewer, own)];
+    assert.equal((await world.owner.rest("DELETE", `${mappings}/${a}`)).status, 200);
+    assert.equal((await world.owner.rest("DELETE", `${mappings}/${a}`)).status, 404);
+    const batch = (names: readonly string[], parent = own) =>
+      world.owner.rest("POST", `${mappings}:batchDelete`, { parent, names });
+    const { json } = await batch([a, b, b]);
+    assert.deepEqual(
+      [json?.parent, ((json?.externalGroupRoleMappings ?? []) as { uid: string }[]).map(({ uid }) => uid)],
+      [own, [b]],
+    );
+    const rule = "names must be mappings of the parent";
+    const others = await made("c");
+    assert.deepEqual((await batch([b, others])).outcome, invalid(["names[1]", rule]));
+    assert.deepEqual((await batch(["nonsense"])).outcome, invalid(["names[0]", rule]));
+    assert.deepEqual(
+      (await batch(Array.from({ length: 101 }, () => a))).outcome,
+      invalid(["names", "names must be at most 100"]),
+    );
+    assert.deepEqual((await batch([])).outcome, invalid(["names", "names is required"]));
+    assert.equal((await world.owner.rest("GET", `${mappings}/${others}`)).status, 200);
+  });
+
+  it("is listed by provider, place and order", async () => {
+    const own = await newProvider();
+    const uids = [await made("x", viewer, own), await made("y", viewer, own)].sort();
+    for (const query of [
+      `identity_provider_uid=${own}`,
+      `identityProviderUid=${own}&order_by=uid`,
+      `uidp.children_of=${own}`,
+      `uidp.ids=${uids[0]}&uidp.ids=${uids[1]}`,
+    ]) {
+      const { json } = await world.owner.rest("GET", `${mappings}?${query}`);
+      assert.deepEqual(
+        ((json?.externalGroupRoleMappings ?? []) as { uid: string }[]).map(({ uid }) => uid),
+        uids,
+        query,
+      );
+    }
+    assert.equal(
+      (await world.owner.rest("GET", `${mappings}?identity_provider_uid=${randomIds.newUid(world.root)}`)).json
+        ?.totalCount,
+      "0",
+    );
+    assert.equal((await world.owner.rest("GET", `${mappings}?order_by=scope`)).status, 400);
+  });
+});
+
+describe("terms", () => {
+  const accept = (documentIds: readonly string[], group = world.child) =>
+    world.owner.rest("POST", `/terms/${group}`, { documentIds });
+  const list = async (query = "", group = world.child) => {
+    const { json, text, status } = await world.owner.rest("GET", `/terms/${group}?${query}`);
+    assert.equal(status, 200, text);
+    return json as {
+      termsAcceptances: { docId: string; acceptedBy: string; orgUid: string }[];
+      nextPageToken?: string;
+      totalCount: string;
+    };
+  };
+
+  it("are accepted once, by whoever was first", async () => {
+    const { json } = await accept(["eula", "dpa"]);
+    assert.deepEqual([json?.group, json?.documentIds], [world.child, ["eula", "dpa"]]);
+    const other = await world.bound("owner");
+    assert.equal((await other.rest("POST", `/terms/${world.child}`, { documentIds: ["eula"] })).status, 200);
+    const { termsAcceptances, totalCount } = await list();
+    assert.deepEqual([termsAcceptances.map(({ docId }) => docId).sort(), totalCount], [["dpa", "eula"], "2"]);
+    assert.ok(
+      termsAcceptances.every(({ acceptedBy, orgUid }) => acceptedBy === world.owner.uid && orgUid === world.child),
+    );
+    assert.equal((await list("", world.grandchild)).totalCount, "0");
+  });
+
+  it("page in both directions", async () => {
+    const group = await world.group();
+    const ids = ["a", "b", "c", "d", "e"];
+    for (const [i, id] of ids.entries()) {
+      world.harness.skewMs = i * 1_000;
+      assert.equal((await accept([id], group)).status, 200);
+    }
+    world.harness.skewMs = 0;
+    for (const order of ["created_at", "created_at%20desc"]) {
+      const seen: string[] = [];
+      let token = "";
+      do {
+        const one = await list(`order_by=${order}&page_size=2&page_token=${token}`, group);
+        seen.push(...one.termsAcceptances.map(({ docId }) => docId));
+        assert.equal(one.totalCount, "5");
+        token = one.nextPageToken ?? "";
+      } while (token !== "");
+      assert.deepEqual(seen, order.endsWith("desc") ? [...ids].reverse() : ids);
+    }
+    assert.deepEqual((await list("skip=3", group)).termsAcceptances.length, 2);
+  });
+
+  it("name documents", async () => {
+    const rule = "documentIds must be at most 100 ids of 1 to 256 characters";
+    for (const bad of [[""], ["x".repeat(257)], ["a\n"], Array.from({ length: 101 }, (_, i) => `${i}`)]) {
+      assert.deepEqual((await accept(bad)).outcome, invalid(["documentIds", rule]));
+    }
+    assert.deepEqual((await accept([])).outcome, invalid(["documentIds", "documentIds is required"]));
+  });
+});

@@ -1,0 +1,341 @@
+// Identities over REST: how they may be assumed, what changes, and what lists find.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { randomIds } from "../../src/kernel/ids.js";
+import { invalid } from "../contract/expectations.js";
+import { claimMatch, type IamWorld, startIamWorld } from "./iam-world.js";
+
+const DAY_MS = 86_400_000;
+const patternRule = (field: string) => `${field} must be a regular expression in RE2 syntax`;
+
+let world: IamWorld;
+before(async () => {
+  world = await startIamWorld();
+});
+after(() => world.stop());
+
+const create = (body: object) => world.owner.rest("POST", `/identities/${world.child}`, body);
+const made = async (body: object): Promise<string> => {
+  const { status, json, text } = await create(body);
+  assert.equal(status, 200, text);
+  return String(json?.uid);
+};
+const get = async (uid: string) => (await world.owner.rest("GET", `/identities/${uid}`)).json ?? {};
+const awsIdentity = { awsAccount: "123456789012", arn: "arn:aws:sts::123456789012:assumed-role/r/s", userId: "AROA:s" };
+const staticKeys = { issuer: "https://keys.example", subject: "s", issuerKeys: "keys" };
+
+describe("a new identity", () => {
+  const relationship = "relationship must be one of claimMatch, staticKeys, awsIdentity, servicePrincipal";
+  const text = (field: string) => `${field} must be 1 to 1024 characters`;
+  const match = (more: object) => ({ name: "n", claimMatch: { ...claimMatch(), ...more } });
+  const cases: readonly { name: string; body: object; broken: readonly [field: string, rule: string] }[] = [
+    { name: "nothing at all", body: {}, broken: ["name", "name must match ^[a-z0-9 ._-]{1,}$"] },
+    {
+      name: "a name in capitals",
+      body: { name: "N", claimMatch: claimMatch() },
+      broken: ["name", "name must match ^[a-z0-9 ._-]{1,}$"],
+    },
+    { name: "no relationship", body: { name: "n" }, broken: ["relationship", relationship] },
+    {
+      name: "no issuer",
+      body: { name: "n", claimMatch: { subject: "s" } },
+      broken: ["claimMatch", "claimMatch must have issuer or issuerPattern"],
+    },
+    {
+      name: "no subject",
+      body: { name: "n", claimMatch: { issuer: "https://a.b" } },
+      broken: ["claimMatch", "claimMatch must have subject or subjectPattern"],
+    },
+    { name: "an empty subject", body: match({ subject: "" }), broken: ["claimMatch", text("claimMatch.subject")] },
+    {
+      name: "a subject with a line break",
+      body: match({ subject: "a\nb" }),
+      broken: ["claimMatch", "claimMatch.subject must not contain control characters"],
+    },
+    {
+      name: "a subject too long",
+      body: match({ subject: "s".repeat(1025) }),
+      broken: ["claimMatch", text("claimMatch.subject")],
+    },
+    { name: "an empty audience", body: match({ audience: "" }), broken: ["claimMatch", text("claimMatch.audience")] },
+    { name: "an empty claim", body: match({ claims: { a: "" } }), broken: ["claimMatch", text("claimMatch.claims.a")] },
+    {
+      name: "a claim pattern that is none",
+      body: match({ claimPatterns: { a: "(" } }),
+      broken: ["claimMatch", patternRule("claimMatch.claimPatterns.a")],
+    },
+    {
+      name: "33 claims",
+      body: match({ claims: Object.fromEntries(Array.from({ length: 33 }, (_, i) => [`c${i}`, "x"])) }),
+      broken: ["claimMatch", "claimMatch.claims must be at most 32"],
+    },
+    {
+      name: "no keys",
+      body: { name: "n", staticKeys: { ...staticKeys, issuerKeys: "" } },
+      broken: ["staticKeys", "staticKeys.issuerKeys must hold keys, at most 64 KiB"],
+    },
+    {
+      name: "two audiences of keys",
+      body: { name: "n", staticKeys: { ...staticKeys, audiences: ["a", "b"] } },
+      broken: ["staticKeys", "staticKeys.audiences must be at most one"],
+    },
+    {
+      name: "an account of 11 digits",
+      body: { name: "n", awsIdentity: { ...awsIdentity, awsAccount: "12345678901" } },
+      broken: ["awsIdentity", "awsIdentity.awsAccount must be 12 digits"],
+    },
+    {
+      name: "no ARN",
+      body: { name: "n", awsIdentity: { awsAccount: "123456789012", userId: "u" } },
+      broken: ["awsIdentity", "awsIdentity must have arn or arnPattern"],
+    },
+    {
+      name: "no user id",
+      body: { name: "n", awsIdentity: { awsAccount: "123456789012", arn: "a" } },
+      broken: ["awsIdentity", "awsIdentity must have userId or userIdPattern"],
+    },
+    {
+      name: "an unspecified component",
+      body: { name: "n", servicePrincipal: "SERVICE_PRINCIPAL_UNSPECIFIED" },
+      broken: ["servicePrincipal", "servicePrincipal must name a service principal"],
+    },
+  ];
+  for (const { name, body, broken } of cases) {
+    it(`is refused: ${name}`, async () => {
+      assert.deepEqual((await create(body)).outcome, invalid(broken));
+    });
+  }
+
+  it("is made with what callers may set and nothing else", async () => {
+    const { json } = await create({
+      uid: "mine",
+      name: "n",
+      company: "c",
+      email: "x@y",
+      createTime: "2000-01-01T00:00:00Z",
+      awsIdentity,
+    });
+    assert.match(String(json?.uid), new RegExp(`^${world.child}/[0-9a-f]{16}$`));
+    assert.deepEqual([json?.company, json?.email, json?.awsIdentity], ["c", "", awsIdentity]);
+    assert.ok(Date.parse(String(json?.createTime)) > Date.parse("2020-01-01"));
+  });
+
+  it("needs a group that is there", async () => {
+    const { status, json } = await world.owner.rest("POST", `/identities/${randomIds.newUid(world.root)}`, {
+      name: "n",
+      claimMatch: claimMatch(),
+    });
+    assert.equal(status, 404);
+    assert.match(String(json?.message), /^Not found: group: there is no group /);
+  });
+
+  it("keeps static keys for a year at most", async () => {
+    const rule = "staticKeys.expirationTime must be in the future and at most 365 days ahead";
+    const at = (days: number) => new Date(Date.now() + days * DAY_MS).toISOString();
+    const cases: readonly [days: number, good: boolean][] = [
+      [-1, false],
+      [1, true],
+      [364.9, true],
+      [366, false],
+    ];
+    for (const [days, good] of cases) {
+      const { outcome } = await create({ name: "n", staticKeys: { ...staticKeys, expirationTime: at(days) } });
+      assert.deepEqual(
+        good ? outcome.code : outcome,
+        good ? "OK" : invalid(["staticKeys.expirationTime", rule]),
+        `${days} days`,
+      );
+    }
+    const { json } = await create({ name: "n", staticKeys });
+    const { expirationTime } = (json?.staticKeys ?? {}) as { expirationTime: string };
+    assert.ok(Math.abs(Date.parse(expirationTime) - Date.now() - 365 * DAY_MS) < 60_000);
+  });
+});
+
+describe("an update of an identity", () => {
+  const cases: readonly { name: string; mask?: string; body: object; after: object }[] = [
+    { name: "the keys present", body: { description: "" }, after: { name: "n", description: "", company: "c" } },
+    {
+      name: "what the mask names alone",
+      mask: "company",
+      body: { company: "z", name: "ignored" },
+      after: { name: "n", company: "z" },
+    },
+    {
+      name: "what the mask names and the body lacks is cleared",
+      mask: "description,company",
+      body: {},
+      after: { description: "", company: "" },
+    },
+    {
+      name: "one claim, the rest stays",
+      mask: "claimMatch.subject",
+      body: { claimMatch: { subject: "new" } },
+      after: { claimMatch: { issuer: "https://a.example", subject: "new" } },
+    },
+    {
+      name: "a subject gives way to a pattern",
+      mask: "claimMatch.subjectPattern",
+      body: { claimMatch: { subjectPattern: "x.*" } },
+      after: { claimMatch: { issuer: "https://a.example", subjectPattern: "x.*" } },
+    },
+    {
+      name: "everything",
+      mask: "*",
+      body: { name: "m", claimMatch: { issuer: "https://b.example", subject: "t" } },
+      after: { name: "m", description: "", company: "", claimMatch: { issuer: "https://b.example", subject: "t" } },
+    },
+    {
+      name: "output-only fields are ignored",
+      mask: "uid,email,createTime,name",
+      body: { name: "m", email: "x@y" },
+      after: { name: "m", email: "" },
+    },
+    { name: "an AWS account instead of claims", body: { awsIdentity }, after: { awsIdentity, claimMatch: undefined } },
+  ];
+  for (const { name, mask, body, after } of cases) {
+    it(`changes ${name}`, async () => {
+      const uid = await made({
+        name: "n",
+        description: "d",
+        company: "c",
+        claimMatch: { issuer: "https://a.example", subject: "s" },
+      });
+      const query = mask === undefined ? "" : `?updateMask=${mask}`;
+      const { status, json, text } = await world.owner.rest("PATCH", `/identities/${uid}${query}`, body);
+      assert.equal(status, 200, text);
+      assert.deepEqual(json, await get(uid), "the answer is what is stored");
+      for (const [field, value] of Object.entries(after)) assert.deepEqual(json?.[field], value, field);
+    });
+  }
+
+  const refused: readonly { name: string; from?: object; mask?: string; body: object; field: string; rule: string }[] =
+    [
+      {
+        name: "a mask of no field",
+        mask: "nosuch",
+        body: {},
+        field: "updateMask",
+        rule: "updateMask: nosuch is not a field of an identity",
+      },
+      {
+        name: "a part of claims that is none",
+        mask: "claimMatch.nosuch",
+        body: {},
+        field: "updateMask",
+        rule: "updateMask: claim_match.nosuch is not a field of an identity",
+      },
+      { name: "* with another", mask: "*,name", body: {}, field: "updateMask", rule: "updateMask: * must stand alone" },
+      {
+        name: "everything without a name",
+        mask: "*",
+        body: { claimMatch: claimMatch() },
+        field: "name",
+        rule: "name must match ^[a-z0-9 ._-]{1,}$",
+      },
+      {
+        name: "no claims at all",
+        mask: "claimMatch",
+        body: {},
+        field: "relationship",
+        rule: "relationship must be one of claimMatch, staticKeys, awsIdentity, servicePrincipal",
+      },
+      {
+        name: "keys instead of claims",
+        body: { staticKeys },
+        field: "relationship",
+        rule: "relationship cannot change to or from staticKeys and servicePrincipal",
+      },
+      {
+        name: "a component instead of claims",
+        body: { servicePrincipal: "SERVICE_PRINCIPAL_INGESTER" },
+        field: "relationship",
+        rule: "relationship cannot change to or from staticKeys and servicePrincipal",
+      },
+      {
+        name: "claims instead of keys",
+        from: { staticKeys },
+        body: { claimMatch: claimMatch() },
+        field: "relationship",
+        rule: "relationship cannot change to or from staticKeys and servicePrincipal",
+      },
+    ];
+  for (const { name, from = { claimMatch: claimMatch() }, mask, body, field, rule } of refused) {
+    it(`is refused: ${name}`, async () => {
+      const uid = await made({ name: "n", ...from });
+      const before = await get(uid);
+      const query = mask === undefined ? "" : `?updateMask=${mask}`;
+      const { outcome } = await world.owner.rest("PATCH", `/identities/${uid}${query}`, body);
+      assert.deepEqual(outcome, invalid([field, rule]));
+      assert.deepEqual(await get(uid), before, "nothing was written");
+    });
+  }
+});
+
+describe("lists of identities", () => {
+  it("filter by name, kind and place", async () => {
+    const group = await world.group();
+    const make = async (name: string, how: object) => {
+      const { json } = await world.owner.rest("POST", `/identities/${group}`, { name, ...how });
+      return String(json?.uid);
+    };
+    const [claims, keys, aws, component] = [
+      await make("a", { claimMatch: claimMatch() }),
+      await make("b", { staticKeys }),
+      await make("a", { awsIdentity }),
+      await make("c", { servicePrincipal: "SERVICE_PRINCIPAL_INGESTER" }),
+    ];
+    const here = `uidp.children_of=${group}`;
+    const rows: readonly [query: string, uids: readonly (string | undefined)[]][] = [
+      [here, [claims, keys, aws, component]],
+      [`${here}&name=a`, [claims, aws]],
+      [`${here}&relationship_type=RELATIONSHIP_TYPE_CLAIM_MATCH`, [claims]],
+      [`${here}&relationshipType=RELATIONSHIP_TYPE_STATIC`, [keys]],
+      [`${here}&relationship_type=RELATIONSHIP_TYPE_AWS_IDENTITY&name=a`, [aws]],
+      [`${here}&relationship_type=RELATIONSHIP_TYPE_SERVICE_PRINCIPAL`, [component]],
+      [`${here}&relationship_type=RELATIONSHIP_TYPE_UNSPECIFIED`, [claims, keys, aws, component]],
+      [`uidp.ids=${keys}&uidp.ids=${aws}&name=b`, [keys]],
+    ];
+    for (const [query, uids] of rows) {
+      const { json } = await world.owner.rest("GET", `/identities?${query}`);
+      const found = ((json?.identities ?? []) as { uid: string }[]).map(({ uid }) => uid);
+      assert.deepEqual([found, json?.totalCount], [[...uids].sort(), String(uids.length)], query);
+    }
+    assert.equal((await world.owner.rest("GET", "/identities?relationship_type=NONE")).status, 400);
+    assert.equal((await world.owner.rest("GET", "/identities?order_by=company")).status, 400);
+  });
+
+  it("never hold people, whose uids are a function of issuer and subject", async () => {
+    const lookup = (subject: string) =>
+      world.owner.rest("GET", `/identities:lookupIdentity?issuer=https://i.example&subject=${subject}`);
+    const [one, again, other] = [await lookup("a"), await lookup("a"), await lookup("b")];
+    assert.match(String(one.json?.uid), /^[0-9a-f]{40}$/);
+    assert.deepEqual([one.text, one.text === other.text], [again.text, false]);
+    assert.equal((await world.owner.rest("GET", "/identities:lookupIdentity?issuer=x")).status, 400);
+    assert.equal((await world.owner.rest("GET", `/identities/${world.owner.uid}`)).status, 403);
+  });
+
+  it("deleting what is not there is an error", async () => {
+    const uid = await made({ name: "n", claimMatch: claimMatch() });
+    assert.equal((await world.owner.rest("DELETE", `/identities/${uid}`)).status, 200);
+    assert.equal((await world.owner.rest("DELETE", `/identities/${uid}`)).status, 404);
+  });
+});
+
+describe("what callers tell of themselves", () => {
+  it("changes for them alone", async () => {
+    const who = await world.bound("viewer");
+    const patch = (body: object, call = who.rest) => call("PATCH", "/identities:updateIdentityMetadata", body);
+    const first = await patch({ identityMetadata: { company: "c", updatesOptIn: true, givenName: "no" } });
+    assert.deepEqual(
+      [first.json?.uid, first.json?.company, first.json?.updatesOptIn, first.json?.givenName],
+      [who.uid, "c", true, ""],
+    );
+    const second = await patch({ identityMetadata: { product: "p" }, updateMask: "product" });
+    assert.deepEqual([second.json?.company, second.json?.product], ["c", "p"]);
+    assert.equal((await patch({ identityMetadata: { company: "a\u0001" } })).status, 400);
+    const another = await patch({ identityMetadata: { uid: who.uid, company: "theirs" } }, world.owner.rest);
+    assert.equal(another.json?.uid, world.owner.uid);
+    assert.equal((await patch({ identityMetadata: {} })).json?.company, "c");
+  });
+});

@@ -1,0 +1,113 @@
+// Every organisation keeps an owner, and deleting an identity ends all that it holds.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
+import { precondition, unauthenticated } from "../contract/expectations.js";
+import { connectGrpcJs } from "../contract/grpc-js-client.js";
+import { type RestAnswer, restAs } from "../contract/rest.js";
+import { groupRow } from "../support/rows.js";
+import { type IamWorld, type Somebody, startIamWorld } from "./iam-world.js";
+
+const [viewer, editor, owner] = ["viewer", "editor", "owner"].map(builtinRoleUid) as [string, string, string];
+
+let world: IamWorld;
+before(async () => {
+  world = await startIamWorld();
+});
+after(() => world.stop());
+
+const created = async (answer: Promise<RestAnswer>): Promise<string> => {
+  const { status, json, text } = await answer;
+  assert.equal(status, 200, text);
+  return String(json?.uid);
+};
+const bindAs = (who: Somebody, group: string, roleUid: string, identityUid: string) =>
+  who.rest("POST", `/roleBindings/${group}`, { identityUid, roleUid });
+
+describe("owners", () => {
+  const kept = precondition("OWNER_REQUIRED", "a root group must keep an owner");
+
+  // Over REST there is no path without a parent.
+  async function foundRoot(token: string): Promise<string> {
+    const grpc = connectGrpcJs(world.url);
+    const outcome = await grpc.call({ method: "CreateGroup", request: { group: { name: "mine" } }, token });
+    grpc.close();
+    assert.ok("result" in outcome);
+    return (outcome.result as { uid: string }).uid;
+  }
+
+  async function founded() {
+    const founder = await world.harness.identity();
+    const rest = restAs(world.url, founder.token);
+    const root = randomIds.newUid();
+    await world.write((tx) => tx.groups.insert(groupRow(root)));
+    const binding = await world.harness.bind(founder.uid, "owner", root);
+    return { founder, rest, root, binding };
+  }
+
+  it("the last one cannot go: by deletion or update of the binding", async () => {
+    const { rest, root, binding } = await founded();
+    assert.deepEqual((await rest("DELETE", `/roleBindings/${binding}`)).outcome, kept);
+    assert.deepEqual((await rest("PATCH", `/roleBindings/${binding}`, { roleUid: viewer })).outcome, kept);
+    const nobodyYet = personUid("i", randomIds.newId());
+    assert.deepEqual((await rest("PATCH", `/roleBindings/${binding}`, { identityUid: nobodyYet })).outcome, kept);
+    // An owner who never came is none.
+    assert.equal((await rest("POST", `/roleBindings/${root}`, { identityUid: nobodyYet, roleUid: owner })).status, 200);
+    assert.deepEqual((await rest("DELETE", `/roleBindings/${binding}`)).outcome, kept);
+    // Nor is one of a group below.
+    const child = await world.group(root);
+    const other = await world.harness.identity();
+    await world.harness.bind(other.uid, "owner", child);
+    assert.deepEqual((await rest("DELETE", `/roleBindings/${binding}`)).outcome, kept);
+    assert.equal((await rest("POST", `/roleBindings/${root}`, { identityUid: other.uid, roleUid: owner })).status, 200);
+    assert.equal((await rest("DELETE", `/roleBindings/${binding}`)).status, 200);
+  });
+
+  it("the last one cannot go: by deletion of the identity", async () => {
+    const { rest, root, binding } = await founded();
+    const workload = await world.identity(root);
+    assert.equal((await rest("POST", `/roleBindings/${root}`, { identityUid: workload, roleUid: owner })).status, 200);
+    assert.equal((await rest("DELETE", `/roleBindings/${binding}`)).status, 200);
+    const asWorkload = restAs(world.url, await world.harness.token(workload));
+    assert.deepEqual((await asWorkload("DELETE", `/identities/${workload}`)).outcome, kept);
+    assert.equal((await asWorkload("GET", `/identities/${workload}`)).status, 200);
+  });
+
+  it("who founds a root owns it by a binding that goes with it", async () => {
+    const founder = await world.harness.identity();
+    const rest = restAs(world.url, founder.token);
+    const root = await foundRoot(founder.token);
+    const { json } = await rest("GET", `/roleBindings?group=${root}`);
+    const [binding] = (json?.roleBindings ?? []) as { identity: { uid: string }; role: { name: string } }[];
+    assert.deepEqual([binding?.identity.uid, binding?.role.name, json?.totalCount], [founder.uid, "owner", "1"]);
+    assert.equal((await rest("DELETE", `/groups/${root}`)).status, 200);
+    assert.equal((await rest("GET", `/roleBindings?group=${root}`)).json?.totalCount, "0");
+  });
+
+  it("a root handed over to another owner can still be deleted", async () => {
+    const founder = await world.harness.identity();
+    const heir = await world.harness.identity();
+    const [rest, heirs] = [restAs(world.url, founder.token), restAs(world.url, heir.token)];
+    const root = await foundRoot(founder.token);
+    const { json } = await rest("GET", `/roleBindings?group=${root}`);
+    const [first] = (json?.roleBindings ?? []) as { uid: string }[];
+    await created(rest("POST", `/roleBindings/${root}`, { identityUid: heir.uid, roleUid: owner }));
+    assert.equal((await heirs("DELETE", `/roleBindings/${first?.uid}`)).status, 200);
+    assert.equal((await heirs("DELETE", `/groups/${root}`)).text, "");
+    assert.equal((await heirs("GET", "/groups")).json?.totalCount, "0");
+  });
+
+  it("deleting an identity takes its bindings along and ends its token at once", async () => {
+    const identity = await world.identity(world.child);
+    const rest = restAs(world.url, await world.harness.token(identity));
+    const uids = [
+      await created(bindAs(world.owner, world.root, viewer, identity)),
+      await created(bindAs(world.owner, world.grandchild, editor, identity)),
+    ];
+    assert.equal((await rest("GET", `/groups/${world.root}`)).status, 200);
+    assert.equal((await world.owner.rest("DELETE", `/identities/${identity}`)).status, 200);
+    assert.deepEqual((await rest("GET", `/groups/${world.root}`)).outcome, unauthenticated());
+    for (const uid of uids) assert.equal((await world.owner.rest("GET", `/roleBindings/${uid}`)).status, 404);
+    assert.equal((await world.owner.rest("GET", `/roleBindings?identity=${identity}`)).json?.totalCount, "0");
+  });
+});

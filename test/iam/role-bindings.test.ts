@@ -1,0 +1,220 @@
+// Role bindings over REST: one by one, in batches, and found again.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
+import { invalid } from "../contract/expectations.js";
+import { type IamWorld, startIamWorld } from "./iam-world.js";
+
+const [viewer, editor] = ["viewer", "editor"].map(builtinRoleUid) as [string, string];
+const uidRule = (field: string) => `${field} must be a uid, such as the service assigns`;
+const knownRule = "identityUid must be a person or an identity of the organisation";
+
+let world: IamWorld;
+before(async () => {
+  world = await startIamWorld();
+});
+after(() => world.stop());
+
+let people = 0;
+const person = () => personUid("https://issuer.example", `${people++}`);
+const create = (body: object, group = world.child) => world.owner.rest("POST", `/roleBindings/${group}`, body);
+const made = async (identityUid = person(), roleUid = viewer, group = world.child): Promise<string> => {
+  const { status, json, text } = await create({ identityUid, roleUid }, group);
+  assert.equal(status, 200, text);
+  return String(json?.uid);
+};
+
+describe("a binding", () => {
+  const cases: readonly { name: string; body: object; broken: readonly (readonly [string, string])[] }[] = [
+    {
+      name: "nothing",
+      body: {},
+      broken: [
+        ["identityUid", "identityUid is required"],
+        ["roleUid", "roleUid is required"],
+      ],
+    },
+    { name: "no role", body: { identityUid: person() }, broken: [["roleUid", "roleUid is required"]] },
+    {
+      name: "what is no uid",
+      body: { identityUid: "me", roleUid: "viewer" },
+      broken: [
+        ["identityUid", uidRule("identityUid")],
+        ["roleUid", uidRule("roleUid")],
+      ],
+    },
+  ];
+  for (const { name, body, broken } of cases) {
+    it(`of ${name} is refused`, async () => {
+      assert.deepEqual((await create(body)).outcome, invalid(...broken));
+    });
+  }
+
+  it("shows what it joins, and of people who never came the uid alone", async () => {
+    const identityUid = person();
+    const { json } = await create({ identityUid, roleUid: viewer });
+    const { uid, createTime, ...rest } = json ?? {};
+    assert.deepEqual(rest, {
+      identity: { uid: identityUid },
+      group: { uid: world.child, name: "group" },
+      role: { uid: viewer, name: "viewer", description: "Viewer Role (built-in)" },
+    });
+    assert.deepEqual((await world.owner.rest("GET", `/roleBindings/${uid}`)).json, json);
+  });
+
+  it("made again is the one that is there", async () => {
+    const who = person();
+    assert.equal(await made(who), await made(who));
+    const { json } = await world.owner.rest("GET", `/roleBindings?identity=${who}`);
+    assert.equal(json?.totalCount, "1");
+  });
+
+  it("changes by the keys present, by masks, and never its group", async () => {
+    const [who, other] = [person(), person()];
+    const uid = await made(who);
+    const patch = async (query: string, body: object) => {
+      const { json, text, status } = await world.owner.rest("PATCH", `/roleBindings/${uid}${query}`, body);
+      assert.equal(status, 200, text);
+      const { identity, role, group } = json as Record<"identity" | "role" | "group", { uid: string }>;
+      assert.equal(group.uid, world.child);
+      return [identity.uid, role.uid];
+    };
+    assert.deepEqual(await patch("", { roleUid: editor }), [who, editor]);
+    assert.deepEqual(await patch("?updateMask=identityUid", { identityUid: other, roleUid: viewer }), [other, editor]);
+    assert.deepEqual(await patch("?updateMask=*", { identityUid: who, roleUid: viewer }), [who, viewer]);
+    assert.deepEqual(await patch("?updateMask=group.uid,createTime", {}), [who, viewer]);
+    const { outcome } = await world.owner.rest("PATCH", `/roleBindings/${uid}?updateMask=*`, { roleUid: viewer });
+    assert.deepEqual(outcome, invalid(["identityUid", "identityUid is required"]));
+  });
+
+  it("cannot become one that is there", async () => {
+    const who = person();
+    const uid = await made(who, viewer);
+    await made(who, editor);
+    const { status, json } = await world.owner.rest("PATCH", `/roleBindings/${uid}`, { roleUid: editor });
+    assert.deepEqual([status, json?.message], [409, `Already exists: role binding: ${uid}`]);
+  });
+
+  it("can be deleted again and again", async () => {
+    const uid = await made();
+    for (let i = 0; i < 2; i++) {
+      const { status, text } = await world.owner.rest("DELETE", `/roleBindings/${uid}`);
+      assert.deepEqual([status, text], [200, ""]);
+    }
+    assert.equal((await world.owner.rest("GET", `/roleBindings/${uid}`)).status, 404);
+  });
+});
+
+describe("a batch", () => {
+  const batch = (body: object) =>
+    world.owner.rest("POST", "/roleBindings:batchCreate", { parent: world.child, ...body });
+  const items = (count: number) => Array.from({ length: count }, () => ({ roleBinding: { identityUid: person() } }));
+  const roleBinding = { identityUid: personUid("i", "s") };
+
+  const refused: readonly { name: string; body: object; broken: readonly (readonly [string, string])[] }[] = [
+    { name: "nothing", body: {}, broken: [["requests", "requests is required"]] },
+    {
+      name: "26 bindings",
+      body: { requests: items(26), roleUid: viewer },
+      broken: [["requests", "requests must be at most 25"]],
+    },
+    {
+      name: "another parent in an item",
+      body: { requests: [{ roleBinding, parent: "x" }], roleUid: viewer },
+      broken: [["requests[0].parent", "parent must be empty or that of the batch"]],
+    },
+    {
+      name: "another role in an item",
+      body: { requests: [{ roleBinding }, { roleBinding: { ...roleBinding, roleUid: editor } }], roleUid: viewer },
+      broken: [["requests[1].roleBinding.roleUid", "roleUid must be empty or that of the batch"]],
+    },
+    {
+      name: "an item without a role",
+      body: { requests: [{ roleBinding }] },
+      broken: [["requests[0].roleBinding.roleUid", "roleUid is required"]],
+    },
+    {
+      name: "an item without an identity",
+      body: { requests: [{ roleBinding }, {}], roleUid: viewer },
+      broken: [["requests[1].roleBinding.identityUid", "identityUid is required"]],
+    },
+  ];
+  for (const { name, body, broken } of refused) {
+    it(`of ${name} is refused`, async () => {
+      const before = (await world.owner.rest("GET", `/roleBindings?group=${world.child}`)).json?.totalCount;
+      assert.deepEqual((await batch(body)).outcome, invalid(...broken));
+      const { json } = await world.owner.rest("GET", `/roleBindings?group=${world.child}`);
+      assert.equal(json?.totalCount, before, "nothing was made");
+    });
+  }
+
+  it("without a parent is refused", async () => {
+    assert.deepEqual(
+      (await batch({ parent: "", requests: items(1) })).outcome,
+      invalid(["parent", "parent is required"]),
+    );
+  });
+
+  it("of 25 is made in order, its role standing for those that name none", async () => {
+    const requests = items(25).map((item, i) =>
+      i === 3 ? { roleBinding: { ...item.roleBinding, roleUid: viewer }, parent: world.child } : item,
+    );
+    const { json, text, status } = await batch({ requests, roleUid: viewer });
+    assert.equal(status, 200, text);
+    const made = json?.roleBindings as { identity: { uid: string }; role: { uid: string } }[];
+    assert.deepEqual(
+      made.map(({ identity }) => identity.uid),
+      requests.map((one) => one.roleBinding.identityUid),
+    );
+    assert.ok(made.every(({ role }) => role.uid === viewer));
+  });
+
+  it("is made as a whole or not at all", async () => {
+    const group = await world.group();
+    const bad = randomIds.newUid(world.root);
+    const requests = [...items(3), { roleBinding: { identityUid: bad } }];
+    const { outcome } = await batch({ parent: group, requests, roleUid: viewer });
+    assert.deepEqual(outcome, invalid(["requests[3].roleBinding.identityUid", knownRule]));
+    assert.equal((await world.owner.rest("GET", `/roleBindings?group=${group}`)).json?.totalCount, "0");
+  });
+});
+
+describe("lists of bindings", () => {
+  it("filter by identity, group and role, all of which must hold", async () => {
+    const group = await world.group();
+    const inner = await world.group(group);
+    const [ann, ben] = [person(), person()];
+    const uids = {
+      a: await made(ann, viewer, group),
+      b: await made(ben, viewer, group),
+      c: await made(ann, editor, group),
+      d: await made(ann, viewer, inner),
+    };
+    const rows: readonly [query: string, names: string][] = [
+      [`uidp.descendants_of=${group}`, "abcd"],
+      [`uidp.children_of=${group}`, "abc"],
+      [`group=${group}`, "abc"],
+      [`group=${inner}`, "d"],
+      [`identity=${ann}`, "acd"],
+      [`identity=${ann}&group=${group}`, "ac"],
+      [`identity=${ann}&role=${viewer}`, "ad"],
+      [`role=${editor}&uidp.descendants_of=${group}`, "c"],
+      [`identity=${ben}&role=${editor}`, ""],
+      [`uidp.ids=${uids.b}&uidp.ids=${uids.d}&identity=${ann}`, "d"],
+      [`identity=${ann}&order_by=created_at`, "acd"],
+      [`identity=${ann}&order_by=created_at%20desc`, "acd"],
+    ];
+    for (const [query, names] of rows) {
+      const { json } = await world.owner.rest("GET", `/roleBindings?${query}`);
+      const found = ((json?.roleBindings ?? []) as { uid: string }[]).map(
+        ({ uid }) => Object.entries(uids).find(([, one]) => one === uid)?.[0] ?? uid,
+      );
+      assert.deepEqual([found.sort().join(""), json?.totalCount], [names, String(names.length)], query);
+    }
+    for (const field of ["identity", "group", "role"]) {
+      const { outcome } = await world.owner.rest("GET", `/roleBindings?${field}=nonsense`);
+      assert.deepEqual(outcome, invalid([field, uidRule(field)]));
+    }
+    assert.equal((await world.owner.rest("GET", "/roleBindings?order_by=name")).status, 400);
+  });
+});

@@ -1,0 +1,163 @@
+// Custom roles over REST, and the built-in ones beside them.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { builtinRoles } from "../../src/iam/roles/builtin-roles.js";
+import { builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
+import { invalid, precondition } from "../contract/expectations.js";
+import { restAs } from "../contract/rest.js";
+import { type IamWorld, startIamWorld } from "./iam-world.js";
+
+const capabilities = ["CAP_IAM_GROUPS_LIST", "CAP_IAM_ROLES_LIST"];
+const viewer = builtinRoleUid("viewer");
+
+let world: IamWorld;
+before(async () => {
+  world = await startIamWorld();
+});
+after(() => world.stop());
+
+const create = (body: object, group = world.child) => world.owner.rest("POST", `/roles/${group}`, body);
+const made = async (body: object = { name: "r", description: "d", capabilities }): Promise<string> => {
+  const { status, json, text } = await create(body);
+  assert.equal(status, 200, text);
+  return String(json?.uid);
+};
+
+describe("custom roles", () => {
+  const cases: readonly { name: string; body: object; broken: readonly [string, string] }[] = [
+    {
+      name: "no capability",
+      body: { name: "r" },
+      broken: ["capabilities", "capabilities must name at least one capability"],
+    },
+    { name: "no name", body: { capabilities }, broken: ["name", "name must match ^[a-z0-9 ._-]{1,}$"] },
+    {
+      name: "the capability unknown",
+      body: { name: "r", capabilities: ["UNKNOWN"] },
+      broken: ["capabilities", "capabilities must name capabilities that exist"],
+    },
+    {
+      name: "a description of two lines",
+      body: { name: "r", capabilities, description: "a\nb" },
+      broken: ["description", "description must not contain control characters"],
+    },
+  ];
+  for (const { name, body, broken } of cases) {
+    it(`are refused with ${name}`, async () => {
+      assert.deepEqual((await create(body)).outcome, invalid(broken));
+    });
+  }
+
+  it("are shown with capabilities in one order, each once", async () => {
+    const uid = await made({ name: "r", capabilities: [...capabilities].reverse().concat(capabilities) });
+    const { json } = await world.owner.rest("GET", `/roles/${uid}`);
+    assert.match(uid, new RegExp(`^${world.child}/[0-9a-f]{16}$`));
+    assert.deepEqual(json?.capabilities, capabilities);
+  });
+
+  const updates: readonly { name: string; mask?: string; body: object; after: object }[] = [
+    { name: "the keys present", body: { description: "" }, after: { name: "r", description: "", capabilities } },
+    {
+      name: "what the mask names",
+      mask: "name",
+      body: { name: "s", description: "x" },
+      after: { name: "s", description: "d", capabilities },
+    },
+    {
+      name: "everything",
+      mask: "*",
+      body: { name: "s", capabilities: ["CAP_IAM_GROUPS_LIST"] },
+      after: { name: "s", description: "", capabilities: ["CAP_IAM_GROUPS_LIST"] },
+    },
+  ];
+  for (const { name, mask, body, after: expected } of updates) {
+    it(`change by ${name}`, async () => {
+      const uid = await made();
+      const { json } = await world.owner.rest("PATCH", `/roles/${uid}${mask ? `?updateMask=${mask}` : ""}`, body);
+      const { createTime, updateTime, ...rest } = json ?? {};
+      assert.deepEqual(rest, { uid, ...expected });
+      assert.deepEqual((await world.owner.rest("GET", `/roles/${uid}`)).json, json);
+    });
+  }
+
+  it("keep a capability at least", async () => {
+    const uid = await made();
+    for (const query of ["?updateMask=capabilities", "?updateMask=*"]) {
+      const { outcome } = await world.owner.rest("PATCH", `/roles/${uid}${query}`, { name: "s" });
+      assert.deepEqual(outcome, invalid(["capabilities", "capabilities must name at least one capability"]));
+    }
+  });
+
+  it("take effect on who holds them at once", async () => {
+    const role = await world.role(["groups.list"]);
+    const who = await world.harness.identity();
+    const body = { identityUid: who.uid, roleUid: role };
+    assert.equal((await world.owner.rest("POST", `/roleBindings/${world.root}`, body)).status, 200);
+    const rest = restAs(world.url, who.token);
+    assert.equal((await rest("GET", `/groups/${world.child}`)).status, 200);
+    await world.owner.rest("PATCH", `/roles/${role}`, { capabilities: ["CAP_IAM_ROLES_LIST"] });
+    assert.equal((await rest("GET", `/groups/${world.child}`)).status, 403);
+  });
+
+  it("cannot go while anything gives them", async () => {
+    const inUse = precondition("RESOURCE_IN_USE", "cannot delete role that is in use");
+    const { rest } = world.owner;
+    const oidc = { issuer: "https://login.example", clientId: "id", clientSecret: "s" };
+    const newProvider = async (defaultRole: string) =>
+      String((await rest("POST", `/identityProviders/${world.root}`, { name: "p", defaultRole, oidc })).json?.uid);
+    const mapped = await newProvider(viewer);
+    const users: readonly ((roleUid: string) => Promise<string>)[] = [
+      async (roleUid) =>
+        `/roleBindings/${(await rest("POST", `/roleBindings/${world.root}`, { identityUid: personUid("i", "s"), roleUid })).json?.uid}`,
+      async (roleUid) =>
+        `/groupInvites/${(await rest("POST", `/groupInvites/${world.root}`, { roleUid, ttl: "60s" })).json?.uid}`,
+      async (roleUid) => `/identityProviders/${await newProvider(roleUid)}`,
+      async (roleUid) => {
+        const body = { externalGroupId: "x", roleUid, scope: world.root };
+        return `/externalGroupRoleMappings/${(await rest("POST", `/externalGroupRoleMappings/${mapped}`, body)).json?.uid}`;
+      },
+    ];
+    for (const use of users) {
+      const role = await world.role(["groups.list"]);
+      const path = await use(role);
+      assert.deepEqual((await rest("DELETE", `/roles/${role}`)).outcome, inUse, path);
+      assert.equal((await rest("DELETE", path)).status, 200, path);
+      assert.equal((await rest("DELETE", `/roles/${role}`)).status, 200, path);
+      assert.equal((await rest("DELETE", `/roles/${role}`)).status, 404, path);
+    }
+  });
+});
+
+describe("built-in roles", () => {
+  it("are what everybody sees, and nobody changes", async () => {
+    const who = await world.harness.identity();
+    const rest = restAs(world.url, who.token);
+    const { json } = await rest("GET", "/roles?page_size=200");
+    const roles = json?.roles as { uid: string; name: string; description: string }[];
+    assert.deepEqual(roles.map(({ name }) => name).sort(), Object.keys(builtinRoles).sort());
+    for (const { description } of roles) assert.match(description, / Role \(built-in\)$/);
+    assert.equal((await rest("GET", `/roles/${viewer}`)).json?.name, "viewer");
+    for (const call of [
+      world.owner.rest("PATCH", `/roles/${viewer}`, { name: "x" }),
+      world.owner.rest("DELETE", `/roles/${viewer}`),
+    ]) {
+      assert.equal((await call).status, 403, "no group gives rights over them");
+    }
+    assert.equal((await rest("GET", `/roles/${randomIds.newUid()}`)).status, 404);
+    assert.equal((await rest("GET", "/roles/nonsense")).status, 400);
+  });
+
+  it("are found among custom ones by name, place and order", async () => {
+    const group = await world.group();
+    const { json } = await create({ name: "viewer", capabilities }, group);
+    const list = async (query: string) => {
+      const answer = (await world.owner.rest("GET", `/roles?${query}`)).json;
+      return ((answer?.roles ?? []) as { uid: string }[]).map(({ uid }) => uid);
+    };
+    assert.deepEqual(await list(`uidp.descendants_of=${group}`), [json?.uid]);
+    assert.deepEqual(await list(`uidp.ids=${viewer}`), [viewer]);
+    assert.deepEqual(await list("name=viewer&order_by=created_at"), [viewer, json?.uid]);
+    assert.deepEqual(await list("name=viewer&order_by=created_at%20desc"), [json?.uid, viewer]);
+    assert.equal((await world.owner.rest("GET", "/roles?order_by=capabilities")).status, 400);
+  });
+});
