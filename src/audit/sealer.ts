@@ -54,7 +54,7 @@ const MAX_LEASE_MS = 60_000;
 /** How often to look again at rows of a chain that is not continued, in milliseconds. */
 const RETRY_MS = 10_000;
 /** On SQLite a batch holds other writers up for some 2 ms. */
-const BATCH_ROWS = 1024;
+const BATCH_ROWS = 256;
 
 const unclaimed: SealerRow = { holder: "", expireTimeMs: 0, settledId: 0, passes: 0 };
 

@@ -67,6 +67,9 @@ export function createHttp1(options: Http1Options): Http1 {
 
   server.on("request", onRequest);
 
+  // An expectation nobody knows is ignored (RFC 9110, section 10.1.1); Node would answer it by itself.
+  server.on("checkExpectation", onRequest);
+
   server.on("checkContinue", (req, res) => {
     if (Number(req.headers["content-length"] ?? 0) > limits.messageBytes) {
       res.on("error", ignore);

@@ -220,7 +220,7 @@ const HEADERS: readonly [name: string, values: readonly string[]][] = [
   ["origin", ["https://evil.example", "null"]],
   ["if-none-match", ["*", '"abc"']],
   ["range", ["bytes=0-1"]],
-  ["expect", ["100-continue"]],
+  ["expect", ["100-continue", "something"]],
   ["te", ["trailers", "gzip"]],
   ["upgrade", ["h2c", "websocket"]],
   ["connection", ["close"]],
