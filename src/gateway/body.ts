@@ -127,11 +127,11 @@ function collect(req: HttpRequest, limit: number): Promise<Uint8Array> {
   });
 }
 
-type Inflate = (bytes: Uint8Array, options: { maxOutputLength: number, chunkSize: INFLATE_CHUNK }) => Promise<Uint8Array>;
+type Inflate = (bytes: Uint8Array, options: { maxOutputLength: number; chunkSize: number }) => Promise<Uint8Array>;
 
 async function inflate(decompress: Inflate, bytes: Uint8Array, name: string, limit: number): Promise<Uint8Array> {
   try {
-    return await decompress(bytes, { maxOutputLength: limit });
+    return await decompress(bytes, { maxOutputLength: limit, chunkSize: INFLATE_CHUNK });
   } catch (error) {
     if (error instanceof RangeError && "code" in error && error.code === "ERR_BUFFER_TOO_LARGE") throw tooLarge(limit);
     throw invalidArgument({ field: "body", description: `body is not valid ${name}` });
