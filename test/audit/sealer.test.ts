@@ -270,7 +270,7 @@ describe("the sealer", () => {
       for (; Date.now() < end; written++) {
         const answer = await fetch(`${harness.url}/iam/v2beta1/groups/${group}`, {
           method: "PATCH",
-          headers: { authorization: `Bearer ${token}` },
+          headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
           body: JSON.stringify({ description: `change ${written}` }),
         });
         assert.equal(answer.status, 200, await answer.text());

@@ -101,8 +101,7 @@ describe("API tokens", () => {
   });
 
   const elsewhere: readonly { name: string; send: (token: string) => Promise<Answer>; status: number }[] = [
-    // Unknown query parameters are refused before anything is looked at.
-    { name: "the query", send: (token) => get({}, `${path}?access_token=${token}`), status: 400 },
+    { name: "the query", send: (token) => get({}, `${path}?access_token=${token}`), status: 401 },
     {
       name: "a cookie",
       send: (token) => get({ cookie: `access_token=${token}; authorization=Bearer ${token}` }),

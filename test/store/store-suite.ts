@@ -6,6 +6,7 @@ import { capabilitySetOf } from "../../src/kernel/capability-set.js";
 import { ApiError, invalidArgument } from "../../src/kernel/errors.js";
 import type { Store, Tx } from "../../src/store/port.js";
 import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../support/rows.js";
+import { auditChainSuite } from "./audit-chain-suite.js";
 import { listSuite } from "./list-suite.js";
 
 /** Registers the suite under `name` for the store that `open` opens empty. */
@@ -212,6 +213,7 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
     });
 
     listSuite(() => store);
+    auditChainSuite(() => store);
   });
 }
 

@@ -22,19 +22,11 @@ export const roleBindings = defineResource({
   mutable: { identityUid: isRequiredUid, roleUid: isRequiredUid },
 });
 
-/** A stored binding as version 2 shows it. Of a person not registered yet there is only the uid. */
+/** A stored binding as version 2 shows it. */
 export function roleBindingView(row: HydratedBinding): RoleBinding {
-  const upstream = row.identityRelationship ? assumedBy(row.identityRelationship) : undefined;
   const view: MessageInitShape<typeof RoleBindingSchema> = {
     uid: row.uid,
-    identity: {
-      uid: row.identityUid,
-      name: row.identityName ?? "",
-      description: row.identityDescription ?? "",
-      issuer: upstream?.issuer ?? row.identityIssuer ?? "",
-      subject: upstream?.subject ?? row.identitySubject ?? "",
-      email: row.identityEmail ?? "",
-    },
+    identity: { uid: row.identityUid, ...identityShown(row) },
     group: { uid: row.groupUid, name: row.groupName, description: row.groupDescription },
     role: { uid: row.roleUid, name: row.roleName, description: row.roleDescription },
     createTime: timestampFromMs(row.createTimeMs),
@@ -42,4 +34,20 @@ export function roleBindingView(row: HydratedBinding): RoleBinding {
     roleUid: row.roleUid,
   };
   return create(RoleBindingSchema, view);
+}
+
+// People are bound by whoever knows their uid, and that can be worked out: only the one who came by
+// creating the organisation shows more than that. Otherwise a binding would tell anybody who they
+// are, what their address is, and whether they are registered at all.
+function identityShown(row: HydratedBinding) {
+  const isPerson = !row.identityUid.includes("/");
+  if (row.identityName === null || (isPerson && !row.automatic)) return {};
+  const upstream = row.identityRelationship ? assumedBy(row.identityRelationship) : undefined;
+  return {
+    name: row.identityName,
+    description: row.identityDescription ?? "",
+    issuer: upstream?.issuer ?? row.identityIssuer ?? "",
+    subject: upstream?.subject ?? row.identitySubject ?? "",
+    email: row.identityEmail ?? "",
+  };
 }

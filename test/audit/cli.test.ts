@@ -1,0 +1,151 @@
+// What operators see of the log, beside a service that runs and without one.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as afterMs } from "node:timers/promises";
+import { printable } from "../../src/cli/printable.js";
+import { type Host, type Organisation, startHost, startService } from "../e2e/process.js";
+import { tempDir } from "../support/temp-dir.js";
+import { attack, auditRow, openLog } from "./log-kit.js";
+
+const TIME = "\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z";
+
+describe("arbor audit", () => {
+  const data = tempDir();
+  let host: Host;
+  let acme: Organisation;
+  before(async () => {
+    host = startHost();
+    acme = await host.bootstrap(data, "acme.example");
+    await host.bootstrap(data, "rival.example");
+  });
+  after(() => host.close());
+  const audit = (...args: readonly string[]) => host.run(["audit", ...args, "--data", data]);
+
+  test("what is not sealed yet is said, and is no failure", async () => {
+    const { code, stdout, stderr } = await audit("verify", "--root", acme.group);
+    assert.deepEqual(
+      { code, stdout },
+      { code: 0, stdout: `${acme.group}: 0 sealed rows, no signed head, 1 unsealed\n` },
+    );
+    assert.equal(stderr, "");
+  });
+
+  test("beside a running service everything is sealed and verified", async () => {
+    const service = await startService(data, "--log-level", "error");
+    const { code } = await host.run(["admin", "keys", "rotate", "--purpose", "audit", "--data", data]);
+    assert.equal(code, 0);
+    let result = await audit("verify");
+    for (let tries = 0; tries < 100 && !/^(.*, 0 unsealed\n){3}$/.test(result.stdout); tries++) {
+      await afterMs(50);
+      result = await audit("verify");
+    }
+    assert.match(
+      result.stdout,
+      new RegExp(`^\\(installation\\): 1 sealed rows, head signed ${TIME}, 0 unsealed$`, "m"),
+    );
+    assert.match(result.stdout, new RegExp(`^${acme.group}: 1 sealed rows, head signed ${TIME}, 0 unsealed$`, "m"));
+    assert.deepEqual([result.code, result.stderr], [0, ""]);
+    const stopped = await service.stop();
+    assert.deepEqual([stopped.code, stopped.stderr], [0, ""]);
+  });
+
+  test("rows are listed newest first, with nothing that a terminal would act upon", async () => {
+    const log = await openLog(data);
+    const evil = { requestId: "\u001b[2Jgone\u0007\n", type: "\u202Etxt", actorUid: "\u009b1A", subjectUid: "ü" };
+    await log.append(auditRow(acme.group, { ...evil, timeMs: 1_763_675_334_123, remoteAddress: "" }));
+    await log.close();
+    const table = await audit("list", "--root", acme.group);
+    assert.equal(table.code, 0);
+    const [header, first, second, ...rest] = table.stdout.split("\n");
+    assert.match(header ?? "", /^TIME +TYPE +SUBJECT +ACTOR +REQUEST +FROM$/);
+    assert.deepEqual(first?.split(/ {2,}/), [
+      "2025-11-20T21:48:54.123Z",
+      "\\u202etxt",
+      "ü",
+      "\\u009b1A",
+      "\\u001b[2Jgone\\u0007\\u000a",
+      "-",
+    ]);
+    assert.match(second ?? "", new RegExp(`^${TIME} +arbor.bootstrap.v1 +${acme.group} +- `));
+    assert.deepEqual(rest, [""]);
+    const json = await audit("list", "--json", "--limit", "1");
+    assert.doesNotMatch(json.stdout, /[^\x20-\x7e\nü]/);
+    assert.deepEqual(JSON.parse(json.stdout), {
+      ...evil,
+      time: "2025-11-20T21:48:54.123Z",
+      rootUid: acme.group,
+      method: "/test.Things/Make",
+      tokenId: "token",
+      remoteAddress: "",
+    });
+    assert.equal((await audit("list", "--root", "")).stdout.split("\n").length, 3, "what belongs to no organisation");
+  });
+
+  test("an old unsealed tail is a warning", async () => {
+    const { code, stderr } = await audit("verify", "--root", acme.group);
+    assert.equal(code, 0);
+    assert.match(
+      stderr,
+      new RegExp(
+        `^arbor: warning: ${acme.group}: the oldest unsealed row waits for \\d+ s; a running server seals within one, so none runs or it cannot\n$`,
+      ),
+    );
+  });
+
+  test("a log that was tampered with fails, by name and place, and the others are told of all the same", async () => {
+    attack(data, `UPDATE audit SET actor_uid = 'x' WHERE root_uid = '${acme.group}' AND type = 'arbor.bootstrap.v1'`);
+    const { code, stdout, stderr } = await audit("verify");
+    assert.equal(code, 1);
+    assert.equal(stdout.split("\n").length, 4);
+    assert.match(
+      stdout,
+      new RegExp(`^${acme.group}: 0 sealed rows before the first fault, head signed ${TIME}, 1 unsealed$`, "m"),
+    );
+    const fault = `${acme.group}: seq 1: row 1 is not what was sealed here: it was changed, moved or inserted`;
+    assert.ok(stderr.endsWith(`arbor: the audit log is not what was sealed\n${fault}\n`), stderr);
+    attack(data, `UPDATE audit SET actor_uid = '' WHERE root_uid = '${acme.group}' AND type = 'arbor.bootstrap.v1'`);
+    assert.equal((await audit("verify")).code, 0);
+  });
+
+  test("a key that the master key did not seal is not used", async () => {
+    attack(data, "UPDATE keys SET sealed = 'AAAA' WHERE purpose = 'audit'");
+    const { code, stderr } = await audit("verify");
+    assert.equal(code, 1);
+    assert.match(stderr, /^arbor: the master key \S+ does not open what is stored \(audit \S+\)\n$/);
+  });
+});
+
+const limits: readonly { limit: string; reason: string }[] = [
+  { limit: "0", reason: "nothing" },
+  { limit: "-1", reason: "less than nothing" },
+  { limit: "1.5", reason: "a part of a row" },
+  { limit: "1000001", reason: "too many" },
+  { limit: "ten", reason: "no number" },
+];
+
+test("a limit is a number of rows", async (t) => {
+  const host = startHost();
+  t.after(() => host.close());
+  const data = tempDir();
+  for (const { limit, reason } of limits) {
+    const { code, stderr } = await host.run(["audit", "list", `--limit=${limit}`, "--data", data]);
+    assert.equal(code, 2, reason);
+    assert.equal(stderr, "arbor: Invalid argument: limit: limit must be a number from 1 to 1000000\n");
+  }
+});
+
+const texts: readonly { text: string; shown: string; reason: string }[] = [
+  { text: "plain ü 🌳", shown: "plain ü 🌳", reason: "what can be shown" },
+  { text: "a\u0000b\tc\u007f", shown: "a\\u0000b\\u0009c\\u007f", reason: "control characters of ASCII" },
+  { text: "\u0085\u009b", shown: "\\u0085\\u009b", reason: "control characters of Latin 1" },
+  { text: "\u2028\u2029", shown: "\\u2028\\u2029", reason: "line ends" },
+  { text: "\u202e\u2066\u200b\ufeff", shown: "\\u202e\\u2066\\u200b\\ufeff", reason: "what turns or hides text" },
+  { text: "\u{e0041}", shown: "\\udb40\\udc41", reason: "tags beyond 16 bits" },
+];
+
+for (const { text, shown, reason } of texts) {
+  test(`printable: ${reason}`, () => {
+    assert.equal(printable(text), shown);
+    assert.equal(JSON.parse(`"${printable(text)}"`), text);
+  });
+}
