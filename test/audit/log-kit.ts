@@ -40,9 +40,12 @@ export interface Log {
   close(): Promise<void>;
 }
 
-/** Opens the log of a directory, or a new one. */
-export async function openLog(directory = tempDir(), clock: () => number = Date.now): Promise<Log> {
-  const store = openSqlite({ directory, clock });
+/** Opens the log of a directory, or a new one; of another store, with the key of the directory. */
+export async function openLog(
+  directory = tempDir(),
+  clock: () => number = Date.now,
+  store: Store = openSqlite({ directory, clock }),
+): Promise<Log> {
   const masterKey = readMasterKey(join(directory, "master.key"), true);
   const keys = await openKeyRing({ store, masterKey, clock });
   const problems: string[] = [];
