@@ -9,6 +9,9 @@ export interface LoadResult {
   readonly requestsPerSecond: number;
 }
 
+/** How many requests a server has answered at least before it is measured. */
+const WARM_REQUESTS = 20_000;
+
 /** A server and how to load it. */
 export interface Contender {
   readonly name: string;
@@ -20,8 +23,9 @@ export interface Contender {
 /** How long and how often. */
 export interface RoundOptions {
   readonly rounds: number;
-  /** The length of a round and of the first warm-up, in seconds. */
+  /** The length of a round, in seconds. */
   readonly seconds: number;
+  /** The least length of the load before the first round, in seconds. */
   readonly warmUpSeconds: number;
 }
 
@@ -38,7 +42,7 @@ interface Cell extends LoadResult {
 /** Loads two servers in turn, prints a table and returns the median of the ratios. */
 export async function compare(contenders: readonly [Contender, Contender], options: RoundOptions): Promise<Comparison> {
   const [ours, peer] = contenders;
-  for (const { load } of contenders) await load(options.warmUpSeconds);
+  for (const contender of contenders) await warmUp(contender, options.warmUpSeconds);
   const cells: { ours: Cell; peer: Cell }[] = [];
   for (let round = 0; round < options.rounds; round++) {
     cells.push({ ours: await measure(ours, options.seconds), peer: await measure(peer, options.seconds) });
@@ -73,6 +77,12 @@ export async function compare(contenders: readonly [Contender, Contender], optio
   );
   console.log(`rounds: ${ratios.map((ratio) => ratio.toFixed(3)).join(" ")}`);
   return { ratio: median(ratios) };
+}
+
+// On a busy machine seconds alone leave code that is not compiled yet.
+async function warmUp({ load }: Contender, seconds: number): Promise<void> {
+  let requests = 0;
+  while (requests < WARM_REQUESTS) requests += (await load(seconds)).requests;
 }
 
 async function measure({ server, load }: Contender, seconds: number): Promise<Cell> {

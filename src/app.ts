@@ -87,6 +87,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       behindProxy: settings.behindProxy,
       onInternalError,
     });
+    const stopping = new AbortController();
     let address = settings.listen;
     const server = createServer({
       methods,
@@ -101,7 +102,12 @@ export async function startApp(options: AppOptions): Promise<App> {
       ready,
       extraRoutes: [createDocs(() => openApiJson(gateway.routes, originOf(settings, address).baseUrl))],
       extraServices: [
-        createHealth({ services: described.map(({ typeName }) => typeName), ready, errorDomain }),
+        createHealth({
+          services: described.map(({ typeName }) => typeName),
+          ready,
+          stopping: stopping.signal,
+          errorDomain,
+        }),
         ...createReflection([...described, Health]),
       ],
       logger,
@@ -129,6 +135,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       installation,
       async stop() {
         clearInterval(refresh);
+        stopping.abort();
         await server.stop();
         await sealer.stop();
         await installation.close();

@@ -15,6 +15,7 @@ const rules: Record<string, readonly string[]> = {
   resource: ["kernel", "types:store/port", "types:#gen", "@bufbuild/protobuf"],
   iam: ["kernel", "resource", "rpc", "auth", "types:store/port", "#gen", "@bufbuild/protobuf", "re2js", "node:crypto"],
   auth: ["kernel", "types:store/port", "#gen", "jose", "lru-cache", "@bufbuild/protobuf", "@connectrpc/connect"],
+  audit: ["kernel", "types:store/port", "jose", "node:crypto"],
   issuer: ["kernel", "auth", "types:store/port", "jose", "node:crypto", "node:fs"],
   store: ["kernel", "drizzle-orm", "better-sqlite3", "pg", "node:fs", "node:path", "node:url"],
   gateway: ["kernel", "rpc", "#gen/google", "@bufbuild/protobuf", "@connectrpc/connect", "node:"],

@@ -44,7 +44,14 @@ export function send(
 const ending: { readonly res: ServerResponse; readonly body: string | Uint8Array }[] = [];
 
 function endAll(): void {
-  for (const { res, body } of ending.splice(0)) res.end(body);
+  for (const { res, body } of ending.splice(0)) {
+    try {
+      res.end(body);
+    } catch {
+      // One response that cannot be ended must not keep the others from it.
+      res.destroy();
+    }
+  }
 }
 
 /**

@@ -109,24 +109,20 @@ async function loadedFrom(rows: readonly KeyRow[], masterKey: MasterKey): Promis
     if (row.state === "active") pageKeys.unshift(key);
     else pageKeys.push(key);
   }
-  const apiToken = await signingKeys(of("api-token"), masterKey, (row) => JSON.parse(row.publicJwk));
-  // What verifies the log must not be taken from where the log is: whoever can change rows of the
-  // database could put a public key of their own there, but cannot seal a private one.
-  const audit = await signingKeys(of("audit"), masterKey, (_, privateJwk) => publicPartOf(privateJwk()));
+  const apiToken = await signingKeys(of("api-token"), masterKey);
+  const audit = await signingKeys(of("audit"), masterKey);
   return { fingerprint: fingerprintOf(rows), apiToken, audit, pageKeys };
 }
 
-async function signingKeys(
-  rows: readonly KeyRow[],
-  masterKey: MasterKey,
-  publicJwkOf: (row: KeyRow, privateJwk: () => JWK) => JWK,
-): Promise<SigningKeys> {
+// The public key is worked out from the sealed private one, not taken from beside it: whoever can
+// change rows of the database could put a key of their own there, but cannot seal one.
+async function signingKeys(rows: readonly KeyRow[], masterKey: MasterKey): Promise<SigningKeys> {
   const verifying = new Map<string, CryptoKey>();
   let signing: SigningKey | undefined;
   for (const row of rows) {
-    const privateJwk = (): JWK => JSON.parse(masterKey.unseal(row.sealed, contextOf(row)).toString());
-    verifying.set(row.kid, await cryptoKey(publicJwkOf(row, privateJwk)));
-    if (row.state === "active") signing = { kid: row.kid, key: await cryptoKey(privateJwk()) };
+    const privateJwk: JWK = JSON.parse(masterKey.unseal(row.sealed, contextOf(row)).toString());
+    verifying.set(row.kid, await cryptoKey(publicPartOf(privateJwk)));
+    if (row.state === "active") signing = { kid: row.kid, key: await cryptoKey(privateJwk) };
   }
   if (signing === undefined) throw new Error(`no key in use signs ${rows[0]?.purpose ?? "anything"}`);
   return { signing, verifying };

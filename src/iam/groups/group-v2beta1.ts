@@ -39,11 +39,13 @@ const owner = builtinRoleUid("owner");
 /** GroupsService, ready to be served. */
 export function groupsV2beta1({ tokens, ids, rootCreation }: GroupsDeps) {
   const handlers: Handlers<typeof GroupsService> = {
-    async getGroup({ uid }, { tx }) {
+    getGroup({ uid }, { tx }) {
+      const view = (row: GroupRow | undefined) => {
+        if (row === undefined) throw notFound(groups, uid);
+        return groupView(row);
+      };
       const found = tx.groups.get(uid);
-      const row = found instanceof Promise ? await found : found;
-      if (row === undefined) throw notFound(groups, uid);
-      return groupView(row);
+      return found instanceof Promise ? found.then(view) : view(found);
     },
 
     async listGroups(request, { tx, caller, startMs }) {
