@@ -1,3 +1,5 @@
+import { isUidp } from "../kernel/uidp.js";
+
 /** Whether a field's value will do: undefined, or the rule it breaks, beginning with the field's name. */
 export type FieldRule = (value: unknown, field: string) => string | undefined;
 
@@ -25,3 +27,9 @@ export const isDescription: FieldRule = (value, field) => {
 export function isPrintable(text: string): boolean {
   return !UNPRINTABLE.test(text);
 }
+
+/** The rule for fields that must name something by its uid. */
+export const isRequiredUid: FieldRule = (value, field) => {
+  if (typeof value !== "string" || value === "") return `${field} is required`;
+  return isUidp(value) ? undefined : `${field} must be a uid, such as the service assigns`;
+};

@@ -78,6 +78,15 @@ export class ListedRows<Row extends Listed> implements ListedStore<Row> {
     await relist(this.#tx, this.#kind, before, row);
   }
 
+  async update(uid: string, patch: Partial<Row>, updateTimeMs: number): Promise<Row | undefined> {
+    const before = await this.get(uid);
+    if (before === undefined) return undefined;
+    const after = { ...before, ...patch, updateTimeMs };
+    await this.#tx.rows(replace(this.#kind), after);
+    await relist(this.#tx, this.#kind, before, after);
+    return after;
+  }
+
   async delete(uid: string): Promise<void> {
     const row = await this.get(uid);
     if (row === undefined) return;

@@ -8,11 +8,11 @@ import {
   ExternalGroupRoleMappingsService,
 } from "#gen/chainguard/platform/iam/v2beta1/external_group_role_mappings_pb.js";
 import { alreadyExists, invalidArgument, notFound } from "../../kernel/errors.js";
-import { isUidp, parentOf, rootOf } from "../../kernel/uidp.js";
+import { parentOf, rootOf } from "../../kernel/uidp.js";
 import { defineResource } from "../../resource/define.js";
 import { listQueryOf } from "../../resource/list-query.js";
 import { valuesOf } from "../../resource/patch.js";
-import { type FieldRule, isPrintable } from "../../resource/rules.js";
+import { type FieldRule, isPrintable, isRequiredUid } from "../../resource/rules.js";
 import { serve } from "../../rpc/method-table.js";
 import type { GroupMappingRow, Tx } from "../../store/port.js";
 import type { IamDeps } from "../iam-deps.js";
@@ -26,11 +26,6 @@ const isExternalId: FieldRule = (value, field) =>
   value !== "" && String(value).length <= 256 && isPrintable(String(value))
     ? undefined
     : `${field} must be 1 to 256 characters`;
-
-const isRequiredUid: FieldRule = (value, field) => {
-  if (value === "") return `${field} is required`;
-  return isUidp(String(value)) ? undefined : `${field} must be a uid, such as the service assigns`;
-};
 
 /** The mapping resource; made and deleted, never changed. */
 export const groupMappings = defineResource({

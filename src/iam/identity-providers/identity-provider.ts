@@ -9,20 +9,14 @@ import {
   IdentityProviderSchema,
   IdentityProvider_SCIM_CredentialState as State,
 } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
-import { isUidp } from "../../kernel/uidp.js";
 import { defineResource } from "../../resource/define.js";
-import { type FieldRule, isDescription, isName, isPrintable } from "../../resource/rules.js";
+import { type FieldRule, isDescription, isName, isPrintable, isRequiredUid } from "../../resource/rules.js";
 import type { IdentityProviderRow, ScimState } from "../../store/port.js";
 import { isIssuerUrl } from "../issuer-url.js";
 import { identityProviderKind } from "../kinds.js";
 
 const MAX_TEXT = 512;
 const MAX_SCOPES = 32;
-
-const isRole: FieldRule = (value, field) => {
-  if (value === "") return `${field} is required`;
-  return isUidp(String(value)) ? undefined : `${field} must be a uid, such as the service assigns`;
-};
 
 const isOidc: FieldRule = (value, field) => {
   if (value === undefined) return `${field} is required`;
@@ -51,7 +45,7 @@ export const identityProviders = defineResource({
   ...identityProviderKind,
   message: IdentityProviderSchema,
   sort: ["uid", "name", "created_at", "updated_at"],
-  mutable: { name: isName, description: isDescription, defaultRole: isRole, oidc: isOidc },
+  mutable: { name: isName, description: isDescription, defaultRole: isRequiredUid, oidc: isOidc },
 });
 
 /** The OIDC settings as they are stored: the JSON of their message without the secret. */

@@ -2,17 +2,11 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type RoleBinding, RoleBindingSchema } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
-import { isUidp } from "../../kernel/uidp.js";
 import { defineResource } from "../../resource/define.js";
-import type { FieldRule } from "../../resource/rules.js";
+import { isRequiredUid } from "../../resource/rules.js";
 import type { HydratedBinding } from "../../store/port.js";
 import { assumedBy } from "../identities/relationship.js";
 import { roleBindingKind } from "../kinds.js";
-
-const isRequiredUid: FieldRule = (value, field) => {
-  if (typeof value !== "string" || value === "") return `${field} is required`;
-  return isUidp(value) ? undefined : `${field} must be a uid, such as the service assigns`;
-};
 
 /** The role binding resource. */
 export const roleBindings = defineResource({
