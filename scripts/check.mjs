@@ -1,6 +1,6 @@
 // Proves the tree in about a minute: lint of protos, freshness of generated
-// code, format and lint, types, and the tests that need nothing but Node, unless
-// told that they have just run (--no-tests).
+// code, format and lint, types, and the unit tests, unless told that all have
+// just run (--no-tests).
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,9 +13,9 @@ step("buf lint", bin("buf"), ["lint", "proto"]);
 const before = snapshot("gen");
 step("generate", process.execPath, ["scripts/gen.mjs"]);
 if (snapshot("gen") !== before) fail("gen/ was stale: commit what `npm run gen` wrote");
-step("biome", bin("biome"), ["ci", "--error-on-warnings", "."]);
+step("biome", bin("biome"), ["ci", "--error-on-warnings", "--colors=off", "."]);
 step("types", bin("tsc"), ["-p", "tsconfig.json"]);
-if (!process.argv.includes("--no-tests")) step("tests", process.execPath, ["scripts/test.mjs"]);
+if (!process.argv.includes("--no-tests")) step("tests", process.execPath, ["scripts/test.mjs", "--unit"]);
 if (existsSync(contract)) {
   const directory = mkdtempSync(join(tmpdir(), "arbor-image-"));
   const image = join(directory, "api.binpb");

@@ -1,6 +1,7 @@
 // Writing responses, on HTTP/1.1 and HTTP/2 alike: neither connection headers
 // nor a reason phrase is ever set, since HTTP/2 knows neither.
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
+import { atTurnEnd } from "../kernel/turn-end.js";
 import type { Call } from "../rpc/call.js";
 import { type HttpResponse, isGone } from "./http-message.js";
 
@@ -36,23 +37,12 @@ export function send(
   headers["content-length"] = typeof body === "string" ? Buffer.byteLength(body) : body.length;
   headers["x-content-type-options"] = "nosniff";
   writeHead(res, status, headers);
-  if (ending.push({ res: res as ServerResponse, body }) === 1) setImmediate(endAll);
+  end({ res: res as ServerResponse, body });
 }
 
-// Answers leave together at the end of the turn of the event loop that made them. Writing wakes the
-// reader up, which costs more than all that went before; one that is awake reads on by itself.
-const ending: { readonly res: ServerResponse; readonly body: string | Uint8Array }[] = [];
-
-function endAll(): void {
-  for (const { res, body } of ending.splice(0)) {
-    try {
-      res.end(body);
-    } catch {
-      // One response that cannot be ended must not keep the others from it.
-      res.destroy();
-    }
-  }
-}
+const end = atTurnEnd(({ res, body }: { readonly res: ServerResponse; readonly body: string | Uint8Array }) => {
+  res.end(body);
+});
 
 /**
  * Writes status and headers. What another layer has put on the response before stays, and its `vary`

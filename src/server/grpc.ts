@@ -6,6 +6,7 @@ import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type Ser
 import { type DescMessage, fromBinary, type Message } from "@bufbuild/protobuf";
 import type { Clock } from "../kernel/clock.js";
 import { connectErrorFrom, deadlineExceeded, malformedRequest } from "../kernel/errors.js";
+import { atTurnEnd } from "../kernel/turn-end.js";
 import { Call } from "../rpc/call.js";
 import { grpcTimeoutMs } from "../rpc/grpc-timeout.js";
 import type { Invoke } from "../rpc/invoke.js";
@@ -49,6 +50,13 @@ export interface GrpcUnary {
   refuse(stream: ServerHttp2Stream, error: unknown, access?: AccessRecord): void;
 }
 
+interface Answer {
+  readonly stream: ServerHttp2Stream;
+  readonly call: Call;
+  readonly frame: Buffer;
+  readonly access: AccessRecord | undefined;
+}
+
 const CONTENT_TYPE = "application/grpc+proto";
 const OK_HEADERS: OutgoingHttpHeaders = { ":status": 200, "content-type": CONTENT_TYPE };
 const OK_TRAILERS: OutgoingHttpHeaders = { "grpc-status": "0" };
@@ -86,7 +94,7 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
         access.bytes = frame.length;
         access.requestId = call.requestId;
       }
-      respond(stream, call, frame);
+      respond({ stream, call, frame, access });
     } catch (error) {
       const seen = connectErrorFrom(error, options.errorDomain);
       if (seen !== error && seen.cause !== undefined) options.onInternalError(error);
@@ -94,6 +102,22 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
       refuse(stream, seen, access);
     }
   }
+
+  const respond = atTurnEnd(({ stream, call, frame, access }: Answer) => {
+    if (stream.destroyed || stream.closed) return;
+    try {
+      const header = call.responseHeaderIfSet;
+      const trailer = call.responseTrailerIfSet;
+      if (trailer === undefined) stream.on("wantTrailers", sendOkTrailers);
+      else stream.on("wantTrailers", () => sendTrailers(stream, withFields(OK_TRAILERS, trailer)));
+      stream.respond(header === undefined ? OK_HEADERS : withFields(OK_HEADERS, header), TRAILERS_FOLLOW);
+      stream.end(frame);
+    } catch (error) {
+      options.onInternalError(error);
+      if (stream.headersSent) stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+      else refuse(stream, error, access);
+    }
+  });
 
   return {
     entryOf: (path) => unary.get(path),
@@ -123,15 +147,6 @@ function requestOf(input: DescMessage, bytes: Uint8Array): Message {
 }
 
 const BAD_TIMEOUT = "grpc-timeout must be one to eight digits and one of H, M, S, m, u, n";
-
-function respond(stream: ServerHttp2Stream, call: Call, frame: Buffer): void {
-  const header = call.responseHeaderIfSet;
-  const trailer = call.responseTrailerIfSet;
-  if (trailer === undefined) stream.on("wantTrailers", sendOkTrailers);
-  else stream.on("wantTrailers", () => sendTrailers(stream, withFields(OK_TRAILERS, trailer)));
-  stream.respond(header === undefined ? OK_HEADERS : withFields(OK_HEADERS, header), TRAILERS_FOLLOW);
-  stream.end(frame);
-}
 
 function sendOkTrailers(this: ServerHttp2Stream): void {
   sendTrailers(this, OK_TRAILERS);

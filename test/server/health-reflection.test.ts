@@ -23,7 +23,10 @@ test("health checks the service as a whole and each RPC service, without a token
   for (const name of ["", GROUPS, Health.typeName]) {
     assert.equal((await health.check({ service: name })).status, Status.SERVING, name);
   }
-  await assert.rejects(health.check({ service: "no.Such" }), (error) => ConnectError.from(error).code === Code.NotFound);
+  await assert.rejects(
+    health.check({ service: "no.Such" }),
+    (error) => ConnectError.from(error).code === Code.NotFound,
+  );
   const listed = Object.keys((await health.list({})).statuses);
   for (const name of ["", GROUPS, Health.typeName]) assert.ok(listed.includes(name), `${listed}`);
 });
@@ -70,7 +73,10 @@ for (const [version, desc] of [
       { case: "fileContainingSymbol", value: GROUPS },
       { case: "fileContainingSymbol", value: `${GROUPS}.GetGroup` },
       { case: "fileByFilename", value: "chainguard/platform/iam/v2beta1/groups.proto" },
-      { case: "fileContainingExtension", value: { containingType: "google.protobuf.MethodOptions", extensionNumber: 72295728 } },
+      {
+        case: "fileContainingExtension",
+        value: { containingType: "google.protobuf.MethodOptions", extensionNumber: 72295728 },
+      },
       { case: "allExtensionNumbersOfType", value: "google.protobuf.MethodOptions" },
       { case: "fileContainingSymbol", value: "no.Such" },
       { case: "fileByFilename", value: "no/such.proto" },

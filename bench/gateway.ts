@@ -1,0 +1,208 @@
+// What the gateway itself costs: match, decode and encode of one group, with
+// requests and responses that are plain objects and a pipeline that answers from
+// memory, against the whole cost of a request to node:http that answers with the
+// same bytes from memory. Both in processor time; what the plain objects cost is
+// counted with the gateway.
+//
+//   node --import tsx bench/gateway.ts [--rounds 5] [--seconds 2]
+import { EventEmitter } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { cpus, tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import {
+  type CreateGroupRequest,
+  type GetGroupRequest,
+  GroupsService,
+} from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import { createGateway } from "../src/gateway/gateway.js";
+import { groupView } from "../src/iam/groups/group.js";
+import { createMethodTable, type Handlers, serve } from "../src/rpc/method-table.js";
+import { childUid, groupRow, rootUid } from "../test/support/rows.js";
+import { freePort, pinSelf, type Running, requireTools, runLoad, startServer } from "./processes.js";
+import { judge, median } from "./rounds.js";
+
+const GROUPS = 10_000;
+/** Requests that are under way at once, as many as the peer's connections. */
+const CONCURRENT = 32;
+const GOAL = 1.0;
+
+const { values } = parseArgs({
+  options: { rounds: { type: "string", default: "5" }, seconds: { type: "string", default: "2" } },
+});
+requireTools("wrk", "taskset");
+
+/** One request, over and over with other contents, and the answer each must get. */
+interface Workload {
+  readonly name: string;
+  readonly requests: readonly Prepared[];
+}
+
+interface Prepared {
+  readonly method: string;
+  readonly url: string;
+  readonly body: Buffer | undefined;
+  readonly answer: string;
+}
+
+const root = rootUid(1);
+const views = new Map(
+  Array.from({ length: GROUPS }, (_, i) => {
+    const uid = childUid(root, i);
+    const timeMs = Date.UTC(2026, 0, 1) + i * 1_001;
+    const description = `Group number ${i} of the benchmark, described in a sentence`;
+    const row = groupRow(uid, { name: `team-${i}`, description, createTimeMs: timeMs, updateTimeMs: timeMs + i });
+    return [uid, groupView(row)];
+  }),
+);
+const byName = new Map([...views.values()].map((view) => [view.name, view]));
+
+const reads: Workload = { name: "GET", requests: [...views.keys()].map((uid) => prepared("GET", uid, uid)) };
+const writes: Workload = { name: "POST", requests: [...views.keys()].map((uid) => prepared("POST", root, uid)) };
+const gateway = createGateway({
+  methods: createMethodTable([serve(GroupsService, handlers())]).values(),
+  // Through a promise, as the pipeline is.
+  invoke: async (method, call, given) => method.handler(typeof given === "function" ? given() : given, call),
+  clock: Date.now,
+  errorDomain: "iam.test",
+});
+
+pinSelf();
+const scratch = mkdtempSync(join(tmpdir(), "arbor-gateway-"));
+let peer: Running | undefined;
+try {
+  const body = join(scratch, "body.json");
+  const sample = reads.requests.at(-1)?.answer ?? "";
+  writeFileSync(body, sample);
+  const port = await freePort();
+  const fixed = fileURLToPath(new URL("./peers/fixed-json.mjs", import.meta.url));
+  peer = await startServer([fixed, String(port), body]);
+  console.log(`node ${process.version}, ${cpus().length} x ${cpus()[0]?.model.trim()}`);
+  console.log(`${GROUPS} different requests, bodies of about ${sample.length} bytes, ${CONCURRENT} at once\n`);
+  const url = `http://127.0.0.1:${port}/`;
+  for (const workload of [reads, writes]) await gatewayUs(workload, 1);
+  await peerUs(peer, url, 2);
+
+  const rounds: { get: number; post: number; whole: number }[] = [];
+  for (let i = 0; i < Number(values.rounds); i++) {
+    const seconds = Number(values.seconds);
+    const get = await gatewayUs(reads, seconds);
+    const post = await gatewayUs(writes, seconds);
+    rounds.push({ get, post, whole: await peerUs(peer, url, seconds) });
+  }
+  const gets = rounds.map(({ get }) => get);
+  const posts = rounds.map(({ post }) => post);
+  const wholes = rounds.map(({ whole }) => whole);
+  console.log(`${"us of CPU".padEnd(34)}${["min", "median", "max"].map((head) => head.padStart(10)).join("")}`);
+  row("gateway alone, GET of a group", gets);
+  row("gateway alone, POST of a group", posts);
+  row("node:http, a whole request", wholes);
+  const ratio = (part: readonly number[]) => median(wholes.map((whole, i) => (part[i] ?? Number.NaN) / whole));
+  judge("GET: cost of the gateway to that of node:http", ratio(gets), { atMost: GOAL });
+  judge("POST: cost of the gateway to that of node:http", ratio(posts), { atMost: GOAL });
+} finally {
+  await peer?.stop();
+  rmSync(scratch, { recursive: true });
+}
+
+function row(name: string, figures: readonly number[]): void {
+  const columns = [Math.min(...figures), median(figures), Math.max(...figures)];
+  console.log(name.padEnd(34) + columns.map((figure) => figure.toFixed(2).padStart(10)).join(""));
+}
+
+function prepared(method: string, path: string, uid: string): Prepared {
+  const { name = "", description = "", createTime, updateTime } = views.get(uid) ?? {};
+  const time = (at = createTime) => new Date(Number(at?.seconds) * 1000 + Number(at?.nanos) / 1e6).toISOString();
+  return {
+    method,
+    url: `/iam/v2beta1/groups/${path}`,
+    body: method === "GET" ? undefined : Buffer.from(JSON.stringify({ name, description })),
+    answer:
+      `{"uid":"${uid}","name":"${name}","description":"${description}","resourceLimits":{},"verified":false,` +
+      `"createTime":"${time()}","updateTime":"${time(updateTime)}"}`,
+  };
+}
+
+// What was decoded decides what is answered: a request read wrongly gets the wrong answer.
+function handlers(): Handlers<typeof GroupsService> {
+  const none = () => ({});
+  return {
+    getGroup: ({ uid }: GetGroupRequest) => views.get(uid) ?? {},
+    createGroup: ({ group }: CreateGroupRequest) => byName.get(group?.name ?? "") ?? {},
+    listGroups: none,
+    updateGroup: none,
+    deleteGroup: none,
+    lookupGroup: none,
+    requestGroupAccess: none,
+    checkEligibility: none,
+  };
+}
+
+/** Processor time of one request at the gateway, in microseconds, while it answers for some seconds. */
+async function gatewayUs({ name, requests }: Workload, seconds: number): Promise<number> {
+  const endMs = performance.now() + seconds * 1000;
+  const before = process.cpuUsage();
+  let done = 0;
+  while (performance.now() < endMs) {
+    for (let turn = 0; turn < 10; turn++) {
+      await answered(requests, done);
+      done += CONCURRENT;
+    }
+  }
+  const { user, system } = process.cpuUsage(before);
+  if (done < GROUPS) throw new Error(`${name}: only ${done} requests in ${seconds} s`);
+  return (user + system) / done;
+}
+
+function answered(requests: readonly Prepared[], from: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let open = CONCURRENT;
+    for (let i = from; i < from + CONCURRENT; i++) {
+      const request = requests[i % requests.length];
+      if (request === undefined) throw new Error("there is nothing to ask");
+      const req = requestOf(request);
+      const res = responseOf((status, text) => {
+        if (status !== 200 || text !== request.answer) reject(new Error(`${request.url}: ${status} ${text}`));
+        if (--open === 0) resolve();
+      });
+      gateway.handle(req as unknown as IncomingMessage, res as unknown as ServerResponse);
+      if (request.body === undefined) continue;
+      req.emit("data", request.body);
+      req.emit("end");
+    }
+  });
+}
+
+// As much of a request and a response as the gateway looks at.
+function requestOf({ method, url, body }: Prepared) {
+  const headers = {
+    host: "127.0.0.1",
+    accept: "application/json",
+    ...(body && { "content-type": "application/json", "content-length": String(body.length) }),
+  };
+  return Object.assign(new EventEmitter(), { method, url, headers, httpVersionMajor: 1, complete: true });
+}
+
+function responseOf(ended: (status: number, text: string) => void) {
+  let status = 0;
+  return {
+    headersSent: false,
+    destroyed: false,
+    writeHead(given: number) {
+      status = given;
+    },
+    end: (text: string) => ended(status, text),
+    destroy() {},
+  };
+}
+
+/** Processor time of one request at node:http, in microseconds, under load for some seconds. */
+async function peerUs(server: Running, url: string, seconds: number): Promise<number> {
+  const before = server.cpuUs();
+  const output = await runLoad("wrk", ["-t1", `-c${CONCURRENT}`, `-d${seconds}s`, url]);
+  const requests = Number(/(\d+) requests in/.exec(output)?.[1]);
+  if (/Non-2xx|Socket errors/.test(output) || !(requests > 0)) throw new Error(`wrk: not all is well\n${output}`);
+  return (server.cpuUs() - before) / requests;
+}
