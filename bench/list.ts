@@ -71,7 +71,8 @@ try {
       judge(`last page / first page, ${side.name}, ${list.name}`, atLast / atFirst, { atMost: GOAL });
     }
     const far = Math.min(500_000, byName.total - PAGE);
-    await time([side.skipping(byName, 10), side.skipping(byName, far)], byName.name);
+    // One after the other: what the long one reads would push the pages of the short one out of the cache.
+    for (const skip of [10, far]) await time([side.skipping(byName, skip)], byName.name);
   }
 } finally {
   await store.close();
