@@ -41,7 +41,12 @@ export function send(
 }
 
 const end = atTurnEnd(({ res, body }: { readonly res: ServerResponse; readonly body: string | Uint8Array }) => {
-  res.end(body);
+  try {
+    res.end(body);
+  } catch {
+    // One response that cannot be ended must not keep the others of its turn from it.
+    res.destroy();
+  }
 });
 
 /**
