@@ -48,7 +48,7 @@ const rows: readonly {
     fault: /oneOf/,
     reason: "a detail that is not as its type says",
   },
-  { answer: answer(200, { ...GROUP, name: "at /work/main/src/a.ts:3" }), fault: /inside/, reason: "a path of a file" },
+  { answer: answer(200, { ...GROUP, name: "at /home/arbor/src/a.ts:3" }), fault: /inside/, reason: "a path of a file" },
   { answer: answer(404, "SQLITE_BUSY: database is locked"), fault: /inside/, reason: "words of the database" },
   { answer: answer(200, GROUP, { "x-content-type-options": undefined }), fault: /x-content/, reason: "no nosniff" },
   { request: { path: "/iam/v2beta1/groups/0a/" }, answer: answer(200, GROUP), fault: undefined, reason: "any uid" },
