@@ -17,7 +17,7 @@ import { createEncode, createPartEncode, type Encode, type PartEncode } from "./
 import { createFailures } from "./failure.js";
 import { HttpFault } from "./http-fault.js";
 import { HttpInbound } from "./http-inbound.js";
-import type { HttpRequest, HttpResponse } from "./http-message.js";
+import { type HttpRequest, type HttpResponse, originForm } from "./http-message.js";
 import { createJsonWriters } from "./json-writer.js";
 import { createRouteTable, type RouteMatch } from "./route-table.js";
 import { headersOf, type ResponseHeaders, send, sendNoContent } from "./send.js";
@@ -219,15 +219,4 @@ function headersFor(req: HttpRequest, call: Call): ResponseHeaders {
   const headers = headersOf(call);
   if (req.headers["x-request-id"] !== undefined) headers["x-request-id"] = call.requestId;
   return headers;
-}
-
-// Absolute-form targets, which clients send to proxies, lose their origin (RFC 9112, section 3.2.2).
-// Not by `new URL`: it would quietly rewrite dots and backslashes.
-function originForm(target: string): string {
-  const code = target.charCodeAt(0);
-  if (code === 47) return target;
-  const authority = /^https?:\/\/[^/?#]+/i.exec(target.slice(0, 300))?.[0];
-  if (authority === undefined) return target;
-  const rest = target.slice(authority.length);
-  return rest.startsWith("/") ? rest : `/${rest}`;
 }

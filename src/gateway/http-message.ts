@@ -52,3 +52,16 @@ export function peerAddress(
   const last = list?.slice(list.lastIndexOf(",") + 1).trim();
   return last ? last.slice(0, 64) : socketAddress;
 }
+
+/**
+ * The path and query of a request target: one in absolute form, as clients send to proxies, loses its
+ * origin (RFC 9112, section 3.2.2). Not by `new URL`: it would quietly rewrite dots and backslashes.
+ */
+export function originForm(target: string): string {
+  const code = target.charCodeAt(0);
+  if (code === 47) return target;
+  const authority = /^https?:\/\/[^/?#]+/i.exec(target.slice(0, 300))?.[0];
+  if (authority === undefined) return target;
+  const rest = target.slice(authority.length);
+  return rest.startsWith("/") ? rest : `/${rest}`;
+}

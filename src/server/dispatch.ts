@@ -2,7 +2,7 @@
 // checks that hold for every protocol.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Http2ServerRequest, Http2ServerResponse, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
-import { type HttpRequest, type HttpResponse, peerAddress } from "../gateway/http-message.js";
+import { type HttpRequest, type HttpResponse, originForm, peerAddress } from "../gateway/http-message.js";
 import { connectErrorFrom, malformedRequest, resourceExhausted } from "../kernel/errors.js";
 import { type AccessLog, type AccessRecord, pathOf, recordHttp, recordStream } from "./access-log.js";
 import { type Connect, noSuchMethod } from "./connect.js";
@@ -60,7 +60,8 @@ export function createDispatch(options: DispatchOptions): Dispatch {
     countFields(rawHeaders, counts);
     if (counts.authorization > 1) headers.authorization = foldField(rawHeaders, "authorization");
     const access = accessLog && recordHttp(req, res, behindProxy, accessLog);
-    const fault = hosts.http1(headers.host, counts.host) ?? targetFault(req.url);
+    if (req.url?.charCodeAt(0) !== 47) req.url = originForm(req.url ?? "");
+    const fault = hosts.http1(headers.host, counts.host) ?? targetFault(req.url, req.method);
     if (fault === undefined) route(req, res, access);
     else refuse(req, res, fault);
   }
@@ -72,7 +73,8 @@ export function createDispatch(options: DispatchOptions): Dispatch {
       countFields(rawHeaders, counts);
       if (counts.authorization > 1) headers.authorization = foldField(rawHeaders, "authorization");
     }
-    const fault = hosts.http2(headers[":authority"], host, counts.host) ?? targetFault(headers[":path"]);
+    const fault =
+      hosts.http2(headers[":authority"], host, counts.host) ?? targetFault(headers[":path"], headers[":method"]);
     if (isGrpc(headers["content-type"])) {
       routeGrpc(request, fault);
       return;
@@ -179,9 +181,10 @@ function isGrpcFamily(contentType: string | undefined): contentType is string {
   return contentType?.startsWith("application/grpc") ?? false;
 }
 
-// Only the origin form is served: no proxying, no CONNECT, no `*` (RFC 9112 section 3.2).
-function targetFault(target: string | undefined): string | undefined {
-  return target?.charCodeAt(0) === 47 ? undefined : "the request target must be a path";
+// A path, or `*` where the whole service is asked for its options: no proxying, no CONNECT.
+function targetFault(target: string | undefined, method: string | undefined): string | undefined {
+  if (target?.charCodeAt(0) === 47 || (target === "*" && method === "OPTIONS")) return undefined;
+  return "the request target must be a path";
 }
 
 function limitBody(stream: ServerHttp2Stream, req: Http2ServerRequest, requestMs: number): void {

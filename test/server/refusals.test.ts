@@ -275,8 +275,8 @@ describe("what is not served", () => {
   });
 
   for (const [name, request, status] of [
-    ["an absolute target", "GET http://evil/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", 400],
-    ["OPTIONS *", "OPTIONS * HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", 400],
+    ["an absolute target that is not HTTP", "GET ftp://evil/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", 400],
+    ["GET *", "GET * HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", 400],
     ["two lengths", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400],
     ["length and chunks", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400],
     ["a space before the colon", "GET / HTTP/1.1\r\nHost : a\r\n\r\n", 400],
@@ -293,6 +293,19 @@ describe("what is not served", () => {
       assert.equal(answer.status, status);
       assert.ok(JSON.parse(answer.body).message);
       assert.match(answer.head, /connection: close/);
+    });
+  }
+
+  // RFC 9112, section 3.2.2: servers must accept the form clients send to proxies.
+  for (const [name, target, url] of [
+    ["an absolute target", "GET http://elsewhere/a/b?c=d", "/a/b?c=d"],
+    ["an absolute target without a path", "GET http://elsewhere", "/"],
+    ["OPTIONS *", "OPTIONS *", "*"],
+  ] as const) {
+    it(`HTTP/1.1: ${name} goes to the gateway`, async () => {
+      const answer = await http1(`${target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
+      assert.equal(answer.status, 200);
+      assert.equal(JSON.parse(answer.body).url, url);
     });
   }
 
