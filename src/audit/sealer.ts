@@ -37,8 +37,8 @@ export interface Sealer {
   /** Begins to seal, now and every half second. */
   start(): void;
   /**
-   * Seals everything there is, unless another node does; resolves to the number of rows. Two calls at
-   * once share a pass.
+   * Seals everything there is, unless another node does, for a second at most; resolves to the number
+   * of rows. Two calls at once share a pass.
    */
   pass(): Promise<number>;
   /** Seals what is there, lets other nodes take over, and ends. */
@@ -47,6 +47,8 @@ export interface Sealer {
 
 /** Between two passes, in milliseconds. */
 const PERIOD_MS = 500;
+/** After this a pass ends although more rows wait, in milliseconds; the next one goes on. */
+const MAX_PASS_MS = 1_000;
 /** How long a sealer that is gone keeps others from taking over, in milliseconds. */
 const LEASE_MS = 3_000;
 /** A lease that ends later than this was taken by a clock that was wrong, and binds nobody. */
@@ -117,6 +119,8 @@ export function createSealer(deps: SealerDeps): Sealer {
         floor = Math.max(floor, settled);
         return sealed;
       }
+      // Rows may come faster than they are sealed; whoever waits for the pass must not wait for ever.
+      if (monotonic() - beganMs > MAX_PASS_MS) return sealed;
     }
   }
 
