@@ -147,11 +147,7 @@ export function newKey(purpose: KeyPurpose, masterKey: MasterKey, nowMs: number)
   return purpose === "page-token" ? newPageTokenKey(masterKey, nowMs) : newSigningKey(purpose, masterKey, nowMs);
 }
 
-/** A new ES256 key for API tokens, named by its RFC 7638 thumbprint. */
-export function newApiTokenKey(masterKey: MasterKey, nowMs: number): Promise<KeyRow> {
-  return newSigningKey("api-token", masterKey, nowMs);
-}
-
+// An ES256 key, named by its RFC 7638 thumbprint.
 async function newSigningKey(purpose: "api-token" | "audit", masterKey: MasterKey, nowMs: number): Promise<KeyRow> {
   const { publicKey, privateKey } = await generateKeyPair("ES256", { extractable: true });
   const publicJwk = await exportJWK(publicKey);

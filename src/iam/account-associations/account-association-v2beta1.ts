@@ -13,6 +13,7 @@ import type { Call } from "../../rpc/call.js";
 import { serve } from "../../rpc/method-table.js";
 import type { AccountAssociationRow, Tx } from "../../store/port.js";
 import type { IamDeps } from "../iam-deps.js";
+import { relationTypes } from "../identities/relationship.js";
 import { requireParentGroup } from "../parent-group.js";
 import { requireRightsOf } from "../rights.js";
 import { accountAssociations, accountAssociationView, accountsToJson } from "./account-association.js";
@@ -104,12 +105,10 @@ async function found(uid: string, tx: Tx): Promise<AccountAssociationRow> {
 async function requireServices(group: string, chainguard: AccountAssociation["chainguard"], call: Call): Promise<void> {
   for (const [service, uid] of Object.entries(chainguard?.serviceBindings ?? {})) {
     const identity = parentOf(uid) === group ? await call.tx.identities.get(uid) : undefined;
-    if (identity?.relation !== SERVICE_PRINCIPAL) {
+    if (identity?.relation !== relationTypes.servicePrincipal) {
       const field = `chainguard.serviceBindings.${service}`;
       throw invalidArgument({ field, description: `${service} must be a service principal directly in the group` });
     }
     await requireRightsOf(call, uid);
   }
 }
-
-const SERVICE_PRINCIPAL = 4;

@@ -1,7 +1,7 @@
 // The credentials by which a directory may push its people and groups: issue,
 // rotate, revoke. Of a token only a hash is stored.
 import { createHash, randomBytes } from "node:crypto";
-import { type Duration, type Timestamp, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import { type Duration, durationFromMs, type Timestamp, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { IdentityProvidersService } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
 import { aborted, failedPrecondition, invalidArgument, notFound } from "../../kernel/errors.js";
 import { builtinRoleUid } from "../../kernel/ids.js";
@@ -57,7 +57,7 @@ export const scimHandlers: Pick<Handlers<typeof IdentityProvidersService>, Metho
       token,
       ...described(row, stored),
       previousTokenExpireTime: timestampFromMs(call.startMs + overlapMs),
-      requestedOverlap: { seconds: BigInt(Math.floor(overlapMs / 1000)), nanos: (overlapMs % 1000) * 1_000_000 },
+      requestedOverlap: durationFromMs(overlapMs),
     };
   },
 
