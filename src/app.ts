@@ -2,6 +2,8 @@
 import { readFileSync } from "node:fs";
 import type { ConnectError } from "@connectrpc/connect";
 import type { Logger } from "pino";
+import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
+import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { Health } from "#gen/health/v1/health_pb.js";
 import { openApiJson } from "./api-document.js";
 import { createSealer } from "./audit/sealer.js";
@@ -10,6 +12,7 @@ import type { Settings } from "./config.js";
 import { createGateway } from "./gateway/gateway.js";
 import { iamServices } from "./iam/services.js";
 import { type Installation, openInstallation } from "./installation.js";
+import { createIssuer, type Issuer } from "./issuer/issuer.js";
 import type { Clock } from "./kernel/clock.js";
 import { type Ids, randomIds } from "./kernel/ids.js";
 import { createPageTokens } from "./kernel/page-token.js";
@@ -23,9 +26,6 @@ import { createHealth } from "./server/health.js";
 import { createReflection } from "./server/reflection.js";
 import { createServer } from "./server/server.js";
 import { createLogger } from "./telemetry/logger.js";
-
-/** How often every node looks for keys that another made, in milliseconds. */
-const KEY_REFRESH_MS = 10_000;
 
 /** A running service. */
 export interface App {
@@ -57,15 +57,33 @@ export async function startApp(options: AppOptions): Promise<App> {
     exclusive: true,
     ...(options.clock && { clock: options.clock }),
   });
-  const { store, keys, clock } = installation;
+  const { store, keys, masterKey, clock } = installation;
+  let issuer: Issuer | undefined;
   try {
     const policy = { ...originOf(settings) };
-    const services = iamServices({
-      tokens: createPageTokens(keys.pageKeys),
+    const onProblem = (problem: string, err?: unknown) => logger.error({ err }, problem);
+    const started = createIssuer({
+      settings,
+      store,
+      keys,
+      masterKey,
+      clock,
       ids,
-      seal: installation.masterKey.seal,
-      rootCreation: settings.rootCreation,
+      origin: () => policy,
+      onNews: (news) => logger.info(news, "a key moved on"),
+      onProblem,
     });
+    issuer = started;
+    const services = [
+      ...iamServices({
+        tokens: createPageTokens(keys.pageKeys),
+        ids,
+        seal: masterKey.seal,
+        rootCreation: settings.rootCreation,
+        trustedIssuers: settings.trustedIssuers,
+      }),
+      ...issuer.services,
+    ];
     const methods = createMethodTable(services);
     const ready = () => store.check();
     const described = services.map(({ desc }) => desc);
@@ -84,7 +102,9 @@ export async function startApp(options: AppOptions): Promise<App> {
       clock,
       errorDomain,
       strictBody: settings.strictBody,
-      behindProxy: settings.behindProxy,
+      // Clients of other versions send parameters of their own there, and expect none to be refused.
+      allowUnknownQuery: ({ desc }) => desc.parent === SecurityTokenService || desc === Auth.method.getHeadlessSession,
+      proxies: settings.trustedProxies,
       onInternalError,
     });
     const stopping = new AbortController();
@@ -99,8 +119,10 @@ export async function startApp(options: AppOptions): Promise<App> {
       listen: settings.listen,
       tls: tlsOf(settings),
       behindProxy: settings.behindProxy,
+      proxies: settings.trustedProxies,
       ready,
       extraRoutes: [createDocs(() => openApiJson(gateway.routes, originOf(settings, address).baseUrl))],
+      webRoutes: issuer.routes,
       extraServices: [
         createHealth({
           services: described.map(({ typeName }) => typeName),
@@ -119,13 +141,9 @@ export async function startApp(options: AppOptions): Promise<App> {
     // With port 0 the address, and so the name of the issuer, is known only now.
     const origin = originOf(settings, { ...settings.listen, port: listening.port });
     Object.assign(policy, origin);
-    const { baseUrl, issuer } = origin;
-    await store.write((tx) => tx.settings.put("origin", JSON.stringify({ baseUrl, issuer })));
-    const refresh = setInterval(() => {
-      keys.refresh().catch((error) => logger.warn({ err: error }, "keys could not be read again"));
-    }, KEY_REFRESH_MS);
-    refresh.unref();
-    const onProblem = (problem: string, err?: unknown) => logger.error({ err }, problem);
+    const stated = { baseUrl: origin.baseUrl, issuer: origin.issuer };
+    await store.write((tx) => tx.settings.put("origin", JSON.stringify(stated)));
+    issuer.start();
     const sealer = createSealer({ store, keys, clock, holder: randomIds.newId(), onProblem });
     sealer.start();
     const scheme = settings.tlsCert === undefined ? "http" : "https";
@@ -134,14 +152,15 @@ export async function startApp(options: AppOptions): Promise<App> {
       url: `${scheme}://${host}:${listening.port}`,
       installation,
       async stop() {
-        clearInterval(refresh);
         stopping.abort();
         await server.stop();
+        await started.stop();
         await sealer.stop();
         await installation.close();
       },
     };
   } catch (error) {
+    await issuer?.stop();
     await installation.close();
     throw error;
   }

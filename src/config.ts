@@ -2,6 +2,7 @@
 // over default. Anything wrong is found before anything is opened, and all of
 // it is reported at once.
 import { readFileSync } from "node:fs";
+import { BlockList, isIP } from "node:net";
 
 /** One setting: how it is written, read and explained. */
 interface Setting<T> {
@@ -54,6 +55,19 @@ const oneOf = <T extends string>(values: readonly T[], fallback: T, help: string
   placeholder: values.join("|"),
 });
 
+const UNITS_S: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
+
+// In seconds.
+const duration = (help: string, fallback: string): Setting<number> => {
+  const parse = (given: string) => {
+    const match = /^(\d{1,6})([smhd])$/.exec(given);
+    const seconds = Number(match?.[1]) * (UNITS_S[match?.[2] ?? ""] ?? 0);
+    if (!(seconds > 0)) throw new Error("must be a number of s, m, h or d, such as 30d");
+    return seconds;
+  };
+  return { parse, fallback: parse(fallback), help: `${help}; ${fallback} unless set`, placeholder: "duration" };
+};
+
 /** An address to listen on. */
 export interface ListenAddress {
   readonly host: string;
@@ -73,6 +87,21 @@ function httpUrl(given: string): string {
     throw new Error("must be an http or https URL without path, query or user");
   }
   return url.origin;
+}
+
+function networkList(given: string): BlockList {
+  const list = new BlockList();
+  for (const one of given.split(",")) {
+    const [address = "", prefix, ...rest] = one.trim().split("/");
+    const family = isIP(address);
+    const bits = family === 4 ? 32 : 128;
+    const length = prefix === undefined ? bits : /^\d{1,3}$/.test(prefix) ? Number(prefix) : -1;
+    if (family === 0 || rest.length > 0 || length < 0 || length > bits) {
+      throw new Error("must be IP addresses or networks, such as 10.0.0.0/8, separated by commas");
+    }
+    list.addSubnet(address, length, family === 4 ? "ipv4" : "ipv6");
+  }
+  return list;
 }
 
 // As browsers send them, so that they can be compared as they are. A star within one would match
@@ -104,6 +133,12 @@ export const settings = {
   tlsCert: optional("file", "certificate chain to serve TLS with, in PEM"),
   tlsKey: optional("file", "private key of the certificate, in PEM"),
   behindProxy: flag("allow cleartext on a non-loopback address: a proxy in front ends TLS"),
+  trustedProxies: {
+    parse: networkList,
+    fallback: undefined,
+    help: "addresses or networks of proxies whose X-Forwarded-For counts, comma-separated; none unless set",
+    placeholder: "addresses",
+  } satisfies Setting<BlockList | undefined>,
   strictBody: flag("reject unknown fields in JSON bodies"),
   corsOrigins: {
     parse: originList,
@@ -111,6 +146,22 @@ export const settings = {
     help: "origins whose scripts may call from browsers, comma-separated, or * for all; none unless set",
     placeholder: "origins",
   } satisfies Setting<readonly string[]>,
+  trustedIssuers: {
+    parse: (given: string) => given.split(",").map((origin) => httpUrl(origin.trim())),
+    fallback: [],
+    help: "origins of issuers that may be http or in a private network, comma-separated; none unless set",
+    placeholder: "origins",
+  } satisfies Setting<readonly string[]>,
+  loginProviders: optional("file", "JSON file of the login providers of this service; see docs/login.md"),
+  registration: oneOf(["invite", "open"], "invite", "whether people who sign in for the first time need an invite"),
+  awsStsOrigins: {
+    parse: (given: string) => given.split(",").map((origin) => httpUrl(origin.trim())),
+    fallback: undefined,
+    help: "origins of the AWS security token services that may be asked, comma-separated; those of AWS unless set",
+    placeholder: "origins",
+  } satisfies Setting<readonly string[] | undefined>,
+  keyRotation: duration("how long a key signs API tokens before another does", "30d"),
+  jwksMaxAge: duration("how long others may keep the public keys, and so how long a new key waits", "5m"),
   rootCreation: oneOf(["users", "owners", "off"], "users", "who may create root groups"),
   logLevel: oneOf(
     ["fatal", "error", "warn", "info", "debug", "trace", "silent"],

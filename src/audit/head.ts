@@ -1,12 +1,13 @@
 // The signed head of a chain. Hashes alone prove nothing: whoever can change a
 // row can compute them anew.
-import { CompactSign, type CryptoKey, compactVerify } from "jose";
+import type { KeyObject } from "node:crypto";
+import { CompactSign, compactVerify } from "jose";
 import type { AuditHead } from "../store/port.js";
 
 /** A key that signs heads. */
 export interface HeadKey {
   readonly kid: string;
-  readonly key: CryptoKey;
+  readonly key: KeyObject;
 }
 
 /** The state of a head's signature. */
@@ -27,7 +28,7 @@ export async function signHead(head: Omit<AuditHead, "signature">, { kid, key }:
  *
  * @param keyOf gives the public key of that name, or undefined
  */
-export async function stateOfHead(head: AuditHead, keyOf: (kid: string) => CryptoKey | undefined): Promise<HeadState> {
+export async function stateOfHead(head: AuditHead, keyOf: (kid: string) => KeyObject | undefined): Promise<HeadState> {
   const [header, nothing, signature, ...rest] = head.signature.split(".");
   if (nothing !== "" || rest.length > 0) return "forged";
   const jws = `${header}.${Buffer.from(payloadOf(head)).toString("base64url")}.${signature}`;

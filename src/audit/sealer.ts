@@ -1,6 +1,6 @@
 // Appends the rows of the audit log to their chains, behind the transactions
 // that write them (docs/adr/0006-audit-chain.md).
-import type { CryptoKey } from "jose";
+import type { KeyObject } from "node:crypto";
 import type { Clock } from "../kernel/clock.js";
 import type { AuditHead, SealerRow, Store, StoredAuditRow, Tx } from "../store/port.js";
 import { type Batch, batchOf } from "./batch.js";
@@ -12,7 +12,7 @@ import { createTrust, type Distrust } from "./trust.js";
 /** The keys of the log. */
 export interface AuditKeys {
   auditSigning(): HeadKey;
-  auditVerifying(kid: string): CryptoKey | undefined;
+  auditVerifying(kid: string): KeyObject | undefined;
   /** Looks for keys that another node made. */
   refresh(): Promise<boolean>;
 }

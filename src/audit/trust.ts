@@ -1,4 +1,4 @@
-import type { CryptoKey } from "jose";
+import type { KeyObject } from "node:crypto";
 import type { AuditHead } from "../store/port.js";
 import { stateOfHead } from "./head.js";
 
@@ -25,7 +25,7 @@ const MAX_REMEMBERED = 10_000;
 
 /** Creates it. What it remembers spares a check per batch, and shows heads that went back in time. */
 export function createTrust(keys: {
-  auditVerifying(kid: string): CryptoKey | undefined;
+  auditVerifying(kid: string): KeyObject | undefined;
   refresh(): Promise<boolean>;
 }): Trust {
   const remembered = new Map<string, AuditHead>();

@@ -1,8 +1,8 @@
 // API tokens: JWTs that this service signs and only this service verifies. So
 // the verifier accepts exactly what the signer makes, byte for byte, and every
 // liberty that JOSE allows beyond that is refused (RFC 8725).
-import { type CryptoKey, compactVerify, SignJWT } from "jose";
-import type { Principal } from "../kernel/principal.js";
+import { type KeyObject, sign, verify } from "node:crypto";
+import type { Principal, TokenLimit } from "../kernel/principal.js";
 import { isUidp } from "../kernel/uidp.js";
 
 /** The header `typ` of API tokens (RFC 9068). */
@@ -10,9 +10,14 @@ const TYPE = "at+jwt";
 /** The longest life of an API token in seconds (spec section 8). */
 export const MAX_TOKEN_LIFE_S = 3600;
 /** How far clocks may differ, in seconds. */
-const LEEWAY_S = 30;
-const MAX_TOKEN_LENGTH = 8192;
+export const LEEWAY_S = 30;
+/** The longest API token, in characters. */
+export const MAX_TOKEN_LENGTH = 8192;
 const MAX_AUDIENCES = 8;
+/** At most this many groups limit a token. */
+export const MAX_SCOPES = 32;
+/** At most this many mappings of a directory's groups count in a token. */
+export const MAX_MAPPINGS = 32;
 
 /** What to put into a token. */
 export interface TokenClaims {
@@ -25,21 +30,40 @@ export interface TokenClaims {
   readonly issuedAt: number;
   /** Seconds, at most {@link MAX_TOKEN_LIFE_S}. */
   readonly lifeS: number;
+  /** What its bearer may use it for; everything unless set. */
+  readonly limit?: TokenLimit | undefined;
+  /** The uids of the mappings that the groups of its bearer's directory satisfy. */
+  readonly mappings?: readonly string[] | undefined;
+  /** What else it tells whoever reads it, such as `act` and `email`; nothing here decides on it. */
+  readonly informative?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** Signs an API token with ES256. */
-export function signApiToken(claims: TokenClaims, signing: { kid: string; key: CryptoKey }): Promise<string> {
-  const { issuer, audience, subject, tokenId, issuedAt, lifeS } = claims;
-  return new SignJWT({
+/** A key that signs API tokens. */
+export interface SigningKey {
+  readonly kid: string;
+  readonly key: KeyObject;
+}
+
+/** Signs an API token with ES256 (RFC 7518, section 3.4). */
+export function signApiToken(claims: TokenClaims, { kid, key }: SigningKey): string {
+  const { issuer, audience, subject, tokenId, issuedAt, lifeS, limit, mappings, informative } = claims;
+  const payload = {
+    ...informative,
     iss: issuer,
     sub: subject,
     aud: audience,
     iat: issuedAt,
     exp: issuedAt + Math.min(lifeS, MAX_TOKEN_LIFE_S),
     jti: tokenId,
-  })
-    .setProtectedHeader({ alg: "ES256", kid: signing.kid, typ: TYPE })
-    .sign(signing.key);
+    ...(limit && { lim: limit }),
+    ...(mappings?.length && { map: mappings }),
+  };
+  const input = `${encoded({ alg: "ES256", kid, typ: TYPE })}.${encoded(payload)}`;
+  return `${input}.${sign("sha256", Buffer.from(input), { key, dsaEncoding: "ieee-p1363" }).toString("base64url")}`;
+}
+
+function encoded(value: object): string {
+  return Buffer.from(JSON.stringify(value)).toString("base64url");
 }
 
 /** Who may have issued a token, and for whom. */
@@ -69,18 +93,17 @@ export function keyIdOf(token: string): string | undefined {
  *
  * @returns who bears it, or undefined when anything about it is not as it should be
  */
-export async function verifyApiToken(
+export function verifyApiToken(
   token: string,
-  key: CryptoKey,
+  key: KeyObject,
   policy: TokenPolicy,
   nowMs: number,
-): Promise<Principal | undefined> {
-  try {
-    await compactVerify(token, key, { algorithms: ["ES256"] });
-  } catch {
-    return undefined;
-  }
-  const claims = parseCanonical(token.slice(token.indexOf(".") + 1, token.lastIndexOf(".")));
+): Principal | undefined {
+  const end = token.lastIndexOf(".");
+  const signature = Buffer.from(token.slice(end + 1), "base64url");
+  const input = Buffer.from(token.slice(0, end));
+  if (!verify("sha256", input, { key, dsaEncoding: "ieee-p1363" }, signature)) return undefined;
+  const claims = parseCanonical(token.slice(token.indexOf(".") + 1, end));
   if (claims === undefined || claims.iss !== policy.issuer || !admitsAudience(claims.aud, policy.audiences))
     return undefined;
   const { exp, iat, nbf = 0, sub, jti } = claims;
@@ -91,7 +114,30 @@ export async function verifyApiToken(
   if (expiresAt - issuedAt > MAX_TOKEN_LIFE_S || expiresAt <= issuedAt) return undefined;
   if (typeof sub !== "string" || !isUidp(sub) || typeof jti !== "string" || jti === "" || jti.length > 128)
     return undefined;
-  return { identityUid: sub, tokenId: jti, issuedAt, expiresAt };
+  const limit = claims.lim === undefined ? undefined : limitIn(claims.lim);
+  // A limit that is not understood must not become none.
+  if (limit === null || (claims.map !== undefined && !areUids(claims.map, MAX_MAPPINGS))) return undefined;
+  return {
+    identityUid: sub,
+    tokenId: jti,
+    issuedAt,
+    expiresAt,
+    ...(limit && { limit }),
+    ...(claims.map !== undefined && { mappings: claims.map }),
+  };
+}
+
+function limitIn(lim: unknown): TokenLimit | null {
+  if (typeof lim !== "object" || lim === null) return null;
+  const { cap, scope, ...rest } = lim as Record<string, unknown>;
+  if (Object.keys(rest).length > 0 || (cap === undefined && scope === undefined)) return null;
+  if (cap !== undefined && !(typeof cap === "string" && /^[0-9a-f]{64}$/.test(cap))) return null;
+  if (scope !== undefined && !areUids(scope, MAX_SCOPES)) return null;
+  return { ...(cap !== undefined && { cap }), ...(scope !== undefined && { scope }) };
+}
+
+function areUids(value: unknown, most: number): value is string[] {
+  return Array.isArray(value) && value.length <= most && value.every((uid) => typeof uid === "string" && isUidp(uid));
 }
 
 /** Whether a verified token has run out since, the leeway included. */

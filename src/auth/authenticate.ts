@@ -1,4 +1,4 @@
-import type { CryptoKey } from "jose";
+import type { KeyObject } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../kernel/clock.js";
 import { unauthenticated } from "../kernel/errors.js";
@@ -15,7 +15,7 @@ export type Authenticate = (authorization: string | undefined) => Principal | Pr
 
 /** The public keys that verify API tokens. */
 export interface VerifyingKeys {
-  verifying(kid: string): CryptoKey | undefined;
+  verifying(kid: string): KeyObject | undefined;
   /** Looks for new keys; resolves to whether anything changed. */
   refresh(): Promise<boolean>;
 }
@@ -36,7 +36,7 @@ const TAIL = 32;
 interface Remembered {
   readonly authorization: string;
   readonly principal: Principal;
-  readonly key: CryptoKey;
+  readonly key: KeyObject;
   readonly kid: string;
 }
 
@@ -44,14 +44,24 @@ interface Remembered {
 export function createAuthenticate({ keys, policy, clock }: AuthenticateDeps): Authenticate {
   const remembered = new LRUCache<string, Remembered>({ max: REMEMBERED });
 
-  async function verify(authorization: string): Promise<Principal> {
+  function verify(authorization: string): Principal | Promise<Principal> {
     const token = bearerTokenOf(authorization);
     const kid = token && keyIdOf(token);
     if (!token || !kid) throw unauthenticated();
-    let key = keys.verifying(kid);
-    if (key === undefined && (await keys.refresh())) key = keys.verifying(kid);
-    const principal = key && (await verifyApiToken(token, key, policy, clock()));
-    if (!key || !principal) throw unauthenticated();
+    const key = keys.verifying(kid);
+    return key === undefined ? verifyAnew(authorization, token, kid) : verifyWith(key, kid, token, authorization);
+  }
+
+  // Another node may have made a key since this one looked.
+  async function verifyAnew(authorization: string, token: string, kid: string): Promise<Principal> {
+    const key = (await keys.refresh()) ? keys.verifying(kid) : undefined;
+    if (key === undefined) throw unauthenticated();
+    return verifyWith(key, kid, token, authorization);
+  }
+
+  function verifyWith(key: KeyObject, kid: string, token: string, authorization: string): Principal {
+    const principal = verifyApiToken(token, key, policy, clock());
+    if (principal === undefined) throw unauthenticated();
     remembered.set(authorization.slice(-TAIL), { authorization, principal, key, kid });
     return principal;
   }

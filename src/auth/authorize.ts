@@ -35,7 +35,7 @@ export function authorize(guard: Guard, principal: Principal | undefined, reques
   if (principal === undefined) throw unauthenticated();
   const { scope, capabilities } = guard;
   if (scope === undefined) {
-    const rows = tx.access.everywhere(principal.identityUid);
+    const rows = withMapped(principal, tx.access.everywhere(principal.identityUid), tx);
     const caller = (found: readonly AccessRow[]) => callerOf(principal, capabilities, found);
     return rows instanceof Promise ? rows.then(caller) : caller(rows);
   }
@@ -44,10 +44,27 @@ export function authorize(guard: Guard, principal: Principal | undefined, reques
     const rule = uid === "" ? "is required" : "must be a uid, such as the service assigns";
     throw invalidArgument({ field: scope.field, description: `${scope.field} ${rule}` });
   }
-  const rows = tx.access.at(principal.identityUid, lineageOf(uid));
+  const rows = withMapped(principal, tx.access.at(principal.identityUid, lineageOf(uid)), tx);
   const admitted = (found: readonly AccessRow[]) =>
     admittedAt(uid, capabilities, callerOf(principal, capabilities, found));
   return rows instanceof Promise ? rows.then(admitted) : admitted(rows);
+}
+
+/** What the store says of a caller, with what the groups of its directory grant it. */
+export function withMapped(
+  { mappings }: Principal,
+  rows: Awaitable<readonly AccessRow[]>,
+  tx: Tx,
+): Awaitable<readonly AccessRow[]> {
+  return mappings === undefined ? rows : addMapped(mappings, rows, tx);
+}
+
+async function addMapped(mappings: readonly string[], pending: Awaitable<readonly AccessRow[]>, tx: Tx) {
+  const rows = await pending;
+  const [identity] = rows;
+  if (identity === undefined || identity.providerUid === null) return rows;
+  const grants = await tx.access.mapped(identity.providerUid, mappings);
+  return [...rows, ...grants.map((grant) => ({ ...identity, ...grant }))];
 }
 
 function admittedAt(uid: string, capabilities: Guard["capabilities"], caller: Caller): Caller {

@@ -2,6 +2,7 @@ import { type CapabilitySet, holdsBit, unionOf } from "../kernel/capability-set.
 import type { Principal } from "../kernel/principal.js";
 import { isWithin, lineageOf, maximalOf } from "../kernel/uidp.js";
 import type { AccessRow } from "../store/port.js";
+import { countingGrants, type Grant } from "./grants.js";
 
 /** A capability by the bit that stands for it in sets. */
 export interface CapabilityBit {
@@ -14,13 +15,17 @@ export interface CapabilityBit {
  */
 export class Caller {
   readonly principal: Principal;
+  /** The organisation's own provider that a person came through; null for all others. */
+  readonly providerUid: string | null;
   readonly #needed: readonly CapabilityBit[];
-  readonly #grants: readonly AccessRow[];
+  readonly #grants: readonly Grant[];
 
-  constructor(principal: Principal, needed: readonly CapabilityBit[], grants: readonly AccessRow[]) {
+  /** @param rows what the store says of the caller; see {@link countingGrants} */
+  constructor(principal: Principal, needed: readonly CapabilityBit[], rows: readonly AccessRow[]) {
     this.principal = principal;
+    this.providerUid = rows[0]?.providerUid ?? null;
     this.#needed = needed;
-    this.#grants = grants;
+    this.#grants = countingGrants(principal, rows);
   }
 
   /** The uid of the identity that calls. */
@@ -29,17 +34,19 @@ export class Caller {
   }
 
   /** The same caller with other grants in view. */
-  withGrants(grants: readonly AccessRow[]): Caller {
-    return new Caller(this.principal, this.#needed, grants);
+  withGrants(rows: readonly AccessRow[]): Caller {
+    return new Caller(this.principal, this.#needed, rows);
+  }
+
+  /** Whether the token it came with is good for everything its bearer may do. */
+  get unlimited(): boolean {
+    return this.principal.limit === undefined;
   }
 
   /** Whether the caller holds all of `capabilities` at `scope`, there or at any group above it. */
   holds(capabilities: readonly CapabilityBit[], scope: string): boolean {
     return capabilities.every(({ bit }) =>
-      this.#grants.some(
-        ({ groupUid, capabilities: set }) =>
-          groupUid !== null && set !== null && isWithin(scope, groupUid) && holdsBit(set, bit),
-      ),
+      this.#grants.some(({ groupUid, capabilities: set }) => isWithin(scope, groupUid) && holdsBit(set, bit)),
     );
   }
 
@@ -51,9 +58,7 @@ export class Caller {
   /** All that the caller holds at `scope`, there or above it. */
   rightsAt(scope: string): CapabilitySet {
     return unionOf(
-      this.#grants.flatMap(({ groupUid, capabilities }) =>
-        groupUid !== null && capabilities !== null && isWithin(scope, groupUid) ? [capabilities] : [],
-      ),
+      this.#grants.flatMap(({ groupUid, capabilities }) => (isWithin(scope, groupUid) ? [capabilities] : [])),
     );
   }
 
@@ -64,7 +69,6 @@ export class Caller {
   visibleGroups(): string[] {
     const setsAt = new Map<string, CapabilitySet[]>();
     for (const { groupUid, capabilities } of this.#grants) {
-      if (groupUid === null || capabilities === null) continue;
       const sets = setsAt.get(groupUid);
       if (sets) sets.push(capabilities);
       else setsAt.set(groupUid, [capabilities]);

@@ -4,14 +4,12 @@ import type { Settings } from "../config.js";
 import { identityKind } from "../iam/kinds.js";
 import { auditOnHost } from "../iam/operator/audit-on-host.js";
 import { bootstrap } from "../iam/operator/bootstrap.js";
-import { bindIdentity, verifyGroup } from "../iam/operator/operate.js";
+import { bindIdentity, revokeTokens, verifyGroup } from "../iam/operator/operate.js";
 import { type Installation, openInstallation } from "../installation.js";
 import { issueToken } from "../issuer/issue-token.js";
-import { newKey, rotateKey } from "../issuer/key-ring.js";
 import { invalidArgument, notFound } from "../kernel/errors.js";
 import { randomIds } from "../kernel/ids.js";
 import { originOf } from "../origin.js";
-import type { KeyPurpose } from "../store/port.js";
 
 const HOUR_S = 3600;
 
@@ -28,7 +26,7 @@ export async function bootstrapCommand(
     const owner = issuer !== undefined && subject !== undefined ? { owner: { issuer, subject } } : {};
     const made = await host.store.write((tx) => bootstrap(tx, { org, ...owner }, randomIds, host.clock()));
     const { baseUrl, issuer: ours } = await originOn(host, settings);
-    const token = await issueToken(
+    const token = issueToken(
       { issuer: ours, audience: baseUrl, identity: made.identity, lifeS: HOUR_S, nowMs: host.clock() },
       host.keys,
       randomIds,
@@ -52,7 +50,7 @@ export async function tokenCommand(
       await auditOnHost(tx, "arbor.token.issued.v1", identity, nowMs, randomIds);
     });
     const { baseUrl, issuer } = await originOn(host, settings);
-    print(await issueToken({ issuer, audience: audience ?? baseUrl, identity, lifeS, nowMs }, host.keys, randomIds));
+    print(issueToken({ issuer, audience: audience ?? baseUrl, identity, lifeS, nowMs }, host.keys, randomIds));
   });
 }
 
@@ -66,6 +64,13 @@ export async function bindCommand(
   });
 }
 
+/** `arbor admin identity revoke` */
+export async function revokeCommand(settings: Settings, uid: string): Promise<void> {
+  await onHost(settings, (host) =>
+    host.store.write((tx) => revokeTokens(tx, uid, { ids: randomIds, nowMs: host.clock() })),
+  );
+}
+
 /** `arbor admin group verify` */
 export async function verifyCommand(settings: Settings, uid: string, { kind }: { kind?: string }): Promise<void> {
   await onHost(settings, (host) =>
@@ -73,20 +78,8 @@ export async function verifyCommand(settings: Settings, uid: string, { kind }: {
   );
 }
 
-/** `arbor admin keys rotate` */
-export async function rotateCommand(settings: Settings, { purpose }: { purpose: KeyPurpose }): Promise<void> {
-  await onHost(settings, async (host) => {
-    const nowMs = host.clock();
-    const key = await newKey(purpose, host.masterKey, nowMs);
-    await host.store.write(async (tx) => {
-      await rotateKey(tx, key);
-      await auditOnHost(tx, "arbor.key.rotated.v1", "", nowMs, randomIds);
-    });
-    print(key.kid);
-  });
-}
-
-async function onHost(settings: Settings, work: (host: Installation) => Promise<void>): Promise<void> {
+/** Runs `work` on the installation that `settings` name, and closes it. */
+export async function onHost(settings: Settings, work: (host: Installation) => Promise<void>): Promise<void> {
   const host = await openInstallation({ settings });
   try {
     await work(host);
@@ -113,6 +106,7 @@ function secondsIn(ttl: string): number {
   throw invalidArgument({ field: "ttl", description: "ttl must be a number of s, m or h, more than 0 and at most 1h" });
 }
 
-function print(line: string): void {
+/** Writes a line to standard output. */
+export function print(line: string): void {
   process.stdout.write(`${line}\n`);
 }

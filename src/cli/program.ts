@@ -10,7 +10,11 @@ import {
   settings,
   variableOf,
 } from "../config.js";
+import { addAuthCommands } from "./auth/commands.js";
+import { addCompletion } from "./completion.js";
+import { addDemoCommand } from "./demo/commands.js";
 import { exitCodeOf } from "./exit-code.js";
+import { addIamCommands } from "./iam/commands.js";
 
 /** The settings that commands on the host need to open the installation. */
 const hostSettings: readonly SettingName[] = [
@@ -70,18 +74,30 @@ function program(): Command {
     .requiredOption("--group <uid>", "the group")
     .action(async (options) => (await import("./host.js")).bindCommand(settingsFrom(options), options));
   withSettings(
+    admin.command("identity").command("revoke <uid>").description("make all tokens of an identity void"),
+    hostSettings,
+  ).action(async (uid, options) => (await import("./host.js")).revokeCommand(settingsFrom(options), uid));
+  withSettings(
     admin.command("group").command("verify <uid>").description("confirm that a root group is who its name says"),
     hostSettings,
   )
     .option("--kind <kind>", "what sort of organisation it is, such as ORG_KIND_CUSTOMER")
     .action(async (uid, options) => (await import("./host.js")).verifyCommand(settingsFrom(options), uid, options));
-  withSettings(admin.command("keys").command("rotate").description("make a new key the one in use"), hostSettings)
+  const keys = admin.command("keys").description("keys of the installation, on the host");
+  withSettings(keys.command("rotate").description("make a new key"), hostSettings)
     .addOption(
       new Option("--purpose <purpose>", "what the key is for")
         .choices(["api-token", "page-token", "audit"])
         .makeOptionMandatory(),
     )
-    .action(async (options) => (await import("./host.js")).rotateCommand(settingsFrom(options), options));
+    .action(async (options) => (await import("./keys.js")).rotateCommand(settingsFrom(options), options));
+  withSettings(keys.command("revoke <kid>").description("remove a key of API tokens at once, with all it signed"), [
+    ...hostSettings,
+    "jwksMaxAge",
+  ]).action(async (kid, options) => (await import("./keys.js")).revokeCommand(settingsFrom(options), kid));
+  withSettings(keys.command("list").description("print the keys, the newest first"), hostSettings)
+    .option("--json", "print a JSON object per line")
+    .action(async (options) => (await import("./keys.js")).listCommand(settingsFrom(options), options));
 
   const audit = arbor.command("audit").description("read the audit log, on the host");
   withSettings(audit.command("list").description("print the newest rows first"), hostSettings)
@@ -92,6 +108,10 @@ function program(): Command {
   withSettings(audit.command("verify").description("prove that the log is what was sealed"), hostSettings)
     .option("--root <uid>", "the organisation; all unless set")
     .action(async (options) => (await import("./audit.js")).auditVerifyCommand(settingsFrom(options), options));
+  addDemoCommand(arbor);
+  addAuthCommands(arbor);
+  addIamCommands(arbor);
+  addCompletion(arbor);
   return arbor;
 }
 

@@ -1,5 +1,6 @@
 import { startApp } from "../app.js";
 import type { Settings } from "../config.js";
+import { untilStopped } from "./until-stopped.js";
 
 /**
  * Runs the service until SIGTERM or SIGINT, then stops it gracefully; a second signal ends it at
@@ -7,14 +8,8 @@ import type { Settings } from "../config.js";
  */
 export async function serve(settings: Settings): Promise<void> {
   const app = await startApp({ settings });
+  const stopped = untilStopped();
   process.stdout.write(`arbor listening on ${app.url}\n`);
-  await new Promise<void>((resolve) => {
-    for (const signal of ["SIGTERM", "SIGINT"] as const) {
-      process.once(signal, () => {
-        process.once(signal, () => process.exit(1));
-        resolve();
-      });
-    }
-  });
+  await stopped;
   await app.stop();
 }

@@ -9,6 +9,7 @@ import {
   type Registry,
 } from "@bufbuild/protobuf";
 import { type FieldViolation, invalidArgument } from "../kernel/errors.js";
+import { parseStrictJson } from "../kernel/strict-json.js";
 import {
   fieldWithoutUnknown,
   isObject,
@@ -20,7 +21,6 @@ import {
 } from "./body-check.js";
 import { wellKnownName } from "./fields.js";
 import { jsonMaskPathOf } from "./mask-path.js";
-import { parseStrictJson } from "./strict-json.js";
 
 /** A request made of a body, and the JSON it was made of. */
 export interface BodyMessage {

@@ -75,6 +75,17 @@ export function jsonTextOf(bytes: Uint8Array, contentType: string | undefined): 
 }
 
 /**
+ * The text of a body that is a form, still escaped.
+ *
+ * @throws HttpFault 413 and 415; ApiError INVALID_ARGUMENT for bytes that are not UTF-8; CallerGone.
+ */
+export async function formTextOf(req: HttpRequest, limit: number): Promise<string> {
+  const bytes = await readBody(req, limit);
+  if (!isUtf8(bytes)) throw invalidArgument({ field: "body", description: "body must be UTF-8" });
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
+}
+
+/**
  * Gets rid of what is left of a body after an answer that did not need it. On HTTP/1.1 the rest is
  * read and dropped up to a bound, so that the connection can serve the next request; on HTTP/2 the
  * stream is closed without error once the answer is out (RFC 9113, section 8.1).

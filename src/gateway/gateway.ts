@@ -10,14 +10,14 @@ import type { Invoke } from "../rpc/invoke.js";
 import type { InvokeStream } from "../rpc/invoke-stream.js";
 import type { MethodEntry, StreamEntry, UnaryEntry } from "../rpc/method-table.js";
 import { bindingsOf, type HttpBinding } from "./binding.js";
-import { discardRest, isEmptyBody, mayHaveBody, readBody } from "./body.js";
+import { discardRest, formTextOf, isEmptyBody, mayHaveBody, readBody } from "./body.js";
 import { compressed, isLarge } from "./compress.js";
 import { createDecode, type Decode, type ReadBody } from "./decode.js";
 import { createEncode, createPartEncode, type Encode, type PartEncode } from "./encode.js";
 import { createFailures } from "./failure.js";
 import { HttpFault } from "./http-fault.js";
 import { HttpInbound } from "./http-inbound.js";
-import { type HttpRequest, type HttpResponse, originForm } from "./http-message.js";
+import { type HttpRequest, type HttpResponse, originForm, type TrustedProxies } from "./http-message.js";
 import { createJsonWriters } from "./json-writer.js";
 import { createRouteTable, type RouteMatch } from "./route-table.js";
 import { headersOf, type ResponseHeaders, send, sendNoContent } from "./send.js";
@@ -43,8 +43,8 @@ export interface GatewayOptions {
   readonly strictBody?: boolean;
   /** The methods that pass over unknown query parameters; by default none does. */
   readonly allowUnknownQuery?: (method: MethodEntry) => boolean;
-  /** Believe the last `x-forwarded-for`. */
-  readonly behindProxy?: boolean;
+  /** Whose `x-forwarded-for` counts; nobody's unless given. */
+  readonly proxies?: TrustedProxies | undefined;
   /** How often an event stream that has nothing to say shows that it lives, in milliseconds; 15 s by default. */
   readonly heartbeatMs?: number;
   /** Told of errors that arise here and of which the caller learns nothing. */
@@ -91,7 +91,7 @@ const NO_BODY: ReadBody = { bytes: new Uint8Array(), contentType: undefined };
  * {@link bindingsOf} and {@link createRouteTable}.
  */
 export function createGateway(options: GatewayOptions): Gateway {
-  const { invoke, clock, errorDomain, onInternalError, behindProxy = false } = options;
+  const { invoke, clock, errorDomain, onInternalError, proxies } = options;
   const maxBodyBytes = options.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES;
   const heartbeatMs = options.heartbeatMs ?? DEFAULT_HEARTBEAT_MS;
   const methods = [...options.methods];
@@ -117,7 +117,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     },
     allowed(path) {
       try {
-        return table.allowed(path);
+        return allowedAt(path);
       } catch {
         return undefined;
       }
@@ -148,8 +148,20 @@ export function createGateway(options: GatewayOptions): Gateway {
     const mark = target.indexOf("?");
     const path = mark < 0 ? target : target.slice(0, mark);
     const match = table.find(method, path);
-    if (match === undefined) noRoute(req, res, method, path);
+    if (match === undefined || (method === "HEAD" && isForGetAlone(match))) noRoute(req, res, method, path);
     else void serve(req, res, match, mark < 0 ? "" : target.slice(mark + 1));
+  }
+
+  // What authenticates its callers by itself answers with a credential, which HEAD would make, or use
+  // up, for nobody.
+  function isForGetAlone({ target: { entry } }: RouteMatch<Route>): boolean {
+    return entry.auth.mode === "self";
+  }
+
+  function allowedAt(path: string): string | undefined {
+    const found = table.find("GET", path);
+    const allow = table.allowed(path);
+    return found !== undefined && isForGetAlone(found) ? allow?.replace("HEAD, ", "") : allow;
   }
 
   // Runs without a break from here to `invoke` when there is no body to wait for.
@@ -157,9 +169,11 @@ export function createGateway(options: GatewayOptions): Gateway {
     let call: Call | undefined;
     try {
       const { target: route, captures } = match;
-      const body = mayHaveBody(req) ? await bodyOf(req, route.binding) : NO_BODY;
-      const decode = () => route.decode(captures, query, body);
-      call = new Call(new HttpInbound(req, res, behindProxy), route.entry.desc, clock());
+      const form = isForm(req, route.binding) ? await formTextOf(req, maxBodyBytes) : undefined;
+      const body = form === undefined && mayHaveBody(req) ? await bodyOf(req, route.binding) : NO_BODY;
+      const parameters = form === undefined ? query : `${query}&${form}`;
+      const decode = () => route.decode(captures, parameters, body);
+      call = new Call(new HttpInbound(req, res, proxies), route.entry.desc, clock());
       if (route.kind !== "unary") {
         await serveStream(req, res, call, route, decode());
         return;
@@ -199,7 +213,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   }
 
   function noRoute(req: HttpRequest, res: HttpResponse, method: string, path: string): void {
-    const allow = table.allowed(path);
+    const allow = allowedAt(path);
     if (allow === undefined) {
       const bare = path.endsWith("/") ? path.slice(0, -1) : "";
       const hint = bare !== "" && table.allowed(bare) !== undefined ? `, did you mean ${bare.slice(0, 100)}?` : "";
@@ -212,6 +226,13 @@ export function createGateway(options: GatewayOptions): Gateway {
     }
     throw new HttpFault(405, unimplemented(`method: ${method.slice(0, 20)} is not among ${allow}`), { allow });
   }
+}
+
+// A POST whose rule maps no body may bring its parameters as a form instead, as OAuth's clients do.
+function isForm(req: HttpRequest, { body, method }: HttpBinding): boolean {
+  if (body !== "none" || method !== "POST" || !mayHaveBody(req)) return false;
+  const [type = ""] = (req.headers["content-type"] ?? "").split(";");
+  return type.trim().toLowerCase() === "application/x-www-form-urlencoded";
 }
 
 // Who sends an id wants to find it again; others get one with errors alone.

@@ -1,7 +1,14 @@
 import { deadlineExceeded, malformedRequest } from "../kernel/errors.js";
 import type { Inbound } from "../rpc/call.js";
 import { grpcTimeoutMs } from "../rpc/grpc-timeout.js";
-import { type HttpRequest, type HttpResponse, isGone, peerAddress, socketAddressOf } from "./http-message.js";
+import {
+  type HttpRequest,
+  type HttpResponse,
+  isGone,
+  peerAddress,
+  socketAddressOf,
+  type TrustedProxies,
+} from "./http-message.js";
 
 /** A REST request as the pipeline sees it. Made once per call; what it tells is worked out when it is asked. */
 export class HttpInbound implements Inbound {
@@ -9,13 +16,13 @@ export class HttpInbound implements Inbound {
   readonly timeoutMs: number | undefined;
   readonly #req: HttpRequest;
   readonly #res: HttpResponse;
-  readonly #behindProxy: boolean;
+  readonly #proxies: TrustedProxies | undefined;
 
-  constructor(req: HttpRequest, res: HttpResponse, behindProxy: boolean) {
+  constructor(req: HttpRequest, res: HttpResponse, proxies: TrustedProxies | undefined) {
     this.timeoutMs = timeoutOf(req);
     this.#req = req;
     this.#res = res;
-    this.#behindProxy = behindProxy;
+    this.#proxies = proxies;
   }
 
   get method(): string {
@@ -27,7 +34,7 @@ export class HttpInbound implements Inbound {
   }
 
   get remoteAddress(): string | undefined {
-    return peerAddress(socketAddressOf(this.#req), this.#req.headers, this.#behindProxy);
+    return peerAddress(socketAddressOf(this.#req), this.#req.headers, this.#proxies);
   }
 
   header(name: string): string | undefined {

@@ -2,6 +2,7 @@
 // answers requests on the same port.
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
+import { type BlockList, isIP } from "node:net";
 
 /** A request of node:http or of node:http2's compatibility layer. */
 export type HttpRequest = IncomingMessage | Http2ServerRequest;
@@ -37,20 +38,34 @@ export function socketAddressOf(req: HttpRequest): string | undefined {
   return isHttp2(req) ? req.stream.session?.socket?.remoteAddress : req.socket.remoteAddress;
 }
 
+/** The proxies whose word counts. */
+export type TrustedProxies = Pick<BlockList, "check">;
+
 /**
- * The address a call comes from: that of the socket, or behind a proxy the last entry of
- * `x-forwarded-for`, which is the one our own proxy added; all others are the caller's word.
+ * The address a call comes from: that of the socket, or where that is a trusted proxy the last entry of
+ * `x-forwarded-for` that is none. What stands before that entry is the caller's word.
  */
 export function peerAddress(
   socketAddress: string | undefined,
   headers: IncomingHttpHeaders,
-  behindProxy: boolean,
+  proxies: TrustedProxies | undefined,
 ): string | undefined {
-  if (!behindProxy) return socketAddress;
+  if (proxies === undefined || !isTrusted(socketAddress, proxies)) return socketAddress;
   const forwarded = headers["x-forwarded-for"];
-  const list = typeof forwarded === "object" ? forwarded.join(",") : forwarded;
-  const last = list?.slice(list.lastIndexOf(",") + 1).trim();
-  return last ? last.slice(0, 64) : socketAddress;
+  const list = (typeof forwarded === "object" ? forwarded.join(",") : (forwarded ?? "")).split(",");
+  let address = socketAddress;
+  while (isTrusted(address, proxies)) {
+    const before = list.pop()?.trim();
+    if (!before) break;
+    address = before.slice(0, 64);
+  }
+  return address;
+}
+
+function isTrusted(address: string | undefined, proxies: TrustedProxies): boolean {
+  const family = isIP(address ?? "");
+  // An IPv4 peer of a socket that listens on IPv6 is checked as what it is.
+  return family !== 0 && proxies.check(address ?? "", family === 4 ? "ipv4" : "ipv6");
 }
 
 /**

@@ -12,9 +12,9 @@ import {
 } from "@bufbuild/protobuf";
 import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
 import { invalidArgument } from "../kernel/errors.js";
+import { parseStrictJson } from "../kernel/strict-json.js";
 import { type Fields, isWrapper, wellKnownName } from "./fields.js";
 import { maskPathOf } from "./mask-path.js";
-import { parseStrictJson } from "./strict-json.js";
 import { enumRule, integerRange, isLong, messageRule, scalarRule } from "./value-rules.js";
 
 /**

@@ -1,22 +1,19 @@
-import { signApiToken } from "../auth/api-token.js";
+import { signApiToken, type TokenClaims } from "../auth/api-token.js";
 import type { Ids } from "../kernel/ids.js";
 import type { KeyRing } from "./key-ring.js";
 
-/** A token to issue. */
-export interface TokenRequest {
-  readonly issuer: string;
-  readonly audience: string;
+/** A token to issue: its claims but for those that follow from the moment. */
+export interface TokenRequest extends Omit<TokenClaims, "subject" | "tokenId" | "issuedAt"> {
   /** The uid of the identity it speaks for. */
   readonly identity: string;
-  /** Life in seconds; never more than an hour. */
-  readonly lifeS: number;
   readonly nowMs: number;
 }
 
 /** Signs an API token with the key in use (spec section 5). */
-export function issueToken(request: TokenRequest, keys: KeyRing, ids: Ids): Promise<string> {
-  const { issuer, audience, identity, lifeS, nowMs } = request;
-  const issuedAt = Math.floor(nowMs / 1000);
-  const claims = { issuer, audience, subject: identity, tokenId: ids.newId(), issuedAt, lifeS };
-  return signApiToken(claims, keys.signing());
+export function issueToken(request: TokenRequest, keys: Pick<KeyRing, "signing">, ids: Ids): string {
+  const { identity, nowMs, ...claims } = request;
+  return signApiToken(
+    { ...claims, subject: identity, tokenId: ids.newId(), issuedAt: Math.floor(nowMs / 1000) },
+    keys.signing(),
+  );
 }

@@ -38,6 +38,11 @@ export function unionOf(sets: readonly CapabilitySet[]): CapabilitySet {
   return capabilitySetOf(sets.flatMap(bitsOf));
 }
 
+/** What both sets hold. */
+export function intersectionOf(set: CapabilitySet, other: CapabilitySet): CapabilitySet {
+  return capabilitySetOf(bitsOf(set).filter((bit) => holdsBit(other, bit)));
+}
+
 /** Whether `set` holds everything that `part` holds. */
 export function includesSet(set: CapabilitySet, part: CapabilitySet): boolean {
   return bitsOf(part).every((bit) => holdsBit(set, bit));

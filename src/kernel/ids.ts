@@ -29,6 +29,14 @@ export function builtinIdentityUid(name: string): string {
   return derivedUid(`arbor identity ${name}`);
 }
 
+/**
+ * The uid of the person that came through an organisation's own provider. Another one than that of
+ * {@link personUid}: an organisation may name any issuer, and must not become who signs in there.
+ */
+export function providerPersonUid(provider: string, issuer: string, subject: string): string {
+  return derivedUid(`arbor provider person ${JSON.stringify([provider, issuer, subject])}`);
+}
+
 /** The uid of the person that `issuer` knows as `subject`, the same before and after registration. */
 export function personUid(issuer: string, subject: string): string {
   return derivedUid(`arbor person ${JSON.stringify([issuer, subject])}`);

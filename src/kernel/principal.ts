@@ -1,3 +1,14 @@
+import type { CapabilitySet } from "./capability-set.js";
+
+/** What a token may be used for. It only ever takes away from what its bearer may do. */
+export interface TokenLimit {
+  /** The capabilities it is good for; all unless set. */
+  readonly cap?: CapabilitySet;
+
+  /** The groups that it is good for, with what lies below them; all unless set. */
+  readonly scope?: readonly string[];
+}
+
 /** What a verified API token says of its bearer. */
 export interface Principal {
   /** The uid of the identity that calls (the token's `sub`). */
@@ -11,4 +22,10 @@ export interface Principal {
 
   /** When the token stops being valid, in epoch seconds, without leeway. */
   readonly expiresAt: number;
+
+  /** What the token may be used for; everything unless set. */
+  readonly limit?: TokenLimit;
+
+  /** The uids of the mappings that the groups of the bearer's directory satisfied when it signed in. */
+  readonly mappings?: readonly string[];
 }

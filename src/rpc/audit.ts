@@ -24,7 +24,7 @@ export function auditRowOf(
     type: method.auditType,
     method: method.path,
     subjectUid,
-    actorUid: caller?.uid ?? "",
+    actorUid: caller?.uid ?? call.actorUid ?? "",
     tokenId: caller?.principal.tokenId ?? "",
     requestId: call.requestId,
     remoteAddress: call.inbound.remoteAddress ?? "",

@@ -1,6 +1,8 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { type ContextValues, createContextValues, type HandlerContext } from "@connectrpc/connect";
+import { withMapped } from "../auth/authorize.js";
 import type { Caller } from "../auth/caller.js";
+import type { ApiError } from "../kernel/errors.js";
 import { randomIds } from "../kernel/ids.js";
 import type { Tx } from "../store/port.js";
 
@@ -48,7 +50,7 @@ export function requestIdFrom(given: string | undefined): string {
 }
 
 /** A call as the handlers of streams see it: there is no transaction. */
-export type StreamCall = Omit<Call, "tx" | "enter" | "enterStream">;
+export type StreamCall = Omit<Call, "tx" | "enter" | "enterStream" | "prepared" | "refusal">;
 
 /**
  * One call on its way through {@link Invoke}: connect's `HandlerContext`, whose objects are made
@@ -69,6 +71,18 @@ export class Call implements HandlerContext {
 
   /** The uid of what was changed, for the audit log, where neither request scope nor answer names it. */
   subjectUid: string | undefined;
+
+  /** Who did it, for the audit log, where the method authenticates its caller by itself. */
+  actorUid: string | undefined;
+
+  /** What the preparation of the method came to; see `prepared` in method-table. */
+  prepared: unknown;
+
+  /**
+   * What to answer although all is kept that the handler wrote: for refusals that have consequences.
+   * What a handler throws undoes it.
+   */
+  refusal: ApiError | undefined;
 
   #requestId: string | undefined;
   #requestHeader: Headers | undefined;
@@ -101,7 +115,8 @@ export class Call implements HandlerContext {
 
   /** The caller with all of its rights, also those far from the scope of the method. */
   async callerEverywhere(): Promise<Caller> {
-    return this.caller.withGrants(await this.tx.access.everywhere(this.caller.uid));
+    const { principal, uid } = this.caller;
+    return this.caller.withGrants(await withMapped(principal, this.tx.access.everywhere(uid), this.tx));
   }
 
   /** Lets the pipeline hand the transaction and the caller over; not for handlers. */

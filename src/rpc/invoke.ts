@@ -52,8 +52,11 @@ export function createInvoke(deps: InvokeDeps): Invoke {
     try {
       const unit = (tx: Tx) => run(method, call, request, principal, tx);
       const options = { deadlineMs: call.deadlineMs };
+      if (method.prepare) await prepare(method, call, request, principal);
       const response = method.access === "read" ? store.read(unit, options) : store.write(unit, options);
-      return response instanceof Promise ? await response : response;
+      const answer = response instanceof Promise ? await response : response;
+      if (call.refusal !== undefined) throw call.refusal;
+      return answer;
     } catch (error) {
       throw seen(error, call);
     }
@@ -63,6 +66,19 @@ export function createInvoke(deps: InvokeDeps): Invoke {
     const shown = connectErrorFrom(error, deps.errorDomain);
     if (!(error instanceof ApiError)) deps.onInternalError(shown, call);
     return shown;
+  }
+
+  // Nobody gets the service to do work elsewhere who may not call the method at all.
+  async function prepare(
+    method: UnaryEntry,
+    call: Call,
+    request: Message,
+    principal: Principal | undefined,
+  ): Promise<void> {
+    const { auth } = method;
+    if (auth.mode === "guarded") await store.read((tx) => authorize(auth, principal, request, tx));
+    requiredFieldsOf(method.desc.input)(request);
+    call.prepared = await method.prepare?.(request, call);
   }
 
   // No promise is made where the store and the handler answer at once: a point read costs little more.
@@ -88,6 +104,7 @@ export function createInvoke(deps: InvokeDeps): Invoke {
     caller: Caller | undefined,
   ): Awaitable<object> {
     call.enter(tx, caller);
+    call.refusal = undefined;
     requiredFieldsOf(method.desc.input)(request);
     let answer: Awaitable<object>;
     try {

@@ -23,12 +23,31 @@ import type { Call, StreamCall } from "./call.js";
  * What answers a method. Of a unary one a pure function of the request and the open transaction; of
  * one that streams its answers a function to an `AsyncIterable`, which runs outside any transaction.
  */
-export type Handler = (request: never, call: Call) => Promise<object> | object;
+export type Handler =
+  | ((request: never, call: Call) => Promise<object> | object)
+  | PreparedHandler<never, unknown, object>;
+
+/**
+ * A handler that needs something from outside, such as the keys of another issuer, before its
+ * transaction begins. What it then relies on of the store it must read again in there.
+ */
+export interface PreparedHandler<I, P, O> {
+  /** Runs before the transaction, at most once per call, and may wait for the network. */
+  readonly prepare: (request: I, call: StreamCall) => Promise<P>;
+  readonly handle: (request: I, call: Call, prepared: P) => Promise<O> | O;
+}
+
+/** Makes a handler of a preparation and what it prepares for, checked by the compiler. */
+export function prepared<I, P, O>(handler: PreparedHandler<I, P, O>): PreparedHandler<I, unknown, O> {
+  return handler as PreparedHandler<I, unknown, O>;
+}
 
 /** The handlers of a service, by connect's local method names. */
 export type Handlers<S extends DescService> = {
   [K in keyof S["method"]]: S["method"][K] extends DescMethodUnary<infer I, infer O>
-    ? (request: MessageShape<I>, call: Call) => Promise<MessageInitShape<O>> | MessageInitShape<O>
+    ?
+        | ((request: MessageShape<I>, call: Call) => Promise<MessageInitShape<O>> | MessageInitShape<O>)
+        | PreparedHandler<MessageShape<I>, unknown, MessageInitShape<O>>
     : S["method"][K] extends DescMethodServerStreaming<infer I, infer O>
       ? (request: MessageShape<I>, call: StreamCall) => AsyncIterable<MessageInitShape<O>>
       : never;
@@ -67,6 +86,8 @@ export interface UnaryEntry extends DeclaredMethod {
   /** The event type to record; of methods that declare none, the method's own name. */
   readonly auditType: string;
   readonly handler: (request: Message, call: Call) => Promise<object> | object;
+  /** What is done before the transaction, if anything is. */
+  readonly prepare?: (request: Message, call: StreamCall) => Promise<unknown>;
 }
 
 /** A method with a stream of answers. It has no transaction, so it changes nothing and records nothing. */
@@ -134,8 +155,14 @@ function entryOf(desc: DescMethod, handler: Handler): MethodEntry {
     kind: "unary",
     access: desc.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS ? "read" : "write",
     auditType: event?.type || `${typeName}.${desc.name}`,
-    handler: handler as UnaryEntry["handler"],
+    ...unaryHandler(handler),
   };
+}
+
+function unaryHandler(handler: Handler): Pick<UnaryEntry, "handler" | "prepare"> {
+  if (typeof handler === "function") return { handler: handler as UnaryEntry["handler"] };
+  const { prepare, handle } = handler as PreparedHandler<Message, unknown, object>;
+  return { prepare, handler: (request, call) => handle(request, call, call.prepared) };
 }
 
 /** The authorization rule a method declares; throws TypeError when it is missing or makes no sense. */

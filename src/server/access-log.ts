@@ -1,4 +1,10 @@
-import { type HttpRequest, type HttpResponse, peerAddress, socketAddressOf } from "../gateway/http-message.js";
+import {
+  type HttpRequest,
+  type HttpResponse,
+  peerAddress,
+  socketAddressOf,
+  type TrustedProxies,
+} from "../gateway/http-message.js";
 import type { Logger } from "../telemetry/logger.js";
 import type { StreamRequest } from "./http2.js";
 
@@ -36,14 +42,19 @@ export function pathOf(url: string): string {
 }
 
 /** Begins the record of an HTTP request and logs it when its response closes. */
-export function recordHttp(req: HttpRequest, res: HttpResponse, behindProxy: boolean, log: AccessLog): AccessRecord {
+export function recordHttp(
+  req: HttpRequest,
+  res: HttpResponse,
+  proxies: TrustedProxies | undefined,
+  log: AccessLog,
+): AccessRecord {
   const id = req.headers["x-request-id"];
   const record: AccessRecord = {
     startMs: performance.now(),
     protocol: req.httpVersionMajor === 2 ? "h2" : "http/1.1",
     method: req.method ?? "",
     path: pathOf(req.url ?? ""),
-    remoteAddress: peerAddress(socketAddressOf(req), req.headers, behindProxy),
+    remoteAddress: peerAddress(socketAddressOf(req), req.headers, proxies),
     requestId: typeof id === "string" ? id.slice(0, 64) : undefined,
   };
   res.once("close", () => {
@@ -56,14 +67,18 @@ export function recordHttp(req: HttpRequest, res: HttpResponse, behindProxy: boo
 }
 
 /** Begins the record of a gRPC call and logs it when its stream closes. */
-export function recordStream(request: StreamRequest, behindProxy: boolean, log: AccessLog): AccessRecord {
+export function recordStream(
+  request: StreamRequest,
+  proxies: TrustedProxies | undefined,
+  log: AccessLog,
+): AccessRecord {
   const { stream, headers } = request;
   const record: AccessRecord = {
     startMs: performance.now(),
     protocol: "grpc",
     method: headers[":method"] ?? "",
     path: pathOf(headers[":path"] ?? ""),
-    remoteAddress: peerAddress(request.socketAddress, headers, behindProxy),
+    remoteAddress: peerAddress(request.socketAddress, headers, proxies),
   };
   stream.once("close", () => log(record));
   return record;

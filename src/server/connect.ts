@@ -15,7 +15,14 @@ import {
 } from "@connectrpc/connect";
 import type { Compression, UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { compressionGzip } from "@connectrpc/connect-node";
-import { type HttpRequest, type HttpResponse, isGone, peerAddress, socketAddressOf } from "../gateway/http-message.js";
+import {
+  type HttpRequest,
+  type HttpResponse,
+  isGone,
+  peerAddress,
+  socketAddressOf,
+  type TrustedProxies,
+} from "../gateway/http-message.js";
 import type { Clock } from "../kernel/clock.js";
 import {
   type ApiError,
@@ -57,7 +64,7 @@ export interface ConnectOptions {
   readonly clock: Clock;
   readonly errorDomain: string;
   readonly limits: Limits;
-  readonly behindProxy: boolean;
+  readonly proxies: TrustedProxies | undefined;
   readonly onInternalError: (error: unknown) => void;
 }
 
@@ -95,7 +102,7 @@ export function createConnect(options: ConnectOptions): Connect {
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 
   async function answer(handler: UniversalHandler, req: HttpRequest, res: HttpResponse, access?: AccessRecord) {
-    const remote = peerAddress(socketAddressOf(req), req.headers, options.behindProxy);
+    const remote = peerAddress(socketAddressOf(req), req.headers, options.proxies);
     const values: ContextValues = createContextValues().set(remoteAddressKey, remote);
     try {
       const response = await handler(universalRequest(req, res, values));

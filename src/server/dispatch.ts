@@ -2,7 +2,13 @@
 // checks that hold for every protocol.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Http2ServerRequest, Http2ServerResponse, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
-import { type HttpRequest, type HttpResponse, originForm, peerAddress } from "../gateway/http-message.js";
+import {
+  type HttpRequest,
+  type HttpResponse,
+  originForm,
+  peerAddress,
+  type TrustedProxies,
+} from "../gateway/http-message.js";
 import { connectErrorFrom, malformedRequest, resourceExhausted } from "../kernel/errors.js";
 import { type AccessLog, type AccessRecord, pathOf, recordHttp, recordStream } from "./access-log.js";
 import { type Connect, noSuchMethod } from "./connect.js";
@@ -12,6 +18,7 @@ import { countFields, type FieldCounts, foldField, type HostCheck } from "./host
 import type { OnHttp2Stream, StreamRequest } from "./http2.js";
 import type { Ops } from "./ops.js";
 import { sendGrpcStatus, sendJson, statusJson } from "./refusal.js";
+import type { Web } from "./web-routes.js";
 
 /** What answers requests that are neither RPC nor for operators. */
 export interface Gateway {
@@ -27,10 +34,12 @@ export interface DispatchOptions {
   readonly grpc: GrpcUnary;
   readonly connect: Connect;
   readonly ops: Ops;
+  /** What is neither RPC nor REST. */
+  readonly web: Web;
   readonly gateway: Gateway;
   readonly hosts: HostCheck;
   readonly errorDomain: string;
-  readonly behindProxy: boolean;
+  readonly proxies: TrustedProxies | undefined;
   /** How long the body of a request may take, in milliseconds. */
   readonly requestMs: number;
   readonly accessLog?: AccessLog | undefined;
@@ -49,7 +58,7 @@ export interface Dispatch {
 
 /** Creates the dispatcher. */
 export function createDispatch(options: DispatchOptions): Dispatch {
-  const { grpc, connect, ops, gateway, hosts, behindProxy, accessLog, cors } = options;
+  const { grpc, connect, ops, web, gateway, hosts, proxies, accessLog, cors } = options;
   // Filled and read before anything else runs, so one is enough.
   const counts: FieldCounts = { host: 0, authorization: 0 };
 
@@ -59,7 +68,7 @@ export function createDispatch(options: DispatchOptions): Dispatch {
     const { rawHeaders, headers } = req;
     countFields(rawHeaders, counts);
     if (counts.authorization > 1) headers.authorization = foldField(rawHeaders, "authorization");
-    const access = accessLog && recordHttp(req, res, behindProxy, accessLog);
+    const access = accessLog && recordHttp(req, res, proxies, accessLog);
     if (req.url?.charCodeAt(0) !== 47) req.url = originForm(req.url ?? "");
     const fault = hosts.http1(headers.host, counts.host) ?? targetFault(req.url, req.method);
     if (fault === undefined) route(req, res, access);
@@ -80,7 +89,7 @@ export function createDispatch(options: DispatchOptions): Dispatch {
       return;
     }
     const { req, res } = compat(request);
-    const access = accessLog && recordHttp(req, res, behindProxy, accessLog);
+    const access = accessLog && recordHttp(req, res, proxies, accessLog);
     if (fault === undefined) route(req, res, access);
     else refuse(req, res, fault);
   }
@@ -88,14 +97,14 @@ export function createDispatch(options: DispatchOptions): Dispatch {
   function routeGrpc(request: StreamRequest, fault: string | undefined): void {
     const { stream, headers } = request;
     const path = headers[":path"] ?? "";
-    const access = accessLog && recordStream(request, behindProxy, accessLog);
+    const access = accessLog && recordStream(request, proxies, accessLog);
     if (fault !== undefined) {
       grpc.refuse(stream, malformedRequest(fault), access);
       return;
     }
     const entry = isLean(headers) ? grpc.entryOf(path) : undefined;
     if (entry !== undefined) {
-      grpc.handle(stream, headers, entry, peerAddress(request.socketAddress, headers, behindProxy), access);
+      grpc.handle(stream, headers, entry, peerAddress(request.socketAddress, headers, proxies), access);
     } else if (connect.serves(path)) {
       const { req, res } = compat(request);
       connect.handle(req, res, path, access);
@@ -126,14 +135,14 @@ export function createDispatch(options: DispatchOptions): Dispatch {
     const method = req.method ?? "";
     const rpc = isRpcPath(path);
     const contentType = req.headers["content-type"];
-    if (cors?.(req, res, () => connect.methodsOf(path) ?? gateway.allowed?.(path))) return;
+    if (cors?.(req, res, () => connect.methodsOf(path) ?? web.allowed(path) ?? gateway.allowed?.(path))) return;
     if (rpc && connect.serves(path)) {
       connect.handle(req, res, path, access);
     } else if (isGrpcFamily(contentType)) {
       sendGrpcStatus(res, contentType, connectErrorFrom(noSuchMethod(path), options.errorDomain));
     } else if (rpc && method === "POST") {
       connect.refuseUnknown(res, path);
-    } else if (!ops.handle(method, path, res)) {
+    } else if (!ops.handle(method, path, res) && !web.handle(req, res, path)) {
       gateway.handle(req, res);
     }
   }

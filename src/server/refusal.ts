@@ -38,6 +38,13 @@ export function sendBody(
   res.end(body);
 }
 
+/** Ends `res` without a body; a peer that has gone gets nothing. */
+export function sendEmpty(res: HttpResponse, status: number, headers: OutgoingHttpHeaders): void {
+  if (res.headersSent || isGone(res)) return;
+  (res as ServerResponse).writeHead(status, headers);
+  (res as ServerResponse).end();
+}
+
 /**
  * Ends `res` with a gRPC status alone, in the headers: what gRPC and gRPC-Web clients understand
  * even when nothing else about their request was in order.

@@ -1,4 +1,6 @@
+import type { TrustedProxies } from "../gateway/http-message.js";
 import type { Clock } from "../kernel/clock.js";
+import type { WebRoutes } from "../kernel/web.js";
 import type { Invoke } from "../rpc/invoke.js";
 import type { InvokeStream } from "../rpc/invoke-stream.js";
 import type { MethodTable } from "../rpc/method-table.js";
@@ -12,6 +14,7 @@ import { createHostCheck } from "./host.js";
 import { defaultLimits, type Limits } from "./limits.js";
 import { createListener, type ListenAddress, type TlsIdentity } from "./listener.js";
 import { createOps, firstOf, type Ops } from "./ops.js";
+import { createWeb } from "./web-routes.js";
 
 /** What a server is made of. */
 export interface ServerOptions {
@@ -29,8 +32,10 @@ export interface ServerOptions {
   /** Cleartext without it. */
   readonly tls?: TlsIdentity | undefined;
   readonly limits?: Limits | undefined;
-  /** Believe the last `x-forwarded-for`, and do not count connections per address. */
+  /** Do not count connections per address: they are all of the proxy's. */
   readonly behindProxy?: boolean | undefined;
+  /** Whose `x-forwarded-for` counts; nobody's unless given. */
+  readonly proxies?: TrustedProxies | undefined;
   /** Rejects while the service cannot serve; asked by `/readyz`. */
   readonly ready?: (() => Promise<void>) | undefined;
   /** One log line per request. */
@@ -39,6 +44,8 @@ export interface ServerOptions {
   readonly corsOrigins?: readonly string[] | undefined;
   /** Routes beside the operators' own, such as documentation; asked in their order, before the gateway. */
   readonly extraRoutes?: readonly Ops[] | undefined;
+  /** Pages, redirects and the endpoints of OAuth; asked after those, before the gateway. */
+  readonly webRoutes?: WebRoutes | undefined;
   /** Services beside the method table, such as health and reflection. */
   readonly extraServices?: readonly ExtraService[] | undefined;
 }
@@ -67,7 +74,7 @@ export function createServer(options: ServerOptions): Server {
     clock,
     errorDomain,
     limits,
-    behindProxy,
+    proxies: options.proxies,
     onInternalError,
   };
 
@@ -75,10 +82,11 @@ export function createServer(options: ServerOptions): Server {
     grpc: createGrpcUnary(shared),
     connect: createConnect({ ...shared, extraServices: options.extraServices ?? [] }),
     ops: firstOf([createOps(options.ready ?? alwaysReady, () => draining), ...(options.extraRoutes ?? [])]),
+    web: createWeb({ ...shared, routes: options.webRoutes ?? {} }),
     gateway: options.gateway,
     hosts: createHostCheck(limits.validatedHosts),
     errorDomain,
-    behindProxy,
+    proxies: options.proxies,
     requestMs: limits.requestMs,
     accessLog: options.accessLog ? createAccessLog(logger) : undefined,
     cors: createCors(options.corsOrigins ?? []),

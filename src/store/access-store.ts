@@ -1,11 +1,12 @@
 import { and, between, eq, inArray, sql } from "drizzle-orm";
-import type { AccessRow, AccessStore, Awaitable } from "./port.js";
+import type { AccessRow, AccessStore, Awaitable, MappedGrant } from "./port.js";
 import { type Executor, statement, statementFamily } from "./statement.js";
 import type { Tables } from "./tables.js";
 
 const columns = (t: Tables) => ({
   identityUid: t.identities.uid,
   notBefore: t.identities.notBefore,
+  providerUid: t.identities.providerUid,
   groupUid: t.roleBindings.groupUid,
   capabilities: t.roles.capabilities,
 });
@@ -56,6 +57,16 @@ const grantsEverywhere = statement<{ identity: string }, AccessRow>((q, t) =>
     .where(eq(t.identities.uid, sql.placeholder("identity"))),
 );
 
+// Few, as a token names them; sizes are rounded up so that a few shapes serve all.
+const mappedGrants = statementFamily<number, Record<string, string>, MappedGrant>(String, (size) => (q, t) => {
+  const uids = Array.from({ length: size }, (_, i) => sql.placeholder(`mapping${i}`));
+  return q
+    .select({ groupUid: t.groupMappings.scope, capabilities: t.roles.capabilities })
+    .from(t.groupMappings)
+    .innerJoin(t.roles, eq(t.roles.uid, t.groupMappings.roleUid))
+    .where(and(eq(t.groupMappings.providerUid, sql.placeholder("provider")), inArray(t.groupMappings.uid, uids)));
+});
+
 /** Answers the authorization question; see {@link AccessStore}. */
 export class Access implements AccessStore {
   readonly #tx: Executor;
@@ -73,16 +84,27 @@ export class Access implements AccessStore {
   }
 
   #named(identityUid: string, groupUids: readonly string[]): Awaitable<AccessRow[]> {
-    let size = 2;
-    while (size < groupUids.length) size *= 2;
-    const params: Record<string, string> = { identity: identityUid };
-    for (let i = 0; i < size; i++) params[`group${i}`] = groupUids[Math.min(i, groupUids.length - 1)] ?? "";
-    return this.#tx.rows(grantsAt(size), params);
+    const { size, params } = padded("group", groupUids);
+    return this.#tx.rows(grantsAt(size), { ...params, identity: identityUid });
   }
 
   everywhere(identityUid: string): Awaitable<AccessRow[]> {
     return this.#tx.rows(grantsEverywhere, { identity: identityUid });
   }
+
+  mapped(providerUid: string, mappingUids: readonly string[]): Awaitable<MappedGrant[]> {
+    const { size, params } = padded("mapping", mappingUids);
+    return this.#tx.rows(mappedGrants(size), { ...params, provider: providerUid });
+  }
+}
+
+// The values of a list whose size is the next power of two; the last stands for those beyond it.
+function padded(name: string, values: readonly string[]): { size: number; params: Record<string, string> } {
+  let size = 2;
+  while (size < values.length) size *= 2;
+  const params: Record<string, string> = {};
+  for (let i = 0; i < size; i++) params[`${name}${i}`] = values[Math.min(i, values.length - 1)] ?? "";
+  return { size, params };
 }
 
 function grantsAmong(rows: AccessRow[], lineage: readonly string[]): AccessRow[] {

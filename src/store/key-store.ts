@@ -1,17 +1,18 @@
 import { eq, sql } from "drizzle-orm";
 import { done, first } from "./first.js";
 import { placeholderSet, placeholdersFor } from "./placeholders.js";
-import type { Awaitable, KeyRow, KeyStore, SettingStore } from "./port.js";
+import type { Awaitable, KeyRow, KeyState, KeyStore, SettingStore } from "./port.js";
 import { type Executor, statement } from "./statement.js";
 
 const list = statement<object, KeyRow>((q, t) => q.select().from(t.keys).orderBy(t.keys.createTimeMs, t.keys.kid));
 const insert = statement<KeyRow>((q, t) => q.insert(t.keys).values(placeholdersFor(t.keys)));
-const setState = statement<Pick<KeyRow, "kid" | "state">>((q, t) =>
+const setState = statement<Pick<KeyRow, "kid" | "state" | "nextTimeMs">>((q, t) =>
   q
     .update(t.keys)
-    .set(placeholderSet(t.keys, "state"))
+    .set(placeholderSet(t.keys, "state", "nextTimeMs"))
     .where(eq(t.keys.kid, sql.placeholder("kid"))),
 );
+const remove = statement<{ kid: string }>((q, t) => q.delete(t.keys).where(eq(t.keys.kid, sql.placeholder("kid"))));
 
 /** Keys; see {@link KeyStore}. */
 export class Keys implements KeyStore {
@@ -29,8 +30,12 @@ export class Keys implements KeyStore {
     return done(this.#tx.rows(insert, row));
   }
 
-  setState(kid: string, state: KeyRow["state"]): Awaitable<void> {
-    return done(this.#tx.rows(setState, { kid, state }));
+  setState(kid: string, state: KeyState, nextTimeMs: number | null): Awaitable<void> {
+    return done(this.#tx.rows(setState, { kid, state, nextTimeMs }));
+  }
+
+  delete(kid: string): Awaitable<void> {
+    return done(this.#tx.rows(remove, { kid }));
   }
 }
 

@@ -3,6 +3,7 @@
 // both must do.
 import type { AuditChainStore, AuditStore } from "./port-audit.js";
 import type { KeyStore, SettingStore } from "./port-keys.js";
+import type { RefreshTokenStore, TicketStore } from "./port-secrets.js";
 import type {
   AccessRow,
   AccountAssociationRow,
@@ -14,6 +15,7 @@ import type {
   IdentityPatch,
   IdentityProviderRow,
   IdentityRow,
+  MappedGrant,
   RoleBindingRow,
   RolePatch,
   RoleRow,
@@ -22,6 +24,7 @@ import type {
 
 export type * from "./port-audit.js";
 export type * from "./port-keys.js";
+export type * from "./port-secrets.js";
 export type * from "./rows.js";
 
 /** A value that may be there at once (SQLite) or later (PostgreSQL). */
@@ -80,6 +83,8 @@ export interface Tx {
   readonly terms: TermsStore;
   readonly accessRequests: AccessRequestStore;
   readonly keys: KeyStore;
+  readonly tickets: TicketStore;
+  readonly refreshTokens: RefreshTokenStore;
   readonly audit: AuditStore;
   readonly auditChain: AuditChainStore;
   readonly settings: SettingStore;
@@ -91,6 +96,8 @@ export interface AccessStore {
   at(identityUid: string, lineage: readonly string[]): Awaitable<AccessRow[]>;
   /** The identity and all of its grants. Empty: there is no such identity. */
   everywhere(identityUid: string): Awaitable<AccessRow[]>;
+  /** What those of `mappingUids` that belong to the provider and still exist grant; they are few. */
+  mapped(providerUid: string, mappingUids: readonly string[]): Awaitable<MappedGrant[]>;
 }
 
 /** What a list asks for; the resource kit makes it from a request. */
@@ -161,6 +168,10 @@ export interface IdentityStore {
   list(query: ListQuery): Awaitable<Page<IdentityRow>>;
   /** Whether any identity lies directly below the group. */
   anyIn(groupUid: string): Awaitable<boolean>;
+  /** The people who came through this provider, at most `limit`. */
+  ofProvider(providerUid: string, limit: number): Awaitable<string[]>;
+  /** Moves the time it was last seen forward, never back. */
+  seen(uid: string, timeMs: number): Awaitable<void>;
 }
 
 /** Roles. */
@@ -175,6 +186,9 @@ export interface RoleStore {
   anyIn(groupUid: string): Awaitable<boolean>;
 }
 
+/** What changes of a binding. */
+export type BindingChange = Pick<RoleBindingRow, "identityUid" | "roleUid" | "accepted">;
+
 /** Role bindings. */
 export interface RoleBindingStore {
   get(uid: string): Awaitable<RoleBindingRow | undefined>;
@@ -184,7 +198,7 @@ export interface RoleBindingStore {
   hydrated(uids: readonly string[]): Awaitable<HydratedBinding[]>;
   insert(row: RoleBindingRow): Awaitable<void>;
   /** Binds another identity or role; a binding so changed is no longer automatic. */
-  update(uid: string, change: Pick<RoleBindingRow, "identityUid" | "roleUid">, nowMs: number): Awaitable<void>;
+  update(uid: string, change: BindingChange, nowMs: number): Awaitable<void>;
   /** Does nothing when it is not there. */
   delete(uid: string): Awaitable<void>;
   list(query: ListQuery): Awaitable<Page<HydratedBinding>>;

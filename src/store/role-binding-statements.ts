@@ -1,8 +1,8 @@
 // The statements behind role-binding-store.ts.
-import { and, eq, isNull, sql } from "drizzle-orm";
+import { and, between, eq, isNull, or, sql } from "drizzle-orm";
 import type { Joined } from "./listed-kind.js";
 import { placeholderSet, placeholdersFor } from "./placeholders.js";
-import type { RoleBindingRow } from "./port.js";
+import type { BindingChange, RoleBindingRow } from "./port.js";
 import { statement } from "./statement.js";
 
 type Named<K extends "groupUid" | "identityUid" | "roleUid"> = Record<K, string>;
@@ -56,12 +56,11 @@ export const insert = statement<RoleBindingRow>((q, t) =>
 );
 
 /** Changes what a binding joins. */
-export const update = statement<Pick<RoleBindingRow, "uid" | "identityUid" | "roleUid" | "automatic" | "updateTimeMs">>(
-  (q, t) =>
-    q
-      .update(t.roleBindings)
-      .set(placeholderSet(t.roleBindings, "identityUid", "roleUid", "automatic", "updateTimeMs"))
-      .where(eq(t.roleBindings.uid, sql.placeholder("uid"))),
+export const update = statement<BindingChange & Pick<RoleBindingRow, "uid" | "automatic" | "updateTimeMs">>((q, t) =>
+  q
+    .update(t.roleBindings)
+    .set(placeholderSet(t.roleBindings, "identityUid", "roleUid", "automatic", "accepted", "updateTimeMs"))
+    .where(eq(t.roleBindings.uid, sql.placeholder("uid"))),
 );
 
 /** Removes a binding. */
@@ -105,6 +104,15 @@ export const holder = statement<Named<"groupUid" | "roleUid">, object>((q, t) =>
       and(
         eq(t.roleBindings.groupUid, sql.placeholder("groupUid")),
         eq(t.roleBindings.roleUid, sql.placeholder("roleUid")),
+        // Of people of another organisation's provider no binding counts here.
+        or(
+          isNull(t.identities.providerUid),
+          between(
+            t.identities.providerUid,
+            sql`${sql.placeholder("groupUid")} || '/'`,
+            sql`${sql.placeholder("groupUid")} || '0'`,
+          ),
+        ),
       ),
     )
     .limit(2),

@@ -2,7 +2,15 @@ import { any, done, first } from "./first.js";
 import { list, unlist } from "./list-upkeep.js";
 import { listedKind } from "./listed-kind.js";
 import { listPage, rowsByUids } from "./ordered-list.js";
-import type { Awaitable, HydratedBinding, ListQuery, Page, RoleBindingRow, RoleBindingStore } from "./port.js";
+import type {
+  Awaitable,
+  BindingChange,
+  HydratedBinding,
+  ListQuery,
+  Page,
+  RoleBindingRow,
+  RoleBindingStore,
+} from "./port.js";
 import * as statements from "./role-binding-statements.js";
 import type { Executor } from "./statement.js";
 
@@ -39,7 +47,7 @@ export class RoleBindings implements RoleBindingStore {
     await list(this.#tx, roleBindingLists, row);
   }
 
-  update(uid: string, change: Pick<RoleBindingRow, "identityUid" | "roleUid">, nowMs: number): Awaitable<void> {
+  update(uid: string, change: BindingChange, nowMs: number): Awaitable<void> {
     return done(this.#tx.rows(statements.update, { uid, ...change, automatic: false, updateTimeMs: nowMs }));
   }
 

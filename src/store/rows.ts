@@ -6,8 +6,16 @@ export interface AccessRow {
   readonly identityUid: string;
   /** Tokens issued before this epoch second are void. */
   readonly notBefore: number;
+  /** The provider of an organisation that the identity came through; its grants elsewhere do not count. */
+  readonly providerUid: string | null;
   readonly groupUid: string | null;
   readonly capabilities: CapabilitySet | null;
+}
+
+/** What a mapping of a directory's group grants to those in it. */
+export interface MappedGrant {
+  readonly groupUid: string;
+  readonly capabilities: CapabilitySet;
 }
 
 /** A group as stored. */
@@ -42,6 +50,8 @@ export interface IdentityRow {
   readonly email: string;
   readonly emailUnverified: string;
   readonly company: string;
+  /** Of people who came through an organisation's own provider: which one; null for all others. */
+  readonly providerUid: string | null;
   /** The number of the RelationshipType; 0 for people. */
   readonly relation: number;
   /** How the identity is assumed, in the JSON of its message; empty for people. */
@@ -57,7 +67,18 @@ export interface IdentityRow {
 
 /** The columns of an identity that change after its creation. */
 export type IdentityPatch = Partial<
-  Pick<IdentityRow, "name" | "description" | "company" | "relation" | "relationship" | "metadata">
+  Pick<
+    IdentityRow,
+    | "name"
+    | "description"
+    | "company"
+    | "relation"
+    | "relationship"
+    | "metadata"
+    | "email"
+    | "emailUnverified"
+    | "notBefore"
+  >
 >;
 
 /** A role as stored. */
@@ -83,6 +104,8 @@ export interface RoleBindingRow {
   readonly roleUid: string;
   /** Whether it came with the creation of its root group; such a one goes with the group. */
   readonly automatic: boolean;
+  /** Whether the person it is for brought it about by accepting an invite. */
+  readonly accepted: boolean;
   readonly createTimeMs: number;
   readonly updateTimeMs: number;
 }
@@ -151,6 +174,8 @@ export interface GroupInviteRow {
   readonly singleUse: boolean;
   readonly keyId: string;
   readonly codeHash: string;
+  /** Who made it; what they may grant is checked again when it is accepted. Empty: nobody known. */
+  readonly createdBy: string;
   readonly expireTimeMs: number;
   readonly createTimeMs: number;
 }

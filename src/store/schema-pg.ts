@@ -14,6 +14,8 @@ export const {
   termsAcceptances,
   accessRequests,
   keys,
+  tickets,
+  refreshTokens,
   audit,
   auditChain,
   auditHeads,

@@ -44,6 +44,8 @@ export function defineTables(c: Columns) {
       email: c.str("email").notNull(),
       emailUnverified: c.str("email_unverified").notNull(),
       company: c.str("company").notNull(),
+      // Of people who came through an organisation's own provider: which one.
+      providerUid: c.str("provider_uid"),
       relation: c.int("relation").notNull(),
       relationship: c.json<object>("relationship").notNull(),
       metadata: c.json<object>("metadata").notNull(),
@@ -52,7 +54,7 @@ export function defineTables(c: Columns) {
       updateTimeMs: c.long("update_time_ms").notNull(),
       lastSeenTimeMs: c.long("last_seen_time_ms").notNull(),
     },
-    (t) => [c.index("identities_group").on(t.groupUid, t.uid)],
+    (t) => [c.index("identities_group").on(t.groupUid, t.uid), c.index("identities_provider").on(t.providerUid)],
   );
 
   const roles = c.table(
@@ -83,6 +85,7 @@ export function defineTables(c: Columns) {
         .notNull()
         .references(() => roles.uid),
       automatic: c.bool("automatic").notNull(),
+      accepted: c.bool("accepted").notNull().default(false),
       createTimeMs: c.long("create_time_ms").notNull(),
       updateTimeMs: c.long("update_time_ms").notNull(),
     },
@@ -153,6 +156,7 @@ export function defineTables(c: Columns) {
       singleUse: c.bool("single_use").notNull(),
       keyId: c.str("key_id").notNull(),
       codeHash: c.str("code_hash").notNull(),
+      createdBy: c.str("created_by").notNull().default(""),
       expireTimeMs: c.long("expire_time_ms").notNull(),
       createTimeMs: c.long("create_time_ms").notNull(),
     },
@@ -213,7 +217,39 @@ export function defineTables(c: Columns) {
     publicJwk: c.str("public_jwk").notNull(),
     sealed: c.str("sealed").notNull(),
     createTimeMs: c.long("create_time_ms").notNull(),
+    // When it moves on by itself; null where nothing is planned.
+    nextTimeMs: c.long("next_time_ms"),
   });
+
+  // Secrets that are good once and for a while: of each only the hash is kept.
+  const tickets = c.table(
+    "tickets",
+    {
+      hash: c.str("hash").primaryKey(),
+      kind: c.str("kind").notNull(),
+      data: c.json<object>("data").notNull(),
+      expireTimeMs: c.long("expire_time_ms").notNull(),
+    },
+    (t) => [c.index("tickets_expiry").on(t.expireTimeMs)],
+  );
+
+  const refreshTokens = c.table(
+    "refresh_tokens",
+    {
+      hash: c.str("hash").primaryKey(),
+      family: c.str("family").notNull(),
+      identityUid: c.str("identity_uid").notNull(),
+      grant: c.json<object>("grant").notNull(),
+      used: c.bool("used").notNull(),
+      createTimeMs: c.long("create_time_ms").notNull(),
+      expireTimeMs: c.long("expire_time_ms").notNull(),
+    },
+    (t) => [
+      c.index("refresh_tokens_family").on(t.family),
+      c.index("refresh_tokens_identity").on(t.identityUid),
+      c.index("refresh_tokens_expiry").on(t.expireTimeMs),
+    ],
+  );
 
   const audit = c.table(
     "audit",
@@ -278,6 +314,8 @@ export function defineTables(c: Columns) {
     termsAcceptances,
     accessRequests,
     keys,
+    tickets,
+    refreshTokens,
     audit,
     auditChain,
     auditHeads,

@@ -17,6 +17,7 @@ import type {
 } from "./port.js";
 import { RoleBindings } from "./role-binding-store.js";
 import { Roles } from "./role-store.js";
+import { RefreshTokens, Tickets } from "./secret-stores.js";
 import type { Executor, Statement } from "./statement.js";
 import { Terms } from "./terms-store.js";
 
@@ -95,6 +96,14 @@ export class Transaction implements Tx, Executor {
 
   get keys(): Keys {
     return new Keys(this);
+  }
+
+  get tickets(): Tickets {
+    return new Tickets(this);
+  }
+
+  get refreshTokens(): RefreshTokens {
+    return new RefreshTokens(this);
   }
 
   get audit(): Audit {

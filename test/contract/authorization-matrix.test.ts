@@ -3,15 +3,18 @@
 // and the roles bound, and from nothing else.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { type DescMethodUnary, getOption } from "@bufbuild/protobuf";
+import { type DescMethodUnary, fromJson, getOption, type MessageShape } from "@bufbuild/protobuf";
 import { iam } from "#gen/chainguard/annotations/annotations_pb.js";
 import { CapabilitySchema, name as capabilityName } from "#gen/chainguard/capabilities/capabilities_pb.js";
+import { Auth, type WhoAmISchema } from "#gen/chainguard/platform/auth/auth_pb.js";
+import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { builtinRoles } from "../../src/iam/roles/builtin-roles.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { type Placed, placeGroup, populate } from "../iam/populate.js";
 import { type Harness, startHarness } from "../support/harness.js";
+import { readDocument } from "../support/openapi/request.js";
 import { groupRow } from "../support/rows.js";
-import { type RawClient, rawClients } from "./iam-clients.js";
+import { type RawAnswer, type RawClient, rawClients, requestOf } from "./iam-clients.js";
 import { methods, placeFieldOf, requestAt, subjectOf } from "./iam-methods.js";
 
 interface CallerAt {
@@ -38,6 +41,7 @@ let target: Placed;
 let foreign: Placed;
 const groups: Record<string, string> = {};
 const tokens = new Map<string, string>();
+const uids = new Map<string, string>();
 
 before(async () => {
   harness = await startHarness();
@@ -53,13 +57,20 @@ before(async () => {
     await tx.groups.insert(groupRow(groups.sibling ?? ""));
     return [await placeGroup(tx, groups.target ?? "", texts), await populate(tx, groups.foreign ?? "", texts)];
   });
-  for (const { name, role, at } of callers) {
-    if (role === undefined) continue;
-    const { uid, token } = await harness.identity();
-    if (at) await harness.bind(uid, role, groups[at] ?? "");
-    tokens.set(name, token);
+  for (const caller of callers) {
+    if (caller.role === undefined) continue;
+    const { uid, token } = await placed(caller);
+    uids.set(caller.name, uid);
+    tokens.set(caller.name, token);
   }
 });
+
+/** A new identity at the place of a caller. */
+async function placed({ role = "", at }: CallerAt): Promise<{ readonly uid: string; readonly token: string }> {
+  const made = await harness.identity();
+  if (at) await harness.bind(made.uid, role, groups[at] ?? "");
+  return made;
+}
 
 after(async () => {
   for (const client of clients) client.close();
@@ -86,7 +97,13 @@ function mayCall(method: DescMethodUnary, { role, at }: CallerAt, uid: string): 
 }
 
 describe("the authorization matrix", () => {
-  it("covers every service with a capability for nearly every method", () => {
+  it("covers every service there is", async () => {
+    const { tags } = await readDocument(harness.url);
+    const covered = [...methods.map(({ parent }) => parent.typeName), SecurityTokenService.typeName, Auth.typeName];
+    assert.deepEqual(new Set(tags.map(({ name }) => name)), new Set(covered));
+  });
+
+  it("covers every service of IAM with a capability for nearly every method", () => {
     assert.ok(methods.length >= 49, `${methods.length} methods`);
     const free = methods.filter((one) => capabilitiesOf(one) === "public").map(({ name }) => name);
     assert.deepEqual(free, ["Ping"]);
@@ -148,4 +165,118 @@ describe("what is of another organisation", () => {
       await Promise.all(clients.map(check));
     });
   }
+});
+
+const known = callers.filter(({ role }) => role !== undefined);
+
+describe("Auth.Validate", () => {
+  const { validate } = Auth.method;
+  const whoAmI = async (client: RawClient, token: string | undefined) => {
+    const answer: RawAnswer = await client.call(validate, requestOf(validate, {}), token);
+    const message = answer.message ?? (answer.code === "OK" ? fromJson(validate.output, answer.json ?? {}) : undefined);
+    return { code: answer.code, message: message as MessageShape<typeof WhoAmISchema> | undefined };
+  };
+
+  for (const caller of callers) {
+    it(`tells ${caller.name} of itself alone`, async () => {
+      const { name, role = "", at } = caller;
+      const held = at === undefined ? [] : [[groups[at], role, [...(builtinRoles[role] ?? [])].sort()]];
+      for (const client of clients) {
+        const { code, message } = await whoAmI(client, tokens.get(name));
+        if (caller.role === undefined) assert.equal(code, "UNAUTHENTICATED", client.name);
+        else {
+          assert.deepEqual([code, message?.subject], ["OK", uids.get(name)], client.name);
+          const told = message?.capabilities.map(({ group, role: given, capabilities }) => {
+            return [group?.id, given?.name, [...capabilities].sort()];
+          });
+          assert.deepEqual(told, held, client.name);
+        }
+      }
+    });
+  }
+});
+
+describe("Auth.Delete", () => {
+  const { delete: method, validate } = Auth.method;
+  const forget = (client: RawClient, id: string, token: string | undefined) =>
+    client.call(method, requestOf(method, { id }), token);
+  const codeFor = async (client: RawClient, token: string) =>
+    (await client.call(validate, requestOf(validate, {}), token)).code;
+
+  for (const { name, role } of callers) {
+    it(`by ${name} is refused for everybody else, there or not`, async () => {
+      const token = tokens.get(name);
+      const others = known.filter((one) => one.name !== name).map((one) => uids.get(one.name) ?? "");
+      // Those of one form, the last of which is not there.
+      const forms = [
+        [...others, randomIds.newUid()],
+        [target.identity, randomIds.newUid(target.group)],
+      ];
+      for (const client of clients) {
+        for (const ids of forms) {
+          const seen = new Set<string>();
+          for (const id of ids) {
+            const { code, bytes } = await forget(client, id, token);
+            assert.equal(code, role === undefined ? "UNAUTHENTICATED" : "PERMISSION_DENIED", client.name);
+            seen.add(bytes.replaceAll(id, "UID").replaceAll(encodeURIComponent(id), "UID"));
+          }
+          assert.equal(seen.size, 1, client.name);
+        }
+      }
+      for (const token of tokens.values()) assert.equal(await codeFor(clients[0] as RawClient, token), "OK");
+    });
+  }
+
+  for (const caller of known) {
+    it(`takes away who was ${caller.name}, and nobody else`, async () => {
+      for (const client of clients) {
+        const { uid, token } = await placed(caller);
+        assert.equal(await codeFor(client, token), "OK");
+        assert.equal((await forget(client, uid, token)).code, "OK", client.name);
+        for (const each of clients) assert.equal(await codeFor(each, token), "UNAUTHENTICATED", each.name);
+        const { store } = harness.app.installation;
+        assert.deepEqual(await store.read((tx) => tx.roleBindings.ofIdentity(uid)), []);
+      }
+      for (const token of tokens.values()) assert.equal(await codeFor(clients[0] as RawClient, token), "OK");
+    });
+  }
+});
+
+describe("methods that authenticate their callers by themselves", () => {
+  const { exchange, exchangeRefreshToken } = SecurityTokenService.method;
+  const requests: readonly (readonly [what: string, DescMethodUnary, () => object])[] = [
+    ["Exchange for a person", exchange, () => ({ aud: [harness.url] })],
+    ["Exchange for an identity", exchange, () => ({ aud: [harness.url], identity: target.identity })],
+    ["ExchangeRefreshToken", exchangeRefreshToken, () => ({})],
+    ["Register", Auth.method.register, () => ({ code: "code" })],
+  ];
+  // Fewer calls than an address may have refused at once (docs/security.md).
+  for (const [what, method, request] of requests) {
+    it(`${what}: an API token is no credential there, whoever's it is`, async () => {
+      for (const client of clients) {
+        const seen = new Set<string>();
+        const none = await client.call(method, requestOf(method, request()));
+        assert.equal(none.code, "UNAUTHENTICATED", client.name);
+        for (const token of ["garbage", ...tokens.values()]) {
+          const { code, bytes } = await client.call(method, requestOf(method, request()), token);
+          assert.equal(code, "UNAUTHENTICATED", client.name);
+          seen.add(bytes);
+        }
+        assert.equal(seen.size, 1, `${client.name}: one answer to all of them`);
+      }
+    });
+  }
+
+  it("GetHeadlessSession: what is not there looks the same to everybody", async () => {
+    const { getHeadlessSession: method } = Auth.method;
+    for (const client of clients) {
+      const seen = new Set<string>();
+      for (const token of [undefined, "garbage", ...tokens.values()]) {
+        const { code, bytes } = await client.call(method, requestOf(method, { code: randomIds.newId() }), token);
+        assert.equal(code, "NOT_FOUND", client.name);
+        seen.add(bytes);
+      }
+      assert.equal(seen.size, 1, client.name);
+    }
+  });
 });

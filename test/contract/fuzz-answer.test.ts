@@ -1,13 +1,16 @@
 // The judge of the fuzz test finds what it is there to find.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createValidators, operationsOf } from "../support/openapi/document.js";
-import { groupsDocument } from "../support/openapi/documents.js";
+import { type ApiDocument, createValidators, operationsOf } from "../support/openapi/document.js";
+import { groupsDocument, signInDocument } from "../support/openapi/documents.js";
 import { createJudge, type FuzzAnswer } from "./fuzz-answer.js";
 import type { FuzzRequest } from "./fuzz-request.js";
 
-const document = groupsDocument();
-const judge = createJudge({ operations: operationsOf(document), validators: createValidators(document) });
+const judge = judgeOf(groupsDocument());
+
+function judgeOf(document: ApiDocument) {
+  return createJudge({ operations: operationsOf(document), validators: createValidators(document) });
+}
 
 const GET: FuzzRequest = { method: "GET", path: "/iam/v2beta1/groups/0a", headers: {}, body: undefined };
 const GROUP = { uid: "0a", name: "a", description: "", resourceLimits: {}, verified: false };
@@ -50,9 +53,18 @@ const rows: readonly {
   },
   { answer: answer(200, { ...GROUP, name: "at /home/arbor/src/a.ts:3" }), fault: /inside/, reason: "a path of a file" },
   { answer: answer(404, "SQLITE_BUSY: database is locked"), fault: /inside/, reason: "words of the database" },
+  {
+    request: { headers: { authorization: `Bearer ${"0a".repeat(20)}` } },
+    answer: answer(200, { ...GROUP, description: `not ${"0a".repeat(20)}` }),
+    fault: /echoes/,
+    reason: "the token of the caller",
+  },
   { answer: answer(200, GROUP, { "x-content-type-options": undefined }), fault: /x-content/, reason: "no nosniff" },
   { request: { path: "/iam/v2beta1/groups/0a/" }, answer: answer(200, GROUP), fault: undefined, reason: "any uid" },
   { request: { path: "/iam/v9/x" }, answer: answer(200, GROUP), fault: /does not speak of/, reason: "no such path" },
+  { request: { path: "/v9.Groups/Get" }, answer: answer(404, { code: "x" }), fault: undefined, reason: "RPC" },
+  { request: { path: "/v9.Groups/Get" }, answer: answer(500, {}), fault: /status 500/, reason: "RPC that fails" },
+  { request: { path: "/v9/Groups" }, answer: answer(404, { code: "x" }), fault: /required/, reason: "no RPC" },
   { request: { method: "PUT" }, answer: answer(200, GROUP), fault: /does not speak of/, reason: "no such method" },
   { request: { method: "DELETE" }, answer: answer(200, ""), fault: undefined, reason: "an answer without a body" },
   { request: { method: "DELETE" }, answer: answer(200, {}), fault: /a body/, reason: "a body where there is none" },
@@ -86,5 +98,20 @@ const reached: readonly { code: number; status: number; details: object[]; is: b
 for (const { code, status, details, is, reason } of reached) {
   test(`code ${code} ${is ? "comes" : "does not come"} from a handler: ${reason}`, () => {
     assert.deepEqual(judge(GET, answer(status, error(code, INFO, ...details))).reached, is);
+  });
+}
+
+const TOKEN = { token: "t", refreshToken: "", expiry: "2026-01-31T12:00:00.000Z" };
+const credentials: readonly { headers: FuzzAnswer["headers"]; body: object; fault: RegExp | undefined }[] = [
+  { headers: { "cache-control": "no-store" }, body: TOKEN, fault: undefined },
+  { headers: {}, body: TOKEN, fault: /may be kept/ },
+  { headers: { "cache-control": "no-store" }, body: { ...TOKEN, secret: "s" }, fault: /additional/ },
+];
+for (const { headers, body, fault } of credentials) {
+  test(`an exchange, ${JSON.stringify(headers)}: ${fault ?? "as it should be"}`, () => {
+    const request: FuzzRequest = { method: "POST", path: "/sts/exchange?aud=a", headers: {}, body: "scopes=0a" };
+    const verdict = judgeOf(signInDocument())(request, answer(200, body, headers));
+    if (fault === undefined) assert.deepEqual([verdict.fault, verdict.reached], [undefined, true]);
+    else assert.match(verdict.fault ?? "none", fault);
   });
 }

@@ -49,9 +49,10 @@ const STATUSES: Readonly<Record<number, readonly number[]>> = {
   16: [401],
 };
 
-// Served beside the API, in forms of their own.
+// Served beside the API, in forms of their own: pages, and methods of RPC, whose paths are of two
+// segments with a dot in the first.
 const BESIDE =
-  /^\/(?:docs|openapi\.json|healthz|readyz|metrics|\.well-known|sts|oauth|token|registry\/notifications)\b/;
+  /^\/(?:(?:docs|openapi\.json|healthz|readyz|metrics|\.well-known|oauth|token|registry\/notifications)\b|[^/]+\.[^/]*\/[^/]+$)/;
 
 /** Makes the judge of a service. */
 export function createJudge({ operations, validators }: Pick<FuzzWorld, "operations" | "validators">): Judge {
@@ -87,6 +88,11 @@ export function createJudge({ operations, validators }: Pick<FuzzWorld, "operati
     if (headers["grpc-status"] !== undefined) return { fault: undefined, reached: false, answer: undefined };
     const text = textOf(bytes, headers["content-encoding"]);
     if (LEAKS.test(text)) return { fault: "tells of the inside", reached: false, answer: undefined };
+    if (isEchoed(request.headers.authorization, text))
+      return { fault: "echoes the credential", reached: false, answer: undefined };
+    if (path.startsWith("/sts/") && status === 200 && headers["cache-control"] !== "no-store") {
+      return { fault: "a credential that may be kept", reached: false, answer: undefined };
+    }
     if (headers["x-content-type-options"] !== "nosniff" && ![204, 400, 408, 431].includes(status)) {
       return { fault: "no x-content-type-options", reached: false, answer: undefined };
     }
@@ -120,6 +126,12 @@ export function createJudge({ operations, validators }: Pick<FuzzWorld, "operati
       (code === 8 && text.includes("RetryInfo"))
     );
   }
+}
+
+// Short ones could be words of any answer.
+function isEchoed(authorization: string | undefined, text: string): boolean {
+  const credential = authorization?.slice("Bearer ".length) ?? "";
+  return credential.length > 20 && text.includes(credential);
 }
 
 function textOf(bytes: Buffer, encoding: string | undefined): string {

@@ -7,6 +7,7 @@ import { atRef } from "../support/openapi/document.js";
 import type { Random } from "../support/openapi/random.js";
 import {
   collectionOf,
+  type Fill,
   isCreate,
   type PlainRequest,
   queryPart,
@@ -27,31 +28,65 @@ export interface FuzzRequest {
 
 const NAME = "abcdefghijklmnopqrstuvwxyz0123456789 ._-";
 const TEXT = "abc XYZ äß漢字😀'\"\\/<>&%{}[]";
+/** The type of a body that holds parameters. */
+export const FORM = "application/x-www-form-urlencoded";
+// Codes of logins that never were; the first is the point of order one (RFC 7748, section 6.1).
+const OTHER_CODES = ["A".repeat(43), "", "__proto__", "\0", "x".repeat(3000)];
+const OTHER_CLAIMS = [{ sub: "stranger" }, { aud: "elsewhere" }, { exp: 1 }, { iss: 1 }, { nbf: "x" }, { email: [] }];
 const ROLES = ["viewer", "editor", "owner"].map(builtinRoleUid);
+
+/** Parameters that must be given although the protos do not say so. */
+const NEEDED: ReadonlySet<string> = new Set(["aud", "code"]);
 
 /** A request for `operation` that should be accepted, unless chance chose what does not fit. */
 export function validRequest(world: FuzzWorld, operation: PlacedOperation, random: Random): FuzzRequest {
   const values = valuesFor(world, operation, random);
   const request = requestOf(operation, values);
-  const body = bodyOf(world, operation, request, random);
+  const json = bodyOf(world, operation, request, random);
   // Pages that an answer led to are known by the operation.
   const page = random.chance(0.3) ? world.known.pick(operation.operationId, random) : undefined;
+  const query = optionalParameters(world, operation, random);
+  const isForm = operation.requestBody?.content[FORM] !== undefined && random.chance(0.5);
+  const body = isForm ? query.join("&") : json;
+  const bearer = bearerFor(world, operation, values, random);
   return {
     method: request.method,
-    path: page ?? withQuery(request.path, optionalParameters(world, operation, random)),
+    path: page ?? (isForm ? request.path : withQuery(request.path, query)),
     headers: {
-      authorization: `Bearer ${random.chance(0.95) ? world.owner : random.pick(world.others)}`,
-      ...(body !== undefined && { "content-type": "application/json" }),
+      ...(bearer !== undefined && { authorization: `Bearer ${bearer}` }),
+      ...(body !== undefined && { "content-type": isForm ? FORM : "application/json" }),
+      "x-forwarded-for": `10.0.0.${random.int(250)}`,
     },
     body,
   };
 }
 
+// By what the document says that the operation takes.
+function bearerFor(world: FuzzWorld, operation: PlacedOperation, values: Fill, random: Random): string | undefined {
+  const { known, somebody, people, owner, others } = world;
+  const { security = world.document.security } = operation;
+  const [scheme] = security.flatMap((one) => Object.keys(one));
+  switch (scheme) {
+    case undefined:
+      return random.chance(0.5) ? owner : undefined;
+    case "foreignToken":
+      return somebody.oidcToken(random.chance(0.1) ? random.pick(OTHER_CLAIMS) : {});
+    case "refreshToken":
+      return known.take("refreshTokens", random);
+    default: {
+      const own = operation.parameters.some(({ name }) => name === "id") ? people.get(String(values("id"))) : undefined;
+      return own ?? (random.chance(0.95) ? owner : random.pick(others));
+    }
+  }
+}
+
 // What parameters and properties stand for, by their names.
-function valuesFor(world: FuzzWorld, operation: PlacedOperation, random: Random): (name: string) => unknown {
-  const { organisation, known } = world;
+function valuesFor(world: FuzzWorld, operation: PlacedOperation, random: Random): Fill {
+  const { organisation, known, somebody } = world;
   const collection = collectionOf(operation);
   const role = random.pick(ROLES);
+  const isWorkload = random.chance(0.5);
+  const code = known.pick("inviteCodes", random);
   const place = isCreate(operation) ? operation.parameters[0]?.name : undefined;
   const parent = parentFor(world, collection, random);
   const names = known.pick(collection, random) ?? `${organisation}/0123456789abcdef`;
@@ -59,6 +94,7 @@ function valuesFor(world: FuzzWorld, operation: PlacedOperation, random: Random)
     if (name === place) return parent;
     switch (name) {
       case "uid":
+      case "id":
         return names;
       case "parent":
         return collection === "externalGroupRoleMappings" ? parentOf(names) : parent;
@@ -72,6 +108,11 @@ function valuesFor(world: FuzzWorld, operation: PlacedOperation, random: Random)
         return known.pick("identityProviders", random) ?? organisation;
       case "identityUid":
         return known.pick("identities", random) ?? organisation;
+      // Without it the person is let in.
+      case "identityId":
+        return isWorkload ? somebody.identity : "";
+      case "code":
+        return code;
       case "roleUid":
         return role;
       case "name":
@@ -117,23 +158,34 @@ function resolved(document: FuzzWorld["document"], schema: AnyObject): AnyObject
 
 function optionalParameters(world: FuzzWorld, { parameters }: PlacedOperation, random: Random): string[] {
   return parameters.flatMap(({ name, required, schema }) => {
-    if (required === true || !random.chance(0.15)) return [];
+    if (required === true || !random.chance(NEEDED.has(name) ? 0.95 : 0.15)) return [];
     const value = parameterValue(world, name, random) ?? valueFor(schema, world.document, random);
     return (Array.isArray(value) ? value : [value]).map((one) => queryPart(name, one));
   });
 }
 
-function parameterValue({ organisation, known }: FuzzWorld, name: string, random: Random): unknown {
+function parameterValue(world: FuzzWorld, name: string, random: Random): unknown {
+  const { url, organisation, known, somebody } = world;
   switch (name) {
     case "uidp.ancestors_of":
     case "uidp.descendants_of":
     case "uidp.ids":
     case "group":
+    case "scope":
+    case "scopes":
       return known.pick("groups", random) ?? organisation;
+    case "aud":
+      return random.chance(0.1) ? [url, `${url}/`] : url;
+    case "cap":
+      return random.pick([["groups.list", "roles.list"], "groups.list", "no.such"]);
+    case "identity_provider":
+      return random.chance(0.5) ? somebody.provider : (known.pick("identityProviders", random) ?? organisation);
+    case "code":
+      return random.chance(0.2) ? random.pick(OTHER_CODES) : (known.take("headlessCodes", random) ?? "");
     case "uidp.children_of":
       return random.chance(0.2) ? "/" : organisation;
     case "identity":
-      return known.pick("identities", random) ?? organisation;
+      return random.chance(0.5) ? somebody.identity : (known.pick("identities", random) ?? organisation);
     case "identity_provider_uid":
       return known.pick("identityProviders", random) ?? organisation;
     case "role":

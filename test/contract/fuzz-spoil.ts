@@ -113,6 +113,17 @@ const QUERIES = [
   "updateMask=name,",
   "updateMask=*,name",
   "update_mask=__proto__",
+  "aud=",
+  "aud=https://elsewhere.example",
+  "aud=a,,b",
+  "identity=..%2F..",
+  "identity=%00&identity_provider=1",
+  "identityProvider=0a&identity_provider=0b",
+  "cap=__proto__",
+  "cap=groups.list&cap=groups.list",
+  "scopes=%2F&scope=-",
+  `scopes=${"0a%2F".repeat(60)}`,
+  "code=%ff",
   "=",
   "&&",
   "a[b]=c",
@@ -127,8 +138,17 @@ const spoilQuery: Spoil = (request, _, random) => {
     request.path = `${before}page_token=${token.slice(0, at)}${random.pick(["A", "", "%20", "AA"])}${token.slice(at + 1)}`;
     return;
   }
-  request.path = withQuery(request.path, [random.pick(QUERIES)]);
+  const [path = "", query = ""] = request.path.split("?");
+  const parts = query.split("&").filter((part) => part !== "");
+  const added = random.pick(QUERIES);
+  // In place of what is there, or as one too many.
+  const kept = random.chance(0.5) ? parts.filter((part) => nameOf(part) !== nameOf(added)) : parts;
+  request.path = withQuery(path, [...kept, added]);
 };
+
+function nameOf(part: string): string {
+  return part.split("=")[0] ?? "";
+}
 
 const BODIES: readonly (string | Buffer)[] = [
   "",
@@ -170,6 +190,39 @@ const BODIES: readonly (string | Buffer)[] = [
   Buffer.from([0x1f, 0x8b, 0x08, 0x00]),
 ];
 
+const FORMS: readonly (string | Buffer)[] = [
+  "aud",
+  "aud=%",
+  "aud=%ff",
+  "aud=%00&identity=%0a",
+  "aud=a&aud=b",
+  "identity=a&identity=b",
+  "aud+x=1",
+  "aud[0]=1",
+  "__proto__=1&constructor=2",
+  "cap=a&".repeat(600),
+  "scopes=0a&".repeat(200),
+  "&".repeat(5_000),
+  "=".repeat(5_000),
+  '{"aud":["a"]}',
+  "--x\r\ncontent-disposition: form-data; name=aud\r\n\r\na\r\n--x--",
+  `aud=${"a".repeat(100_000)}`,
+  Buffer.from([0x61, 0x75, 0x64, 0x3d, 0xff, 0x00]),
+];
+
+const inviteCode = (content: unknown) => Buffer.from(JSON.stringify(content)).toString("base64url");
+const SIGN_IN_BODIES: readonly string[] = [
+  null,
+  [],
+  "text",
+  { grp: 1, kid: 2, sec: 3 },
+  { grp: "0a", kid: "0123456789abcdef", sec: "" },
+  { grp: "0".repeat(40), kid: "0123456789abcdef", sec: "s", __proto__: {} },
+  { grp: "..", kid: "x", sec: "y".repeat(2_000) },
+]
+  .map((content) => JSON.stringify({ code: inviteCode(content) }))
+  .concat('{"code":"%%%"}', '{"code":{"a":1}}', '{"identityId":"x"}', '{"identity_id":"/","code":"\u0000"}');
+
 const spoilBody: Spoil = (request, _, random) => {
   request.headers["content-type"] ??= "application/json";
   const { body } = request;
@@ -182,7 +235,8 @@ const spoilBody: Spoil = (request, _, random) => {
       kept + random.pick(['"', "}", ",", "\\", "9"]) + body.slice(at),
     ]);
   } else {
-    request.body = random.pick(BODIES);
+    const isForm = request.headers["content-type"]?.includes("form") === true;
+    request.body = random.pick(isForm ? FORMS : random.chance(0.2) ? SIGN_IN_BODIES : BODIES);
   }
 };
 
@@ -242,23 +296,46 @@ const spoilMethod: Spoil = (request, _, random) => {
     : random.pick(["GET", "PUT", "POST", "PATCH", "DELETE", "HEAD", "OPTIONS"]);
 };
 
+const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
+const jwt = (header: unknown, claims: unknown) => `${part(header)}.${part(claims)}.${part("signature")}`;
+const ES256 = { alg: "ES256", kid: "key-0", typ: "JWT" };
+// Tokens of nobody, and signed requests of AWS that are none.
+const TOKENS = [
+  "a.b.c",
+  "...",
+  jwt(null, null),
+  jwt([], []),
+  jwt({ ...ES256, kid: {} }, { iss: "https://issuer.example" }),
+  jwt({ ...ES256, crit: ["exp"], b64: false }, { iss: "https://issuer.example", sub: "s", aud: "a", exp: 9e9 }),
+  jwt({ ...ES256, jku: "http://127.0.0.1:1/", jwk: {} }, { iss: "http://127.0.0.1:1", sub: "s", aud: "a", exp: 9e9 }),
+  jwt(ES256, { iss: "http://127.0.0.1:1", sub: "s", aud: [], exp: "1", nbf: [], iat: {} }),
+  jwt(ES256, JSON.parse(`${'{"a":'.repeat(200)}1${"}".repeat(200)}`)),
+  part({ exp: 9e9, sec: "x" }),
+  part({ exp: 9e9, sec: { a: 1 } }),
+  Buffer.from("POST /?Action=GetCallerIdentity HTTP/1.1\r\nhost: sts.amazonaws.com\r\n\r\n").toString("base64url"),
+  Buffer.from("GET http://127.0.0.1:1/ HTTP/1.1\r\n\r\n").toString("base64url"),
+];
+
 const spoilToken: Spoil = (request, { owner, others }, random) => {
-  const at = random.int(owner.length);
-  const flipped = `${owner.slice(0, at)}${owner[at] === "A" ? "B" : "A"}${owner.slice(at + 1)}`;
-  const none = `${Buffer.from('{"alg":"none"}').toString("base64url")}.${owner.split(".")[1]}.`;
+  const own = request.headers.authorization?.slice("Bearer ".length) ?? owner;
+  const at = random.int(own.length);
+  const flipped = `${own.slice(0, at)}${own[at] === "A" ? "B" : "A"}${own.slice(at + 1)}`;
+  const none = `${Buffer.from('{"alg":"none"}').toString("base64url")}.${own.split(".")[1]}.`;
   const value = random.pick([
     undefined,
     "",
     "Bearer",
     "Bearer ",
-    owner,
-    `Basic ${owner}`,
-    `bearer ${owner}`,
+    own,
+    `Basic ${own}`,
+    `bearer ${own}`,
     `Bearer ${flipped}`,
     `Bearer ${none}`,
-    `Bearer ${owner.slice(0, -5)}`,
-    `Bearer ${owner}, Bearer ${owner}`,
-    `Bearer ${random.pick(others)}`,
+    `Bearer ${own.slice(0, -5)}`,
+    `Bearer ${own}, Bearer ${own}`,
+    `Bearer ${random.pick([owner, ...others])}`,
+    `Bearer ${random.pick(TOKENS)}`,
+    `Bearer ${random.pick(TOKENS)}`,
     `Bearer ${"x".repeat(9000)}`,
     "Bearer \u00e9",
   ]);

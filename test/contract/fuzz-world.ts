@@ -1,7 +1,8 @@
 // The service that is fuzzed, and what is known of the things in it.
 import { verifyGroup } from "../../src/iam/operator/operate.js";
 import { randomIds } from "../../src/kernel/ids.js";
-import { type Harness, startHarness } from "../support/harness.js";
+import { invite } from "../issuer/auth-world.js";
+import { startExchangeWorld } from "../issuer/exchange/exchange-world.js";
 import {
   type ApiDocument,
   createValidators,
@@ -11,6 +12,7 @@ import {
 } from "../support/openapi/document.js";
 import type { Random } from "../support/openapi/random.js";
 import { readDocument } from "../support/openapi/request.js";
+import { type KnownCaller, knownCaller } from "./known-caller.js";
 
 /** A service to be fuzzed. */
 export interface FuzzWorld {
@@ -26,7 +28,11 @@ export interface FuzzWorld {
   readonly owner: string;
   /** Tokens of callers who may do less, or nothing. */
   readonly others: readonly string[];
-  /** Uids of things by the name of their collection. */
+  /** Whom the methods know that authenticate their callers by themselves. */
+  readonly somebody: KnownCaller;
+  /** API tokens of people, by their uid. */
+  readonly people: ReadonlyMap<string, string>;
+  /** Uids of things by the name of their collection, and secrets that are good for one call. */
   readonly known: KnownThings;
   stop(): Promise<void>;
 }
@@ -35,16 +41,24 @@ export interface FuzzWorld {
 export interface KnownThings {
   add(collection: string, uid: string, random: Random): void;
   remove(collection: string, uid: string): void;
+  /** Removes one of them and returns it; undefined when there is none. */
+  take(collection: string, random: Random): string | undefined;
   /** One of them; undefined when there is none. */
   pick(collection: string, random: Random): string | undefined;
 }
 
 const DOMAIN = "acme.example";
 const MAX_KNOWN = 500;
+/** So many people to delete, refresh tokens, and logins without a browser there are to begin with. */
+const PREPARED = 200;
+/** Refusals count against an invite as well (docs/security.md), so one alone would soon be locked. */
+const INVITES = 10;
 
 /** Starts the service on an empty data directory. */
 export async function startFuzzWorld(): Promise<FuzzWorld> {
-  const harness: Harness = await startHarness();
+  // Refusals are counted by address, so requests come from many.
+  const world = await startExchangeWorld({ trustedProxies: "127.0.0.1" });
+  const { harness } = world;
   const document = await readDocument(harness.url);
   const { group: organisation } = await harness.organisation(DOMAIN);
   const { group: foreign } = await harness.organisation("rival.example");
@@ -55,7 +69,15 @@ export async function startFuzzWorld(): Promise<FuzzWorld> {
   const viewer = await harness.identity();
   await harness.bind(viewer.uid, "viewer", organisation);
   const nobody = await harness.identity();
-  const known = createKnown();
+  const somebody = await knownCaller(world, organisation);
+  const people = new Map((await somebody.people(PREPARED)).map(({ uid, token }) => [uid, token]));
+  const invites = Array.from({ length: INVITES }, () => invite(world, { group: organisation, by: owner }));
+  const known = createKnown({
+    delete: [...people.keys()],
+    refreshTokens: await somebody.refreshTokens(PREPARED),
+    headlessCodes: await somebody.headlessCodes(PREPARED),
+    inviteCodes: (await Promise.all(invites)).map(({ code }) => code),
+  });
   return {
     url: harness.url,
     document,
@@ -64,31 +86,43 @@ export async function startFuzzWorld(): Promise<FuzzWorld> {
     organisation,
     foreign,
     owner: owner.token,
+    somebody,
+    people,
     others: [viewer.token, nobody.token, await harness.token(randomIds.newUid())],
     known,
-    stop: () => harness.stop(),
+    stop: () => world.stop(),
   };
 }
 
-function createKnown(): KnownThings {
-  const lists = new Map<string, string[]>();
+function createKnown(first: Readonly<Record<string, string[]>>): KnownThings {
+  const lists = new Map(Object.entries(first));
+
+  function remove(collection: string, uid: string): void {
+    const list = lists.get(collection) ?? [];
+    const at = list.indexOf(uid);
+    const last = list.pop();
+    if (at >= 0 && at < list.length && last !== undefined) list[at] = last;
+    else if (at < 0 && last !== undefined) list.push(last);
+  }
+
+  function pick(collection: string, random: Random): string | undefined {
+    const list = lists.get(collection) ?? [];
+    return list.length === 0 ? undefined : random.pick(list);
+  }
+
   return {
+    remove,
+    pick,
+    take(collection, random) {
+      const one = pick(collection, random);
+      if (one !== undefined) remove(collection, one);
+      return one;
+    },
     add(collection, uid, random) {
       const list = lists.get(collection) ?? [];
       lists.set(collection, list);
       if (list.length < MAX_KNOWN) list.push(uid);
       else list[random.int(MAX_KNOWN)] = uid;
-    },
-    remove(collection, uid) {
-      const list = lists.get(collection) ?? [];
-      const at = list.indexOf(uid);
-      const last = list.pop();
-      if (at >= 0 && at < list.length && last !== undefined) list[at] = last;
-      else if (at < 0 && last !== undefined) list.push(last);
-    },
-    pick(collection, random) {
-      const list = lists.get(collection) ?? [];
-      return list.length === 0 ? undefined : random.pick(list);
     },
   };
 }

@@ -5,7 +5,7 @@ import type { PlacedOperation } from "../support/openapi/document.js";
 import { createRandom, type Random } from "../support/openapi/random.js";
 import { collectionOf, isCreate, queryPart, withQuery } from "../support/openapi/request.js";
 import { createJudge, type FuzzAnswer, type Judge } from "./fuzz-answer.js";
-import { type FuzzRequest, validRequest } from "./fuzz-request.js";
+import { FORM, type FuzzRequest, validRequest } from "./fuzz-request.js";
 import { createSender } from "./fuzz-send.js";
 import { spoil } from "./fuzz-spoil.js";
 import { startFuzzWorld } from "./fuzz-world.js";
@@ -38,6 +38,8 @@ export interface FuzzReport {
   readonly slow: number;
   /** How many requests of each operation a handler answered. */
   readonly operations: Readonly<Record<string, number>>;
+  /** How many requests of each operation succeeded as they were meant to, those with a form on their own. */
+  readonly successes: Readonly<Record<string, number>>;
   /** What went wrong, with the requests that show it; at most {@link MAX_FAULTS}. */
   readonly faults: readonly string[];
 }
@@ -55,6 +57,9 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
   const sender = createSender(world.url, concurrency, timeoutMs);
   const statuses: Record<string, number> = {};
   const operations: Record<string, number> = Object.fromEntries(world.operations.map((one) => [one.operationId, 0]));
+  const withForm = world.operations.filter(({ requestBody }) => requestBody?.content[FORM] !== undefined);
+  const forms = Object.fromEntries(withForm.map(({ operationId }) => [`${operationId} by a form`, 0]));
+  const successes: Record<string, number> = { ...operations, ...forms };
   const faults: string[] = [];
   const creates = world.operations.filter(isCreate);
   const begun = performance.now();
@@ -86,13 +91,17 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
     reached++;
     operations[operation.operationId] = (operations[operation.operationId] ?? 0) + 1;
     if (isSpoilt || answer.status !== 200) return;
+    const done = `${operation.operationId}${request.headers["content-type"] === FORM ? " by a form" : ""}`;
+    successes[done] = (successes[done] ?? 0) + 1;
     const collection = collectionOf(operation);
     if (operation.method === "DELETE")
       world.known.remove(collection, decodeURIComponent(request.path.split("/").slice(4).join("/")));
-    const { uid, nextPageToken } = (verdict.answer ?? {}) as { uid?: string; nextPageToken?: string };
+    const { uid, nextPageToken, refreshToken } = (verdict.answer ?? {}) as Learnt;
     if (isCreate(operation) && uid !== undefined) world.known.add(collection, uid, random);
     if (nextPageToken !== undefined)
       world.known.add(operation.operationId, nextPage(request.path, nextPageToken), random);
+    // The one just used is good for nothing any more.
+    if (typeof refreshToken === "object") world.known.add("refreshTokens", refreshToken.token, random);
   }
 
   async function worker(): Promise<void> {
@@ -112,7 +121,15 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
     await world.stop();
   }
   const seconds = (performance.now() - begun) / 1000;
-  return { requests: next, seed, seconds, statuses, share: reached / next, slow: sender.slow(), operations, faults };
+  const share = reached / next;
+  return { requests: next, seed, seconds, statuses, share, slow: sender.slow(), operations, successes, faults };
+}
+
+/** What later requests may speak of. */
+interface Learnt {
+  readonly uid?: string;
+  readonly nextPageToken?: string;
+  readonly refreshToken?: { readonly token: string } | string;
 }
 
 // If each operation came equally often, nothing would live long enough to be spoken of.

@@ -76,13 +76,13 @@ function restRequest(method: DescMethodUnary, request: Message) {
   const rule = getOption(method, http);
   const json = toJson(method.input, request, { alwaysEmitImplicit: false }) as JsonObject;
   const template = String(rule.pattern.value);
-  const path = template.replace(/\{([\w.]+)=\*\*\}/, (_, name: string) => {
+  const path = template.replace(/\{([\w.]+)=(\*{1,2})\}/, (_, name: string, stars: string) => {
     const parts = name.split(".").map(camel);
     const last = parts.pop() ?? "";
     const holder = parts.reduce<JsonObject>((at, part) => (at[part] ?? {}) as JsonObject, json);
     const value = String(holder[last] ?? "");
     delete holder[last];
-    return value;
+    return stars === "*" ? encodeURIComponent(value) : value;
   });
   let body: unknown;
   if (rule.body === "*") body = json;
@@ -177,12 +177,18 @@ export function rawGrpcWeb(url: string): RawClient {
       body.set(message, 5);
       const headers = { ...bearer(token), "content-type": "application/grpc-web+proto", "x-grpc-web": "1" };
       const answer = await fetch(url + pathOf(method), { method: "POST", headers, body });
-      const bytes = Buffer.from(await answer.arrayBuffer()).toString("latin1");
+      const frames = Buffer.from(await answer.arrayBuffer());
+      const bytes = frames.toString("latin1");
       const status = answer.headers.get("grpc-status") ?? /grpc-status: ?(\d+)/i.exec(bytes)?.[1] ?? "2";
       const all = `${answer.status}\n${headOf(answer.headers)}\n${bytes}`.replace(/(?<=-bin: ?)[\w+/=-]+/g, (value) =>
         Buffer.from(value, "base64").toString("latin1"),
       );
-      return { code: status === "0" ? "OK" : codeName(Number(status)), bytes: all };
+      if (status !== "0") return { code: codeName(Number(status)), bytes: all };
+      return {
+        code: "OK",
+        bytes: all,
+        message: fromBinary(method.output, frames.subarray(5, 5 + frames.readUInt32BE(1))),
+      };
     },
     close() {},
   };

@@ -11,6 +11,7 @@ const services = iamServices({
   ids: randomIds,
   seal: () => "",
   rootCreation: "users",
+  trustedIssuers: [],
 });
 /** Every method with one answer. */
 export const methods: readonly DescMethodUnary[] = services.flatMap(({ desc }) =>

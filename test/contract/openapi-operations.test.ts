@@ -3,10 +3,12 @@
 // parameters is understood, and its refusals are errors as described.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { verifyGroup } from "../../src/iam/operator/operate.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { parentOf } from "../../src/kernel/uidp.js";
-import { type Harness, startHarness } from "../support/harness.js";
+import { invite } from "../issuer/auth-world.js";
+import { type ExchangeWorld, startExchangeWorld } from "../issuer/exchange/exchange-world.js";
 import {
   type ApiDocument,
   createValidators,
@@ -25,8 +27,10 @@ import {
   requestOf,
   withQuery,
 } from "../support/openapi/request.js";
+import { type KnownCaller, knownCaller } from "./known-caller.js";
 
 const ORGANISATION = "acme.example";
+const FORM = "application/x-www-form-urlencoded";
 
 // Where what is created lies: in a group of its own unless it is said here.
 const parents: Readonly<Record<string, () => string | Promise<string>>> = {
@@ -42,6 +46,14 @@ const things: Readonly<Record<string, (known: Known, operation: PlacedOperation)
   group: () => organisation,
   scope: () => organisation,
   identityUid: () => create("identities", organisation),
+  identityId: () => somebody.identity,
+  code: async () => (await invite(world, { group: organisation, by: { token } })).code,
+  // Whom nobody but itself may delete.
+  async id(known) {
+    const [person] = await somebody.people(1);
+    known.set("bearer", person?.token);
+    return person?.uid;
+  },
   identity_provider_uid: providerWithToken,
   async names(known) {
     const mapping = await create("externalGroupRoleMappings");
@@ -51,13 +63,13 @@ const things: Readonly<Record<string, (known: Known, operation: PlacedOperation)
 };
 
 // Values of parameters that need not be given; of enums it is every one there is.
-const values: Readonly<Record<string, () => readonly unknown[]>> = {
+const values: Readonly<Record<string, () => readonly unknown[] | Promise<readonly unknown[]>>> = {
   "uidp.ancestors_of": () => [`${organisation}/0123456789abcdef`],
   "uidp.descendants_of": () => [organisation],
   "uidp.children_of": () => [organisation, "/"],
   "uidp.in_root": () => [true, false],
   "uidp.ids": () => [organisation],
-  identity: () => [organisation],
+  identity: () => [somebody.identity],
   group: () => [organisation],
   role: () => [builtinRoleUid("viewer")],
   identity_provider_uid: () => [`${organisation}/0123456789abcdef`],
@@ -68,9 +80,37 @@ const values: Readonly<Record<string, () => readonly unknown[]>> = {
   order_by: () => ["created_at", "created_at desc"],
   skip: () => [0, 3],
   updateMask: () => ["*"],
+  aud: () => [world.url],
+  cap: () => ["groups.list"],
+  scope: () => [organisation],
+  scopes: () => [organisation],
+  identity_provider: () => [somebody.provider],
+  code: () => somebody.headlessCodes(1),
 };
 
-let harness: Harness;
+// Parameters that must be given although the protos do not say so.
+const needed: Readonly<Record<string, string>> = {
+  SecurityTokenService_Exchange: "aud",
+  SecurityTokenService_Exchange_2: "aud",
+  Auth_GetHeadlessSession: "code",
+};
+
+// Bearers that a call is accepted with, by the security scheme that the document names.
+const bearers: Readonly<Record<string, () => string | undefined | Promise<string | undefined>>> = {
+  bearer: () => token,
+  foreignToken: () => somebody.oidcToken(),
+  refreshToken: async () => (await somebody.refreshTokens(1))[0],
+};
+
+/** A request and who sends it. */
+interface Arranged extends PlainRequest {
+  readonly bearer: string | undefined;
+  /** Sent as a form. */
+  readonly form?: string;
+}
+
+let world: ExchangeWorld;
+let somebody: KnownCaller;
 let document: ApiDocument;
 let validators: Validators;
 let operations: readonly PlacedOperation[] = [];
@@ -78,19 +118,21 @@ let organisation = "";
 let token = "";
 
 before(async () => {
-  harness = await startHarness();
-  document = await readDocument(harness.url);
+  world = await startExchangeWorld();
+  const { harness } = world;
+  document = await readDocument(world.url);
   validators = createValidators(document);
   operations = operationsOf(document);
   ({ group: organisation } = await harness.organisation(ORGANISATION));
-  const { store } = harness.app.installation;
-  await store.write((tx) => verifyGroup(tx, organisation, "ORG_KIND_CUSTOMER", { ids: randomIds, nowMs: Date.now() }));
+  const context = { ids: randomIds, nowMs: Date.now() };
+  await world.write((tx) => verifyGroup(tx, organisation, "ORG_KIND_CUSTOMER", context));
   const caller = await harness.identity({ email: `ann@${ORGANISATION}` });
   ({ token } = caller);
   await harness.bind(caller.uid, "owner", organisation);
+  somebody = await knownCaller(world, organisation);
 });
 
-after(() => harness.stop());
+after(() => world.stop());
 
 describe("every operation of the document", () => {
   it("does what the document says", async (t) => {
@@ -99,9 +141,11 @@ describe("every operation of the document", () => {
     for (const operation of operations) {
       await t.test(operation.operationId, async () => {
         await succeeds(operation, await arranged(operation));
-        for (const part of optionalParts(operation)) {
+        for (const part of await optionalParts(operation)) {
           const request = await arranged(operation);
-          await succeeds(operation, { ...request, path: withQuery(request.path, [part]) });
+          const extended = { ...request, path: withQuery(request.path, [part]) };
+          await succeeds(operation, extended);
+          if (takesForm(operation)) await succeeds(operation, asForm(extended, await bearerOf(operation)));
         }
         await isRefused(operation, await arranged(operation));
         exercised.add(operation.operationId);
@@ -114,9 +158,9 @@ describe("every operation of the document", () => {
   });
 });
 
-async function succeeds(operation: PlacedOperation, request: PlainRequest): Promise<unknown> {
-  const { status, text } = await send(request, token);
-  const told = `${request.method} ${request.path} ${JSON.stringify(request.body)}: ${status} ${text}`;
+async function succeeds(operation: PlacedOperation, request: Arranged): Promise<unknown> {
+  const { status, text } = await send(request);
+  const told = `${request.method} ${request.path} ${request.form ?? JSON.stringify(request.body)}: ${status} ${text}`;
   assert.equal(status, 200, told);
   const schema = operation.responses["200"]?.content?.["application/json"]?.schema;
   if (schema === undefined) {
@@ -128,28 +172,55 @@ async function succeeds(operation: PlacedOperation, request: PlainRequest): Prom
   return answer;
 }
 
-async function isRefused({ security }: PlacedOperation, request: PlainRequest): Promise<void> {
-  const { status, text } = await send(request, undefined);
-  const isOpen = security?.length === 0;
-  assert.equal(status, isOpen ? 200 : 401, text);
-  if (!isOpen) assert.equal(validators.error(JSON.parse(text)), undefined, text);
-  // Parameters that do not exist are refused, whatever the operation.
-  const unknown = await send({ ...request, path: withQuery(request.path, ["no_such_parameter=1"]) }, token);
-  assert.equal(unknown.status, 400, unknown.text);
-  assert.equal(validators.error(JSON.parse(unknown.text)), undefined, unknown.text);
+async function isRefused(operation: PlacedOperation, request: Arranged): Promise<void> {
+  const scheme = schemeOf(operation);
+  const { status, text } = await send({ ...request, bearer: undefined });
+  assert.equal(status, scheme === undefined ? 200 : 401, text);
+  if (scheme !== undefined) assert.equal(validators.error(JSON.parse(text)), undefined, text);
+  for (const [other, made] of Object.entries(bearers)) {
+    if (scheme === undefined || other === scheme) continue;
+    const refused = await send({ ...request, bearer: await made() });
+    assert.equal(refused.status, 401, `${other}: ${refused.text}`);
+  }
+  // Parameters that do not exist are refused, but where clients of other versions send their own.
+  const passesOver = operation.tags.includes(SecurityTokenService.typeName);
+  const unknown = await send({ ...request, path: withQuery(request.path, ["no_such_parameter=1"]) });
+  assert.equal(unknown.status, passesOver ? 200 : 400, unknown.text);
+  if (!passesOver) assert.equal(validators.error(JSON.parse(unknown.text)), undefined, unknown.text);
 }
 
-function optionalParts({ operationId, parameters }: PlacedOperation): string[] {
-  return parameters.flatMap(({ name, required, schema }) => {
-    if (required === true) return [];
-    const known = (schema.enum as readonly unknown[] | undefined) ?? values[name]?.();
+function takesForm({ requestBody }: PlacedOperation): boolean {
+  return requestBody?.content[FORM] !== undefined;
+}
+
+// All that is in the query as a form instead.
+function asForm({ path, ...request }: Arranged, bearer: string | undefined): Arranged {
+  const [before = "", form = ""] = path.split("?");
+  return { ...request, path: before, form, bearer };
+}
+
+// The name of the security scheme; undefined for what is open to everybody.
+function schemeOf({ security = document.security }: PlacedOperation): string | undefined {
+  return security.flatMap((one) => Object.keys(one))[0];
+}
+
+async function bearerOf(operation: PlacedOperation): Promise<string | undefined> {
+  return bearers[schemeOf(operation) ?? ""]?.();
+}
+
+async function optionalParts({ operationId, parameters }: PlacedOperation): Promise<string[]> {
+  const parts: string[] = [];
+  for (const { name, required, schema } of parameters) {
+    if (required === true || needed[operationId] === name) continue;
+    const known = (schema.enum as readonly unknown[] | undefined) ?? (await values[name]?.());
     assert.ok(known, `${operationId}: no value for the parameter ${name}`);
-    return known.map((value) => queryPart(name, value));
-  });
+    parts.push(...known.map((value) => queryPart(name, value)));
+  }
+  return parts;
 }
 
 // The example of an operation with things of its own, so that nothing depends on what ran before.
-async function arranged(operation: PlacedOperation, parent?: string): Promise<PlainRequest> {
+async function arranged(operation: PlacedOperation, parent?: string): Promise<Arranged> {
   const collection = collectionOf(operation);
   const known: Known = new Map();
   for (const name of namesIn(operation)) {
@@ -165,7 +236,11 @@ async function arranged(operation: PlacedOperation, parent?: string): Promise<Pl
     known.set("parent", await (parents[collection] ?? freshGroup)());
   }
   const fill: Fill = (name) => known.get(name);
-  return requestOf(operation, fill);
+  const request = requestOf(operation, fill);
+  const name = needed[operation.operationId];
+  const given = name === undefined ? [] : ((await values[name]?.()) ?? []).map((value) => queryPart(name, value));
+  const bearer = (known.get("bearer") as string | undefined) ?? (await bearerOf(operation));
+  return { ...request, path: withQuery(request.path, given), bearer };
 }
 
 // Every operation on SCIM tokens but the one that makes the first needs one, and its etag.
@@ -174,7 +249,7 @@ async function providerWithToken(known: Known, { operationId }: PlacedOperation)
   const generate = operations.find((one) => one.path.endsWith(":generateScimToken"));
   if (generate === undefined || generate.operationId === operationId) return uid;
   const request = requestOf(generate, (name) => (name === "identity_provider_uid" ? uid : undefined));
-  const { etag } = (await succeeds(generate, request)) as { etag: string };
+  const { etag } = (await succeeds(generate, { ...request, bearer: token })) as { etag: string };
   known.set("etag", etag);
   return uid;
 }
@@ -199,12 +274,12 @@ function namesIn({ parameters, requestBody }: PlacedOperation): string[] {
   return names;
 }
 
-async function send({ method, path, body }: PlainRequest, bearer: string | undefined) {
+async function send({ method, path, body, form, bearer }: Arranged) {
+  const sent = form ?? (body === undefined ? undefined : JSON.stringify(body));
   const headers = {
     ...(bearer !== undefined && { authorization: `Bearer ${bearer}` }),
-    ...(body !== undefined && { "content-type": "application/json" }),
+    ...(sent !== undefined && { "content-type": form === undefined ? "application/json" : FORM }),
   };
-  const init = { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) };
-  const response = await fetch(harness.url + path, init);
+  const response = await fetch(world.url + path, { method, headers, ...(sent !== undefined && { body: sent }) });
   return { status: response.status, text: await response.text() };
 }

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { chmodSync, copyFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { builtinRoleUid } from "../../src/kernel/ids.js";
 import { tempDir } from "../support/temp-dir.js";
 import { type Finished, type Host, type Organisation, type Service, startHost, startService } from "./process.js";
@@ -43,6 +44,28 @@ async function get(path: string, token: string): Promise<{ status: number; json:
 /** Runs commands of the host on the data directory of the service. */
 function onHost(...commands: readonly (readonly string[])[]): Promise<readonly Finished[]> {
   return Promise.all(commands.map((args) => host.run([...args, "--data", data])));
+}
+
+/** A row of `arbor admin keys list --json`. */
+interface ListedKey {
+  readonly kid: string;
+  readonly purpose: string;
+  readonly state: string;
+}
+
+/** The keys of one purpose, the newest first. */
+async function listedKeys(purpose: string): Promise<readonly ListedKey[]> {
+  const [listed] = await onHost(["admin", "keys", "list", "--json"]);
+  const rows = (listed?.stdout ?? "").trim().split("\n");
+  return rows.map((row) => JSON.parse(row) as ListedKey).filter((row) => row.purpose === purpose);
+}
+
+const statesOf = (keys: readonly ListedKey[]) => keys.map(({ kid, state }) => [kid, state]);
+
+/** A new token of each identity. */
+async function tokensOf(...identities: readonly string[]): Promise<string[]> {
+  const made = await onHost(...identities.map((identity) => ["admin", "token", "--identity", identity]));
+  return made.map(({ stdout }) => stdout.trim());
 }
 
 const done = (stdout: string): Finished => ({ code: 0, stdout, stderr: "" });
@@ -127,17 +150,67 @@ describe("commands on the host", () => {
   });
 
   it("rotate keys without voiding what they made", async () => {
-    const [before, tokenKey, pageKey, after] = await onHost(
+    const [before] = await listedKeys("api-token");
+    const [token, tokenKey, pageKey, after] = await onHost(
       ["admin", "token", "--identity", acme.identity],
       ["admin", "keys", "rotate", "--purpose", "api-token"],
       ["admin", "keys", "rotate", "--purpose", "page-token"],
       ["admin", "token", "--identity", acme.identity],
     );
     assert.match(tokenKey?.stdout ?? "", /^[\w-]{43}\n$/);
+    assert.match(tokenKey?.stderr ?? "", /^arbor: servers use it once they have published it for as long as /);
     assert.match(pageKey?.stdout ?? "", /^[0-9a-f]{16}\n$/);
-    assert.equal((await get("/groups", before?.stdout.trim() ?? "")).status, 200);
-    const header = JSON.parse(Buffer.from(after?.stdout.split(".")[0] ?? "", "base64url").toString());
-    assert.equal(`${header.kid}\n`, tokenKey?.stdout);
+    // The new key of API tokens has to be published first; others are used at once.
+    assert.deepEqual(statesOf(await listedKeys("api-token")), [
+      [tokenKey?.stdout.trim(), "pending"],
+      [before?.kid, "active"],
+    ]);
+    assert.deepEqual(statesOf(await listedKeys("page-token"))[0], [pageKey?.stdout.trim(), "active"]);
+    for (const { stdout } of [token, after] as Finished[]) {
+      const header = JSON.parse(Buffer.from(stdout.split(".")[0] ?? "", "base64url").toString());
+      assert.equal(header.kid, before?.kid, "the key in use goes on signing");
+      assert.equal((await get("/groups", stdout.trim())).status, 200);
+    }
+  });
+
+  it("make every token void that an identity has, at once", async () => {
+    const [ours = "", theirs = ""] = await tokensOf(acme.identity, rival.identity);
+    const revoked = await onHost(
+      ["admin", "identity", "revoke", acme.identity],
+      ["admin", "identity", "revoke", NOBODY],
+    );
+    assert.deepEqual(revoked, [done(""), missing("identity", NOBODY)]);
+    assert.equal((await get("/groups", ours)).status, 401);
+    assert.equal((await get("/groups", theirs)).status, 200, "another identity keeps its own");
+    // Times in tokens are whole seconds, so that those of the running second are void as well.
+    await sleep(1_000);
+    const [later = ""] = await tokensOf(acme.identity);
+    assert.equal((await get("/groups", later)).status, 200);
+    assert.equal((await get("/groups", ours)).status, 401);
+  });
+
+  it("revoke keys: what the removed one signed is void, and another signs", async () => {
+    const [token = ""] = await tokensOf(acme.identity);
+    const keys = await listedKeys("api-token");
+    assert.equal((await get("/groups", token)).status, 200);
+    for (const { kid, state } of keys) {
+      const [revoked] = await onHost(["admin", "keys", "revoke", kid]);
+      assert.match(revoked?.stdout ?? "", new RegExp(`^${kid} is removed; it was ${state}\n`), revoked?.stderr);
+    }
+    const [again] = await onHost(["admin", "keys", "revoke", keys[0]?.kid ?? ""]);
+    assert.deepEqual(again, missing("key", keys[0]?.kid ?? ""));
+    const left = await listedKeys("api-token");
+    assert.deepEqual(
+      left.map(({ state }) => state),
+      ["active"],
+    );
+    assert.ok(!keys.some(({ kid }) => kid === left[0]?.kid));
+    // Servers see within seconds what commands did.
+    const deadline = performance.now() + 10_000;
+    while ((await get("/groups", token)).status === 200 && performance.now() < deadline) await sleep(50);
+    assert.equal((await get("/groups", token)).status, 401);
+    const [later = ""] = await tokensOf(acme.identity);
+    assert.equal((await get("/groups", later)).status, 200);
   });
 });
 

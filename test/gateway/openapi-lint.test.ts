@@ -5,7 +5,7 @@ import { writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
-import { featureDocument, groupsDocument } from "../support/openapi/documents.js";
+import { featureDocument, groupsDocument, signInDocument } from "../support/openapi/documents.js";
 import { tempDir } from "../support/temp-dir.js";
 
 const require = createRequire(import.meta.url);
@@ -18,6 +18,7 @@ interface Report {
 
 for (const [name, document] of [
   ["groups", groupsDocument()],
+  ["sign-in", signInDocument()],
   ["feature", featureDocument()],
 ] as const) {
   test(`${name}: neither errors nor warnings`, () => {

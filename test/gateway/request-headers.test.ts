@@ -1,6 +1,7 @@
 // What headers of a request do: the id it is known by, the metadata of older
 // clients, and the time it has.
 import assert from "node:assert/strict";
+import { BlockList } from "node:net";
 import { after, before, test } from "node:test";
 import { failure } from "../support/feature/error-texts.js";
 import type { FeatureHandler } from "../support/feature/feature.js";
@@ -103,21 +104,35 @@ for (const protocol of ["h1", "h2"] as const) {
   });
 }
 
-const forwarded: readonly { behindProxy: boolean; header: string | undefined; address: string }[] = [
-  { behindProxy: false, header: "192.0.2.1", address: "127.0.0.1" },
-  { behindProxy: true, header: "198.51.100.9, 192.0.2.1", address: "192.0.2.1" },
-  { behindProxy: true, header: undefined, address: "127.0.0.1" },
+const forwarded: readonly { trusted: readonly [string, number][]; header: string | undefined; address: string }[] = [
+  { trusted: [], header: "192.0.2.1", address: "127.0.0.1" },
+  { trusted: [["10.0.0.0", 8]], header: "192.0.2.1", address: "127.0.0.1" },
+  { trusted: [["127.0.0.1", 32]], header: "198.51.100.9, 192.0.2.1", address: "192.0.2.1" },
+  { trusted: [["127.0.0.0", 8]], header: undefined, address: "127.0.0.1" },
+  { trusted: [["127.0.0.0", 8]], header: " ", address: "127.0.0.1" },
+  {
+    trusted: [
+      ["127.0.0.0", 8],
+      ["10.0.0.0", 8],
+    ],
+    header: "10.9.9.9, 192.0.2.1, 10.1.1.1,10.1.1.2",
+    address: "192.0.2.1",
+  },
+  { trusted: [["0.0.0.0", 0]], header: "198.51.100.9, 192.0.2.1", address: "198.51.100.9" },
+  { trusted: [["127.0.0.1", 32]], header: "unknown", address: "unknown" },
 ];
 
-for (const { behindProxy, header, address } of forwarded) {
+for (const { trusted, header, address } of forwarded) {
   for (const protocol of ["h1", "h2"] as const) {
-    test(`${protocol}: ${behindProxy ? "" : "not "}behind a proxy, forwarded for ${header}: ${address}`, async () => {
+    test(`${protocol}: proxies ${trusted.join()}, forwarded for ${header}: ${address}`, async () => {
       let seen: string | undefined;
       const getLabels: FeatureHandler = (_request, call) => {
         seen = call.inbound.remoteAddress;
         return {};
       };
-      const other = await startFeatureServer({ GetLabels: getLabels }, { behindProxy });
+      const proxies = new BlockList();
+      for (const [network, prefix] of trusted) proxies.addSubnet(network, prefix);
+      const other = await startFeatureServer({ GetLabels: getLabels }, { proxies });
       const headers = header === undefined ? {} : { "x-forwarded-for": header };
       try {
         await other.send(protocol, { path: "/feature/v1/labels/a", headers });

@@ -87,6 +87,7 @@ export async function startIamWorld(): Promise<IamWorld> {
         identityUid: person.uid,
         roleUid,
         automatic: false,
+        accepted: false,
         ...times,
       };
       await write((tx) => tx.roleBindings.insert(binding));

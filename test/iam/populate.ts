@@ -85,6 +85,7 @@ export async function populate(tx: Tx, group: string, { name, text, timeMs = 1_0
     roleUid: role,
     email: `${text}@x.example`,
     singleUse: false,
+    createdBy: "",
     keyId: createHash("sha256").update(placed.groupInvite).digest("hex").slice(0, 16),
     codeHash: "",
     expireTimeMs: timeMs + 1_000_000_000_000,

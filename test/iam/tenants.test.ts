@@ -2,16 +2,20 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it, mock } from "node:test";
 import type { DescMessage, DescMethodUnary } from "@bufbuild/protobuf";
+import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
+import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { Caller } from "../../src/auth/caller.js";
 import { builtinIdentityUid, builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { type RawClient, rawGrpc, rawRest, requestOf } from "../contract/iam-clients.js";
 import { methods, placeFieldOf, requestAt, subjectOf } from "../contract/iam-methods.js";
-import { type Harness, startHarness } from "../support/harness.js";
+import { type ExchangeWorld, startExchangeWorld } from "../issuer/exchange/exchange-world.js";
+import type { Harness } from "../support/harness.js";
 import { type Placed, placeGroup, populate } from "./populate.js";
 
 const MARK = "zqxmarkb";
 const viewer = builtinRoleUid("viewer");
 
+let world: ExchangeWorld;
 let harness: Harness;
 let clients: readonly RawClient[];
 /** What `a` has, and what `b` has in its root and in a group below it. */
@@ -19,13 +23,22 @@ let a: Placed;
 let b: readonly Placed[];
 const tokens = { a: "", b: "" };
 let ownersOfB: readonly string[];
+/** Identities that tokens of one issuer may assume, each by its own subject. */
+let assumable: { readonly a: string; readonly b: string };
 
 before(async () => {
-  harness = await startHarness();
+  world = await startExchangeWorld();
+  ({ harness } = world);
   clients = [rawRest(harness.url), rawGrpc(harness.url)];
   const [ours, theirs] = [await harness.organisation("tenant a"), await harness.organisation(`${MARK} org`)];
   Object.assign(tokens, { a: ours.token, b: theirs.token });
   ownersOfB = [theirs.identity, builtinIdentityUid(`owner@${theirs.group}`)];
+  const { issuer } = world.workloads;
+  const ofB = { name: MARK, relation: 1, relationship: { claimMatch: { issuer, subject: MARK } } };
+  assumable = {
+    a: await world.workload("a", { group: ours.group }),
+    b: (await harness.identity(ofB, theirs.group)).uid,
+  };
   const marked = { name: `${MARK} name`, text: MARK };
   [a, b] = await harness.app.installation.store.write(async (tx) => [
     await populate(tx, ours.group, { name: "a", text: "a" }),
@@ -35,7 +48,7 @@ before(async () => {
 
 after(async () => {
   for (const client of clients) client.close();
-  await harness.stop();
+  await world.stop();
 });
 
 /** A call, ready to be sent. */
@@ -198,6 +211,59 @@ describe("what another organisation wrote", () => {
     const { found, sent } = await leaks(namingCalls(b, a), tokens.a);
     t.diagnostic(`${sent} calls`);
     assert.deepEqual(found, []);
+  });
+
+  // Those of the services by which callers become known, as far as uids go.
+  function signInCalls(of: readonly Placed[]): (Prepared & { readonly bearer: string; readonly code: RegExp })[] {
+    const { exchange } = SecurityTokenService.method;
+    const { register, delete: forget, validate } = Auth.method;
+    const bearer = world.token({ sub: "a" });
+    const aud = [world.url];
+    const denied = /^PERMISSION_DENIED$/;
+    const calls = [...new Set([...of.flatMap(uidsOf), ...ownersOfB, assumable.b])].flatMap((uid) => [
+      { method: exchange, request: { aud, identity: uid }, bearer, code: denied },
+      { method: exchange, request: { aud, identity: assumable.a, scopes: [uid] }, bearer, code: /^OK$/ },
+      { method: exchange, request: { aud, identityProvider: uid }, bearer, code: /^UNAUTHENTICATED$/ },
+      { method: register, request: { code: "code", identityId: uid }, bearer, code: denied },
+      { method: forget, request: { id: uid }, bearer: tokens.a, code: denied },
+    ]);
+    return [...calls, { method: validate, request: {}, bearer: tokens.a, code: /^OK$/ }];
+  }
+
+  // What an answer says, and what the tokens in it say.
+  function readable(bytes: string): string {
+    const parts = [...bytes.matchAll(/ey[\w-]+\.(ey[\w-]+)\./g)].map(([, part = ""]) => part);
+    return [bytes, ...parts.map((part) => Buffer.from(part, "base64url").toString())].join("\n");
+  }
+
+  it("is in no answer of the services by which callers become known, nor in their tokens", async (t) => {
+    const calls = signInCalls(b);
+    t.diagnostic(`${calls.length * clients.length} calls`);
+    for (const { method, request, bearer, code } of calls) {
+      for (const client of clients) {
+        const answer = await client.call(method, requestOf(method, request), bearer);
+        assert.match(answer.code, code, `${client.name} ${method.name} ${JSON.stringify(request)}`);
+        const text = readable(answer.bytes);
+        assert.ok(!text.includes(MARK), `${client.name} ${method.name} ${JSON.stringify(request)}: ${text}`);
+        const [token] = /ey[\w-]+\.ey[\w-]+\.[\w-]+/.exec(answer.bytes) ?? [];
+        if (token === undefined) continue;
+        const told = await client.call(Auth.method.validate, requestOf(Auth.method.validate, {}), token);
+        assert.equal(told.code, "OK");
+        assert.ok(!told.bytes.includes(MARK), told.bytes);
+      }
+    }
+  });
+
+  it("is in the answers of those services to whom it belongs", async () => {
+    const { exchange } = SecurityTokenService.method;
+    const { validate } = Auth.method;
+    for (const client of clients) {
+      const request = requestOf(exchange, { aud: [world.url], identity: assumable.b });
+      const exchanged = await client.call(exchange, request, world.token({ sub: MARK }));
+      assert.ok(readable(exchanged.bytes).includes(MARK), exchanged.bytes);
+      const { bytes } = await client.call(validate, requestOf(validate, {}), tokens.b);
+      assert.ok(bytes.includes(MARK), bytes);
+    }
   });
 
   it("is still all there: its owner sees the mark in every kind", async () => {

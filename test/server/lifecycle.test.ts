@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { connect as connectTcp } from "node:net";
+import { BlockList, connect as connectTcp } from "node:net";
 import { describe, it } from "node:test";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { GetGroupRequestSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
@@ -201,7 +201,9 @@ describe("access log", () => {
         if (JSON.parse(line).msg === "request" && lines.push(line) === 6) done();
       },
     });
-    const server = await startServer({ logger, accessLog: true, behindProxy: true });
+    const proxies = new BlockList();
+    proxies.addAddress("127.0.0.1");
+    const server = await startServer({ logger, accessLog: true, proxies });
     const session = openHttp2(server.url);
     const body = frame(toBinary(GetGroupRequestSchema, create(GetGroupRequestSchema, { uid: "u1" })));
     const common = { authorization: "Bearer hidden", "x-request-id": "r-1", "x-forwarded-for": "9.9.9.9, 1.2.3.4" };

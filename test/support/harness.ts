@@ -43,7 +43,7 @@ export async function startHarness(settings: Readonly<Record<string, string | bo
   const { store, keys } = app.installation;
   const port = Number(new URL(app.url).port);
   const { baseUrl, issuer } = originOf(resolved, { ...resolved.listen, port });
-  const token = (identity: string) =>
+  const token = async (identity: string) =>
     issueToken({ issuer, audience: baseUrl, identity, lifeS: 3600, nowMs: clock() }, keys, randomIds);
   return {
     app,
@@ -72,6 +72,7 @@ export async function startHarness(settings: Readonly<Record<string, string | bo
           identityUid: identity,
           roleUid: builtinRoleUid(role),
           automatic: false,
+          accepted: false,
           createTimeMs: clock(),
           updateTimeMs: clock(),
         }),

@@ -7,6 +7,7 @@ import { operationOf } from "./operation.js";
 import { documentPathsOf } from "./paths.js";
 import type { Comments } from "./proto-comments.js";
 import { createSchemas } from "./schema.js";
+import { defaultSecurity, securitySchemesOf } from "./security.js";
 
 /** What the document says of the service as a whole. */
 export interface DocumentInfo {
@@ -54,11 +55,11 @@ export function openApiDocument(all: readonly HttpBinding[], comments: Comments,
     openapi: "3.1.0",
     info: { title: info.title, version: info.version, description: info.description, license: LICENSE },
     servers: serversOf(info.baseUrl),
-    security: [{ bearer: [] }],
+    security: defaultSecurity,
     tags: services.map((desc) => ({ name: desc.typeName, ...described(comments(desc.typeName)) })),
     paths: paths as Json,
     components: {
-      securitySchemes: { bearer: BEARER },
+      securitySchemes: securitySchemesOf(routes.map(({ entry }) => entry)),
       responses: { Error: errorResponse },
       schemas: sorted({ ...schemas.components(), ...errorSchemas() }),
     },
@@ -100,10 +101,3 @@ function shortId(service: string, method: string): string {
 }
 
 const LICENSE = { name: "Apache-2.0", identifier: "Apache-2.0" };
-
-const BEARER: Schema = {
-  type: "http",
-  scheme: "bearer",
-  bearerFormat: "JWT",
-  description: "An API token, such as `arbor auth token` prints or `/sts/exchange` answers with.",
-};

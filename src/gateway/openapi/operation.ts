@@ -9,6 +9,7 @@ import { parametersOf } from "./parameters.js";
 import type { DocumentPath } from "./paths.js";
 import type { Comments } from "./proto-comments.js";
 import type { Schemas } from "./schema.js";
+import { securityOf } from "./security.js";
 
 /** What operations are described with. */
 export interface OperationContext {
@@ -28,17 +29,18 @@ export function operationOf(
   const comment = comments(name);
   const [summary = "", ...rest] = comment.split(/\.(?:\s|$)/).filter((sentence) => sentence !== "");
   const more = rest.length === 0 ? "" : comment;
-  const requestBody = requestBodyOf(route, schemas);
+  const parameters = parametersOf(route, path, comments);
+  const requestBody = requestBodyOf(route, schemas, parameters);
   return {
     operationId,
     tags: [desc.parent.typeName],
     summary: summary || desc.name,
     ...described([more, rightsOf(entry)].filter((part) => part !== "").join("\n\n")),
     ...(desc.deprecated && { deprecated: true }),
-    parameters: parametersOf(route, path, comments),
+    parameters,
     ...(requestBody && { requestBody }),
     responses: { "200": answerOf(route, schemas), "4XX": ERROR_RESPONSE, "5XX": ERROR_RESPONSE },
-    ...(entry.auth.mode !== "guarded" && { security: [] }),
+    ...securityOf(entry),
   };
 }
 
@@ -50,8 +52,27 @@ function rightsOf({ auth }: MethodEntry): string {
     : `Needs ${names} there or in a group above.`;
 }
 
-function requestBodyOf({ body, method, variables, entry }: HttpBinding, schemas: Schemas): Schema | undefined {
-  if (body === "none") return undefined;
+// The parameters of a query may be the fields of a form instead, where nothing else is the body. A
+// form is no place for one that the query must have, as each is given once.
+function formOf({ method }: HttpBinding, parameters: readonly Schema[]): Schema | undefined {
+  const fields = parameters.filter((one) => one.in === "query" && one.required !== true);
+  if (method !== "POST" || fields.length === 0) return undefined;
+  const named = (of: (field: Schema) => Schema) => Object.fromEntries(fields.map((one) => [String(one.name), of(one)]));
+  const properties = named(({ schema, description, deprecated }) => ({
+    ...(schema as Schema),
+    ...(description !== undefined && { description }),
+    ...(deprecated !== undefined && { deprecated }),
+  }));
+  const encoding = named(({ style = "form", explode = true }) => ({ style, explode }));
+  return {
+    description: "What is not in the query.",
+    content: { "application/x-www-form-urlencoded": { schema: { type: "object", properties }, encoding } },
+  };
+}
+
+function requestBodyOf(route: HttpBinding, schemas: Schemas, parameters: readonly Schema[]): Schema | undefined {
+  const { body, method, variables, entry } = route;
+  if (body === "none") return formOf(route, parameters);
   const target = body === "all" ? entry.desc.input : body.fieldKind === "message" ? body.message : undefined;
   if (isHttpBody(target)) return { content: ANY_BYTES };
   const form = method === "PATCH" ? "patch" : "body";

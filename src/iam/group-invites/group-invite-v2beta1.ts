@@ -53,6 +53,7 @@ export function groupInvitesV2beta1({ tokens, ids }: IamDeps) {
         email,
         singleUse,
         ...key,
+        createdBy: caller.uid,
         expireTimeMs: startMs + (ttl ? millisecondsOf(ttl) : 0),
         createTimeMs: startMs,
       };

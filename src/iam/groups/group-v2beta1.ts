@@ -19,6 +19,7 @@ import { patchOf, valuesOf } from "../../resource/patch.js";
 import type { Call } from "../../rpc/call.js";
 import { type Handlers, serve } from "../../rpc/method-table.js";
 import type { GroupRow, Tx } from "../../store/port.js";
+import { insertBinding } from "../role-bindings/new-binding.js";
 import { organisationDomainOf } from "./email-domain.js";
 import { groupGuards, groups, groupView, lastOwnerOf } from "./group.js";
 import { type RootCreation, requireRootCreation } from "./root-creation.js";
@@ -148,15 +149,8 @@ async function requireParent(parent: string, { caller, tx }: Call): Promise<void
 
 // Whoever creates an organisation owns it (spec gives nobody else a way in).
 async function ownBy({ caller, tx, startMs }: Call, root: GroupRow, ids: Ids): Promise<void> {
-  await tx.roleBindings.insert({
-    uid: ids.newUid(root.uid),
-    groupUid: root.uid,
-    identityUid: caller.uid,
-    roleUid: owner,
-    automatic: true,
-    createTimeMs: startMs,
-    updateTimeMs: startMs,
-  });
+  const joined = { identityUid: caller.uid, roleUid: owner };
+  await insertBinding(tx, root.uid, joined, { ids, nowMs: startMs }, { automatic: true });
 }
 
 async function organisationOf(call: Call): Promise<GroupRow> {

@@ -10,12 +10,14 @@ const anonymous = builtinIdentityUid("anonymous");
 
 /**
  * Makes sure that the caller may create a root group. Identities that lie in a group may never: they
- * are workloads, and whoever assumes them would gain an organisation nobody answers for.
+ * are workloads, and whoever assumes them would gain an organisation nobody answers for. Nor may people
+ * who came through another organisation's provider, nor anybody with a token that is good for less.
  *
  * @throws ApiError PERMISSION_DENIED
  */
 export async function requireRootCreation(rule: RootCreation, { caller, tx }: Call): Promise<void> {
-  const isPerson = !caller.uid.includes("/") && caller.uid !== anonymous;
+  const isPerson = !caller.uid.includes("/") && caller.uid !== anonymous && caller.providerUid === null;
+  if (!caller.unlimited) throw permissionDenied("creation of root groups");
   if (isPerson && rule === "users") return;
   if (isPerson && rule === "owners" && (await tx.roleBindings.holdsAtRoot(caller.uid, owner))) return;
   throw permissionDenied("creation of root groups");

@@ -9,6 +9,7 @@ import { patchOf, valuesOf } from "../../resource/patch.js";
 import { type Handlers, serve } from "../../rpc/method-table.js";
 import type { IdentityRow } from "../../store/port.js";
 import type { IamDeps } from "../iam-deps.js";
+import { requireSecureIssuer } from "../issuer-url.js";
 import { requireParentGroup } from "../parent-group.js";
 import { requireOwner, requireRightsOf } from "../rights.js";
 import { identities, identityView } from "./identity.js";
@@ -16,7 +17,7 @@ import { metadataView, patchMetadata } from "./metadata.js";
 import { MAX_STATIC_KEY_LIFE_MS, type Relationship, relationshipToJson, relationTypes } from "./relationship.js";
 
 /** IdentitiesService, ready to be served. */
-export function identitiesV2beta1({ tokens, ids }: IamDeps) {
+export function identitiesV2beta1({ tokens, ids, trustedIssuers }: IamDeps) {
   const handlers: Handlers<typeof IdentitiesService> = {
     async getIdentity({ uid }, { tx }) {
       const row = await tx.identities.get(uid);
@@ -42,11 +43,12 @@ export function identitiesV2beta1({ tokens, ids }: IamDeps) {
         name,
         description,
         company,
-        ...storedRelationship(identity?.relationship, startMs),
+        ...storedRelationship(identity?.relationship, startMs, trustedIssuers),
         issuer: "",
         subject: "",
         email: "",
         emailUnverified: "",
+        providerUid: null,
         metadata: {},
         notBefore: 0,
         lastSeenTimeMs: startMs,
@@ -72,7 +74,7 @@ export function identitiesV2beta1({ tokens, ids }: IamDeps) {
       if (Object.keys(members).length > 0) {
         // Whoever changes how it is assumed could assume it, and so gain what it holds.
         await requireRightsOf(call, uid);
-        Object.assign(patch, changedRelationship(before, members, startMs));
+        Object.assign(patch, changedRelationship(before, members, startMs, trustedIssuers));
       }
       if (Object.keys(patch).length === 0) return identityView(before);
       return identityView((await tx.identities.update(uid, patch, startMs)) ?? before);
@@ -103,10 +105,17 @@ export function identitiesV2beta1({ tokens, ids }: IamDeps) {
 type Stored = Pick<IdentityRow, "relation" | "relationship">;
 type Members = Partial<Record<NonNullable<Relationship["case"]>, unknown>>;
 
-function storedRelationship(relationship: Relationship | undefined, nowMs: number): Stored {
+function storedRelationship(
+  relationship: Relationship | undefined,
+  nowMs: number,
+  trustedIssuers: readonly string[],
+): Stored {
   if (relationship?.case === undefined) {
     const members = Object.keys(relationTypes).join(", ");
     throw invalidArgument({ field: "relationship", description: `relationship must be one of ${members}` });
+  }
+  if (relationship.case === "claimMatch" && relationship.value.iss.case === "issuer") {
+    requireSecureIssuer(relationship.value.iss.value, "claimMatch", trustedIssuers);
   }
   const checked =
     relationship.case === "staticKeys"
@@ -130,12 +139,17 @@ function withExpiry(keys: Extract<Relationship, { case: "staticKeys" }>["value"]
 
 // Claims may give way to an AWS account and the reverse. The other kinds are
 // another identity: keys and service principals are never exchanged for trust in claims.
-function changedRelationship(before: IdentityRow, members: Members, nowMs: number): Stored {
+function changedRelationship(
+  before: IdentityRow,
+  members: Members,
+  nowMs: number,
+  trustedIssuers: readonly string[],
+): Stored {
   const kept = identityView(before).relationship;
   const [set] = Object.entries(members).filter(([, value]) => value !== undefined && value !== 0);
   const cleared = kept.case !== undefined && kept.case in members && members[kept.case] === undefined;
   const next = set ? ({ case: set[0], value: set[1] } as Relationship) : cleared ? undefined : kept;
-  const after = storedRelationship(next, nowMs);
+  const after = storedRelationship(next, nowMs, trustedIssuers);
   const fixed = [relationTypes.staticKeys, relationTypes.servicePrincipal];
   if (after.relation !== before.relation && [after.relation, before.relation].some((one) => fixed.includes(one))) {
     const rule = "relationship cannot change to or from staticKeys and servicePrincipal";

@@ -19,6 +19,12 @@ export type Relationship = Identity["relationship"];
 export const MAX_STATIC_KEY_LIFE_MS = 365 * 24 * 60 * 60 * 1000;
 const MAX_TEXT = 1_024;
 const MAX_PATTERN = 512;
+/**
+ * How large the program of a pattern may be, in instructions of RE2; usual ones have about 50. A match
+ * takes time in proportion to program and text, at most some 50 ms, and repetitions within repetitions
+ * multiply.
+ */
+export const MAX_PROGRAM = 1_000;
 const MAX_CLAIMS = 32;
 const MAX_KEYS_LENGTH = 64 * 1024;
 
@@ -67,7 +73,13 @@ export const isClaimMatch: FieldRule = (value, field) => {
     (aud.case === "audience" ? textFault(aud.value, `${field}.audience`) : undefined) ??
     (aud.case === "audiencePattern" ? patternFault(aud.value, `${field}.audiencePattern`) : undefined) ??
     claimsFault(claims, `${field}.claims`, textFault) ??
-    claimsFault(claimPatterns, `${field}.claimPatterns`, patternFault)
+    claimsFault(claimPatterns, `${field}.claimPatterns`, patternFault) ??
+    // The usual way to let in everybody of a public issuer without meaning to.
+    (sub.case === "subjectPattern" &&
+    Object.keys({ ...claims, ...claimPatterns }).length === 0 &&
+    RE2JS.matches(sub.value, "")
+      ? `${field}.subjectPattern must not match the empty text unless claims say more; .+ stands for any subject`
+      : undefined)
   );
 };
 
@@ -118,8 +130,10 @@ const patternFault: Fault = (text, field) => {
   if (text === "" || text.length > MAX_PATTERN) return `${field} must be 1 to ${MAX_PATTERN} characters`;
   try {
     RE2JS.compile(text);
-    RE2JS.compile(`^(?:${text})$`);
-    return undefined;
+    const size = RE2JS.compile(`^(?:${text})$`).programSize();
+    return size > MAX_PROGRAM
+      ? `${field} must be a smaller regular expression: at most ${MAX_PROGRAM} steps of RE2`
+      : undefined;
   } catch {
     return `${field} must be a regular expression in RE2 syntax`;
   }

@@ -10,14 +10,16 @@ import { patchOf, valuesOf } from "../../resource/patch.js";
 import { type Handlers, serve } from "../../rpc/method-table.js";
 import type { IdentityProviderRow, Tx } from "../../store/port.js";
 import type { IamDeps } from "../iam-deps.js";
+import { requireSecureIssuer } from "../issuer-url.js";
 import { requireParentGroup } from "../parent-group.js";
+import { deletePeopleOf } from "../people/registration.js";
 import { requireGrantable, requireOwnersRights } from "../rights.js";
 import { requireAvailableRole } from "../roles/available-role.js";
 import { identityProviders, identityProviderView, noScim, oidcFromJson, oidcToJson } from "./identity-provider.js";
 import { scimHandlers } from "./scim.js";
 
 /** IdentityProvidersService, ready to be served. */
-export function identityProvidersV2beta1({ tokens, ids, seal }: IamDeps) {
+export function identityProvidersV2beta1({ tokens, ids, seal, trustedIssuers }: IamDeps) {
   const sealed = (uid: string, secret: string) =>
     secret === "" ? "" : seal(Buffer.from(secret), `client secret ${uid}`);
 
@@ -41,6 +43,7 @@ export function identityProvidersV2beta1({ tokens, ids, seal }: IamDeps) {
       if (group.parentUid !== null)
         throw invalidArgument({ field: "parent", description: "parent must be a root group" });
       const oidc = given as IdentityProvider_OIDC;
+      requireSecureIssuer(oidc.issuer, "oidc", trustedIssuers);
       requireProof(oidc, oidc.clientSecret);
       const role = await requireAvailableRole(values.defaultRole, parent, tx, "defaultRole");
       requireGrantable(caller, role, parent);
@@ -72,6 +75,7 @@ export function identityProvidersV2beta1({ tokens, ids, seal }: IamDeps) {
       if (oidc) {
         // Whoever redirects logins could become anybody who logs in there.
         requireOwnersRights(caller, before.groupUid);
+        requireSecureIssuer(oidc.issuer, "oidc", trustedIssuers);
         if (oidc.correlationRule !== oidcFromJson(before.oidc).correlationRule) throw fixedRule();
         const keeps = oidc.clientSecret === "" && !namesSecret(updateMask);
         row.oidc = oidcToJson(oidc);
@@ -82,8 +86,10 @@ export function identityProvidersV2beta1({ tokens, ids, seal }: IamDeps) {
       return identityProviderView(row, startMs);
     },
 
+    // Nobody can sign in through it any more, so those who did are not known any more either.
     async deleteIdentityProvider({ uid }, { tx }) {
       await found(uid, tx);
+      await deletePeopleOf(tx, uid);
       for (const mapping of await tx.groupMappings.uidsWhere("providerUid", uid))
         await tx.groupMappings.delete(mapping);
       await tx.identityProviders.delete(uid);

@@ -21,7 +21,7 @@ const MAX_SCOPES = 32;
 const isOidc: FieldRule = (value, field) => {
   if (value === undefined) return `${field} is required`;
   const { issuer, clientId, additionalScopes, groupsClaim } = value as IdentityProvider_OIDC;
-  if (!issuer.startsWith("https:") || !isIssuerUrl(issuer)) {
+  if (!isIssuerUrl(issuer)) {
     return `${field}.issuer must be an https URL without user, query or fragment`;
   }
   if (!isText(clientId)) return `${field}.clientId must be 1 to ${MAX_TEXT} characters`;

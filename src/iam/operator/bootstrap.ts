@@ -2,6 +2,7 @@ import { failedPrecondition, invalidArgument } from "../../kernel/errors.js";
 import { builtinIdentityUid, builtinRoleUid, type Ids, personUid } from "../../kernel/ids.js";
 import { isName } from "../../resource/rules.js";
 import type { Tx } from "../../store/port.js";
+import { insertBinding } from "../role-bindings/new-binding.js";
 import { auditOnHost } from "./audit-on-host.js";
 
 /** An organisation to begin with. */
@@ -56,6 +57,7 @@ export async function bootstrap(tx: Tx, { org, owner }: Bootstrap, ids: Ids, now
       subject: owner?.subject ?? "",
       email: "",
       emailUnverified: "",
+      providerUid: null,
       company: "",
       relation: 0,
       relationship: {},
@@ -65,15 +67,8 @@ export async function bootstrap(tx: Tx, { org, owner }: Bootstrap, ids: Ids, now
       ...times,
     });
   }
-  const roleBinding = ids.newUid(group);
-  await tx.roleBindings.insert({
-    uid: roleBinding,
-    groupUid: group,
-    identityUid: identity,
-    roleUid: builtinRoleUid("owner"),
-    automatic: true,
-    ...times,
-  });
+  const joined = { identityUid: identity, roleUid: builtinRoleUid("owner") };
+  const { uid } = await insertBinding(tx, group, joined, { ids, nowMs }, { automatic: true });
   await auditOnHost(tx, "arbor.bootstrap.v1", group, nowMs, ids);
-  return { group, identity, roleBinding };
+  return { group, identity, roleBinding: uid };
 }

@@ -5,6 +5,7 @@ import type { Ids } from "../../kernel/ids.js";
 import type { GroupPatch, Tx } from "../../store/port.js";
 import { groups } from "../groups/group.js";
 import { identityKind, roleKind } from "../kinds.js";
+import { insertBinding } from "../role-bindings/new-binding.js";
 import { auditOnHost } from "./audit-on-host.js";
 
 /** When and with what ids an operation on the host happens. */
@@ -45,6 +46,19 @@ function kindNumber(name: string): number {
 }
 
 /**
+ * Makes every token void that an identity has, and every login of it. New ones it may get as before.
+ *
+ * @throws ApiError NOT_FOUND
+ */
+export async function revokeTokens(tx: Tx, uid: string, { ids, nowMs }: HostContext): Promise<void> {
+  // Tokens count in whole seconds, so those of the running second go as well.
+  const notBefore = Math.floor(nowMs / 1000) + 1;
+  if ((await tx.identities.update(uid, { notBefore }, nowMs)) === undefined) throw notFound(identityKind, uid);
+  await tx.refreshTokens.deleteOf(uid);
+  await auditOnHost(tx, "arbor.identity.revoked.v1", uid, nowMs, ids);
+}
+
+/**
  * Binds an identity to a role at a group; returns the uid of the binding.
  *
  * @throws ApiError NOT_FOUND when the group, the identity or the role does not exist.
@@ -58,16 +72,7 @@ export async function bindIdentity(
   if ((await tx.groups.get(group)) === undefined) throw notFound(groups, group);
   if ((await tx.identities.get(identity)) === undefined) throw notFound(identityKind, identity);
   if ((await tx.roles.get(role)) === undefined) throw notFound(roleKind, role);
-  const uid = ids.newUid(group);
-  await tx.roleBindings.insert({
-    uid,
-    groupUid: group,
-    identityUid: identity,
-    roleUid: role,
-    automatic: false,
-    createTimeMs: nowMs,
-    updateTimeMs: nowMs,
-  });
+  const { uid } = await insertBinding(tx, group, { identityUid: identity, roleUid: role }, { ids, nowMs });
   await auditOnHost(tx, "arbor.role_binding.created.v1", uid, nowMs, ids);
   return uid;
 }

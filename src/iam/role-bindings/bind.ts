@@ -6,12 +6,7 @@ import type { Call } from "../../rpc/call.js";
 import type { RoleBindingRow, RoleRow } from "../../store/port.js";
 import { requireGrantable } from "../rights.js";
 import { availableRole } from "../roles/available-role.js";
-
-/** What a binding joins. */
-export interface Joined {
-  readonly identityUid: string;
-  readonly roleUid: string;
-}
+import { insertBinding, type Joined } from "./new-binding.js";
 
 /**
  * Makes sure that the caller may join these at `group`: the role is one that is available there, the
@@ -46,15 +41,5 @@ export async function requireBindable(group: string, joined: Joined, call: Call,
 export async function bind(group: string, joined: Joined, call: Call, ids: Ids): Promise<RoleBindingRow> {
   const { tx, startMs } = call;
   const existing = await tx.roleBindings.same(group, joined.identityUid, joined.roleUid);
-  if (existing) return existing;
-  const row: RoleBindingRow = {
-    uid: ids.newUid(group),
-    groupUid: group,
-    ...joined,
-    automatic: false,
-    createTimeMs: startMs,
-    updateTimeMs: startMs,
-  };
-  await tx.roleBindings.insert(row);
-  return row;
+  return existing ?? insertBinding(tx, group, joined, { ids, nowMs: startMs });
 }

@@ -68,7 +68,8 @@ export function roleBindingsV2beta1({ tokens, ids }: IamDeps) {
       await requireBindable(groupUid, joined, call);
       if (await tx.roleBindings.same(groupUid, joined.identityUid, joined.roleUid))
         throw alreadyExists(roleBindings, uid);
-      await tx.roleBindings.update(uid, joined, startMs);
+      const accepted = before.accepted && joined.identityUid === identityUid;
+      await tx.roleBindings.update(uid, { ...joined, accepted }, startMs);
       await requireOwner(tx, rootOf(groupUid));
       return viewOf(uid, tx);
     },

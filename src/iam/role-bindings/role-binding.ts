@@ -30,12 +30,13 @@ export function roleBindingView(row: HydratedBinding): RoleBinding {
   return create(RoleBindingSchema, view);
 }
 
-// People are bound by whoever knows their uid, and that can be worked out: only the one who came by
-// creating the organisation shows more than that. Otherwise a binding would tell anybody who they
+// People are bound by whoever knows their uid, and that can be worked out: only those who came by
+// themselves, as creators of the organisation, by an invite or through its provider, show more than
+// that. Otherwise a binding would tell anybody who they
 // are, what their address is, and whether they are registered at all.
 function identityShown(row: HydratedBinding) {
   const isPerson = !row.identityUid.includes("/");
-  if (row.identityName === null || (isPerson && !row.automatic)) return {};
+  if (row.identityName === null || (isPerson && !row.automatic && !row.accepted)) return {};
   const upstream = row.identityRelationship ? assumedBy(row.identityRelationship) : undefined;
   return {
     name: row.identityName,

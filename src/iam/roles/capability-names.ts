@@ -4,6 +4,7 @@ import { bitsOf, type CapabilitySet, capabilitySetOf } from "../../kernel/capabi
 
 const known = CapabilitySchema.values.filter((value) => hasOption(value, bit));
 const bitByName = new Map(known.map((value) => [getOption(value, name), getOption(value, bit)]));
+const nameByBit = new Map(known.map((value) => [getOption(value, bit), getOption(value, name)]));
 const bitByNumber = new Map(known.map((value) => [value.number, getOption(value, bit)]));
 const numberByBit = new Map(known.map((value) => [getOption(value, bit), value.number]));
 
@@ -16,6 +17,16 @@ export function capabilitySetNamed(names: readonly string[]): CapabilitySet {
       return found;
     }),
   );
+}
+
+/** Whether there is a capability with this dotted name. */
+export function isCapabilityName(text: string): boolean {
+  return bitByName.has(text);
+}
+
+/** The dotted names of what a set holds, in the order of bits; bits that only a newer version knows are passed over. */
+export function capabilityNamesIn(set: CapabilitySet): string[] {
+  return bitsOf(set).flatMap((one) => nameByBit.get(one) ?? []);
 }
 
 /** The set of the capabilities with these enum numbers; undefined when one is no capability. */

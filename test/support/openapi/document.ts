@@ -25,6 +25,9 @@ export interface ResponseObject {
   readonly content?: Content;
 }
 
+/** What a call needs, by the names of security schemes. */
+export type Security = Readonly<Record<string, readonly string[]>>;
+
 /** An operation, as far as tests read it. */
 export interface Operation {
   readonly operationId: string;
@@ -34,7 +37,7 @@ export interface Operation {
   readonly parameters: readonly Parameter[];
   readonly requestBody?: { readonly required?: boolean; readonly content: Content };
   readonly responses: Readonly<Record<string, ResponseObject>>;
-  readonly security?: readonly unknown[];
+  readonly security?: readonly Security[];
 }
 
 /** An OpenAPI document, as far as tests read it. */
@@ -43,7 +46,9 @@ export interface ApiDocument {
   readonly servers: readonly { readonly url: string }[];
   readonly tags: readonly { readonly name: string; readonly description?: string }[];
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly security: readonly Security[];
   readonly components: {
+    readonly securitySchemes: Readonly<Record<string, AnyObject>>;
     readonly schemas: Readonly<Record<string, AnyObject>>;
     readonly responses: Readonly<Record<string, ResponseObject>>;
   };

@@ -2,7 +2,9 @@
 // all that google.api.http offers.
 import { readFileSync } from "node:fs";
 import type { DescService } from "@bufbuild/protobuf";
+import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { bindingsOf, type HttpBinding } from "../../../src/gateway/binding.js";
 import { openApiDocument } from "../../../src/gateway/openapi/document.js";
 import { type Comments, commentsOf } from "../../../src/gateway/openapi/proto-comments.js";
@@ -27,8 +29,16 @@ export function routesOf(service: DescService): HttpBinding[] {
 
 /** The document of GroupsService, with the comments of its protos. */
 export function groupsDocument(): ApiDocument {
-  const image = new URL("../../../gen/api.binpb", import.meta.url);
-  return documentOf(routesOf(GroupsService), commentsOf(readFileSync(image)));
+  return documentOf(routesOf(GroupsService), protoComments());
+}
+
+/** The document of the services by which callers become known, with the comments of their protos. */
+export function signInDocument(): ApiDocument {
+  return documentOf([SecurityTokenService, Auth].flatMap(routesOf), protoComments());
+}
+
+function protoComments(): Comments {
+  return commentsOf(readFileSync(new URL("../../../gen/api.binpb", import.meta.url)));
 }
 
 /** The routes of the services of feature.proto. */

@@ -2,8 +2,13 @@
 // different readers of one text understand differently: keys given twice, deep
 // nesting, lone surrogates, U+0000, numbers outside the range of a double, a
 // byte order mark (RFC 7493).
-import type { JsonValue } from "@bufbuild/protobuf";
-import { invalidArgument } from "../kernel/errors.js";
+import { invalidArgument } from "./errors.js";
+
+/** What a JSON text may say. */
+export type JsonValue = number | string | boolean | null | JsonObject | JsonValue[];
+
+/** An object of a JSON text, by name. */
+export type JsonObject = { [name: string]: JsonValue };
 
 /** How deep objects and arrays may nest. */
 export const MAX_JSON_DEPTH = 64;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { MAX_JSON_DEPTH, parseStrictJson } from "../../src/gateway/strict-json.js";
+import { MAX_JSON_DEPTH, parseStrictJson } from "../../src/kernel/strict-json.js";
 
 const bad: readonly { text: string; message: string; reason: string }[] = [
   { text: "", message: "body is not valid JSON at its end", reason: "nothing" },

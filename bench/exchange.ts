@@ -1,0 +1,324 @@
+// The token exchange: an ES256 token of another issuer, whose keys are in memory,
+// for an API token. Verify, decide on what is stored, and sign; against what of it
+// no implementation is without: to verify a signature and to sign. Both in this
+// process, in turn. Then the same exchanges over REST, for information.
+//
+//   node --import tsx bench/exchange.ts [--rounds 7] [--seconds 2] [--service dist/main.js | --no-http]
+import { execFileSync } from "node:child_process";
+import { createPublicKey, type JsonWebKey, type KeyObject, sign, verify } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpus, tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { resolveSettings } from "../src/config.js";
+import { type Installation, openInstallation } from "../src/installation.js";
+import type { Exchanger } from "../src/issuer/exchange/exchange.js";
+import { builtinRoleUid } from "../src/kernel/ids.js";
+import { exchangerOf } from "../test/issuer/mutations/exchanger.js";
+import { type LocalIssuer, startLocalIssuer } from "../test/support/local-issuer.js";
+import { bindingRow, childUid, groupRow, identityRow, rootUid } from "../test/support/rows.js";
+import { freePort, pinSelf, requireTools, runLoad, startServer } from "./processes.js";
+import { judge, median } from "./rounds.js";
+
+const IDENTITIES = 1_000;
+/** Different tokens: as many as are exchanged in a second or so. */
+const TOKENS = 4_000;
+/** Exchanges that are under way at once. */
+const CONCURRENT = 32;
+const CONNECTIONS = 32;
+const GOAL_RATE = 1_000;
+const GOAL_RATIO = 0.4;
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: "string", default: "7" },
+    seconds: { type: "string", default: "2" },
+    service: { type: "string" },
+    "no-http": { type: "boolean", default: false },
+  },
+});
+requireTools("taskset", ...(values["no-http"] ? [] : ["wrk"]));
+const [rounds, seconds] = [Number(values.rounds), Number(values.seconds)];
+
+/** One exchange to make. */
+interface Presented {
+  readonly identity: string;
+  readonly token: string;
+}
+
+/** What is timed: does a few, and says how many. */
+type Work = () => Promise<number>;
+
+interface Cell {
+  readonly perSecond: number;
+  readonly cpuUs: number;
+}
+
+pinSelf();
+const directory = mkdtempSync(join(tmpdir(), "arbor-exchange-"));
+const issuer = await startLocalIssuer();
+const listen = `127.0.0.1:${await freePort()}`;
+const url = `http://${listen}`;
+try {
+  const presented = await inProcess();
+  if (!values["no-http"]) await overHttp(presented);
+} finally {
+  await issuer.stop();
+  rmSync(directory, { recursive: true });
+}
+
+async function inProcess(): Promise<readonly Presented[]> {
+  const installation = await openInstallation({ settings: resolveSettings({ flags: { data: directory }, env: {} }) });
+  try {
+    const presented = await tokensFor(await identitiesIn(installation), issuer);
+    const exchanger = exchangerOf({ installation, url, trustedOrigins: [issuer.issuer] });
+    const [first] = presented;
+    if (first === undefined) throw new Error("there is nothing to exchange");
+    const { token } = await exchange(exchanger, first);
+    const upstreamKey = await publishedKey(issuer);
+    const { key: signingKey } = installation.keys.signing();
+    const bareWork = bare(presented, upstreamKey, signingKey, token);
+    const ours = exchanging(exchanger, presented);
+    console.log(`node ${process.version}, ${cpus().length} x ${cpus()[0]?.model.trim()}, ES256 both ways, SQLite`);
+    console.log(
+      `${TOKENS} different tokens of ${first.token.length} characters for ${IDENTITIES} identities, ` +
+        `${CONCURRENT} at once; API tokens of ${token.length} characters\n`,
+    );
+    for (const work of [ours, bareWork]) await measured(work, 2);
+    const cells: { ours: Cell; bare: Cell }[] = [];
+    for (let i = 0; i < rounds; i++) {
+      cells.push({ ours: await measured(ours, seconds), bare: await measured(bareWork, seconds) });
+    }
+    if (issuer.asked.keys !== 2) throw new Error(`the keys were fetched ${issuer.asked.keys} times`);
+    console.log(`${"".padEnd(34)}${["min", "median", "max"].map((head) => head.padStart(10)).join("")}`);
+    const of = (pick: (cell: { ours: Cell; bare: Cell }) => number) => cells.map(pick);
+    row(
+      "exchange, a second",
+      of((cell) => cell.ours.perSecond),
+      0,
+    );
+    row(
+      "bare verify + sign, a second",
+      of((cell) => cell.bare.perSecond),
+      0,
+    );
+    row(
+      "exchange, us of CPU",
+      of((cell) => cell.ours.cpuUs),
+      1,
+    );
+    row(
+      "bare verify + sign, us of CPU",
+      of((cell) => cell.bare.cpuUs),
+      1,
+    );
+    const ratios = of((cell) => cell.ours.perSecond / cell.bare.perSecond);
+    row("ratio of rates", ratios, 3);
+    row(
+      "ratio by CPU time",
+      of((cell) => cell.bare.cpuUs / cell.ours.cpuUs),
+      3,
+    );
+    judge("exchanges a second", median(of((cell) => cell.ours.perSecond)), { atLeast: GOAL_RATE });
+    judge("ratio of rates, exchange to bare verify + sign", median(ratios), { atLeast: GOAL_RATIO });
+    return presented;
+  } finally {
+    await installation.close();
+  }
+}
+
+// Each in a group of its own, as a viewer there.
+async function identitiesIn({ store }: Installation): Promise<readonly string[]> {
+  const root = rootUid(1);
+  return store.write(async (tx) => {
+    const uids: string[] = [];
+    await tx.groups.insert(groupRow(root));
+    for (let i = 0; i < IDENTITIES; i++) {
+      const group = childUid(root, i);
+      const uid = childUid(group, i);
+      const claimMatch = { issuer: issuer.issuer, subject: subjectOf(i), claims: { repository_owner: "octo" } };
+      await tx.groups.insert(groupRow(group, { name: `group ${i}` }));
+      await tx.identities.insert(
+        identityRow(uid, { name: `identity ${i}`, relation: 1, relationship: { claimMatch } }),
+      );
+      await tx.roleBindings.insert(bindingRow(childUid(group, IDENTITIES + i), uid, builtinRoleUid("viewer")));
+      uids.push(uid);
+    }
+    return uids;
+  });
+}
+
+function subjectOf(i: number): string {
+  return `repo:octo/app-${i}:ref:refs/heads/main`;
+}
+
+// They say as much as those of well-known builders do.
+async function tokensFor(identities: readonly string[], { token }: LocalIssuer): Promise<readonly Presented[]> {
+  return Array.from({ length: TOKENS }, (_, run) => {
+    const i = run % identities.length;
+    const claims = {
+      jti: `00000000-0000-4000-8000-${String(run).padStart(12, "0")}`,
+      sub: subjectOf(i),
+      aud: url,
+      ref: "refs/heads/main",
+      sha: String(run).padStart(40, "a"),
+      repository: `octo/app-${i}`,
+      repository_owner: "octo",
+      repository_owner_id: "65",
+      run_id: String(30_000_000 + run),
+      run_number: String(run),
+      run_attempt: "1",
+      repository_visibility: "private",
+      repository_id: String(74_000 + i),
+      actor_id: "12",
+      actor: "octocat",
+      workflow: "example-workflow",
+      head_ref: "",
+      base_ref: "",
+      event_name: "workflow_dispatch",
+      ref_protected: "false",
+      ref_type: "branch",
+      workflow_ref: `octo/app-${i}/.github/workflows/example.yml@refs/heads/main`,
+      workflow_sha: String(run).padStart(40, "b"),
+      job_workflow_ref: "octo/automation/.github/workflows/oidc.yml@refs/heads/main",
+      runner_environment: "github-hosted",
+    };
+    return { identity: identities[i] ?? "", token: token(claims) };
+  });
+}
+
+function exchange(exchanger: Exchanger, { identity, token }: Presented) {
+  const request = { aud: [url], cap: [], scopes: [], identity, identityProvider: "" };
+  return exchanger.exchange(request, token, "192.0.2.1");
+}
+
+function exchanging(exchanger: Exchanger, presented: readonly Presented[]): Work {
+  let next = 0;
+  return async () => {
+    const underWay: Promise<unknown>[] = [];
+    for (let i = 0; i < CONCURRENT; i++) {
+      const one = presented[next++ % presented.length];
+      if (one === undefined) throw new Error("there is nothing to exchange");
+      underWay.push(
+        exchange(exchanger, one).then(({ identityUid, token }) => {
+          if (identityUid !== one.identity || token.length < 200) throw new Error("a wrong answer");
+        }),
+      );
+    }
+    await Promise.all(underWay);
+    return CONCURRENT;
+  };
+}
+
+/** To verify the same tokens, and to sign as much text as an API token has; nothing is read or written as JSON. */
+function bare(presented: readonly Presented[], publicKey: KeyObject, privateKey: KeyObject, issued: string): Work {
+  let next = 0;
+  const unsigned = issued.slice(0, issued.lastIndexOf("."));
+  return async () => {
+    for (let i = 0; i < CONCURRENT; i++) {
+      const { token } = presented[next++ % presented.length] as Presented;
+      const end = token.lastIndexOf(".");
+      const signature = Buffer.from(token.slice(end + 1), "base64url");
+      const key = { key: publicKey, dsaEncoding: "ieee-p1363" } as const;
+      if (!verify("sha256", Buffer.from(token.slice(0, end)), key, signature)) throw new Error("a wrong signature");
+      const made = sign("sha256", Buffer.from(unsigned), { key: privateKey, dsaEncoding: "ieee-p1363" });
+      if (`${unsigned}.${made.toString("base64url")}`.length !== issued.length) throw new Error("another length");
+    }
+    return CONCURRENT;
+  };
+}
+
+async function publishedKey({ issuer: from }: LocalIssuer): Promise<KeyObject> {
+  const { keys } = (await (await fetch(`${from}/keys`)).json()) as { keys: JsonWebKey[] };
+  return createPublicKey({ key: keys[0] ?? {}, format: "jwk" });
+}
+
+/** How often a second the work is done, and processor time of one, over some seconds. */
+async function measured(work: Work, forSeconds: number): Promise<Cell> {
+  const before = process.cpuUsage();
+  const begun = performance.now();
+  let done = 0;
+  while (performance.now() - begun < forSeconds * 1000) {
+    done += await work();
+    // As between requests: a turn of the event loop ends.
+    await new Promise(setImmediate);
+  }
+  const { user, system } = process.cpuUsage(before);
+  return { perSecond: (done / (performance.now() - begun)) * 1000, cpuUs: (user + system) / done };
+}
+
+async function overHttp(presented: readonly Presented[]): Promise<void> {
+  const main = values.service ?? "dist/main.js";
+  if (values.service === undefined)
+    execFileSync("npm", ["run", "-s", "build"], { stdio: ["ignore", "inherit", "inherit"] });
+  const args = [
+    "serve",
+    "--no-access-log",
+    "--listen",
+    listen,
+    "--data",
+    directory,
+    "--trusted-issuers",
+    issuer.issuer,
+  ];
+  const server = await startServer([main, ...args]);
+  try {
+    const script = writeScript(presented);
+    const cells: Cell[] = [];
+    await wrk(script, 2);
+    for (let i = 0; i < rounds; i++) {
+      const before = server.cpuUs();
+      const { requests, perSecond } = await wrk(script, seconds);
+      cells.push({ perSecond, cpuUs: (server.cpuUs() - before) / requests });
+    }
+    row(
+      `\nREST, ${CONNECTIONS} connections, a second`,
+      cells.map(({ perSecond }) => perSecond),
+      0,
+    );
+    row(
+      "REST, us of CPU",
+      cells.map(({ cpuUs }) => cpuUs),
+      1,
+    );
+  } finally {
+    await server.stop();
+  }
+}
+
+function writeScript(presented: readonly Presented[]): string {
+  const requests = join(directory, "requests.txt");
+  writeFileSync(requests, presented.map(({ identity, token }) => `${identity} ${token}`).join("\n"));
+  const script = join(directory, "exchange.lua");
+  writeFileSync(
+    script,
+    `local requests = {}
+function init()
+  for line in io.lines("${requests}") do
+    local identity, token = line:match("(%S+) (%S+)")
+    local path = "/sts/exchange?aud=${encodeURIComponent(url)}&identity=" .. identity:gsub("/", "%%2F")
+    requests[#requests + 1] = wrk.format("GET", path, { authorization = "Bearer " .. token })
+  end
+end
+local i = 0
+function request()
+  i = i % #requests + 1
+  return requests[i]
+end
+`,
+  );
+  return script;
+}
+
+async function wrk(script: string, forSeconds: number): Promise<{ requests: number; perSecond: number }> {
+  const output = await runLoad("wrk", ["-t1", `-c${CONNECTIONS}`, `-d${forSeconds}s`, "-s", script, url]);
+  const number = (pattern: RegExp) => Number(pattern.exec(output)?.[1] ?? Number.NaN);
+  const [requests, perSecond] = [number(/(\d+) requests in/), number(/Requests\/sec:\s+([\d.]+)/)];
+  if (/Non-2xx|Socket errors/.test(output) || !(perSecond > 0)) throw new Error(`wrk: not all is well\n${output}`);
+  return { requests, perSecond };
+}
+
+function row(name: string, figures: readonly number[], digits: number): void {
+  const columns = [Math.min(...figures), median(figures), Math.max(...figures)];
+  console.log(name.padEnd(34) + columns.map((figure) => figure.toFixed(digits).padStart(10)).join(""));
+}

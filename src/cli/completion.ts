@@ -1,0 +1,210 @@
+// `arbor completion`: scripts that complete commands, options and the values
+// options choose from. They are made of the commands there are, and call
+// nothing: completing a word costs no start of Node.
+import { Argument, type Command, type Option } from "commander";
+
+/** A command as the scripts see it. */
+interface Node {
+  /** The words that lead to it, such as `iam groups list`; empty for `arbor` itself. */
+  readonly path: string;
+  readonly commands: readonly Word[];
+  readonly options: readonly (Word & { readonly names: readonly string[]; readonly value: Value | undefined })[];
+  /** What its first argument can be. */
+  readonly choices: readonly string[];
+}
+
+interface Word {
+  readonly name: string;
+  readonly help: string;
+}
+
+/** What stands behind an option: a file, one of some words, or, if there are none, anything. */
+type Value = "file" | readonly string[];
+
+const shells = { bash, zsh, fish };
+
+/** Adds `completion`, which knows every command of `arbor`, also those that are added later. */
+export function addCompletion(arbor: Command): void {
+  arbor
+    .command("completion")
+    .description("print a script that completes commands in a shell")
+    .addArgument(new Argument("<shell>", "for which shell").choices(Object.keys(shells)))
+    .action(async (shell: keyof typeof shells) => {
+      const { withStdout } = await import("./output/stdout.js");
+      await withStdout(({ write }) => write(completionScript(arbor, shell)));
+    });
+}
+
+/** The script for a shell that completes the command line of `arbor`. */
+export function completionScript(arbor: Command, shell: keyof typeof shells): string {
+  return shells[shell](nodesOf(arbor, ""));
+}
+
+function nodesOf(command: Command, path: string): Node[] {
+  const help = command.createHelp();
+  const below = help.visibleCommands(command);
+  const node: Node = {
+    path,
+    commands: below.flatMap((sub) =>
+      [sub.name(), ...sub.aliases()].map((name) => ({ name, help: firstSentence(help.subcommandDescription(sub)) })),
+    ),
+    options: help.visibleOptions(command).map((option) => ({
+      name: option.long ?? option.flags,
+      names: [option.short, option.long].filter((name) => name !== undefined),
+      help: firstSentence(help.optionDescription(option)),
+      value: valueBehind(option),
+    })),
+    choices: command.registeredArguments[0]?.argChoices ?? [],
+  };
+  const deeper = below.flatMap((sub) =>
+    // The command `help` is there without being one of the commands.
+    command.commands.includes(sub)
+      ? [sub.name(), ...sub.aliases()].flatMap((name) => nodesOf(sub, `${path} ${name}`.trim()))
+      : [],
+  );
+  return [node, ...deeper];
+}
+
+function valueBehind({ flags, argChoices }: Option): Value | undefined {
+  const placeholder = /[<[]([^>\]]+)[>\]]/.exec(flags)?.[1];
+  if (placeholder === undefined) return undefined;
+  if (/^(file|directory)$/.test(placeholder)) return "file";
+  return argChoices ?? (placeholder.includes("|") ? placeholder.split("|") : []);
+}
+
+function firstSentence(text: string): string {
+  return (/^.*?(?=[.:;](?:\s|$)|\s\(choices|$)/s.exec(text)?.[0] ?? "").replace(/\s+/g, " ");
+}
+
+/** `words` for a shell, each in quotes where it needs them. */
+function quoted(words: readonly string[]): string {
+  return words.map((word) => (/^[\w./:,@%+=-]+$/.test(word) ? word : inQuotes(word))).join(" ");
+}
+
+function inQuotes(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+// The branches of `case "$at:$option"` for options with values.
+function valueCases(nodes: readonly Node[], render: (value: Value) => string): string {
+  return nodes
+    .flatMap(({ path, options }) =>
+      options.flatMap(({ names, value }) =>
+        value === undefined
+          ? []
+          : [`    (${names.map((name) => inQuotes(`${path}:${name}`)).join("|")}) ${render(value)} ;;`],
+      ),
+    )
+    .join("\n");
+}
+
+// The words before the cursor that are commands, as one text.
+function commandCases(nodes: readonly Node[]): string {
+  return nodes
+    .filter(({ path }) => path !== "")
+    .map(({ path }) => inQuotes(path))
+    .join("|");
+}
+
+function bash(nodes: readonly Node[]): string {
+  const words = nodes.map(({ path, commands, options, choices }) => {
+    const all = [...commands.map(({ name }) => name), ...choices, ...options.flatMap(({ names }) => names)];
+    return `    (${inQuotes(path)}) words=${inQuotes(all.join(" "))} ;;`;
+  });
+  const values = valueCases(nodes, (value) =>
+    value === "file" ? "_arbor_files" : `words=${inQuotes(value.join(" "))}`,
+  );
+  return `# bash completion for arbor: source <(arbor completion bash)
+_arbor_files() {
+  local IFS=$'\\n'
+  compopt -o filenames 2>/dev/null
+  COMPREPLY=($(compgen -f -- "$cur"))
+}
+_arbor() {
+  local cur="\${COMP_WORDS[COMP_CWORD]}" option="\${COMP_WORDS[COMP_CWORD-1]}" at="" words="" i
+  # Bash takes --option=value apart at the equals sign.
+  if [[ $cur == "=" ]]; then
+    cur=""
+  elif [[ $option == "=" ]]; then
+    option="\${COMP_WORDS[COMP_CWORD-2]}"
+  fi
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    case "\${at:+$at }\${COMP_WORDS[i]}" in
+      (${commandCases(nodes)}) at="\${at:+$at }\${COMP_WORDS[i]}" ;;
+    esac
+  done
+  COMPREPLY=()
+  case "$at:$option" in
+${values}
+    (*) case "$at" in
+${words.join("\n")}
+    esac ;;
+  esac
+  [[ $words ]] && COMPREPLY=($(compgen -W "$words" -- "$cur"))
+}
+complete -o nosort -F _arbor arbor 2>/dev/null || complete -F _arbor arbor
+`;
+}
+
+function zsh(nodes: readonly Node[]): string {
+  const described = ({ name, help }: Word) => inQuotes(`${name.replaceAll(":", "\\:")}:${help}`);
+  const words = nodes.map(({ path, commands, options, choices }) => {
+    const all = [...commands, ...choices.map((name) => ({ name, help: "" }))].map(described);
+    return `    (${inQuotes(path)}) names=(${all.join(" ")}) flags=(${options.map(described).join(" ")}) ;;`;
+  });
+  const values = valueCases(nodes, (value) => {
+    return value === "file" ? "_files" : value.length === 0 ? "_message value" : `compadd -- ${quoted(value)}`;
+  });
+  return `#compdef arbor
+# zsh completion for arbor: put it as _arbor into a directory of $fpath, or source it behind compinit
+_arbor() {
+  local at="" word
+  local -a names flags
+  for word in "\${(@)words[2,CURRENT-1]}"; do
+    case "\${at:+$at }$word" in
+      (${commandCases(nodes)}) at="\${at:+$at }$word" ;;
+    esac
+  done
+  case "$at:\${words[CURRENT-1]}" in
+${values}
+    (*) case "$at" in
+${words.join("\n")}
+    esac
+    (( $#names )) && _describe -V command names
+    _describe -o -V option flags ;;
+  esac
+}
+if [ "$funcstack[1]" = "_arbor" ]; then _arbor "$@"; else compdef _arbor arbor; fi
+`;
+}
+
+function fish(nodes: readonly Node[]): string {
+  const quote = (text: string) => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
+  const lines = nodes.flatMap(({ path, commands, options, choices }) => {
+    const begin = `complete -c arbor -n ${quote(`__arbor_at ${quote(path)}`)}`;
+    return [
+      ...commands.map(({ name, help }) => `${begin} -a ${quote(name)} -d ${quote(help)}`),
+      ...choices.map((name) => `${begin} -a ${quote(name)}`),
+      ...options.map(({ names, help, value }) => {
+        const spelled = names.map((name) => (name.startsWith("--") ? `-l ${name.slice(2)}` : `-s ${name.slice(1)}`));
+        const behind = value === undefined ? "" : value === "file" ? " -r -F" : ` -x -a ${quote(value.join(" "))}`;
+        return `${begin} ${spelled.join(" ")} -d ${quote(help)}${behind}`;
+      }),
+    ];
+  });
+  const paths = nodes.filter(({ path }) => path !== "").map(({ path }) => quote(path));
+  return `# fish completion for arbor: arbor completion fish | source
+function __arbor_at
+    set -l at ''
+    for word in (commandline -opc)[2..-1]
+        set -l next (string trim -- "$at $word")
+        if contains -- $next ${paths.join(" ")}
+            set at $next
+        end
+    end
+    test "$at" = "$argv[1]"
+end
+complete -c arbor -f
+${lines.join("\n")}
+`;
+}

@@ -1,0 +1,45 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type { Identity_StaticKeys } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
+import { usableKeys, verifyWithKeys } from "../upstream/keys.js";
+import { type ParsedToken, refused, type VerifiedToken } from "../upstream/token.js";
+import { requireAudience, requireForeignIssuer } from "./audience.js";
+import { notAssumable } from "./refusal.js";
+
+/**
+ * Verifies a token with the keys that stand on the identity it is to be exchanged for; nothing is
+ * fetched. Issuer, subject and a stated audience are compared byte for byte, and those first that need
+ * no keys, so that a token for another identity is told nothing about these.
+ *
+ * @param ownAudiences the URLs of this service: its issuer and its base URL
+ * @param identityUid the uid of the identity that is to be assumed
+ * @param nowMs the time, in epoch milliseconds
+ * @throws ApiError PERMISSION_DENIED, with the text of an unknown identity, when issuer, subject or the
+ * stated audience differs; UNAUTHENTICATED when the keys have expired or do not verify the token, when
+ * none are readable, and when the token is by this service or, no audience being stated, not for it.
+ */
+export function verifyStaticKeys(
+  keys: Identity_StaticKeys,
+  token: ParsedToken,
+  ownAudiences: readonly string[],
+  identityUid: string,
+  nowMs: number,
+): VerifiedToken {
+  const { issuer, subject, issuerKeys, expirationTime, audiences } = keys;
+  requireForeignIssuer(token.issuer, ownAudiences);
+  if (token.issuer !== issuer || token.subject !== subject) throw notAssumable(identityUid);
+  if (expirationTime === undefined || nowMs >= timestampMs(expirationTime))
+    throw refused("is for an identity whose keys have expired");
+  const verified = verifyWithKeys(token, usableKeys(keySetOf(issuerKeys)), nowMs);
+  const stated = audiences.length === 0 ? undefined : (audience: string) => audiences.includes(audience);
+  requireAudience(verified.audiences, stated, ownAudiences, identityUid);
+  return verified;
+}
+
+// Any text may stand on an identity; only with the first token does it matter whether it holds keys.
+function keySetOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw refused("is for an identity whose keys are not JSON");
+  }
+}

@@ -1,0 +1,105 @@
+// The handlers of Auth, version 1.
+import { Auth, type RegistrationRequest } from "#gen/chainguard/platform/auth/auth_pb.js";
+import { acceptInvite, parseInviteCode, requireInvite } from "../iam/people/accept-invite.js";
+import { deletePerson } from "../iam/people/registration.js";
+import { signIn } from "../iam/people/sign-in.js";
+import { type ApiError, invalidArgument, notFound, permissionDenied } from "../kernel/errors.js";
+import type { Ids } from "../kernel/ids.js";
+import { isUidp } from "../kernel/uidp.js";
+import { prepared, serve } from "../rpc/method-table.js";
+import type { Tx } from "../store/port.js";
+import { bearerIn } from "./exchange/bearer.js";
+import type { Exchanger } from "./exchange/exchange.js";
+import type { Proof } from "./exchange/identify.js";
+import { addressKey, type Refusals } from "./exchange/refusals.js";
+import { takeHeadlessSession } from "./login/headless.js";
+import { whoAmI } from "./who-am-i.js";
+
+/** What the service needs. */
+export interface AuthDeps {
+  readonly exchanger: Pick<Exchanger, "verifyBearer" | "decide">;
+  readonly ids: Ids;
+  /** Whether people may register without an invite. */
+  readonly open: boolean;
+  /** Counts wrong codes of invites. */
+  readonly guesses: Refusals;
+}
+
+type Registration = Pick<RegistrationRequest, "code" | "identityId">;
+
+/** Auth, ready to be served. */
+export function authV1({ exchanger, ids, open, guesses }: AuthDeps) {
+  return serve(Auth, {
+    validate: (_request, call) => whoAmI(call),
+
+    register: prepared({
+      async prepare({ identityId }: Registration, { inbound }): Promise<Proof> {
+        if (identityId !== "" && !isUidp(identityId)) {
+          throw invalidArgument({ field: "identityId", description: "identityId must be a uid" });
+        }
+        return exchanger.verifyBearer(
+          { identity: identityId, identityProvider: "" },
+          bearerIn(inbound.header("authorization")),
+          inbound.remoteAddress,
+        );
+      },
+      async handle({ code }: Registration, call, proof: Proof) {
+        const { tx, startMs, inbound } = call;
+        // Counted for the code as well, so that many addresses together guess no faster.
+        const keyId = parseInviteCode(code)?.keyId ?? "";
+        const keys = [addressKey(inbound.remoteAddress), ...(keyId === "" ? [] : [`invite ${keyId}`])];
+        const { identity, group } = await guesses.guard(keys, () =>
+          proof.by === "person"
+            ? registered(tx, proof, code, { ids, nowMs: startMs })
+            : joined(tx, proof, code, inbound.remoteAddress, startMs),
+        );
+        call.actorUid = identity;
+        call.subjectUid = group === "" ? identity : group;
+        return { identity, group };
+      },
+    }),
+
+    async getHeadlessSession({ code }, { tx, startMs, responseHeader }) {
+      responseHeader.set("cache-control", "no-store");
+      const session = await takeHeadlessSession(tx, code, startMs);
+      if (session === undefined) throw notYet();
+      return session;
+    },
+
+    async delete({ id }, { tx, caller }) {
+      if (id !== caller.uid || !caller.unlimited) throw permissionDenied(`deleting ${id}`);
+      await deletePerson(tx, id);
+      return {};
+    },
+  });
+
+  async function registered(
+    tx: Tx,
+    { token, providerUid }: Extract<Proof, { by: "person" }>,
+    code: string,
+    context: { readonly ids: Ids; readonly nowMs: number },
+  ) {
+    const { issuer, subject, claims } = token;
+    const invite = code === "" ? undefined : code;
+    const asked = { issuer, subject, claims, providerUid, invite, register: open };
+    const { identityUid, group = "" } = await signIn(tx, asked, context);
+    return { identity: identityUid, group };
+  }
+
+  async function joined(tx: Tx, proof: Proof, code: string, address: string | undefined, nowMs: number) {
+    const { identityUid } = await exchanger.decide(tx, proof, address);
+    const identity = await tx.identities.get(identityUid);
+    const invite = await requireInvite(tx, code, nowMs);
+    if (identity === undefined) throw permissionDenied("accepting this invite");
+    await acceptInvite(tx, invite, identity, { ids, nowMs });
+    return { identity: identityUid, group: invite.groupUid };
+  }
+}
+
+function notYet(): ApiError {
+  return notFound(
+    { noun: "login", type: "auth.chainguard.dev/HeadlessSession" },
+    "",
+    "there is no result of this login yet",
+  );
+}

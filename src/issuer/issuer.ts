@@ -1,0 +1,145 @@
+// The issuer put together: who gets a token, for what proof, and by which door.
+import type { Clock } from "../kernel/clock.js";
+import type { Ids } from "../kernel/ids.js";
+import type { WebRoutes } from "../kernel/web.js";
+import type { ServedService } from "../rpc/method-table.js";
+import type { Store } from "../store/port.js";
+import { isOurName } from "./assume/audience.js";
+import { defaultStsOrigins } from "./assume/sts-origins.js";
+import { authV1 } from "./auth-v1.js";
+import { createExchanger } from "./exchange/exchange.js";
+import { createLastSeen } from "./exchange/last-seen.js";
+import { createRefusals } from "./exchange/refusals.js";
+import { createKeyKeeper } from "./key-keeper.js";
+import type { KeyRing } from "./key-ring.js";
+import { keyScheduleOf } from "./key-states.js";
+import { readLoginProviders } from "./login/providers.js";
+import { loginRoutes } from "./login/routes.js";
+import type { MasterKey } from "./master-key.js";
+import { securityTokenService } from "./sts.js";
+import { createTokens } from "./tokens.js";
+import { createUpkeep } from "./upkeep.js";
+import { createGuardedFetch } from "./upstream/guarded-fetch.js";
+import { createIssuers } from "./upstream/issuers.js";
+import { wellKnownRoutes } from "./well-known.js";
+
+/** Refusals per address: 200 at once, 50 a second in the long run. */
+const REFUSALS = { points: 200, seconds: 4, blocks: false };
+
+/** Wrong codes of invites, per address and per invite. */
+const GUESSES = { points: 10, seconds: 600, blocks: true };
+
+/** How the issuer is set up. */
+export interface IssuerSettings {
+  readonly trustedIssuers: readonly string[];
+  readonly loginProviders: string | undefined;
+  readonly registration: "invite" | "open";
+  readonly awsStsOrigins: readonly string[] | undefined;
+  /** Seconds. */
+  readonly keyRotation: number;
+  /** Seconds. */
+  readonly jwksMaxAge: number;
+}
+
+/** How the service is called. */
+export interface IssuerOrigin {
+  readonly baseUrl: string;
+  readonly issuer: string;
+  readonly audiences: readonly string[];
+}
+
+/** What the issuer needs. */
+export interface IssuerDeps {
+  readonly settings: IssuerSettings;
+  readonly store: Store;
+  readonly keys: KeyRing;
+  readonly masterKey: MasterKey;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  /** Asked each time: with port 0 the address is known only once it listens. */
+  readonly origin: () => IssuerOrigin;
+  /** For the operator's log: what went wrong, and which keys moved on. */
+  readonly onNews: (news: object) => void;
+  readonly onProblem: (problem: string, error?: unknown) => void;
+}
+
+/** The issuer. */
+export interface Issuer {
+  readonly services: readonly ServedService[];
+  readonly routes: WebRoutes;
+  /** Begins what it does in the background. */
+  start(): void;
+  /** Ends that. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Creates the issuer.
+ *
+ * @throws Error when the file of the login providers cannot be used.
+ */
+export function createIssuer(deps: IssuerDeps): Issuer {
+  const { settings, store, keys, masterKey, clock, ids, origin, onNews, onProblem } = deps;
+  const ownUrls = () => {
+    const { issuer, audiences } = origin();
+    return [issuer, ...audiences];
+  };
+  const audiences = () => origin().audiences;
+  const loginProviders = readLoginProviders(settings.loginProviders);
+  const fetch = createGuardedFetch({
+    trustedOrigins: settings.trustedIssuers,
+    onRefused: (reason) => onProblem(`a request to another issuer was not made: ${reason}`),
+  });
+  const issuers = createIssuers({
+    fetch,
+    clock,
+    isOurs: (issuer) => isOurName(issuer, ownUrls()),
+    onProblem: (issuer, reason) => onProblem(`the keys of ${issuer} could not be had: ${reason}`),
+  });
+  const tokens = createTokens({ keys, ids, issuer: () => origin().issuer });
+  const lastSeen = createLastSeen(store);
+  const refusals = createRefusals(REFUSALS);
+  const guesses = createRefusals(GUESSES);
+  const stsOrigins = settings.awsStsOrigins ?? defaultStsOrigins;
+  const identifying = { store, issuers, fetch, loginProviders, stsOrigins, ownUrls };
+  const exchanger = createExchanger({ ...identifying, tokens, lastSeen, refusals, clock, audiences });
+  const upkeep = createUpkeep({ store, lastSeen, clock, onProblem });
+  const keeper = createKeyKeeper({
+    keys,
+    schedule: keyScheduleOf(settings),
+    onMove: (move) => onNews({ key: move.kid, state: move.state }),
+    onProblem,
+  });
+  return {
+    services: [
+      securityTokenService({ exchanger, tokens, refusals, audiences, lastSeen }),
+      authV1({ exchanger, ids, open: settings.registration === "open", guesses }),
+    ],
+    routes: {
+      ...wellKnownRoutes({ keys, issuer: () => origin().issuer, maxAgeS: settings.jwksMaxAge }),
+      ...loginRoutes({
+        store,
+        tokens,
+        exchanger,
+        masterKey,
+        fetch,
+        clock,
+        ids,
+        origin,
+        loginProviders,
+        registration: settings.registration,
+        secure: origin().baseUrl.startsWith("https:"),
+        guesses,
+        onProblem,
+      }),
+    },
+    start() {
+      keeper.start();
+      upkeep.start();
+    },
+    async stop() {
+      await keeper.stop();
+      await upkeep.stop();
+    },
+  };
+}

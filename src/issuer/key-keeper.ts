@@ -1,0 +1,60 @@
+// Keeps the keys of a running node up to date: what other nodes and commands
+// did is seen within a second, and what is due is done.
+import type { KeyRing } from "./key-ring.js";
+import type { KeyMove, KeySchedule } from "./key-states.js";
+
+/** What the keeper needs. */
+export interface KeyKeeperDeps {
+  readonly keys: Pick<KeyRing, "tend">;
+  readonly schedule: KeySchedule;
+  /** Told of each move that this node made. */
+  readonly onMove: (move: KeyMove) => void;
+  /** Told once when the keys cannot be read any more, and again only after they could. */
+  readonly onProblem: (problem: string, cause: unknown) => void;
+}
+
+/** Tends the keys while the service runs. */
+export interface KeyKeeper {
+  /** Begins to tend them, now and every second. */
+  start(): void;
+  /** Ends; resolves when nothing is under way any more. */
+  stop(): Promise<void>;
+}
+
+/** Between two looks, in milliseconds: a key that was revoked is trusted that much longer. */
+const PERIOD_MS = 1_000;
+
+/** Creates the keeper; it does nothing before it is told to. */
+export function createKeyKeeper({ keys, schedule, onMove, onProblem }: KeyKeeperDeps): KeyKeeper {
+  let timer: NodeJS.Timeout | undefined;
+  let running: Promise<void> | undefined;
+  let failing = false;
+
+  async function pass(): Promise<void> {
+    try {
+      for (const move of await keys.tend(schedule)) onMove(move);
+      failing = false;
+    } catch (error) {
+      if (!failing) onProblem("the keys could not be read again and will be tried again", error);
+      failing = true;
+    }
+  }
+
+  function tick(): void {
+    running ??= pass().finally(() => {
+      running = undefined;
+    });
+  }
+
+  return {
+    start() {
+      tick();
+      timer = setInterval(tick, PERIOD_MS);
+      timer.unref();
+    },
+    async stop() {
+      clearInterval(timer);
+      await running;
+    },
+  };
+}

@@ -1,0 +1,115 @@
+// The frame of every page: no script, nothing from elsewhere, readable on small
+// screens and in the dark, and usable by keyboard and screen reader.
+import { createHash } from "node:crypto";
+import type { WebAnswer } from "../../kernel/web.js";
+import { Html, html } from "./html.js";
+
+const STYLE = `
+:root { color-scheme: light dark; --back: #f3f5f8; --card: #fff; --text: #1a1f26; --soft: #525c69; --line: #7b8694;
+  --main: #0a56a6; --on-main: #fff; --mark: #0a56a6 }
+@media (prefers-color-scheme: dark) { :root { --back: #12161b; --card: #1c2229; --text: #e9edf2; --soft: #aab4c0;
+  --line: #7f8b99; --main: #8fc1ff; --on-main: #08213d; --mark: #8fc1ff } }
+* { box-sizing: border-box }
+body { margin: 0; min-height: 100vh; display: flex; flex-direction: column; align-items: center;
+  padding: clamp(1rem, 8vh, 5rem) 1rem 2rem; background: var(--back); color: var(--text);
+  font: 1rem/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif }
+main { width: 100%; max-width: 27rem; background: var(--card); padding: clamp(1.25rem, 5vw, 2rem);
+  border-radius: .75rem; box-shadow: 0 1px 3px rgb(0 0 0 / .2), 0 8px 24px rgb(0 0 0 / .06) }
+header, footer { width: 100%; max-width: 27rem; padding: 0 .25rem; color: var(--soft); overflow-wrap: anywhere }
+header { margin-bottom: .75rem; font-weight: 600; letter-spacing: .02em }
+footer { margin-top: .75rem; font-size: .875rem }
+h1 { margin: 0 0 .75rem; font-size: 1.5rem; line-height: 1.25 }
+h2 { margin: 1.75rem 0 .5rem; font-size: 1.0625rem }
+p { margin: 0 0 1rem; overflow-wrap: anywhere }
+dl { margin: 0 0 1.25rem; display: grid; grid-template-columns: max-content 1fr; gap: .375rem 1rem }
+dt { color: var(--soft) }
+dd { margin: 0; overflow-wrap: anywhere; font-weight: 600 }
+label { display: block; margin-bottom: .25rem; font-weight: 600 }
+.hint { margin: 0 0 .5rem; color: var(--soft); font-size: .9375rem }
+.whole { white-space: nowrap }
+.hint.after { margin: 1rem 0 0 }
+input[type=text] { width: 100%; min-height: 3rem; padding: .5rem .75rem; margin: 0 0 1rem; color: inherit;
+  background: transparent; border: 1px solid var(--line); border-radius: .5rem; font: inherit }
+input.code { font: 600 1.375rem/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace;
+  letter-spacing: .12em; text-transform: uppercase }
+.choices { list-style: none; margin: 0; padding: 0; display: grid; gap: .625rem }
+.button { display: block; width: 100%; min-height: 3rem; padding: .6875rem 1rem; text-align: center; cursor: pointer;
+  border: 1px solid var(--main); border-radius: .5rem; background: var(--main); color: var(--on-main);
+  font: inherit; font-weight: 600; text-decoration: none; overflow-wrap: anywhere }
+.button.plain { background: transparent; color: var(--main) }
+.button:hover { text-decoration: underline }
+.buttons { display: grid; grid-template-columns: 1fr 1fr; gap: .625rem }
+.wrong { margin: 0 0 1rem; padding: .5rem .75rem; border-left: .25rem solid currentcolor; font-weight: 600 }
+:focus-visible { outline: 3px solid var(--mark); outline-offset: 2px }
+`;
+
+const SECURITY = [
+  "default-src 'none'",
+  `style-src 'sha256-${createHash("sha256").update(STYLE).digest("base64")}'`,
+  // Some browsers hold every redirect that follows a form to this, so no form leads to a provider.
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+  "base-uri 'none'",
+].join("; ");
+
+/** Header fields of answers that hold or lead to secrets. */
+export const PRIVATE: Readonly<Record<string, string>> = {
+  "cache-control": "no-store",
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff",
+};
+
+/** A page. */
+export interface Page {
+  readonly title: string;
+  /** What stands below the title. */
+  readonly body: Html;
+  /** The name of this service as people see it, such as `iam.example.com`. */
+  readonly host: string;
+  /** 200 unless set. */
+  readonly status?: number;
+  /** The Set-Cookie header, where there is one. */
+  readonly cookie?: string | undefined;
+  /** The Retry-After header, in seconds. */
+  readonly retryAfterS?: number | undefined;
+}
+
+/** A page as an answer. */
+export function pageAnswer({ title, body, host, status = 200, cookie, retryAfterS }: Page): WebAnswer {
+  const document = html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<title>${title} - ${host}</title>
+<style>${new Html(STYLE)}</style>
+</head>
+<body>
+<header>${host}</header>
+<main>
+<h1>${title}</h1>
+${body}
+</main>
+<footer>Arbor</footer>
+</body>
+</html>
+`;
+  return {
+    status,
+    headers: {
+      ...PRIVATE,
+      "content-type": "text/html; charset=utf-8",
+      "content-security-policy": SECURITY,
+      "x-frame-options": "DENY",
+      ...(cookie !== undefined && { "set-cookie": cookie }),
+      ...(retryAfterS !== undefined && { "retry-after": String(retryAfterS) }),
+    },
+    body: document.markup,
+  };
+}
+
+/** A redirect that is followed with GET, whatever led to it. */
+export function redirect(location: string, cookie?: string): WebAnswer {
+  return { status: 303, headers: { ...PRIVATE, location, ...(cookie !== undefined && { "set-cookie": cookie }) } };
+}

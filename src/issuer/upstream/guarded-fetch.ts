@@ -1,0 +1,177 @@
+// The only way by which addresses that tenants give are fetched: it cannot be
+// led to anything but public HTTPS servers, nor held up, nor filled.
+import type { LookupAddress } from "node:dns";
+import { isIP } from "node:net";
+import { isPublicAddress } from "./address.js";
+import { exchange, type GuardedResponse, hostOf } from "./exchange.js";
+import { Refusal } from "./refusal.js";
+import { dnsResolve, hostResolve, type Resolve } from "./resolve.js";
+import { createSlots } from "./slots.js";
+
+/** For the whole of a request, waiting for its turn and the last byte of the body included. */
+const DEADLINE_MS = 5_000;
+const MAX_BYTES = 100 * 1024;
+const MAX_URL_LENGTH = 2048;
+/** How many requests run at once; and how many wait before more are refused. */
+const MAX_RUNNING = 10;
+const MAX_WAITING = 100;
+
+/** What the guard is told. */
+export interface GuardedFetchOptions {
+  /** Exact origins, such as `http://10.0.0.5:8080`, that may be cleartext, private or on another port. */
+  readonly trustedOrigins: readonly string[];
+  /** Told why a request was refused or failed: for the operator's log, and for nobody else. */
+  readonly onRefused?: (reason: string) => void;
+  /** How host names are resolved; by default the DNS, and for trusted origins whatever this machine asks. */
+  readonly resolve?: Resolve;
+}
+
+/** What may be said of a request. */
+export interface GuardedRequest {
+  readonly method?: "GET" | "POST";
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | Uint8Array;
+  /** The longest body accepted, in bytes; 100 KiB by default. */
+  readonly maxBytes?: number;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Fetches from a server that is not known to be friendly. The body is whole, at most `maxBytes`, and
+ * there within 5 s; redirects are not followed but refused.
+ *
+ * @throws FetchRefused for every failure alike
+ */
+export type GuardedFetch = (url: string, init?: GuardedRequest) => Promise<GuardedResponse>;
+
+/** A request that was refused or failed. It does not say why, so that nobody can explore a network with it. */
+export class FetchRefused extends Error {
+  constructor() {
+    super("the address could not be fetched");
+    this.name = "FetchRefused";
+  }
+}
+
+/**
+ * Makes a guarded fetch.
+ *
+ * @throws Error when a trusted origin is not written as one.
+ */
+export function createGuardedFetch({ trustedOrigins, onRefused, resolve }: GuardedFetchOptions): GuardedFetch {
+  for (const origin of trustedOrigins) {
+    if (!URL.canParse(origin) || new URL(origin).origin !== origin || !/^https?:/.test(origin))
+      throw new Error(`a trusted origin must look like https://host:port, and ${origin} does not`);
+  }
+  const trusted: ReadonlySet<string> = new Set(trustedOrigins);
+  const resolvePublic = dnsResolve();
+  const slots = createSlots(MAX_RUNNING, MAX_WAITING);
+
+  async function guarded(url: URL, init: GuardedRequest, signal: AbortSignal): Promise<GuardedResponse> {
+    const giveBack = await slots.take(signal);
+    try {
+      const isTrusted = trusted.has(url.origin);
+      const addresses = await addressesOf(hostOf(url), resolve ?? (isTrusted ? hostResolve : resolvePublic), signal);
+      if (addresses.length === 0) throw new Refusal("the host has no address");
+      if (!isTrusted && !addresses.every(({ address }) => isPublicAddress(address)))
+        throw new Refusal("the host has an address that is not public");
+      const { method = "GET", headers = {}, body, maxBytes = MAX_BYTES } = init;
+      return await exchange({ url, addresses, method, headers, body, maxBytes, signal });
+    } finally {
+      giveBack();
+    }
+  }
+
+  return async (text, init = {}) => {
+    const { signal, end } = startDeadline(init.signal);
+    let origin = "no URL";
+    try {
+      const url = urlOf(text);
+      origin = `${url.protocol}//${url.host}`;
+      checkUrl(url, trusted);
+      return await guarded(url, init, signal);
+    } catch (error) {
+      onRefused?.(`${origin}: ${reasonOf(error, signal)}`);
+      throw new FetchRefused();
+    } finally {
+      end();
+    }
+  };
+}
+
+/**
+ * The guarded fetch in the form of `fetch`, for libraries that take one. Bodies may be strings, bytes or
+ * forms; methods GET and POST.
+ */
+export function asFetch(guarded: GuardedFetch): typeof fetch {
+  return async (input, init = {}) => {
+    const { body, signal } = init;
+    const method = init.method?.toUpperCase() ?? "GET";
+    if (method !== "GET" && method !== "POST") throw new TypeError("only GET and POST can be guarded");
+    if (typeof input !== "string" && !(input instanceof URL)) throw new TypeError("only URLs can be guarded");
+    const headers = new Headers(init.headers);
+    let sent: string | Uint8Array | undefined;
+    if (typeof body === "string" || body instanceof Uint8Array) sent = body;
+    else if (body instanceof URLSearchParams) {
+      sent = body.toString();
+      if (!headers.has("content-type")) headers.set("content-type", "application/x-www-form-urlencoded;charset=UTF-8");
+    } else if (body) throw new TypeError("only text, bytes and forms can be guarded");
+    const answer = await guarded(String(input), {
+      method,
+      headers: Object.fromEntries(headers),
+      ...(sent !== undefined && { body: sent }),
+      ...(signal && { signal }),
+    });
+    const { status, bytes } = answer;
+    return new Response(bytes.length === 0 ? null : bytes, { status, headers: answer.headers });
+  };
+}
+
+// Parsers drop or change some characters without a word; what was checked must be what is sent.
+function urlOf(text: string): URL {
+  if (text.length > MAX_URL_LENGTH) throw new Refusal("the address is too long");
+  if (!/^[!-[\]-~]+$/.test(text)) throw new Refusal("the address has characters that URLs do not have");
+  if (!URL.canParse(text)) throw new Refusal("it cannot be parsed");
+  return new URL(text);
+}
+
+function checkUrl(url: URL, trusted: ReadonlySet<string>): void {
+  if (url.username !== "" || url.password !== "") throw new Refusal("the address has a user name or password");
+  if (url.hash !== "") throw new Refusal("the address has a fragment");
+  if (trusted.has(url.origin)) return;
+  if (url.protocol !== "https:") throw new Refusal("the address is not https");
+  if (url.port !== "") throw new Refusal("the port is not 443");
+  if (url.hostname.endsWith(".")) throw new Refusal("the host ends with a dot");
+}
+
+function addressesOf(host: string, resolve: Resolve, signal: AbortSignal): Promise<readonly LookupAddress[]> {
+  const family = isIP(host);
+  if (family !== 0) return Promise.resolve([{ address: host, family }]);
+  // Not every resolver can be called off; its answer is then not waited for.
+  return new Promise((done, fail) => {
+    signal.addEventListener("abort", () => fail(signal.reason), { once: true });
+    resolve(host, signal).then(done, fail);
+  });
+}
+
+// Not AbortSignal.any with AbortSignal.timeout: the collector may take such a signal before its time.
+function startDeadline(outer: AbortSignal | undefined): { readonly signal: AbortSignal; end(): void } {
+  const controller = new AbortController();
+  const abandon = () => controller.abort(new Refusal("the caller went away"));
+  const timer = setTimeout(() => controller.abort(new Refusal("it took too long")), DEADLINE_MS);
+  if (outer?.aborted) abandon();
+  outer?.addEventListener("abort", abandon, { once: true });
+  return {
+    signal: controller.signal,
+    end() {
+      clearTimeout(timer);
+      outer?.removeEventListener("abort", abandon);
+    },
+  };
+}
+
+function reasonOf(error: unknown, signal: AbortSignal): string {
+  const cause: unknown = signal.aborted ? signal.reason : error;
+  if (cause instanceof Refusal) return cause.message;
+  // The code of a socket or TLS error; its text may quote what the server sent.
+  return cause instanceof Error && "code" in cause ? String(cause.code) : "it failed";
+}

@@ -1,0 +1,62 @@
+// What the bearer of a token is told of itself.
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { type WhoAmI, WhoAmISchema } from "#gen/chainguard/platform/auth/auth_pb.js";
+import { groupViewV1 } from "../iam/groups/group-v1-view.js";
+import { identityKind } from "../iam/kinds.js";
+import { capabilityNamesIn } from "../iam/roles/capability-names.js";
+import { roleViewV1 } from "../iam/roles/role-v1-view.js";
+import { intersectionOf } from "../kernel/capability-set.js";
+import { notFound } from "../kernel/errors.js";
+import type { Call } from "../rpc/call.js";
+
+/** At most this many bindings are told of; who has more lists them. */
+const MAX_TOLD = 200;
+
+type Told = NonNullable<MessageInitShape<typeof WhoAmISchema>["capabilities"]>[number];
+
+/** Tells the caller of itself: its token, and what that may be used for. */
+export async function whoAmI(call: Call): Promise<WhoAmI> {
+  const { tx, caller, inbound } = call;
+  const { principal } = caller;
+  const row = await tx.identities.get(caller.uid);
+  if (row === undefined) throw notFound(identityKind, caller.uid);
+  const told: Told[] = [];
+  for (const { groupUid, roleUid } of (await tx.roleBindings.ofIdentity(caller.uid)).slice(0, MAX_TOLD)) {
+    const role = await tx.roles.get(roleUid);
+    const group = await tx.groups.get(groupUid);
+    if (role === undefined || group === undefined) continue;
+    // What the token is not good for, or does not count there, the caller does not have.
+    const names = capabilityNamesIn(intersectionOf(role.capabilities, caller.rightsAt(groupUid)));
+    if (names.length > 0) told.push({ group: groupViewV1(group), role: roleViewV1(role), capabilities: names });
+  }
+  const { iss, aud, upstream } = claimsOf(inbound.header("authorization") ?? "");
+  return create(WhoAmISchema, {
+    issuer: iss,
+    subject: caller.uid,
+    audience: [aud].flat(),
+    expiry: timestampFromMs(principal.expiresAt * 1000),
+    issuedAt: timestampFromMs(principal.issuedAt * 1000),
+    capabilities: told,
+    email: row.email,
+    ...(upstream && {
+      profile: {
+        name: upstream.name ?? "",
+        picture: upstream.picture ?? "",
+        givenName: upstream.given_name ?? "",
+        familyName: upstream.family_name ?? "",
+      },
+    }),
+  });
+}
+
+interface Claims {
+  readonly iss: string;
+  readonly aud: string | string[];
+  readonly upstream?: Readonly<Record<string, string>>;
+}
+
+// The token was verified before the call came here, and it is one of ours.
+function claimsOf(authorization: string): Claims {
+  return JSON.parse(Buffer.from(authorization.split(".")[1] ?? "", "base64url").toString()) as Claims;
+}

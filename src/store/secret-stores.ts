@@ -1,0 +1,110 @@
+import { and, eq, lt, sql } from "drizzle-orm";
+import { done, first } from "./first.js";
+import { placeholdersFor } from "./placeholders.js";
+import type { Awaitable, RefreshTokenRow, RefreshTokenStore, TicketKind, TicketRow, TicketStore } from "./port.js";
+import { type Executor, statement } from "./statement.js";
+
+const getTicket = statement<{ kind: string; hash: string }, TicketRow>((q, t) =>
+  q
+    .select()
+    .from(t.tickets)
+    .where(and(eq(t.tickets.hash, sql.placeholder("hash")), eq(t.tickets.kind, sql.placeholder("kind")))),
+);
+const putTicket = statement<TicketRow>((q, t) =>
+  q
+    .insert(t.tickets)
+    .values(placeholdersFor(t.tickets))
+    .onConflictDoUpdate({
+      target: t.tickets.hash,
+      set: { kind: sql`excluded.kind`, data: sql`excluded.data`, expireTimeMs: sql`excluded.expire_time_ms` },
+    }),
+);
+const deleteTicket = statement<{ hash: string }>((q, t) =>
+  q.delete(t.tickets).where(eq(t.tickets.hash, sql.placeholder("hash"))),
+);
+const sweepTickets = statement<{ timeMs: number }>((q, t) =>
+  q.delete(t.tickets).where(lt(t.tickets.expireTimeMs, sql.placeholder("timeMs"))),
+);
+
+/** Tickets; see {@link TicketStore}. */
+export class Tickets implements TicketStore {
+  readonly #tx: Executor;
+
+  constructor(tx: Executor) {
+    this.#tx = tx;
+  }
+
+  get(kind: TicketKind, hash: string): Awaitable<TicketRow | undefined> {
+    return first(this.#tx.rows(getTicket, { kind, hash }));
+  }
+
+  put(row: TicketRow): Awaitable<void> {
+    return done(this.#tx.rows(putTicket, row));
+  }
+
+  delete(hash: string): Awaitable<void> {
+    return done(this.#tx.rows(deleteTicket, { hash }));
+  }
+
+  sweep(timeMs: number): Awaitable<void> {
+    return done(this.#tx.rows(sweepTickets, { timeMs }));
+  }
+}
+
+const getRefresh = statement<{ hash: string }, RefreshTokenRow>((q, t) =>
+  q
+    .select()
+    .from(t.refreshTokens)
+    .where(eq(t.refreshTokens.hash, sql.placeholder("hash"))),
+);
+const insertRefresh = statement<RefreshTokenRow>((q, t) =>
+  q.insert(t.refreshTokens).values(placeholdersFor(t.refreshTokens)),
+);
+const useRefresh = statement<{ hash: string }>((q, t) =>
+  q
+    .update(t.refreshTokens)
+    .set({ used: true })
+    .where(eq(t.refreshTokens.hash, sql.placeholder("hash"))),
+);
+const deleteFamily = statement<{ family: string }>((q, t) =>
+  q.delete(t.refreshTokens).where(eq(t.refreshTokens.family, sql.placeholder("family"))),
+);
+const deleteOf = statement<{ identityUid: string }>((q, t) =>
+  q.delete(t.refreshTokens).where(eq(t.refreshTokens.identityUid, sql.placeholder("identityUid"))),
+);
+const sweepRefresh = statement<{ timeMs: number }>((q, t) =>
+  q.delete(t.refreshTokens).where(lt(t.refreshTokens.expireTimeMs, sql.placeholder("timeMs"))),
+);
+
+/** Refresh tokens; see {@link RefreshTokenStore}. */
+export class RefreshTokens implements RefreshTokenStore {
+  readonly #tx: Executor;
+
+  constructor(tx: Executor) {
+    this.#tx = tx;
+  }
+
+  get(hash: string): Awaitable<RefreshTokenRow | undefined> {
+    return first(this.#tx.rows(getRefresh, { hash }));
+  }
+
+  insert(row: RefreshTokenRow): Awaitable<void> {
+    return done(this.#tx.rows(insertRefresh, row));
+  }
+
+  markUsed(hash: string): Awaitable<void> {
+    return done(this.#tx.rows(useRefresh, { hash }));
+  }
+
+  deleteFamily(family: string): Awaitable<void> {
+    return done(this.#tx.rows(deleteFamily, { family }));
+  }
+
+  deleteOf(identityUid: string): Awaitable<void> {
+    return done(this.#tx.rows(deleteOf, { identityUid }));
+  }
+
+  sweep(timeMs: number): Awaitable<void> {
+    return done(this.#tx.rows(sweepRefresh, { timeMs }));
+  }
+}

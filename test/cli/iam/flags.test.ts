@@ -1,0 +1,210 @@
+// What flags and files are refused for, before anything is sent: the flag and
+// the rule, and exit code 2.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { type CliWorld, startCliWorld } from "./cli-world.js";
+
+const SECRET = "s3cr3t-of-the-client";
+
+let world: CliWorld;
+before(async () => {
+  world = await startCliWorld();
+});
+after(() => world?.stop());
+
+const idp = ["--issuer", "https://idp.example", "--subject", "s"];
+const capabilities = "groups.create, groups.update, groups.list, groups.delete";
+
+const cases: readonly {
+  readonly name: string;
+  readonly noun: string;
+  readonly args: readonly string[];
+  /** What is printed behind `arbor: Invalid argument: `. */
+  readonly rule: string | RegExp;
+}[] = [
+  {
+    name: "an enum's value that is none",
+    noun: "groups",
+    args: ["--kind", "big"],
+    rule: "--kind: --kind must be one of starter, customer, dev, infra, aws-marketplace",
+  },
+  {
+    name: "a capability that is near others",
+    noun: "roles",
+    args: ["--capability", "groups.list,groups.lst"],
+    rule: `--capability: --capability must be one of ${capabilities}`,
+  },
+  {
+    name: "a capability that is near none",
+    noun: "roles",
+    args: ["--capability", "grups.list"],
+    rule: /^--capability: --capability must begin with one of internal, groups, group_invites, /,
+  },
+  ...["soon", "", "1", "-1h", "1h1d", "1.5h", "s", "9999999999999s"].map((ttl) => ({
+    name: `the duration "${ttl}"`,
+    noun: "group-invites",
+    args: ["--ttl", ttl],
+    rule: "--ttl: --ttl must be a duration such as 90s, 24h or 7d",
+  })),
+  ...["2026-13-01T00:00:00Z", "2026-01-01", "now"].map((time) => ({
+    name: `the time ${time}`,
+    noun: "identities",
+    args: ["--static-keys-expiration-time", time],
+    rule: "--static-keys-expiration-time: --static-keys-expiration-time must be a time of RFC 3339 such as 2026-01-31T09:30:00Z",
+  })),
+  {
+    name: "an entry without a value",
+    noun: "identities",
+    args: [...idp, "--claim", "ref"],
+    rule: "--claim: --claim must be a name, an equals sign and a value",
+  },
+  {
+    name: "an entry without a name",
+    noun: "identities",
+    args: [...idp, "--claim", "=x"],
+    rule: "--claim: --claim must be a name, an equals sign and a value",
+  },
+  {
+    name: "an entry given twice",
+    noun: "identities",
+    args: [...idp, "--claim", "ref=a", "--claim", "ref=b"],
+    rule: "--claim: --claim must not give ref twice",
+  },
+  {
+    name: "a key that is no number",
+    noun: "account-associations",
+    args: ["--github-app-installation", "x={}"],
+    rule: "--github-app-installation: --github-app-installation must be an integer between -9223372036854775808 and 9223372036854775807",
+  },
+  {
+    name: "an element that is not of its type",
+    noun: "account-associations",
+    args: ["--github-app-installation", "1={installations: [{name: 7}]}"],
+    rule: "--github-app-installation: --github-app-installation is not understood: value.installations[0].name must be a string",
+  },
+  {
+    name: "an element that is no JSON",
+    noun: "account-associations",
+    args: ["--github-app-installation", "1={"],
+    rule: /^--github-app-installation: no JSON or YAML at line 1, column \d+ \([A-Z_]+\)$/,
+  },
+  {
+    name: "one of several together with another",
+    noun: "identities",
+    args: [...idp, "--issuer-pattern", "https://idp\\.example"],
+    rule: "--issuer-pattern: --issuer-pattern cannot go together with --issuer",
+  },
+  {
+    name: "two ways to be assumed",
+    noun: "identities",
+    args: ["--service-principal", "cosigned", "--aws-account", "123456789012"],
+    rule: "--service-principal: --service-principal cannot go together with --aws-account",
+  },
+  {
+    name: "a secret's file that is not there",
+    noun: "identity-providers",
+    args: ["--default-role", "x", "--oidc-client-secret-file", "/nowhere"],
+    rule: "--oidc-client-secret-file: /nowhere cannot be read (ENOENT)",
+  },
+  {
+    name: "standard input for two things",
+    noun: "identity-providers",
+    args: ["--file", "-", "--oidc-client-secret-file", "-"],
+    rule: "--file: only one file can be -, which is standard input",
+  },
+];
+
+describe("a flag is refused for", () => {
+  for (const { name, noun, args, rule } of cases) {
+    it(name, async () => {
+      const result = await world.iam(noun, "create", "--parent", world.root, ...args);
+      assert.deepEqual([result.code, result.stdout], [2, ""], result.stderr);
+      assertRefused(result.stderr, rule);
+    });
+  }
+
+  for (const [flag, value, rule] of [
+    ["--page-size", "many", "--page-size: --page-size must be an integer between -2147483648 and 2147483647"],
+    ["--skip", "2147483648", "--skip: --skip must be an integer between -2147483648 and 2147483647"],
+  ] as const) {
+    it(`${flag} ${value}`, async () => {
+      const { code, stderr } = await world.iam("groups", "list", flag, value);
+      assert.equal(code, 2);
+      assertRefused(stderr, rule);
+    });
+  }
+
+  for (const [args, said] of [
+    [["groups", "create", "--color", "red"], /^error: unknown option '--color'/],
+    [["groups", "list", "-o", "xml"], /^error: option '-o, --output <format>' argument 'xml' is invalid/],
+    [["roles", "create", "--name", "r"], /^error: required option '--parent <uid>' not specified/],
+    [["groups", "get"], /^error: missing required argument 'uid'/],
+    [["group-mappings", "update", "x"], /^error: unknown command 'update'/],
+  ] as const) {
+    it(`arbor iam ${args.join(" ")}`, async () => {
+      const { code, stderr } = await world.iam(...args);
+      assert.equal(code, 2);
+      assert.match(stderr, said);
+    });
+  }
+});
+
+describe("a file is refused for", () => {
+  const files: readonly { readonly name: string; readonly content: string; readonly rule: string | RegExp }[] = [
+    { name: "being no YAML", content: `a: "${SECRET}\n`, rule: /^no JSON or YAML at line \d, column \d+ \([A-Z_]+\)$/ },
+    { name: "a key given twice", content: `name: a\nname: ${SECRET}\n`, rule: /^no JSON or YAML at line 2, column 1 / },
+    { name: "being two documents", content: "name: a\n---\nname: b\n", rule: /^no JSON or YAML at line \d/ },
+    { name: "tags that are not JSON's", content: "name: !!binary aGk=\n", rule: /^no JSON or YAML at line 1/ },
+    {
+      name: "aliases without measure",
+      content: `a: &a [x, x, x, x, x, x, x, x, x]\n${["b", "c", "d", "e"]
+        .map((key, i) => `${key}: &${key} [${Array(9).fill(`*${"abcd"[i]}`).join(", ")}]`)
+        .join("\n")}\n`,
+      rule: "no JSON or YAML that can be written out",
+    },
+    { name: "holding no object", content: `- ${SECRET}\n`, rule: "the file must hold one object, the resource" },
+    { name: "holding nothing", content: "", rule: "the file must hold one object, the resource" },
+    {
+      name: "a field there is not",
+      content: `{"name":"x","oidc":{"clientSecrt":"${SECRET}"}}`,
+      rule: "oidc.clientSecrt is not a field of this request",
+    },
+    {
+      name: "a value of another type",
+      content: "oidc:\n  clientSecret: 5\n",
+      rule: "oidc.clientSecret must be a string",
+    },
+    {
+      name: "two fields where one can be",
+      content: "oidc: {clientId: a, client_id: b}\n",
+      rule: "oidc.clientId is given twice, as clientId and as client_id",
+    },
+  ];
+  for (const { name, content, rule } of files) {
+    it(name, async () => {
+      const path = world.file(content);
+      const result = await world.iam("identity-providers", "create", "--parent", world.root, "--file", path);
+      assert.deepEqual([result.code, result.stdout], [2, ""], result.stderr);
+      assertRefused(
+        result.stderr,
+        typeof rule === "string" ? `--file: ${rule}` : new RegExp(`^--file: ${rule.source.slice(1)}`),
+      );
+      assert.ok(!result.stderr.includes(SECRET));
+    });
+  }
+
+  it("numbers of which digits would be lost", async () => {
+    const path = world.file("github: {appInstallations: {1: {installations: [{installationId: 9007199254740993}]}}}\n");
+    const { code, stderr } = await world.iam("account-associations", "create", "--parent", world.root, "--file", path);
+    assert.equal(code, 2);
+    assertRefused(stderr, /--file: github\.\S+installationId must be a string of digits, as it is beyond 2\^53$/);
+  });
+});
+
+function assertRefused(stderr: string, rule: string | RegExp): void {
+  const prefix = "arbor: Invalid argument: ";
+  assert.ok(stderr.startsWith(prefix) && stderr.endsWith("\n"), stderr);
+  const said = stderr.slice(prefix.length, -1);
+  if (typeof rule === "string") assert.equal(said, rule);
+  else assert.match(said, rule);
+}

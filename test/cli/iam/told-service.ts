@@ -1,0 +1,31 @@
+// A service that answers what a test tells it to, over real gRPC: for what the
+// real one does not show.
+import { createServer, type ServerHttp2Session } from "node:http2";
+import type { AddressInfo } from "node:net";
+import type { ConnectRouter } from "@connectrpc/connect";
+import { connectNodeAdapter } from "@connectrpc/connect-node";
+
+/** Where it listens, and how to end it. */
+export interface ToldService {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+/** Starts one on a free port. */
+export async function startTold(routes: (router: ConnectRouter) => void): Promise<ToldService> {
+  const server = createServer(connectNodeAdapter({ routes }));
+  const sessions = new Set<ServerHttp2Session>();
+  server.on("session", (session) => {
+    sessions.add(session);
+    session.once("close", () => sessions.delete(session));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async stop() {
+      const closed = new Promise((resolve) => server.close(resolve));
+      for (const session of sessions) session.destroy();
+      await closed;
+    },
+  };
+}

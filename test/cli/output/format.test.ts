@@ -1,0 +1,140 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import fc from "fast-check";
+import { parse } from "yaml";
+import { answerText, listText } from "../../../src/cli/output/format.js";
+import type { Format } from "../../../src/cli/output/formats.js";
+import { progressOn } from "../../../src/cli/output/progress.js";
+import { yamlText } from "../../../src/cli/output/yaml.js";
+
+const file = { colour: false, width: undefined };
+const ACTIVE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
+
+// What proto JSON consists of: no numbers with fractions, no text with halves of characters.
+const text = fc.string({
+  unit: fc.oneof(
+    fc.string({ unit: "grapheme" }),
+    fc.constantFrom(..."\u0000\u001b\n\r\u0085\u2028\u202e\ufeff: #'\"\\"),
+  ),
+});
+const json = fc.letrec<{ value: JsonValue; object: JsonObject }>((tie) => ({
+  value: fc.oneof(
+    { depthSize: "small" },
+    text,
+    fc.boolean(),
+    fc.integer(),
+    fc.constantFrom(
+      "null",
+      "true",
+      "1",
+      "1.5",
+      "0x1f",
+      "~",
+      "- a",
+      "2026-01-01",
+      "",
+      " ",
+      "<<",
+      "=",
+      "|",
+      "---",
+      "...",
+    ),
+    fc.array(tie("value"), { maxLength: 3 }),
+    tie("object"),
+  ),
+  object: fc.dictionary(text, tie("value"), { maxKeys: 3, noNullPrototype: true }),
+}));
+
+describe("a list", () => {
+  const pages = fc.array(fc.array(json.object, { maxLength: 3 }), { minLength: 1, maxLength: 3 });
+  const written = (format: Format, parts: readonly (readonly JsonObject[])[], rest: JsonObject) => {
+    const list = listText(format, "rows", [], file);
+    return parts.map((rows) => list.page(rows)).join("") + list.end(rest);
+  };
+
+  it("is the same document however it is cut into pages", () => {
+    fc.assert(
+      fc.property(pages, (parts) => {
+        const rest = { totalCount: "3", skipped: 0 };
+        const whole = { rows: parts.flat(), ...rest };
+        for (const format of ["json", "yaml"] as const) {
+          const document = written(format, parts, rest);
+          assert.equal(document, written(format, [parts.flat()], rest));
+          assert.deepEqual(format === "json" ? JSON.parse(document) : parse(document), whole);
+        }
+        assert.equal(written("json", [[]], rest), `${JSON.stringify({ rows: [], ...rest }, null, 2)}\n`);
+        const lines = written("jsonl", parts, rest).split("\n").slice(0, -1);
+        assert.deepEqual(
+          lines.map((line) => JSON.parse(line)),
+          whole.rows,
+        );
+      }),
+    );
+  });
+
+  it("is nothing but its rows where nothing else is known", () => {
+    assert.equal(written("yaml", [[{ a: 1 }]], {}), "rows:\n- a: 1\n");
+    assert.equal(written("json", [[{ a: 1 }]], {}), '{\n  "rows": [\n    {\n      "a": 1\n    }\n  ]\n}\n');
+  });
+});
+
+describe("an answer", () => {
+  it("means the same in every format, and no terminal acts upon it", () => {
+    fc.assert(
+      fc.property(json.object, (answer) => {
+        const texts = (["json", "jsonl", "yaml"] as const).map((format) => answerText(format, answer, () => [], file));
+        const [asJson = "", asLine = "", asYaml = ""] = texts;
+        assert.deepEqual([JSON.parse(asJson), JSON.parse(asLine), parse(asYaml)], [answer, answer, answer]);
+        assert.equal(asLine.split("\n").length, 2);
+        for (const one of texts) {
+          for (const line of one.split("\n")) assert.doesNotMatch(line, ACTIVE);
+        }
+      }),
+    );
+  });
+
+  it("is a table of its fields, which is never cut", () => {
+    const rows = () => [["uid", "0".repeat(60)] as const, ["code", "1".repeat(200)] as const];
+    const table = answerText("table", {}, rows, { colour: false, width: 40 });
+    assert.equal(table, `FIELD  VALUE\nuid    ${"0".repeat(60)}\ncode   ${"1".repeat(200)}\n`);
+  });
+});
+
+describe("YAML", () => {
+  for (const [value, yaml] of [
+    [{ a: "yes", b: "1", c: "" }, 'a: yes\nb: "1"\nc: ""\n'],
+    [{ a: "one\ntwo" }, 'a: "one\\u000atwo"\n'],
+    [{ a: "\u001b[2J" }, 'a: "\\u001b[2J"\n'],
+    [["x".repeat(200)], `- ${"x".repeat(200)}\n`],
+  ] as const) {
+    it(JSON.stringify(value).slice(0, 40), () => {
+      assert.deepEqual(parse(yamlText(value as JsonValue)), value);
+      assert.equal(
+        yamlText(value as JsonValue)
+          .replace("\\n", "\\u000a")
+          .replace("\\e", "\\u001b"),
+        yaml,
+      );
+    });
+  }
+});
+
+describe("progress", () => {
+  const told = (isTTY: boolean, wanted: boolean) => {
+    let out = "";
+    const progress = progressOn({ isTTY, write: (said) => (out += said) }, wanted);
+    progress.clear();
+    progress.show(1, 2);
+    progress.clear();
+    progress.clear();
+    return out;
+  };
+  it("is one line that comes and goes on a terminal", () => {
+    assert.equal(told(true, false), "\r\u001b[K1 of 2\r\u001b[K");
+  });
+  it("is a line each elsewhere, if it is wanted", () => {
+    assert.deepEqual([told(false, true), told(false, false)], ["1 of 2\n", ""]);
+  });
+});

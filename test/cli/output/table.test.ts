@@ -1,0 +1,76 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import fc from "fast-check";
+import { terminalOf } from "../../../src/cli/output/stdout.js";
+import { type TableColumn, type Terminal, tableOf } from "../../../src/cli/output/table.js";
+import { displayWidth } from "../../../src/cli/output/width.js";
+
+const columns: readonly TableColumn[] = [{ title: "UID" }, { title: "DESCRIPTION", prose: true }, { title: "TIME" }];
+const file: Terminal = { colour: false, width: undefined };
+
+describe("a table", () => {
+  it("is aligned by what characters take on a terminal", () => {
+    const lines = tableOf(columns, file).lines([
+      ["a", "日本語", "1"],
+      ["bbbb", "", "2"],
+    ]);
+    assert.deepEqual(lines, ["UID   DESCRIPTION  TIME", "a     日本語       1", "bbbb  -            2"]);
+  });
+
+  it("has one header, and columns that only grow", () => {
+    const table = tableOf(columns, file);
+    assert.deepEqual(table.lines([["aaaaaa", "b", "1"]]), ["UID     DESCRIPTION  TIME", "aaaaaa  b            1"]);
+    assert.deepEqual(table.lines([["a", "b", "1"]]), ["a       b            1"]);
+    assert.deepEqual(table.lines([]), []);
+  });
+
+  it("cuts prose to fit a terminal, and nothing else", () => {
+    const uid = "0123456789".repeat(4);
+    const row = [uid, "words ".repeat(20), "12:00"];
+    const [header = "", line = ""] = tableOf(columns, { colour: false, width: 70 }).lines([row]);
+    assert.equal(displayWidth(line), 70);
+    assert.equal(displayWidth(header), 69);
+    assert.ok(line.startsWith(uid) && line.endsWith("…  12:00"));
+    const [, narrow = ""] = tableOf(columns, { colour: false, width: 20 }).lines([row]);
+    assert.equal(narrow, `${uid}  words words…  12:00`);
+    const [, whole = ""] = tableOf(columns, file).lines([row]);
+    assert.ok(whole.includes("words ".repeat(19)));
+  });
+
+  it("colours its header alone", () => {
+    const [header, line] = tableOf(columns, { colour: true, width: undefined }).lines([["a", "b", "c"]]);
+    assert.equal(header, "\u001b[1mUID  DESCRIPTION  TIME\u001b[22m");
+    assert.equal(line, "a    b            c");
+  });
+
+  it("never holds anything that a terminal acts upon", () => {
+    const nasty = fc.string({
+      unit: fc.oneof(fc.constantFrom(..."\u001b\u0007\r\n\t\u009b\u202e\u2028\u200b"), fc.string({ unit: "binary" })),
+    });
+    const rows = fc.array(fc.tuple(nasty, nasty, nasty), { maxLength: 5 });
+    const width = fc.option(fc.integer({ min: 1, max: 200 }), { nil: undefined });
+    fc.assert(
+      fc.property(rows, width, (cells, columnsWide) => {
+        const lines = tableOf(columns, { colour: false, width: columnsWide }).lines(cells);
+        assert.equal(lines.length, cells.length + 1);
+        for (const line of lines) assert.doesNotMatch(line, /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
+      }),
+    );
+  });
+});
+
+describe("the terminal", () => {
+  const cases: readonly (readonly [stream: object, env: Record<string, string>, terminal: Terminal])[] = [
+    [{}, {}, { colour: false, width: undefined }],
+    [{ columns: 80 }, {}, { colour: false, width: undefined }],
+    [{ isTTY: true, columns: 80 }, {}, { colour: true, width: 80 }],
+    [{ isTTY: true, columns: 80 }, { NO_COLOR: "1" }, { colour: false, width: 80 }],
+    [{ isTTY: true, columns: 80 }, { NO_COLOR: "" }, { colour: true, width: 80 }],
+    [{ isTTY: true, columns: 0 }, { TERM: "dumb" }, { colour: false, width: undefined }],
+  ];
+  for (const [stream, env, terminal] of cases) {
+    it(`of ${JSON.stringify(stream)} with ${JSON.stringify(env)}`, () => {
+      assert.deepEqual(terminalOf(stream, env), terminal);
+    });
+  }
+});

@@ -1,0 +1,331 @@
+// Invites over REST: whom their code lets in, as what, and how often.
+import assert from "node:assert/strict";
+import { request } from "node:http";
+import { after, before, describe, it } from "node:test";
+import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
+import { capabilitySetNamed } from "../../src/iam/roles/capability-names.js";
+import { builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
+import { denied, exhausted } from "../contract/expectations.js";
+import { rawClients, requestOf } from "../contract/iam-clients.js";
+import { bindingRow, groupRow, roleRow } from "../support/rows.js";
+import { changed, type Invite, invite, register } from "./auth-world.js";
+import { ask } from "./exchange/ask.js";
+import { dumpOf, type ExchangeWorld, startExchangeWorld } from "./exchange/exchange-world.js";
+
+const REFUSED = denied("accepting this invite");
+const HOUR_MS = 3_600_000;
+
+let world: ExchangeWorld;
+let child: string;
+let count = 0;
+before(async () => {
+  world = await startExchangeWorld();
+  child = randomIds.newUid(world.root);
+  await world.write((tx) => tx.groups.insert(groupRow(child)));
+});
+after(() => world.stop());
+
+/** Somebody whom nobody knows yet. */
+const newcomer = (claims: object = {}) => {
+  const sub = `newcomer ${++count}`;
+  return { uid: personUid(world.people.issuer, sub), bearer: world.idToken({ sub, ...claims }) };
+};
+const bindingsOf = (uid: string) => world.harness.app.installation.store.read((tx) => tx.roleBindings.ofIdentity(uid));
+const exists = async (uid: string) =>
+  (await world.harness.app.installation.store.read((tx) => tx.identities.get(uid))) !== undefined;
+/** Wrong codes count against the address; each test that gives some gets a service whose count is new. */
+async function inOwnWorld(work: (own: ExchangeWorld) => Promise<void>): Promise<void> {
+  const before = world;
+  world = await startExchangeWorld();
+  try {
+    await work(world);
+  } finally {
+    await world.stop();
+    world = before;
+  }
+}
+
+describe("an invite", () => {
+  it("lets in who has its code, as what it says", async () => {
+    const { code } = await invite(world, { group: child, role: "editor" });
+    const { uid, bearer } = newcomer({ name: "New", email: "new@example.org", email_verified: true });
+    assert.deepEqual((await register(world, bearer, { code })).json, { identity: uid, group: child });
+    const [binding, ...more] = await bindingsOf(uid);
+    assert.deepEqual([binding?.groupUid, binding?.roleUid, more], [child, builtinRoleUid("editor"), []]);
+    const token = await world.exchanged({}, bearer);
+    assert.equal((await ask(world.url, `/iam/v2beta1/groups/${child}`, { bearer: token })).status, 200);
+    assert.equal((await ask(world.url, `/iam/v2beta1/groups/${world.root}`, { bearer: token })).status, 403);
+    const [row] = await world.harness.app.installation.store.read((tx) => tx.audit.newest(1, world.root));
+    const { type, actorUid, subjectUid, remoteAddress } = row ?? {};
+    assert.deepEqual([type, actorUid, subjectUid], ["dev.chainguard.api.auth.registered.v1", uid, child]);
+    assert.equal(remoteAddress, "127.0.0.1");
+  });
+
+  it("is good for many, and for each once", async () => {
+    const { code } = await invite(world);
+    for (const { uid, bearer } of [newcomer(), newcomer()]) {
+      for (let time = 0; time < 2; time++) assert.equal((await register(world, bearer, { code })).status, 200);
+      assert.equal((await bindingsOf(uid)).length, 1);
+    }
+  });
+
+  it("over every protocol", async () => {
+    const { register: method } = Auth.method;
+    for (const client of rawClients(world.url)) {
+      const { code } = await invite(world);
+      const { uid, bearer } = newcomer();
+      const answer = await client.call(method, requestOf(method, { code }), bearer);
+      assert.equal(answer.code, "OK", answer.bytes);
+      assert.equal((await bindingsOf(uid)).length, 1, client.name);
+      client.close();
+    }
+  });
+
+  it("for one lets in one", async () => {
+    const { code, uid } = await invite(world, { singleUse: true });
+    assert.equal((await register(world, newcomer().bearer, { code })).status, 200);
+    const late = newcomer();
+    assert.deepEqual((await register(world, late.bearer, { code })).outcome, REFUSED);
+    assert.equal(await exists(late.uid), false);
+    const read = await ask(world.url, `/iam/v2beta1/groupInvites/${uid}`, { bearer: world.owner.token });
+    assert.equal(read.status, 404);
+  });
+
+  it("for one lets in one of many at once", () =>
+    inOwnWorld(async (own) => {
+      const { code } = await invite(own, { singleUse: true });
+      const people = Array.from({ length: 8 }, () => newcomer());
+      const answers = await Promise.all(people.map(({ bearer }) => register(own, bearer, { code })));
+      assert.deepEqual(answers.map(({ status }) => status).sort(), [200, ...Array.from({ length: 7 }, () => 403)]);
+      const known = await Promise.all(people.map(({ uid }) => exists(uid)));
+      assert.equal(known.filter(Boolean).length, 1);
+    }));
+
+  it("ends", async () => {
+    const { code } = await invite(world, { ttl: "3600s" });
+    world.harness.skewMs = HOUR_MS - 5_000;
+    try {
+      assert.equal((await register(world, newcomer().bearer, { code })).status, 200);
+      world.harness.skewMs = HOUR_MS + 1_000;
+      assert.deepEqual((await register(world, newcomer().bearer, { code })).outcome, REFUSED);
+    } finally {
+      world.harness.skewMs = 0;
+    }
+  });
+
+  it("ends with its deletion", async () => {
+    const { code, uid } = await invite(world);
+    await ask(world.url, `/iam/v2beta1/groupInvites/${uid}`, { method: "DELETE", bearer: world.owner.token });
+    assert.deepEqual((await register(world, newcomer().bearer, { code })).outcome, REFUSED);
+  });
+
+  const addresses: readonly [name: string, claims: object, isLetIn: boolean][] = [
+    ["that address", { email: "guest@example.org", email_verified: true }, true],
+    ["that address in another case", { email: "Guest@Example.ORG", email_verified: true }, true],
+    ["another address", { email: "mallory@example.org", email_verified: true }, false],
+    ["a longer address", { email: "guest@example.org.evil.example", email_verified: true }, false],
+    ["that address, not confirmed", { email: "guest@example.org", email_verified: false }, false],
+    ["that address, confirmed in words", { email: "guest@example.org", email_verified: "true" }, false],
+    ["that address, nothing said of it", { email: "guest@example.org" }, false],
+    ["no address", {}, false],
+    ["a list of addresses", { email: ["guest@example.org"], email_verified: true }, false],
+  ];
+  it("for an address lets in whoever has it", () =>
+    inOwnWorld(async (own) => {
+      const { code } = await invite(own, { email: "guest@example.org" });
+      for (const [name, claims, isLetIn] of addresses) {
+        const { uid, bearer } = newcomer(claims);
+        assert.deepEqual((await register(own, bearer, { code })).status, isLetIn ? 200 : 403, name);
+        assert.equal(await exists(uid), isLetIn, name);
+      }
+    }));
+
+  it("for an address is not for one that lower case makes it", () =>
+    inOwnWorld(async (own) => {
+      // The sign for kelvin: its lower case is the letter k.
+      const { code } = await invite(own, { email: "kate@example.org" });
+      const { bearer } = newcomer({ email: "\u212aate@example.org", email_verified: true });
+      assert.deepEqual((await register(own, bearer, { code })).outcome, REFUSED);
+    }));
+
+  it("for an address is none for workloads, which have none", async () => {
+    const identityId = await world.workload("for an address");
+    const { code } = await invite(world, { email: "guest@example.org" });
+    assert.deepEqual(
+      (await register(world, world.token({ sub: "for an address" }), { code, identityId })).outcome,
+      REFUSED,
+    );
+  });
+});
+
+describe("codes that are none", () => {
+  const wrong: readonly [name: string, code: (good: Invite, other: Invite) => string][] = [
+    ["with another secret", (good) => changed(good, { sec: "0".repeat(32) })],
+    ["with a secret one letter short", (good) => changed(good, { sec: secretOf(good).slice(0, -1) })],
+    ["with no secret", (good) => changed(good, { sec: "" })],
+    ["with the secret of another", (good, other) => changed(good, { sec: secretOf(other) })],
+    ["for another group", (good) => changed(good, { grp: world.root })],
+    ["for a group of another organisation", (good) => changed(good, { grp: world.foreign })],
+    ["with an unknown key", (good) => changed(good, { kid: "0".repeat(16) })],
+    ["with a key that is none", (good) => changed(good, { kid: ["x"] })],
+    ["of nothing", () => ""],
+    ["of nonsense", () => "nonsense"],
+    ["of null", () => Buffer.from("null").toString("base64url")],
+    ["in another alphabet", ({ code }) => `${code}=`],
+    ["of 2,000 characters", () => "a".repeat(2_000)],
+  ];
+  for (const [name, of] of wrong) {
+    it(`${name} let nobody in and leave no trace`, () =>
+      inOwnWorld(async (own) => {
+        const group = randomIds.newUid(own.root);
+        await own.write((tx) => tx.groups.insert(groupRow(group)));
+        const [good, other] = [await invite(own, { group }), await invite(own, { group })];
+        const stored = dumpOf(own.data);
+        const { uid, bearer } = newcomer();
+        const { outcome, json } = await register(own, bearer, { code: of(good, other) });
+        // Without any code the person is simply not known.
+        if (name === "of nothing") assert.equal(json.code, 5);
+        else assert.deepEqual(outcome, REFUSED);
+        assert.deepEqual(dumpOf(own.data), stored);
+        assert.equal(await exists(uid), false);
+        assert.equal((await register(own, bearer, { code: good.code })).status, 200, "the good one is still good");
+      }));
+  }
+
+  const secretOf = ({ code }: Invite) => String(JSON.parse(Buffer.from(code, "base64url").toString()).sec);
+
+  it("are limited by address, and by invite from everywhere", { timeout: 60_000 }, () =>
+    inOwnWorld(async (own) => {
+      const [one, two] = [await invite(own), await invite(own)];
+      const bearer = newcomer().bearer;
+      const from = (localAddress: string, code: string) => registerFrom(own.url, localAddress, bearer, code);
+      const guess = (of: Invite, i: number) => changed(of, { sec: i.toString(16).padStart(32, "0") });
+      for (let i = 0; i < 10; i++) assert.equal(await from(`127.0.1.${i + 1}`, guess(one, i)), 403);
+      assert.equal(await from("127.0.1.99", guess(one, 10)), 429, "ten guesses at one, from ten addresses");
+      assert.equal(await from("127.0.1.99", one.code), 429, "the right code comes too late");
+      assert.equal(await from("127.0.1.98", two.code), 200, "others are as good as before");
+      for (let i = 0; i < 10; i++)
+        assert.equal(await from("127.0.2.1", changed(two, { kid: i.toString(16).padStart(16, "0") })), 403);
+      assert.equal(await from("127.0.2.1", two.code), 429, "ten guesses from one address");
+      assert.equal(await from("127.0.2.2", two.code), 200);
+      const { outcome } = await register(own, bearer, { code: one.code });
+      assert.deepEqual(outcome, exhausted("too many refused requests"));
+    }),
+  );
+});
+
+describe("who made an invite", () => {
+  const maker = async () => {
+    const person = await world.harness.identity();
+    const role = randomIds.newUid(world.root);
+    const uid = randomIds.newUid(world.root);
+    const viewer = await world.harness.app.installation.store.read((tx) => tx.roles.get(builtinRoleUid("viewer")));
+    const rights = capabilitySetNamed(["group_invites.create", "role_bindings.create"]);
+    await world.write(async (tx) => {
+      await tx.roles.insert(roleRow(role, { groupUid: world.root, capabilities: rights }));
+      await tx.roleBindings.insert(bindingRow(randomIds.newUid(world.root), person.uid, role));
+      await tx.roleBindings.insert(bindingRow(uid, person.uid, viewer?.uid ?? ""));
+    });
+    return { person, binding: uid, made: await invite(world, { by: person, group: child }) };
+  };
+
+  it("must still hold what it gives", async () => {
+    const { person, binding, made } = await maker();
+    const row = await world.harness.app.installation.store.read((tx) => tx.roleBindings.get(binding));
+    assert.ok(row, "the binding is there");
+    await world.write((tx) => tx.roleBindings.delete(binding));
+    const late = newcomer();
+    const { status, json } = await register(world, late.bearer, { code: made.code });
+    assert.deepEqual([status, json.code], [403, 7]);
+    assert.equal(await exists(late.uid), false);
+    await world.write((tx) => tx.roleBindings.insert(row));
+    assert.equal((await register(world, late.bearer, { code: made.code })).status, 200);
+    await world.write(async (tx) => {
+      for (const { uid } of await tx.roleBindings.ofIdentity(person.uid)) await tx.roleBindings.delete(uid);
+      await tx.identities.delete(person.uid);
+    });
+    assert.equal((await register(world, newcomer().bearer, { code: made.code })).status, 403, "a maker who is gone");
+  });
+});
+
+describe("identities that workloads assume", () => {
+  it("are let in by name, within their organisation", async () => {
+    const identityId = await world.workload("invited");
+    const { code } = await invite(world, { group: child });
+    const bearer = world.token({ sub: "invited" });
+    assert.deepEqual((await register(world, bearer, { code, identity_id: identityId })).json, {
+      identity: identityId,
+      group: child,
+    });
+    const [binding] = await bindingsOf(identityId);
+    assert.equal(binding?.groupUid, child);
+  });
+
+  it("not into another, nor by whoever may not assume them", () =>
+    inOwnWorld(async (own) => {
+      const [ours, theirs] = [await own.workload("a"), await own.workload("a", { group: own.foreign })];
+      const { code } = await invite(own, { singleUse: true });
+      const bearer = own.token({ sub: "a" });
+      assert.deepEqual((await register(own, bearer, { code, identityId: theirs })).outcome, REFUSED);
+      const mallory = own.token({ sub: "mallory" });
+      const unknown = randomIds.newUid(own.root);
+      for (const identityId of [ours, theirs, unknown]) {
+        assert.deepEqual(
+          (await register(own, mallory, { code, identityId })).outcome,
+          denied(`assuming ${identityId}`),
+        );
+      }
+      const person = own.idToken({ sub: "person" });
+      assert.deepEqual((await register(own, person, { code, identityId: ours })).outcome, denied(`assuming ${ours}`));
+      const { group: foreign, token } = await own.harness.organisation("third");
+      const { code: abroad } = await invite(own, { group: foreign, by: { token } });
+      assert.deepEqual((await register(own, bearer, { code: abroad, identityId: ours })).outcome, REFUSED);
+      assert.deepEqual([(await bindingsOf(theirs)).length, (await bindingsOf(ours)).length], [0, 0]);
+      assert.equal((await register(own, bearer, { code, identityId: ours })).status, 200, "the invite is still there");
+    }));
+});
+
+describe("bindings as others see them", () => {
+  it("show people who accepted, and of others the uid alone", async () => {
+    const { code } = await invite(world, { group: child });
+    const accepted = newcomer({ name: "Accepted", email: "accepted@example.org", email_verified: true });
+    await register(world, accepted.bearer, { code });
+    const bound = await world.person("bound", { name: "Bound", email: "bound@example.org" });
+    const path = `/iam/v2beta1/roleBindings/${child}`;
+    const roleUid = builtinRoleUid("viewer");
+    const json = { identityUid: bound.uid, roleUid };
+    assert.equal((await ask(world.url, path, { method: "POST", json, bearer: world.owner.token })).status, 200);
+    const list = await ask(world.url, `/iam/v2beta1/roleBindings?group=${child}&page_size=200`, {
+      bearer: world.owner.token,
+    });
+    const shown = new Map(
+      (list.json.roleBindings as { identity: { uid: string } }[]).map((one) => [one.identity.uid, one.identity]),
+    );
+    const { issuer } = world.people;
+    const subject = "newcomer ".concat(String(count));
+    assert.deepEqual(shown.get(accepted.uid), {
+      uid: accepted.uid,
+      name: "Accepted",
+      issuer,
+      subject,
+      email: "accepted@example.org",
+    });
+    const { uid, ...rest } = (shown.get(bound.uid) ?? {}) as { uid?: string };
+    assert.equal(uid, bound.uid);
+    assert.ok(
+      Object.values(rest).every((value) => value === ""),
+      JSON.stringify(rest),
+    );
+    assert.ok(!list.text.includes("bound@example.org"), list.text);
+  });
+});
+
+function registerFrom(url: string, localAddress: string, bearer: string, code: string): Promise<number> {
+  const headers = { authorization: `Bearer ${bearer}`, "content-type": "application/json" };
+  return new Promise((resolve, reject) => {
+    const req = request(`${url}/auth/v1/register`, { method: "POST", localAddress, headers, agent: false }, (res) => {
+      res.resume().on("end", () => resolve(res.statusCode ?? 0));
+    });
+    req.on("error", reject).end(JSON.stringify({ code }));
+  });
+}

@@ -1,0 +1,263 @@
+// Auth: what the bearer of a token is told of itself, how people become known
+// without an invite, and how they have themselves forgotten.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
+import { capabilityNamesIn } from "../../src/iam/roles/capability-names.js";
+import { builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
+import { denied, invalid, precondition, unauthenticated } from "../contract/expectations.js";
+import { rawClients, requestOf } from "../contract/iam-clients.js";
+import { groupRow } from "../support/rows.js";
+import { invite, register } from "./auth-world.js";
+import { ask } from "./exchange/ask.js";
+import { claimsOf, dumpOf, type ExchangeWorld, type Somebody, startExchangeWorld } from "./exchange/exchange-world.js";
+
+let world: ExchangeWorld;
+let child: string;
+before(async () => {
+  world = await startExchangeWorld();
+  child = randomIds.newUid(world.root);
+  await world.write((tx) => tx.groups.insert(groupRow(child, { name: "child" })));
+});
+after(() => world.stop());
+
+async function namesOf(role: string): Promise<string[]> {
+  const { store } = world.harness.app.installation;
+  const row = await store.read((tx) => tx.roles.get(builtinRoleUid(role)));
+  return capabilityNamesIn(row?.capabilities ?? "");
+}
+
+interface WhoAmI {
+  readonly issuer: string;
+  readonly subject: string;
+  readonly audience: readonly string[];
+  readonly expiry: string;
+  readonly issuedAt: string;
+  readonly email: string;
+  readonly profile?: object;
+  readonly capabilities: readonly {
+    readonly group: { readonly id: string; readonly name: string };
+    readonly role: { readonly id: string; readonly name: string; readonly capabilities: readonly string[] };
+    readonly capabilities: readonly string[];
+  }[];
+}
+
+const whoAmI = async (bearer: string): Promise<WhoAmI> => {
+  const { status, json, text } = await ask(world.url, "/auth/v1/ok", { bearer });
+  assert.equal(status, 200, text);
+  return json as unknown as WhoAmI;
+};
+
+describe("whoever bears a token", () => {
+  it("is told who it is and until when", async () => {
+    const identity = await world.workload("who");
+    const token = await world.exchanged({ identity }, world.token({ sub: "who" }));
+    const { issuer, subject, audience, expiry, issuedAt, email, profile, capabilities } = await whoAmI(token);
+    const { iat, exp } = claimsOf(token) as { iat: number; exp: number };
+    assert.deepEqual([issuer, subject, audience, email, profile], [world.url, identity, [world.url], "", undefined]);
+    assert.deepEqual([Date.parse(issuedAt), Date.parse(expiry)], [iat * 1000, exp * 1000]);
+    assert.deepEqual(capabilities, []);
+  });
+
+  it("is told what its provider told of it", async () => {
+    await world.person("ann", { email: "ann@example.org" });
+    const profile = { name: "Ann", given_name: "A", family_name: "N", picture: "https://p.example/a" };
+    const told = await whoAmI(
+      await world.exchanged({}, world.idToken({ sub: "ann", ...profile, email: "x@y.example" })),
+    );
+    assert.equal(told.email, "ann@example.org");
+    assert.deepEqual(told.profile, { name: "Ann", givenName: "A", familyName: "N", picture: "https://p.example/a" });
+  });
+
+  it("is told what it may do where, now", async () => {
+    const identity = await world.workload("what", { role: "viewer" });
+    const token = await world.exchanged({ identity }, world.token({ sub: "what" }));
+    const bound = await world.harness.bind(identity, "editor", child);
+    const { capabilities } = await whoAmI(token);
+    assert.deepEqual(
+      capabilities.map(({ group, role }) => [group.id, role.id, role.name]).sort(),
+      [
+        [world.root, builtinRoleUid("viewer"), "viewer"],
+        [child, builtinRoleUid("editor"), "editor"],
+      ].sort(),
+    );
+    for (const one of capabilities) {
+      assert.deepEqual(one.capabilities, one.role.capabilities);
+      assert.equal(one.capabilities.includes("groups.list"), true);
+    }
+    await world.write((tx) => tx.roleBindings.delete(bound));
+    assert.deepEqual(
+      (await whoAmI(token)).capabilities.map(({ group }) => group.id),
+      [world.root],
+    );
+  });
+
+  it("is told no more than its token is good for", async () => {
+    const identity = await world.workload("less", { role: "viewer" });
+    await world.harness.bind(identity, "editor", child);
+    const told = async (parameters: Readonly<Record<string, string>>) => {
+      const { capabilities } = await whoAmI(
+        await world.exchanged({ identity, ...parameters }, world.token({ sub: "less" })),
+      );
+      return capabilities
+        .map(({ group, capabilities: names }) => [group.id, names.length > 1 ? "many" : names[0]])
+        .sort();
+    };
+    assert.deepEqual(
+      await told({ cap: "groups.list" }),
+      [
+        [world.root, "groups.list"],
+        [child, "groups.list"],
+      ].sort(),
+    );
+    const [viewers, editors] = [await namesOf("viewer"), await namesOf("editor")];
+    const [editorsOnly = ""] = editors.filter((name) => !viewers.includes(name));
+    assert.deepEqual(await told({ cap: editorsOnly }), [[child, editorsOnly]]);
+    // What is granted below the group that limits a token does not count: of the role there, a part is left.
+    const { capabilities } = await whoAmI(
+      await world.exchanged({ identity, scope: world.root }, world.token({ sub: "less" })),
+    );
+    const below = capabilities.find(({ group }) => group.id === child);
+    const has = [below?.role.capabilities.includes(editorsOnly), below?.capabilities.includes(editorsOnly)];
+    assert.deepEqual(has, [true, false]);
+    assert.deepEqual(await told({ scope: world.foreign }), []);
+  });
+
+  it("is told the same over every protocol, and nothing without a token", async () => {
+    const { validate } = Auth.method;
+    for (const client of rawClients(world.url)) {
+      const { code, bytes } = await client.call(validate, requestOf(validate, {}), world.owner.token);
+      assert.equal(code, "OK", client.name);
+      assert.ok(bytes.includes(world.owner.uid), bytes);
+      assert.equal((await client.call(validate, requestOf(validate, {}))).code, "UNAUTHENTICATED", client.name);
+      assert.equal(
+        (await client.call(validate, requestOf(validate, {}), world.token({ sub: "who" }))).code,
+        "UNAUTHENTICATED",
+      );
+      client.close();
+    }
+  });
+});
+
+describe("registering without an invite", () => {
+  it("finds people who are known, and refreshes their address", async () => {
+    const { uid } = await world.person("known", { email: "old@example.org" });
+    const claims = { sub: "known", email: "new@example.org", email_verified: true };
+    const answer = await register(world, world.idToken(claims), {});
+    assert.deepEqual(answer.outcome, { code: "OK", result: { identity: uid, group: "" } });
+    const read = () => world.harness.app.installation.store.read((tx) => tx.identities.get(uid));
+    assert.deepEqual([(await read())?.email, (await read())?.emailUnverified], ["new@example.org", ""]);
+    await register(world, world.idToken({ ...claims, email_verified: "true" }), {});
+    assert.deepEqual(
+      [(await read())?.email, (await read())?.emailUnverified],
+      ["", "new@example.org"],
+      "only true is true",
+    );
+  });
+
+  it("is refused to others, who stay unknown", async () => {
+    const stored = dumpOf(world.data);
+    const { status, json } = await register(world, world.idToken({ sub: "stranger" }), {});
+    assert.deepEqual([status, json.message], [404, "Not found: identity: account not found: it needs an invite"]);
+    assert.deepEqual(dumpOf(world.data), stored);
+  });
+
+  it("is open to them where the operator says so", async () => {
+    const open = await startExchangeWorld({ registration: "open" });
+    const bearer = open.idToken({ sub: "stranger", name: "Stranger", email: "s@example.org", email_verified: true });
+    const answer = await register(open, bearer, {});
+    const uid = personUid(open.people.issuer, "stranger");
+    assert.deepEqual(answer.json, { identity: uid, group: "" });
+    const [row] = await open.harness.app.installation.store.read((tx) => tx.audit.newest(1));
+    const { type, actorUid, subjectUid } = row ?? {};
+    assert.deepEqual([type, actorUid, subjectUid], ["dev.chainguard.api.auth.registered.v1", uid, uid]);
+    const { json } = await open.exchange({}, bearer);
+    const who = await ask(open.url, "/auth/v1/ok", { bearer: String(json.token) });
+    assert.deepEqual([who.json.subject, who.json.email, who.json.capabilities], [uid, "s@example.org", []]);
+    assert.deepEqual((await register(open, bearer, {})).json, { identity: uid, group: "" }, "twice is once");
+    assert.equal((await register(open, open.idToken({ sub: "x", aud: "y" }), {})).status, 401);
+    await open.stop();
+  });
+
+  it("is not for workloads, whose identities somebody makes", async () => {
+    const identityId = await world.workload("ci");
+    const { outcome } = await register(world, world.token({ sub: "ci" }), { identityId });
+    assert.deepEqual(outcome, denied("accepting this invite"));
+    const noUid = await register(world, world.token({ sub: "ci" }), { identityId: "ci" });
+    assert.deepEqual(noUid.outcome, invalid(["identityId", "identityId must be a uid"]));
+    for (const bearer of [undefined, "x.y.z", world.owner.token, world.token({ sub: "ci" })]) {
+      assert.deepEqual((await register(world, bearer, {})).outcome, unauthenticated());
+    }
+  });
+});
+
+describe("having oneself forgotten", () => {
+  const forget = (bearer: string, id: string) => ask(world.url, `/auth/v1/delete/${id}`, { method: "DELETE", bearer });
+  const newcomer = async (name: string, role?: string): Promise<Somebody> => {
+    const person = await world.person(name);
+    if (role !== undefined) await world.harness.bind(person.uid, role, world.root);
+    return person;
+  };
+
+  it("deletes the person and all that is bound to it", async () => {
+    const { uid, token } = await newcomer("leaver", "editor");
+    const answer = await forget(token, uid);
+    assert.deepEqual([answer.status, answer.text], [200, ""]);
+    const { store } = world.harness.app.installation;
+    assert.deepEqual(await store.read((tx) => tx.roleBindings.ofIdentity(uid)), []);
+    assert.equal(await store.read((tx) => tx.identities.get(uid)), undefined);
+    assert.deepEqual((await ask(world.url, "/auth/v1/ok", { bearer: token })).outcome, unauthenticated());
+  });
+
+  it("leaves nothing to find for who comes back", async () => {
+    const { uid, token } = await newcomer("returner", "owner");
+    await forget(token, uid);
+    world.harness.skewMs = 2_000;
+    try {
+      const { code } = await invite(world, { group: child });
+      const bearer = world.idToken({ sub: "returner" });
+      assert.deepEqual((await register(world, bearer, { code })).json, { identity: uid, group: child });
+      const { capabilities } = await whoAmI(await world.exchanged({}, bearer));
+      assert.deepEqual(
+        capabilities.map(({ group }) => group.id),
+        [child],
+      );
+      assert.deepEqual((await ask(world.url, "/auth/v1/ok", { bearer: token })).outcome, unauthenticated());
+    } finally {
+      world.harness.skewMs = 0;
+    }
+  });
+
+  it("is for oneself alone, with a token that is not limited", async () => {
+    const [one, other] = [await newcomer("one"), await newcomer("other")];
+    const stored = dumpOf(world.data);
+    for (const id of [other.uid, randomIds.newUid()]) {
+      assert.deepEqual((await forget(one.token, id)).outcome, denied(`deleting ${id}`));
+    }
+    assert.deepEqual((await forget(world.owner.token, one.uid)).outcome, denied(`deleting ${one.uid}`));
+    const limits: Readonly<Record<string, string>>[] = [{ scope: world.root }, { cap: "groups.list" }];
+    for (const parameters of limits) {
+      const token = await world.exchanged(parameters, world.idToken({ sub: "one" }));
+      assert.deepEqual((await forget(token, one.uid)).outcome, denied(`deleting ${one.uid}`));
+    }
+    assert.deepEqual(
+      (await ask(world.url, `/auth/v1/delete/${one.uid}`, { method: "DELETE" })).outcome,
+      unauthenticated(),
+    );
+    assert.deepEqual(dumpOf(world.data), stored);
+  });
+
+  it("is for people", async () => {
+    const identity = await world.workload("ci to delete");
+    const token = await world.exchanged({ identity }, world.token({ sub: "ci to delete" }));
+    const { outcome } = await forget(token, encodeURIComponent(identity));
+    assert.deepEqual(outcome, invalid(["id", "id must be the caller's own identity as a person"]));
+  });
+
+  it("is refused where an organisation would have no owner left", async () => {
+    const { identity, token } = await world.harness.organisation("lonely");
+    const { outcome } = await forget(token, identity);
+    assert.deepEqual(outcome, precondition("OWNER_REQUIRED", "a root group must keep an owner"));
+    assert.equal((await ask(world.url, "/auth/v1/ok", { bearer: token })).status, 200);
+  });
+});

@@ -1,0 +1,42 @@
+// Registering and inviting over REST, for tests of Auth.
+import { builtinRoleUid } from "../../src/kernel/ids.js";
+import { type Answer, ask } from "./exchange/ask.js";
+import type { ExchangeWorld, Somebody } from "./exchange/exchange-world.js";
+
+/** An invite as its maker gets it. */
+export interface Invite {
+  readonly uid: string;
+  readonly keyId: string;
+  readonly code: string;
+}
+
+/** What an invite is for; viewer at the root for an hour, made by the owner, unless said otherwise. */
+export interface InviteValues {
+  readonly group?: string;
+  readonly role?: string;
+  readonly by?: Pick<Somebody, "token">;
+  readonly email?: string;
+  readonly singleUse?: boolean;
+  readonly ttl?: string;
+}
+
+/** Makes an invite by the API. */
+export async function invite(world: ExchangeWorld, values: InviteValues = {}): Promise<Invite> {
+  const { group = world.root, role = "viewer", by = world.owner, ttl = "3600s", ...rest } = values;
+  const json = { roleUid: builtinRoleUid(role), ttl, ...rest };
+  const path = `/iam/v2beta1/groupInvites/${group}`;
+  const answer = await ask(world.url, path, { method: "POST", json, bearer: by.token });
+  if (answer.status !== 200) throw new Error(answer.text);
+  return answer.json as unknown as Invite;
+}
+
+/** `POST /auth/v1/register`. */
+export function register(world: ExchangeWorld, bearer: string | undefined, json: object): Promise<Answer> {
+  return ask(world.url, "/auth/v1/register", { method: "POST", json, bearer });
+}
+
+/** A code with parts of it replaced. */
+export function changed({ code }: Invite, parts: Readonly<Record<string, unknown>>): string {
+  const content = JSON.parse(Buffer.from(code, "base64url").toString()) as object;
+  return Buffer.from(JSON.stringify({ ...content, ...parts })).toString("base64url");
+}

@@ -1,0 +1,150 @@
+// A service with the issuers it asks, all on this machine: one of workloads, one
+// that people sign in with.
+import { createHash } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { personUid } from "../../../src/kernel/ids.js";
+import type { IdentityRow, Tx } from "../../../src/store/port.js";
+import { type Harness, startHarness } from "../../support/harness.js";
+import { type LocalIssuer, startLocalIssuer } from "../../support/local-issuer.js";
+import { tempDir } from "../../support/temp-dir.js";
+import { type Answer, ask, queryOf } from "./ask.js";
+
+/** The client of this service at its login provider. */
+export const CLIENT = "arbor-at-the-login-provider";
+
+/** The text for everything that is no credential. */
+export const NO_CREDENTIAL = "Unauthenticated: authorization: a valid bearer token is required";
+
+/** Somebody who calls. */
+export interface Somebody {
+  readonly uid: string;
+  readonly token: string;
+}
+
+/** Parameters of an exchange, as they are written in a query. */
+export type Parameters = Readonly<Record<string, string | readonly string[]>>;
+
+/** The world. */
+export interface ExchangeWorld {
+  readonly harness: Harness;
+  readonly url: string;
+  /** The data directory. */
+  readonly data: string;
+  /** Issues tokens of workloads; trusted by nothing but the identities that name it. */
+  readonly workloads: LocalIssuer;
+  /** The login provider of the service. */
+  readonly people: LocalIssuer;
+  /** An organisation, and another. */
+  readonly root: string;
+  readonly foreign: string;
+  readonly owner: Somebody;
+  readonly foreignOwner: Somebody;
+  /** A new identity of a group; with a role it is bound to that there. */
+  assumable(relationship: object, place?: { readonly group?: string; readonly role?: string }): Promise<string>;
+  /** A new identity that `workloads` vouches for as `subject`. */
+  workload(subject: string, place?: { readonly group?: string; readonly role?: string }): Promise<string>;
+  /** A new person whom the login provider knows by `subject`. */
+  person(subject: string, values?: Partial<IdentityRow>): Promise<Somebody>;
+  /** A token of `workloads` for this service. */
+  token(claims: Readonly<Record<string, unknown>>): string;
+  /** An ID token of `people` for this service. */
+  idToken(claims: Readonly<Record<string, unknown>>): string;
+  /** `GET /sts/exchange`, for this service unless `parameters` say otherwise. */
+  exchange(parameters: Parameters, bearer: string | undefined): Promise<Answer>;
+  /** The API token of such an exchange, which must succeed. */
+  exchanged(parameters: Parameters, bearer: string): Promise<string>;
+  write<T>(unit: (tx: Tx) => Promise<T> | T): Promise<T>;
+  stop(): Promise<void>;
+}
+
+/** Starts it; `settings` as for the harness. */
+export async function startExchangeWorld(
+  settings: Readonly<Record<string, string | boolean>> = {},
+): Promise<ExchangeWorld> {
+  const time: { harness?: Harness } = {};
+  const clock = () => Date.now() + (time.harness?.skewMs ?? 0);
+  const [workloads, people] = [await startLocalIssuer(clock), await startLocalIssuer(clock)];
+  const data = tempDir();
+  const loginProviders = join(data, "login-providers.json");
+  const provider = { name: "people", title: "People", issuer: people.issuer, clientId: CLIENT };
+  writeFileSync(loginProviders, JSON.stringify([provider]));
+  const trustedIssuers = `${workloads.issuer},${people.issuer}`;
+  const harness = await startHarness({ data, trustedIssuers, loginProviders, ...settings });
+  time.harness = harness;
+  const { url } = harness;
+  const [ours, theirs] = [await harness.organisation("ours"), await harness.organisation("theirs")];
+  const write: ExchangeWorld["write"] = (unit) => harness.app.installation.store.write(unit);
+  const exchange: ExchangeWorld["exchange"] = (parameters, bearer) =>
+    ask(url, `/sts/exchange?${queryOf({ aud: url, ...parameters })}`, { bearer });
+  const assumable: ExchangeWorld["assumable"] = async (relationship, { group = ours.group, role } = {}) => {
+    const { uid } = await harness.identity({ relation: 1, relationship }, group);
+    if (role !== undefined) await harness.bind(uid, role, group);
+    return uid;
+  };
+  return {
+    harness,
+    url,
+    data,
+    workloads,
+    people,
+    root: ours.group,
+    foreign: theirs.group,
+    owner: { uid: ours.identity, token: ours.token },
+    foreignOwner: { uid: theirs.identity, token: theirs.token },
+    assumable,
+    workload: (subject, place) => assumable({ claimMatch: { issuer: workloads.issuer, subject } }, place),
+    async person(subject, values = {}) {
+      const uid = personUid(people.issuer, subject);
+      const { uid: made } = await harness.identity({ issuer: people.issuer, subject, ...values });
+      // The harness gives uids by chance; those of people follow from who they are.
+      await write(async (tx) => {
+        const row = await tx.identities.get(made);
+        await tx.identities.delete(made);
+        if (row) await tx.identities.insert({ ...row, uid });
+      });
+      return { uid, token: await harness.token(uid) };
+    },
+    token: (claims) => workloads.token({ aud: url, ...claims }),
+    idToken: (claims) => people.token({ aud: CLIENT, ...claims }),
+    exchange,
+    async exchanged(parameters, bearer) {
+      const { status, json, text } = await exchange(parameters, bearer);
+      if (status !== 200) throw new Error(`the exchange was refused: ${text}`);
+      return String(json.token);
+    },
+    write,
+    async stop() {
+      await harness.stop();
+      await workloads.stop();
+      await people.stop();
+    },
+  };
+}
+
+/** The claims of a token, unverified. */
+export function claimsOf(token: string): Record<string, unknown> {
+  return JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString()) as Record<string, unknown>;
+}
+
+/**
+ * All that is stored, by table, to see whether anything changed: but for the audit log, and for when
+ * identities were seen, which is written down some time later.
+ */
+export function dumpOf(data: string): Record<string, string> {
+  const db = new Database(join(data, "arbor.db"), { readonly: true });
+  try {
+    const tables = db.prepare("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").pluck().all();
+    const kept = tables.map(String).filter((name) => !/^(?:audit|sqlite_)/.test(name));
+    return Object.fromEntries(
+      kept.map((name) => {
+        const rows = db.prepare(`SELECT * FROM "${name}"`).all() as { last_seen_time_ms?: number }[];
+        const texts = rows.map(({ last_seen_time_ms: _, ...row }) => JSON.stringify(row)).sort();
+        return [name, `${rows.length} rows, ${createHash("sha256").update(texts.join("\n")).digest("hex")}`];
+      }),
+    );
+  } finally {
+    db.close();
+  }
+}

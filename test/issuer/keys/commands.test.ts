@@ -1,0 +1,172 @@
+// The commands for keys, beside a service that runs.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Host, type Organisation, type Service, startHost, startService } from "../../e2e/process.js";
+import { tempDir } from "../../support/temp-dir.js";
+
+const data = tempDir();
+let host: Host;
+let service: Service;
+let acme: Organisation;
+
+interface Listed {
+  readonly kid: string;
+  readonly purpose: string;
+  readonly state: string;
+  readonly createTime: string;
+  readonly nextTime: string | null;
+}
+
+before(async () => {
+  host = startHost();
+  acme = await host.bootstrap(data, "acme.example");
+  service = await startService(data, "--log-level", "error");
+});
+
+after(async () => {
+  host?.close();
+  await service?.stop();
+});
+
+const keys = (...args: readonly string[]) => host.run(["admin", "keys", ...args, "--data", data]);
+
+async function must(...args: readonly string[]): Promise<string> {
+  const { code, stdout, stderr } = await keys(...args);
+  assert.equal(code, 0, stderr);
+  return stdout;
+}
+
+async function listed(purpose: string): Promise<readonly Listed[]> {
+  const rows = (await must("list", "--json")).trim().split("\n");
+  return rows.map((row) => JSON.parse(row) as Listed).filter((row) => row.purpose === purpose);
+}
+
+async function newToken(): Promise<string> {
+  const { stdout } = await host.run(["admin", "token", "--identity", acme.identity, "--data", data]);
+  return stdout.trim();
+}
+
+async function statusFor(token: string): Promise<number> {
+  const headers = { authorization: `Bearer ${token}` };
+  return (await fetch(`${service.url}/iam/v2beta1/groups/${acme.group}`, { headers })).status;
+}
+
+/** How long until the service answers with `status`, in milliseconds. */
+async function timeUntil(status: number, token: string): Promise<number> {
+  const startMs = performance.now();
+  while ((await statusFor(token)) !== status) {
+    assert.ok(performance.now() - startMs < 10_000, `no ${status} within 10 s`);
+    await sleep(20);
+  }
+  return performance.now() - startMs;
+}
+
+describe("arbor admin keys", () => {
+  it("list shows where every key stands, the newest first", async () => {
+    const table = (await must("list")).trimEnd().split("\n");
+    assert.match(table[0] ?? "", /^KID +PURPOSE +STATE +CREATED +NEXT$/);
+    assert.equal(table.length, 4);
+    for (const line of table.slice(1)) {
+      assert.match(line, /^[\w-]{16,43} +(api-token|page-token|audit) +active +\d{4}-\S+Z +(-|\d{4}-\S+Z)$/);
+    }
+    const [key, ...others] = await listed("api-token");
+    assert.ok(key);
+    assert.deepEqual(others, []);
+    // The service has planned how long it signs.
+    const signsMs = Date.parse(key.nextTime ?? "") - Date.parse(key.createTime);
+    assert.ok(Math.abs(signsMs - 30 * 24 * 3_600_000) < 60_000, `${signsMs} ms`);
+    assert.deepEqual(
+      (await listed("audit")).map(({ state, nextTime }) => [state, nextTime]),
+      [["active", null]],
+    );
+  });
+
+  it("rotate has a new key of API tokens wait, once", async () => {
+    const [active] = await listed("api-token");
+    const first = await keys("rotate", "--purpose", "api-token");
+    const again = await keys("rotate", "--purpose", "api-token");
+    assert.match(first.stdout, /^[\w-]{43}\n$/);
+    assert.equal(again.stdout, first.stdout);
+    const when = "arbor: servers use it once they have published it for as long as others keep keys (--jwks-max-age)\n";
+    assert.equal(first.stderr, when);
+    assert.equal(again.stderr, `arbor: a rotation is under way already, and this is its key\n${when}`);
+    const states = (await listed("api-token")).map(({ kid, state }) => [kid, state]);
+    assert.deepEqual(states, [
+      [first.stdout.trim(), "pending"],
+      [active?.kid, "active"],
+    ]);
+    const token = await newToken();
+    const { kid } = JSON.parse(Buffer.from(token.split(".")[0] ?? "", "base64url").toString());
+    assert.equal(kid, active?.kid);
+    await sleep(1_500);
+    const [planned] = await listed("api-token");
+    const waitMs = Date.parse(planned?.nextTime ?? "") - Date.parse(planned?.createTime ?? "");
+    assert.ok(waitMs >= 330_000 && waitMs < 335_000, `${waitMs} ms`);
+    const jwks = (await (await fetch(`${service.url}/.well-known/jwks.json`)).json()) as { keys: { kid: string }[] };
+    assert.deepEqual(
+      jwks.keys.map((key) => key.kid),
+      states.map(([kid]) => kid),
+    );
+  });
+
+  it("rotate puts a key for page tokens or the log to use at once", async () => {
+    for (const purpose of ["page-token", "audit"]) {
+      const { stdout, stderr } = await keys("rotate", "--purpose", purpose);
+      assert.equal(stderr, "");
+      const states = (await listed(purpose)).map(({ kid, state }) => [kid, state]);
+      assert.equal(states.length, 2);
+      assert.deepEqual(states[0], [stdout.trim(), "active"]);
+      assert.equal(states[1]?.[1], "verify");
+    }
+  });
+
+  it("revoke ends the key in use within 5 s on a server that runs, and another signs at once", async () => {
+    const token = await newToken();
+    assert.equal(await statusFor(token), 200);
+    const active = (await listed("api-token")).find(({ state }) => state === "active");
+    const lines = (await must("revoke", active?.kid ?? "", "--jwks-max-age", "1m")).split("\n");
+    const now = (await listed("api-token")).find(({ state }) => state === "active");
+    assert.deepEqual(lines, [
+      `${active?.kid} is removed; it was active`,
+      `${now?.kid} is new and signs API tokens at once`,
+      "running servers refuse what the removed key signed within 5 s",
+      "others may trust it, and not know the new one, for as long as they keep keys: up to 60 s (--jwks-max-age)",
+      "",
+    ]);
+    const [refusedMs, acceptedMs] = await Promise.all([timeUntil(401, token), timeUntil(200, await newToken())]);
+    assert.ok(refusedMs < 5_000, `refused after ${refusedMs} ms`);
+    assert.ok(acceptedMs < 5_000, `accepted after ${acceptedMs} ms`);
+  });
+
+  it("revoke ends a key that waits, and signs nothing new", async () => {
+    const [pending, active] = (await listed("api-token")).toSorted((a, b) => b.state.localeCompare(a.state));
+    assert.deepEqual([pending?.state, active?.state], ["pending", "active"]);
+    const text = await must("revoke", pending?.kid ?? "");
+    assert.match(text, /^\S+ is removed; it was pending\nrunning servers .*\nothers may trust it for .* 300 s /);
+    assert.deepEqual(
+      (await listed("api-token")).map(({ kid }) => kid),
+      [active?.kid],
+    );
+  });
+
+  it("revoke refuses what is no key of API tokens", async () => {
+    const [audit] = await listed("audit");
+    const failed = (code: number, text: string) => ({ code, stdout: "", stderr: `arbor: ${text}\n` });
+    const rule = `key ${audit?.kid} is for audit; only keys for api-token can be revoked`;
+    assert.deepEqual(await keys("revoke", audit?.kid ?? ""), failed(6, `Precondition failed: ${rule}`));
+    assert.deepEqual(await keys("revoke", "nothing"), failed(5, "Not found: key: there is no key nothing"));
+  });
+
+  it("leave a row in the audit log for each key that was made or removed", async () => {
+    const { stdout } = await host.run(["audit", "list", "--json", "--data", data]);
+    const types = stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line).type);
+    assert.deepEqual(
+      types.filter((type) => type.startsWith("arbor.key.")),
+      ["revoked", "revoked", "rotated", "rotated", "rotated"].map((what) => `arbor.key.${what}.v1`),
+    );
+  });
+});

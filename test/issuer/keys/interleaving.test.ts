@@ -1,0 +1,29 @@
+// Run with ARBOR_TEST_RUNS for more sequences.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { runInterleavings } from "./interleaving.js";
+import { HOUR, MINUTE, schedule } from "./key-kit.js";
+
+const quick = { ...schedule, active: 2 * HOUR };
+
+describe("keys on several nodes, in any order of events", () => {
+  test("no live token is refused, no revoked key trusted, and one key is always in use", async () => {
+    const runs = Number(process.env.ARBOR_TEST_RUNS ?? 60);
+    const tally = await runInterleavings(quick, { runs });
+    for (const [what, count] of Object.entries(tally)) assert.ok(count > runs / 4, `${what}: ${count}`);
+  });
+
+  const faults = [
+    { name: "a key that is used as soon as it is made", schedule: { ...quick, pending: 0 }, found: /max-age/ },
+    { name: "a key that waits a little too short", schedule: { ...quick, pending: 2 * MINUTE }, found: /max-age/ },
+    { name: "a key that is removed too early", schedule: { ...quick, verify: 20 * MINUTE }, found: /a live token/ },
+  ];
+  for (const { name, schedule: wrong, found } of faults) {
+    test(`${name} would be found`, async () => {
+      await assert.rejects(runInterleavings(wrong, { runs: 1_000 }), (error: Error) => {
+        assert.match(String(error.cause), found);
+        return true;
+      });
+    });
+  }
+});

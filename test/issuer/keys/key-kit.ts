@@ -1,0 +1,68 @@
+// Nodes that share a store, on a clock that the test moves.
+import { join } from "node:path";
+import { type KeyRing, openKeyRing } from "../../../src/issuer/key-ring.js";
+import { keyScheduleOf } from "../../../src/issuer/key-states.js";
+import { type MasterKey, readMasterKey } from "../../../src/issuer/master-key.js";
+import { openSqlite } from "../../../src/store/open-sqlite.js";
+import type { KeyRow, Store } from "../../../src/store/port.js";
+import { tempDir } from "../../support/temp-dir.js";
+
+/** A second in milliseconds. */
+export const SECOND = 1_000;
+/** A minute in milliseconds. */
+export const MINUTE = 60 * SECOND;
+/** An hour in milliseconds. */
+export const HOUR = 60 * MINUTE;
+/** A day in milliseconds. */
+export const DAY = 24 * HOUR;
+
+/** What a service does unless told otherwise. */
+export const schedule = keyScheduleOf({ keyRotation: 30 * 24 * 3600, jwksMaxAge: 300 });
+
+/** A new installation. */
+export interface KeyKit {
+  readonly directory: string;
+  readonly store: Store;
+  readonly masterKey: MasterKey;
+  /** The time of all clocks, in epoch milliseconds. */
+  nowMs: number;
+  /** Opens a ring, of a node whose clock is ahead by `skewMs`. */
+  node(skewMs?: number, store?: Store): Promise<KeyRing>;
+  /** The keys of API tokens, oldest first. */
+  rows(): Promise<KeyRow[]>;
+  /** Opens the same data once more, as another process would. */
+  anotherStore(): Promise<Store>;
+  close(): Promise<void>;
+}
+
+/**
+ * Makes one.
+ *
+ * @param open opens its data; SQLite in its directory unless given
+ */
+export async function openKit(open?: () => Promise<Store>): Promise<KeyKit> {
+  const directory = tempDir();
+  const opened: Store[] = [];
+  async function anotherStore(): Promise<Store> {
+    const store = open === undefined ? openSqlite({ directory }) : await open();
+    opened.push(store);
+    return store;
+  }
+  const store = await anotherStore();
+  const masterKey = readMasterKey(join(directory, "master.key"), true);
+  const kit: KeyKit = {
+    directory,
+    store,
+    masterKey,
+    nowMs: Date.UTC(2026, 0, 1),
+    node: (skewMs = 0, from = store) => openKeyRing({ store: from, masterKey, clock: () => kit.nowMs + skewMs }),
+    async rows() {
+      return (await store.read((tx) => tx.keys.list())).filter(({ purpose }) => purpose === "api-token");
+    },
+    anotherStore,
+    async close() {
+      for (const one of opened) await one.close();
+    },
+  };
+  return kit;
+}

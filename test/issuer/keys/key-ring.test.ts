@@ -1,0 +1,217 @@
+// What a node holds of the keys, and when it looks for others.
+import assert from "node:assert/strict";
+import { type KeyObject, sign, verify } from "node:crypto";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import Database from "better-sqlite3";
+import { calculateJwkThumbprint, type JWK } from "jose";
+import { createKeyKeeper } from "../../../src/issuer/key-keeper.js";
+import { newKey } from "../../../src/issuer/key-making.js";
+import type { KeyRing } from "../../../src/issuer/key-ring.js";
+import { addSuccessor, type KeyMove, revokeKey, rotateKey } from "../../../src/issuer/key-states.js";
+import { unavailable } from "../../../src/kernel/errors.js";
+import type { KeyPurpose, Store } from "../../../src/store/port.js";
+import { type KeyKit, openKit, SECOND, schedule } from "./key-kit.js";
+
+let kit: KeyKit;
+let ring: KeyRing;
+/** The looks of `ring` at the store; fails while `down`. */
+let reads: number;
+let down: boolean;
+
+beforeEach(async () => {
+  kit = await openKit();
+  [reads, down] = [0, false];
+  const watched: Store = {
+    ...kit.store,
+    read(unit, options) {
+      reads++;
+      if (down) throw unavailable("the database cannot be reached");
+      return kit.store.read(unit, options);
+    },
+  };
+  ring = await kit.node(0, watched);
+  reads = 0;
+});
+afterEach(() => kit.close());
+
+async function rotate(purpose: KeyPurpose = "api-token"): Promise<string> {
+  const row = newKey(purpose, kit.masterKey, ++kit.nowMs);
+  await kit.store.write((tx) => rotateKey(tx, row));
+  return row.kid;
+}
+
+describe("the key ring", () => {
+  test("signs what its public key verifies", () => {
+    const { kid, key } = ring.signing();
+    const publicKey = ring.verifying(kid);
+    assert.ok(publicKey);
+    assert.equal(publicKey.type, "public");
+    const signature = sign("sha256", Buffer.from("text"), key);
+    assert.equal(verify("sha256", Buffer.from("text"), publicKey, signature), true);
+    assert.equal(ring.verifying(ring.auditSigning().kid), undefined, "and keys never serve two purposes");
+    assert.equal(ring.auditVerifying(kid), undefined);
+  });
+
+  test("publishes public members alone, the newest key first, named by their thumbprints", async () => {
+    const first = ring.signing().kid;
+    const second = await rotate();
+    const third = newKey("api-token", kit.masterKey, ++kit.nowMs);
+    await kit.store.write((tx) => addSuccessor(tx, third));
+    await rotate("audit");
+    await ring.tend(schedule);
+    const published = ring.published();
+    assert.deepEqual(
+      published.map(({ kid }) => kid),
+      [third.kid, second, first],
+    );
+    for (const jwk of published) {
+      assert.deepEqual(Object.keys(jwk).sort(), ["alg", "crv", "kid", "kty", "use", "x", "y"]);
+      assert.deepEqual([jwk.kty, jwk.crv, jwk.alg, jwk.use], ["EC", "P-256", "ES256", "sig"]);
+      assert.equal(await calculateJwkThumbprint(jwk as JWK), jwk.kid);
+    }
+  });
+
+  test("publishes no key that was put beside a sealed one", async () => {
+    const before = ring.published();
+    const strange = newKey("api-token", kit.masterKey, 0);
+    const db = new Database(join(kit.directory, "arbor.db"));
+    db.prepare("UPDATE keys SET public_jwk = ?").run(strange.publicJwk);
+    db.close();
+    assert.deepEqual((await kit.node()).published(), before);
+    const db2 = new Database(join(kit.directory, "arbor.db"));
+    db2.prepare("UPDATE keys SET sealed = ? WHERE purpose = 'api-token'").run(strange.sealed);
+    db2.close();
+    await assert.rejects(kit.node(), /does not open what is stored \(api-token /);
+  });
+
+  test("keeps a key the same object for as long as it is trusted", async () => {
+    const seen = new Map<string, KeyObject>();
+    for (let i = 0; i < 5; i++) {
+      await rotate();
+      await ring.tend(schedule);
+      for (const { kid } of ring.published()) {
+        const key = ring.verifying(String(kid));
+        assert.ok(key);
+        assert.equal(seen.get(String(kid)) ?? key, key);
+        seen.set(String(kid), key);
+      }
+    }
+    assert.equal(seen.size, 6);
+  });
+
+  test("looks for unknown keys at once, but not more than once a second", async () => {
+    kit.nowMs += SECOND;
+    const kid = await rotate();
+    assert.equal(await ring.refresh(), true);
+    assert.ok(ring.verifying(kid));
+    assert.equal(reads, 1);
+    for (let i = 0; i < 3_000; i++) {
+      kit.nowMs++;
+      await ring.refresh();
+    }
+    assert.equal(reads, 4);
+    const next = await rotate();
+    kit.nowMs += SECOND;
+    await Promise.all(Array.from({ length: 1_000 }, () => ring.refresh()));
+    assert.equal(reads, 5, "and those who ask at once share a look");
+    assert.ok(ring.verifying(next));
+  });
+
+  test("looks again when the clock was put back", async () => {
+    kit.nowMs -= 3_600 * SECOND;
+    const kid = await rotate();
+    assert.equal(await ring.refresh(), true);
+    assert.ok(ring.verifying(kid));
+  });
+
+  test("does not take a failure for a look, and keeps what it has", async () => {
+    const { kid } = ring.signing();
+    kit.nowMs += SECOND;
+    down = true;
+    for (let i = 0; i < 3; i++) await assert.rejects(ring.refresh(), /cannot be reached/);
+    await assert.rejects(ring.tend(schedule), /cannot be reached/);
+    assert.ok(ring.verifying(kid));
+    down = false;
+    const next = await rotate();
+    assert.equal(await ring.refresh(), true);
+    assert.ok(ring.verifying(next));
+  });
+
+  test("tends without writing where nothing is due", async () => {
+    await ring.tend(schedule);
+    reads = 0;
+    let writes = 0;
+    const watched: Store = {
+      ...kit.store,
+      write(unit, options) {
+        writes++;
+        return kit.store.write(unit, options);
+      },
+    };
+    const node = await kit.node(0, watched);
+    writes = 0;
+    for (let i = 0; i < 100; i++) {
+      kit.nowMs += 600 * SECOND;
+      await node.tend(schedule);
+    }
+    assert.equal(writes, 0);
+  });
+
+  test("page tokens and the log change keys at once, and trust the old ones for ever", async () => {
+    const [page] = ring.pageKeys();
+    const audit = ring.auditSigning().kid;
+    const [newPage, newAudit] = [await rotate("page-token"), await rotate("audit")];
+    kit.nowMs += 365 * 24 * 3_600 * SECOND;
+    await ring.tend(schedule);
+    assert.deepEqual(
+      ring.pageKeys().map(({ id }) => id),
+      [newPage, page?.id],
+    );
+    assert.equal(ring.auditSigning().kid, newAudit);
+    assert.ok(ring.auditVerifying(audit));
+  });
+});
+
+describe("the keeper of the keys", () => {
+  test("sees what others revoke within seconds, and tells a problem once", async () => {
+    const moves: KeyMove[] = [];
+    const problems: string[] = [];
+    const keeper = createKeyKeeper({
+      keys: ring,
+      schedule: { ...schedule, active: 0 },
+      onMove: (move) => moves.push(move),
+      onProblem: (problem, cause) => problems.push(`${problem}: ${cause}`),
+    });
+    keeper.start();
+    await until(() => moves.length > 0);
+    assert.deepEqual(
+      moves.map(({ state }) => state),
+      ["pending"],
+    );
+    down = true;
+    await sleep(2_500);
+    down = false;
+    const { kid } = ring.signing();
+    const spare = newKey("api-token", kit.masterKey, kit.nowMs);
+    await kit.store.write((tx) => revokeKey(tx, kid, spare));
+    const revokedMs = performance.now();
+    await until(() => ring.verifying(kid) === undefined);
+    assert.ok(performance.now() - revokedMs < 2_500);
+    assert.equal(ring.signing().kid, spare.kid);
+    assert.equal(problems.length, 1);
+    assert.match(problems[0] ?? "", /^the keys could not be read again and will be tried again: .*cannot be reached/);
+    await keeper.stop();
+    reads = 0;
+    await sleep(1_500);
+    assert.equal(reads, 0);
+  });
+});
+
+async function until(done: () => boolean): Promise<void> {
+  for (let tries = 0; !done(); tries++) {
+    assert.ok(tries < 500, "it did not happen within 5 s");
+    await sleep(10);
+  }
+}

@@ -1,0 +1,254 @@
+// The life of the keys of API tokens, as one node sees it.
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, describe, test } from "node:test";
+import { isExpired } from "../../../src/auth/api-token.js";
+import { newKey } from "../../../src/issuer/key-making.js";
+import type { KeyRing } from "../../../src/issuer/key-ring.js";
+import { addSuccessor, keyScheduleOf, revokeKey, rotateKey } from "../../../src/issuer/key-states.js";
+import { ApiError } from "../../../src/kernel/errors.js";
+import type { KeyPurpose, KeyState } from "../../../src/store/port.js";
+import { DAY, HOUR, type KeyKit, MINUTE, openKit, SECOND, schedule } from "./key-kit.js";
+
+const PENDING = 330 * SECOND;
+const VERIFY = 3_630 * SECOND;
+
+let kit: KeyKit;
+let ring: KeyRing;
+
+beforeEach(async () => {
+  kit = await openKit();
+  ring = await kit.node();
+});
+afterEach(() => kit.close());
+
+/** The states of the keys, oldest first, and how long until each moves on. */
+async function states(): Promise<(readonly [KeyState, number | null])[]> {
+  return (await kit.rows()).map(({ state, nextTimeMs }) => [
+    state,
+    nextTimeMs === null ? null : nextTimeMs - kit.nowMs,
+  ]);
+}
+
+async function tendAfter(ms: number) {
+  kit.nowMs += ms;
+  return (await ring.tend(schedule)).map(({ state }) => state);
+}
+
+async function kidsOf(state: KeyState): Promise<string[]> {
+  return (await kit.rows()).filter((row) => row.state === state).map(({ kid }) => kid);
+}
+
+function refusedAs(reason: string) {
+  return (error: unknown) => error instanceof ApiError && error.reason === reason;
+}
+
+describe("the schedule", () => {
+  const cases: readonly { rotationS: number; maxAgeS: number; pendingS: number }[] = [
+    { rotationS: 2_592_000, maxAgeS: 300, pendingS: 330 },
+    { rotationS: 86_400, maxAgeS: 30, pendingS: 60 },
+    { rotationS: 5, maxAgeS: 2, pendingS: 4 },
+    { rotationS: 1, maxAgeS: 1, pendingS: 2 },
+  ];
+  for (const { rotationS, maxAgeS, pendingS } of cases) {
+    test(`keys kept for ${maxAgeS} s wait ${pendingS} s`, () => {
+      const { pending, active, verify } = keyScheduleOf({ keyRotation: rotationS, jwksMaxAge: maxAgeS });
+      assert.deepEqual([pending, active, verify], [pendingS * SECOND, rotationS * SECOND, VERIFY]);
+    });
+  }
+
+  test("a key verifies until the last token it may have signed is refused for its age, and no longer", () => {
+    const expiresAt = (kit.nowMs + HOUR) / SECOND;
+    const last = { identityUid: "", tokenId: "", issuedAt: expiresAt - 3_600, expiresAt };
+    assert.equal(isExpired(last, kit.nowMs + schedule.verify), false);
+    assert.equal(isExpired(last, kit.nowMs + schedule.verify + 1), true);
+  });
+});
+
+describe("keys that move on by themselves", () => {
+  test("the first key is in use at once, and signs for as long as is set", async () => {
+    assert.deepEqual(await states(), [["active", null]]);
+    assert.deepEqual(await tendAfter(0), []);
+    assert.deepEqual(await states(), [["active", 30 * DAY]]);
+    const first = ring.signing();
+    assert.deepEqual(await tendAfter(30 * DAY - PENDING - 1), []);
+    assert.deepEqual(await tendAfter(1), ["pending"]);
+    assert.deepEqual(await states(), [
+      ["active", PENDING],
+      ["pending", PENDING],
+    ]);
+    assert.equal(ring.signing().key, first.key);
+    assert.deepEqual(await tendAfter(PENDING - 1), []);
+    assert.equal(ring.signing().key, first.key);
+    assert.deepEqual(await tendAfter(1), ["verify", "active"]);
+    assert.notEqual(ring.signing().kid, first.kid);
+    assert.deepEqual(await states(), [
+      ["verify", VERIFY],
+      ["active", 30 * DAY],
+    ]);
+    assert.deepEqual(await tendAfter(VERIFY - 1), []);
+    assert.ok(ring.verifying(first.kid));
+    assert.deepEqual(await tendAfter(1), ["removed"]);
+    assert.equal(ring.verifying(first.kid), undefined);
+    assert.equal((await states()).length, 1);
+  });
+
+  test("every key but the first signs exactly as long as is set", async () => {
+    const quick = keyScheduleOf({ keyRotation: 60, jwksMaxAge: 2 });
+    const begun: number[] = [];
+    let kid = ring.signing().kid;
+    for (let s = 0; s < 400; s++) {
+      kit.nowMs += SECOND;
+      await ring.tend(quick);
+      if (ring.signing().kid !== kid) begun.push(s);
+      kid = ring.signing().kid;
+    }
+    assert.deepEqual(
+      begun.map((s) => s - (begun[0] ?? 0)),
+      [0, 60, 120, 180, 240, 300],
+    );
+  });
+
+  test("where a key is to sign for less than it waits, one follows the other", async () => {
+    const hasty = keyScheduleOf({ keyRotation: 1, jwksMaxAge: 60 });
+    const seen = new Set<string>();
+    for (let s = 0; s < 600; s++) {
+      kit.nowMs += SECOND;
+      await ring.tend(hasty);
+      seen.add(ring.signing().kid);
+    }
+    // Each waits for 90 s, and is made a second after the one before began.
+    assert.equal(seen.size, 1 + Math.floor(600 / 91));
+  });
+
+  const sleeps: readonly { name: string; asleep: "with a successor waiting" | "without one"; ms: number }[] = [
+    { name: "an hour", asleep: "with a successor waiting", ms: HOUR },
+    { name: "a year", asleep: "with a successor waiting", ms: 365 * DAY },
+    { name: "a year", asleep: "without one", ms: 365 * DAY },
+  ];
+  for (const { name, asleep, ms } of sleeps) {
+    test(`after ${name} asleep, ${asleep}`, async () => {
+      await tendAfter(0);
+      const [old] = await kidsOf("active");
+      if (asleep === "without one") {
+        assert.deepEqual(await tendAfter(ms), ["pending"], "one that is new is not used at once");
+        assert.deepEqual(await kidsOf("active"), [old]);
+        assert.deepEqual(await tendAfter(PENDING), ["verify", "active"]);
+      } else {
+        await tendAfter(30 * DAY - PENDING);
+        assert.deepEqual(await tendAfter(ms), ["verify", "active"]);
+      }
+      assert.deepEqual(await kidsOf("verify"), [old], "what the old one signed a moment ago is valid");
+      assert.equal((await kidsOf("active")).length, 1);
+    });
+  }
+
+  test("plans made while a clock was a year ahead do not last", async () => {
+    await tendAfter(0);
+    await tendAfter(365 * DAY);
+    await tendAfter(PENDING);
+    await tendAfter(30 * DAY - PENDING);
+    assert.deepEqual(
+      (await states()).map(([state]) => state),
+      ["active", "pending"],
+    );
+    kit.nowMs -= 395 * DAY;
+    assert.deepEqual(await tendAfter(0), []);
+    assert.deepEqual(await states(), [
+      ["active", 30 * DAY],
+      ["pending", PENDING],
+    ]);
+    assert.deepEqual(await tendAfter(PENDING), ["verify", "active"]);
+    assert.deepEqual(await tendAfter(VERIFY), ["removed"]);
+  });
+
+  test("a shorter life of keys holds for those there are", async () => {
+    await tendAfter(0);
+    const day = keyScheduleOf({ keyRotation: 24 * 3600, jwksMaxAge: 300 });
+    await ring.tend(day);
+    assert.deepEqual(await states(), [["active", DAY]]);
+  });
+
+  test("keys for other things stay as they are", async () => {
+    const others = async () =>
+      (await kit.store.read((tx) => tx.keys.list())).filter((row) => row.purpose !== "api-token");
+    for (const purpose of ["page-token", "audit"] as const) {
+      const row = newKey(purpose, kit.masterKey, kit.nowMs);
+      await kit.store.write((tx) => rotateKey(tx, row));
+    }
+    const before = await others();
+    for (let i = 0; i < 50; i++) await tendAfter(20 * DAY);
+    assert.deepEqual(await others(), before);
+    assert.deepEqual(before.map(({ state }) => state).sort(), ["active", "active", "verify", "verify"]);
+  });
+});
+
+describe("keys that are moved by command", () => {
+  // Never two at the same time, since the order of those would be chance.
+  const spare = (purpose: KeyPurpose = "api-token") => newKey(purpose, kit.masterKey, ++kit.nowMs);
+
+  test("a successor waits from when a server has seen it, and is the only one", async () => {
+    await tendAfter(0);
+    const first = await kit.store.write((tx) => addSuccessor(tx, spare()));
+    assert.deepEqual(await kit.store.write((tx) => addSuccessor(tx, spare())), { kid: first.kid, isNew: false });
+    assert.deepEqual(await kidsOf("pending"), [first.kid]);
+    assert.deepEqual(await tendAfter(DAY), [], "nobody published it until now");
+    assert.deepEqual(await tendAfter(PENDING - 1), []);
+    assert.deepEqual(await tendAfter(1), ["verify", "active"]);
+    assert.equal(ring.signing().kid, first.kid);
+  });
+
+  const revoked: readonly { state: KeyState; left: readonly KeyState[]; replaced: boolean }[] = [
+    { state: "active", left: ["verify", "pending", "active"], replaced: true },
+    { state: "pending", left: ["verify", "active"], replaced: false },
+    { state: "verify", left: ["active", "pending"], replaced: false },
+  ];
+  for (const { state, left, replaced } of revoked) {
+    test(`one that is ${state} is revoked at once`, async () => {
+      await tendAfter(0);
+      await kit.store.write((tx) => addSuccessor(tx, spare()));
+      await tendAfter(0);
+      await tendAfter(PENDING);
+      await kit.store.write((tx) => addSuccessor(tx, spare()));
+      await tendAfter(MINUTE);
+      const [kid = ""] = await kidsOf(state);
+      const key = spare();
+      assert.ok(ring.verifying(kid));
+      assert.deepEqual(await kit.store.write((tx) => revokeKey(tx, kid, key)), { state, replaced });
+      await tendAfter(0);
+      assert.equal(ring.verifying(kid), undefined);
+      assert.equal(
+        ring.published().some((jwk) => jwk.kid === kid),
+        false,
+      );
+      assert.deepEqual(
+        (await states()).map(([now]) => now),
+        left,
+      );
+      assert.equal(ring.signing().kid === key.kid, replaced);
+    });
+  }
+
+  test("what is no key of API tokens is not revoked", async () => {
+    const audit = ring.auditSigning().kid;
+    const page = ring.pageKeys()[0]?.id ?? "";
+    const revoke = (kid: string) => kit.store.write((tx) => revokeKey(tx, kid, spare()));
+    await assert.rejects(revoke(audit), refusedAs("FAILED_PRECONDITION"));
+    await assert.rejects(revoke(page), refusedAs("FAILED_PRECONDITION"));
+    await assert.rejects(revoke("nothing"), refusedAs("NOT_FOUND"));
+    assert.equal((await kit.store.read((tx) => tx.keys.list())).length, 3);
+  });
+
+  test("a key that takes over at once leaves the one before trusted for as long as its tokens live", async () => {
+    await tendAfter(0);
+    await kit.store.write((tx) => rotateKey(tx, spare()));
+    await tendAfter(0);
+    assert.deepEqual(await states(), [
+      ["verify", VERIFY],
+      ["active", 30 * DAY],
+    ]);
+  });
+
+  test("kids are what commands can be given", () => {
+    for (let i = 0; i < 600; i++) assert.match(spare(i % 2 ? "audit" : "api-token").kid, /^[\w][\w-]{42}$/);
+  });
+});

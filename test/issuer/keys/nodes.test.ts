@@ -1,0 +1,3 @@
+import { keyNodesSuite } from "./nodes-suite.js";
+
+keyNodesSuite(async () => undefined);

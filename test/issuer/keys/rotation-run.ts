@@ -1,0 +1,161 @@
+// Rotates keys under load: clients call with tokens of any age, others verify
+// them with the public keys they keep, and nobody may be refused.
+import { spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import { newKey } from "../../../src/issuer/key-making.js";
+import { rotateKey } from "../../../src/issuer/key-states.js";
+import { type Harness, startHarness } from "../../support/harness.js";
+
+/** What to run. */
+export interface RotationRun {
+  readonly seconds: number;
+  readonly rotationS: number;
+  readonly maxAgeS: number;
+  /** Settings of each node besides; all on one database. */
+  readonly nodes?: readonly Readonly<Record<string, string>>[];
+  /** New keys are used at once, as they must not be: then some must be refused. */
+  readonly control?: boolean;
+}
+
+/** What was seen. */
+export interface RotationResult {
+  /** The keys that signed. */
+  readonly keys: number;
+  /** Accepted calls, and tokens that others accepted. */
+  readonly rest: number;
+  readonly grpc: number;
+  readonly elsewhere: number;
+  /** The age of the oldest token that was accepted, in seconds. */
+  readonly oldestS: number;
+  readonly refused: number;
+  /** Whatever else went wrong. */
+  readonly problems: readonly string[];
+}
+
+/** Who issues the tokens, and for whom, whatever node does. */
+const ISSUER = "http://arbor.example";
+/** One token of each node is made that often, in milliseconds. */
+const SIGN_MS = 50;
+/** Between two calls of one client, in milliseconds. */
+const PAUSE_MS = 4;
+
+interface Token {
+  readonly text: string;
+  readonly madeMs: number;
+}
+
+/** Runs it. */
+export async function runRotation(run: RotationRun): Promise<RotationResult> {
+  const { seconds, rotationS, maxAgeS, nodes = [{}], control = false } = run;
+  const settings = { baseUrl: ISSUER, keyRotation: control ? "30d" : `${rotationS}s`, jwksMaxAge: `${maxAgeS}s` };
+  const services: Harness[] = [];
+  for (const node of nodes) services.push(await startHarness({ ...settings, ...node }));
+  const [first] = services;
+  if (first === undefined) throw new TypeError("a run needs a node");
+  const { identity, group } = await first.organisation("rotation.example");
+  const tally = { rest: 0, grpc: 0, elsewhere: 0, refused: 0, oldestS: 0 };
+  const problems: string[] = [];
+  const kids = new Set<string>();
+  const tokens: Token[] = [];
+  const endMs = performance.now() + seconds * 1000;
+  const running = () => performance.now() < endMs;
+
+  const pick = () => tokens[Math.floor(Math.random() * tokens.length)] as Token;
+  function count(what: "rest" | "grpc" | "elsewhere", { madeMs }: Token, refusal: boolean): void {
+    if (refusal) tally.refused++;
+    else {
+      tally[what]++;
+      tally.oldestS = Math.max(tally.oldestS, Math.round((performance.now() - madeMs) / 1000));
+    }
+  }
+
+  async function signOnEach(): Promise<void> {
+    for (const service of services) {
+      kids.add(service.app.installation.keys.signing().kid);
+      tokens.push({ text: await service.token(identity), madeMs: performance.now() });
+    }
+  }
+
+  async function keepSigning(): Promise<void> {
+    for (; running(); await sleep(SIGN_MS)) await signOnEach();
+  }
+
+  async function callRest({ url }: Harness): Promise<void> {
+    while (running()) {
+      const token = pick();
+      const headers = { authorization: `Bearer ${token.text}` };
+      try {
+        const { status } = await fetch(`${url}/iam/v2beta1/groups/${group}`, { headers });
+        if (status === 200 || status === 401) count("rest", token, status === 401);
+        else problems.push(`REST: ${status}`);
+      } catch (error) {
+        problems.push(`REST: ${error}`);
+      }
+      await sleep(PAUSE_MS);
+    }
+  }
+
+  async function callGrpc({ url }: Harness): Promise<void> {
+    const client = createClient(GroupsService, createGrpcTransport({ baseUrl: url }));
+    while (running()) {
+      const token = pick();
+      try {
+        await client.getGroup({ uid: group }, { headers: { authorization: `Bearer ${token.text}` } });
+        count("grpc", token, false);
+      } catch (error) {
+        if (error instanceof ConnectError && error.code === Code.Unauthenticated) count("grpc", token, true);
+        else problems.push(`gRPC: ${error}`);
+      }
+      await sleep(PAUSE_MS);
+    }
+  }
+
+  // Every other token is the newest there is: the one whose key others may not know yet.
+  async function verifyElsewhere({ url }: Harness): Promise<void> {
+    const verifier = startVerifier(url, maxAgeS);
+    for (let i = 0; running(); i++) {
+      const token = i % 2 ? pick() : (tokens.at(-1) as Token);
+      const answer = await verifier.verify(token.text);
+      if (answer === "accepted" || answer.startsWith("refused")) count("elsewhere", token, answer !== "accepted");
+      else problems.push(`elsewhere: ${answer}`);
+      await sleep(PAUSE_MS);
+    }
+    verifier.close();
+  }
+
+  async function rotateAtOnce({ app: { installation } }: Harness): Promise<void> {
+    while (running()) {
+      await sleep(rotationS * 1000);
+      const row = newKey("api-token", installation.masterKey, installation.clock());
+      await installation.store.write((tx) => rotateKey(tx, row));
+    }
+  }
+
+  try {
+    await signOnEach();
+    const clients = services.flatMap((service) => [callRest(service), callGrpc(service), verifyElsewhere(service)]);
+    await Promise.all([keepSigning(), ...clients, ...(control ? [rotateAtOnce(first)] : [])]);
+  } finally {
+    for (const service of services) await service.stop();
+  }
+  return { ...tally, keys: kids.size, problems };
+}
+
+function startVerifier(url: string, maxAgeS: number) {
+  const file = fileURLToPath(new URL("./verifying-process.ts", import.meta.url));
+  const args = ["--import", "tsx", file, `${url}/.well-known/jwks.json`, String(maxAgeS * 1000), ISSUER];
+  const child = spawn(process.execPath, args, { stdio: ["pipe", "pipe", "inherit"] });
+  const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  return {
+    async verify(token: string): Promise<string> {
+      child.stdin.write(`${token}\n`);
+      return (await answers.next()).value ?? "the process ended";
+    },
+    close: () => child.stdin.end(),
+  };
+}

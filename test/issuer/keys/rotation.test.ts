@@ -1,0 +1,24 @@
+// scripts/rotate-under-load.mjs runs the same for longer.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { runRotation } from "./rotation-run.js";
+
+describe("rotating keys under load", { concurrency: true }, () => {
+  test("refuses nobody", async () => {
+    const { keys, rest, grpc, elsewhere, oldestS, ...wrong } = await runRotation({
+      seconds: 10,
+      rotationS: 3,
+      maxAgeS: 1,
+    });
+    assert.deepEqual(wrong, { refused: 0, problems: [] });
+    assert.ok(keys >= 3, `${keys} keys`);
+    assert.ok(Math.min(rest, grpc, elsewhere) > 100, `${rest}, ${grpc}, ${elsewhere}`);
+    assert.ok(oldestS >= 5, `${oldestS} s`);
+  });
+
+  test("would be seen to refuse some, were keys used before others can know them", async () => {
+    const { refused, problems } = await runRotation({ seconds: 8, rotationS: 2, maxAgeS: 2, control: true });
+    assert.ok(refused > 0);
+    assert.deepEqual(problems, []);
+  });
+});

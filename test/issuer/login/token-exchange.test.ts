@@ -1,0 +1,108 @@
+// `POST /oauth/token` for tokens of other issuers (RFC 8693), and what it refuses.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { randomIds } from "../../../src/kernel/ids.js";
+import { identityRow } from "../../support/rows.js";
+import { claimsOf, type LoginKit, postForm, startLogin } from "./login-kit.js";
+
+const EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
+const TYPE = "urn:ietf:params:oauth:token-type:";
+
+let kit: LoginKit;
+let identity = "";
+let group = "";
+
+before(async () => {
+  kit = await startLogin();
+  ({ group } = await kit.organisation("workloads.example"));
+  identity = randomIds.newUid(group);
+  const relationship = { claimMatch: { issuer: kit.provider.issuer, subject: "job", audience: kit.url } };
+  await kit.store.write((tx) => tx.identities.insert(identityRow(identity, { relationship })));
+});
+
+after(() => kit?.stop());
+
+async function exchange(more: Readonly<Record<string, string>> = {}, sub = "job") {
+  return postForm(`${kit.url}/oauth/token`, {
+    grant_type: EXCHANGE,
+    subject_token: await kit.provider.signIdToken({ sub, aud: kit.url }),
+    subject_token_type: `${TYPE}jwt`,
+    identity,
+    ...more,
+  });
+}
+
+test("a workload gets a token, narrowed as it asks", async () => {
+  const { status, headers, body } = await exchange({ audience: kit.url, scope: `openid ${group}`, cap: "groups.list" });
+  assert.equal(status, 200, JSON.stringify(body));
+  assert.equal(headers.get("cache-control"), "no-store");
+  assert.equal(body.issued_token_type, `${TYPE}access_token`);
+  assert.equal(body.token_type, "Bearer");
+  assert.ok(Number(body.expires_in) <= 3_600);
+  assert.equal("refresh_token" in body, false);
+  const claims = claimsOf(body.access_token);
+  assert.equal(claims.sub, identity);
+  const { scope, cap } = claims.lim as Record<string, unknown>;
+  assert.deepEqual(scope, [group]);
+  assert.ok(cap);
+});
+
+test("resource stands for audience", async () => {
+  assert.equal((await exchange({ resource: kit.url })).status, 200);
+});
+
+const refused: readonly (readonly [string, Readonly<Record<string, string>>, string])[] = [
+  ["another kind of token", { subject_token_type: `${TYPE}saml2` }, "invalid_request"],
+  ["no kind of token", { subject_token_type: "" }, "invalid_request"],
+  ["a token wanted of another kind", { requested_token_type: `${TYPE}refresh_token` }, "invalid_request"],
+  ["an actor", { actor_token: "x" }, "invalid_request"],
+  ["no token", { subject_token: "" }, "invalid_request"],
+  ["a token that is none", { subject_token: "a.b.c" }, "invalid_request"],
+  ["another audience", { audience: "https://other.example" }, "invalid_target"],
+  ["a scope that is no uid", { scope: "everything" }, "invalid_scope"],
+  ["an identity that does not exist", { identity: "0".repeat(40) }, "invalid_request"],
+  ["another grant", { grant_type: "password" }, "unsupported_grant_type"],
+  ["no grant", { grant_type: "" }, "invalid_request"],
+];
+
+for (const [name, more, error] of refused) {
+  test(`${name} is refused with ${error}`, async () => {
+    const { status, headers, body } = await exchange(more);
+    assert.deepEqual([status, body.error], [400, error]);
+    assert.ok(body.error_description);
+    assert.equal(headers.get("cache-control"), "no-store");
+  });
+}
+
+test("a token of somebody else is refused, and not shown", async () => {
+  const { status, body } = await exchange({}, "other");
+  assert.deepEqual([status, body.error], [400, "invalid_request"]);
+  assert.doesNotMatch(JSON.stringify(body), /eyJ/);
+});
+
+test("a body that is no form is refused as OAuth has it", async () => {
+  const answer = await fetch(`${kit.url}/oauth/token`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: "{}",
+  });
+  assert.equal(answer.status, 400);
+  assert.equal(((await answer.json()) as { error: string }).error, "invalid_request");
+});
+
+test("a parameter given twice is refused", async () => {
+  const form = new URLSearchParams([
+    ["grant_type", "refresh_token"],
+    ["grant_type", EXCHANGE],
+  ]);
+  const answer = await fetch(`${kit.url}/oauth/token`, { method: "POST", body: form });
+  assert.match(await answer.text(), /grant_type must be given once/);
+});
+
+test("a refresh token that is made up is refused", async () => {
+  const { status, body } = await postForm(`${kit.url}/oauth/token`, {
+    grant_type: "refresh_token",
+    refresh_token: Buffer.from(JSON.stringify({ exp: 1, sec: "x" })).toString("base64"),
+  });
+  assert.deepEqual([status, body.error], [400, "invalid_grant"]);
+});

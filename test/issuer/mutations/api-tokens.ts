@@ -1,0 +1,199 @@
+// API tokens as they are presented to the API: the authenticator with the key
+// ring of a running service, then the look at the identity that follows.
+import { create } from "@bufbuild/protobuf";
+import { Code } from "@connectrpc/connect";
+import { GetGroupRequestSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import { createAuthenticate } from "../../../src/auth/authenticate.js";
+import { authorize } from "../../../src/auth/authorize.js";
+import { ApiError } from "../../../src/kernel/errors.js";
+import { randomIds } from "../../../src/kernel/ids.js";
+import type { Random } from "../../support/openapi/random.js";
+import { requestH1 } from "../../support/requests.js";
+import { asGood } from "./as-good.js";
+import { ageS, beyond, claimMutations, type WrongValue, wrongText } from "./claim-mutations.js";
+import { type GoodToken, goodToken } from "./good-token.js";
+import { headerMutations, moreFields } from "./header-mutations.js";
+import { payloadMutations } from "./payload-mutations.js";
+import { apiRules, type Claims } from "./reference.js";
+import { signatureMutations } from "./signature-mutations.js";
+import { textMutations } from "./text-mutations.js";
+import type { Broken, Verifier } from "./verifier.js";
+import { STRANGE_AUDIENCE, type World } from "./world.js";
+
+const HOUR_S = 3_600;
+const FULL = "f".repeat(64);
+
+/** The verifier of API tokens. */
+export function apiTokens(world: World, broken: Broken = {}): Verifier {
+  const { url, names, group, owner } = world;
+  const { store, keys, clock } = world.harness.app.installation;
+  const { kid, key } = keys.signing();
+  const audiences = [url, ...names, ...(broken.audience ? [STRANGE_AUDIENCE] : [])];
+  const verifying = broken.key ? () => keys.verifying(kid) : keys.verifying;
+  const authenticate = createAuthenticate({
+    keys: { verifying, refresh: keys.refresh },
+    policy: { issuer: url, audiences },
+    clock,
+  });
+  // Any name of the service, with a slash behind or without.
+  const audience = new RegExp(`^http://(127\\.0\\.0\\.1|localhost|\\[::1\\]):${new URL(url).port}/?$`);
+  const identities = new Set([owner, ...world.assumable.map(({ uid }) => uid)]);
+  const rules = apiRules({ kid, key, issuer: url, audience, identities });
+  const request = create(GetGroupRequestSchema, { uid: group });
+
+  async function accepts(text: string): Promise<boolean> {
+    try {
+      const principal = await authenticate(`Bearer ${text}`);
+      await store.read((tx) => authorize({ capabilities: [] }, principal, request, tx));
+      return true;
+    } catch (error) {
+      if (error instanceof ApiError && error.code === Code.Unauthenticated) return false;
+      throw error;
+    }
+  }
+
+  async function acceptsOverHttp(text: string): Promise<boolean> {
+    const headers = { authorization: `Bearer ${text}` };
+    const { status } = await requestH1(Number(new URL(url).port), { path: `/iam/v2beta1/groups/${group}`, headers });
+    if (status === 200 || status === 401 || (status === 431 && text.length > 10_000)) return status === 200;
+    throw new Error(`status ${status}`);
+  }
+
+  return {
+    name: "API token",
+    classes: [
+      ...textMutations,
+      ...headerMutations(world.trap),
+      moreFields,
+      ...payloadMutations,
+      ...signatureMutations,
+      ...claimMutations(wrongClaims(world)),
+    ],
+    asGood,
+    candidate(random) {
+      const header = { alg: "ES256", kid, typ: "at+jwt" };
+      const good = goodToken(header, claimsOf(world, clock(), random), key);
+      return { good, rules, accepts, acceptsOverHttp };
+    },
+  };
+}
+
+function claimsOf({ url, group, owner, names }: World, nowMs: number, random: Random): Claims {
+  const iat = Math.floor(nowMs / 1000) - ageS(random);
+  return {
+    ...(random.chance(0.3) && { act: { iss: "https://example.org", sub: "x" }, cap: { [group]: "AAAAAAAAAAE" } }),
+    iss: url,
+    sub: owner,
+    aud: random.pick<unknown>([url, url, `${url}/`, [url], ["https://example.org", ...names]]),
+    iat,
+    exp: iat + HOUR_S,
+    jti: randomIds.newId(),
+    ...(random.chance(0.4) && { lim: random.pick([{ cap: FULL }, { scope: [group] }, { cap: FULL, scope: [group] }]) }),
+    ...(random.chance(0.2) && { map: [`${group}/${random.text("0123456789abcdef", 16, 16)}`] }),
+  };
+}
+
+const seconds = ({ claims }: GoodToken, name: "iat" | "exp") => Number(claims[name]);
+const now = () => Math.floor(Date.now() / 1000);
+
+function wrongClaims({ url, group, assumable }: World): Record<string, WrongValue> {
+  const others = ["https://example.org", STRANGE_AUDIENCE, url.replace("http:", "https:"), `${url}/x`, `${url}0`, "*"];
+  const hex = "0123456789abcdef";
+  const uid = assumable[0]?.uid ?? "";
+  return {
+    iss: wrongText(
+      "iss",
+      (_, random) => random.pick([...others, url.replace("127.0.0.1", "localhost")]),
+      (right) => `${right}/`,
+    ),
+    aud: wrongText(
+      "aud",
+      () => STRANGE_AUDIENCE,
+      (_, random) => random.pick(others),
+      () => [STRANGE_AUDIENCE, "https://example.org"],
+      (_, random) => Array.from({ length: 9 + random.int(20) }, (_, i) => (i === 0 ? url : `https://${i}.example.org`)),
+      () => [[url]],
+      () => ({ [url]: true }),
+      () => url.replace("http://", ""),
+    ),
+    sub: wrongText(
+      "sub",
+      (_, random) => random.text(hex, 40, 40),
+      (right, random) => `${right}/${random.text(hex, 16, 16)}`,
+      () => group,
+      () => uid.toUpperCase(),
+      () => uid.replace("/", "%2f"),
+      (right) => `${right}/`,
+    ),
+    exp: (good, random) =>
+      random.pick([
+        seconds(good, "iat") + beyond(HOUR_S, random),
+        seconds(good, "iat") - random.int(random.pick([10, HOUR_S])),
+        now() - beyond(36, random),
+        seconds(good, "exp") + 0.5,
+        seconds(good, "exp") * 1000,
+        2 ** 53,
+        -seconds(good, "exp"),
+      ]),
+    iat: (good, random) =>
+      random.pick([
+        now() + beyond(36, random),
+        seconds(good, "exp") - beyond(HOUR_S, random),
+        seconds(good, "exp") + random.int(HOUR_S),
+        seconds(good, "iat") - 0.5,
+        seconds(good, "iat") * 1000,
+        0,
+        -seconds(good, "iat"),
+      ]),
+    nbf: (good, random) =>
+      random.pick<unknown>([
+        now() + beyond(36, random),
+        seconds(good, "exp") * 1000,
+        seconds(good, "iat") + 0.5,
+        String(seconds(good, "iat")),
+        null,
+        2 ** 53,
+      ]),
+    jti: (_, random) =>
+      random.pick<unknown>(["", "j".repeat(129 + random.int(500)), random.int(10), null, ["j"], { j: 1 }]),
+    lim: (_, random) => wrongLimit(group, random),
+    map: (_, random) =>
+      random.pick<unknown>([
+        [editedUid(group, random)],
+        [group, random.pick<unknown>([null, 7, [group], "", "*", "/"])],
+        Array.from({ length: 33 + random.int(40) }, () => group),
+        group,
+        { 0: group, length: 1 },
+        [[group]],
+      ]),
+  };
+}
+
+// A limit that is not understood must not become none.
+function wrongLimit(group: string, random: Random): unknown {
+  const cap = random.pick<unknown>([
+    "f".repeat(random.pick([0, 1, 63, 65, 128])),
+    "F".repeat(64),
+    `${"f".repeat(63)}${random.pick(["g", " ", "-", "\n"])}`,
+    random.pick<unknown>([null, 7, true, [FULL], {}]),
+  ]);
+  const scope = random.pick<unknown>([
+    group,
+    [editedUid(group, random)],
+    Array.from({ length: 33 }, () => group),
+    [group, null],
+    random.pick<unknown>([null, 7, {}, [[group]], { 0: group }]),
+  ]);
+  return random.pick<() => unknown>([
+    () => ({ cap }),
+    () => ({ scope }),
+    () => ({ cap: FULL, scope }),
+    () => ({ cap, scope: [group] }),
+    () => ({ cap: FULL, [random.pick(["scopes", "caps", "Cap", "until", "", "aud"])]: [group] }),
+    () => random.pick<unknown>([{}, [], null, FULL, [{ cap: FULL }], { lim: { cap: FULL } }]),
+  ])();
+}
+
+function editedUid(uid: string, random: Random): string {
+  return random.pick([uid.toUpperCase(), `${uid}/`, uid.slice(1), `${uid}/0`, `/${uid}`, uid.replace(/./, "g"), "*"]);
+}

@@ -1,0 +1,44 @@
+// The exchanger with everything it stands on, outside a service.
+import type { Installation } from "../../../src/installation.js";
+import { isOurName } from "../../../src/issuer/assume/audience.js";
+import { createExchanger, type Exchanger } from "../../../src/issuer/exchange/exchange.js";
+import { createLastSeen } from "../../../src/issuer/exchange/last-seen.js";
+import { createRefusals } from "../../../src/issuer/exchange/refusals.js";
+import { createTokens } from "../../../src/issuer/tokens.js";
+import { createGuardedFetch } from "../../../src/issuer/upstream/guarded-fetch.js";
+import { createIssuers, type Issuers } from "../../../src/issuer/upstream/issuers.js";
+import { randomIds } from "../../../src/kernel/ids.js";
+
+/** How the exchanger is set up. */
+export interface ExchangerSetup {
+  readonly installation: Installation;
+  /** The name of the service, which issues the tokens. */
+  readonly url: string;
+  /** Its other names. */
+  readonly names?: readonly string[];
+  /** Origins of issuers on this machine. */
+  readonly trustedOrigins: readonly string[];
+  /** What takes the place of the verification of tokens by their issuers' keys. */
+  readonly verify?: Issuers["verify"] | undefined;
+}
+
+/** Creates it. Refusals are counted as always, but never too many. */
+export function exchangerOf({ installation, url, names = [], trustedOrigins, verify }: ExchangerSetup): Exchanger {
+  const { store, keys, clock } = installation;
+  const ownUrls = () => [url, ...names];
+  const fetch = createGuardedFetch({ trustedOrigins });
+  const issuers = createIssuers({ fetch, clock, isOurs: (issuer) => isOurName(issuer, ownUrls()) });
+  return createExchanger({
+    store,
+    issuers: verify === undefined ? issuers : { ...issuers, verify },
+    fetch,
+    loginProviders: [],
+    stsOrigins: [],
+    ownUrls,
+    audiences: () => [url],
+    tokens: createTokens({ keys, ids: randomIds, issuer: () => url }),
+    lastSeen: createLastSeen(store),
+    refusals: createRefusals({ points: Number.MAX_SAFE_INTEGER, seconds: 4, blocks: false }),
+    clock,
+  });
+}

@@ -1,0 +1,198 @@
+// Mutations of the header: another algorithm, key or type, or a key of its own.
+// All are signed: by the key that the token should be signed with, or by whoever
+// the header would have a careless reader believe.
+import { createHmac, createPublicKey, type KeyObject, sign } from "node:crypto";
+import { encoded } from "../../auth/token-kit.js";
+import type { Random } from "../../support/openapi/random.js";
+import { type GoodToken, type Mutation, type MutationClass, oneOf, partsOf, signedText } from "./good-token.js";
+import { repeatedMember, spacedJson } from "./payload-mutations.js";
+import { strangers } from "./strangers.js";
+import { editedText, flippedBits, otherType } from "./wrong-values.js";
+
+/** An address that nobody must call. */
+export interface Trap {
+  readonly url: string;
+}
+
+type Changes = Readonly<Record<string, unknown>>;
+
+/** Writes the header anew, and signs. */
+const changed =
+  (changesOf: (good: GoodToken, random: Random) => Changes | undefined): Mutation =>
+  (good, random) => {
+    const changes = changesOf(good, random);
+    if (changes === undefined) return undefined;
+    // At random places, so that what is added does not always come last.
+    const header = random.chance(0.5)
+      ? { ...good.header, ...changes }
+      : { ...changes, ...without(good.header, changes) };
+    return signedText(encoded(header), partsOf(good.text)[1], random.chance(0.8) ? good.key : strangers.sameCurve.key);
+  };
+
+function without(header: Changes, changes: Changes): Changes {
+  return Object.fromEntries(Object.entries(header).filter(([name]) => !(name in changes)));
+}
+
+const ALGORITHMS = [
+  ..."ES384 ES512 ES256K RS256 RS384 RS512 PS256 PS512 HS256 HS384 HS512 EdDSA Ed25519 none None NONE nOnE".split(" "),
+  ..."es256 ES256\u0000 ES256, dir A256KW RSA-OAEP PBES2-HS256+A128KW".split(" "),
+  " ES256",
+  "ES256 ",
+  "",
+];
+
+const otherAlgorithm = changed(({ header }, random) => {
+  if (random.chance(0.2)) return { alg: otherType(header.alg, random) };
+  return { alg: random.chance(0.8) ? random.pick(ALGORITHMS) : editedText("ES256", random) };
+});
+
+// The right key, used as the algorithm it says would use a key of its own curve.
+const otherHash: Mutation = ({ header, text, key }, random) => {
+  const bits = random.pick([384, 512]);
+  const input = `${encoded({ ...header, alg: `ES${bits}` })}.${partsOf(text)[1]}`;
+  return `${input}.${sign(`sha${bits}`, Buffer.from(input), { key, dsaEncoding: "ieee-p1363" }).toString("base64url")}`;
+};
+
+const unsigned: Mutation = ({ header, text }, random) => {
+  const alg = random.pick(["none", "None", "NONE", "nOnE", "", "ES256", undefined]);
+  return `${encoded({ ...header, alg })}.${partsOf(text)[1]}.`;
+};
+
+// What verifies signatures is public: whoever takes it for a shared secret believes everybody.
+const keyedWithPublicKey: Mutation = ({ header, text, key }, random) => {
+  const secret = random.pick(publicFormsOf(key));
+  const bits = random.pick([256, 384, 512]);
+  const alg = random.pick([`HS${bits}`, "ES256"]);
+  const input = `${encoded({ ...header, alg })}.${partsOf(text)[1]}`;
+  return `${input}.${createHmac(`sha${bits}`, secret).update(input).digest("base64url")}`;
+};
+
+const publicForms = new Map<KeyObject, readonly Buffer[]>();
+
+function publicFormsOf(key: KeyObject): readonly Buffer[] {
+  let forms = publicForms.get(key);
+  if (forms === undefined) {
+    const publicKey = createPublicKey(key);
+    const pem = Buffer.from(publicKey.export({ type: "spki", format: "pem" }));
+    const jwk = publicKey.export({ format: "jwk" });
+    const texts = [`${pem}`.trim(), ` ${pem}`, JSON.stringify(jwk), String(jwk.x), ""].map((text) => Buffer.from(text));
+    forms = [pem, publicKey.export({ type: "spki", format: "der" }), ...texts];
+    publicForms.set(key, forms);
+  }
+  return forms;
+}
+
+// A signature of another algorithm, good in itself, by a key that the header names or not.
+const otherSigner: Mutation = ({ header, text }, random) => {
+  const stranger = random.pick(Object.values(strangers));
+  const alg = random.chance(0.8) ? stranger.alg : "ES256";
+  const kid = random.chance(0.5) ? header.kid : random.pick(["stranger", undefined]);
+  const input = `${encoded({ ...header, alg, kid })}.${partsOf(text)[1]}`;
+  return `${input}.${stranger.sign(input).toString("base64url")}`;
+};
+
+const KIDS = [
+  "unknown",
+  "",
+  "0",
+  "../../dev/null",
+  "/dev/null",
+  "file:///dev/null",
+  "' OR 1=1--",
+  "__proto__",
+  "constructor",
+  "toString",
+  "hasOwnProperty",
+  "%00",
+  "*",
+  "k".repeat(5_000),
+];
+
+const otherKid = changed(({ header }, random) => {
+  if (random.chance(0.3)) return { kid: otherType(header.kid, random) };
+  const kid = String(header.kid);
+  return { kid: random.chance(0.4) ? random.pick(KIDS) : editedText(kid, random) };
+});
+
+const TYPES = [
+  ..."JWT jwt jose at+jwt id_token+jwt logout+jwt secevent+jwt dpop+jwt JWE application/at+jwt application/jwt".split(
+    " ",
+  ),
+  ..."at+jwt, at+jwt; at jwt+at text/at+jwt rt+jwt JWT/JWT".split(" "),
+  "",
+  " at+jwt",
+];
+
+const otherTyp = changed(({ header }, random) => {
+  if (random.chance(0.3)) return { typ: otherType(header.typ, random) };
+  return { typ: random.chance(0.5) ? random.pick(TYPES) : editedText(String(header.typ), random) };
+});
+
+/** Header fields that bring a key along, say where one is, or change how the token is read. */
+const foreignKey = (trap: Trap): Mutation =>
+  changed((_good, random) => {
+    const stranger = random.pick(Object.values(strangers));
+    return random.pick<() => Changes>([
+      () => ({ jwk: stranger.publicJwk }),
+      () => ({ jwk: random.pick([null, "x", {}, []]) }),
+      () => ({ jku: random.pick([`${trap.url}/keys`, "file:///dev/null", "", 7]) }),
+      () => ({ x5u: random.pick([`${trap.url}/chain.pem`, "x"]) }),
+      () => ({ x5c: random.pick([[encoded("no certificate")], [], "x", null]) }),
+      () => ({ crit: random.pick<unknown>([["exp"], [], ["b64"], ["alg", "kid"], "exp", null, [7]]) }),
+      () => ({ crit: ["b64"], b64: false }),
+      () => ({ crit: ["http://example.org/rule"], "http://example.org/rule": true }),
+    ])();
+  });
+
+/** Fields that some reader somewhere acts on, and some that none does: for verifiers that allow no others. */
+export const moreFields: MutationClass = {
+  name: "header extra",
+  weight: 2,
+  mutate: changed((_good, random) =>
+    random.pick<Changes>([
+      { b64: false },
+      { cty: "JWT" },
+      { zip: "DEF" },
+      { enc: "A256GCM" },
+      { x5t: "x" },
+      { "x5t#S256": "x" },
+      { iss: "https://example.org" },
+      { url: "https://example.org" },
+      { nonce: "x" },
+      { epk: strangers.sameCurve.publicJwk },
+      { p2c: 2 ** 31 },
+      { [random.text("abcdefghijk", 6, 1)]: random.int(9) },
+    ]),
+  ),
+};
+
+const HEADER_TEXTS = ["", "{", "[]", "null", "1", '"x"', "{}", "\u0000", "true", '{"alg":"ES256"', "\ufeff{}"];
+
+const otherText: Mutation = ({ header, text, key }, random) => {
+  const json = JSON.stringify(header);
+  const written = random.pick<() => string | Buffer>([
+    () => flippedBits(Buffer.from(json), random),
+    () => flippedBits(Buffer.from(json), random),
+    () => repeatedMember(json, random),
+    () => spacedJson(json, random),
+    () => random.pick(HEADER_TEXTS),
+    () => `\ufeff${json}`,
+    () => json + random.pick(["x", "}", json, "\u0000", ","]),
+    () => Buffer.from(json, "utf16le"),
+    () => `[${json}]`,
+  ])();
+  return signedText(encoded(written), partsOf(text)[1], key);
+};
+
+/** Mutations of the header. */
+export function headerMutations(trap: Trap): readonly MutationClass[] {
+  return [
+    { name: "header alg", weight: 4, mutate: oneOf(otherAlgorithm, otherAlgorithm, otherHash, unsigned) },
+    { name: "header alg HMAC", weight: 2, mutate: keyedWithPublicKey },
+    { name: "header alg, other key", weight: 1, mutate: otherSigner },
+    { name: "header kid", weight: 4, mutate: otherKid },
+    { name: "header typ", weight: 3, mutate: otherTyp },
+    { name: "header key, crit", weight: 3, mutate: foreignKey(trap) },
+    { name: "header text", weight: 3, mutate: otherText },
+  ];
+}

@@ -1,0 +1,45 @@
+// Mutated tokens, of which none may be accepted; `node scripts/mutate-tokens.mjs`
+// presents a million.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { runCampaign } from "./campaign.js";
+import { linesOf, totalsOf } from "./report.js";
+
+const SEED = 20_261;
+const TOKENS = 20_000;
+
+test("of 20,000 mutated tokens none is accepted, and every good one is", async (t) => {
+  const report = await runCampaign({ tokens: TOKENS, seed: SEED });
+  for (const line of linesOf(report)) t.diagnostic(line);
+  assert.deepEqual(report.examples, []);
+  assert.equal(report.failures, 0);
+  assert.equal(report.calls, 0, "an address that only tokens name was called");
+  assert.deepEqual(Object.keys(report.verifiers), ["API token", "foreign token"]);
+  for (const verifier of Object.values(report.verifiers)) {
+    const { presented, passedOver, accepted, oneClaim } = totalsOf(verifier);
+    assert.equal(accepted, 0);
+    assert.equal(presented, TOKENS / 2);
+    assert.ok(oneClaim >= presented / 3, `${oneClaim} with one claim wrong`);
+    assert.ok(passedOver < presented / 5, `${passedOver} passed over`);
+    assert.equal(verifier.overHttp, 10);
+    assert.ok(verifier.controls >= 500, `${verifier.controls} controls`);
+    assert.equal(verifier.controlsAccepted, verifier.controls);
+    for (const [name, tally] of Object.entries(verifier.classes)) {
+      assert.ok(tally.presented > tally.passedOver, `${name}: ${tally.presented}, passed over ${tally.passedOver}`);
+    }
+  }
+});
+
+test("guards that are broken on purpose are found out", async () => {
+  const { verifiers, examples } = await runCampaign({
+    tokens: 4_000,
+    seed: SEED,
+    broken: { audience: true, key: true },
+  });
+  const accepted = (verifier: string, name: string) => verifiers[verifier]?.classes[name]?.accepted ?? 0;
+  assert.ok(accepted("API token", "claim aud") > 0);
+  assert.ok(accepted("API token", "header kid") > 0);
+  assert.ok(accepted("foreign token", "claim aud") > 0);
+  assert.ok(accepted("foreign token", "signature") > 0);
+  assert.ok(examples.length > 0);
+});

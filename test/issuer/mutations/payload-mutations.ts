@@ -1,0 +1,117 @@
+// Mutations of how the payload is written, all signed by the right key: JSON that
+// readers understand differently, or no JSON at all. Which of them matter to a
+// reader is for the reference to say: foreign issuers may space theirs.
+
+import { encoded } from "../../auth/token-kit.js";
+import type { Random } from "../../support/openapi/random.js";
+import { type Mutation, type MutationClass, partsOf, signedText } from "./good-token.js";
+import { flippedBits } from "./wrong-values.js";
+
+/** JSON in which a member of the outermost object stands twice, once with another value or the same. */
+export function repeatedMember(json: string, random: Random): string {
+  const members = Object.entries(JSON.parse(json) as object).map(([name, value]): [string, string] => [
+    JSON.stringify(name),
+    JSON.stringify(value),
+  ]);
+  const [name, value] = random.pick(members);
+  const other = random.pick([value, "null", '"x"', "0", "[]", JSON.stringify(JSON.stringify(value))]);
+  // The same name to a reader that knows escapes, and another to one that does not.
+  const escaped = `"\\u00${name.charCodeAt(1).toString(16)}${name.slice(2)}`;
+  const at = random.int(members.length + 1);
+  const doubled = members.toSpliced(at, 0, [random.chance(0.7) ? name : escaped, other]);
+  return `{${doubled.map((member) => member.join(":")).join()}}`;
+}
+
+/** JSON with white space somewhere between its tokens. */
+export function spacedJson(json: string, random: Random): string {
+  const places = [...json.matchAll(/(?<=[{}[\],])|(?<=":)|(?=[{}[\]])/g)].map(({ index }) => index);
+  const at = random.pick(places);
+  return json.slice(0, at) + random.pick([" ", "\n", "\t", "\r\n", "  "]) + json.slice(at);
+}
+
+const NO_CLAIMS = ["", "{", "{}", "[]", "null", "1", '"x"', "true", "\u0000", "undefined", "NaN", "[[", "{]"];
+/** More nesting than a reader needs to allow, and than one that calls itself can bear. */
+const DEPTHS = [70, 200, 2_000];
+
+const written: Mutation = ({ claims, text, key }, random) => {
+  const json = JSON.stringify(claims);
+  const open = json.slice(0, -1);
+  const payload = random.pick<() => string | Buffer>([
+    () => repeatedMember(json, random),
+    () => repeatedMember(json, random),
+    () => repeatedMember(json, random),
+    () => spacedJson(json, random),
+    () => ` ${json}`,
+    () => `${json}\n`,
+    () => `\ufeff${json}`,
+    () => random.pick(NO_CLAIMS),
+    () => `[${json}]`,
+    () => JSON.stringify(json),
+    () => json + random.pick(["x", "}", json, "\u0000", ",", "//", "/**/"]),
+    () => json.slice(0, random.int(json.length)),
+    () => json.replaceAll('"', "'"),
+    () => json.replace(/"(\w+)":/, "$1:"),
+    () => `${open},}`,
+    () => `{,${json.slice(1)}`,
+    () => json.replace(",", ",,"),
+    () => json.replace(/":(\d)/, `":${random.pick(["0", "+", "0x", ".", "--"])}$1`),
+    () =>
+      json.replace(/":(\d+)/, random.pick(['":$1.', '":$1e', '":$1_0', '":1e999', '":NaN', '":-Infinity', '":$1n'])),
+    () => json.replace(/":(\d+)/, random.pick(['":$1.0', '":$1e0', '":$100e-2'])),
+    () => json.replace(/"([a-z])/, (_, letter: string) => `"\\u00${letter.charCodeAt(0).toString(16)}`),
+    () => `${open},"x":"\\u0000"}`,
+    () => `${open},"x":"\\ud800"}`,
+    () => `${open},"x":"\\udc00\\ud800"}`,
+    () => `${open},"__proto__":{"sub":"x"}}`,
+    () => `{"__proto__":${json}}`,
+    () => nested(open, random.pick(DEPTHS), random),
+    () => Buffer.from(json, "utf16le"),
+    () =>
+      patched(
+        `${open},"x":"###"}`,
+        random.pick([
+          [0xc3, 0x28, 0x28],
+          [0xed, 0xa0, 0x80],
+          [0xf5, 0x80, 0x80],
+        ]),
+      ),
+    () =>
+      patched(
+        `${open},"x":"##"}`,
+        random.pick([
+          [0xc0, 0xaf],
+          [0xff, 0xfe],
+          [0xc0, 0x80],
+        ]),
+      ),
+  ])();
+  return signedText(partsOf(text)[0], encoded(payload), key);
+};
+
+function nested(open: string, depth: number, random: Random): string {
+  const [first, last] = random.pick([
+    ["[", "]"],
+    ['{"x":', "}"],
+  ] as const);
+  return `${open},"x":${first.repeat(depth)}0${last.repeat(depth)}}`;
+}
+
+function patched(json: string, bytes: readonly number[]): Buffer {
+  const whole = Buffer.from(json);
+  whole.set(bytes, whole.lastIndexOf("#".repeat(bytes.length)));
+  return whole;
+}
+
+// Most of what these say is something else; what happens to say nothing wrong is not counted.
+const flipped: Mutation = ({ claims, text, key }, random) =>
+  signedText(partsOf(text)[0], encoded(flippedBits(Buffer.from(JSON.stringify(claims)), random)), key);
+
+const tooLong: Mutation = ({ claims, text, key }, random) =>
+  signedText(partsOf(text)[0], encoded({ ...claims, x: "x".repeat(12_500 + random.int(500)) }), key);
+
+/** Mutations of how the payload is written. */
+export const payloadMutations: readonly MutationClass[] = [
+  { name: "payload text, signed", weight: 8, mutate: written },
+  { name: "payload bits, signed", weight: 6, mutate: flipped },
+  { name: "payload too long, signed", weight: 1, mutate: tooLong },
+];

@@ -1,0 +1,315 @@
+// Refresh tokens: each is good once, the second use of one ends the login, and
+// no login outlives its thirty days, its identity or its limits.
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
+import { revokeTokens } from "../../src/iam/operator/operate.js";
+import { capabilityNamesIn, capabilitySetNamed } from "../../src/iam/roles/capability-names.js";
+import { createTokens, type Grant } from "../../src/issuer/tokens.js";
+import { randomIds } from "../../src/kernel/ids.js";
+import { invalid, unauthenticated } from "../contract/expectations.js";
+import { rawClients, requestOf } from "../contract/iam-clients.js";
+import { groupRow } from "../support/rows.js";
+import { type Answer, ask, queryOf } from "./exchange/ask.js";
+import {
+  claimsOf,
+  dumpOf,
+  type ExchangeWorld,
+  type Parameters,
+  startExchangeWorld,
+} from "./exchange/exchange-world.js";
+
+const DAY_MS = 24 * 3_600_000;
+
+let world: ExchangeWorld;
+let child: string;
+before(async () => {
+  world = await startExchangeWorld();
+  child = randomIds.newUid(world.root);
+  await world.write((tx) => tx.groups.insert(groupRow(child)));
+});
+after(() => world.stop());
+
+const nowMs = () => Date.now() + world.harness.skewMs;
+
+/** The first refresh token of a login, as logins in a browser give it. */
+function login(identity: string, limit?: Grant["limit"]): Promise<string> {
+  const { keys } = world.harness.app.installation;
+  const tokens = createTokens({ keys, ids: randomIds, issuer: () => world.url });
+  return world.write((tx) => tokens.newRefreshToken(tx, identity, { audience: world.url, limit }, nowMs()));
+}
+
+const refresh = (bearer: string, parameters: Parameters = {}): Promise<Answer> =>
+  ask(world.url, `/sts/exchange_refresh_token?${queryOf(parameters)}`, { method: "POST", bearer });
+
+interface Pair {
+  readonly token: { readonly token: string; readonly expiry: string };
+  readonly refreshToken: { readonly token: string; readonly expiry: string };
+}
+
+async function refreshed(bearer: string, parameters: Parameters = {}): Promise<Pair> {
+  const { status, json, text } = await refresh(bearer, parameters);
+  assert.equal(status, 200, text);
+  return json as unknown as Pair;
+}
+
+const isDead = async (bearer: string) => {
+  const { outcome, headers } = await refresh(bearer);
+  assert.deepEqual(outcome, unauthenticated());
+  assert.equal(headers.get("cache-control"), "no-store");
+};
+const newPerson = async () => (await world.person(`person ${randomIds.newId()}`)).uid;
+
+async function later<T>(skewMs: number, work: () => Promise<T>): Promise<T> {
+  world.harness.skewMs = skewMs;
+  try {
+    return await work();
+  } finally {
+    world.harness.skewMs = 0;
+  }
+}
+
+describe("a refresh token", () => {
+  it("is base64 of JSON with its expiry, and changed for a token and the next", async () => {
+    const uid = await newPerson();
+    const first = await login(uid);
+    const { exp } = JSON.parse(Buffer.from(first, "base64").toString()) as { exp: number };
+    assert.ok(Math.abs(exp * 1000 - Date.now() - 30 * DAY_MS) < 5_000, `ends at ${exp}`);
+    const answer = await refresh(first);
+    for (const [name, value] of [
+      ["cache-control", "no-store"],
+      ["pragma", "no-cache"],
+      ["vary", "authorization"],
+    ] as const) {
+      assert.equal(answer.headers.get(name), value);
+    }
+    const { token, refreshToken } = answer.json as unknown as Pair;
+    const {
+      sub,
+      aud,
+      iat,
+      exp: end,
+      lim,
+    } = claimsOf(token.token) as Record<string, unknown> & { iat: number; exp: number };
+    assert.deepEqual([sub, aud, end - iat, lim], [uid, world.url, 3600, undefined]);
+    assert.equal(Date.parse(token.expiry), end * 1000);
+    assert.equal(Math.floor(Date.parse(refreshToken.expiry) / 1000), exp, "the login ends when it did");
+    assert.notEqual(refreshToken.token, first);
+    assert.equal((await ask(world.url, "/auth/v1/ok", { bearer: token.token })).status, 200);
+    await refreshed(refreshToken.token);
+  });
+
+  it("may bring its parameters in a query or a form, over every protocol", async () => {
+    const uid = await newPerson();
+    let current = await login(uid);
+    const parameters = queryOf({ aud: world.url, cap: "groups.list", scope: world.root, cluster: "x" });
+    for (const asked of [{ form: parameters }, { headers: { "content-length": "0" } }]) {
+      const path = `/sts/exchange_refresh_token${asked.form === undefined ? `?${parameters}` : ""}`;
+      const { status, json, text } = await ask(world.url, path, { method: "POST", bearer: current, ...asked });
+      assert.equal(status, 200, text);
+      const { token, refreshToken } = json as unknown as Pair;
+      const limit = claimsOf(token.token).lim as { cap: string; scope: string[] };
+      assert.deepEqual([capabilityNamesIn(limit.cap), limit.scope], [["groups.list"], [world.root]]);
+      current = refreshToken.token;
+    }
+    const { exchangeRefreshToken: method } = SecurityTokenService.method;
+    for (const client of rawClients(world.url)) {
+      const own = await login(uid);
+      assert.equal((await client.call(method, requestOf(method, {}), own)).code, "OK", client.name);
+      const again = await client.call(method, requestOf(method, {}), own);
+      assert.equal(again.code, "UNAUTHENTICATED", client.name);
+      client.close();
+    }
+  });
+
+  it("is in the database as a hash alone", async () => {
+    const first = await login(await newPerson());
+    const { refreshToken } = await refreshed(first);
+    const files = readdirSync(world.data).map((name) => readFileSync(join(world.data, name)));
+    for (const token of [first, refreshToken.token]) {
+      const { sec } = JSON.parse(Buffer.from(token, "base64").toString()) as { sec: string };
+      assert.ok(Buffer.from(sec, "base64url").length >= 32, "256 bits");
+      for (const bytes of files) assert.ok(!bytes.includes(sec) && !bytes.includes(token), "a file holds it");
+    }
+    assert.ok(
+      files.some((bytes) => bytes.includes(world.url)),
+      "the files that hold the rest",
+    );
+  });
+});
+
+describe("the second use of one", () => {
+  it("ends the login, and stays ended", async () => {
+    const uid = await newPerson();
+    const [first, other] = [await login(uid), await login(uid)];
+    const second = (await refreshed(first)).refreshToken.token;
+    const third = (await refreshed(second)).refreshToken.token;
+    await isDead(first);
+    for (const token of [third, second, first]) await isDead(token);
+    await refreshed(other);
+    const { store } = world.harness.app.installation;
+    const [row] = await store.read((tx) => tx.audit.newest(10, uid));
+    assert.equal(row?.subjectUid, uid, "and the log tells whose it was");
+  });
+
+  it("ends it over every protocol", async () => {
+    const { exchangeRefreshToken: method } = SecurityTokenService.method;
+    for (const client of rawClients(world.url)) {
+      const first = await login(await newPerson());
+      const { refreshToken } = await refreshed(first);
+      assert.equal((await client.call(method, requestOf(method, {}), first)).code, "UNAUTHENTICATED", client.name);
+      await isDead(refreshToken.token);
+      client.close();
+    }
+  });
+
+  it("at the same time as the first lets one through and ends the login", async () => {
+    // Which of the two is the thief nobody can tell, so what the faster one got must go as well.
+    for (let round = 0; round < 5; round++) {
+      const first = await login(await newPerson());
+      const answers = await Promise.all(Array.from({ length: 4 }, () => refresh(first)));
+      assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 401, 401, 401]);
+      const won = answers.find(({ status }) => status === 200)?.json as unknown as Pair;
+      await isDead(won.refreshToken.token);
+    }
+  });
+});
+
+describe("a login", () => {
+  it("ends 30 days after it began, however often it was renewed", async () => {
+    let current = await login(await newPerson());
+    for (const day of [7, 14, 21, 28, 29.99]) {
+      current = await later(day * DAY_MS, async () => (await refreshed(current)).refreshToken.token);
+    }
+    await later(30 * DAY_MS + 1_000, () => isDead(current));
+  });
+
+  it("ends when its tokens are revoked", async () => {
+    const uid = await newPerson();
+    const first = await login(uid);
+    const context = { ids: randomIds, nowMs: Date.now() };
+    await world.write((tx) => revokeTokens(tx, uid, context));
+    await isDead(first);
+  });
+
+  it("ends where the identity counts only what is newer", async () => {
+    const uid = await newPerson();
+    const [first, kept] = [await login(uid), await login(uid)];
+    const next = (await refreshed(first)).refreshToken.token;
+    const second = Math.floor(Date.now() / 1000);
+    await world.write((tx) => tx.identities.update(uid, { notBefore: second - 1 }, 1));
+    await refreshed(kept);
+    await world.write((tx) => tx.identities.update(uid, { notBefore: second + 2 }, 1));
+    await isDead(next);
+    await later(5_000, async () => {
+      await isDead(next);
+      await refreshed(await login(uid));
+    });
+  });
+
+  it("ends with its identity", async () => {
+    const identity = await world.workload("to delete");
+    const [first, person] = [await login(identity), await world.person("leaving")];
+    const theirs = await login(person.uid);
+    const path = `/iam/v2beta1/identities/${identity}`;
+    await ask(world.url, path, { method: "DELETE", bearer: world.owner.token });
+    await ask(world.url, `/auth/v1/delete/${person.uid}`, { method: "DELETE", bearer: person.token });
+    await isDead(first);
+    await isDead(theirs);
+    await world.person("leaving");
+    await isDead(theirs);
+  });
+});
+
+describe("what is no refresh token", () => {
+  const base64 = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64");
+  const cases: readonly [name: string, make: () => string | Promise<string>][] = [
+    ["nonsense", () => "nonsense"],
+    ["nothing of JSON", () => Buffer.from("{").toString("base64")],
+    ["null", () => base64(null)],
+    ["a secret that was never given", () => base64({ exp: 4e9, sec: "a".repeat(43) })],
+    ["a secret that is no text", () => base64({ exp: 4e9, sec: { $ne: "" } })],
+    ["no secret", () => base64({ exp: 4e9 })],
+    ["an API token", () => world.owner.token],
+    ["a token of another issuer", () => world.idToken({ sub: "x" })],
+    ["one of 600 characters", () => base64({ sec: "a".repeat(450) })],
+    ["the hash of one", async () => base64({ exp: 4e9, sec: await newestHash() })],
+  ];
+  const newestHash = async () => {
+    const first = await login(await newPerson());
+    const { sec } = JSON.parse(Buffer.from(first, "base64").toString()) as { sec: string };
+    const { createHash } = await import("node:crypto");
+    return createHash("sha256").update(sec).digest("hex");
+  };
+  for (const [name, make] of cases) {
+    it(`${name} is refused, and leaves no trace, not even in the log`, async () => {
+      const bearer = await make();
+      const { store } = world.harness.app.installation;
+      const before = { stored: dumpOf(world.data), log: await store.read((tx) => tx.audit.newest(1)) };
+      await isDead(bearer);
+      const after = { stored: dumpOf(world.data), log: await store.read((tx) => tx.audit.newest(1)) };
+      assert.deepEqual(after, before);
+    });
+  }
+});
+
+describe("what a login is good for", () => {
+  const limitOf = (pair: Pair) => {
+    const limit = claimsOf(pair.token.token).lim as { cap?: string; scope?: string[] } | undefined;
+    return { cap: limit?.cap && capabilityNamesIn(limit.cap).sort(), scope: limit?.scope };
+  };
+  const cap = (...names: string[]) => capabilitySetNamed(names);
+
+  it("can be made less", async () => {
+    const uid = await newPerson();
+    const open = await refreshed(await login(uid), { cap: "groups.list", scopes: [world.root] });
+    assert.deepEqual(limitOf(open), { cap: ["groups.list"], scope: [world.root] });
+    assert.deepEqual(
+      limitOf(await refreshed(open.refreshToken.token)),
+      { cap: undefined, scope: undefined },
+      "for one token",
+    );
+    const limited = await login(uid, { cap: cap("groups.list", "roles.list"), scope: [world.root, child] });
+    const less = await refreshed(limited, { cap: ["groups.list", "groups.create"], scope: child });
+    assert.deepEqual(limitOf(less), { cap: ["groups.list"], scope: [child] });
+    const all = await refreshed(less.refreshToken.token);
+    assert.deepEqual(limitOf(all), { cap: ["groups.list", "roles.list"], scope: [world.root, child] });
+    const none = await refreshed(all.refreshToken.token, { cap: "groups.create" });
+    assert.deepEqual(limitOf(none), { cap: [], scope: [world.root, child] });
+  });
+
+  const scopes = "scopes must be among the groups that the login is good for";
+  const aud = "aud must be the base URL of this service";
+  const wider: readonly [name: string, parameters: () => Parameters, broken: readonly [string, string]][] = [
+    ["a group beside", () => ({ scope: world.foreign }), ["scopes", scopes]],
+    ["a group above", () => ({ scope: world.root }), ["scopes", scopes]],
+    ["one of them and one beside", () => ({ scopes: [child, world.root] }), ["scopes", scopes]],
+    // What is granted there does not count for a login that is limited to the group above it.
+    ["a group below", () => ({ scope: `${child}/0123456789abcdef` }), ["scopes", scopes]],
+    ["another service", () => ({ aud: "https://elsewhere.example" }), ["aud", aud]],
+    ["two services", () => ({ aud: [world.url, "https://elsewhere.example"] }), ["aud", aud]],
+    ["no capability", () => ({ cap: "fly" }), ["cap", "cap must name capabilities that exist, such as groups.list"]],
+  ];
+  for (const [name, parameters, broken] of wider) {
+    it(`cannot become ${name}, and asking does not end it`, async () => {
+      const first = await login(await newPerson(), { scope: [child] });
+      assert.deepEqual((await refresh(first, parameters())).outcome, invalid(broken));
+      assert.deepEqual(limitOf(await refreshed(first)), { cap: undefined, scope: [child] });
+    });
+  }
+
+  it("stays what it was for grants below it", async () => {
+    const uid = await newPerson();
+    const below = randomIds.newUid(child);
+    await world.write((tx) => tx.groups.insert(groupRow(below)));
+    await world.harness.bind(uid, "viewer", child);
+    await world.harness.bind(uid, "owner", below);
+    const pair = await refreshed(await login(uid, { scope: [child] }));
+    const create = { method: "POST", json: { name: "made" }, bearer: pair.token.token };
+    assert.equal((await ask(world.url, `/iam/v2beta1/groups/${below}`, { bearer: pair.token.token })).status, 200);
+    assert.equal((await ask(world.url, `/iam/v2beta1/groups/${below}`, create)).status, 403);
+    assert.equal((await refresh(pair.refreshToken.token, { scope: below })).status, 400);
+  });
+});

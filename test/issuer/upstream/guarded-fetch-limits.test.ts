@@ -1,0 +1,229 @@
+// What the guard does not put up with from a server it was told to trust.
+import assert from "node:assert/strict";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { createServer, type Socket } from "node:net";
+import { test } from "node:test";
+import { setImmediate } from "node:timers/promises";
+import { gzipSync } from "node:zlib";
+import { createGuardedFetch } from "../../../src/issuer/upstream/guarded-fetch.js";
+import { json, type Listener, listen, serve } from "./foreign-issuer.js";
+
+const isFetchRefused = { name: "FetchRefused", message: "the address could not be fetched" };
+const LIMIT = 100 * 1024;
+
+function guardFor(origin: string, onRefused: (reason: string) => void = () => {}) {
+  return createGuardedFetch({ trustedOrigins: [origin], onRefused });
+}
+
+async function refusalOf(server: Listener, path = "/"): Promise<string> {
+  const reasons: string[] = [];
+  await assert.rejects(
+    guardFor(server.origin, (reason) => reasons.push(reason))(`${server.origin}${path}`),
+    isFetchRefused,
+  );
+  assert.equal(reasons.length, 1);
+  return (reasons[0] ?? "").slice(`${server.origin}: `.length);
+}
+
+const tooLong = `the body is longer than ${LIMIT} bytes`;
+const answers: readonly {
+  name: string;
+  reason: string;
+  answer: (res: ServerResponse, req: IncomingMessage) => void;
+}[] = [
+  ...[301, 302, 303, 307, 308].map((status) => ({
+    name: `a redirect with ${status}`,
+    reason: "a redirect was answered",
+    answer: (res: ServerResponse, req: IncomingMessage) =>
+      void res.writeHead(status, { location: `http://${req.headers.host}/again` }).end(),
+  })),
+  { name: "a redirect to nowhere", reason: "a redirect was answered", answer: (res) => res.writeHead(304).end() },
+  {
+    name: "a status of 600",
+    reason: "a status that does not exist was answered",
+    answer: (res) => res.writeHead(600).end(),
+  },
+  { name: "one byte too many", reason: tooLong, answer: (res) => res.end(Buffer.alloc(LIMIT + 1)) },
+  {
+    name: "one byte too many, in chunks",
+    reason: tooLong,
+    answer: (res) => {
+      res.write(Buffer.alloc(LIMIT));
+      res.end("x");
+    },
+  },
+  {
+    name: "a megabyte that unpacks to a gigabyte",
+    reason: "the body is compressed",
+    answer: (res) => res.writeHead(200, { "content-encoding": "gzip" }).end(gzipSync(Buffer.alloc(1 << 28))),
+  },
+  {
+    name: "brotli",
+    reason: "the body is compressed",
+    answer: (res) => res.writeHead(200, { "content-encoding": "BR" }).end("x"),
+  },
+  { name: "half a body", reason: "ECONNRESET", answer: (res) => cut(res, { "content-length": "100" }) },
+  {
+    name: "headers of 100 KiB",
+    reason: "HPE_HEADER_OVERFLOW",
+    answer: (res) => res.writeHead(200, { x: "x".repeat(LIMIT) }).end(),
+  },
+  { name: "no answer", reason: "ECONNRESET", answer: (res) => res.destroy() },
+];
+
+for (const { name, reason, answer } of answers) {
+  test(`${name} is refused, and nothing else is asked for`, async () => {
+    let requests = 0;
+    const server = await serve((req, res) => {
+      requests++;
+      answer(res, req);
+    });
+    try {
+      assert.equal(await refusalOf(server), reason);
+      assert.deepEqual([requests, server.connections], [1, 1]);
+    } finally {
+      server.close();
+    }
+  });
+}
+
+const raw: Readonly<Record<string, [text: string, reason: string]>> = {
+  "text that is no HTTP": ["SSH-2.0-OpenSSH_9.2\r\n", "HPE_INVALID_CONSTANT"],
+  "HTTP/2": ["PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HPE_INVALID_CONSTANT"],
+  "two lengths": [
+    "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx",
+    "HPE_UNEXPECTED_CONTENT_LENGTH",
+  ],
+  "another protocol": [
+    "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
+    "another protocol was offered",
+  ],
+};
+
+for (const [name, [text, reason]] of Object.entries(raw)) {
+  test(`${name} is refused`, async () => {
+    const server = await listen(createServer((socket) => socket.once("data", () => socket.end(text))));
+    try {
+      assert.equal(await refusalOf(server), reason);
+    } finally {
+      server.close();
+    }
+  });
+}
+
+test("a body of just the limit is taken; a caller can set another one", async () => {
+  const server = await serve((_req, res) => res.end(Buffer.alloc(LIMIT, 1)));
+  try {
+    const fetch = guardFor(server.origin);
+    assert.equal((await fetch(server.origin)).bytes.length, LIMIT);
+    await assert.rejects(fetch(server.origin, { maxBytes: LIMIT - 1 }), isFetchRefused);
+  } finally {
+    server.close();
+  }
+});
+
+test("an endless body is cut off and the connection closed", async () => {
+  let sent = 0;
+  let close = () => {};
+  const closed = new Promise<void>((resolve) => {
+    close = resolve;
+  });
+  const server = await serve((_req, res) => {
+    const chunk = Buffer.alloc(64 * 1024);
+    const more = () => {
+      while (!res.destroyed && res.write(chunk)) sent += chunk.length;
+    };
+    res.on("drain", more).on("close", close);
+    more();
+  });
+  try {
+    assert.equal(await refusalOf(server), tooLong);
+    await closed;
+    assert.ok(sent < 50_000_000, `${sent} bytes were sent`);
+  } finally {
+    server.close();
+  }
+});
+
+test("whatever is slow ends after 5 s in all", async () => {
+  const drip = (socket: Socket, start: string) => {
+    socket.write(start);
+    const timer = setInterval(() => socket.write("x"), 200);
+    socket.on("close", () => clearInterval(timer));
+  };
+  const servers = await Promise.all([
+    listen(createServer()),
+    listen(createServer((socket) => drip(socket, "HTTP/1.1 200 OK\r\nX-Slow: "))),
+    listen(createServer((socket) => drip(socket, "HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n"))),
+    listen(createServer((socket) => drip(socket, "HTTP/1.1 200 "))),
+  ]);
+  const reasons: string[] = [];
+  const origins = servers.map(({ origin }) => origin);
+  const onRefused = (reason: string) => reasons.push(reason);
+  const resolve = () => new Promise<never>(() => {});
+  const fetch = createGuardedFetch({ trustedOrigins: [...origins, "https://127.0.0.1:1"], onRefused, resolve });
+  const tls = `https://127.0.0.1:${servers[0]?.port}`;
+  const fetchTls = createGuardedFetch({ trustedOrigins: [tls], onRefused });
+  try {
+    const start = performance.now();
+    const slow = [...origins.map((origin) => fetch(origin)), fetch("https://unanswered.test/"), fetchTls(tls)];
+    for (const { status } of await Promise.allSettled(slow)) assert.equal(status, "rejected");
+    const tookMs = performance.now() - start;
+    assert.ok(tookMs > 4_900 && tookMs < 8_000, `${tookMs} ms`);
+    assert.deepEqual(
+      new Set(reasons.map((reason) => reason.slice(reason.lastIndexOf(":")))),
+      new Set([": it took too long"]),
+    );
+  } finally {
+    for (const server of servers) server.close();
+  }
+});
+
+test("ten requests run at once, a hundred wait, more are refused", async () => {
+  const held: ServerResponse[] = [];
+  let most = 0;
+  const server = await serve((_req, res) => {
+    held.push(res);
+    most = Math.max(most, held.length);
+    setTimeout(() => {
+      held.splice(held.indexOf(res), 1);
+      json(res, {});
+    }, 50);
+  });
+  const reasons: string[] = [];
+  try {
+    const fetch = guardFor(server.origin, (reason) => reasons.push(reason));
+    const results = await Promise.allSettled(Array.from({ length: 115 }, () => fetch(server.origin)));
+    assert.deepEqual([results.filter(({ status }) => status === "fulfilled").length, most], [110, 10]);
+    assert.deepEqual(new Set(reasons), new Set([`${server.origin}: too many are waiting`]));
+    // Every slot came back, and none twice.
+    assert.equal((await Promise.all(Array.from({ length: 110 }, () => fetch(server.origin)))).length, 110);
+    assert.equal(most, 10);
+  } finally {
+    server.close();
+  }
+});
+
+test("a caller who goes away ends the request, running, waiting or not begun", async () => {
+  let closed = 0;
+  const server = await serve((_req, res) => void res.on("close", () => closed++));
+  const reasons: string[] = [];
+  try {
+    const fetch = guardFor(server.origin, (reason) => reasons.push(reason));
+    const controller = new AbortController();
+    const requests = Array.from({ length: 12 }, () => fetch(server.origin, { signal: controller.signal }));
+    setTimeout(() => controller.abort(), 100);
+    for (const request of requests) await assert.rejects(request, isFetchRefused);
+    await assert.rejects(fetch(server.origin, { signal: controller.signal }), isFetchRefused);
+    assert.deepEqual(new Set(reasons), new Set([`${server.origin}: the caller went away`]));
+    while (closed < 10) await setImmediate();
+    assert.equal(server.connections, 10);
+  } finally {
+    server.close();
+  }
+});
+
+function cut(res: ServerResponse, headers: Record<string, string>): void {
+  res.writeHead(200, headers);
+  res.write("{", () => res.destroy());
+}

@@ -1,0 +1,105 @@
+// TLS, with a real server and a client process of its own, since the authorities that are trusted are
+// read when a process starts.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
+import { createSecureServer } from "node:http2";
+import { createServer, type ServerOptions } from "node:https";
+import type { Server } from "node:net";
+import { join } from "node:path";
+import { test } from "node:test";
+import { connect } from "node:tls";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { tempDir } from "../../support/temp-dir.js";
+import { listen, serve } from "./foreign-issuer.js";
+
+const file = (name: string) => readFileSync(new URL(`./tls/${name}`, import.meta.url), "utf8");
+const valid = { key: file("test-key.pem"), cert: file("test-cert.pem") };
+const expired = { key: file("test-key.pem"), cert: file("test-expired-cert.pem") };
+const authorities = join(tempDir(), "authorities.pem");
+writeFileSync(authorities, valid.cert + expired.cert);
+const client = fileURLToPath(new URL("./guarded-client.ts", import.meta.url));
+
+/** Fetches from `host` at 127.0.0.1 in a new process with these variables. */
+async function fetchAs(
+  url: string,
+  env: Readonly<Record<string, string>>,
+): Promise<{ result: string; reasons: string[] }> {
+  const { stdout } = await promisify(execFile)(process.execPath, ["--import", "tsx", client, url], {
+    env: { PATH: process.env.PATH, ...env },
+  });
+  return JSON.parse(stdout);
+}
+
+const trusting = { NODE_EXTRA_CA_CERTS: authorities };
+const careless = { NODE_TLS_REJECT_UNAUTHORIZED: "0", NODE_NO_WARNINGS: "1" };
+const old: ServerOptions = { ...valid, minVersion: "TLSv1", maxVersion: "TLSv1.1", ciphers: "DEFAULT@SECLEVEL=0" };
+const refused: readonly {
+  name: string;
+  host?: string;
+  server: ServerOptions;
+  env?: Record<string, string>;
+  reason: string;
+}[] = [
+  { name: "a certificate nobody vouches for", server: valid, env: {}, reason: "DEPTH_ZERO_SELF_SIGNED_CERT" },
+  { name: "the same where checks are turned off", server: valid, env: careless, reason: "DEPTH_ZERO_SELF_SIGNED_CERT" },
+  {
+    name: "the certificate of another host",
+    host: "other.test",
+    server: valid,
+    reason: "ERR_TLS_CERT_ALTNAME_INVALID",
+  },
+  { name: "an expired certificate", server: expired, reason: "CERT_HAS_EXPIRED" },
+  { name: "TLS 1.1", server: old, reason: "EPROTO" },
+];
+
+for (const { name, host = "issuer.test", server, env = trusting, reason } of refused) {
+  test(`${name} is refused before anything is asked`, async () => {
+    let requests = 0;
+    const listener = await listen(createServer(server, (_req, res) => res.end(String(requests++))));
+    try {
+      const url = `https://${host}:${listener.port}/`;
+      const { result, reasons } = await fetchAs(url, env);
+      assert.equal(result, "FetchRefused: the address could not be fetched");
+      assert.deepEqual(reasons, [`https://${host}:${listener.port}: ${reason}`]);
+      assert.deepEqual([requests, listener.connections], [0, 1]);
+    } finally {
+      listener.close();
+    }
+  });
+}
+
+test("the old server does speak TLS 1.1 with who will", async () => {
+  const listener = await listen(createServer(old));
+  try {
+    const options = { minVersion: "TLSv1", ciphers: "DEFAULT@SECLEVEL=0", rejectUnauthorized: false } as const;
+    const socket = connect({ host: "127.0.0.1", port: listener.port, ...options });
+    await once(socket, "secureConnect");
+    assert.equal(socket.getProtocol(), "TLSv1.1");
+  } finally {
+    listener.close();
+  }
+});
+
+test("a certificate of a trusted authority will do, over HTTP/1.1 even where HTTP/2 is offered", async () => {
+  const seen: unknown[] = [];
+  const server = createSecureServer({ ...valid, allowHTTP1: true }, (req, res) => {
+    const { alpnProtocol, servername } = req.socket as unknown as Record<string, unknown>;
+    seen.push(req.httpVersion, alpnProtocol, servername, req.headers.host, req.headers.connection);
+    res.end("hello");
+  });
+  const proxy = await serve((_req, res) => res.end("proxied"));
+  const listener = await listen(server as Server);
+  try {
+    const env = { ...trusting, HTTPS_PROXY: proxy.origin, NODE_USE_ENV_PROXY: "1" };
+    const { result, reasons } = await fetchAs(`https://issuer.test:${listener.port}/`, env);
+    assert.deepEqual([result, reasons], ["200 hello", []]);
+    assert.deepEqual(seen, ["1.1", "http/1.1", "issuer.test", `issuer.test:${listener.port}`, "close"]);
+    assert.equal(proxy.connections, 0);
+  } finally {
+    listener.close();
+    proxy.close();
+  }
+});

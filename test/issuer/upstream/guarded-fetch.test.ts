@@ -1,0 +1,261 @@
+// What the guard refuses to connect to. Every socket that the process opens is counted, and so is who
+// reaches a listener on the loopback address.
+import assert from "node:assert/strict";
+import type { LookupAddress } from "node:dns";
+import { type LookupFunction, Socket } from "node:net";
+import { after, before, test } from "node:test";
+import {
+  createGuardedFetch,
+  FetchRefused,
+  type GuardedFetchOptions,
+} from "../../../src/issuer/upstream/guarded-fetch.js";
+import { json, type Listener, serve } from "./foreign-issuer.js";
+
+let listener: Listener;
+let asked: string[] = [];
+let encoding: unknown;
+let sockets = 0;
+const { connect } = Socket.prototype;
+
+before(async () => {
+  listener = await serve((req, res) => {
+    asked.push(`${req.method} ${req.headers.host} ${req.url}`);
+    encoding = req.headers["accept-encoding"];
+    json(res, { ok: true });
+  });
+  Socket.prototype.connect = function (this: Socket, ...args: Parameters<typeof connect>) {
+    sockets++;
+    return connect.apply(this, args);
+  } as typeof connect;
+});
+
+after(() => {
+  Socket.prototype.connect = connect;
+  listener.close();
+});
+
+const address = (...list: string[]): LookupAddress[] =>
+  list.map((one) => ({ address: one, family: one.includes(":") ? 6 : 4 }));
+
+/** Names as an attacker's name servers would have them. */
+const names: Readonly<Record<string, LookupAddress[]>> = {
+  "private.test": address("10.0.0.1"),
+  "loopback.test": address("127.0.0.1"),
+  "mixed.test": address("1.1.1.1", "10.0.0.1"),
+  "mixed6.test": address("2606:4700::1111", "::1"),
+  "mapped.test": address("::ffff:127.0.0.1"),
+  "nonsense.test": address("not an address"),
+  "nowhere.test": [],
+  "metadata.google.internal": address("169.254.169.254"),
+  localhost: address("127.0.0.1", "::1"),
+};
+
+/** A guard, what it told the operator, and the names it looked up. */
+function guardWith(options: Partial<GuardedFetchOptions> = {}) {
+  const reasons: string[] = [];
+  const resolved: string[] = [];
+  const fetch = createGuardedFetch({
+    trustedOrigins: [],
+    onRefused: (reason) => reasons.push(reason),
+    resolve: (hostname) => {
+      resolved.push(hostname);
+      return Promise.resolve(names[hostname] ?? []);
+    },
+    ...options,
+  });
+  return { fetch, reasons, resolved };
+}
+
+const isFetchRefused = { name: "FetchRefused", message: "the address could not be fetched" };
+
+const NOT_PUBLIC = "the host has an address that is not public";
+const CHARACTERS = "the address has characters that URLs do not have";
+const NOT_HTTPS = "the address is not https";
+const CREDENTIALS = "the address has a user name or password";
+const refused: readonly { urls: readonly string[]; reason: string; looksUp?: boolean }[] = [
+  {
+    reason: NOT_PUBLIC,
+    urls: [
+      ...["127.0.0.1", "127.1", "2130706433", "0x7f.1", "0177.0.0.1", "0.0.0.0", "0", "10.0.0.1", "169.254.169.254"],
+      ...["100.64.0.1", "192.0.0.192", "198.18.0.1", "224.0.0.1", "240.0.0.1", "255.255.255.255", "%31%32%37.0.0.1"],
+      ...[
+        "[::1]",
+        "[::]",
+        "[::ffff:127.0.0.1]",
+        "[::ffff:7f00:1]",
+        "[64:ff9b::7f00:1]",
+        "[2002:7f00:1::]",
+        "[fe80::1]",
+      ],
+      ...["[fc00::1]", "[ff02::1]", "[2001::1]", "[::127.0.0.1]"],
+    ].map((host) => `https://${host}/keys`),
+  },
+  {
+    reason: NOT_PUBLIC,
+    looksUp: true,
+    urls: ["private", "loopback", "mixed", "mixed6", "mapped", "nonsense"].map((name) => `https://${name}.test/`),
+  },
+  {
+    reason: NOT_PUBLIC,
+    looksUp: true,
+    urls: ["https://metadata.google.internal/x", "https://localhost/", "https://LOCALHOST/"],
+  },
+  { reason: "the host has no address", looksUp: true, urls: ["https://nowhere.test/"] },
+  {
+    reason: "the host ends with a dot",
+    urls: ["https://localhost./", "https://loopback.test./", "https://127.0.0.1../"],
+  },
+  {
+    reason: NOT_HTTPS,
+    urls: [
+      "http://loopback.test/",
+      "http://127.0.0.1/",
+      "ftp://loopback.test/",
+      "file:///etc/passwd",
+      "data:text/plain,x",
+    ],
+  },
+  { reason: NOT_HTTPS, urls: ["javascript:0", "ws://loopback.test/", "https+unix://%2Frun/"] },
+  { reason: "the port is not 443", urls: [22, 80, 6379, 5432, 8443].map((port) => `https://loopback.test:${port}/`) },
+  {
+    reason: CREDENTIALS,
+    urls: ["https://user@loopback.test/", "https://u:p@loopback.test/", "https://good.test@loopback.test/"],
+  },
+  { reason: "the address has a fragment", urls: ["https://loopback.test/#x", "https://loopback.test/a?b#c"] },
+  {
+    reason: CHARACTERS,
+    urls: [
+      ...["\r\nHost: x", "\n", "\0", "\t", " ", "\u007f", "\\x", "é", "\u2028"].map(
+        (text) => `https://loopback.test/${text}`,
+      ),
+      ...[
+        "https://lооpback.test/",
+        "https://\uff11\uff12\uff17.0.0.1/",
+        "https://127\u30020.0.1/",
+        " https://loopback.test/",
+        "",
+      ],
+    ],
+  },
+  {
+    reason: "it cannot be parsed",
+    urls: ["loopback.test", "//loopback.test/", "https://", "https://[fe80::1%25lo]/", "https://a:99999/"],
+  },
+  { reason: "the address is too long", urls: [`https://loopback.test/${"x".repeat(2048)}`] },
+];
+
+for (const { urls, reason, looksUp = false } of refused) {
+  for (const url of urls) {
+    test(`${JSON.stringify(url.slice(0, 60))}: ${reason}`, async () => {
+      sockets = 0;
+      const { fetch, reasons, resolved } = guardWith();
+      await assert.rejects(fetch(url), isFetchRefused);
+      assert.deepEqual([reasons.length, reasons[0]?.endsWith(`: ${reason}`)], [1, true], reasons[0]);
+      assert.equal(resolved.length, looksUp ? 1 : 0);
+      assert.equal(sockets, 0);
+    });
+  }
+}
+
+test("nobody reached the listener so far; a trusted origin does, and is counted", async () => {
+  assert.equal(listener.connections, 0);
+  sockets = 0;
+  const { fetch, reasons } = guardWith({ trustedOrigins: [listener.origin] });
+  // What the guard decides, its caller cannot.
+  const own = { Host: "other.test", "Accept-Encoding": "gzip" };
+  const { status, headers, bytes } = await fetch(`${listener.origin}/keys?p=1`, { headers: own });
+  assert.deepEqual(
+    [status, headers.get("content-type"), Buffer.from(bytes).toString()],
+    [200, "application/json", '{"ok":true}'],
+  );
+  assert.deepEqual([asked, encoding], [[`GET 127.0.0.1:${listener.port} /keys?p=1`], "identity"]);
+  assert.deepEqual([sockets, listener.connections, reasons], [1, 1, []]);
+});
+
+test("trust is for an exact origin: neither another port, nor another scheme, nor another name", async () => {
+  const reached = listener.connections;
+  const { fetch } = guardWith({ trustedOrigins: [listener.origin] });
+  for (const url of [
+    "http://127.0.0.1/",
+    `http://127.0.0.1:${listener.port + 1}/`,
+    `https://127.0.0.1:${listener.port}/`,
+    `http://localhost:${listener.port}/`,
+    `http://loopback.test:${listener.port}/`,
+    `http://[::ffff:127.0.0.1]:${listener.port}/`,
+    `http://x@127.0.0.1:${listener.port}/`,
+  ])
+    await assert.rejects(fetch(url), isFetchRefused);
+  assert.equal(listener.connections, reached);
+  // Another spelling of the same origin is the same origin.
+  for (const host of ["127.1", "127.0.0.1."]) {
+    assert.equal((await fetch(`HTTP://${host}:${listener.port}/`)).status, 200);
+  }
+});
+
+for (const origin of [
+  "127.0.0.1:80",
+  "http://a/",
+  "http://a/x",
+  "https://a:443",
+  "HTTP://a",
+  "ftp://a",
+  "*",
+  "",
+  "http://u@a",
+]) {
+  test(`${JSON.stringify(origin)} is no trusted origin`, () => {
+    assert.throws(() => createGuardedFetch({ trustedOrigins: [origin] }), {
+      message: /must look like https:\/\/host:port/,
+    });
+  });
+}
+
+test("a name is looked up once, and what was checked is what is connected to", async () => {
+  const answers = [address("127.0.0.1"), address("127.0.0.2")];
+  let lookups = 0;
+  const origin = `http://issuer.test:${listener.port}`;
+  const resolve = () => Promise.resolve(answers[lookups++] ?? []);
+  const { fetch } = guardWith({ trustedOrigins: [origin], resolve });
+  asked = [];
+  assert.equal((await fetch(`${origin}/`)).status, 200);
+  assert.deepEqual([lookups, asked], [1, [`GET issuer.test:${listener.port} /`]]);
+});
+
+test("a name that turns private after it was checked leads nowhere else", async (t) => {
+  const answers = [address("1.1.1.1", "2606:4700::1111"), address("127.0.0.1")];
+  let lookups = 0;
+  const { fetch, reasons } = guardWith({ resolve: () => Promise.resolve(answers[lookups++] ?? []) });
+  const targets: unknown[] = [];
+  // Stops before the network, and asks what the socket would ask.
+  t.mock.method(
+    Socket.prototype,
+    "connect",
+    function (this: Socket, options: { host: string; lookup: LookupFunction }) {
+      const lookup = (all: boolean) => options.lookup(options.host, { all }, (_error, found) => targets.push(found));
+      lookup(true);
+      lookup(true);
+      lookup(false);
+      setImmediate(() => this.destroy(Object.assign(new Error("stopped"), { code: "STOPPED" })));
+      return this;
+    },
+  );
+  await assert.rejects(fetch("https://rebinding.test/"), FetchRefused);
+  assert.deepEqual(targets, [answers[0], answers[0], "1.1.1.1"]);
+  assert.deepEqual([lookups, reasons], [1, ["https://rebinding.test: STOPPED"]]);
+});
+
+test("a proxy named by the environment is not used", async () => {
+  const proxy = await serve((_req, res) => res.end("proxied"));
+  const variables = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
+  for (const name of variables) process.env[name] = proxy.origin;
+  process.env.NODE_USE_ENV_PROXY = "1";
+  try {
+    const { fetch } = guardWith({ trustedOrigins: [listener.origin] });
+    const { bytes } = await fetch(`${listener.origin}/`);
+    assert.equal(Buffer.from(bytes).toString(), '{"ok":true}');
+    assert.equal(proxy.connections, 0);
+  } finally {
+    for (const name of [...variables, "NODE_USE_ENV_PROXY"]) delete process.env[name];
+    proxy.close();
+  }
+});

@@ -1,0 +1,195 @@
+// How long keys are kept, and how seldom an issuer is asked.
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, test } from "node:test";
+import { Code } from "@connectrpc/connect";
+import { createGuardedFetch } from "../../../src/issuer/upstream/guarded-fetch.js";
+import { createIssuers, type Issuers } from "../../../src/issuer/upstream/issuers.js";
+import { type ParsedToken, parseUpstreamToken, type VerifiedToken } from "../../../src/issuer/upstream/token.js";
+import { ApiError } from "../../../src/kernel/errors.js";
+import {
+  DISCOVERY,
+  type ForeignIssuer,
+  goodClaims,
+  JWKS,
+  json,
+  NOW_S,
+  serve,
+  signed,
+  startIssuer,
+  testKey,
+} from "./foreign-issuer.js";
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const first = testKey("ES256", "first");
+const second = testKey("ES256", "second");
+let nowMs = 0;
+let other: ForeignIssuer;
+let issuers: Issuers;
+let problems = 0;
+
+beforeEach(async () => {
+  nowMs = NOW_S * 1000;
+  problems = 0;
+  other = await startIssuer([first]);
+  issuers = issuersTrusting(new URL(other.issuer).origin);
+});
+
+afterEach(() => other.close());
+
+function issuersTrusting(origin: string): Issuers {
+  const fetch = createGuardedFetch({ trustedOrigins: [origin] });
+  return createIssuers({ fetch, clock: () => nowMs, isOurs: () => false, onProblem: () => problems++ });
+}
+
+/** A token that is good at the time of the test. */
+function tokenBy(key: typeof first, issuer = other.issuer): ParsedToken {
+  const iat = nowMs / 1000;
+  return parseUpstreamToken(signed(key, { ...goodClaims(issuer), iat, exp: iat + 600 }));
+}
+
+const verify = async (key: typeof first): Promise<VerifiedToken> => issuers.verify(tokenBy(key));
+const times = (path: string) => other.asked.filter((asked) => asked === path).length;
+const isError = (code: Code) => (error: unknown) => error instanceof ApiError && error.code === code;
+const refused = (key: typeof first) => assert.rejects(verify(key), isError(Code.Unauthenticated));
+const unavailable = (key: typeof first) => assert.rejects(verify(key), isError(Code.Unavailable));
+const breakDown = () => other.answers.set(JWKS, (res) => json(res, {}, 503));
+
+test("keys are used for ten minutes without asking, at once, and then asked for again", async () => {
+  await verify(first);
+  nowMs += 10 * MINUTE - 1;
+  assert.equal(issuers.verify(tokenBy(first)) instanceof Promise, false);
+  assert.equal(times(JWKS), 1);
+  nowMs += 1;
+  await verify(first);
+  assert.deepEqual([times(DISCOVERY), times(JWKS)], [2, 2]);
+});
+
+test("a thousand tokens at once make one request for the metadata and one for the keys", async () => {
+  await Promise.all(Array.from({ length: 1_000 }, () => verify(first)));
+  assert.deepEqual(other.asked, [DISCOVERY, JWKS]);
+});
+
+test("a new key is found once 30 s have passed, and a withdrawn one is gone then", async () => {
+  await verify(first);
+  other.keys = [second];
+  nowMs += 29 * SECOND;
+  await refused(second);
+  assert.equal(times(JWKS), 1);
+  nowMs += SECOND;
+  await verify(second);
+  await refused(first);
+  assert.equal(times(JWKS), 2);
+});
+
+test("10,000 key ids that nobody knows make one request in 30 s", async () => {
+  await verify(first);
+  nowMs += MINUTE;
+  const unknown = Array.from({ length: 10_000 }, (_, i) => tokenBy({ ...first, kid: `unknown ${i}` }));
+  const outcomes = async () => {
+    const results = await Promise.allSettled(unknown.map(async (token) => issuers.verify(token)));
+    return results.filter((result) => result.status === "rejected" && isError(Code.Unauthenticated)(result.reason))
+      .length;
+  };
+  assert.equal(await outcomes(), 10_000);
+  assert.deepEqual([times(DISCOVERY), times(JWKS)], [2, 2]);
+  assert.equal(await outcomes(), 10_000);
+  assert.equal(times(JWKS), 2);
+  await verify(first);
+  nowMs += 30 * SECOND;
+  assert.equal(await outcomes(), 10_000);
+  assert.equal(times(JWKS), 3);
+});
+
+test("keys are used for an hour while the issuer fails, which is asked every 30 s; then no more", async () => {
+  await verify(first);
+  breakDown();
+  nowMs += 11 * MINUTE;
+  await verify(first);
+  await verify(first);
+  assert.deepEqual([times(JWKS), problems], [2, 1]);
+  nowMs += 30 * SECOND;
+  await verify(first);
+  assert.equal(times(JWKS), 3);
+  nowMs = NOW_S * 1000 + 60 * MINUTE - 1;
+  await verify(first);
+  nowMs += 1;
+  await unavailable(first);
+  nowMs += 30 * SECOND;
+  await unavailable(first);
+  await assert.rejects(issuers.metadata(other.issuer), isError(Code.Unavailable));
+  other.answers.clear();
+  nowMs += 30 * SECOND;
+  await verify(first);
+});
+
+test("a key that is not known of an issuer that fails may be a new one: try again later", async () => {
+  await verify(first);
+  breakDown();
+  nowMs += MINUTE;
+  await unavailable(second);
+  await verify(first);
+  assert.equal(times(JWKS), 2);
+});
+
+test("an issuer that withdraws all its keys is believed", async () => {
+  await verify(first);
+  other.keys = [];
+  nowMs += 10 * MINUTE;
+  await refused(first);
+});
+
+test("an issuer that failed is not asked again for 30 s, and the caller learns when", async () => {
+  breakDown();
+  await unavailable(first);
+  nowMs += 10 * SECOND;
+  await assert.rejects(verify(first), (error: ApiError) => {
+    assert.deepEqual(
+      error.details.map(({ value }) => value),
+      [{ retryDelay: { seconds: 20n, nanos: 0 } }],
+    );
+    return true;
+  });
+  await Promise.all(Array.from({ length: 100 }, () => unavailable(first)));
+  assert.deepEqual([other.asked.length, problems], [2, 1]);
+  other.answers.clear();
+  nowMs += 20 * SECOND;
+  await verify(first);
+});
+
+test("a clock that is set back makes nothing younger", async () => {
+  await verify(first);
+  nowMs -= 60 * MINUTE;
+  await verify(first);
+  assert.equal(times(JWKS), 2);
+  breakDown();
+  nowMs -= MINUTE;
+  await unavailable(first);
+});
+
+test("200 issuers are kept, those used last; issuers that fail push out none of them", async () => {
+  const asked: string[] = [];
+  const server = await serve((req, res) => {
+    const [, name = ""] = (req.url ?? "").split("/");
+    asked.push(req.url ?? "");
+    if (name.startsWith("bad")) json(res, {}, 404);
+    else if (req.url?.endsWith("/keys")) json(res, { keys: [first.publicJwk] });
+    else json(res, { issuer: `${server.origin}/${name}`, jwks_uri: `${server.origin}/${name}/keys` });
+  });
+  issuers = issuersTrusting(server.origin);
+  const verifyAt = async (name: string) => issuers.verify(tokenBy(first, `${server.origin}/${name}`));
+  try {
+    for (let i = 0; i < 200; i++) await verifyAt(`good${i}`);
+    for (let i = 0; i < 300; i++) await assert.rejects(verifyAt(`bad${i}`), isError(Code.Unavailable));
+    asked.length = 0;
+    for (let i = 0; i < 200; i++) await verifyAt(`good${i}`);
+    assert.deepEqual(asked, []);
+    await verifyAt("good200");
+    nowMs += MINUTE;
+    asked.length = 0;
+    for (const name of ["good1", "good200", "good0"]) await verifyAt(name);
+    assert.deepEqual(asked, ["/good0/.well-known/openid-configuration", "/good0/keys"]);
+  } finally {
+    server.close();
+  }
+});

@@ -1,0 +1,133 @@
+// Which keys of a JWK Set are used at all.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type UsableKeys, usableKeys, verifyWithKeys } from "../../../src/issuer/upstream/keys.js";
+import { parseUpstreamToken } from "../../../src/issuer/upstream/token.js";
+import { NOW_S, signed, testKey } from "./foreign-issuer.js";
+import { isRefusal } from "./refusals.js";
+
+const ec = testKey("ES256", "ec");
+const other = testKey("ES256", "other");
+const rsa = testKey("RS256", "rsa");
+const ed = testKey("EdDSA", "ed");
+const { x = "", y = "" } = ec.publicJwk;
+const { n = "" } = rsa.publicJwk;
+const base64url = (bytes: Buffer) => bytes.toString("base64url");
+const privateOf = ({ privateKey, publicJwk }: typeof ec) => ({
+  ...privateKey.export({ format: "jwk" }),
+  kid: publicJwk.kid,
+});
+const offCurve = () => {
+  const bytes = Buffer.from(x, "base64url");
+  bytes[31] = (bytes[31] ?? 0) ^ 1;
+  return base64url(bytes);
+};
+
+const usable: Readonly<Record<string, unknown>> = {
+  "an EC key": ec.publicJwk,
+  "an RSA key": rsa.publicJwk,
+  "an RSA key with the exponent 3": { ...rsa.publicJwk, e: "Aw" },
+  "an Ed25519 key": ed.publicJwk,
+  "a key without use, alg or kid": { kty: "EC", crv: "P-256", x, y },
+  "a key with operations": { ...ec.publicJwk, key_ops: ["verify"] },
+  "a key with members nobody knows": { ...ec.publicJwk, x5t: "abc", issuer: "x" },
+};
+
+for (const [name, jwk] of Object.entries(usable)) {
+  test(`uses ${name}`, () => assert.equal(usableKeys({ keys: [jwk] }).size, 1));
+}
+
+const skipped: Readonly<Record<string, unknown>> = {
+  "an RSA key of 512 bits": testKey("RS256", "k", 512).publicJwk,
+  "an RSA key of 1024 bits": testKey("RS256", "k", 1024).publicJwk,
+  "an RSA key of 2047 bits": {
+    ...rsa.publicJwk,
+    n: base64url(Buffer.concat([Buffer.from([0x7f]), Buffer.alloc(255, 0xff)])),
+  },
+  "an RSA key of 8193 bits": {
+    ...rsa.publicJwk,
+    n: base64url(Buffer.concat([Buffer.from([1]), Buffer.alloc(1024, 0xff)])),
+  },
+  "an RSA key of 16384 bits": { ...rsa.publicJwk, n: base64url(Buffer.alloc(2048, 0xff)) },
+  "an RSA key whose size is of leading zeros": {
+    ...rsa.publicJwk,
+    n: base64url(Buffer.concat([Buffer.alloc(192), Buffer.alloc(64, 0xff)])),
+  },
+  "an RSA key with the exponent 0": { ...rsa.publicJwk, e: "AA" },
+  "an RSA key with the exponent 1": { ...rsa.publicJwk, e: "AQ" },
+  "an RSA key with an even exponent": { ...rsa.publicJwk, e: base64url(Buffer.from([1, 0, 0])) },
+  "an RSA key with an exponent of 33 bits": { ...rsa.publicJwk, e: base64url(Buffer.from([1, 0, 0, 0, 1])) },
+  "an RSA key with an exponent of 2048 bits": { ...rsa.publicJwk, e: n },
+  "an RSA key without a modulus": { ...rsa.publicJwk, n: undefined },
+  "an RSA key with a number for a modulus": { ...rsa.publicJwk, n: 12345 },
+  "a point that is not on its curve": { ...ec.publicJwk, x: offCurve() },
+  "the point 0, 0": { ...ec.publicJwk, x: base64url(Buffer.alloc(32)), y: base64url(Buffer.alloc(32)) },
+  "a short coordinate": { ...ec.publicJwk, x: "AA" },
+  "a long coordinate": { ...ec.publicJwk, x: base64url(Buffer.alloc(33, 1)) },
+  "no coordinate": { ...ec.publicJwk, y: undefined },
+  "a point of another curve": { ...ec.publicJwk, crv: "P-384", alg: "ES384" },
+  "the curve secp256k1": { ...ec.publicJwk, crv: "secp256k1", alg: "ES256K" },
+  "the curve X25519": { ...ed.publicJwk, crv: "X25519", alg: undefined },
+  "a short Ed25519 key": { ...ed.publicJwk, x: base64url(Buffer.alloc(31, 1)) },
+  "a symmetric key": { kty: "oct", k: base64url(Buffer.alloc(32, 1)), kid: "k" },
+  "a symmetric key for HS256": { kty: "oct", k: base64url(Buffer.alloc(32, 1)), kid: "k", alg: "HS256" },
+  "a private EC key": privateOf(ec),
+  "a private RSA key": privateOf(rsa),
+  "a private Ed25519 key": privateOf(ed),
+  "an EC key with a secret beside": { ...ec.publicJwk, k: "AAAA" },
+  "an encryption key": { ...rsa.publicJwk, use: "enc" },
+  "a use in another case": { ...ec.publicJwk, use: "SIG" },
+  "a key for encryption": { ...rsa.publicJwk, key_ops: ["encrypt"] },
+  "operations that are no list": { ...ec.publicJwk, key_ops: "verify" },
+  "an algorithm of another type of key": { ...ec.publicJwk, alg: "RS256" },
+  "an algorithm of another curve": { ...ec.publicJwk, alg: "ES384" },
+  "an algorithm for encryption": { ...rsa.publicJwk, alg: "RSA-OAEP" },
+  "an algorithm that is none": { ...rsa.publicJwk, alg: "none" },
+  "a MAC over an RSA key": { ...rsa.publicJwk, alg: "HS256" },
+  "an algorithm that is no string": { ...ec.publicJwk, alg: ["ES256"] },
+  "a type that is no string": { ...ec.publicJwk, kty: ["EC"] },
+  "a list": [],
+  "a text": "key",
+  null: null,
+};
+
+for (const [name, jwk] of Object.entries(skipped)) {
+  test(`skips ${name}, and uses the key behind it`, () => {
+    const keys = usableKeys({ keys: [jwk, other.publicJwk] });
+    assert.equal(keys.size, 1);
+    assert.equal(verified(keys, other), true);
+  });
+}
+
+for (const jwks of [undefined, null, [], "keys", {}, { keys: {} }, { keys: "x" }, { keys: null }]) {
+  test(`${JSON.stringify(jwks)} has no usable keys`, () => assert.equal(usableKeys(jwks).size, 0));
+}
+
+test("of 10,000 keys the first 32 are used", () => {
+  const keys = usableKeys({ keys: Array.from({ length: 10_000 }, (_, i) => ({ ...ec.publicJwk, kid: `k${i}` })) });
+  assert.equal(keys.size, 32);
+  assert.equal(verified(keys, { ...ec, kid: "k31" }), true);
+  assert.throws(() => verified(keys, { ...ec, kid: "k32" }));
+});
+
+test("a key id that several keys have names none of them, however many they are", () => {
+  const ambiguous = "names no key of its issuer, or none that is the only one of its name";
+  for (const count of [2, 3]) {
+    const same = [ec, other, testKey("ES256", "third")]
+      .slice(0, count)
+      .map((key) => ({ ...key.publicJwk, kid: "same" }));
+    const keys = usableKeys({ keys: [...same, rsa.publicJwk] });
+    for (const key of [ec, other]) assert.throws(() => verified(keys, { ...key, kid: "same" }), isRefusal(ambiguous));
+    assert.equal(verified(keys, rsa), true);
+  }
+});
+
+test("a modulus that is even verifies nothing and breaks nothing", () => {
+  const even = { ...rsa.publicJwk, n: base64url(Buffer.concat([Buffer.alloc(255, 0xff), Buffer.from([0xfe])])) };
+  const keys = usableKeys({ keys: [even] });
+  assert.throws(() => verified(keys, rsa), isRefusal("has a signature that does not verify"));
+});
+
+function verified(keys: UsableKeys, key: typeof ec): boolean {
+  return verifyWithKeys(parseUpstreamToken(signed(key)), keys, NOW_S * 1000).subject === "repo:octo/app";
+}

@@ -1,0 +1,180 @@
+// Signatures and times of foreign tokens.
+import assert from "node:assert/strict";
+import { createHmac, createPublicKey, sign } from "node:crypto";
+import { test } from "node:test";
+import { usableKeys, verifyWithKeys } from "../../../src/issuer/upstream/keys.js";
+import { parseUpstreamToken } from "../../../src/issuer/upstream/token.js";
+import { ApiError } from "../../../src/kernel/errors.js";
+import { goodClaims, headerOf, NOW_S, part, signatureOf, signed, testKey } from "./foreign-issuer.js";
+import { isRefusal } from "./refusals.js";
+
+const algs = ["ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "EdDSA", "Ed25519"];
+const keys = algs.map((alg) => testKey(alg, `key of ${alg}`));
+const [es256, es384] = keys as [(typeof keys)[0], (typeof keys)[0]];
+const jwks = usableKeys({ keys: keys.map(({ publicJwk }) => publicJwk) });
+const verify = (text: string, nowMs = NOW_S * 1000) => verifyWithKeys(parseUpstreamToken(text), jwks, nowMs);
+
+const BAD_SIGNATURE = isRefusal("has a signature that does not verify");
+const OTHER_ALGORITHM = isRefusal("is signed with an algorithm that is not that of the key");
+const NO_KEY = isRefusal("names no key of its issuer, or none that is the only one of its name");
+
+for (const key of keys) {
+  test(`${key.alg}: verifies its own token, and no other`, () => {
+    const { claims, ...verified } = verify(signed(key));
+    assert.deepEqual(verified, {
+      issuer: "https://issuer.test",
+      subject: "repo:octo/app",
+      audiences: ["https://api.test"],
+      expiresAt: NOW_S + 600,
+      issuedAt: NOW_S - 10,
+    });
+    assert.deepEqual({ ...claims }, goodClaims());
+    const stranger = { ...testKey(key.alg, key.kid) };
+    assert.throws(() => verify(signed(stranger)), BAD_SIGNATURE);
+  });
+
+  for (const alg of algs.filter((other) => other !== key.alg)) {
+    test(`${key.alg}: a header that says ${alg} is refused`, () => {
+      assert.throws(() => verify(signed(key, goodClaims(), { ...headerOf(key), alg })), OTHER_ALGORITHM);
+    });
+  }
+}
+
+test("a key without alg verifies what its type can, and nothing else", () => {
+  const rsa = testKey("RS256", "r");
+  const { alg: _, ...publicJwk } = rsa.publicJwk;
+  const found = usableKeys({ keys: [publicJwk] });
+  for (const alg of ["RS256", "RS512", "PS256"]) {
+    const text = signed({ ...rsa, alg });
+    assert.equal(verifyWithKeys(parseUpstreamToken(text), found, NOW_S * 1000).subject, "repo:octo/app");
+  }
+  const claimed = parseUpstreamToken(signed({ ...es256, kid: "r" }));
+  assert.throws(() => verifyWithKeys(claimed, found, NOW_S * 1000), OTHER_ALGORITHM);
+});
+
+test("a MAC keyed with the public key is refused before any key is looked up", () => {
+  const rsa = keys[3] as (typeof keys)[0];
+  const publicKey = createPublicKey({ key: rsa.publicJwk, format: "jwk" });
+  const pem = publicKey.export({ type: "spki", format: "pem" }) as string;
+  for (const secret of [
+    pem,
+    `\n${pem}`,
+    JSON.stringify(rsa.publicJwk),
+    publicKey.export({ type: "spki", format: "der" }),
+  ]) {
+    const input = `${part({ alg: "HS256", kid: rsa.kid })}.${part(goodClaims())}`;
+    const mac = createHmac("sha256", secret).update(input).digest("base64url");
+    assert.throws(() => verify(`${input}.${mac}`), isRefusal("is signed with an algorithm that is not accepted"));
+  }
+});
+
+const input = `${part(headerOf(es256))}.${part(goodClaims())}`;
+const right = signatureOf(input, "ES256", es256.privateKey);
+const ORDER = "ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551";
+const signatures: Readonly<Record<string, Buffer>> = {
+  "64 zero bytes": Buffer.alloc(64),
+  "r = s = the order": Buffer.from(ORDER + ORDER, "hex"),
+  "r = 0": Buffer.concat([Buffer.alloc(32), right.subarray(32)]),
+  "s = 0": Buffer.concat([right.subarray(0, 32), Buffer.alloc(32)]),
+  DER: sign("sha256", Buffer.from(input), es256.privateKey),
+  "one byte": Buffer.alloc(1),
+  "63 bytes": right.subarray(0, 63),
+  "65 bytes": Buffer.concat([right, Buffer.alloc(1)]),
+  "a zero before each number": Buffer.concat([
+    Buffer.alloc(1),
+    right.subarray(0, 32),
+    Buffer.alloc(1),
+    right.subarray(32),
+  ]),
+  "128 bytes": Buffer.concat([right, right]),
+  "the signature of another algorithm": signatureOf(input, "ES384", es384.privateKey),
+};
+
+for (const [name, bytes] of Object.entries(signatures)) {
+  test(`an ES256 signature of ${name} is refused`, () => {
+    assert.throws(() => verify(`${input}.${bytes.toString("base64url")}`), BAD_SIGNATURE);
+  });
+}
+
+test("RSA and Ed25519 signatures of other lengths are refused", () => {
+  for (const key of keys.slice(3)) {
+    const [header, claims, signature = ""] = signed(key).split(".");
+    const bytes = Buffer.from(signature, "base64url");
+    for (const wrong of [bytes.subarray(1), Buffer.concat([bytes, bytes]), Buffer.alloc(bytes.length), Buffer.alloc(1)])
+      assert.throws(() => verify(`${header}.${claims}.${wrong.toString("base64url")}`), BAD_SIGNATURE);
+  }
+});
+
+test("no token with one bit flipped is accepted", () => {
+  const token = Buffer.from(signed(es256));
+  verify(token.toString("latin1"));
+  for (let bit = 0; bit < token.length * 8; bit++) {
+    const flipped = Buffer.from(token);
+    flipped[bit >> 3] = (flipped[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+    assert.throws(() => verify(flipped.toString("latin1")), ApiError, `bit ${bit}`);
+  }
+});
+
+for (const kid of [
+  "",
+  "other",
+  "key of ES256 ",
+  "../../dev/null",
+  "' OR 1=1--",
+  "__proto__",
+  "constructor",
+  "k".repeat(10_000),
+]) {
+  test(`the key id ${kid.slice(0, 20)} names no key`, () => {
+    assert.throws(() => verify(signed({ ...es256, kid })), NO_KEY);
+  });
+}
+
+test("a token that names no key is refused where there are several, and verified where there is one", () => {
+  const text = signed(es256, goodClaims(), { alg: "ES256" });
+  assert.throws(() => verify(text), NO_KEY);
+  const one = usableKeys({ keys: [es256.publicJwk] });
+  assert.equal(verifyWithKeys(parseUpstreamToken(text), one, NOW_S * 1000).subject, "repo:octo/app");
+  assert.throws(() => verifyWithKeys(parseUpstreamToken(text), usableKeys({ keys: [] }), NOW_S * 1000), NO_KEY);
+});
+
+const DAY_S = 24 * 3600;
+const EXPIRED = "has expired";
+const LONG = "lives longer than a day";
+const times: readonly { name: string; claims: Record<string, unknown>; rule?: string }[] = [
+  { name: "expires now", claims: { exp: NOW_S } },
+  { name: "expired 60 s ago", claims: { exp: NOW_S - 60, iat: NOW_S - 600 } },
+  { name: "expired 61 s ago", claims: { exp: NOW_S - 61, iat: NOW_S - 600 }, rule: EXPIRED },
+  { name: "expired in 1970", claims: { exp: 0, iat: undefined }, rule: EXPIRED },
+  { name: "expired before 1970", claims: { exp: -1, iat: undefined }, rule: EXPIRED },
+  { name: "begins in 60 s", claims: { nbf: NOW_S + 60 } },
+  { name: "begins in 61 s", claims: { nbf: NOW_S + 61 }, rule: "is not valid yet" },
+  { name: "begins in ten years", claims: { nbf: NOW_S + 3650 * DAY_S }, rule: "is not valid yet" },
+  { name: "was issued in 60 s", claims: { iat: NOW_S + 60 } },
+  { name: "was issued in 61 s", claims: { iat: NOW_S + 61 }, rule: "was issued in the future" },
+  {
+    name: "expired before it was issued",
+    claims: { iat: NOW_S, exp: NOW_S - 1 },
+    rule: "expired before it was issued",
+  },
+  { name: "lives a day", claims: { iat: NOW_S - 3600, exp: NOW_S - 3600 + DAY_S } },
+  { name: "lives a day and a second", claims: { iat: NOW_S - 3600, exp: NOW_S - 3599 + DAY_S }, rule: LONG },
+  { name: "was issued a day ago", claims: { iat: NOW_S - DAY_S, exp: NOW_S } },
+  {
+    name: "was issued a day and a minute ago, and lives",
+    claims: { iat: NOW_S - DAY_S - 60, exp: NOW_S + 60 },
+    rule: LONG,
+  },
+  { name: "has a day left, issued nobody knows when", claims: { iat: undefined, exp: NOW_S + DAY_S } },
+  { name: "has more than a day left", claims: { iat: undefined, exp: NOW_S + DAY_S + 1 }, rule: LONG },
+  { name: "lives for ever", claims: { exp: 1e308 }, rule: LONG },
+  { name: "was issued at the beginning of time", claims: { iat: -1e308 }, rule: LONG },
+];
+
+for (const { name, claims, rule } of times) {
+  test(`a token that ${name} is ${rule ? "refused" : "accepted"}`, () => {
+    const text = signed(es256, { ...goodClaims(), ...claims });
+    if (rule) assert.throws(() => verify(text), isRefusal(rule));
+    else assert.equal(verify(text).issuer, "https://issuer.test");
+  });
+}

@@ -1,0 +1,75 @@
+// Keys where nodes write side by side. Needs ARBOR_TEST_DATABASE_URL.
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
+import { newKey } from "../../src/issuer/key-making.js";
+import { revokeKey } from "../../src/issuer/key-states.js";
+import { readMasterKey } from "../../src/issuer/master-key.js";
+import { openPg } from "../../src/store/open-pg.js";
+import { runInterleavings } from "../issuer/keys/interleaving.js";
+import { HOUR, schedule } from "../issuer/keys/key-kit.js";
+import { keyNodesSuite } from "../issuer/keys/nodes-suite.js";
+import { runRotation } from "../issuer/keys/rotation-run.js";
+import { startHarness } from "../support/harness.js";
+import { tempDir } from "../support/temp-dir.js";
+import { emptyDatabase } from "./empty-database.js";
+
+async function opener() {
+  const url = await emptyDatabase(pg);
+  return () => openPg({ url, poolSize: 4 });
+}
+
+/** The settings of nodes that share a new database. */
+async function shared() {
+  const masterKeyFile = join(tempDir(), "master.key");
+  readMasterKey(masterKeyFile, true);
+  return { databaseUrl: await emptyDatabase(pg), masterKeyFile };
+}
+
+keyNodesSuite(opener);
+
+describe("keys on several nodes", () => {
+  test("no live token is refused, no revoked key trusted, and one key is always in use", async () => {
+    const tally = await runInterleavings({ ...schedule, active: 2 * HOUR }, { runs: 15, open: await opener() });
+    assert.ok(tally.accepted > 0 && tally.acceptedElsewhere > 0);
+  });
+
+  test("rotating under load refuses nobody", async () => {
+    const node = await shared();
+    const { keys, rest, grpc, elsewhere, oldestS, ...wrong } = await runRotation({
+      seconds: 12,
+      rotationS: 3,
+      maxAgeS: 1,
+      nodes: [node, node],
+    });
+    assert.deepEqual(wrong, { refused: 0, problems: [] });
+    assert.ok(keys >= 3, `${keys} keys`);
+    assert.ok(Math.min(rest, grpc, elsewhere) > 100, `${rest}, ${grpc}, ${elsewhere}`);
+    assert.ok(oldestS >= 6, `${oldestS} s`);
+  });
+
+  test("one that is revoked on a node ends on the others within 5 s", async (t) => {
+    const settings = { ...(await shared()), baseUrl: "http://arbor.example" };
+    const [here, there] = [await startHarness(settings), await startHarness(settings)];
+    t.after(() => Promise.all([here.stop(), there.stop()]));
+    const { group, identity, token } = await here.organisation("acme.example");
+    const statusOf = async (bearer: string) => {
+      const headers = { authorization: `Bearer ${bearer}` };
+      return (await fetch(`${there.url}/iam/v2beta1/groups/${group}`, { headers })).status;
+    };
+    assert.equal(await statusOf(token), 200);
+    const { store, keys, masterKey, clock } = here.app.installation;
+    const { kid } = keys.signing();
+    await store.write((tx) => revokeKey(tx, kid, newKey("api-token", masterKey, clock())));
+    const revokedMs = performance.now();
+    while ((await statusOf(token)) === 200) await sleep(20);
+    assert.ok(performance.now() - revokedMs < 5_000);
+    assert.equal(await statusOf(token), 401);
+    while (keys.signing().kid === kid) await sleep(20);
+    const fresh = await here.token(identity);
+    while ((await statusOf(fresh)) === 401) await sleep(20);
+    assert.ok(performance.now() - revokedMs < 5_000);
+  });
+});

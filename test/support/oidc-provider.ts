@@ -1,0 +1,149 @@
+// A real OpenID Provider for tests: authorization code with PKCE, ID tokens
+// signed with a key of its own. Nobody has to click: whoever is its `account`
+// signs in by going there.
+import { generateKeyPairSync, type KeyObject } from "node:crypto";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type JWTPayload, SignJWT } from "jose";
+import Provider from "oidc-provider";
+
+/** Somebody with an account at the provider. */
+export interface OidcAccount {
+  readonly subject: string;
+  /** What ID tokens say besides, such as `email`, `email_verified`, `name` and `groups`. */
+  readonly claims?: Readonly<Record<string, unknown>>;
+}
+
+/** How a provider is set up. */
+export interface OidcProviderOptions {
+  /** `arbor` unless set. */
+  readonly clientId?: string;
+  /** A secret of its own unless set; null makes a public client. */
+  readonly clientSecret?: string | null;
+  /** Who signs in; nobody unless set. */
+  readonly account?: OidcAccount;
+  /** Where it may send people back to; more with {@link OidcProvider.allowRedirect}. */
+  readonly redirectUris?: readonly string[];
+}
+
+/** A running provider. */
+export interface OidcProvider {
+  readonly issuer: string;
+  readonly clientId: string;
+  /** Undefined for a public client. */
+  readonly clientSecret: string | undefined;
+  /** Who signs in from now on; undefined: people cancel. */
+  account: OidcAccount | undefined;
+  /** Paths of requests it got, such as `/token`. */
+  readonly requests: readonly string[];
+  allowRedirect(uri: string): void;
+  /** An ID token it signs, for this client and an hour unless the claims say otherwise. */
+  signIdToken(claims: JWTPayload & { readonly sub: string }): Promise<string>;
+  stop(): Promise<void>;
+}
+
+const KEY_ID = "test";
+const CLAIMS = ["sub", "email", "email_verified", "name", "given_name", "family_name", "picture", "groups"];
+
+/** Starts one on a free port of 127.0.0.1. */
+export async function startOidcProvider(options: OidcProviderOptions = {}): Promise<OidcProvider> {
+  const { clientId = "arbor" } = options;
+  const clientSecret = options.clientSecret === undefined ? "a secret of the client" : options.clientSecret;
+  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const redirects = new Set(options.redirectUris);
+  const requests: string[] = [];
+  const state = { account: options.account };
+
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const provider = createProvider(issuer, clientId, clientSecret, privateKey, () => state.account);
+  provider.Client.prototype.redirectUriAllowed = (uri) => redirects.has(uri);
+  const answer = provider.callback();
+
+  async function interact(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const { account } = state;
+    const result = account ? { login: { accountId: account.subject } } : { error: "access_denied" };
+    await provider.interactionFinished(req, res, result);
+  }
+
+  server.on("request", (req: IncomingMessage, res: ServerResponse) => {
+    const path = new URL(req.url ?? "/", issuer).pathname;
+    requests.push(path);
+    if (!path.startsWith("/interaction/")) return void answer(req, res);
+    interact(req, res).catch((error: unknown) => res.writeHead(500).end(String(error)));
+  });
+
+  return {
+    issuer,
+    clientId,
+    clientSecret: clientSecret ?? undefined,
+    requests,
+    get account() {
+      return state.account;
+    },
+    set account(account) {
+      state.account = account;
+    },
+    allowRedirect: (uri) => redirects.add(uri),
+    async signIdToken(claims) {
+      const now = Math.floor(Date.now() / 1000);
+      return new SignJWT({ iss: issuer, aud: clientId, iat: now, exp: now + 3600, ...claims })
+        .setProtectedHeader({ alg: "ES256", kid: KEY_ID, typ: "JWT" })
+        .sign(privateKey);
+    },
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function createProvider(
+  issuer: string,
+  clientId: string,
+  clientSecret: string | null,
+  privateKey: KeyObject,
+  account: () => OidcAccount | undefined,
+): Provider {
+  const jwk = { ...privateKey.export({ format: "jwk" }), kid: KEY_ID, alg: "ES256", use: "sig" };
+  return new Provider(issuer, {
+    clients: [
+      {
+        client_id: clientId,
+        redirect_uris: ["https://never.invalid/"],
+        grant_types: ["authorization_code"],
+        response_types: ["code"],
+        id_token_signed_response_alg: "ES256",
+        ...(clientSecret === null
+          ? { token_endpoint_auth_method: "none" }
+          : { client_secret: clientSecret, token_endpoint_auth_method: "client_secret_basic" }),
+      },
+    ],
+    jwks: { keys: [jwk] },
+    cookies: { keys: ["a key of the cookies"] },
+    // Seconds; long enough for any test.
+    ttl: { Interaction: 600, Grant: 600, Session: 600, AccessToken: 600, IdToken: 3600 },
+    pkce: { required: () => true },
+    features: { devInteractions: { enabled: false } },
+    interactions: { url: (_ctx, { uid }) => `/interaction/${uid}` },
+    claims: { openid: CLAIMS, email: [], profile: [], groups: [] },
+    // Arbor reads ID tokens alone, so everything is in there.
+    conformIdTokenClaims: false,
+    enabledJWA: { idTokenSigningAlgValues: ["ES256"] },
+    findAccount: (_ctx, sub) => ({
+      accountId: sub,
+      claims: () => ({ ...(account()?.subject === sub && account()?.claims), sub }),
+    }),
+    async loadExistingGrant({ oidc }) {
+      const grant = new oidc.provider.Grant({
+        clientId: oidc.client?.clientId ?? "",
+        accountId: oidc.session?.accountId ?? "",
+      });
+      grant.addOIDCScope("openid email profile groups");
+      await grant.save();
+      return grant;
+    },
+  });
+}
