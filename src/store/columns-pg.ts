@@ -1,4 +1,5 @@
 // The column types of the schema in PostgreSQL; columns-sqlite.ts exports the same names.
+import { type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import {
   bigint,
   bigserial,
@@ -26,4 +27,7 @@ export const long = (name: string) => bigint(name, { mode: "number" });
 export const json = <T>(name: string) => jsonb(name).$type<T>();
 /** A row number that the database hands out in ascending order. */
 export const serial = (name: string) => bigserial(name, { mode: "number" }).primaryKey();
+/** Whether a column has one of the values in the JSON array that the placeholder `name` stands for. */
+export const anyOf = (column: SQLWrapper, name: string): SQL =>
+  sql`${column}::text in (select jsonb_array_elements_text(${sql.placeholder(name)}::jsonb))`;
 export { index, primaryKey, uniqueIndex };

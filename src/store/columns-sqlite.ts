@@ -1,4 +1,5 @@
 // The column types of the schema in SQLite; columns-pg.ts exports the same names.
+import { type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 
 export const table = sqliteTable;
@@ -11,4 +12,7 @@ export const long = (name: string) => integer(name);
 export const json = <T>(name: string) => text(name, { mode: "json" }).$type<T>();
 /** A row number that the database hands out in ascending order. */
 export const serial = (name: string) => integer(name).primaryKey({ autoIncrement: true });
+/** Whether a column has one of the values in the JSON array that the placeholder `name` stands for. */
+export const anyOf = (column: SQLWrapper, name: string): SQL =>
+  sql`${column} in (select value from json_each(${sql.placeholder(name)}))`;
 export { index, primaryKey, uniqueIndex };

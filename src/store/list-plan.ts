@@ -2,7 +2,7 @@
 // order, as the children of one group, or as a handful of named rows. A caller
 // sees subtrees, so every filter on place comes down to one of these.
 import { isBelow, isWithin, lineageOf, parentOf } from "../kernel/uidp.js";
-import { columnValue, type Listed } from "./listed-kind.js";
+import { columnValue, type Listed, type ListedKind } from "./listed-kind.js";
 import type { ListFilter, ListQuery } from "./port.js";
 
 /** Where the rows of a list come from. */
@@ -37,12 +37,16 @@ export function planList({ visible, also = [], filter }: Question): ListPlan {
   return { from: "subtrees", scopes: whole(visible.filter((uid) => isBelow(uid, top))), also: [] };
 }
 
-/** Whether a row may be seen and passes every filter. */
-export function admits({ visible, also = [], filter }: Question, row: Listed): boolean {
-  return (sees(visible, row.uid) || also.includes(row.uid)) && passes(filter, row);
+/** Whether a row may be seen and passes every filter that its kind does not leave to the database. */
+export function admits(
+  { visible, also = [], filter }: Question,
+  row: Listed,
+  kind: Pick<ListedKind, "filters">,
+): boolean {
+  return (sees(visible, row.uid) || also.includes(row.uid)) && passes(filter, row, kind);
 }
 
-function passes(filter: ListFilter, row: Listed): boolean {
+function passes(filter: ListFilter, row: Listed, { filters }: Pick<ListedKind, "filters">): boolean {
   const { uid } = row;
   return (
     (filter.name === undefined || columnValue(row, "name") === filter.name) &&
@@ -51,7 +55,9 @@ function passes(filter: ListFilter, row: Listed): boolean {
     (filter.descendantsOf === undefined || isBelow(uid, filter.descendantsOf)) &&
     (filter.childrenOf === undefined || (parentOf(uid) ?? "/") === filter.childrenOf) &&
     (!filter.inRoot || isRoot(uid)) &&
-    Object.entries(filter.equals ?? {}).every(([column, value]) => columnValue(row, column) === value)
+    Object.entries(filter.equals ?? {}).every(
+      ([name, value]) => filters?.[name] !== undefined || columnValue(row, name) === value,
+    )
   );
 }
 

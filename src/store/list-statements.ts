@@ -53,8 +53,9 @@ function inTable(shape: RowShape, t: Tables, place = placeOf(shape, t)): SQL | u
   const table = kind.table(t);
   return and(
     place,
+    kind.only?.condition(t),
     named ? eq(columnOf(table, "name"), value("name")) : undefined,
-    ...equals.map((column) => eq(columnOf(table, column), value(column))),
+    ...equals.map((name) => kind.filters?.[name]?.(t) ?? eq(columnOf(table, name), value(name))),
   );
 }
 
@@ -205,13 +206,23 @@ function total(expression: string): SQL<number> {
   return sql<number>`${sql.raw(expression)}`.mapWith(Number);
 }
 
-/** The rows with given uids. Parameters: `uid0`, `uid1` and so on. */
-export const rowsByUid = statementFamily<{ kind: ListedKind; size: number }, ListParams, Listed>(
-  ({ kind, size }) => `${kind.counter} ${size}`,
-  ({ kind, size }) =>
+/** Which rows {@link rowsByUid} finds: `size` of them, if they pass the filters of these names. */
+export interface UidShape {
+  readonly kind: ListedKind;
+  readonly size: number;
+  readonly filters: readonly string[];
+}
+
+/** The rows with given uids. Parameters: `uid0`, `uid1` and so on, and those of the filters. */
+export const rowsByUid = statementFamily<UidShape, ListParams, Listed>(
+  ({ kind, size, filters }) => [kind.counter, size, ...filters].join(" "),
+  ({ kind, size, filters }) =>
     (q, t) => {
       const table = kind.table(t);
       const uids = Array.from({ length: size }, (_, i) => value(`uid${i}`));
-      return withJoined(q.select(shownOf(kind, t)).from(table), kind, t).where(inArray(table.uid, uids));
+      const conditions = filters.map((name) => kind.filters?.[name]?.(t));
+      return withJoined(q.select(shownOf(kind, t)).from(table), kind, t).where(
+        and(inArray(table.uid, uids), kind.only?.condition(t), ...conditions),
+      );
     },
 );

@@ -60,6 +60,7 @@ const count = statementFamily<number, Params>(
 
 /** Enters a new row into the lists of its kind. */
 export async function list(tx: Executor, kind: ListedKind, row: Listed): Promise<void> {
+  if (kind.only?.includes(row) === false) return;
   const scopes = scopesOf(kind, row.uid);
   // Global things, such as people, lie in nobody's subtree.
   if (scopes.length === 0) return;
@@ -69,6 +70,7 @@ export async function list(tx: Executor, kind: ListedKind, row: Listed): Promise
 
 /** Takes a row that is about to be deleted out of the lists of its kind. */
 export async function unlist(tx: Executor, kind: ListedKind, row: Listed): Promise<void> {
+  if (kind.only?.includes(row) === false) return;
   const scopes = scopesOf(kind, row.uid);
   if (scopes.length === 0) return;
   for (const sort of Object.values(kind.sorts)) await tx.rows(...entry(leave, sort, scopes, row));
@@ -77,6 +79,7 @@ export async function unlist(tx: Executor, kind: ListedKind, row: Listed): Promi
 
 /** Moves a changed row to its new places. */
 export async function relist(tx: Executor, kind: ListedKind, before: Listed, after: Listed): Promise<void> {
+  if (kind.only?.includes(before) === false) return;
   const scopes = scopesOf(kind, before.uid);
   if (scopes.length === 0) return;
   for (const sort of Object.values(kind.sorts)) {

@@ -11,7 +11,10 @@ export type ListedTable = Tables[
   | "identityProviders"
   | "accountAssociations"
   | "groupInvites"
-  | "groupMappings"];
+  | "groupMappings"
+  | "repos"
+  | "tags"
+  | "advisories"];
 
 /** A row in its capacity as an element of lists; its other columns by their names. */
 export interface Listed {
@@ -38,7 +41,20 @@ export interface ListedKind {
   readonly counter: number;
   readonly sorts: Readonly<Record<string, SortField>>;
   readonly joined?: Joined;
+  /** Filters besides columns that equal a value, by the names that `ListFilter.equals` has for them. */
+  readonly filters?: Readonly<Record<string, Filter>>;
+  /** Which rows the kind is about; all of its table unless set. */
+  readonly only?: Only;
 }
+
+/** Some of the rows of a table, told in both ways: by a row at hand and to the database. Which they are never changes. */
+export interface Only {
+  readonly includes: (row: Listed) => boolean;
+  readonly condition: (tables: Tables) => SQL;
+}
+
+/** A condition on the rows of a kind; its value is the placeholder of the filter's own name. */
+export type Filter = (tables: Tables) => SQL;
 
 /** What a kind shows of other tables, so that a page needs one statement. */
 export interface Joined {
@@ -53,6 +69,8 @@ export interface ListedKindDeclaration {
   readonly table: ListedKind["table"];
   readonly place: string;
   readonly joined?: Joined;
+  readonly filters?: Readonly<Record<string, Filter>>;
+  readonly only?: Only;
   readonly listsItself?: boolean;
   readonly sorts: readonly { readonly field: string; readonly type: SortField["type"]; readonly column: string }[];
 }

@@ -40,7 +40,7 @@ export async function listPage<Row extends Listed>(
         ? [{ from: "children", scope: plan.parent, withSelf: true }]
         : plan.scopes.map((subtree) => ({ from: "subtree", ...subtree }));
   const named = plan.from === "uids" ? plan.uids : plan.from === "subtrees" ? plan.also : [];
-  const single = (await rowsByUids(tx, kind, named)).filter((row) => admits(query, row));
+  const single = (await rowsByUids(tx, kind, named, query.filter.equals)).filter((row) => admits(query, row, kind));
 
   let total = single.length;
   for (const stretch of stretches) total += await countOf(tx, kind, query, stretch);
@@ -102,15 +102,21 @@ async function countOf(tx: Executor, kind: ListedKind, query: ListQuery, stretch
 }
 
 /** The rows with these uids, in no order. Padded to powers of two so that few statements serve all sizes. */
-export async function rowsByUids(tx: Executor, kind: ListedKind, uids: readonly string[]): Promise<Listed[]> {
+export async function rowsByUids(
+  tx: Executor,
+  kind: ListedKind,
+  uids: readonly string[],
+  equals: ListQuery["filter"]["equals"] = {},
+): Promise<Listed[]> {
   const rows: Listed[] = [];
+  const filters = Object.keys(equals).filter((name) => kind.filters?.[name] !== undefined);
   for (let start = 0; start < uids.length; start += 256) {
     const chunk = uids.slice(start, start + 256);
     let size = 1;
     while (size < chunk.length) size *= 2;
-    const params: ListParams = {};
+    const params: ListParams = { ...equals };
     for (let i = 0; i < size; i++) params[`uid${i}`] = chunk[Math.min(i, chunk.length - 1)] ?? "";
-    rows.push(...(await tx.rows(rowsByUid({ kind, size }), params)));
+    rows.push(...(await tx.rows(rowsByUid({ kind, size, filters }), params)));
   }
   return rows;
 }

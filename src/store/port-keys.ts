@@ -2,7 +2,7 @@
 import type { Awaitable } from "./port.js";
 
 /** What a key is for; keys never serve two purposes. */
-export type KeyPurpose = "api-token" | "page-token" | "audit";
+export type KeyPurpose = "api-token" | "page-token" | "audit" | "registry";
 
 /** Where a key stands; one that is gone from the store was removed. */
 export type KeyState = "pending" | "active" | "verify";

@@ -3,6 +3,7 @@
 // both must do.
 import type { AuditChainStore, AuditStore } from "./port-audit.js";
 import type { KeyStore, SettingStore } from "./port-keys.js";
+import type { AdvisoryStore, RegistryStore, RepoStore, TagStore } from "./port-registry.js";
 import type { RefreshTokenStore, TicketStore } from "./port-secrets.js";
 import type {
   AccessRow,
@@ -24,6 +25,7 @@ import type {
 
 export type * from "./port-audit.js";
 export type * from "./port-keys.js";
+export type * from "./port-registry.js";
 export type * from "./port-secrets.js";
 export type * from "./rows.js";
 
@@ -82,6 +84,10 @@ export interface Tx {
   readonly groupMappings: ListedStore<GroupMappingRow>;
   readonly terms: TermsStore;
   readonly accessRequests: AccessRequestStore;
+  readonly repos: RepoStore;
+  readonly tags: TagStore;
+  readonly registry: RegistryStore;
+  readonly advisories: AdvisoryStore;
   readonly keys: KeyStore;
   readonly tickets: TicketStore;
   readonly refreshTokens: RefreshTokenStore;

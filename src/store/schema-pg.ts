@@ -21,8 +21,18 @@ export const {
   auditHeads,
   auditSealer,
   settings,
+  repos,
+  tags,
+  tagHistory,
+  tagMarks,
+  registryEvents,
+  manifests,
+  advisories,
+  advisoryEvents,
+  advisoryAliases,
   textOrder,
   timeOrder,
   counters,
+  anyOf,
   // The query-builder surface that stores use is the same in both dialects; only its types differ.
 } = defineTables(columns as unknown as Columns);

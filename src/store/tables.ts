@@ -4,6 +4,7 @@
 import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
 import type * as Sqlite from "./columns-sqlite.js";
 import type { ScimState } from "./port.js";
+import { defineRegistryTables } from "./tables-registry.js";
 
 /** The column types a dialect offers. */
 export type Columns = typeof Sqlite;
@@ -321,7 +322,10 @@ export function defineTables(c: Columns) {
     auditHeads,
     auditSealer,
     settings,
+    ...defineRegistryTables(c, () => groups.uid),
     ...defineListTables(c),
+    // Not a table, but as different between databases as those are.
+    anyOf: c.anyOf,
   };
 }
 

@@ -1,5 +1,6 @@
 import { AccessRequests } from "./access-request-store.js";
 import { Access } from "./access-store.js";
+import { Advisories } from "./advisory-store.js";
 import { AuditChain } from "./audit-chain-store.js";
 import { Audit } from "./audit-store.js";
 import { Groups } from "./group-store.js";
@@ -15,10 +16,13 @@ import type {
   IdentityProviderRow,
   Tx,
 } from "./port.js";
+import { Registry } from "./registry-store.js";
+import { Repos } from "./repo-store.js";
 import { RoleBindings } from "./role-binding-store.js";
 import { Roles } from "./role-store.js";
 import { RefreshTokens, Tickets } from "./secret-stores.js";
 import type { Executor, Statement } from "./statement.js";
+import { Tags } from "./tag-store.js";
 import { Terms } from "./terms-store.js";
 
 /**
@@ -96,6 +100,22 @@ export class Transaction implements Tx, Executor {
 
   get keys(): Keys {
     return new Keys(this);
+  }
+
+  get repos(): Repos {
+    return new Repos(this);
+  }
+
+  get tags(): Tags {
+    return new Tags(this);
+  }
+
+  get registry(): Registry {
+    return new Registry(this);
+  }
+
+  get advisories(): Advisories {
+    return new Advisories(this);
   }
 
   get tickets(): Tickets {

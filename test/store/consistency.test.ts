@@ -7,6 +7,7 @@ import { openSqlite } from "../../src/store/open-sqlite.js";
 import { inconsistenciesIn } from "../support/consistency.js";
 import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
+import { repoRow, tagRow } from "./registry-suite.js";
 
 const root = rootUid(1);
 
@@ -22,6 +23,12 @@ async function database(): Promise<Database.Database> {
     await tx.identities.insert(identityRow(childUid(root, 3)));
     await tx.roles.insert(roleRow(rootUid(4)));
     await tx.roleBindings.insert(bindingRow(childUid(root, 5), rootUid(3), rootUid(4)));
+    const repo = repoRow(childUid(root, 6));
+    await tx.repos.insert(repo);
+    for (let n = 0; n < 8; n++) await tx.tags.insert(tagRow(n, { repoUid: repo.uid }));
+    const [usual, hidden] = [tagRow(0, { repoUid: repo.uid }), tagRow(1, { repoUid: repo.uid })];
+    for (const tag of [usual, hidden]) await tx.tags.replace({ ...tag, updateTimeMs: 2_000 });
+    for (const n of [2, 4]) await tx.tags.delete(childUid(repo.uid, n));
   });
   await store.close();
   return new Database(join(directory, "arbor.db"));
@@ -63,6 +70,11 @@ const damages: readonly { sql: string; found: RegExp; reason: string }[] = [
     sql: "INSERT INTO counters VALUES (2, 'x', 0, 1)",
     found: /counters: 1 too many/,
     reason: "a counter counts nothing",
+  },
+  {
+    sql: "UPDATE tags SET family = 1 WHERE name = 'tag-00'",
+    found: /text_order: 2 too many.*\n.*time_order: 4 too many/,
+    reason: "a tag is of another family than it was listed in",
   },
   {
     sql: "PRAGMA foreign_keys = OFF; DELETE FROM roles",

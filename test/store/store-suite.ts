@@ -8,6 +8,7 @@ import type { Store, Tx } from "../../src/store/port.js";
 import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../support/rows.js";
 import { auditChainSuite } from "./audit-chain-suite.js";
 import { listSuite } from "./list-suite.js";
+import { registrySuite } from "./registry-suite.js";
 
 /** Registers the suite under `name` for the store that `open` opens empty. */
 export function storeSuite(name: string, open: () => Promise<Store>): void {
@@ -213,6 +214,7 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
     });
 
     listSuite(() => store);
+    registrySuite(() => store);
     auditChainSuite(() => store);
   });
 }

@@ -3,15 +3,27 @@
 // from the rows alone, not with the code that keeps them.
 import type Database from "better-sqlite3";
 import { getTableColumns, getTableName } from "drizzle-orm";
+import { advisoryLists } from "../../src/store/advisory-store.js";
 import { groupLists } from "../../src/store/group-store.js";
 import { identityLists } from "../../src/store/identity-store.js";
-import type { ListedKind } from "../../src/store/listed-kind.js";
+import type { Listed, ListedKind } from "../../src/store/listed-kind.js";
+import { repoLists } from "../../src/store/repo-store.js";
 import { roleBindingLists } from "../../src/store/role-binding-store.js";
 import { roleLists } from "../../src/store/role-store.js";
 import * as schema from "../../src/store/schema-sqlite.js";
 import type { Tables } from "../../src/store/tables.js";
+import { tagLists, usualTagLists } from "../../src/store/tag-store.js";
 
-const kinds: readonly ListedKind[] = [groupLists, identityLists, roleLists, roleBindingLists];
+const kinds: readonly ListedKind[] = [
+  groupLists,
+  identityLists,
+  roleLists,
+  roleBindingLists,
+  repoLists,
+  tagLists,
+  usualTagLists,
+  advisoryLists,
+];
 const tables = schema as unknown as Tables;
 /** How many differences of one sort are named; the rest are counted. */
 const NAMED = 5;
@@ -42,6 +54,8 @@ function expect(db: Database.Database, kind: ListedKind, expected: Expected): vo
   const columns = getTableColumns(table) as Record<string, { name: string } | undefined>;
   const rows = db.prepare(`SELECT * FROM ${getTableName(table)}`).all() as Record<string, unknown>[];
   for (const row of rows) {
+    // What decides it is called the same in a row of SQL.
+    if (kind.only?.includes(row as unknown as Listed) === false) continue;
     const segments = String(row.uid).split("/");
     const lineage = segments.map((_, i) => segments.slice(0, i + 1).join("/"));
     const scopes = kind.listsItself ? lineage : lineage.slice(0, -1);

@@ -1,0 +1,161 @@
+import { and, asc, eq, inArray, type SQL, sql } from "drizzle-orm";
+import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
+import { done, first } from "./first.js";
+import { type Filter, listedKind } from "./listed-kind.js";
+import { ListedRows } from "./listed-store.js";
+import { placeholdersFor } from "./placeholders.js";
+import type { AdvisoryEventRow, AdvisoryRow, AdvisoryStore, Awaitable } from "./port.js";
+import { type Executor, statement, statementFamily } from "./statement.js";
+import type { Tables } from "./tables.js";
+
+// Filters take a JSON array of strings. Those that an index helps each make another statement; of the
+// rest an empty array lets everything through, so that all of them together make but one.
+const listed = (column: (t: Tables) => AnySQLiteColumn) => (name: string) => (t: Tables) => t.anyOf(column(t), name);
+
+const passing =
+  (condition: (name: string) => Filter) =>
+  (name: string): Filter =>
+  (t) =>
+    sql`(${sql.placeholder(name)} = '[]' or ${condition(name)(t)})`;
+
+const advisory = (column: (a: Tables["advisories"]) => AnySQLiteColumn) => listed((t) => column(t.advisories));
+
+const anyEvent =
+  (column: (e: Tables["advisoryEvents"]) => AnySQLiteColumn) =>
+  (name: string) =>
+  (t: Tables): SQL =>
+    sql`exists (select 1 from ${t.advisoryEvents} where ${t.advisoryEvents.advisoryUid} = ${t.advisories.uid} and ${t.anyOf(column(t.advisoryEvents), name)})`;
+
+const noEvent =
+  (column: (e: Tables["advisoryEvents"]) => AnySQLiteColumn) =>
+  (name: string) =>
+  (t: Tables): SQL =>
+    sql`not ${anyEvent(column)(name)(t)}`;
+
+const filters: Readonly<Record<string, (name: string) => Filter>> = {
+  advisoryIds: advisory((a) => a.advisoryId),
+  legacyAdvisoryIds: advisory((a) => a.legacyAdvisoryId),
+  artifactNames: advisory((a) => a.artifactName),
+  componentNames: advisory((a) => a.componentName),
+  // Not as `exists`, which would look at every advisory instead of those with the alias.
+  aliases: (name) => (t) =>
+    sql`${t.advisories.uid} in (select ${t.advisoryAliases.advisoryUid} from ${t.advisoryAliases} where ${t.anyOf(t.advisoryAliases.alias, name)})`,
+  artifactTypes: passing(advisory((a) => a.artifactType)),
+  artifactArchitectures: passing(advisory((a) => a.artifactArchitecture)),
+  componentTypes: passing(advisory((a) => a.componentType)),
+  componentLocations: passing(advisory((a) => a.componentLocation)),
+  latestEventType: passing(advisory((a) => a.latestEventType)),
+  eventReviewStates: passing(anyEvent((e) => e.reviewState)),
+  eventAuthors: passing(anyEvent((e) => e.author)),
+  excludeEventAuthors: passing(noEvent((e) => e.author)),
+  eventReviewers: passing(anyEvent((e) => e.reviewer)),
+  eventTypes: passing(anyEvent((e) => e.type)),
+  // A pattern of `like`, whose own signs are escaped with a backslash; "%" lets everything through.
+  query: (name) => (t) => sql`${t.advisories.searched} like ${sql.placeholder(name)} escape '\\'`,
+};
+
+/** How advisories are kept in lists. */
+export const advisoryLists = listedKind(12, {
+  table: (t) => t.advisories,
+  place: "groupUid",
+  sorts: [
+    { field: "created_at", type: "time", column: "createTimeMs" },
+    { field: "updated_at", type: "time", column: "updateTimeMs" },
+  ],
+  filters: Object.fromEntries(Object.entries(filters).map(([name, filter]) => [name, filter(name)])),
+});
+
+const fromSource = statement<{ groupUid: string; sourceKey: string }, AdvisoryRow>((q, t) =>
+  q
+    .select()
+    .from(t.advisories)
+    .where(
+      and(
+        eq(t.advisories.groupUid, sql.placeholder("groupUid")),
+        eq(t.advisories.sourceKey, sql.placeholder("sourceKey")),
+      ),
+    ),
+);
+const events = statementFamily<number, Record<string, string>, AdvisoryEventRow>(String, (size) => (q, t) => {
+  const uids = Array.from({ length: size }, (_, i) => sql.placeholder(`uid${i}`));
+  return q
+    .select()
+    .from(t.advisoryEvents)
+    .where(inArray(t.advisoryEvents.advisoryUid, uids))
+    .orderBy(asc(t.advisoryEvents.advisoryUid), asc(t.advisoryEvents.createTimeMs), asc(t.advisoryEvents.uid));
+});
+const putEvent = statement<AdvisoryEventRow>((q, t) =>
+  q
+    .insert(t.advisoryEvents)
+    .values(placeholdersFor(t.advisoryEvents))
+    .onConflictDoUpdate({
+      target: t.advisoryEvents.uid,
+      set: {
+        type: sql`excluded.type`,
+        author: sql`excluded.author`,
+        reviewer: sql`excluded.reviewer`,
+        reviewState: sql`excluded.review_state`,
+        data: sql`excluded.data`,
+        updateTimeMs: sql`excluded.update_time_ms`,
+      },
+    }),
+);
+const deleteEvents = statement<{ advisoryUid: string }>((q, t) =>
+  q.delete(t.advisoryEvents).where(eq(t.advisoryEvents.advisoryUid, sql.placeholder("advisoryUid"))),
+);
+
+type Alias = { alias: string; advisoryUid: string };
+const insertAlias = statement<Alias>((q, t) =>
+  q.insert(t.advisoryAliases).values(placeholdersFor(t.advisoryAliases)).onConflictDoNothing(),
+);
+const deleteAliases = statement<Pick<Alias, "advisoryUid">>((q, t) =>
+  q.delete(t.advisoryAliases).where(eq(t.advisoryAliases.advisoryUid, sql.placeholder("advisoryUid"))),
+);
+
+/** Advisories; see {@link AdvisoryStore}. Their aliases are kept findable as well. */
+export class Advisories extends ListedRows<AdvisoryRow> implements AdvisoryStore {
+  readonly #executor: Executor;
+
+  constructor(tx: Executor) {
+    super(tx, advisoryLists);
+    this.#executor = tx;
+  }
+
+  override async insert(row: AdvisoryRow): Promise<void> {
+    await super.insert(row);
+    for (const alias of row.aliases) await this.#executor.rows(insertAlias, { alias, advisoryUid: row.uid });
+  }
+
+  override async replace(row: AdvisoryRow): Promise<void> {
+    await super.replace(row);
+    await this.#executor.rows(deleteAliases, { advisoryUid: row.uid });
+    for (const alias of row.aliases) await this.#executor.rows(insertAlias, { alias, advisoryUid: row.uid });
+  }
+
+  override async delete(uid: string): Promise<void> {
+    await this.#executor.rows(deleteAliases, { advisoryUid: uid });
+    await this.deleteEvents(uid);
+    await super.delete(uid);
+  }
+
+  fromSource(groupUid: string, sourceKey: string): Awaitable<AdvisoryRow | undefined> {
+    return first(this.#executor.rows(fromSource, { groupUid, sourceKey }));
+  }
+
+  async events(advisoryUids: readonly string[]): Promise<AdvisoryEventRow[]> {
+    if (advisoryUids.length === 0) return [];
+    let size = 1;
+    while (size < advisoryUids.length) size *= 2;
+    const params: Record<string, string> = {};
+    for (let i = 0; i < size; i++) params[`uid${i}`] = advisoryUids[Math.min(i, advisoryUids.length - 1)] ?? "";
+    return this.#executor.rows(events(size), params);
+  }
+
+  putEvent(row: AdvisoryEventRow): Awaitable<void> {
+    return done(this.#executor.rows(putEvent, row));
+  }
+
+  deleteEvents(advisoryUid: string): Awaitable<void> {
+    return done(this.#executor.rows(deleteEvents, { advisoryUid }));
+  }
+}

@@ -1,0 +1,160 @@
+import { and, asc, eq, gte, lt, notExists, sql } from "drizzle-orm";
+import { done, first } from "./first.js";
+import { list, relist, unlist } from "./list-upkeep.js";
+import { type ListedKind, listedKind, usualSorts } from "./listed-kind.js";
+import { ListedRows } from "./listed-store.js";
+import { listPage } from "./ordered-list.js";
+import { placeholdersFor } from "./placeholders.js";
+import type { Awaitable, ListQuery, Page, TagFamily, TagMove, TagRow, TagStore } from "./port.js";
+import { type Executor, statement } from "./statement.js";
+
+const declared = {
+  table: (t) => t.tags,
+  place: "repoUid",
+  sorts: usualSorts,
+  filters: {
+    families: (t) => t.anyOf(t.tags.family, "families"),
+    updatedSince: (t) => gte(t.tags.updateTimeMs, sql.placeholder("updatedSince")),
+  },
+} satisfies Parameters<typeof listedKind>[1];
+
+/** How tags of all families are kept in lists. */
+export const tagLists = listedKind(10, declared);
+
+/** How the usual ones are, which lists show unless asked for more: so those stay flat as well. */
+export const usualTagLists: ListedKind = listedKind(11, {
+  ...declared,
+  only: { includes: (row) => (row as TagRow).family === 0, condition: (t) => eq(t.tags.family, 0) },
+});
+
+const named = statement<{ repoUid: string; name: string }, TagRow>((q, t) =>
+  q
+    .select()
+    .from(t.tags)
+    .where(and(eq(t.tags.repoUid, sql.placeholder("repoUid")), eq(t.tags.name, sql.placeholder("name")))),
+);
+const insertMove = statement<TagMove>((q, t) =>
+  q.insert(t.tagHistory).values(placeholdersFor(t.tagHistory)).onConflictDoNothing(),
+);
+const moves = statement<{ tagUid: string; fromMs: number; toMs: number; limit: number }, TagMove>((q, t) =>
+  q
+    .select()
+    .from(t.tagHistory)
+    .where(
+      and(
+        eq(t.tagHistory.tagUid, sql.placeholder("tagUid")),
+        gte(t.tagHistory.timeMs, sql.placeholder("fromMs")),
+        lt(t.tagHistory.timeMs, sql.placeholder("toMs")),
+      ),
+    )
+    .orderBy(asc(t.tagHistory.timeMs), asc(t.tagHistory.digest))
+    .limit(sql.placeholder("limit")),
+);
+const deleteMoves = statement<{ tagUid: string }>((q, t) =>
+  q.delete(t.tagHistory).where(eq(t.tagHistory.tagUid, sql.placeholder("tagUid"))),
+);
+
+type Mark = { repoUid: string; name: string; timeMs: number };
+const getMark = statement<Omit<Mark, "timeMs">, Pick<Mark, "timeMs">>((q, t) =>
+  q
+    .select({ timeMs: t.tagMarks.timeMs })
+    .from(t.tagMarks)
+    .where(and(eq(t.tagMarks.repoUid, sql.placeholder("repoUid")), eq(t.tagMarks.name, sql.placeholder("name")))),
+);
+const putMark = statement<Mark>((q, t) =>
+  q
+    .insert(t.tagMarks)
+    .values(placeholdersFor(t.tagMarks))
+    .onConflictDoUpdate({ target: [t.tagMarks.repoUid, t.tagMarks.name], set: { timeMs: sql`excluded.time_ms` } }),
+);
+const deleteMarks = statement<{ repoUid: string }>((q, t) =>
+  q.delete(t.tagMarks).where(eq(t.tagMarks.repoUid, sql.placeholder("repoUid"))),
+);
+const sweepMarks = statement<{ timeMs: number }>((q, t) =>
+  q.delete(t.tagMarks).where(
+    and(
+      lt(t.tagMarks.timeMs, sql.placeholder("timeMs")),
+      notExists(
+        q
+          .select({ uid: t.tags.uid })
+          .from(t.tags)
+          .where(and(eq(t.tags.repoUid, t.tagMarks.repoUid), eq(t.tags.name, t.tagMarks.name))),
+      ),
+    ),
+  ),
+);
+
+/** Tags; see {@link TagStore}. */
+export class Tags extends ListedRows<TagRow> implements TagStore {
+  readonly #executor: Executor;
+
+  constructor(tx: Executor) {
+    super(tx, tagLists);
+    this.#executor = tx;
+  }
+
+  override async insert(row: TagRow): Promise<void> {
+    await super.insert(row);
+    await list(this.#executor, usualTagLists, row);
+  }
+
+  override async replace(row: TagRow): Promise<void> {
+    const before = await this.get(row.uid);
+    if (before === undefined) return;
+    await super.replace(row);
+    await relist(this.#executor, usualTagLists, before, row);
+  }
+
+  override async delete(uid: string): Promise<void> {
+    const row = await this.get(uid);
+    if (row === undefined) return;
+    await unlist(this.#executor, usualTagLists, row);
+    await super.delete(uid);
+    await this.#executor.rows(deleteMoves, { tagUid: uid });
+  }
+
+  override list(query: ListQuery): Promise<Page<TagRow>> {
+    return listPage<TagRow>(this.#executor, usualTagLists, query);
+  }
+
+  listAll(query: ListQuery, families?: readonly TagFamily[]): Promise<Page<TagRow>> {
+    if (families === undefined) return super.list(query);
+    const equals = { ...query.filter.equals, families: JSON.stringify(families.map(String)) };
+    return super.list({ ...query, filter: { ...query.filter, equals } });
+  }
+
+  named(repoUid: string, name: string): Awaitable<TagRow | undefined> {
+    return first(this.#executor.rows(named, { repoUid, name }));
+  }
+
+  moved(move: TagMove): Awaitable<void> {
+    return done(this.#executor.rows(insertMove, move));
+  }
+
+  history(tagUid: string, fromMs: number, toMs: number, limit: number): Awaitable<TagMove[]> {
+    return this.#executor.rows(moves, { tagUid, fromMs, toMs, limit });
+  }
+
+  async mark(repoUid: string, name: string): Promise<number | undefined> {
+    return (await first(this.#executor.rows(getMark, { repoUid, name })))?.timeMs;
+  }
+
+  putMark(repoUid: string, name: string, timeMs: number): Awaitable<void> {
+    return done(this.#executor.rows(putMark, { repoUid, name, timeMs }));
+  }
+
+  async deleteOf(repoUid: string): Promise<void> {
+    for (;;) {
+      const uids = await this.uidsWhere("repoUid", repoUid, BATCH);
+      for (const uid of uids) await this.delete(uid);
+      if (uids.length < BATCH) break;
+    }
+    await this.#executor.rows(deleteMarks, { repoUid });
+  }
+
+  sweepMarks(timeMs: number): Awaitable<void> {
+    return done(this.#executor.rows(sweepMarks, { timeMs }));
+  }
+}
+
+const BATCH = 500;

@@ -1,0 +1,168 @@
+// Repos and tags in a store: what is written comes back, histories and marks are
+// kept, and lists hold the families asked for.
+import assert from "node:assert/strict";
+import { before, describe, test } from "node:test";
+import type { ListFilter, RepoRow, Store, TagFamily, TagRow } from "../../src/store/port.js";
+import { childUid, groupRow, rootUid } from "../support/rows.js";
+
+const root = rootUid(0x20001);
+const group = childUid(root, 1);
+const [repo, other] = [childUid(group, 1), childUid(root, 2)];
+
+/** A repo with every column filled in. */
+export function repoRow(uid: string, values: Partial<RepoRow> = {}): RepoRow {
+  return {
+    uid,
+    groupUid: uid.slice(0, uid.lastIndexOf("/")),
+    name: "repo",
+    description: "",
+    config: {},
+    readme: "",
+    createTimeMs: 1_000,
+    updateTimeMs: 1_000,
+    ...values,
+  };
+}
+
+/** The nth tag of a repo, of the family n modulo 4. */
+export function tagRow(n: number, values: Partial<TagRow> = {}): TagRow {
+  return {
+    uid: childUid(values.repoUid ?? repo, n),
+    repoUid: repo,
+    name: `tag-${String(n).padStart(2, "0")}`,
+    digest: n % 3 === 0 ? "sha256:a" : "sha256:b",
+    family: (n % 4) as TagFamily,
+    deprecated: n % 2 === 0,
+    bundles: [`z${n}`, "a"],
+    createTimeMs: 1_000,
+    updateTimeMs: 1_000 + n,
+    ...values,
+  };
+}
+
+const rows = [
+  ...Array.from({ length: 16 }, (_, n) => tagRow(n)),
+  ...Array.from({ length: 8 }, (_, n) => tagRow(n, { repoUid: other })),
+];
+
+/** The registry in a store that holds nothing else under the root used here. */
+export function registrySuite(store: () => Store): void {
+  describe("the registry", () => {
+    before(() =>
+      store().write(async (tx) => {
+        for (const uid of [root, group]) await tx.groups.insert(groupRow(uid));
+        for (const uid of [repo, other]) await tx.repos.insert(repoRow(uid));
+        for (const row of rows) await tx.tags.insert(row);
+      }),
+    );
+
+    test("repos and tags come back as they were written, and are found by name", async () => {
+      const config = { bundles: ["b", "a"], customOverlay: { environment: { Ä: "1\n2" } } };
+      const row = repoRow(childUid(group, 9), { name: "full", config, readme: "# 🌳", description: "d" });
+      await store().write((tx) => tx.repos.insert(row));
+      await store().read(async (tx) => {
+        assert.deepEqual({ ...(await tx.repos.get(row.uid)) }, row);
+        assert.equal((await tx.repos.named(group, "full"))?.uid, row.uid);
+        assert.equal(await tx.repos.named(root, "full"), undefined);
+        assert.deepEqual(await tx.repos.uidsWhere("groupUid", root), [other]);
+        const [, tag] = rows;
+        assert.deepEqual({ ...(await tx.tags.named(repo, "tag-01")) }, tag);
+        assert.equal(await tx.tags.named(repo, "tag-99"), undefined);
+      });
+      await store().write((tx) => tx.repos.delete(row.uid));
+    });
+
+    test("two repos of a group, or two tags of a repo, never share a name", async () => {
+      const late = { deadlineMs: Date.now() + 300 };
+      await assert.rejects(async () => store().write((tx) => tx.repos.insert(repoRow(childUid(group, 8))), late));
+      const twin = tagRow(77, { name: "tag-01" });
+      await assert.rejects(async () => store().write((tx) => tx.tags.insert(twin), late));
+    });
+
+    const filters: Readonly<Record<string, ListFilter>> = {
+      none: {},
+      "below a group": { descendantsOf: group },
+      "below a repo": { descendantsOf: repo },
+      "in a repo": { childrenOf: repo },
+      "a name": { name: "tag-03" },
+      "some by uid": { uids: [childUid(repo, 1), childUid(repo, 4), childUid(other, 2)] },
+      "a digest": { equals: { digest: "sha256:a" } },
+      "changed since": { equals: { updatedSince: 1_006 } },
+      "a digest since, in a repo": { childrenOf: repo, equals: { digest: "sha256:b", updatedSince: 1_003 } },
+      "some by uid since": { uids: [childUid(repo, 1), childUid(repo, 4)], equals: { updatedSince: 1_003 } },
+    };
+    const asked: readonly (readonly TagFamily[] | undefined)[] = [undefined, [0], [1], [0, 2], [0, 1, 2, 3]];
+    for (const [name, filter] of Object.entries(filters)) {
+      test(`lists of tags, ${name}: of every set of families, in every order, by pages of 2`, async () => {
+        for (const families of asked) {
+          for (const field of ["uid", "name", "updated_at"] as const) {
+            const wanted = rows.filter((row) => passes(row, filter) && (families ?? [row.family]).includes(row.family));
+            const key = (row: TagRow) =>
+              field === "uid" ? "" : field === "name" ? row.name : String(row.updateTimeMs).padStart(6, "0");
+            const expected = wanted.map((row) => `${key(row)} ${row.uid}`).sort();
+            const seen: string[] = [];
+            let after: { key: string | number; uid: string } | undefined;
+            do {
+              const query = { visible: [root], filter, order: { field, descending: false }, skip: 0, limit: 2 };
+              const page = await store().read((tx) => tx.tags.listAll({ ...query, ...(after && { after }) }, families));
+              assert.equal(page.total, expected.length, `${families} by ${field}`);
+              seen.push(...page.rows.map((row) => `${key(row)} ${row.uid}`));
+              after = page.next;
+            } while (after !== undefined);
+            assert.deepEqual(seen, expected, `${families} by ${field}`);
+          }
+        }
+      });
+    }
+
+    test("a history holds each move once, oldest first, and goes with its tag; marks stay", async () => {
+      const row = tagRow(50, { repoUid: other });
+      const move = (timeMs: number, digest: string) => ({ tagUid: row.uid, timeMs, digest });
+      await store().write(async (tx) => {
+        await tx.tags.insert(row);
+        for (const one of [move(30, "c"), move(10, "a"), move(20, "b"), move(10, "a")]) await tx.tags.moved(one);
+        await tx.tags.putMark(other, row.name, 30);
+        await tx.tags.putMark(other, row.name, 40);
+      });
+      const history = (from: number, to: number, limit: number) =>
+        store().read(async (tx) => (await tx.tags.history(row.uid, from, to, limit)).map(({ digest }) => digest));
+      assert.deepEqual(await history(0, 100, 10), ["a", "b", "c"]);
+      assert.deepEqual(await history(10, 30, 10), ["a", "b"]);
+      assert.deepEqual(await history(0, 100, 2), ["a", "b"]);
+      await store().write((tx) => tx.tags.delete(row.uid));
+      assert.deepEqual(await history(0, 100, 10), []);
+      assert.equal(await store().read((tx) => tx.tags.mark(other, row.name)), 40);
+      await store().write((tx) => tx.tags.sweepMarks(41));
+      assert.equal(await store().read((tx) => tx.tags.mark(other, row.name)), undefined);
+    });
+
+    test("the tags of a repo go together, and lists and totals know it", async () => {
+      const gone = childUid(root, 3);
+      await store().write(async (tx) => {
+        await tx.repos.insert(repoRow(gone, { name: "gone" }));
+        for (let n = 0; n < 510; n++) await tx.tags.insert(tagRow(n, { repoUid: gone, name: `t${n}` }));
+      });
+      await store().write(async (tx) => {
+        await tx.tags.deleteOf(gone);
+        await tx.repos.delete(gone);
+      });
+      const query = { visible: [root], filter: {}, order: { field: "name", descending: false }, skip: 0, limit: 1 };
+      await store().read(async (tx) => {
+        assert.equal((await tx.tags.listAll(query)).total, rows.length);
+        assert.equal((await tx.tags.list(query)).total, rows.filter(({ family }) => family === 0).length);
+        assert.equal((await tx.repos.list(query)).total, 2);
+      });
+    });
+  });
+}
+
+function passes(row: TagRow, { descendantsOf, childrenOf, name, uids, equals = {} }: ListFilter): boolean {
+  return (
+    (descendantsOf === undefined || row.uid.startsWith(`${descendantsOf}/`)) &&
+    (childrenOf === undefined || row.repoUid === childrenOf) &&
+    (name === undefined || row.name === name) &&
+    (uids === undefined || uids.includes(row.uid)) &&
+    (equals.digest === undefined || row.digest === equals.digest) &&
+    (equals.updatedSince === undefined || row.updateTimeMs >= Number(equals.updatedSince))
+  );
+}
