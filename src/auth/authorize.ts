@@ -72,7 +72,13 @@ function admittedAt(uid: string, capabilities: Guard["capabilities"], caller: Ca
   return caller;
 }
 
-function callerOf(principal: Principal, needed: readonly CapabilityBit[], rows: readonly AccessRow[]): Caller {
+/**
+ * The caller that a token makes of what the store says of its identity.
+ *
+ * @param rows see {@link withMapped}
+ * @throws ApiError UNAUTHENTICATED when the identity is gone or its tokens were revoked.
+ */
+export function callerOf(principal: Principal, needed: readonly CapabilityBit[], rows: readonly AccessRow[]): Caller {
   const [identity] = rows;
   // Read on every call, so that deleting an identity or revoking its tokens works at once.
   if (identity === undefined || principal.issuedAt < identity.notBefore) throw unauthenticated();

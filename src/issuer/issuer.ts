@@ -7,8 +7,8 @@ import type { Store } from "../store/port.js";
 import { isOurName } from "./assume/audience.js";
 import { defaultStsOrigins } from "./assume/sts-origins.js";
 import { authV1 } from "./auth-v1.js";
-import { createExchanger } from "./exchange/exchange.js";
-import { createLastSeen } from "./exchange/last-seen.js";
+import { createExchanger, type Exchanger } from "./exchange/exchange.js";
+import { createLastSeen, type LastSeen } from "./exchange/last-seen.js";
 import { createRefusals } from "./exchange/refusals.js";
 import { createKeyKeeper } from "./key-keeper.js";
 import type { KeyRing } from "./key-ring.js";
@@ -67,6 +67,9 @@ export interface IssuerDeps {
 export interface Issuer {
   readonly services: readonly ServedService[];
   readonly routes: WebRoutes;
+  /** For what else takes tokens of other issuers. */
+  readonly exchanger: Exchanger;
+  readonly lastSeen: LastSeen;
   /** Begins what it does in the background. */
   start(): void;
   /** Ends that. */
@@ -133,6 +136,8 @@ export function createIssuer(deps: IssuerDeps): Issuer {
         onProblem,
       }),
     },
+    exchanger,
+    lastSeen,
     start() {
       keeper.start();
       upkeep.start();

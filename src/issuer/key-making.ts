@@ -19,6 +19,7 @@ export type SigningPurpose = Exclude<KeyPurpose, "page-token">;
 const kidOf: Readonly<Record<SigningPurpose, (publicKey: KeyObject) => string>> = {
   "api-token": thumbprintOf,
   audit: thumbprintOf,
+  registry: libtrustFingerprintOf,
 };
 
 /**
@@ -66,6 +67,22 @@ function newSigningKey(purpose: SigningPurpose, masterKey: MasterKey, nowMs: num
 function thumbprintOf(publicKey: KeyObject): string {
   const { crv, kty, x, y } = publicKey.export({ format: "jwk" });
   return createHash("sha256").update(JSON.stringify({ crv, kty, x, y })).digest("base64url");
+}
+
+const BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+
+/**
+ * What a registry calls a public key that it read from its certificate bundle, by libtrust: the
+ * first 240 bits of the SHA-256 of its SubjectPublicKeyInfo, in base32 (RFC 4648, section 6) and
+ * groups of four with colons between.
+ */
+export function libtrustFingerprintOf(publicKey: KeyObject): string {
+  const hash = createHash("sha256")
+    .update(publicKey.export({ type: "spki", format: "der" }))
+    .digest();
+  const bits = [...hash.subarray(0, 30)].map((byte) => byte.toString(2).padStart(8, "0")).join("");
+  const digits = bits.replace(/.{5}/g, (five) => BASE32.charAt(Number.parseInt(five, 2)));
+  return digits.replace(/.{4}(?=.)/g, "$&:");
 }
 
 /**

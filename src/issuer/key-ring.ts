@@ -5,9 +5,9 @@ import type { SigningKey } from "../auth/api-token.js";
 import type { Clock } from "../kernel/clock.js";
 import type { PageKey } from "../kernel/page-token.js";
 import type { KeyPurpose, Store } from "../store/port.js";
-import { newKey } from "./key-making.js";
+import { type KeyPair, newKey } from "./key-making.js";
 import { isMoveDue, type KeyMove, type KeySchedule, moveKeys } from "./key-states.js";
-import { statesOf, viewOf } from "./key-view.js";
+import { type KeyView, statesOf, viewOf } from "./key-view.js";
 import { checkMasterKey, type MasterKey } from "./master-key.js";
 
 /** The keys in memory. */
@@ -28,6 +28,13 @@ export interface KeyRing {
   auditSigning(): SigningKey;
   /** The public key called `kid`, if it may verify heads of the audit log. */
   auditVerifying(kid: string): KeyObject | undefined;
+  /** The key that signs tokens for the registry. */
+  registrySigning(): SigningKey;
+  /**
+   * The keys that the registry has to trust: the one in use, and the one that takes its place when
+   * the operator says so. A registry reads what it trusts when it starts, so it needs both ahead of time.
+   */
+  registryTrusted(): readonly KeyPair[];
   /**
    * Reads the keys again when that was not done within a second; resolves to whether anything changed.
    *
@@ -53,7 +60,7 @@ export interface KeyRingDeps {
 /** Looks that strangers cause with key ids of their own are at least this far apart, in milliseconds. */
 const REFRESH_PAUSE_MS = 1_000;
 
-const purposes: readonly KeyPurpose[] = ["api-token", "page-token", "audit"];
+const purposes: readonly KeyPurpose[] = ["api-token", "page-token", "audit", "registry"];
 
 /**
  * Loads the keys, making those that do not exist yet. These are in use at once: nobody can have kept
@@ -69,6 +76,8 @@ export async function openKeyRing({ store, masterKey, clock }: KeyRingDeps): Pro
       const inUse = known.some((row) => row.purpose === purpose && row.state === "active");
       if (!inUse) await tx.keys.insert(newKey(purpose, masterKey, clock()));
     }
+    const inWaiting = known.some((row) => row.purpose === "registry" && row.state === "pending");
+    if (!inWaiting) await tx.keys.insert({ ...newKey("registry", masterKey, clock()), state: "pending" });
   });
   const rows = () => store.read((tx) => tx.keys.list());
   let lookedMs = clock();
@@ -98,6 +107,8 @@ export async function openKeyRing({ store, masterKey, clock }: KeyRingDeps): Pro
     pageKeys: () => view.pageKeys,
     auditSigning: () => view.audit.signing,
     auditVerifying: (kid) => view.audit.pairs.get(kid)?.publicKey,
+    registrySigning: () => view.registry.signing,
+    registryTrusted: () => trustedIn(view),
     async refresh() {
       if (looking === undefined && Math.abs(clock() - lookedMs) < REFRESH_PAUSE_MS) return false;
       return look();
@@ -111,4 +122,11 @@ export async function openKeyRing({ store, masterKey, clock }: KeyRingDeps): Pro
       return moves;
     },
   };
+}
+
+function trustedIn({ rows, registry }: KeyView): KeyPair[] {
+  return rows.flatMap(({ kid, state }) => {
+    const pair = state === "verify" ? undefined : registry.pairs.get(kid);
+    return pair === undefined ? [] : [pair];
+  });
 }

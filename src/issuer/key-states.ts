@@ -137,6 +137,24 @@ export async function rotateKey(tx: Tx, row: KeyRow): Promise<void> {
   await tx.keys.insert(row);
 }
 
+/**
+ * Puts the key of the registry that waited to use at once: whoever trusts the one before trusts it
+ * too, as both were handed out together. The one before is trusted no more where what is handed out
+ * now is read, and `spare` waits in turn.
+ */
+export async function rotateRegistryKey(tx: Tx, spare: KeyRow): Promise<Successor> {
+  const keys = (await tx.keys.list()).filter(({ purpose }) => purpose === "registry");
+  const waiting = keys.find(({ state }) => state === "pending");
+  for (const { kid, state } of keys) {
+    if (state === "verify") await tx.keys.delete(kid);
+    if (state === "active") await tx.keys.setState(kid, "verify", null);
+  }
+  await tx.keys.insert({ ...spare, state: waiting === undefined ? "active" : "pending" });
+  if (waiting === undefined) return { kid: spare.kid, isNew: true };
+  await tx.keys.setState(waiting.kid, "active", null);
+  return { kid: waiting.kid, isNew: true };
+}
+
 /** What became of a key that was revoked. */
 export interface Revocation {
   /** The state it was in. */

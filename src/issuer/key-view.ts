@@ -11,6 +11,7 @@ export interface KeyView {
   readonly rows: readonly KeyRow[];
   readonly apiToken: SigningKeys;
   readonly audit: SigningKeys;
+  readonly registry: SigningKeys;
   /** The first seals, all open. */
   readonly pageKeys: readonly PageKey[];
   /** The public keys of API tokens, newest first. */
@@ -42,7 +43,8 @@ export function viewOf(rows: readonly KeyRow[], masterKey: MasterKey, before?: K
   if (before !== undefined && statesOf(rows) === statesOf(before.rows)) return { ...before, rows };
   const apiToken = signingKeys("api-token", rows, masterKey, before?.apiToken);
   const audit = signingKeys("audit", rows, masterKey, before?.audit);
-  return { rows, apiToken, audit, pageKeys: pageKeysIn(rows, masterKey), published: publicKeysOf(apiToken) };
+  const registry = signingKeys("registry", rows, masterKey, before?.registry);
+  return { rows, apiToken, audit, registry, pageKeys: pageKeysIn(rows, masterKey), published: publicKeysOf(apiToken) };
 }
 
 /** Which keys there are in which states, as text to compare. */

@@ -20,6 +20,13 @@ export interface WebRequest {
    * @throws ApiError INVALID_ARGUMENT when the body is no form or too large.
    */
   form(): Promise<URLSearchParams>;
+  /**
+   * The bytes of the body.
+   *
+   * @param maxBytes how many they may be
+   * @throws an error answered with 413 when they are more.
+   */
+  bytes(maxBytes: number): Promise<Uint8Array>;
 }
 
 /** An answer. */

@@ -76,9 +76,14 @@ export function createInvoke(deps: InvokeDeps): Invoke {
     principal: Principal | undefined,
   ): Promise<void> {
     const { auth } = method;
-    if (auth.mode === "guarded") await store.read((tx) => authorize(auth, principal, request, tx));
+    const caller =
+      auth.mode === "guarded" ? await store.read((tx) => authorize(auth, principal, request, tx)) : undefined;
     requiredFieldsOf(method.desc.input)(request);
-    call.prepared = await method.prepare?.(request, call);
+    try {
+      call.prepared = await method.prepare?.(request, call);
+    } catch (error) {
+      throw shownTo(caller, error, method, request);
+    }
   }
 
   // No promise is made where the store and the handler answer at once: a point read costs little more.

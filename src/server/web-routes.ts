@@ -97,6 +97,7 @@ function requestOf(
     },
     cookie: (name) => cookieIn(req.headers.cookie ?? "", name),
     form: () => formOf(req),
+    bytes: async (maxBytes) => (mayHaveBody(req) ? readBody(req, maxBytes) : new Uint8Array()),
   };
 }
 

@@ -4,6 +4,7 @@ import { capabilitySetNamed } from "../../src/iam/roles/capability-names.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { parentOf } from "../../src/kernel/uidp.js";
 import type { Tx } from "../../src/store/port.js";
+import { placeAdvisory, placeRepo, placeTag } from "../contract/registry-things.js";
 import { bindingRow, groupRow, identityRow, roleRow } from "../support/rows.js";
 
 /** The uids of one of every kind, all of one group. */
@@ -16,6 +17,9 @@ export interface Placed {
   readonly externalGroupRoleMapping: string;
   readonly accountAssociation: string;
   readonly groupInvite: string;
+  readonly repo: string;
+  readonly tag: string;
+  readonly advisory: string;
 }
 
 /** What to write into the text fields. */
@@ -35,6 +39,7 @@ export async function populate(tx: Tx, group: string, { name, text, timeMs = 1_0
   const times = { createTimeMs: timeMs, updateTimeMs: timeMs };
   const labels = { name, description: text, ...times };
   const newUid = (parent = group) => randomIds.newUid(parent);
+  const repo = await placeRepo(tx, group, text, timeMs);
   const placed: Placed = {
     group,
     identity: newUid(),
@@ -44,6 +49,9 @@ export async function populate(tx: Tx, group: string, { name, text, timeMs = 1_0
     externalGroupRoleMapping: "",
     accountAssociation: group,
     groupInvite: newUid(),
+    repo,
+    tag: await placeTag(tx, repo, text, timeMs),
+    advisory: await placeAdvisory(tx, group, text, timeMs),
   };
   const { identity, role, identityProvider } = placed;
   const externalGroupRoleMapping = newUid(identityProvider);

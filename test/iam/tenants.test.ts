@@ -1,13 +1,14 @@
 // Nothing one organisation wrote ever reaches another, whatever that one asks.
 import assert from "node:assert/strict";
 import { after, before, describe, it, mock } from "node:test";
-import type { DescMessage, DescMethodUnary } from "@bufbuild/protobuf";
+import { type DescMessage, type DescMethodUnary, ScalarType } from "@bufbuild/protobuf";
 import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { Caller } from "../../src/auth/caller.js";
 import { builtinIdentityUid, builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { type RawClient, rawGrpc, rawRest, requestOf } from "../contract/iam-clients.js";
 import { methods, placeFieldOf, requestAt, subjectOf } from "../contract/iam-methods.js";
+import { imageDigest } from "../contract/registry-things.js";
 import { type ExchangeWorld, startExchangeWorld } from "../issuer/exchange/exchange-world.js";
 import type { Harness } from "../support/harness.js";
 import { type Placed, placeGroup, populate } from "./populate.js";
@@ -65,6 +66,8 @@ function listCalls(of: readonly Placed[], at: Placed): Prepared[] {
   const uids = of.flatMap(uidsOf);
   const filters = (message: DescMessage): object[] =>
     message.fields.flatMap((field): object[] => {
+      const isList = field.fieldKind === "list";
+      const filled = (value: unknown) => ({ [field.localName]: isList ? [value] : value });
       if (field.name === "uidp") {
         const places = uids.flatMap((uid) => [
           { ancestorsOf: uid },
@@ -77,9 +80,13 @@ function listCalls(of: readonly Placed[], at: Placed): Prepared[] {
       if (field.name === "name") return [`${MARK} name`, `${MARK} org`, MARK].map((name) => ({ name }));
       if (field.name === "order_by") return ["uid", "name", "created_at desc", "group"].map((orderBy) => ({ orderBy }));
       if (field.name === "page_size") return [{ pageSize: 1 }, { pageSize: 200 }, { pageSize: 200, skip: 1 }];
-      if (field.fieldKind === "enum") return field.enum.values.map(({ number }) => ({ [field.localName]: number }));
+      if (field.enum) return field.enum.values.map(({ number }) => filled(number));
       if (field.name === "page_token" || field.name === "skip") return [];
-      return uids.map((uid) => ({ [field.localName]: uid }));
+      if (field.name === "digest") return [filled(imageDigest)];
+      if (field.scalar === ScalarType.BOOL) return [filled(true)];
+      if (field.message) return [filled({ seconds: 0n })];
+      if (isList) return [{ [field.localName]: [MARK, ...uids] }];
+      return (/^(query|origin)$/.test(field.name) ? [MARK] : uids).map(filled);
     });
   return lists.flatMap((method) => {
     const place = placeFieldOf(method).length > 0;
@@ -100,7 +107,7 @@ function foreignCalls(of: readonly Placed[]): Prepared[] {
     placed.flatMap((method) =>
       uidsOf(one)
         .concat(subjectOf(method, one))
-        .map((uid) => ({ method, request: requestAt(method, uid) })),
+        .map((uid) => ({ method, request: requestAt(method, uid, MARK) })),
     ),
   );
 }
@@ -165,6 +172,10 @@ function namingCalls(of: readonly Placed[], at: Placed): Prepared[] {
       method: method("UpdateAccountAssociation"),
       request: { accountAssociation: { uid: at.group, chainguard: { serviceBindings: { INGESTER: uid } } } },
     },
+    ...[uid, `${uid}/${MARK}`, `registry.example/${uid}/${MARK}:${MARK}`].flatMap((source): Prepared[] => [
+      { method: method("CreateRepo"), request: { parent: at.group, repo: { name: "copy", syncConfig: { source } } } },
+      { method: method("UpdateRepo"), request: { repo: { uid: at.repo, name: "a", syncConfig: { source } } } },
+    ]),
     { method: method("RequestGroupAccess"), request: { groupUid: uid } },
     {
       method: method("UpdateGroup"),
@@ -272,7 +283,7 @@ describe("what another organisation wrote", () => {
     for (const method of reads) {
       for (const one of b) {
         const placed = method.name.startsWith("Get") || placeFieldOf(method).length > 0;
-        const request = placed ? requestAt(method, subjectOf(method, one)) : requestOf(method, {});
+        const request = placed ? requestAt(method, subjectOf(method, one), MARK) : requestOf(method, {});
         for (const { name, call } of clients) {
           const { bytes } = await call(method, request, tokens.b);
           if (bytes.includes(MARK)) seen.add(`${name} ${method.name}`);

@@ -22,6 +22,8 @@ export const groups = defineResource({
 
 /** What keeps a group from being deleted, in the order errors name it. */
 export const groupGuards: readonly DeleteGuard[] = [
+  { children: "repos", any: async (tx, uid) => (await tx.repos.uidsWhere("groupUid", uid, 1)).length > 0 },
+  { children: "advisories", any: async (tx, uid) => (await tx.advisories.uidsWhere("groupUid", uid, 1)).length > 0 },
   { children: "groups", any: (tx, uid) => tx.groups.hasChildren(uid) },
   { children: "identities", any: (tx, uid) => tx.identities.anyIn(uid) },
   {

@@ -5,6 +5,9 @@ import { type ParsedToken, refused, type VerifiedToken } from "../upstream/token
 import { requireAudience, requireForeignIssuer } from "./audience.js";
 import { notAssumable } from "./refusal.js";
 
+/** How long a token may live that serves as a password, in seconds: as long as the keys of an identity may. */
+export const MAX_PASSWORD_LIFE_S = 365 * 24 * 3600;
+
 /**
  * Verifies a token with the keys that stand on the identity it is to be exchanged for; nothing is
  * fetched. Issuer, subject and a stated audience are compared byte for byte, and those first that need
@@ -13,6 +16,7 @@ import { notAssumable } from "./refusal.js";
  * @param ownAudiences the URLs of this service: its issuer and its base URL
  * @param identityUid the uid of the identity that is to be assumed
  * @param nowMs the time, in epoch milliseconds
+ * @param maxLifeS how long the token may live, in seconds; a day unless given. It ends with the keys anyway
  * @throws ApiError PERMISSION_DENIED, with the text of an unknown identity, when issuer, subject or the
  * stated audience differs; UNAUTHENTICATED when the keys have expired or do not verify the token, when
  * none are readable, and when the token is by this service or, no audience being stated, not for it.
@@ -23,13 +27,14 @@ export function verifyStaticKeys(
   ownAudiences: readonly string[],
   identityUid: string,
   nowMs: number,
+  maxLifeS?: number,
 ): VerifiedToken {
   const { issuer, subject, issuerKeys, expirationTime, audiences } = keys;
   requireForeignIssuer(token.issuer, ownAudiences);
   if (token.issuer !== issuer || token.subject !== subject) throw notAssumable(identityUid);
   if (expirationTime === undefined || nowMs >= timestampMs(expirationTime))
     throw refused("is for an identity whose keys have expired");
-  const verified = verifyWithKeys(token, usableKeys(keySetOf(issuerKeys)), nowMs);
+  const verified = verifyWithKeys(token, usableKeys(keySetOf(issuerKeys)), nowMs, maxLifeS);
   const stated = audiences.length === 0 ? undefined : (audience: string) => audiences.includes(audience);
   requireAudience(verified.audiences, stated, ownAudiences, identityUid);
   return verified;

@@ -12,7 +12,7 @@ import { parseAwsRequest } from "../assume/aws.js";
 import { type AwsCaller, askAws, requireAwsMatch } from "../assume/aws-caller.js";
 import { admitsIssuer, requireClaimMatch } from "../assume/claim-match.js";
 import { notAssumable } from "../assume/refusal.js";
-import { verifyStaticKeys } from "../assume/static-keys.js";
+import { MAX_PASSWORD_LIFE_S, verifyStaticKeys } from "../assume/static-keys.js";
 import type { GuardedFetch } from "../upstream/guarded-fetch.js";
 import type { Issuers } from "../upstream/issuers.js";
 import { type ParsedToken, parseUpstreamToken, type VerifiedToken } from "../upstream/token.js";
@@ -23,6 +23,11 @@ export interface Claimed {
   readonly identity: string;
   /** The uid of the organisation's provider that the token is from; empty for login providers of the service. */
   readonly identityProvider: string;
+  /**
+   * Whether the token is a password, such as that of a pull token: one signed with static keys may then
+   * live as long as they do. To exchange, it must be as short-lived as any.
+   */
+  readonly asPassword?: boolean;
 }
 
 /** A login provider of the service, as far as its tokens matter. */
@@ -34,7 +39,7 @@ export interface TrustedProvider {
 /** What {@link verifyBearer} found out outside the transaction. Only {@link decide} says who it is. */
 export type Proof =
   | { readonly by: "claims"; readonly identity: string; readonly token: VerifiedToken }
-  | { readonly by: "keys"; readonly identity: string; readonly token: ParsedToken }
+  | { readonly by: "keys"; readonly identity: string; readonly token: ParsedToken; readonly maxLifeS?: number }
   | { readonly by: "aws"; readonly identity: string; readonly caller: AwsCaller }
   | { readonly by: "person"; readonly token: VerifiedToken; readonly providerUid: string | undefined };
 
@@ -66,7 +71,7 @@ export interface IdentifyDeps {
  * cannot be reached.
  */
 export async function verifyBearer(
-  { identity, identityProvider }: Claimed,
+  { identity, identityProvider, asPassword = false }: Claimed,
   bearer: string,
   nowMs: number,
   deps: IdentifyDeps,
@@ -80,10 +85,16 @@ export async function verifyBearer(
   }
   return identity === ""
     ? personProof(parseUpstreamToken(bearer), identityProvider, nowMs, deps)
-    : identityProof(identity, bearer, nowMs, deps);
+    : identityProof(identity, bearer, asPassword, nowMs, deps);
 }
 
-async function identityProof(identity: string, bearer: string, nowMs: number, deps: IdentifyDeps): Promise<Proof> {
+async function identityProof(
+  identity: string,
+  bearer: string,
+  asPassword: boolean,
+  nowMs: number,
+  deps: IdentifyDeps,
+): Promise<Proof> {
   const { store, issuers, fetch, stsOrigins, ownUrls } = deps;
   // A JWT has dots, a signed request has none. Read before the identity is, so that what is wrong
   // with either shows for every identity alike.
@@ -96,7 +107,9 @@ async function identityProof(identity: string, bearer: string, nowMs: number, de
   if (relationship.case === "awsIdentity" && request !== undefined) {
     return { by: "aws", identity, caller: await askAws(request, fetch) };
   }
-  if (token !== undefined && relationship.case === "staticKeys") return { by: "keys", identity, token };
+  if (token !== undefined && relationship.case === "staticKeys") {
+    return { by: "keys", identity, token, ...(asPassword && { maxLifeS: MAX_PASSWORD_LIFE_S }) };
+  }
   if (token === undefined || relationship.case !== "claimMatch" || !admitsIssuer(relationship.value, token.issuer)) {
     throw notAssumable(identity);
   }
@@ -155,7 +168,10 @@ export async function decide(
       return assumed(identity, actOf(proof.token));
     case "staticKeys":
       if (proof.by !== "keys") break;
-      return assumed(identity, actOf(verifyStaticKeys(relationship.value, proof.token, ownUrls(), identity, nowMs)));
+      return assumed(
+        identity,
+        actOf(verifyStaticKeys(relationship.value, proof.token, ownUrls(), identity, nowMs, proof.maxLifeS)),
+      );
     case "awsIdentity":
       if (proof.by !== "aws") break;
       requireAwsMatch(relationship.value, proof.caller, identity);

@@ -56,10 +56,11 @@ export function usableKeys(jwks: unknown): UsableKeys {
  * Checks the times and the signature of a token. Whether its issuer, subject and audience are the
  * expected ones is the caller's to decide.
  *
+ * @param maxLifeS how long the token may live, in seconds; a day unless given
  * @throws ApiError UNAUTHENTICATED, with one text for every cause.
  */
-export function verifyWithKeys(token: ParsedToken, keys: UsableKeys, nowMs: number): VerifiedToken {
-  checkTimes(token, nowMs);
+export function verifyWithKeys(token: ParsedToken, keys: UsableKeys, nowMs: number, maxLifeS?: number): VerifiedToken {
+  checkTimes(token, nowMs, maxLifeS);
   const { alg, kid } = token.header;
   const found = kid === undefined ? keys.only : keys.byKid.get(kid);
   if (found === undefined) throw refused("names no key of its issuer, or none that is the only one of its name");

@@ -80,16 +80,17 @@ export function parseUpstreamToken(text: string): ParsedToken {
  * left. So none that is older than a day passes, whatever its `exp`; how young within that it must be
  * is for its issuer to say.
  *
+ * @param maxLifeS another longest life, in seconds
  * @throws ApiError UNAUTHENTICATED
  */
-export function checkTimes(token: ParsedToken, nowMs: number): void {
+export function checkTimes(token: ParsedToken, nowMs: number, maxLifeS = MAX_LIFE_S): void {
   const now = nowMs / 1000;
   const { expiresAt, issuedAt, claims } = token;
   if (now > expiresAt + LEEWAY_S) throw refused("has expired");
   if (typeof claims.nbf === "number" && claims.nbf > now + LEEWAY_S) throw refused("is not valid yet");
   if (issuedAt !== undefined && issuedAt > now + LEEWAY_S) throw refused("was issued in the future");
   if (issuedAt !== undefined && issuedAt > expiresAt) throw refused("expired before it was issued");
-  if (expiresAt - (issuedAt ?? now) > MAX_LIFE_S) throw refused("lives longer than a day");
+  if (expiresAt - (issuedAt ?? now) > maxLifeS) throw refused("lives longer than a day");
 }
 
 /** UNAUTHENTICATED for a token that breaks a rule. The caller sees one text; the log sees `rule`. */

@@ -7,7 +7,7 @@ import {
   type Identity_StaticKeys,
   Identity_StaticKeysSchema,
 } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
-import { verifyStaticKeys } from "../../../src/issuer/assume/static-keys.js";
+import { MAX_PASSWORD_LIFE_S, verifyStaticKeys } from "../../../src/issuer/assume/static-keys.js";
 import { type ParsedToken, parseUpstreamToken } from "../../../src/issuer/upstream/token.js";
 import { assertNotAssumable, assertUnauthenticated, issuer, ownUrls, subject, uid } from "./tokens.js";
 
@@ -46,6 +46,17 @@ const decide = (keys: Identity_StaticKeys, token: ParsedToken) => () =>
 test("a token signed with the keys of the identity is accepted", async () => {
   const token = verifyStaticKeys(staticKeys(), await sign(), ownUrls, uid, nowMs);
   assert.deepEqual([token.issuer, token.subject, token.expiresAt], [issuer, subject, now + 600]);
+});
+
+test("a password may live as long as keys may, and no second more; other tokens a day", async () => {
+  const year = MAX_PASSWORD_LIFE_S;
+  const asPassword = (keys: Identity_StaticKeys, token: ParsedToken) => () =>
+    verifyStaticKeys(keys, token, ownUrls, uid, nowMs, MAX_PASSWORD_LIFE_S);
+  assert.equal(asPassword(staticKeys(), await sign({ exp: now + year }))().expiresAt, now + year);
+  assertUnauthenticated(asPassword(staticKeys(), await sign({ exp: now + year + 1 })));
+  const over = staticKeys({ expirationTime: timestampFromMs(nowMs) });
+  assertUnauthenticated(asPassword(over, await sign({ exp: now + year })));
+  assertUnauthenticated(decide(staticKeys(), await sign({ exp: now + 24 * 3600 + 1 })));
 });
 
 test("issuer and subject are compared byte for byte, and before the keys", async () => {

@@ -88,6 +88,7 @@ function requestWith(cookies: Readonly<Record<string, string>>): WebRequest {
     header: () => undefined,
     cookie: (name) => cookies[name],
     form: async () => new URLSearchParams(),
+    bytes: async () => new Uint8Array(),
   };
 }
 

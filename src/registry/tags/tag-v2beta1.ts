@@ -1,0 +1,88 @@
+// The handlers of TagsService in version 2beta1.
+import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
+import { type ListTagsRequest, TagsService } from "#gen/chainguard/platform/registry/v2beta1/tags_pb.js";
+import { type FieldViolation, invalidArgument, notFound } from "../../kernel/errors.js";
+import { listQueryOf } from "../../resource/list-query.js";
+import { valuesOf } from "../../resource/patch.js";
+import { serve } from "../../rpc/method-table.js";
+import type { TagFamily, TagRow, Tx } from "../../store/port.js";
+import type { RegistryDeps } from "../registry-deps.js";
+import { foundRepo } from "../repos/repo-v2beta1.js";
+import { isDigestField, tags, tagView } from "./tag.js";
+import { upsertTag } from "./tag-operations.js";
+
+/** The last moment that a Timestamp can name, in epoch milliseconds: the end of the year 9999. */
+const LAST_MS = 253_402_300_799_999;
+
+/** TagsService, ready to be served. */
+export function tagsV2beta1({ tokens, ids }: RegistryDeps) {
+  return serve(TagsService, {
+    async getTag({ uid }, { tx }) {
+      return tagView(await found(uid, tx));
+    },
+
+    async listTags(request, { tx, caller, startMs }) {
+      const families = familiesIn(request);
+      const list = listQueryOf(tags, request, {
+        // A page token does not lead from some families into others.
+        method: `ListTags ${families.join(" ")}`,
+        tokens,
+        nowMs: startMs,
+        visible: caller.visibleGroups(),
+        ...filtersIn(request),
+      });
+      const page =
+        families.length === 1
+          ? await tx.tags.list(list.query)
+          : await tx.tags.listAll(list.query, families.length === 4 ? undefined : families);
+      return { tags: page.rows.map(tagView), ...list.envelope(page) };
+    },
+
+    async createTag({ parent, tag }, { tx, startMs }) {
+      await foundRepo(parent, tx);
+      const values = valuesOf(tags, tag);
+      return tagView(await upsertTag(tx, { repoUid: parent, ...values, nowMs: startMs, ids }));
+    },
+
+    async deleteTag({ uid }, { tx }) {
+      await found(uid, tx);
+      await tx.tags.delete(uid);
+      return {};
+    },
+  });
+}
+
+async function found(uid: string, tx: Tx): Promise<TagRow> {
+  const row = await tx.tags.get(uid);
+  if (row === undefined) throw notFound(tags, uid);
+  return row;
+}
+
+function familiesIn({ includeReferrers, includeDates, includeEpochs }: ListTagsRequest): TagFamily[] {
+  return [
+    0,
+    ...(includeReferrers ? [1 as const] : []),
+    ...(includeDates ? [2 as const] : []),
+    ...(includeEpochs ? [3 as const] : []),
+  ];
+}
+
+function filtersIn({ digest, updatedSince }: ListTagsRequest): { equals?: Record<string, string | number> } {
+  const violations: FieldViolation[] = [];
+  const equals: Record<string, string | number> = {};
+  const broken = digest === "" ? undefined : isDigestField(digest, "digest");
+  if (broken !== undefined) violations.push({ field: "digest", description: broken });
+  else if (digest !== "") equals.digest = digest;
+  if (updatedSince !== undefined) {
+    const fromMs = firstMsAfter(updatedSince);
+    if (Number.isSafeInteger(fromMs) && Math.abs(fromMs) <= LAST_MS) equals.updatedSince = fromMs;
+    else violations.push({ field: "updatedSince", description: "updatedSince must be a time up to the year 9999" });
+  }
+  if (violations.length > 0) throw invalidArgument(...violations);
+  return Object.keys(equals).length === 0 ? {} : { equals };
+}
+
+// Times are stored in milliseconds: the first of them that is later than the time given.
+function firstMsAfter(time: Timestamp): number {
+  return Math.floor(timestampMs(time)) + 1;
+}

@@ -1,0 +1,73 @@
+// The keys of the registry: which it trusts, and which signs.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { afterEach, beforeEach, test } from "node:test";
+import { libtrustFingerprintOf, newKey } from "../../../src/issuer/key-making.js";
+import type { KeyRing } from "../../../src/issuer/key-ring.js";
+import { rotateRegistryKey } from "../../../src/issuer/key-states.js";
+import { DAY, type KeyKit, openKit, schedule } from "./key-kit.js";
+
+let kit: KeyKit;
+let ring: KeyRing;
+
+beforeEach(async () => {
+  kit = await openKit();
+  ring = await kit.node();
+});
+afterEach(() => kit.close());
+
+const trusted = () => ring.registryTrusted().map(({ publicKey }) => libtrustFingerprintOf(publicKey));
+
+async function states(): Promise<Record<string, string>> {
+  const rows = await kit.store.read((tx) => tx.keys.list());
+  return Object.fromEntries(rows.filter(({ purpose }) => purpose === "registry").map(({ kid, state }) => [kid, state]));
+}
+
+async function rotate(): Promise<string> {
+  kit.nowMs += 10_000;
+  const spare = newKey("registry", kit.masterKey, kit.nowMs);
+  const { kid } = await kit.store.write((tx) => rotateRegistryKey(tx, spare));
+  await ring.refresh();
+  return kid;
+}
+
+test("a key is called by its libtrust fingerprint, worked out here by other programs", () => {
+  const [pair] = ring.registryTrusted();
+  assert.ok(pair);
+  const der = pair.publicKey.export({ type: "spki", format: "der" });
+  const base32 = execFileSync("base32", ["-w0"], { input: createHash("sha256").update(der).digest().subarray(0, 30) });
+  const groups = base32.toString().match(/.{4}/g) ?? [];
+  assert.equal(groups.length, 12);
+  assert.equal(libtrustFingerprintOf(pair.publicKey), groups.join(":"));
+});
+
+test("of two keys the registry trusts both and one signs, and every rotation keeps it so", async () => {
+  const first = ring.registrySigning().kid;
+  assert.equal(trusted().length, 2);
+  const [second] = trusted().filter((kid) => kid !== first);
+  assert.deepEqual(await states(), { [first]: "active", [String(second)]: "pending" });
+  assert.equal(await rotate(), second);
+  assert.equal(ring.registrySigning().kid, second);
+  assert.equal(trusted().length, 2);
+  assert.ok(!trusted().includes(first), "what was rotated away is handed out no more");
+  const [third] = trusted().filter((kid) => kid !== second);
+  assert.deepEqual(await states(), { [first]: "verify", [String(second)]: "active", [String(third)]: "pending" });
+  assert.equal(await rotate(), third);
+  assert.ok(!(first in (await states())), "and forgotten with the next rotation");
+});
+
+test("nothing but a command rotates them, and a node that opens makes none anew", async () => {
+  const before = await states();
+  kit.nowMs += 400 * DAY;
+  for (let i = 0; i < 3; i++) await ring.tend(schedule);
+  await kit.node();
+  assert.deepEqual(await states(), before);
+});
+
+test("they are nobody's else", () => {
+  const { kid } = ring.registrySigning();
+  assert.equal(ring.verifying(kid), undefined);
+  assert.equal(ring.auditVerifying(kid), undefined);
+  assert.ok(!ring.published().some((jwk) => (jwk as { kid?: string }).kid === kid));
+});

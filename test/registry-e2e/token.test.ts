@@ -1,0 +1,212 @@
+// A stock registry that trusts this service, with a stock client.
+import assert from "node:assert/strict";
+import { generateKeyPairSync } from "node:crypto";
+import { after, before, test } from "node:test";
+import { decodeProtectedHeader } from "jose";
+import { builtinIdentityUid } from "../../src/kernel/ids.js";
+import { claimsOf, type ExchangeWorld, startExchangeWorld } from "../issuer/exchange/exchange-world.js";
+import { signed } from "../support/local-issuer.js";
+import { localImage } from "./image.js";
+import { arbor, type Outcome, type Registry, registryMissing, skopeo, startRegistry } from "./registry.js";
+
+const PLAIN = ["--src-tls-verify=false", "--dest-tls-verify=false"];
+const skip = registryMissing;
+
+let world: ExchangeWorld;
+let registry: Registry;
+
+before(async () => {
+  if (skip) return;
+  world = await startExchangeWorld();
+  registry = await startRegistry({ data: world.data });
+});
+after(async () => {
+  if (skip) return;
+  await registry.stop();
+  await world.stop();
+});
+
+interface Somebody {
+  readonly user: string;
+  readonly password: string;
+}
+
+const at = (org: string, repo: string) => `docker://${registry.host}/${org}/${repo}:latest`;
+
+/** An identity with a role at the organisation of the world, and its API token. */
+async function member(role: string, group = world.root): Promise<Somebody & { readonly binding: string }> {
+  const { uid, token } = await world.harness.identity({}, group);
+  return { user: "_token", password: token, binding: await world.harness.bind(uid, role, group) };
+}
+
+function push(image: string, to: string, { user, password }: Somebody): Promise<Outcome> {
+  return skopeo(["copy", ...PLAIN, "--dest-creds", `${user}:${password}`, image, to]);
+}
+
+function inspect(from: string, somebody?: Somebody): Promise<Outcome> {
+  const creds = somebody === undefined ? ["--no-creds"] : ["--creds", `${somebody.user}:${somebody.password}`];
+  return skopeo(["inspect", "--tls-verify=false", ...creds, "--format", "{{.Digest}}", from]);
+}
+
+function succeeded({ status, stdout, stderr }: Outcome): string {
+  assert.equal(status, 0, stderr);
+  return stdout.trim();
+}
+
+function refused({ status, stderr }: Outcome): void {
+  assert.notEqual(status, 0);
+  assert.match(stderr, /unauthorized|denied|authentication required/i);
+}
+
+test("roles decide who pushes, pulls and deletes", { skip }, async () => {
+  const image = localImage("roles");
+  const [pusher, puller] = [await member("registry.push"), await member("registry.pull")];
+  const stranger = await member("registry.push", world.foreign);
+  const place = at(world.root, "roles");
+  refused(await push(image.name, place, puller));
+  refused(await push(image.name, place, stranger));
+  succeeded(await push(image.name, place, pusher));
+  assert.equal(succeeded(await inspect(place, puller)), image.digest);
+  refused(await inspect(place, stranger));
+  refused(await inspect(place));
+  const remove = ({ user, password }: Somebody) =>
+    skopeo(["delete", "--tls-verify=false", "--creds", `${user}:${password}`, place]);
+  refused(await remove(puller));
+  succeeded(await remove(pusher));
+  assert.notEqual((await inspect(place, puller)).status, 0);
+});
+
+test("a workload pushes with its own OIDC token for a password", { skip }, async () => {
+  const image = localImage("keyless");
+  const user = await world.workload("ci", { role: "registry.push" });
+  const place = at(world.root, "keyless");
+  refused(await push(image.name, place, { user, password: world.token({ sub: "somebody else" }) }));
+  succeeded(await push(image.name, place, { user, password: world.token({ sub: "ci" }) }));
+  assert.equal(succeeded(await inspect(place, { user, password: world.token({ sub: "ci" }) })), image.digest);
+});
+
+test("what is bound to everybody is pulled without credentials, until it is not", { skip }, async () => {
+  const image = localImage("public");
+  const place = at(world.root, "public");
+  succeeded(await push(image.name, place, await member("registry.push")));
+  refused(await inspect(place));
+  const binding = await world.harness.bind(builtinIdentityUid("anonymous"), "registry.pull", world.root);
+  assert.equal(succeeded(await inspect(place)), image.digest);
+  refused(await skopeo(["copy", ...PLAIN, "--dest-no-creds", image.name, at(world.root, "other")]));
+  await world.write((tx) => tx.roleBindings.delete(binding));
+  refused(await inspect(place));
+});
+
+test("a binding that is gone stops pulls", { skip }, async () => {
+  const image = localImage("revoked");
+  const place = at(world.root, "revoked");
+  succeeded(await push(image.name, place, await member("registry.push")));
+  const puller = await member("registry.pull");
+  assert.equal(succeeded(await inspect(place, puller)), image.digest);
+  await world.write((tx) => tx.roleBindings.delete(puller.binding));
+  refused(await inspect(place, puller));
+});
+
+test("a verified organisation is reached by its name, and no other is", { skip }, async () => {
+  const image = localImage("named");
+  const pusher = await member("registry.push");
+  const { group: impostor } = await world.harness.organisation("example.org");
+  await world.write((tx) => tx.groups.update(world.root, { name: "example.org" }, Date.now()));
+  refused(await push(image.name, at("example.org", "named"), pusher));
+  await world.write((tx) => tx.groups.update(world.root, { verified: true }, Date.now()));
+  succeeded(await push(image.name, at("example.org", "named"), pusher));
+  refused(await push(image.name, at("example.org", "named"), await member("registry.push", impostor)));
+});
+
+test("blobs of a foreign repo are not mounted", { skip }, async () => {
+  const image = localImage("secret of others");
+  succeeded(await push(image.name, at(world.foreign, "secret"), await member("registry.push", world.foreign)));
+  const { password } = await member("registry.push");
+  const source = `${world.foreign}/secret`;
+  const query = new URLSearchParams({ service: "arbor" });
+  query.append("scope", `repository:${source}:pull`);
+  query.append("scope", `repository:${world.root}/thief:pull,push`);
+  const basic = Buffer.from(`_token:${password}`).toString("base64");
+  const answer = await fetch(`${world.url}/token?${query}`, { headers: { authorization: `Basic ${basic}` } });
+  const { token } = (await answer.json()) as { token: string };
+  assert.deepEqual(claimsOf(token).access, [
+    { type: "repository", name: `${world.root}/thief`, actions: ["pull", "push"] },
+  ]);
+  const mount = await fetch(
+    `${registry.url}/v2/${world.root}/thief/blobs/uploads/?mount=${image.layer}&from=${encodeURIComponent(source)}`,
+    { method: "POST", headers: { authorization: `Bearer ${token}` } },
+  );
+  // A registry that mounts says 201. This one does not look for the source, and clients upload instead.
+  assert.equal(mount.status, 401);
+  const stolen = await fetch(`${registry.url}/v2/${world.root}/thief/blobs/${image.layer}`, {
+    headers: { authorization: `Bearer ${token}` },
+  });
+  assert.equal(stolen.status, 404);
+});
+
+test("a copy between two of the caller's repos mounts what it may", { skip }, async () => {
+  const image = localImage("mine");
+  const pusher = await member("registry.push");
+  const creds = `${pusher.user}:${pusher.password}`;
+  succeeded(await push(image.name, at(world.root, "one"), pusher));
+  const copy = ["copy", ...PLAIN, "--src-creds", creds, "--dest-creds", creds];
+  succeeded(await skopeo([...copy, at(world.root, "one"), at(world.root, "two")]));
+  assert.equal(succeeded(await inspect(at(world.root, "two"), pusher)), image.digest);
+});
+
+test("a token that brings its own key is refused", { skip }, async () => {
+  const image = localImage("attacker");
+  const pusher = await member("registry.push");
+  succeeded(await push(image.name, at(world.root, "attacked"), pusher));
+  const scope = `repository:${world.root}/attacked:pull`;
+  const basic = Buffer.from(`_token:${pusher.password}`).toString("base64");
+  const answer = await fetch(`${world.url}/token?${new URLSearchParams({ service: "arbor", scope })}`, {
+    headers: { authorization: `Basic ${basic}` },
+  });
+  const { token } = (await answer.json()) as { token: string };
+  const read = async (bearer: string) => {
+    const url = `${registry.url}/v2/${world.root}/attacked/manifests/latest`;
+    const accept = "application/vnd.oci.image.manifest.v1+json";
+    return (await fetch(url, { headers: { authorization: `Bearer ${bearer}`, accept } })).status;
+  };
+  assert.equal(await read(token), 200);
+  const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const header = decodeProtectedHeader(token);
+  const jwk = publicKey.export({ format: "jwk" });
+  const claims = claimsOf(token);
+  assert.equal(await read(signed(header, claims, privateKey)), 401);
+  assert.equal(await read(signed({ ...header, jwk: { ...jwk, kid: header.kid } }, claims, privateKey)), 401);
+  assert.equal(await read(signed({ ...header, jwk }, claims, privateKey)), 401);
+  // API tokens are signed with another key, and are none of the registry's.
+  assert.equal(await read(pusher.password), 401);
+});
+
+test("the key that waits is trusted ahead of time, and the next one after a restart", { skip }, async () => {
+  const image = localImage("rotated");
+  const pusher = await member("registry.push");
+  const place = at(world.root, "rotated");
+  succeeded(await push(image.name, place, pusher));
+  const rotate = async () => {
+    const { status, stdout, stderr } = await arbor([
+      ...["admin", "keys", "rotate", "--purpose", "registry", "--data", world.data],
+    ]);
+    assert.equal(status, 0, stderr);
+    // A running service looks at its keys every second.
+    const { keys } = world.harness.app.installation;
+    for (let i = 0; i < 100 && keys.registrySigning().kid !== stdout.trim(); i++) {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    assert.equal(keys.registrySigning().kid, stdout.trim());
+  };
+  await rotate();
+  assert.equal(succeeded(await inspect(place, pusher)), image.digest);
+  await rotate();
+  refused(await inspect(place, pusher));
+  const restarted = await startRegistry({ data: world.data });
+  try {
+    const elsewhere = place.replace(registry.host, restarted.host);
+    succeeded(await push(image.name, elsewhere, pusher));
+  } finally {
+    await restarted.stop();
+  }
+});

@@ -1,0 +1,160 @@
+// What is said of images, as a stock registry has them.
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import {
+  GetArchitecturesRequestSchema,
+  GetSizeRequestSchema,
+} from "#gen/chainguard/platform/registry/v2beta1/images_pb.js";
+import { randomIds } from "../../src/kernel/ids.js";
+import { sizesOf } from "../../src/registry/images/image-manifest.js";
+import { imagesV2beta1 } from "../../src/registry/images/image-v2beta1.js";
+import { createRegistryClient } from "../../src/registry/oci/registry-client.js";
+import { ensureRepo } from "../../src/registry/repos/repo-operations.js";
+import type { PreparedHandler } from "../../src/rpc/method-table.js";
+import { openSqlite } from "../../src/store/open-sqlite.js";
+import { startBareRegistry } from "../registry-e2e/bare-registry.js";
+import { makeImage, push } from "../registry-e2e/images.js";
+import { groupRow, rootUid } from "../support/rows.js";
+import { tempDir } from "../support/temp-dir.js";
+
+const ROOT = rootUid(1);
+const registry = await startBareRegistry({ directory: tempDir() });
+const store = openSqlite({ directory: tempDir(), clock: Date.now, exclusive: true });
+after(async () => {
+  await store.close();
+  await registry.stop();
+});
+const making = { ids: randomIds, nowMs: 1_000 };
+const [app, named, other] = await store.write(async (tx) => {
+  await tx.groups.insert(groupRow(ROOT, { name: "acme", verified: true }));
+  return [
+    await ensureRepo(tx, ROOT, "app", making),
+    await ensureRepo(tx, ROOT, "named", making),
+    await ensureRepo(tx, ROOT, "other", making),
+  ];
+});
+const client = createRegistryClient({ url: registry.url, token: () => "none is needed" });
+const many = makeImage(join(tempDir(), "many"), "many", ["amd64", "arm64", "s390x"]);
+const single = makeImage(join(tempDir(), "single"), "single", ["arm64"]);
+await push(many, `${registry.host}/${ROOT}/app:latest`);
+await push(single, `${registry.host}/acme/named:latest`);
+const docker = makeImage(join(tempDir(), "docker"), "docker");
+await push(docker, `${registry.host}/${ROOT}/app:docker`, "v2s2");
+const dockerDigest = (await client.digestOf(`${ROOT}/app`, "docker")) ?? "";
+
+type Method = "getArchitectures" | "getSize";
+type AnyHandler = PreparedHandler<object, unknown, Record<string, unknown>>;
+
+function handlerOf(method: Method, from = client as typeof client | undefined): AnyHandler {
+  return imagesV2beta1({ store, registry: from }).handlers[method] as unknown as AnyHandler;
+}
+
+async function ask(method: Method, request: { repoUid: string; digest: string; architecture?: string }, from = client) {
+  const { prepare, handle } = handlerOf(method, from);
+  const schema = method === "getSize" ? GetSizeRequestSchema : GetArchitecturesRequestSchema;
+  const message = create<typeof GetSizeRequestSchema>(schema as typeof GetSizeRequestSchema, request);
+  return handle(message, undefined as never, await prepare(message, undefined as never));
+}
+
+test("an index names the architectures and each has its size", async () => {
+  const image = { repoUid: app.uid, digest: many.digest };
+  assert.deepEqual(await ask("getArchitectures", image), { architectures: ["amd64", "arm64", "s390x"] });
+  for (const [architecture, size] of Object.entries(many.sizes))
+    assert.deepEqual(await ask("getSize", { ...image, architecture }), { size: BigInt(size), architecture });
+  assert.deepEqual(await ask("getSize", image), { size: BigInt(many.sizes.amd64 ?? 0), architecture: "amd64" });
+});
+
+test("a single manifest says its architecture in its configuration, under the name of a verified root", async () => {
+  const image = { repoUid: named.uid, digest: single.digest };
+  assert.deepEqual(await ask("getArchitectures", image), { architectures: ["arm64"] });
+  const size = BigInt(single.sizes.arm64 ?? 0);
+  assert.deepEqual(await ask("getSize", { ...image, architecture: "arm64" }), { size, architecture: "arm64" });
+  await assert.rejects(ask("getSize", image), { reason: "NOT_FOUND", message: /not built for amd64/ });
+});
+
+test("Docker's media types are understood", async () => {
+  const { architectures } = await ask("getArchitectures", { repoUid: app.uid, digest: dockerDigest });
+  assert.deepEqual(architectures, ["amd64"]);
+});
+
+test("an image of another repo is not there", async () => {
+  const digest = many.digest;
+  await assert.rejects(ask("getSize", { repoUid: other.uid, digest }), { reason: "NOT_FOUND" });
+  await assert.rejects(ask("getSize", { repoUid: `${ROOT}/${"0".repeat(16)}`, digest }), { reason: "NOT_FOUND" });
+});
+
+test("what was asked once is kept", async () => {
+  const image = { repoUid: app.uid, digest: many.digest };
+  await ask("getSize", image);
+  const untouched = new Proxy(client, { get: () => assert.fail("the registry was asked again") });
+  assert.deepEqual(await ask("getArchitectures", image, untouched), { architectures: ["amd64", "arm64", "s390x"] });
+});
+
+const unknown = `sha256:${"e".repeat(64)}`;
+
+test("a digest is checked before anything is asked for", async () => {
+  for (const digest of ["latest", "sha256:abc", `${unknown}/../x`, `sha256:${"E".repeat(64)}`])
+    await assert.rejects(ask("getSize", { repoUid: app.uid, digest }), {
+      reason: "INVALID_ARGUMENT",
+      message: /digest/,
+    });
+});
+
+test("without a registry nothing is known", async () => {
+  const { prepare } = handlerOf("getSize");
+  const alone = imagesV2beta1({ store, registry: undefined }).handlers.getSize as unknown as AnyHandler;
+  await assert.rejects(alone.prepare({ repoUid: app.uid, digest: unknown }, undefined as never), {
+    reason: "FAILED_PRECONDITION",
+  });
+  await assert.rejects(prepare({ repoUid: app.uid, digest: unknown }, undefined as never), { reason: "NOT_FOUND" });
+});
+
+test("a registry that is away is said to be", async () => {
+  const away = createRegistryClient({ url: "http://127.0.0.1:1", token: () => "" });
+  await assert.rejects(ask("getSize", { repoUid: app.uid, digest: unknown }, away), { reason: "UNAVAILABLE" });
+});
+
+const manifest = (value: object, mediaType = "application/vnd.oci.image.manifest.v1+json") => ({
+  mediaType,
+  bytes: Buffer.from(JSON.stringify(value)),
+});
+const digestOf = (text: string) => `sha256:${createHash("sha256").update(text).digest("hex")}`;
+
+test("attestations are no images, and images for one architecture are told apart", async () => {
+  const type = "application/vnd.oci.image.manifest.v1+json";
+  const part = (name: string, platform: object) => ({ mediaType: type, digest: digestOf(name), platform });
+  const index = {
+    manifests: [
+      part("v7", { architecture: "arm", variant: "v7" }),
+      part("v6", { architecture: "arm", variant: "v6" }),
+      part("attestation", { architecture: "unknown", os: "unknown" }),
+      part("windows", { architecture: "amd64", os: "windows" }),
+      part("gone", { architecture: "riscv64", os: "linux" }),
+      { mediaType: "application/vnd.example", digest: digestOf("v7"), platform: { architecture: "mips" } },
+    ],
+  };
+  const sizes = await sizesOf(manifest(index, "application/vnd.oci.image.index.v1+json"), {
+    manifest: async (digest) =>
+      digest === digestOf("gone") ? undefined : manifest({ config: { size: 10 }, layers: [{ size: 5 }, { size: -1 }] }),
+    blob: async () => undefined,
+  });
+  assert.deepEqual(sizes, { arm: 15, "arm/v6": 15, amd64: 15 });
+});
+
+for (const [what, content, reason] of [
+  ["of another type", manifest({}, "application/vnd.example+json"), "FAILED_PRECONDITION"],
+  [
+    "that is no JSON",
+    { mediaType: "application/vnd.oci.image.manifest.v1+json", bytes: Buffer.from("{") },
+    "UNAVAILABLE",
+  ],
+  ["that is a list", manifest([]), "UNAVAILABLE"],
+] as const) {
+  test(`a manifest ${what} is refused`, async () => {
+    const reader = { manifest: async () => undefined, blob: async () => undefined };
+    await assert.rejects(sizesOf(content, reader), { reason });
+  });
+}

@@ -1,0 +1,270 @@
+// Tags over REST: what they may be, that creating one again moves it, and which
+// of them lists show.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { familyOf } from "../../src/registry/tags/tag.js";
+import { invalid } from "../contract/expectations.js";
+import { digestOf, type RegistryWorld, startRegistryWorld } from "./registry-world.js";
+
+let world: RegistryWorld;
+before(async () => {
+  world = await startRegistryWorld();
+});
+after(() => world.stop());
+
+let made = 0;
+const newRepo = () => world.repo({ name: `tags-${made++}` }, world.child);
+const list = async (query: string) => {
+  const { json, status, text } = await world.call("GET", `/tags?${query}`);
+  assert.equal(status, 200, text);
+  const tags = (json?.tags ?? []) as { uid: string; name: string; updateTime: string }[];
+  return { json, tags, names: tags.map(({ name }) => name) };
+};
+
+describe("the family of a tag", () => {
+  const families: readonly (readonly [name: string, family: number])[] = [
+    ["latest", 0],
+    ["1.2.3", 0],
+    ["sha256", 0],
+    ["my-sha256-x", 0],
+    [`sha256-${"a".repeat(64)}.sig`, 1],
+    ["sha256-20250131", 1],
+    ["latest-20250131", 2],
+    ["1.2-r3-20251231", 2],
+    ["latest-20251331", 0],
+    ["latest-20250132", 0],
+    ["latest-19991231", 0],
+    ["latest-202501311", 0],
+    ["20250131", 0],
+    ["1.2.3-r0", 3],
+    ["latest-20250131-r2", 3],
+    ["1.2.3-r", 0],
+    ["1.2.3-r0-dev", 0],
+  ];
+  for (const [name, family] of families) it(`${name}: ${family}`, () => assert.equal(familyOf(name), family));
+});
+
+describe("a tag", () => {
+  it("is shown as it was made", async () => {
+    const repo = await newRepo();
+    const body = { name: "1.0", digest: digestOf("a"), deprecated: true, bundles: ["z", "a"] };
+    const { json, status } = await world.call("POST", `/tags/${repo}`, body);
+    assert.equal(status, 200);
+    const { uid, updateTime, ...rest } = json ?? {};
+    assert.match(String(uid), new RegExp(`^${repo}/[0-9a-f]{16}$`));
+    assert.match(String(updateTime), /^\d{4}-\d\d-\d\dT/);
+    assert.deepEqual(rest, body);
+    assert.deepEqual((await world.call("GET", `/tags/${uid}`)).json, json);
+  });
+
+  const rule = "must be a digest, such as sha256: and 64 hexadecimal digits";
+  const nameRule = "name must match ^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$";
+  const refused: readonly { name: string; body: object; broken: readonly [string, string] }[] = [
+    { name: "no name", body: { digest: digestOf("a") }, broken: ["name", nameRule] },
+    { name: "a dot in front", body: { name: ".a", digest: digestOf("a") }, broken: ["name", nameRule] },
+    { name: "a slash", body: { name: "a/b", digest: digestOf("a") }, broken: ["name", nameRule] },
+    { name: "129 characters", body: { name: "a".repeat(129), digest: digestOf("a") }, broken: ["name", nameRule] },
+    { name: "no digest", body: { name: "a" }, broken: ["digest", `digest ${rule}`] },
+    { name: "a short digest", body: { name: "a", digest: "sha256:abc" }, broken: ["digest", `digest ${rule}`] },
+    {
+      name: "an upper-case digest",
+      body: { name: "a", digest: digestOf("A") },
+      broken: ["digest", `digest ${rule}`],
+    },
+    {
+      name: "another algorithm",
+      body: { name: "a", digest: `md5:${"a".repeat(32)}` },
+      broken: ["digest", `digest ${rule}`],
+    },
+    {
+      name: "a label of two lines",
+      body: { name: "a", digest: digestOf("a"), bundles: ["a\nb"] },
+      broken: ["bundles", "bundles must each be one line without control characters"],
+    },
+  ];
+  for (const { name, body, broken } of refused) {
+    it(`with ${name} is refused`, async () => {
+      assert.deepEqual((await world.call("POST", `/tags/${await newRepo()}`, body)).outcome, invalid(broken));
+    });
+  }
+
+  it("that exists is moved, with a history and a new time; the same again changes nothing", async () => {
+    const repo = await newRepo();
+    const uid = await world.tag(repo, "latest", "a");
+    const first = (await world.call("GET", `/tags/${uid}`)).json;
+    world.harness.skewMs += 1_000;
+    assert.equal(await world.tag(repo, "latest", "a"), uid);
+    assert.deepEqual((await world.call("GET", `/tags/${uid}`)).json, first);
+    assert.equal(await world.tag(repo, "latest", "b"), uid);
+    const second = (await world.call("GET", `/tags/${uid}`)).json;
+    assert.equal(second?.digest, digestOf("b"));
+    assert.notEqual(second?.updateTime, first?.updateTime);
+    world.harness.skewMs += 1_000;
+    await world.tag(repo, "latest", "a");
+    const moves = await world.write((tx) => tx.tags.history(uid, 0, Number.MAX_SAFE_INTEGER, 10));
+    assert.deepEqual(
+      moves.map(({ digest }) => digest),
+      ["a", "b", "a"].map(digestOf),
+    );
+    assert.ok(moves.every(({ timeMs }, i) => i === 0 || timeMs > (moves[i - 1]?.timeMs ?? 0)));
+    assert.equal((await list(`uidp.childrenOf=${repo}`)).json?.totalCount, "1");
+  });
+
+  it("can be marked as deprecated without being moved", async () => {
+    const repo = await newRepo();
+    const uid = await world.tag(repo, "old");
+    const body = { name: "old", digest: digestOf("a"), deprecated: true };
+    assert.equal((await world.call("POST", `/tags/${repo}`, body)).json?.deprecated, true);
+    assert.equal((await world.write((tx) => tx.tags.history(uid, 0, Number.MAX_SAFE_INTEGER, 10))).length, 1);
+  });
+
+  it("is gone once deleted, and so is its history", async () => {
+    const repo = await newRepo();
+    const uid = await world.tag(repo, "short-lived");
+    const gone = await world.call("DELETE", `/tags/${uid}`);
+    assert.deepEqual([gone.status, gone.json ?? {}], [200, {}]);
+    for (const method of ["GET", "DELETE"]) {
+      const { status, json } = await world.call(method, `/tags/${uid}`);
+      assert.deepEqual([status, json?.message], [404, `Not found: tag: there is no tag ${uid}`]);
+    }
+    assert.deepEqual(await world.write((tx) => tx.tags.history(uid, 0, Number.MAX_SAFE_INTEGER, 10)), []);
+    assert.notEqual(await world.tag(repo, "short-lived"), uid);
+  });
+
+  it("needs a repo that exists", async () => {
+    const missing = `${world.root}/${"0".repeat(16)}`;
+    const body = { name: "a", digest: digestOf("a") };
+    const { status, json } = await world.call("POST", `/tags/${missing}`, body);
+    assert.deepEqual([status, json?.message], [404, `Not found: repo: there is no repo ${missing}`]);
+  });
+
+  it("is for those who hold the capability in its group", async () => {
+    const uid = await world.tag(await newRepo(), "private");
+    const puller = await world.bound("registry.pull");
+    const pusher = await world.bound("registry.push");
+    for (const [by, get, del] of [
+      [world.foreignOwner, 403, 403],
+      [puller, 200, 403],
+      [pusher, 200, 200],
+    ] as const) {
+      assert.equal((await world.call("GET", `/tags/${uid}`, undefined, by)).status, get);
+      const listed = (await world.call("GET", `/tags?uidp.ids=${uid}`, undefined, by)).json;
+      assert.equal(listed?.totalCount, get === 200 ? "1" : "0");
+      assert.equal((await world.call("DELETE", `/tags/${uid}`, undefined, by)).status, del);
+    }
+  });
+});
+
+describe("a list of tags", () => {
+  const usual = ["latest", "1.2", "1.2.3", "edge"];
+  const families = {
+    includeReferrers: ["sha256-aa.sig", "sha256-bb.att"],
+    includeDates: ["latest-20250131", "edge-20260228"],
+    includeEpochs: ["1.2.3-r0", "1.2.3-r1"],
+  } as const;
+  const hidden = Object.values(families).flat();
+  let group: string;
+  let repo: string;
+  let uids: Readonly<Record<string, string>>;
+  const sorted = (names: readonly string[], key: (name: string) => string) =>
+    [...names].sort((a, b) => (key(a) < key(b) ? -1 : 1));
+
+  before(async () => {
+    group = await world.group();
+    repo = await world.repo({ name: "families" }, group);
+    const entries: [string, string][] = [];
+    const mixed = usual.flatMap((name, i) => [name, hidden[i] ?? "", hidden[i + usual.length] ?? ""]);
+    for (const name of mixed.filter((one) => one !== "")) {
+      world.harness.skewMs += 10;
+      entries.push([name, await world.tag(repo, name, name.startsWith("1.2.3") ? "c" : "a")]);
+    }
+    uids = Object.fromEntries(entries);
+  });
+
+  const switches = Object.keys(families) as (keyof typeof families)[];
+  for (let bits = 0; bits < 8; bits++) {
+    const on = switches.filter((_, i) => bits & (1 << i));
+    const expected = () => [...usual, ...on.flatMap((one) => families[one])];
+    const places = () => [
+      `uidp.descendantsOf=${group}`,
+      `uidp.childrenOf=${repo}`,
+      Object.values(uids)
+        .map((uid) => `uidp.ids=${uid}`)
+        .join("&"),
+    ];
+    it(`with ${on.join(", ") || "no switch"}: in every order, from every place, by pages of 3`, async () => {
+      for (const place of places()) {
+        for (const [order, key] of [
+          ["", (name: string) => uids[name] ?? ""],
+          ["name", (name: string) => name],
+          ["updated_at", (name: string) => String(Object.keys(uids).indexOf(name)).padStart(2, "0")],
+        ] as const) {
+          const query = [place, ...on.map((one) => `${one}=true`), "page_size=3", order && `order_by=${order}`];
+          const seen: string[] = [];
+          let token = "";
+          do {
+            const { names, json } = await list(`${query.filter(Boolean).join("&")}&page_token=${token}`);
+            assert.equal(json?.totalCount, String(expected().length), query.join("&"));
+            seen.push(...names);
+            token = encodeURIComponent(String(json?.nextPageToken ?? ""));
+          } while (token !== "");
+          assert.deepEqual(seen, sorted(expected(), key), query.join("&"));
+        }
+      }
+    });
+  }
+
+  it("of a name or a digest shows those alone, of hidden families only where asked", async () => {
+    const place = `uidp.childrenOf=${repo}`;
+    const below = `uidp.descendantsOf=${group}`;
+    for (const at of [place, below]) {
+      assert.deepEqual((await list(`${at}&name=latest`)).names, ["latest"]);
+      assert.deepEqual((await list(`${at}&name=1.2.3-r0`)).names, []);
+      assert.deepEqual((await list(`${at}&name=1.2.3-r0&includeEpochs=true`)).names, ["1.2.3-r0"]);
+      const digest = `digest=${digestOf("c")}&order_by=name`;
+      assert.deepEqual((await list(`${at}&${digest}`)).names, ["1.2.3"]);
+      assert.deepEqual((await list(`${at}&${digest}&includeEpochs=true`)).names, ["1.2.3", "1.2.3-r0", "1.2.3-r1"]);
+      assert.equal((await list(`${at}&${digest}&includeEpochs=true`)).json?.totalCount, "3");
+    }
+  });
+
+  it("since a time shows what was changed after it", async () => {
+    const all = await list(`uidp.childrenOf=${repo}&order_by=updated_at`);
+    const [, second] = all.tags;
+    const since = encodeURIComponent(String(second?.updateTime));
+    const query = `uidp.descendantsOf=${group}&order_by=updated_at&updated_since=${since}`;
+    assert.deepEqual((await list(query)).names, all.names.slice(2));
+    assert.equal((await list(query)).json?.totalCount, String(all.names.length - 2));
+  });
+
+  it("begins where skip says, newest first", async () => {
+    const query = `uidp.descendantsOf=${group}&order_by=updated_at%20desc&page_size=2&skip=1`;
+    const { json, names } = await list(query);
+    const newestFirst = Object.keys(uids)
+      .filter((name) => usual.includes(name))
+      .reverse();
+    assert.deepEqual(names, newestFirst.slice(1, 3));
+    assert.deepEqual([json?.skipped, json?.totalCount], [1, "4"]);
+  });
+
+  const refused: readonly { query: string; broken: readonly [string, string] }[] = [
+    {
+      query: "order_by=created_at",
+      broken: ["orderBy", 'orderBy must be one of uid, name, updated_at, optionally followed by " asc" or " desc"'],
+    },
+    { query: "digest=abc", broken: ["digest", "digest must be a digest, such as sha256: and 64 hexadecimal digits"] },
+    { query: "page_size=-1", broken: ["pageSize", "pageSize must not be negative"] },
+  ];
+  for (const { query, broken } of refused) {
+    it(`with ${query} is refused`, async () => {
+      assert.deepEqual((await world.call("GET", `/tags?${query}`)).outcome, invalid(broken));
+    });
+  }
+
+  it("is not continued by the token of a list of other families", async () => {
+    const { json } = await list(`uidp.childrenOf=${repo}&page_size=1`);
+    const token = encodeURIComponent(String(json?.nextPageToken));
+    const other = `/tags?uidp.childrenOf=${repo}&page_size=1&includeDates=true&page_token=${token}`;
+    assert.equal((await world.call("GET", other)).status, 400);
+  });
+});

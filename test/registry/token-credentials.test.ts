@@ -1,0 +1,161 @@
+// Who gets a registry token, and what it says; read by a verifier that is not ours.
+import assert from "node:assert/strict";
+import { generateKeyPairSync } from "node:crypto";
+import { after, before, test } from "node:test";
+import { createLocalJWKSet, importJWK, jwtVerify } from "jose";
+import { builtinIdentityUid } from "../../src/kernel/ids.js";
+import { claimsOf, type ExchangeWorld, startExchangeWorld } from "../issuer/exchange/exchange-world.js";
+import { signed } from "../support/local-issuer.js";
+import { askToken, type TokenRequest } from "./token-kit.js";
+
+const KID = /^[A-Z2-7]{4}(?::[A-Z2-7]{4}){11}$/;
+const ANONYMOUS = builtinIdentityUid("anonymous");
+
+let world: ExchangeWorld;
+let member: { readonly uid: string; readonly token: string };
+let workload: string;
+let scope: string;
+
+before(async () => {
+  world = await startExchangeWorld();
+  member = await world.harness.identity({}, world.root);
+  await world.harness.bind(member.uid, "registry.pull", world.root);
+  workload = await world.workload("ci", { role: "registry.pull" });
+  scope = `repository:${world.root}/app:pull,push`;
+});
+after(() => world.stop());
+
+const asked = (request: TokenRequest) =>
+  askToken(world.url, { ...request, parameters: [["scope", scope], ...(request.parameters ?? [])] });
+
+test("the token is what a registry takes", async () => {
+  const { status, headers, text, token } = await asked({ user: "_token", password: member.token });
+  assert.equal(status, 200);
+  assert.equal(headers.get("cache-control"), "no-store");
+  const body = JSON.parse(text) as Record<string, unknown>;
+  assert.deepEqual(Object.keys(body), ["token", "access_token", "expires_in", "issued_at"]);
+  assert.equal(body.access_token, token);
+  assert.equal(body.expires_in, 300);
+  const { keys } = world.harness.app.installation;
+  const jwks = await Promise.all(
+    keys.registryTrusted().map(async ({ publicKey }) => ({ ...publicKey.export({ format: "jwk" }), alg: "ES256" })),
+  );
+  const [first] = jwks;
+  assert.ok(first);
+  const { payload, protectedHeader } = await jwtVerify(token, await importJWK(first, "ES256"), {
+    issuer: world.url,
+    audience: "arbor",
+    subject: member.uid,
+    typ: "JWT",
+    algorithms: ["ES256"],
+    maxTokenAge: 300,
+    requiredClaims: ["exp", "nbf", "iat", "jti", "access"],
+  });
+  assert.deepEqual(Object.keys(protectedHeader).sort(), ["alg", "kid", "typ"]);
+  assert.match(String(protectedHeader.kid), KID);
+  assert.equal(payload.aud, "arbor");
+  assert.ok([payload.exp, payload.nbf, payload.iat].every(Number.isInteger));
+  assert.equal(Number(payload.exp) - Number(payload.iat), 300);
+  assert.equal(Date.parse(String(body.issued_at)), Number(payload.iat) * 1000);
+  assert.deepEqual(payload.access, [{ type: "repository", name: `${world.root}/app`, actions: ["pull"] }]);
+  // The keys of API tokens, which are published, verify none of it.
+  const published = createLocalJWKSet({ keys: [...keys.published()] as never });
+  await assert.rejects(jwtVerify(token, published));
+});
+
+const accepted: readonly (readonly [string, () => TokenRequest, () => string])[] = [
+  ["an API token of _token", () => ({ user: "_token", password: member.token }), () => member.uid],
+  ["an API token of user", () => ({ user: "user", password: member.token }), () => member.uid],
+  ["an API token of its identity", () => ({ user: member.uid, password: member.token }), () => member.uid],
+  ["an OIDC token", () => ({ user: workload, password: world.token({ sub: "ci" }) }), () => workload],
+  ["nothing", () => ({}), () => ANONYMOUS],
+  [
+    "a form with a password",
+    () => ({ form: { grant_type: "password", username: "_token", password: member.token, client_id: "docker" } }),
+    () => member.uid,
+  ],
+  [
+    "a form with an identity token",
+    () => ({ form: { grant_type: "refresh_token", refresh_token: member.token, client_id: "docker" } }),
+    () => member.uid,
+  ],
+  [
+    "the account of somebody else, which decides nothing",
+    () => ({ user: "_token", password: member.token, parameters: [["account", world.owner.uid]] }),
+    () => member.uid,
+  ],
+  [
+    "a wish for a refresh token, which is not given",
+    () => ({ user: "_token", password: member.token, parameters: [["offline_token", "true"]] }),
+    () => member.uid,
+  ],
+];
+
+for (const [name, request, subject] of accepted) {
+  test(`accepts ${name}`, async () => {
+    const { status, text, token } = await asked(request());
+    assert.equal(status, 200, text);
+    const claims = claimsOf(token);
+    assert.equal(claims.sub, subject());
+    assert.equal((claims.access as unknown[]).length, subject() === ANONYMOUS ? 0 : 1);
+    assert.ok(!text.includes("refresh_token"));
+  });
+}
+
+const stranger = generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey;
+const refused: readonly (readonly [string, () => TokenRequest])[] = [
+  ["a token that is none", () => ({ user: "_token", password: "wrong" })],
+  ["an unknown user", () => ({ user: "nobody", password: "wrong" })],
+  ["no password", () => ({ user: "_token", password: "" })],
+  ["a colon alone", () => ({ user: "", password: "" })],
+  ["another scheme", () => ({ authorization: `Bearer ${member.token}` })],
+  ["no base64", () => ({ authorization: "Basic %%%" })],
+  ["a forged API token", () => ({ user: "_token", password: signed({}, claimsOf(member.token), stranger) })],
+  ["an OIDC token without its identity", () => ({ user: "_token", password: world.token({ sub: "ci" }) })],
+  ["an OIDC token of somebody else", () => ({ user: workload, password: world.token({ sub: "x" }) })],
+  ["an OIDC token for somebody else", () => ({ user: workload, password: world.token({ sub: "ci", aud: "x" }) })],
+  ["an identity that is not there", () => ({ user: `${world.root}/${"0".repeat(16)}`, password: "a.b.c" })],
+  ["an identity without a relationship", () => ({ user: member.uid, password: world.token({ sub: "ci" }) })],
+  ["everybody by name", () => ({ user: ANONYMOUS, password: world.token({ sub: "ci" }) })],
+  ["a wrong form", () => ({ form: { grant_type: "refresh_token", refresh_token: "wrong" } })],
+  ["a form without a password", () => ({ form: { grant_type: "password", username: "_token" } })],
+];
+
+test("refuses all that is wrong in the same words", async () => {
+  const seen = new Set<string>();
+  for (const [name, request] of refused) {
+    const { status, headers, text } = await asked(request());
+    assert.equal(status, 401, name);
+    assert.equal(headers.get("www-authenticate"), `Basic realm="${world.url}/token", charset="UTF-8"`);
+    seen.add(JSON.stringify([text, ...[...headers].filter(([field]) => !/date|request-id/.test(field))]));
+  }
+  assert.equal(seen.size, 1, [...seen].join("\n"));
+});
+
+test("refuses an identity that was revoked or deleted", async () => {
+  const gone = await world.harness.identity({}, world.root);
+  const revoked = await world.harness.identity({}, world.root);
+  await world.write(async (tx) => {
+    await tx.identities.delete(gone.uid);
+    await tx.identities.update(revoked.uid, { notBefore: Math.floor(Date.now() / 1000) + 5 }, Date.now());
+  });
+  for (const { token } of [gone, revoked]) {
+    assert.equal((await asked({ user: "_token", password: token })).status, 401);
+  }
+});
+
+test("wrong passwords hold up who guesses, for that name and nobody else", async () => {
+  const user = "guesser";
+  let status = 401;
+  let tries = 0;
+  while (status === 401 && tries < 50) {
+    ({ status } = await asked({ user, password: "wrong" }));
+    tries++;
+  }
+  assert.equal(status, 429);
+  assert.equal(tries, 21);
+  const held = await asked({ user, password: member.token });
+  assert.equal(held.status, 429);
+  assert.ok(Number(held.headers.get("retry-after")) > 0);
+  assert.equal((await asked({ user: "user", password: member.token })).status, 200);
+});
