@@ -1,0 +1,44 @@
+// The handlers of AdvisoriesService in version 2beta1.
+import { AdvisoriesService } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
+import { notFound } from "../../kernel/errors.js";
+import type { PageTokens } from "../../kernel/page-token.js";
+import { listQueryOf } from "../../resource/list-query.js";
+import { serve } from "../../rpc/method-table.js";
+import type { AdvisoryEventRow, AdvisoryRow, Tx } from "../../store/port.js";
+import { advisories, advisoryView } from "./advisory.js";
+import { filtersOf } from "./filters.js";
+
+/** What the handlers need besides the call. */
+export interface AdvisoryDeps {
+  readonly tokens: PageTokens;
+}
+
+/** AdvisoriesService, ready to be served. */
+export function advisoriesV2beta1({ tokens }: AdvisoryDeps) {
+  return serve(AdvisoriesService, {
+    async getAdvisory({ uid }, { tx }) {
+      const row = await tx.advisories.get(uid);
+      if (row === undefined) throw notFound(advisories, uid);
+      return advisoryView(row, await tx.advisories.events([uid]));
+    },
+
+    async listAdvisories(request, { tx, caller, startMs }) {
+      const list = listQueryOf(advisories, request, {
+        method: "ListAdvisories",
+        tokens,
+        nowMs: startMs,
+        visible: caller.visibleGroups(),
+        equals: filtersOf(request),
+      });
+      const page = await tx.advisories.list(list.query);
+      return { advisories: await viewsOf(page.rows, tx), ...list.envelope(page) };
+    },
+  });
+}
+
+// The events of the page with one query.
+async function viewsOf(rows: readonly AdvisoryRow[], tx: Tx) {
+  const events = new Map<string, AdvisoryEventRow[]>(rows.map(({ uid }) => [uid, []]));
+  for (const event of await tx.advisories.events([...events.keys()])) events.get(event.advisoryUid)?.push(event);
+  return rows.map((row) => advisoryView(row, events.get(row.uid) ?? []));
+}

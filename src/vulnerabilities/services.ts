@@ -1,0 +1,8 @@
+// Every service about vulnerabilities, ready to be served.
+import type { ServedService } from "../rpc/method-table.js";
+import { type AdvisoryDeps, advisoriesV2beta1 } from "./advisories/advisory-v2beta1.js";
+
+/** The services. */
+export function vulnerabilityServices(deps: AdvisoryDeps): ServedService[] {
+  return [advisoriesV2beta1(deps)];
+}

@@ -1,0 +1,97 @@
+// Organisations with advisories and callers, on any store, without sockets.
+import { create, type MessageInitShape, type MessageShape } from "@bufbuild/protobuf";
+import {
+  AdvisoriesService,
+  type Advisory,
+  type ListAdvisoriesRequestSchema,
+  type ListAdvisoriesResponseSchema,
+} from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
+import { capabilitySetNamed } from "../../src/iam/roles/capability-names.js";
+import { createPageTokens } from "../../src/kernel/page-token.js";
+import { Call, type Inbound } from "../../src/rpc/call.js";
+import { createInvoke } from "../../src/rpc/invoke.js";
+import { createMethodTable } from "../../src/rpc/method-table.js";
+import type { Store } from "../../src/store/port.js";
+import { vulnerabilityServices } from "../../src/vulnerabilities/services.js";
+import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../support/rows.js";
+
+export type ListRequest = MessageInitShape<typeof ListAdvisoriesRequestSchema>;
+export type ListAnswer = MessageShape<typeof ListAdvisoriesResponseSchema>;
+
+/** Calls the service as an identity; rejects with what the service throws. */
+export interface AdvisoryWorld {
+  list(identity: string, request: ListRequest): Promise<ListAnswer>;
+  get(identity: string, uid: string): Promise<Advisory>;
+  /** A new identity that may list advisories in these groups. */
+  reader(...groups: readonly string[]): Promise<string>;
+  /** A new identity with these capabilities in a group. */
+  holder(group: string, ...capabilities: readonly string[]): Promise<string>;
+}
+
+export const ours = rootUid(0xa1);
+export const theirs = rootUid(0xb1);
+export const child = childUid(ours, 1);
+export const sibling = childUid(ours, 2);
+
+/** Makes the groups: ours with two below it, and theirs. */
+export async function advisoryWorld(store: Store): Promise<AdvisoryWorld> {
+  await store.write(async (tx) => {
+    for (const uid of [ours, theirs, child, sibling]) await tx.groups.insert(groupRow(uid));
+  });
+  const tokens = createPageTokens(() => [{ id: "00".repeat(8), secret: Buffer.alloc(32, 7) }]);
+  const methods = createMethodTable(vulnerabilityServices({ tokens }));
+  const invoke = createInvoke({
+    store,
+    clock: Date.now,
+    authenticate: (identityUid = "") => ({ identityUid, tokenId: "token", issuedAt: 0, expiresAt: 4_000_000_000 }),
+    errorDomain: "test",
+    onInternalError: (error) => {
+      throw error.cause;
+    },
+  });
+  const called = async (name: "getAdvisory" | "listAdvisories", identity: string, request: object) => {
+    const desc = AdvisoriesService.method[name];
+    const entry = methods.get(`/${AdvisoriesService.typeName}/${desc.name}`);
+    const call = new Call(inboundOf(identity), desc, Date.now());
+    return invoke(entry as never, call, create(desc.input, request as never));
+  };
+  let made = 0;
+  const holder: AdvisoryWorld["holder"] = async (group, ...capabilities) => {
+    made++;
+    const [identity, role] = [rootUid(0xc0000 + made), childUid(group, 0xd0000 + made)];
+    await store.write(async (tx) => {
+      await tx.identities.insert(identityRow(identity));
+      await tx.roles.insert(roleRow(role, { groupUid: group, capabilities: capabilitySetNamed(capabilities) }));
+      await tx.roleBindings.insert(bindingRow(childUid(group, 0xe0000 + made), identity, role));
+    });
+    return identity;
+  };
+  return {
+    list: (identity, request) => called("listAdvisories", identity, request) as Promise<ListAnswer>,
+    get: (identity, uid) => called("getAdvisory", identity, { uid }) as Promise<Advisory>,
+    holder,
+    async reader(...[first = ours, ...others]) {
+      const identity = await holder(first, "advisories.list");
+      for (const group of others) {
+        made++;
+        const role = childUid(group, 0xd0000 + made);
+        await store.write(async (tx) => {
+          const row = roleRow(role, { groupUid: group, capabilities: capabilitySetNamed(["advisories.list"]) });
+          await tx.roles.insert(row);
+          await tx.roleBindings.insert(bindingRow(childUid(group, 0xe0000 + made), identity, role));
+        });
+      }
+      return identity;
+    },
+  };
+}
+
+function inboundOf(identity: string): Inbound {
+  return {
+    protocol: "grpc",
+    method: "POST",
+    url: "/",
+    header: (name) => ({ authorization: identity, "x-request-id": "request" })[name],
+    headers: () => new Headers(),
+  };
+}
