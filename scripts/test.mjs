@@ -5,8 +5,8 @@ import { spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 
-// These need PostgreSQL, a browser or the npm registry; .ci/run sees to that.
-const SEPARATE = ["pg", "pack", "browser"];
+// These need PostgreSQL, a browser, a container registry or the npm registry; .ci/run sees to that.
+const SEPARATE = ["pg", "pack", "browser", "registry-e2e"];
 
 const LONG = ["e2e", "contract"];
 

@@ -88,8 +88,8 @@ export async function onHost(settings: Settings, work: (host: Installation) => P
   }
 }
 
-// A server that ran here has left how it is called; what is said now wins over that.
-async function originOn(host: Installation, settings: Settings): Promise<{ baseUrl: string; issuer: string }> {
+/** How the service is called. A server that ran here has left that; what is said now wins over it. */
+export async function originOn(host: Installation, settings: Settings): Promise<{ baseUrl: string; issuer: string }> {
   const stated = originOf(settings);
   const left = await host.store.read((tx) => tx.settings.get("origin"));
   const known = left === undefined ? stated : (JSON.parse(left) as { baseUrl: string; issuer: string });

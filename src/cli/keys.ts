@@ -3,13 +3,16 @@
 import type { Settings } from "../config.js";
 import { auditOnHost } from "../iam/operator/audit-on-host.js";
 import { newKey } from "../issuer/key-making.js";
-import { addSuccessor, revokeKey, rotateKey, type Successor } from "../issuer/key-states.js";
+import { addSuccessor, revokeKey, rotateKey, rotateRegistryKey, type Successor } from "../issuer/key-states.js";
 import { randomIds } from "../kernel/ids.js";
 import type { KeyPurpose, KeyRow, Tx } from "../store/port.js";
 import { onHost, print } from "./host.js";
 import { tableOf } from "./output/table.js";
 
 const WHEN_USED = "servers use it once they have published it for as long as others keep keys (--jwks-max-age)";
+
+const BEFORE_THE_NEXT =
+  "servers use it at once; before the next rotation, run arbor registry configure and restart the registry";
 
 /** `arbor admin keys rotate`: prints the kid of the new key and, on standard error, when it will be used. */
 export async function rotateCommand(settings: Settings, { purpose }: { purpose: KeyPurpose }): Promise<void> {
@@ -24,12 +27,14 @@ export async function rotateCommand(settings: Settings, { purpose }: { purpose: 
     print(kid);
     if (!isNew) process.stderr.write("arbor: a rotation is under way already, and this is its key\n");
     if (purpose === "api-token") process.stderr.write(`arbor: ${WHEN_USED}\n`);
+    if (purpose === "registry") process.stderr.write(`arbor: ${BEFORE_THE_NEXT}\n`);
   });
 }
 
 // Others keep the public keys of API tokens and must have the new one before it is used.
 async function rotated(tx: Tx, key: KeyRow): Promise<Successor> {
   if (key.purpose === "api-token") return addSuccessor(tx, key);
+  if (key.purpose === "registry") return rotateRegistryKey(tx, key);
   await rotateKey(tx, key);
   return { kid: key.kid, isNew: true };
 }

@@ -87,7 +87,7 @@ function program(): Command {
   withSettings(keys.command("rotate").description("make a new key"), hostSettings)
     .addOption(
       new Option("--purpose <purpose>", "what the key is for")
-        .choices(["api-token", "page-token", "audit"])
+        .choices(["api-token", "page-token", "audit", "registry"])
         .makeOptionMandatory(),
     )
     .action(async (options) => (await import("./keys.js")).rotateCommand(settingsFrom(options), options));
@@ -108,6 +108,32 @@ function program(): Command {
   withSettings(audit.command("verify").description("prove that the log is what was sealed"), hostSettings)
     .option("--root <uid>", "the organisation; all unless set")
     .action(async (options) => (await import("./audit.js")).auditVerifyCommand(settingsFrom(options), options));
+  const advisories = arbor.command("advisories").description("advisories about vulnerabilities, on the host");
+  withSettings(advisories.command("import <paths...>").description("import OSV records"), hostSettings)
+    .requiredOption("--group <uid>", "the group that the advisories belong to")
+    .option("--progress", "tell on standard error how far the import has come, even if that is no terminal")
+    .action(async (paths, options) =>
+      (await import("./advisories/import.js")).importCommand(settingsFrom(options), paths, options),
+    );
+
+  const registry = arbor.command("registry").description("have a container registry trust this service, on the host");
+  withSettings(registry.command("configure").description("write what the registry's configuration needs"), [
+    ...hostSettings,
+    "registryService",
+    "registrySecretFile",
+  ])
+    .requiredOption("--out <directory>", "where to write it")
+    .option("--mounted-at <path>", "where the registry sees that directory; the same place unless set")
+    .action(async (options) =>
+      (await import("./registry/configure.js")).configureCommand(settingsFrom(options), options),
+    );
+  withSettings(registry.command("sync").description("make repos and tags here what they are in the registry"), [
+    ...hostSettings,
+    "registryUrl",
+    "registryService",
+  ])
+    .option("--progress", "tell on standard error how far it has come, even if that is no terminal")
+    .action(async (options) => (await import("./registry/sync.js")).syncCommand(settingsFrom(options), options));
   addDemoCommand(arbor);
   addAuthCommands(arbor);
   addIamCommands(arbor);

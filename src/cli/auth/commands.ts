@@ -1,5 +1,6 @@
 // The commands of `arbor auth`, and what they take.
 import { Argument, type Command, Option } from "commander";
+import { withCommon } from "../iam/commands.js";
 import { FORMATS } from "../output/formats.js";
 
 /** Adds `auth` and the commands below it. */
@@ -40,6 +41,21 @@ export function addAuthCommands(arbor: Command): void {
     .option("--identity-token <file>", "file with the OIDC token to assume it with")
     .option("--bin-dir <directory>", "where the helper goes that docker runs; ~/.local/bin unless set")
     .action(worded(async () => (await import("./configure-docker.js")).configureDockerCommand));
+
+  const pullToken = auth.command("pull-token").description("passwords for registries that live for weeks");
+  withCommon(pullToken.command("create"))
+    .description("make one, and print it this one time")
+    .requiredOption("--group <uid>", "the group to pull from, with all below it")
+    .option("--name <name>", "what to call it, behind pull-token-; random unless set")
+    .option("--ttl <duration>", "how long it is valid, at most 8760h", "30d")
+    .action(worded(async () => (await import("./pull-token.js")).createPullToken));
+  withCommon(pullToken.command("list"))
+    .description("list those there are")
+    .option("--group <uid>", "only those at this group and below it")
+    .action(worded(async () => (await import("./pull-token.js")).listPullTokens));
+  withCommon(pullToken.command("revoke <uid>"))
+    .description("end one for good")
+    .action(async (uid, given) => (await import("./pull-token.js")).revokePullToken(uid, given));
 
   auth
     .command("docker-credential", { hidden: true })

@@ -75,7 +75,8 @@ function withFile(command: Command): Command {
   return command.option("--file <file>", "JSON or YAML of the whole, or - for standard input; flags win over it");
 }
 
-function withCommon(command: Command): Command {
+/** Adds the flags that say which service to call, as whom, and how to print what it answers. */
+export function withCommon(command: Command): Command {
   return command
     .addOption(
       new Option("-o, --output <format>", "how to print the answer")
