@@ -17,6 +17,11 @@ import type { Clock } from "./kernel/clock.js";
 import { type Ids, randomIds } from "./kernel/ids.js";
 import { createPageTokens } from "./kernel/page-token.js";
 import { originOf } from "./origin.js";
+import { internalTokens } from "./registry/oci/internal-token.js";
+import { notificationRoutes } from "./registry/oci/notification-routes.js";
+import { createRegistryClient } from "./registry/oci/registry-client.js";
+import { tokenRoutes } from "./registry/oci/token-routes.js";
+import { registryServices } from "./registry/services.js";
 import type { Call } from "./rpc/call.js";
 import { createInvoke } from "./rpc/invoke.js";
 import { createInvokeStream } from "./rpc/invoke-stream.js";
@@ -26,6 +31,7 @@ import { createHealth } from "./server/health.js";
 import { createReflection } from "./server/reflection.js";
 import { createServer } from "./server/server.js";
 import { createLogger } from "./telemetry/logger.js";
+import { vulnerabilityServices } from "./vulnerabilities/services.js";
 
 /** A running service. */
 export interface App {
@@ -74,14 +80,30 @@ export async function startApp(options: AppOptions): Promise<App> {
       onProblem,
     });
     issuer = started;
+    const pageTokens = createPageTokens(keys.pageKeys);
+    const registry =
+      settings.registryUrl === undefined
+        ? undefined
+        : createRegistryClient({
+            url: settings.registryUrl,
+            token: internalTokens({
+              keys,
+              clock,
+              ids,
+              issuer: () => policy.issuer,
+              service: settings.registryService,
+            }),
+          });
     const services = [
       ...iamServices({
-        tokens: createPageTokens(keys.pageKeys),
+        tokens: pageTokens,
         ids,
         seal: masterKey.seal,
         rootCreation: settings.rootCreation,
         trustedIssuers: settings.trustedIssuers,
       }),
+      ...registryServices({ tokens: pageTokens, ids, store, registry }),
+      ...vulnerabilityServices({ tokens: pageTokens }),
       ...issuer.services,
     ];
     const methods = createMethodTable(services);
@@ -92,6 +114,28 @@ export async function startApp(options: AppOptions): Promise<App> {
       logger.error({ err: error.cause ?? error, method: call?.method.name, requestId: call?.requestId }, "call failed");
     };
     const authenticate = createAuthenticate({ keys, policy, clock });
+    const { exchanger, lastSeen } = issuer;
+    const registryRoutes = {
+      ...tokenRoutes({
+        store,
+        keys,
+        ids,
+        clock,
+        authenticate,
+        exchanger,
+        service: settings.registryService,
+        issuer: () => policy.issuer,
+        baseUrl: () => policy.baseUrl,
+        seen: lastSeen.touch,
+      }),
+      ...notificationRoutes({
+        secretFile: settings.registrySecretFile,
+        store,
+        clock,
+        ids,
+        onNews: (news) => logger.info(news, "news of the registry"),
+      }),
+    };
     const pipeline = { store, clock, authenticate, errorDomain, onInternalError };
     const invoke = createInvoke(pipeline);
     const invokeStream = createInvokeStream(pipeline);
@@ -122,7 +166,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       proxies: settings.trustedProxies,
       ready,
       extraRoutes: [createDocs(() => openApiJson(gateway.routes, originOf(settings, address).baseUrl))],
-      webRoutes: issuer.routes,
+      webRoutes: { ...issuer.routes, ...registryRoutes },
       extraServices: [
         createHealth({
           services: described.map(({ typeName }) => typeName),

@@ -162,6 +162,9 @@ export const settings = {
   } satisfies Setting<readonly string[] | undefined>,
   keyRotation: duration("how long a key signs API tokens before another does", "30d"),
   jwksMaxAge: duration("how long others may keep the public keys, and so how long a new key waits", "5m"),
+  registryUrl: optional("url", "address of the container registry that trusts this service", httpUrl),
+  registryService: text("name", "arbor", "what the registry calls itself to this service, its auth.token.service"),
+  registrySecretFile: optional("file", "secret by which the registry signs in at /registry/notifications"),
   rootCreation: oneOf(["users", "owners", "off"], "users", "who may create root groups"),
   logLevel: oneOf(
     ["fatal", "error", "warn", "info", "debug", "trace", "silent"],

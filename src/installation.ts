@@ -2,6 +2,7 @@
 // roles. The server stands on it, and so do commands run on the host.
 import { join } from "node:path";
 import type { Settings } from "./config.js";
+import { seedAnonymous } from "./iam/identities/anonymous.js";
 import { seedRoles } from "./iam/roles/seed-roles.js";
 import { type KeyRing, openKeyRing } from "./issuer/key-ring.js";
 import { type MasterKey, readMasterKey } from "./issuer/master-key.js";
@@ -44,7 +45,10 @@ export async function openInstallation(options: InstallationOptions): Promise<In
     const keyFile = settings.masterKeyFile ?? join(data, "master.key");
     const masterKey = readMasterKey(keyFile, settings.masterKeyFile === undefined);
     const keys = await openKeyRing({ store, masterKey, clock });
-    await store.write((tx) => seedRoles(tx, clock()));
+    await store.write(async (tx) => {
+      await seedRoles(tx, clock());
+      await seedAnonymous(tx, clock());
+    });
     return { store, masterKey, keys, clock, close: () => store.close() };
   } catch (error) {
     await store.close();

@@ -16,6 +16,7 @@ import {
 } from "../support/openapi/request.js";
 import { valueFor } from "../support/openapi/values.js";
 import type { FuzzWorld } from "./fuzz-world.js";
+import { imageDigest } from "./registry-things.js";
 
 /** A request as it goes out. */
 export interface FuzzRequest {
@@ -27,6 +28,8 @@ export interface FuzzRequest {
 }
 
 const NAME = "abcdefghijklmnopqrstuvwxyz0123456789 ._-";
+/** What names of repos and tags allow. */
+const PATH_NAME = "abcdefghijklmnopqrstuvwxyz0123456789";
 const TEXT = "abc XYZ äß漢字😀'\"\\/<>&%{}[]";
 /** The type of a body that holds parameters. */
 export const FORM = "application/x-www-form-urlencoded";
@@ -82,14 +85,17 @@ function bearerFor(world: FuzzWorld, operation: PlacedOperation, values: Fill, r
 
 // What parameters and properties stand for, by their names.
 function valuesFor(world: FuzzWorld, operation: PlacedOperation, random: Random): Fill {
-  const { organisation, known, somebody } = world;
+  const { organisation, repo, known, somebody } = world;
   const collection = collectionOf(operation);
   const role = random.pick(ROLES);
   const isWorkload = random.chance(0.5);
   const code = known.pick("inviteCodes", random);
   const place = isCreate(operation) ? operation.parameters[0]?.name : undefined;
   const parent = parentFor(world, collection, random);
-  const names = known.pick(collection, random) ?? `${organisation}/0123456789abcdef`;
+  // The readme of a copy is that of its source.
+  const own = operation.path.endsWith("/readme") && random.chance(0.7) ? repo : known.pick(collection, random);
+  const names = own ?? `${organisation}/0123456789abcdef`;
+  const source = random.chance(0.5) ? repo : (known.pick("repos", random) ?? repo);
   return (name) => {
     if (name === place) return parent;
     switch (name) {
@@ -116,7 +122,12 @@ function valuesFor(world: FuzzWorld, operation: PlacedOperation, random: Random)
       case "roleUid":
         return role;
       case "name":
-        return random.text(NAME, 12, 1);
+        return random.text(/^(repos|tags)$/.test(collection) ? PATH_NAME : NAME, 12, 1);
+      case "source":
+      case "repo_uid":
+        return source;
+      case "digest":
+        return imageDigest;
       case "description":
         return random.text(TEXT, 40);
       default:
@@ -126,9 +137,10 @@ function valuesFor(world: FuzzWorld, operation: PlacedOperation, random: Random)
 }
 
 // Identities lie in the organisation itself, so that they can be bound everywhere.
-function parentFor({ organisation, known }: FuzzWorld, collection: string, random: Random): string {
+function parentFor({ organisation, repo, known }: FuzzWorld, collection: string, random: Random): string {
   if (collection === "identityProviders" || collection === "identities") return organisation;
   if (collection === "externalGroupRoleMappings") return known.pick("identityProviders", random) ?? organisation;
+  if (collection === "tags") return known.pick("repos", random) ?? repo;
   return (random.chance(0.7) ? known.pick("groups", random) : undefined) ?? organisation;
 }
 
@@ -196,6 +208,10 @@ function parameterValue(world: FuzzWorld, name: string, random: Random): unknown
       return random.pick([0, 1, 5, 100_000]);
     case "page_token":
       return "";
+    case "digest":
+      return imageDigest;
+    case "architecture":
+      return random.pick(["amd64", "arm64", ""]);
     case "order_by":
       return random.pick(["created_at", "created_at desc", "created_at asc", "createTime"]);
     case "updateMask":

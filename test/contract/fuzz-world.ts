@@ -13,6 +13,7 @@ import {
 import type { Random } from "../support/openapi/random.js";
 import { readDocument } from "../support/openapi/request.js";
 import { type KnownCaller, knownCaller } from "./known-caller.js";
+import { letChangeReadmes, placeAdvisory, placeRepo } from "./registry-things.js";
 
 /** A service to be fuzzed. */
 export interface FuzzWorld {
@@ -24,6 +25,8 @@ export interface FuzzWorld {
   readonly organisation: string;
   /** An organisation that none of the callers belongs to. */
   readonly foreign: string;
+  /** A repo of the organisation with an image, not copied from another and never deleted. */
+  readonly repo: string;
   /** The token of a caller who may do everything in the organisation. */
   readonly owner: string;
   /** Tokens of callers who may do less, or nothing. */
@@ -53,6 +56,7 @@ const MAX_KNOWN = 500;
 const PREPARED = 200;
 /** Refusals count against an invite as well (docs/security.md), so one alone would soon be locked. */
 const INVITES = 10;
+const ADVISORIES = 20;
 
 /** Starts the service on an empty data directory. */
 export async function startFuzzWorld(): Promise<FuzzWorld> {
@@ -66,6 +70,14 @@ export async function startFuzzWorld(): Promise<FuzzWorld> {
   await store.write((tx) => verifyGroup(tx, organisation, "ORG_KIND_CUSTOMER", { ids: randomIds, nowMs: Date.now() }));
   const owner = await harness.identity({ email: `ann@${DOMAIN}` });
   await harness.bind(owner.uid, "owner", organisation);
+  const { repo, advisories } = await store.write(async (tx) => {
+    await letChangeReadmes(tx, owner.uid, organisation);
+    const advisories: string[] = [];
+    while (advisories.length < ADVISORIES) {
+      advisories.push(await placeAdvisory(tx, organisation, `text ${advisories.length}`));
+    }
+    return { repo: await placeRepo(tx, organisation, "application"), advisories };
+  });
   const viewer = await harness.identity();
   await harness.bind(viewer.uid, "viewer", organisation);
   const nobody = await harness.identity();
@@ -73,6 +85,7 @@ export async function startFuzzWorld(): Promise<FuzzWorld> {
   const people = new Map((await somebody.people(PREPARED)).map(({ uid, token }) => [uid, token]));
   const invites = Array.from({ length: INVITES }, () => invite(world, { group: organisation, by: owner }));
   const known = createKnown({
+    advisories,
     delete: [...people.keys()],
     refreshTokens: await somebody.refreshTokens(PREPARED),
     headlessCodes: await somebody.headlessCodes(PREPARED),
@@ -85,6 +98,7 @@ export async function startFuzzWorld(): Promise<FuzzWorld> {
     validators: createValidators(document),
     organisation,
     foreign,
+    repo,
     owner: owner.token,
     somebody,
     people,

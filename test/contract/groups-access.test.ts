@@ -8,7 +8,7 @@ import { verifyGroup } from "../../src/iam/operator/operate.js";
 import { capabilitySetOf } from "../../src/kernel/capability-set.js";
 import { builtinIdentityUid, randomIds } from "../../src/kernel/ids.js";
 import { type Harness, startHarness } from "../support/harness.js";
-import { bindingRow, groupRow, identityRow, roleRow } from "../support/rows.js";
+import { bindingRow, groupRow, roleRow } from "../support/rows.js";
 import { denied, exhausted, missing, ok, precondition, unauthenticated } from "./expectations.js";
 import { connectGrpcJs } from "./grpc-js-client.js";
 import { type Rest, type RestAnswer, restAs } from "./rest.js";
@@ -238,7 +238,6 @@ describe("founding an organisation", () => {
       const workload = await harness.identity({}, own.group);
       await harness.bind(workload.uid, "owner", own.group);
       const anonymous = builtinIdentityUid("anonymous");
-      await harness.app.installation.store.write((tx) => tx.identities.insert(identityRow(anonymous)));
       const tokens = {
         person: (await harness.identity()).token,
         owner: own.token,

@@ -76,7 +76,7 @@ function restRequest(method: DescMethodUnary, request: Message) {
   const rule = getOption(method, http);
   const json = toJson(method.input, request, { alwaysEmitImplicit: false }) as JsonObject;
   const template = String(rule.pattern.value);
-  const path = template.replace(/\{([\w.]+)=(\*{1,2})\}/, (_, name: string, stars: string) => {
+  const path = template.replace(/\{([\w.]+)(?:=(\*{1,2}))?\}/g, (_, name: string, stars = "*") => {
     const parts = name.split(".").map(camel);
     const last = parts.pop() ?? "";
     const holder = parts.reduce<JsonObject>((at, part) => (at[part] ?? {}) as JsonObject, json);

@@ -3,13 +3,13 @@
 // parameters is understood, and its refusals are errors as described.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { verifyGroup } from "../../src/iam/operator/operate.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { parentOf } from "../../src/kernel/uidp.js";
 import { invite } from "../issuer/auth-world.js";
 import { type ExchangeWorld, startExchangeWorld } from "../issuer/exchange/exchange-world.js";
 import {
+  type AnyObject,
   type ApiDocument,
   createValidators,
   operationsOf,
@@ -28,6 +28,7 @@ import {
   withQuery,
 } from "../support/openapi/request.js";
 import { type KnownCaller, knownCaller } from "./known-caller.js";
+import { imageDigest, letChangeReadmes, placeAdvisory, placeRepo } from "./registry-things.js";
 
 const ORGANISATION = "acme.example";
 const FORM = "application/x-www-form-urlencoded";
@@ -36,6 +37,7 @@ const FORM = "application/x-www-form-urlencoded";
 const parents: Readonly<Record<string, () => string | Promise<string>>> = {
   identityProviders: () => organisation,
   externalGroupRoleMappings: () => create("identityProviders"),
+  tags: () => create("repos"),
 };
 
 type Known = Map<string, unknown>;
@@ -55,6 +57,9 @@ const things: Readonly<Record<string, (known: Known, operation: PlacedOperation)
     return person?.uid;
   },
   identity_provider_uid: providerWithToken,
+  source: () => repo,
+  repo_uid: () => repo,
+  digest: () => imageDigest,
   async names(known) {
     const mapping = await create("externalGroupRoleMappings");
     known.set("parent", parentOf(mapping));
@@ -63,7 +68,7 @@ const things: Readonly<Record<string, (known: Known, operation: PlacedOperation)
 };
 
 // Values of parameters that need not be given; of enums it is every one there is.
-const values: Readonly<Record<string, () => readonly unknown[] | Promise<readonly unknown[]>>> = {
+const values: Readonly<Record<string, (operationId: string) => readonly unknown[] | Promise<readonly unknown[]>>> = {
   "uidp.ancestors_of": () => [`${organisation}/0123456789abcdef`],
   "uidp.descendants_of": () => [organisation],
   "uidp.children_of": () => [organisation, "/"],
@@ -77,7 +82,8 @@ const values: Readonly<Record<string, () => readonly unknown[] | Promise<readonl
   name: () => ["team"],
   page_size: () => [1, 200, 1000],
   page_token: () => [""],
-  order_by: () => ["created_at", "created_at desc"],
+  // Of tags it is not told when they were created.
+  order_by: (id) => (id.endsWith("_ListTags") ? ["updated_at", "updated_at desc"] : ["created_at", "created_at desc"]),
   skip: () => [0, 3],
   updateMask: () => ["*"],
   aud: () => [world.url],
@@ -86,6 +92,26 @@ const values: Readonly<Record<string, () => readonly unknown[] | Promise<readonl
   scopes: () => [organisation],
   identity_provider: () => [somebody.provider],
   code: () => somebody.headlessCodes(1),
+  updated_since: () => ["2026-01-31T12:00:00Z"],
+  include_referrers: () => [true, false],
+  include_dates: () => [true, false],
+  include_epochs: () => [true, false],
+  digest: () => [imageDigest],
+  architecture: () => ["amd64"],
+  advisory_ids: () => ["CGA-2345-6789-cfgh"],
+  legacy_advisory_ids: () => ["CVE-2026-1"],
+  artifact_names: () => ["repo"],
+  artifact_types: () => ["apk"],
+  artifact_architectures: () => ["x86_64"],
+  component_names: () => ["repo"],
+  component_types: () => ["go-module"],
+  component_locations: () => ["/usr/bin"],
+  aliases: () => ["CVE-2026-1"],
+  origin: () => ["repo"],
+  event_authors: () => ["somebody"],
+  exclude_event_authors: () => ["somebody"],
+  event_reviewers: () => ["somebody"],
+  query: () => ["Re%"],
 };
 
 // Parameters that must be given although the protos do not say so.
@@ -115,6 +141,8 @@ let document: ApiDocument;
 let validators: Validators;
 let operations: readonly PlacedOperation[] = [];
 let organisation = "";
+/** Not copied from another, and with an image. */
+let repo = "";
 let token = "";
 
 before(async () => {
@@ -129,6 +157,10 @@ before(async () => {
   const caller = await harness.identity({ email: `ann@${ORGANISATION}` });
   ({ token } = caller);
   await harness.bind(caller.uid, "owner", organisation);
+  repo = await world.write(async (tx) => {
+    await letChangeReadmes(tx, caller.uid, organisation);
+    return placeRepo(tx, organisation, "application");
+  });
   somebody = await knownCaller(world, organisation);
 });
 
@@ -147,7 +179,7 @@ describe("every operation of the document", () => {
           await succeeds(operation, extended);
           if (takesForm(operation)) await succeeds(operation, asForm(extended, await bearerOf(operation)));
         }
-        await isRefused(operation, await arranged(operation));
+        await isRefused(operation);
         exercised.add(operation.operationId);
       });
     }
@@ -172,7 +204,8 @@ async function succeeds(operation: PlacedOperation, request: Arranged): Promise<
   return answer;
 }
 
-async function isRefused(operation: PlacedOperation, request: Arranged): Promise<void> {
+async function isRefused(operation: PlacedOperation): Promise<void> {
+  const request = await arranged(operation);
   const scheme = schemeOf(operation);
   const { status, text } = await send({ ...request, bearer: undefined });
   assert.equal(status, scheme === undefined ? 200 : 401, text);
@@ -184,7 +217,8 @@ async function isRefused(operation: PlacedOperation, request: Arranged): Promise
   }
   // Parameters that do not exist are refused, but where clients of other versions send their own.
   const passesOver = operation.path.startsWith("/sts/");
-  const unknown = await send({ ...request, path: withQuery(request.path, ["no_such_parameter=1"]) });
+  const other = await arranged(operation);
+  const unknown = await send({ ...other, path: withQuery(other.path, ["no_such_parameter=1"]) });
   assert.equal(unknown.status, passesOver ? 200 : 400, unknown.text);
   if (!passesOver) assert.equal(validators.error(JSON.parse(unknown.text)), undefined, unknown.text);
 }
@@ -212,7 +246,8 @@ async function optionalParts({ operationId, parameters }: PlacedOperation): Prom
   const parts: string[] = [];
   for (const { name, required, schema } of parameters) {
     if (required === true || needed[operationId] === name) continue;
-    const known = (schema.enum as readonly unknown[] | undefined) ?? (await values[name]?.());
+    const { enum: all = (schema.items as AnyObject | undefined)?.enum } = schema;
+    const known = (all as readonly unknown[] | undefined) ?? (await values[name]?.(operationId));
     assert.ok(known, `${operationId}: no value for the parameter ${name}`);
     parts.push(...known.map((value) => queryPart(name, value)));
   }
@@ -231,14 +266,18 @@ async function arranged(operation: PlacedOperation, parent?: string): Promise<Ar
     const [place] = operation.parameters;
     known.set(place?.name ?? "", parent ?? (await (parents[collection] ?? freshGroup)()));
   } else if (operation.path.includes("{uid}")) {
-    known.set("uid", await create(collection));
+    // The readme of a copy is that of its source.
+    known.set("uid", operation.path.endsWith("/readme") ? repo : await create(collection));
   } else if (namesIn(operation).includes("parent") && !known.has("parent")) {
     known.set("parent", await (parents[collection] ?? freshGroup)());
   }
   const fill: Fill = (name) => known.get(name);
   const request = requestOf(operation, fill);
   const name = needed[operation.operationId];
-  const given = name === undefined ? [] : ((await values[name]?.()) ?? []).map((value) => queryPart(name, value));
+  const given =
+    name === undefined
+      ? []
+      : ((await values[name]?.(operation.operationId)) ?? []).map((value) => queryPart(name, value));
   const bearer = (known.get("bearer") as string | undefined) ?? (await bearerOf(operation));
   return { ...request, path: withQuery(request.path, given), bearer };
 }
@@ -259,6 +298,8 @@ function freshGroup(): Promise<string> {
 }
 
 async function create(collection: string, parent?: string): Promise<string> {
+  // Imported by operators, made by no call.
+  if (collection === "advisories") return world.write((tx) => placeAdvisory(tx, organisation, "text"));
   const operation = createOperation(operations, collection);
   assert.ok(operation, `nothing creates ${collection}`);
   const { uid } = (await succeeds(operation, await arranged(operation, parent))) as { uid: string };

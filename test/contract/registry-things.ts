@@ -1,0 +1,63 @@
+// A repo, a tag and an advisory, straight into the store, with a text wherever
+// one goes.
+import { create } from "@bufbuild/protobuf";
+import {
+  AdvisoryEventSchema,
+  ReviewState,
+  Severity_Type,
+  SeveritySchema,
+} from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
+import { capabilitySetNamed } from "../../src/iam/roles/capability-names.js";
+import { randomIds } from "../../src/kernel/ids.js";
+import { bareRepo } from "../../src/registry/repos/repo-operations.js";
+import { upsertTag } from "../../src/registry/tags/tag-operations.js";
+import type { Tx } from "../../src/store/port.js";
+import { eventRow, severitiesToJson } from "../../src/vulnerabilities/advisories/advisory.js";
+import { insertAdvisory } from "../../src/vulnerabilities/advisories/advisory-operations.js";
+import { bindingRow, roleRow } from "../support/rows.js";
+
+/** The digest of the image that every repo made here has; no registry is asked for it. */
+export const imageDigest = `sha256:${"1f".repeat(32)}`;
+
+/** Adds a repo to a group; its image is built for `amd64` and for an architecture of that text. */
+export async function placeRepo(tx: Tx, group: string, text: string, nowMs = 1_000): Promise<string> {
+  const row = { ...bareRepo(group, text, { ids: randomIds, nowMs }), description: text, readme: text };
+  await tx.repos.insert({ ...row, config: { customOverlay: { environment: { [text]: text } } } });
+  await tx.registry.putManifest({ repoUid: row.uid, digest: imageDigest, images: { amd64: 1_000, [text]: 1_000 } });
+  return row.uid;
+}
+
+/** Adds a tag to a repo. */
+export async function placeTag(tx: Tx, repoUid: string, text: string, nowMs = 1_000): Promise<string> {
+  const tag = { repoUid, name: text, digest: imageDigest, bundles: [text], nowMs, ids: randomIds };
+  return (await upsertTag(tx, tag)).uid;
+}
+
+/** Adds an advisory with one event to a group. */
+export async function placeAdvisory(tx: Tx, groupUid: string, text: string, timeMs = 1_000): Promise<string> {
+  const uid = randomIds.newUid(groupUid);
+  const artifact = { artifactName: text, artifactType: text, artifactArchitecture: text };
+  const component = { componentName: text, componentLocation: text, componentType: text };
+  const source = { legacyAdvisoryId: text, sourceKey: uid, sourceHash: "" };
+  const times = { createTimeMs: timeMs, updateTimeMs: timeMs, deleteTimeMs: null };
+  const severities = severitiesToJson([create(SeveritySchema, { type: Severity_Type.CVSS_V3, score: text })]);
+  const event = create(AdvisoryEventSchema, {
+    author: text,
+    reviewer: text,
+    reviewState: ReviewState.APPROVED,
+    issue: text,
+    type: { case: "fixed", value: { fixedVersion: text, note: text } },
+  });
+  const advisory = { uid, groupUid, author: text, aliases: [text], severities };
+  const events = [eventRow(uid, randomIds.newUid(uid), event, timeMs)];
+  await insertAdvisory(tx, { ...advisory, ...artifact, ...component, ...source, ...times }, uid, events);
+  return uid;
+}
+
+/** Lets an identity change the readmes of repos in a group, which no built-in role does. */
+export async function letChangeReadmes(tx: Tx, identity: string, group: string): Promise<void> {
+  const role = randomIds.newUid(group);
+  const capabilities = capabilitySetNamed(["repo.update", "repo.internal.admin"]);
+  await tx.roles.insert(roleRow(role, { groupUid: group, capabilities }));
+  await tx.roleBindings.insert(bindingRow(randomIds.newUid(group), identity, role));
+}
