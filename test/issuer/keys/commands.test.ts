@@ -66,9 +66,13 @@ describe("arbor admin keys", () => {
   it("list shows where every key stands, the newest first", async () => {
     const table = (await must("list")).trimEnd().split("\n");
     assert.match(table[0] ?? "", /^KID +PURPOSE +STATE +CREATED +NEXT$/);
-    assert.equal(table.length, 4);
+    // One of each purpose, and that of the registry which comes next.
+    assert.equal(table.length, 6);
     for (const line of table.slice(1)) {
-      assert.match(line, /^[\w-]{16,43} +(api-token|page-token|audit) +active +\d{4}-\S+Z +(-|\d{4}-\S+Z)$/);
+      assert.match(
+        line,
+        /^[\w:-]{16,60} +(?:(?:api-token|page-token|audit|registry) +active|registry +pending) +\d{4}-\S+Z +(-|\d{4}-\S+Z)$/,
+      );
     }
     const [key, ...others] = await listed("api-token");
     assert.ok(key);
