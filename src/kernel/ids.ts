@@ -29,6 +29,9 @@ export function builtinIdentityUid(name: string): string {
   return derivedUid(`arbor identity ${name}`);
 }
 
+/** The uid of the identity that stands for everybody; what is bound to it is public. */
+export const ANONYMOUS_UID = builtinIdentityUid("anonymous");
+
 /**
  * The uid of the person that came through an organisation's own provider. Another one than that of
  * {@link personUid}: an organisation may name any issuer, and must not become who signs in there.

@@ -1,7 +1,8 @@
 // Repos that are copied from another: which that may be, and what they share.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { ANONYMOUS_UID, seedAnonymous } from "../../src/iam/identities/anonymous.js";
+import { seedAnonymous } from "../../src/iam/identities/anonymous.js";
+import { ANONYMOUS_UID } from "../../src/kernel/ids.js";
 import { invalid } from "../contract/expectations.js";
 import type { RestAnswer } from "../contract/rest.js";
 import { type RegistryWorld, startRegistryWorld } from "./registry-world.js";

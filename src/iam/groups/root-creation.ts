@@ -1,12 +1,11 @@
 import { permissionDenied } from "../../kernel/errors.js";
-import { builtinIdentityUid, builtinRoleUid } from "../../kernel/ids.js";
+import { ANONYMOUS_UID, builtinRoleUid } from "../../kernel/ids.js";
 import type { Call } from "../../rpc/call.js";
 
 /** Who may create root groups: people, those who own one already, or nobody. */
 export type RootCreation = "users" | "owners" | "off";
 
 const owner = builtinRoleUid("owner");
-const anonymous = builtinIdentityUid("anonymous");
 
 /**
  * Makes sure that the caller may create a root group. Identities that lie in a group may never: they
@@ -16,7 +15,7 @@ const anonymous = builtinIdentityUid("anonymous");
  * @throws ApiError PERMISSION_DENIED
  */
 export async function requireRootCreation(rule: RootCreation, { caller, tx }: Call): Promise<void> {
-  const isPerson = !caller.uid.includes("/") && caller.uid !== anonymous && caller.providerUid === null;
+  const isPerson = !caller.uid.includes("/") && caller.uid !== ANONYMOUS_UID && caller.providerUid === null;
   if (!caller.unlimited) throw permissionDenied("creation of root groups");
   if (isPerson && rule === "users") return;
   if (isPerson && rule === "owners" && (await tx.roleBindings.holdsAtRoot(caller.uid, owner))) return;

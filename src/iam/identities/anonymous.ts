@@ -1,8 +1,5 @@
-import { builtinIdentityUid } from "../../kernel/ids.js";
+import { ANONYMOUS_UID } from "../../kernel/ids.js";
 import type { Tx } from "../../store/port.js";
-
-/** The uid of the identity that stands for everybody; what is bound to it is public. */
-export const ANONYMOUS_UID = builtinIdentityUid("anonymous");
 
 /** Makes sure that the identity exists. Nobody can assume it, as it has no relationship. */
 export async function seedAnonymous(tx: Tx, nowMs: number): Promise<void> {

@@ -6,14 +6,11 @@ import type { Authenticate } from "../../auth/authenticate.js";
 import type { Exchanger } from "../../issuer/exchange/exchange.js";
 import type { Clock } from "../../kernel/clock.js";
 import { ApiError, unauthenticated } from "../../kernel/errors.js";
-import { builtinIdentityUid } from "../../kernel/ids.js";
+import { ANONYMOUS_UID } from "../../kernel/ids.js";
 import type { Principal } from "../../kernel/principal.js";
 import { isUidp } from "../../kernel/uidp.js";
 import type { Awaitable, Tx } from "../../store/port.js";
 import { REGISTRY_TOKEN_LIFE_S } from "./registry-token.js";
-
-/** The uid of the identity that stands for everybody; what is bound to it is public. */
-export const ANONYMOUS_UID = builtinIdentityUid("anonymous");
 
 /** A name and a password (RFC 7617). */
 export interface Credential {

@@ -8,17 +8,10 @@ import { Code } from "@connectrpc/connect";
 import { addressKey, createRefusals } from "../../issuer/exchange/refusals.js";
 import type { KeyRing } from "../../issuer/key-ring.js";
 import { ApiError, invalidArgument } from "../../kernel/errors.js";
-import type { Ids } from "../../kernel/ids.js";
+import { ANONYMOUS_UID, type Ids } from "../../kernel/ids.js";
 import type { WebAnswer, WebRequest, WebRoutes } from "../../kernel/web.js";
 import type { Store } from "../../store/port.js";
-import {
-  ANONYMOUS_UID,
-  basicIn,
-  type Credential,
-  type CredentialDeps,
-  requireCredential,
-  verifyCredential,
-} from "./credential.js";
+import { basicIn, type Credential, type CredentialDeps, requireCredential, verifyCredential } from "./credential.js";
 import { grantedAccess } from "./grant.js";
 import { REGISTRY_TOKEN_LIFE_S, signRegistryToken } from "./registry-token.js";
 import { askedAccess } from "./scope.js";

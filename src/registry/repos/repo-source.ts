@@ -7,7 +7,7 @@ import { type SyncConfig, SyncConfigSchema } from "#gen/chainguard/platform/regi
 import { bitOf } from "../../auth/authorize.js";
 import { Caller } from "../../auth/caller.js";
 import { invalidArgument } from "../../kernel/errors.js";
-import { builtinIdentityUid } from "../../kernel/ids.js";
+import { ANONYMOUS_UID } from "../../kernel/ids.js";
 import { isUidp, lineageOf, rootOf } from "../../kernel/uidp.js";
 import type { Call } from "../../rpc/call.js";
 import type { RepoRow, Tx } from "../../store/port.js";
@@ -23,8 +23,6 @@ const HOST = /^(?:localhost|[^/]*[.:][^/]*)\/(?=[^/]*\/)/;
 const pull = [Capability.CAP_REPO_BLOBS_GET, Capability.CAP_MANIFEST_LIST, Capability.CAP_TAG_LIST].map((one) => ({
   bit: bitOf(one),
 }));
-
-const anonymous = builtinIdentityUid("anonymous");
 
 /** A repo as it was, and its own fields as they shall be. */
 export interface Change {
@@ -92,8 +90,8 @@ async function sourceNamed(source: string, { groupUid, uid }: Change, call: Call
 
 async function mayPull(uid: string, call: Call): Promise<boolean> {
   if ((await call.callerEverywhere()).holds(pull, uid)) return true;
-  const rows = await call.tx.access.at(anonymous, lineageOf(uid));
-  return new Caller({ ...call.caller.principal, identityUid: anonymous }, pull, rows).holdsNeeded(uid);
+  const rows = await call.tx.access.at(ANONYMOUS_UID, lineageOf(uid));
+  return new Caller({ ...call.caller.principal, identityUid: ANONYMOUS_UID }, pull, rows).holdsNeeded(uid);
 }
 
 // A uid, `<org>/<repo>` with or without a registry's host, a tag and a digest, or the name of a repo
