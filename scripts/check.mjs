@@ -10,9 +10,10 @@ const bin = (name) => join("node_modules", ".bin", name);
 const contract = join("..", "shared", "contract", "check.mjs");
 
 step("buf lint", bin("buf"), ["lint", "proto"]);
-const before = snapshot("gen");
+const generated = () => snapshot("proto") + snapshot("gen");
+const before = generated();
 step("generate", process.execPath, ["scripts/gen.mjs"]);
-if (snapshot("gen") !== before) fail("gen/ was stale: commit what `npm run gen` wrote");
+if (generated() !== before) fail("gen/ or a v2 folder of proto/ was stale: commit what `npm run gen` wrote");
 step("biome", bin("biome"), ["ci", "--error-on-warnings", "--colors=off", "."]);
 step("types", bin("tsc"), ["-p", "tsconfig.json"]);
 if (!process.argv.includes("--no-tests")) step("tests", process.execPath, ["scripts/test.mjs", "--unit"]);

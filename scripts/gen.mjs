@@ -1,7 +1,11 @@
-// Generates gen/ from proto/: stubs, and beside them an image of the protos
-// that keeps their comments. Leaves git clean when nothing changed.
+// Generates the protos of the stable version from those of the beta, and gen/
+// from all of proto/: stubs, and beside them an image of the protos that keeps
+// their comments. Leaves git clean when nothing changed.
 import { spawnSync } from "node:child_process";
 import { delimiter, join } from "node:path";
+import { writeStableProtos } from "./stable-protos.mjs";
+
+writeStableProtos("proto");
 
 const bin = join(process.cwd(), "node_modules", ".bin");
 const env = { ...process.env, PATH: `${bin}${delimiter}${process.env.PATH}` };

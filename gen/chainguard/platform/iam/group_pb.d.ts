@@ -4,8 +4,10 @@
 
 // Identity and access management, version 1.
 
-import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
+import type { EmptySchema, Timestamp } from "@bufbuild/protobuf/wkt";
+import type { UIDPFilter } from "../common/uidp_pb.js";
 
 /**
  * Describes the file chainguard/platform/iam/group.proto.
@@ -20,21 +22,24 @@ export declare const file_chainguard_platform_iam_group: GenFile;
  */
 export declare type Group = Message<"chainguard.platform.iam.Group"> & {
   /**
-   * The uid of the group.
+   * The uid of the group: that of its parent, a slash and a segment of its own;
+   * for a root group one segment alone. Assigned by the service.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * What the group is called.
+   * What the group is called. Matches `^[a-z0-9 ._-]{1,}$`, at most 1,000
+   * characters. Several groups may share one.
    *
    * @generated from field: string name = 2;
    */
   name: string;
 
   /**
-   * What the group is for.
+   * What the group is for: at most 512 characters, none of them a control
+   * character.
    *
    * @generated from field: string description = 3;
    */
@@ -42,6 +47,7 @@ export declare type Group = Message<"chainguard.platform.iam.Group"> & {
 
   /**
    * How many of each resource the group may hold, by the name of the resource.
+   * Empty: no limits. Set by the service.
    *
    * @generated from field: map<string, int32> resource_limits = 4;
    */
@@ -49,24 +55,39 @@ export declare type Group = Message<"chainguard.platform.iam.Group"> & {
 
   /**
    * Whether the operator confirmed that the organisation is who its name says.
+   * Only the operator changes it.
    *
    * @generated from field: bool verified = 5;
    */
   verified: boolean;
 
   /**
-   * What sort of organisation it is.
+   * What sort of organisation it is. Only the operator changes it.
    *
    * @generated from field: chainguard.platform.iam.OrgKind kind = 6;
    */
   kind: OrgKind;
 
   /**
-   * Where the organisation stands in being set up.
+   * Where the organisation stands in being set up. Set by the service.
    *
    * @generated from field: chainguard.platform.iam.OrgStatus status = 7;
    */
   status: OrgStatus;
+
+  /**
+   * When the group was created.
+   *
+   * @generated from field: google.protobuf.Timestamp created_at = 1000;
+   */
+  createdAt?: Timestamp | undefined;
+
+  /**
+   * When the group was last changed.
+   *
+   * @generated from field: google.protobuf.Timestamp updated_at = 1001;
+   */
+  updatedAt?: Timestamp | undefined;
 };
 
 /**
@@ -74,6 +95,210 @@ export declare type Group = Message<"chainguard.platform.iam.Group"> & {
  * Use `create(GroupSchema)` to create a new message.
  */
 export declare const GroupSchema: GenMessage<Group>;
+
+/**
+ * The groups that match.
+ *
+ * @generated from message chainguard.platform.iam.GroupList
+ */
+export declare type GroupList = Message<"chainguard.platform.iam.GroupList"> & {
+  /**
+   * The groups.
+   *
+   * @generated from field: repeated chainguard.platform.iam.Group items = 1;
+   */
+  items: Group[];
+};
+
+/**
+ * Describes the message chainguard.platform.iam.GroupList.
+ * Use `create(GroupListSchema)` to create a new message.
+ */
+export declare const GroupListSchema: GenMessage<GroupList>;
+
+/**
+ * Says which groups to list. Filters that are set together must all hold.
+ *
+ * @generated from message chainguard.platform.iam.GroupFilter
+ */
+export declare type GroupFilter = Message<"chainguard.platform.iam.GroupFilter"> & {
+  /**
+   * Only the group with this uid. The list is empty when there is none.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * Restricts the list by place in the tree.
+   *
+   * @generated from field: chainguard.platform.common.UIDPFilter uidp = 2;
+   */
+  uidp?: UIDPFilter | undefined;
+
+  /**
+   * Only groups with exactly this name.
+   *
+   * @generated from field: string name = 3;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message chainguard.platform.iam.GroupFilter.
+ * Use `create(GroupFilterSchema)` to create a new message.
+ */
+export declare const GroupFilterSchema: GenMessage<GroupFilter>;
+
+/**
+ * Describes the group to create.
+ *
+ * @generated from message chainguard.platform.iam.CreateGroupRequest
+ */
+export declare type CreateGroupRequest = Message<"chainguard.platform.iam.CreateGroupRequest"> & {
+  /**
+   * The uid of the group to create it in. Empty (gRPC and Connect only): a new
+   * root group.
+   *
+   * @generated from field: string parent = 1;
+   */
+  parent: string;
+
+  /**
+   * The group to create. Only its name and description count.
+   *
+   * @generated from field: chainguard.platform.iam.Group group = 2;
+   */
+  group?: Group | undefined;
+};
+
+/**
+ * Describes the message chainguard.platform.iam.CreateGroupRequest.
+ * Use `create(CreateGroupRequestSchema)` to create a new message.
+ */
+export declare const CreateGroupRequestSchema: GenMessage<CreateGroupRequest>;
+
+/**
+ * Names the group to delete.
+ *
+ * @generated from message chainguard.platform.iam.DeleteGroupRequest
+ */
+export declare type DeleteGroupRequest = Message<"chainguard.platform.iam.DeleteGroupRequest"> & {
+  /**
+   * The uid of the group.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+};
+
+/**
+ * Describes the message chainguard.platform.iam.DeleteGroupRequest.
+ * Use `create(DeleteGroupRequestSchema)` to create a new message.
+ */
+export declare const DeleteGroupRequestSchema: GenMessage<DeleteGroupRequest>;
+
+/**
+ * Asks for the organisation of the caller's e-mail domain.
+ *
+ * @generated from message chainguard.platform.iam.LookupGroupRequest
+ */
+export declare type LookupGroupRequest = Message<"chainguard.platform.iam.LookupGroupRequest"> & {
+};
+
+/**
+ * Describes the message chainguard.platform.iam.LookupGroupRequest.
+ * Use `create(LookupGroupRequestSchema)` to create a new message.
+ */
+export declare const LookupGroupRequestSchema: GenMessage<LookupGroupRequest>;
+
+/**
+ * The organisation found.
+ *
+ * @generated from message chainguard.platform.iam.LookupGroupResponse
+ */
+export declare type LookupGroupResponse = Message<"chainguard.platform.iam.LookupGroupResponse"> & {
+  /**
+   * The organisation of the caller's e-mail domain.
+   *
+   * @generated from field: chainguard.platform.iam.Group group = 1;
+   */
+  group?: Group | undefined;
+};
+
+/**
+ * Describes the message chainguard.platform.iam.LookupGroupResponse.
+ * Use `create(LookupGroupResponseSchema)` to create a new message.
+ */
+export declare const LookupGroupResponseSchema: GenMessage<LookupGroupResponse>;
+
+/**
+ * Asks to be let into an organisation.
+ *
+ * @generated from message chainguard.platform.iam.RequestGroupAccessRequest
+ */
+export declare type RequestGroupAccessRequest = Message<"chainguard.platform.iam.RequestGroupAccessRequest"> & {
+  /**
+   * The uid of the organisation, as LookupGroup gave it.
+   *
+   * @generated from field: string group_id = 1;
+   */
+  groupId: string;
+};
+
+/**
+ * Describes the message chainguard.platform.iam.RequestGroupAccessRequest.
+ * Use `create(RequestGroupAccessRequestSchema)` to create a new message.
+ */
+export declare const RequestGroupAccessRequestSchema: GenMessage<RequestGroupAccessRequest>;
+
+/**
+ * Says that the owners have been told.
+ *
+ * @generated from message chainguard.platform.iam.RequestGroupAccessResponse
+ */
+export declare type RequestGroupAccessResponse = Message<"chainguard.platform.iam.RequestGroupAccessResponse"> & {
+};
+
+/**
+ * Describes the message chainguard.platform.iam.RequestGroupAccessResponse.
+ * Use `create(RequestGroupAccessResponseSchema)` to create a new message.
+ */
+export declare const RequestGroupAccessResponseSchema: GenMessage<RequestGroupAccessResponse>;
+
+/**
+ * Asks whether the caller's e-mail address may be used to find organisations.
+ *
+ * @generated from message chainguard.platform.iam.CheckEligibilityRequest
+ */
+export declare type CheckEligibilityRequest = Message<"chainguard.platform.iam.CheckEligibilityRequest"> & {
+};
+
+/**
+ * Describes the message chainguard.platform.iam.CheckEligibilityRequest.
+ * Use `create(CheckEligibilityRequestSchema)` to create a new message.
+ */
+export declare const CheckEligibilityRequestSchema: GenMessage<CheckEligibilityRequest>;
+
+/**
+ * Says whether it may.
+ *
+ * @generated from message chainguard.platform.iam.CheckEligibilityResponse
+ */
+export declare type CheckEligibilityResponse = Message<"chainguard.platform.iam.CheckEligibilityResponse"> & {
+  /**
+   * Whether LookupGroup may find an organisation for the caller.
+   *
+   * @generated from field: bool eligible = 1;
+   */
+  eligible: boolean;
+};
+
+/**
+ * Describes the message chainguard.platform.iam.CheckEligibilityResponse.
+ * Use `create(CheckEligibilityResponseSchema)` to create a new message.
+ */
+export declare const CheckEligibilityResponseSchema: GenMessage<CheckEligibilityResponse>;
 
 /**
  * What sort of organisation a root group is.
@@ -168,4 +393,93 @@ export enum OrgStatus {
  * Describes the enum chainguard.platform.iam.OrgStatus.
  */
 export declare const OrgStatusSchema: GenEnum<OrgStatus>;
+
+/**
+ * Manages the tree of groups. A root group is an organisation; every other
+ * group, identity, role binding and repository lies below one.
+ *
+ * @generated from service chainguard.platform.iam.Groups
+ */
+export declare const Groups: GenService<{
+  /**
+   * Creates a group below another, or, over gRPC with an empty parent, a new
+   * root group whose owner the caller becomes.
+   *
+   * @generated from rpc chainguard.platform.iam.Groups.Create
+   */
+  create: {
+    methodKind: "unary";
+    input: typeof CreateGroupRequestSchema;
+    output: typeof GroupSchema;
+  },
+  /**
+   * Replaces a group and returns it. A description that is left out becomes
+   * empty; what only the operator of the service sets stays as it is.
+   *
+   * @generated from rpc chainguard.platform.iam.Groups.Update
+   */
+  update: {
+    methodKind: "unary";
+    input: typeof GroupSchema;
+    output: typeof GroupSchema;
+  },
+  /**
+   * Lists the groups the caller may see, all at once, each before those below
+   * it.
+   *
+   * @generated from rpc chainguard.platform.iam.Groups.List
+   */
+  list: {
+    methodKind: "unary";
+    input: typeof GroupFilterSchema;
+    output: typeof GroupListSchema;
+  },
+  /**
+   * Deletes a group. Fails with FAILED_PRECONDITION while anything lies below
+   * it: child groups, identities, repositories, or role bindings other than the
+   * one its creator got.
+   *
+   * @generated from rpc chainguard.platform.iam.Groups.Delete
+   */
+  delete: {
+    methodKind: "unary";
+    input: typeof DeleteGroupRequestSchema;
+    output: typeof EmptySchema;
+  },
+  /**
+   * Finds the verified organisation whose name is the domain of the caller's
+   * e-mail address. Fails with NOT_FOUND when there is none, when the address
+   * was not confirmed by a trusted identity provider, or when the domain is one
+   * that hands out addresses to anybody.
+   *
+   * @generated from rpc chainguard.platform.iam.Groups.LookupGroup
+   */
+  lookupGroup: {
+    methodKind: "unary";
+    input: typeof LookupGroupRequestSchema;
+    output: typeof LookupGroupResponseSchema;
+  },
+  /**
+   * Asks the owners of the organisation found by LookupGroup to let the caller
+   * in. Fails with RESOURCE_EXHAUSTED when the caller asked a short time ago.
+   *
+   * @generated from rpc chainguard.platform.iam.Groups.RequestGroupAccess
+   */
+  requestGroupAccess: {
+    methodKind: "unary";
+    input: typeof RequestGroupAccessRequestSchema;
+    output: typeof RequestGroupAccessResponseSchema;
+  },
+  /**
+   * Tells whether the caller's e-mail address may be used to find an
+   * organisation at all.
+   *
+   * @generated from rpc chainguard.platform.iam.Groups.CheckEligibility
+   */
+  checkEligibility: {
+    methodKind: "unary";
+    input: typeof CheckEligibilityRequestSchema;
+    output: typeof CheckEligibilityResponseSchema;
+  },
+}>;
 

@@ -4,14 +4,18 @@
 
 // Identity and access management, version 1.
 
-import { enumDesc, fileDesc, messageDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 import { file_chainguard_annotations_annotations } from "../../annotations/annotations_pb.js";
+import { file_chainguard_platform_common_uidp } from "../common/uidp_pb.js";
+import { file_google_api_annotations } from "../../../google/api/annotations_pb.js";
+import { file_google_api_field_behavior } from "../../../google/api/field_behavior_pb.js";
+import { file_google_protobuf_empty, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file chainguard/platform/iam/group.proto.
  */
 export const file_chainguard_platform_iam_group = /*@__PURE__*/
-  fileDesc("CiNjaGFpbmd1YXJkL3BsYXRmb3JtL2lhbS9ncm91cC5wcm90bxIXY2hhaW5ndWFyZC5wbGF0Zm9ybS5pYW0iuAIKBUdyb3VwEhIKAmlkGAEgASgJQgaQr6jSBQESDAoEbmFtZRgCIAEoCRITCgtkZXNjcmlwdGlvbhgDIAEoCRJLCg9yZXNvdXJjZV9saW1pdHMYBCADKAsyMi5jaGFpbmd1YXJkLnBsYXRmb3JtLmlhbS5Hcm91cC5SZXNvdXJjZUxpbWl0c0VudHJ5EhAKCHZlcmlmaWVkGAUgASgIEi4KBGtpbmQYBiABKA4yIC5jaGFpbmd1YXJkLnBsYXRmb3JtLmlhbS5PcmdLaW5kEjIKBnN0YXR1cxgHIAEoDjIiLmNoYWluZ3VhcmQucGxhdGZvcm0uaWFtLk9yZ1N0YXR1cxo1ChNSZXNvdXJjZUxpbWl0c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoBToCOAEqlAEKB09yZ0tpbmQSGAoUT1JHX0tJTkRfVU5TUEVDSUZJRUQQABIUChBPUkdfS0lORF9TVEFSVEVSEAESFQoRT1JHX0tJTkRfQ1VTVE9NRVIQAhIQCgxPUkdfS0lORF9ERVYQAxISCg5PUkdfS0lORF9JTkZSQRAEEhwKGE9SR19LSU5EX0FXU19NQVJLRVRQTEFDRRAFKnQKCU9yZ1N0YXR1cxIaChZPUkdfU1RBVFVTX1VOU1BFQ0lGSUVEEAASGwoXT1JHX1NUQVRVU19JTklUSUFMSVpJTkcQARIUChBPUkdfU1RBVFVTX1JFQURZEAISGAoUT1JHX1NUQVRVU19TVVNQRU5ERUQQA2IGcHJvdG8z", [file_chainguard_annotations_annotations]);
+  fileDesc("CiNjaGFpbmd1YXJkL3BsYXRmb3JtL2lhbS9ncm91cC5wcm90bxIXY2hhaW5ndWFyZC5wbGF0Zm9ybS5pYW0ipAMKBUdyb3VwEhIKAmlkGAEgASgJQgaQr6jSBQESDAoEbmFtZRgCIAEoCRITCgtkZXNjcmlwdGlvbhgDIAEoCRJLCg9yZXNvdXJjZV9saW1pdHMYBCADKAsyMi5jaGFpbmd1YXJkLnBsYXRmb3JtLmlhbS5Hcm91cC5SZXNvdXJjZUxpbWl0c0VudHJ5EhAKCHZlcmlmaWVkGAUgASgIEi4KBGtpbmQYBiABKA4yIC5jaGFpbmd1YXJkLnBsYXRmb3JtLmlhbS5PcmdLaW5kEjIKBnN0YXR1cxgHIAEoDjIiLmNoYWluZ3VhcmQucGxhdGZvcm0uaWFtLk9yZ1N0YXR1cxI0CgpjcmVhdGVkX2F0GOgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCA+BBAxI0Cgp1cGRhdGVkX2F0GOkHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCA+BBAxo1ChNSZXNvdXJjZUxpbWl0c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoBToCOAEiOgoJR3JvdXBMaXN0Ei0KBWl0ZW1zGAEgAygLMh4uY2hhaW5ndWFyZC5wbGF0Zm9ybS5pYW0uR3JvdXAiXQoLR3JvdXBGaWx0ZXISCgoCaWQYASABKAkSNAoEdWlkcBgCIAEoCzImLmNoYWluZ3VhcmQucGxhdGZvcm0uY29tbW9uLlVJRFBGaWx0ZXISDAoEbmFtZRgDIAEoCSJTChJDcmVhdGVHcm91cFJlcXVlc3QSDgoGcGFyZW50GAEgASgJEi0KBWdyb3VwGAIgASgLMh4uY2hhaW5ndWFyZC5wbGF0Zm9ybS5pYW0uR3JvdXAiKAoSRGVsZXRlR3JvdXBSZXF1ZXN0EhIKAmlkGAEgASgJQgaQr6jSBQEiFAoSTG9va3VwR3JvdXBSZXF1ZXN0IkQKE0xvb2t1cEdyb3VwUmVzcG9uc2USLQoFZ3JvdXAYASABKAsyHi5jaGFpbmd1YXJkLnBsYXRmb3JtLmlhbS5Hcm91cCItChlSZXF1ZXN0R3JvdXBBY2Nlc3NSZXF1ZXN0EhAKCGdyb3VwX2lkGAEgASgJIhwKGlJlcXVlc3RHcm91cEFjY2Vzc1Jlc3BvbnNlIhkKF0NoZWNrRWxpZ2liaWxpdHlSZXF1ZXN0IiwKGENoZWNrRWxpZ2liaWxpdHlSZXNwb25zZRIQCghlbGlnaWJsZRgBIAEoCCqUAQoHT3JnS2luZBIYChRPUkdfS0lORF9VTlNQRUNJRklFRBAAEhQKEE9SR19LSU5EX1NUQVJURVIQARIVChFPUkdfS0lORF9DVVNUT01FUhACEhAKDE9SR19LSU5EX0RFVhADEhIKDk9SR19LSU5EX0lORlJBEAQSHAoYT1JHX0tJTkRfQVdTX01BUktFVFBMQUNFEAUqdAoJT3JnU3RhdHVzEhoKFk9SR19TVEFUVVNfVU5TUEVDSUZJRUQQABIbChdPUkdfU1RBVFVTX0lOSVRJQUxJWklORxABEhQKEE9SR19TVEFUVVNfUkVBRFkQAhIYChRPUkdfU1RBVFVTX1NVU1BFTkRFRBADMsAJCgZHcm91cHMSxQEKBkNyZWF0ZRIrLmNoYWluZ3VhcmQucGxhdGZvcm0uaWFtLkNyZWF0ZUdyb3VwUmVxdWVzdBoeLmNoYWluZ3VhcmQucGxhdGZvcm0uaWFtLkdyb3VwIm6C0+STAiM6BWdyb3VwIhovaWFtL3YxL2dyb3Vwcy97cGFyZW50PSoqfYqvqNIFBxIFCgFlEAHC8I78CzIKJ2Rldi5jaGFpbmd1YXJkLmFwaS5pYW0uZ3JvdXAuY3JlYXRlZC52MRIFZ3JvdXAYARKuAQoGVXBkYXRlEh4uY2hhaW5ndWFyZC5wbGF0Zm9ybS5pYW0uR3JvdXAaHi5jaGFpbmd1YXJkLnBsYXRmb3JtLmlhbS5Hcm91cCJkgtPkkwIbOgEqGhYvaWFtL3YxL2dyb3Vwcy97aWQ9Kip9iq+o0gUFEgMKAWbC8I78CzIKJ2Rldi5jaGFpbmd1YXJkLmFwaS5pYW0uZ3JvdXAudXBkYXRlZC52MRIFZ3JvdXAYARJ4CgRMaXN0EiQuY2hhaW5ndWFyZC5wbGF0Zm9ybS5pYW0uR3JvdXBGaWx0ZXIaIi5jaGFpbmd1YXJkLnBsYXRmb3JtLmlhbS5Hcm91cExpc3QiJpACAYLT5JMCEBIOL2lhbS92MS9ncm91cHOKr6jSBQcSBQoBZxABErABCgZEZWxldGUSKy5jaGFpbmd1YXJkLnBsYXRmb3JtLmlhbS5EZWxldGVHcm91cFJlcXVlc3QaFi5nb29nbGUucHJvdG9idWYuRW1wdHkiYYLT5JMCGCoWL2lhbS92MS9ncm91cHMve2lkPSoqfYqvqNIFBRIDCgFowvCO/AsyCidkZXYuY2hhaW5ndWFyZC5hcGkuaWFtLmdyb3VwLmRlbGV0ZWQudjESBWdyb3VwGAESmQEKC0xvb2t1cEdyb3VwEisuY2hhaW5ndWFyZC5wbGF0Zm9ybS5pYW0uTG9va3VwR3JvdXBSZXF1ZXN0GiwuY2hhaW5ndWFyZC5wbGF0Zm9ybS5pYW0uTG9va3VwR3JvdXBSZXNwb25zZSIvkAIBgtPkkwIcEhovaWFtL3YxL2dyb3Vwczpsb29rdXBHcm91cIqvqNIFBBICEAESwwEKElJlcXVlc3RHcm91cEFjY2VzcxIyLmNoYWluZ3VhcmQucGxhdGZvcm0uaWFtLlJlcXVlc3RHcm91cEFjY2Vzc1JlcXVlc3QaMy5jaGFpbmd1YXJkLnBsYXRmb3JtLmlhbS5SZXF1ZXN0R3JvdXBBY2Nlc3NSZXNwb25zZSJEgtPkkwI0OgEqIi8vaWFtL3YxL2dyb3Vwcy97Z3JvdXBfaWQ9Kip9OnJlcXVlc3RHcm91cEFjY2Vzc4qvqNIFBBICEAESrQEKEENoZWNrRWxpZ2liaWxpdHkSMC5jaGFpbmd1YXJkLnBsYXRmb3JtLmlhbS5DaGVja0VsaWdpYmlsaXR5UmVxdWVzdBoxLmNoYWluZ3VhcmQucGxhdGZvcm0uaWFtLkNoZWNrRWxpZ2liaWxpdHlSZXNwb25zZSI0kAIBgtPkkwIhEh8vaWFtL3YxL2dyb3VwczpjaGVja0VsaWdpYmlsaXR5iq+o0gUEEgIQAWIGcHJvdG8z", [file_chainguard_annotations_annotations, file_chainguard_platform_common_uidp, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_empty, file_google_protobuf_timestamp]);
 
 /**
  * Describes the message chainguard.platform.iam.Group.
@@ -19,6 +23,76 @@ export const file_chainguard_platform_iam_group = /*@__PURE__*/
  */
 export const GroupSchema = /*@__PURE__*/
   messageDesc(file_chainguard_platform_iam_group, 0);
+
+/**
+ * Describes the message chainguard.platform.iam.GroupList.
+ * Use `create(GroupListSchema)` to create a new message.
+ */
+export const GroupListSchema = /*@__PURE__*/
+  messageDesc(file_chainguard_platform_iam_group, 1);
+
+/**
+ * Describes the message chainguard.platform.iam.GroupFilter.
+ * Use `create(GroupFilterSchema)` to create a new message.
+ */
+export const GroupFilterSchema = /*@__PURE__*/
+  messageDesc(file_chainguard_platform_iam_group, 2);
+
+/**
+ * Describes the message chainguard.platform.iam.CreateGroupRequest.
+ * Use `create(CreateGroupRequestSchema)` to create a new message.
+ */
+export const CreateGroupRequestSchema = /*@__PURE__*/
+  messageDesc(file_chainguard_platform_iam_group, 3);
+
+/**
+ * Describes the message chainguard.platform.iam.DeleteGroupRequest.
+ * Use `create(DeleteGroupRequestSchema)` to create a new message.
+ */
+export const DeleteGroupRequestSchema = /*@__PURE__*/
+  messageDesc(file_chainguard_platform_iam_group, 4);
+
+/**
+ * Describes the message chainguard.platform.iam.LookupGroupRequest.
+ * Use `create(LookupGroupRequestSchema)` to create a new message.
+ */
+export const LookupGroupRequestSchema = /*@__PURE__*/
+  messageDesc(file_chainguard_platform_iam_group, 5);
+
+/**
+ * Describes the message chainguard.platform.iam.LookupGroupResponse.
+ * Use `create(LookupGroupResponseSchema)` to create a new message.
+ */
+export const LookupGroupResponseSchema = /*@__PURE__*/
+  messageDesc(file_chainguard_platform_iam_group, 6);
+
+/**
+ * Describes the message chainguard.platform.iam.RequestGroupAccessRequest.
+ * Use `create(RequestGroupAccessRequestSchema)` to create a new message.
+ */
+export const RequestGroupAccessRequestSchema = /*@__PURE__*/
+  messageDesc(file_chainguard_platform_iam_group, 7);
+
+/**
+ * Describes the message chainguard.platform.iam.RequestGroupAccessResponse.
+ * Use `create(RequestGroupAccessResponseSchema)` to create a new message.
+ */
+export const RequestGroupAccessResponseSchema = /*@__PURE__*/
+  messageDesc(file_chainguard_platform_iam_group, 8);
+
+/**
+ * Describes the message chainguard.platform.iam.CheckEligibilityRequest.
+ * Use `create(CheckEligibilityRequestSchema)` to create a new message.
+ */
+export const CheckEligibilityRequestSchema = /*@__PURE__*/
+  messageDesc(file_chainguard_platform_iam_group, 9);
+
+/**
+ * Describes the message chainguard.platform.iam.CheckEligibilityResponse.
+ * Use `create(CheckEligibilityResponseSchema)` to create a new message.
+ */
+export const CheckEligibilityResponseSchema = /*@__PURE__*/
+  messageDesc(file_chainguard_platform_iam_group, 10);
 
 /**
  * Describes the enum chainguard.platform.iam.OrgKind.
@@ -47,4 +121,13 @@ export const OrgStatusSchema = /*@__PURE__*/
  */
 export const OrgStatus = /*@__PURE__*/
   tsEnum(OrgStatusSchema);
+
+/**
+ * Manages the tree of groups. A root group is an organisation; every other
+ * group, identity, role binding and repository lies below one.
+ *
+ * @generated from service chainguard.platform.iam.Groups
+ */
+export const Groups = /*@__PURE__*/
+  serviceDesc(file_chainguard_platform_iam_group, 0);
 

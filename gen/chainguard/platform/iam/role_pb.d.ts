@@ -4,8 +4,10 @@
 
 // Identity and access management, version 1.
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
+import type { EmptySchema, Timestamp } from "@bufbuild/protobuf/wkt";
+import type { UIDPFilter } from "../common/uidp_pb.js";
 
 /**
  * Describes the file chainguard/platform/iam/role.proto.
@@ -19,32 +21,51 @@ export declare const file_chainguard_platform_iam_role: GenFile;
  */
 export declare type Role = Message<"chainguard.platform.iam.Role"> & {
   /**
-   * The uid of the role.
+   * The uid of the role: for a built-in role one segment alone, for a custom
+   * role the uid of its group, a slash and a segment of its own. Assigned by
+   * the service.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * What the role is called.
+   * What the role is called. Matches `^[a-z0-9 ._-]{1,}$`, at most 1,000
+   * characters. Several custom roles may share one.
    *
    * @generated from field: string name = 2;
    */
   name: string;
 
   /**
-   * What the role is for.
+   * What the role is for: at most 512 characters, none of them a control
+   * character. That of a built-in role ends with `(built-in)`.
    *
    * @generated from field: string description = 3;
    */
   description: string;
 
   /**
-   * The names of its capabilities.
+   * The names of its capabilities, for example `groups.list`: at least one.
+   * Those that are internal may be given only by a caller who holds `internal`.
    *
    * @generated from field: repeated string capabilities = 4;
    */
   capabilities: string[];
+
+  /**
+   * When the role was created.
+   *
+   * @generated from field: google.protobuf.Timestamp created_at = 1000;
+   */
+  createdAt?: Timestamp | undefined;
+
+  /**
+   * When the role was last changed.
+   *
+   * @generated from field: google.protobuf.Timestamp updated_at = 1001;
+   */
+  updatedAt?: Timestamp | undefined;
 };
 
 /**
@@ -52,4 +73,169 @@ export declare type Role = Message<"chainguard.platform.iam.Role"> & {
  * Use `create(RoleSchema)` to create a new message.
  */
 export declare const RoleSchema: GenMessage<Role>;
+
+/**
+ * The roles that match.
+ *
+ * @generated from message chainguard.platform.iam.RoleList
+ */
+export declare type RoleList = Message<"chainguard.platform.iam.RoleList"> & {
+  /**
+   * The roles.
+   *
+   * @generated from field: repeated chainguard.platform.iam.Role items = 1;
+   */
+  items: Role[];
+};
+
+/**
+ * Describes the message chainguard.platform.iam.RoleList.
+ * Use `create(RoleListSchema)` to create a new message.
+ */
+export declare const RoleListSchema: GenMessage<RoleList>;
+
+/**
+ * Says which roles to list. Filters that are set together must all hold.
+ *
+ * @generated from message chainguard.platform.iam.RoleFilter
+ */
+export declare type RoleFilter = Message<"chainguard.platform.iam.RoleFilter"> & {
+  /**
+   * Only the role with this uid. The list is empty when there is none.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * Only roles with exactly this name.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * Only custom roles that lie directly in the group with this uid. A single
+   * `/`: only roles that lie in no group, which are the built-in ones.
+   *
+   * @generated from field: string parent = 3;
+   */
+  parent: string;
+
+  /**
+   * Restricts the list by place in the tree. Built-in roles lie below no group.
+   *
+   * @generated from field: chainguard.platform.common.UIDPFilter uidp = 4;
+   */
+  uidp?: UIDPFilter | undefined;
+};
+
+/**
+ * Describes the message chainguard.platform.iam.RoleFilter.
+ * Use `create(RoleFilterSchema)` to create a new message.
+ */
+export declare const RoleFilterSchema: GenMessage<RoleFilter>;
+
+/**
+ * Describes the role to create.
+ *
+ * @generated from message chainguard.platform.iam.CreateRoleRequest
+ */
+export declare type CreateRoleRequest = Message<"chainguard.platform.iam.CreateRoleRequest"> & {
+  /**
+   * The uid of the group to create it in.
+   *
+   * @generated from field: string parent_id = 1;
+   */
+  parentId: string;
+
+  /**
+   * The role to create.
+   *
+   * @generated from field: chainguard.platform.iam.Role role = 2;
+   */
+  role?: Role | undefined;
+};
+
+/**
+ * Describes the message chainguard.platform.iam.CreateRoleRequest.
+ * Use `create(CreateRoleRequestSchema)` to create a new message.
+ */
+export declare const CreateRoleRequestSchema: GenMessage<CreateRoleRequest>;
+
+/**
+ * Names the role to delete.
+ *
+ * @generated from message chainguard.platform.iam.DeleteRoleRequest
+ */
+export declare type DeleteRoleRequest = Message<"chainguard.platform.iam.DeleteRoleRequest"> & {
+  /**
+   * The uid of the role.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+};
+
+/**
+ * Describes the message chainguard.platform.iam.DeleteRoleRequest.
+ * Use `create(DeleteRoleRequestSchema)` to create a new message.
+ */
+export declare const DeleteRoleRequestSchema: GenMessage<DeleteRoleRequest>;
+
+/**
+ * Manages roles: named sets of capabilities. Built-in roles belong to the
+ * service, are visible to everybody and never change; custom roles lie in a
+ * group.
+ *
+ * @generated from service chainguard.platform.iam.Roles
+ */
+export declare const Roles: GenService<{
+  /**
+   * Creates a custom role in a group. The caller must hold every capability the
+   * role grants.
+   *
+   * @generated from rpc chainguard.platform.iam.Roles.Create
+   */
+  create: {
+    methodKind: "unary";
+    input: typeof CreateRoleRequestSchema;
+    output: typeof RoleSchema;
+  },
+  /**
+   * Replaces a custom role and returns it: what is left out becomes empty.
+   * Holds at once for every identity bound to the role. The caller must hold
+   * the capabilities it adds wherever the role is bound. Built-in roles cannot
+   * be changed.
+   *
+   * @generated from rpc chainguard.platform.iam.Roles.Update
+   */
+  update: {
+    methodKind: "unary";
+    input: typeof RoleSchema;
+    output: typeof RoleSchema;
+  },
+  /**
+   * Lists the built-in roles and the custom roles the caller may see, all at
+   * once.
+   *
+   * @generated from rpc chainguard.platform.iam.Roles.List
+   */
+  list: {
+    methodKind: "unary";
+    input: typeof RoleFilterSchema;
+    output: typeof RoleListSchema;
+  },
+  /**
+   * Deletes a custom role. Fails with FAILED_PRECONDITION while an identity is
+   * bound to it. Built-in roles cannot be deleted.
+   *
+   * @generated from rpc chainguard.platform.iam.Roles.Delete
+   */
+  delete: {
+    methodKind: "unary";
+    input: typeof DeleteRoleRequestSchema;
+    output: typeof EmptySchema;
+  },
+}>;
 

@@ -4,14 +4,18 @@
 
 // Identity and access management, version 1.
 
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_chainguard_annotations_annotations } from "../../annotations/annotations_pb.js";
+import { file_chainguard_platform_common_uidp } from "../common/uidp_pb.js";
+import { file_google_api_annotations } from "../../../google/api/annotations_pb.js";
+import { file_google_api_field_behavior } from "../../../google/api/field_behavior_pb.js";
+import { file_google_protobuf_empty, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file chainguard/platform/iam/role.proto.
  */
 export const file_chainguard_platform_iam_role = /*@__PURE__*/
-  fileDesc("CiJjaGFpbmd1YXJkL3BsYXRmb3JtL2lhbS9yb2xlLnByb3RvEhdjaGFpbmd1YXJkLnBsYXRmb3JtLmlhbSJTCgRSb2xlEhIKAmlkGAEgASgJQgaQr6jSBQESDAoEbmFtZRgCIAEoCRITCgtkZXNjcmlwdGlvbhgDIAEoCRIUCgxjYXBhYmlsaXRpZXMYBCADKAliBnByb3RvMw", [file_chainguard_annotations_annotations]);
+  fileDesc("CiJjaGFpbmd1YXJkL3BsYXRmb3JtL2lhbS9yb2xlLnByb3RvEhdjaGFpbmd1YXJkLnBsYXRmb3JtLmlhbSK/AQoEUm9sZRISCgJpZBgBIAEoCUIGkK+o0gUBEgwKBG5hbWUYAiABKAkSEwoLZGVzY3JpcHRpb24YAyABKAkSFAoMY2FwYWJpbGl0aWVzGAQgAygJEjQKCmNyZWF0ZWRfYXQY6AcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDEjQKCnVwZGF0ZWRfYXQY6QcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDIjgKCFJvbGVMaXN0EiwKBWl0ZW1zGAEgAygLMh0uY2hhaW5ndWFyZC5wbGF0Zm9ybS5pYW0uUm9sZSJsCgpSb2xlRmlsdGVyEgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSDgoGcGFyZW50GAMgASgJEjQKBHVpZHAYBCABKAsyJi5jaGFpbmd1YXJkLnBsYXRmb3JtLmNvbW1vbi5VSURQRmlsdGVyIlsKEUNyZWF0ZVJvbGVSZXF1ZXN0EhkKCXBhcmVudF9pZBgBIAEoCUIGkK+o0gUBEisKBHJvbGUYAiABKAsyHS5jaGFpbmd1YXJkLnBsYXRmb3JtLmlhbS5Sb2xlIicKEURlbGV0ZVJvbGVSZXF1ZXN0EhIKAmlkGAEgASgJQgaQr6jSBQEypgUKBVJvbGVzEsMBCgZDcmVhdGUSKi5jaGFpbmd1YXJkLnBsYXRmb3JtLmlhbS5DcmVhdGVSb2xlUmVxdWVzdBodLmNoYWluZ3VhcmQucGxhdGZvcm0uaWFtLlJvbGUiboLT5JMCJDoEcm9sZSIcL2lhbS92MS9yb2xlcy97cGFyZW50X2lkPSoqfYqvqNIFBhIECgKtAsLwjvwLMgonZGV2LmNoYWluZ3VhcmQuYXBpLmlhbS5yb2xlcy5jcmVhdGVkLnYxEgVncm91cBgBEqwBCgZVcGRhdGUSHS5jaGFpbmd1YXJkLnBsYXRmb3JtLmlhbS5Sb2xlGh0uY2hhaW5ndWFyZC5wbGF0Zm9ybS5pYW0uUm9sZSJkgtPkkwIaOgEqGhUvaWFtL3YxL3JvbGVzL3tpZD0qKn2Kr6jSBQYSBAoCrgLC8I78CzIKJ2Rldi5jaGFpbmd1YXJkLmFwaS5pYW0ucm9sZXMudXBkYXRlZC52MRIFZ3JvdXAYARJ2CgRMaXN0EiMuY2hhaW5ndWFyZC5wbGF0Zm9ybS5pYW0uUm9sZUZpbHRlchohLmNoYWluZ3VhcmQucGxhdGZvcm0uaWFtLlJvbGVMaXN0IiaQAgGC0+STAg8SDS9pYW0vdjEvcm9sZXOKr6jSBQgSBgoCrwIQARKvAQoGRGVsZXRlEiouY2hhaW5ndWFyZC5wbGF0Zm9ybS5pYW0uRGVsZXRlUm9sZVJlcXVlc3QaFi5nb29nbGUucHJvdG9idWYuRW1wdHkiYYLT5JMCFyoVL2lhbS92MS9yb2xlcy97aWQ9Kip9iq+o0gUGEgQKArACwvCO/AsyCidkZXYuY2hhaW5ndWFyZC5hcGkuaWFtLnJvbGVzLmRlbGV0ZWQudjESBWdyb3VwGAFiBnByb3RvMw", [file_chainguard_annotations_annotations, file_chainguard_platform_common_uidp, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_empty, file_google_protobuf_timestamp]);
 
 /**
  * Describes the message chainguard.platform.iam.Role.
@@ -19,4 +23,42 @@ export const file_chainguard_platform_iam_role = /*@__PURE__*/
  */
 export const RoleSchema = /*@__PURE__*/
   messageDesc(file_chainguard_platform_iam_role, 0);
+
+/**
+ * Describes the message chainguard.platform.iam.RoleList.
+ * Use `create(RoleListSchema)` to create a new message.
+ */
+export const RoleListSchema = /*@__PURE__*/
+  messageDesc(file_chainguard_platform_iam_role, 1);
+
+/**
+ * Describes the message chainguard.platform.iam.RoleFilter.
+ * Use `create(RoleFilterSchema)` to create a new message.
+ */
+export const RoleFilterSchema = /*@__PURE__*/
+  messageDesc(file_chainguard_platform_iam_role, 2);
+
+/**
+ * Describes the message chainguard.platform.iam.CreateRoleRequest.
+ * Use `create(CreateRoleRequestSchema)` to create a new message.
+ */
+export const CreateRoleRequestSchema = /*@__PURE__*/
+  messageDesc(file_chainguard_platform_iam_role, 3);
+
+/**
+ * Describes the message chainguard.platform.iam.DeleteRoleRequest.
+ * Use `create(DeleteRoleRequestSchema)` to create a new message.
+ */
+export const DeleteRoleRequestSchema = /*@__PURE__*/
+  messageDesc(file_chainguard_platform_iam_role, 4);
+
+/**
+ * Manages roles: named sets of capabilities. Built-in roles belong to the
+ * service, are visible to everybody and never change; custom roles lie in a
+ * group.
+ *
+ * @generated from service chainguard.platform.iam.Roles
+ */
+export const Roles = /*@__PURE__*/
+  serviceDesc(file_chainguard_platform_iam_role, 0);
 
