@@ -30,6 +30,7 @@ import { createDocs } from "./server/docs.js";
 import { createHealth } from "./server/health.js";
 import { createReflection } from "./server/reflection.js";
 import { createServer } from "./server/server.js";
+import { stableServices } from "./stable-services.js";
 import { createLogger } from "./telemetry/logger.js";
 import { vulnerabilityServices } from "./vulnerabilities/services.js";
 
@@ -94,7 +95,7 @@ export async function startApp(options: AppOptions): Promise<App> {
               service: settings.registryService,
             }),
           });
-    const services = [
+    const written = [
       ...iamServices({
         tokens: pageTokens,
         ids,
@@ -106,9 +107,10 @@ export async function startApp(options: AppOptions): Promise<App> {
       ...vulnerabilityServices({ tokens: pageTokens }),
       ...issuer.services,
     ];
+    const services = [...written, ...stableServices(written)];
     const methods = createMethodTable(services);
     const ready = () => store.check();
-    const described = services.map(({ desc }) => desc);
+    const described = services.map(({ desc, published = desc }) => published);
     const { errorDomain } = policy;
     const onInternalError = (error: ConnectError, call: Call | undefined) => {
       logger.error({ err: error.cause ?? error, method: call?.method.name, requestId: call?.requestId }, "call failed");

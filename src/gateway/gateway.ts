@@ -8,17 +8,19 @@ import { invalidArgument, malformedRequest, noSuchRoute, unimplemented } from ".
 import { Call } from "../rpc/call.js";
 import type { Invoke } from "../rpc/invoke.js";
 import type { InvokeStream } from "../rpc/invoke-stream.js";
+import { partsOf } from "../rpc/list-parts.js";
 import type { MethodEntry, StreamEntry, UnaryEntry } from "../rpc/method-table.js";
 import { bindingsOf, type HttpBinding } from "./binding.js";
 import { discardRest, formTextOf, isEmptyBody, mayHaveBody, readBody } from "./body.js";
 import { compressed, isLarge } from "./compress.js";
 import { createDecode, type Decode, type ReadBody } from "./decode.js";
-import { createEncode, createPartEncode, type Encode, type PartEncode } from "./encode.js";
+import { createEncode, createPartEncode, type Encode, type EncodedAnswer, type PartEncode } from "./encode.js";
 import { createFailures } from "./failure.js";
 import { HttpFault } from "./http-fault.js";
 import { HttpInbound } from "./http-inbound.js";
 import { type HttpRequest, type HttpResponse, originForm, type TrustedProxies } from "./http-message.js";
 import { createJsonWriters } from "./json-writer.js";
+import { sendParts } from "./parts.js";
 import { createRouteTable, type RouteMatch } from "./route-table.js";
 import { headersOf, type ResponseHeaders, send, sendNoContent } from "./send.js";
 import { DEFAULT_HEARTBEAT_MS, sendStream } from "./stream.js";
@@ -59,7 +61,7 @@ export interface Gateway {
   /** The methods that a path is served for, as in an Allow header; undefined when there are none. */
   allowed(path: string): string | undefined;
 
-  /** Every route that is served. */
+  /** Every route that is served, as it is described. */
   readonly routes: readonly HttpBinding[];
 }
 
@@ -98,7 +100,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const registry = createTypeRegistry(methods);
   const writers = createJsonWriters(registry);
   const failures = createFailures({ errorDomain, writers, onInternalError });
-  const routes = methods.flatMap(bindingsOf);
+  const routes = methods.flatMap((entry) => bindingsOf(entry));
   const table = createRouteTable<Route>(
     routes.map((binding) => {
       const { method, template, name } = binding;
@@ -107,7 +109,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   );
 
   return {
-    routes,
+    routes: methods.flatMap((entry) => bindingsOf({ ...entry, desc: entry.published })),
     handle(req, res) {
       try {
         begin(req, res);
@@ -178,16 +180,38 @@ export function createGateway(options: GatewayOptions): Gateway {
         await serveStream(req, res, call, route, decode());
         return;
       }
+      if (route.entry.list !== undefined) {
+        await serveList(req, res, call, route, decode);
+        return;
+      }
       const answer = await invoke(route.entry, call, decode);
-      const { contentType, body: plain } = route.encode(answer);
-      const headers = headersFor(req, call);
-      const sent = isLarge(plain)
-        ? await compressed(plain, contentType, req.headers["accept-encoding"], headers)
-        : plain;
-      send(res, 200, headers, contentType, sent);
+      await sendAnswer(req, res, call, route.encode(answer));
     } catch (error) {
       failures.answer(req, res, error, call);
     }
+  }
+
+  async function sendAnswer(req: HttpRequest, res: HttpResponse, call: Call, answer: EncodedAnswer): Promise<void> {
+    const { contentType, body: plain } = answer;
+    const headers = headersFor(req, call);
+    const sent = isLarge(plain) ? await compressed(plain, contentType, req.headers["accept-encoding"], headers) : plain;
+    send(res, 200, headers, contentType, sent);
+  }
+
+  // What fits into one part is sent like any other answer.
+  async function serveList(
+    req: HttpRequest,
+    res: HttpResponse,
+    call: Call,
+    { entry, encode }: UnaryRoute,
+    decode: () => Message,
+  ): Promise<void> {
+    const parts = partsOf(invoke, clock, entry, call, decode);
+    const first = await parts.next();
+    if (first.done === true) return;
+    const answer = encode(first.value);
+    if (call.next === undefined) await sendAnswer(req, res, call, answer);
+    else await sendParts({ req, res, first: answer, parts, encode, headers: headersFor(req, call) });
   }
 
   function serveStream(req: HttpRequest, res: HttpResponse, call: Call, route: StreamRoute, message: Message) {

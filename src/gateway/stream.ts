@@ -116,8 +116,8 @@ function heartbeat(res: HttpResponse, { heartbeat }: Format, everyMs: number) {
   };
 }
 
-// Once the last bytes are out, ends the connection (HTTP/1.1) or the stream (HTTP/2).
-function breakOff(res: HttpResponse, last: string): void {
+/** Once the last bytes are out, ends the connection (HTTP/1.1) or the stream (HTTP/2): the answer is incomplete. */
+export function breakOff(res: HttpResponse, last: string): void {
   const cut = () => {
     if ("stream" in res) res.stream.close(constants.NGHTTP2_INTERNAL_ERROR);
     else res.destroy();

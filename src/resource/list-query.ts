@@ -93,7 +93,8 @@ export function listQueryOf<D extends DescMessage, M extends FieldName<D>>(
   };
 }
 
-type Refuse = (field: string, rule: string) => void;
+/** Told of a field and the rule that it breaks. */
+export type Refuse = (field: string, rule: string) => void;
 
 // Creation and change go by both of their names: as the spec orders by and as the field is called.
 const sortNames: Readonly<Record<string, SortName>> = {
@@ -120,7 +121,8 @@ function orderOf(offered: readonly SortName[], orderBy: string, refuse: Refuse):
   return { field: "uid", descending: false };
 }
 
-function filterOf({ uidp, name = "" }: ListRequest, refuse: Refuse): ListFilter {
+/** The filters that lists of every kind and version share. */
+export function filterOf({ uidp, name = "" }: Pick<ListRequest, "uidp" | "name">, refuse: Refuse): ListFilter {
   const uid = (field: string, value: string) => {
     if (!isUidp(value)) refuse(`uidp.${field}`, "must be a uid, such as the service assigns");
     return value;

@@ -6,7 +6,8 @@ import type { UnaryEntry } from "./method-table.js";
 
 /**
  * The audit row of a successful write: who did what to which thing, and how it can be traced. The
- * thing is the resource the answer describes, else the one the request names.
+ * thing is the resource the answer describes, by its `uid` or as `id` in version 1, else the one the
+ * request names.
  */
 export function auditRowOf(
   method: UnaryEntry,
@@ -32,6 +33,6 @@ export function auditRowOf(
 }
 
 function uidIn(response: object): string | undefined {
-  const uid = (response as { uid?: unknown }).uid;
-  return typeof uid === "string" && uid !== "" ? uid : undefined;
+  const { uid, id = uid } = response as { uid?: unknown; id?: unknown };
+  return typeof id === "string" && id !== "" ? id : undefined;
 }

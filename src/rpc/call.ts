@@ -50,7 +50,10 @@ export function requestIdFrom(given: string | undefined): string {
 }
 
 /** A call as the handlers of streams see it: there is no transaction. */
-export type StreamCall = Omit<Call, "tx" | "enter" | "enterStream" | "prepared" | "refusal">;
+export type StreamCall = Omit<
+  Call,
+  "tx" | "enter" | "enterStream" | "prepared" | "refusal" | "after" | "next" | "moveOn"
+>;
 
 /**
  * One call on its way through {@link Invoke}: connect's `HandlerContext`, whose objects are made
@@ -67,7 +70,7 @@ export class Call implements HandlerContext {
    * When the answer is of no more use, in epoch milliseconds. Streams last as long as their caller
    * allows, so theirs may be Infinity.
    */
-  readonly deadlineMs: number;
+  deadlineMs: number;
 
   /** The uid of what was changed, for the audit log, where neither request scope nor answer names it. */
   subjectUid: string | undefined;
@@ -83,6 +86,12 @@ export class Call implements HandlerContext {
    * What a handler throws undoes it.
    */
   refusal: ApiError | undefined;
+
+  /** Behind what the part of a list lies that is being read; see `inParts` in method-table. */
+  after: unknown;
+
+  /** Behind what the next part lies, undefined where there is none. */
+  next: unknown;
 
   #requestId: string | undefined;
   #requestHeader: Headers | undefined;
@@ -123,6 +132,13 @@ export class Call implements HandlerContext {
   enter(tx: Tx, caller: Caller | undefined): void {
     this.#tx = tx;
     this.#caller = caller;
+  }
+
+  /** Goes on to the next part of a list, which may take as long as the first. */
+  moveOn(nowMs: number): void {
+    this.after = this.next;
+    const { timeoutMs = Number.POSITIVE_INFINITY } = this.inbound;
+    this.deadlineMs = Math.min(this.startMs + timeoutMs, nowMs + MAX_CALL_MS);
   }
 
   /** Lets the pipeline of streams hand the caller and the end of the call over; not for handlers. */

@@ -25,7 +25,8 @@ import type { Call, StreamCall } from "./call.js";
  */
 export type Handler =
   | ((request: never, call: Call) => Promise<object> | object)
-  | PreparedHandler<never, unknown, object>;
+  | PreparedHandler<never, unknown, object>
+  | PartsHandler<never, unknown, object>;
 
 /**
  * A handler that needs something from outside, such as the keys of another issuer, before its
@@ -35,6 +36,30 @@ export interface PreparedHandler<I, P, O> {
   /** Runs before the transaction, at most once per call, and may wait for the network. */
   readonly prepare: (request: I, call: StreamCall) => Promise<P>;
   readonly handle: (request: I, call: Call, prepared: P) => Promise<O> | O;
+}
+
+/** A part of a list, and where the part behind it begins: undefined where there is none. */
+export interface ListPart<O, P> {
+  readonly part: O;
+  readonly next: P | undefined;
+}
+
+/** A handler of a list that has no pages; see {@link inParts}. */
+export interface PartsHandler<I, P, O> {
+  readonly partAt: (request: I, call: Call, after: P | undefined) => Promise<ListPart<O, P>>;
+}
+
+/**
+ * Makes the handler of a list that is answered whole, however long it is, from one that reads a part of
+ * it. Each part is a unit of work of its own, decided on anew, so that a long list holds nobody up and
+ * ends where the caller's rights do. The answer may have no field but the list.
+ *
+ * @param partAt reads the part behind `after`, the first part without it
+ */
+export function inParts<I, P, O>(
+  partAt: (request: I, call: Call, after: P | undefined) => Promise<ListPart<O, P>>,
+): PartsHandler<I, unknown, O> {
+  return { partAt: partAt as PartsHandler<I, unknown, O>["partAt"] };
 }
 
 /** Makes a handler of a preparation and what it prepares for, checked by the compiler. */
@@ -48,6 +73,7 @@ export type Handlers<S extends DescService> = {
     ?
         | ((request: MessageShape<I>, call: Call) => Promise<MessageInitShape<O>> | MessageInitShape<O>)
         | PreparedHandler<MessageShape<I>, unknown, MessageInitShape<O>>
+        | PartsHandler<MessageShape<I>, unknown, MessageInitShape<O>>
     : S["method"][K] extends DescMethodServerStreaming<infer I, infer O>
       ? (request: MessageShape<I>, call: StreamCall) => AsyncIterable<MessageInitShape<O>>
       : never;
@@ -73,6 +99,8 @@ export type AuthRule =
 /** What the declaration of any callable method says. */
 interface DeclaredMethod {
   readonly desc: DescMethod;
+  /** What the method is described as; its messages may be called by other names there. */
+  readonly published: DescMethod;
   /** The RPC path, `/package.Service/Method`. */
   readonly path: string;
   readonly auth: AuthRule;
@@ -88,6 +116,8 @@ export interface UnaryEntry extends DeclaredMethod {
   readonly handler: (request: Message, call: Call) => Promise<object> | object;
   /** What is done before the transaction, if anything is. */
   readonly prepare?: (request: Message, call: StreamCall) => Promise<unknown>;
+  /** The list that is the whole answer, where the handler gives it in parts; see list-parts. */
+  readonly list?: DescField;
 }
 
 /** A method with a stream of answers. It has no transaction, so it changes nothing and records nothing. */
@@ -110,13 +140,15 @@ const SELF_AUTHENTICATING: ReadonlySet<string> = new Set([
 ]);
 
 /** A served service: its descriptor and its handlers. */
-export interface ServedService {
-  readonly desc: DescService;
+export interface ServedService<S extends DescService = DescService> {
+  readonly desc: S;
   readonly handlers: Readonly<Record<string, Handler>>;
+  /** What the service is described as, where its messages go by other names; see stable. */
+  readonly published?: DescService;
 }
 
 /** Pairs a service with its handlers, checked by the compiler. */
-export function serve<S extends DescService>(desc: S, handlers: Handlers<S>): ServedService {
+export function serve<S extends DescService>(desc: S, handlers: Handlers<S>): ServedService<S> {
   return { desc, handlers: handlers as Readonly<Record<string, Handler>> };
 }
 
@@ -128,18 +160,18 @@ export function serve<S extends DescService>(desc: S, handlers: Handlers<S>): Se
  */
 export function createMethodTable(services: readonly ServedService[]): MethodTable {
   const table = new Map<string, MethodEntry>();
-  for (const { desc, handlers } of services) {
+  for (const { desc, handlers, published } of services) {
     for (const method of desc.methods) {
       const handler = handlers[method.localName];
       if (handler === undefined) throw new TypeError(`${method} has no handler`);
-      const entry = entryOf(method, handler);
+      const entry = { ...entryOf(method, handler), published: published?.method[method.localName] ?? method };
       table.set(entry.path, entry);
     }
   }
   return table;
 }
 
-function entryOf(desc: DescMethod, handler: Handler): MethodEntry {
+function entryOf(desc: DescMethod, handler: Handler): Unpublished<UnaryEntry> | Unpublished<StreamEntry> {
   const { typeName } = desc.parent;
   if (desc.methodKind !== "unary" && desc.methodKind !== "server_streaming") {
     throw new TypeError(`${typeName}.${desc.name} takes a stream, which the method table does not serve`);
@@ -155,12 +187,27 @@ function entryOf(desc: DescMethod, handler: Handler): MethodEntry {
     kind: "unary",
     access: desc.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS ? "read" : "write",
     auditType: event?.type || `${typeName}.${desc.name}`,
-    ...unaryHandler(handler),
+    ...unaryHandler(desc, handler),
   };
 }
 
-function unaryHandler(handler: Handler): Pick<UnaryEntry, "handler" | "prepare"> {
+type Unpublished<E> = Omit<E, "published">;
+
+function unaryHandler(desc: DescMethod, handler: Handler): Pick<UnaryEntry, "handler" | "prepare" | "list"> {
   if (typeof handler === "function") return { handler: handler as UnaryEntry["handler"] };
+  if ("partAt" in handler) {
+    const { partAt } = handler as PartsHandler<Message, unknown, object>;
+    const [list, ...others] = desc.output.fields;
+    if (list?.fieldKind !== "list" || others.length > 0) throw new TypeError(`${desc} answers more than a list`);
+    return {
+      list,
+      async handler(request, call) {
+        const { part, next } = await partAt(request, call, call.after);
+        call.next = next;
+        return part;
+      },
+    };
+  }
   const { prepare, handle } = handler as PreparedHandler<Message, unknown, object>;
   return { prepare, handler: (request, call) => handle(request, call, call.prepared) };
 }

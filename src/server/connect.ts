@@ -34,6 +34,7 @@ import {
 import { Call } from "../rpc/call.js";
 import type { Invoke } from "../rpc/invoke.js";
 import type { InvokeStream } from "../rpc/invoke-stream.js";
+import { wholeOf } from "../rpc/list-parts.js";
 import type { MethodEntry, MethodTable, StreamEntry, UnaryEntry } from "../rpc/method-table.js";
 import type { AccessRecord } from "./access-log.js";
 import { writeAnswer } from "./connect-answer.js";
@@ -207,7 +208,7 @@ function unaryImpl(entry: UnaryEntry, options: ConnectOptions): UnaryImpl {
   return async (request, context) => {
     const call = callOf(entry.desc, context, options);
     try {
-      return await options.invoke(entry, call, request);
+      return await wholeOf(options.invoke, options.clock, entry, call, request);
     } catch (error) {
       throw connectErrorFrom(error, options.errorDomain);
     } finally {

@@ -10,6 +10,7 @@ import { atTurnEnd } from "../kernel/turn-end.js";
 import { Call } from "../rpc/call.js";
 import { grpcTimeoutMs } from "../rpc/grpc-timeout.js";
 import type { Invoke } from "../rpc/invoke.js";
+import { partsOf } from "../rpc/list-parts.js";
 import type { MethodTable, UnaryEntry } from "../rpc/method-table.js";
 import type { AccessRecord } from "./access-log.js";
 import { frameOf } from "./frame-writer.js";
@@ -17,6 +18,7 @@ import { readMessage } from "./grpc-body.js";
 import { errorTrailers, isProtocolField } from "./grpc-status.js";
 import { StreamInbound } from "./inbound.js";
 import type { Limits } from "./limits.js";
+import { createListFrames, type ListFrame, writePieces } from "./list-frame.js";
 
 /** What {@link createGrpcUnary} is made of. */
 export interface GrpcUnaryOptions {
@@ -53,7 +55,7 @@ export interface GrpcUnary {
 interface Answer {
   readonly stream: ServerHttp2Stream;
   readonly call: Call;
-  readonly frame: Buffer;
+  readonly frame: Buffer | ListFrame;
   readonly access: AccessRecord | undefined;
 }
 
@@ -68,6 +70,7 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
   const { invoke, clock, limits } = options;
   const unary = new Map<string, UnaryEntry>();
   for (const [path, entry] of options.methods) if (entry.kind === "unary") unary.set(path, entry);
+  const listFrames = createListFrames(limits, frameOf);
 
   function refuse(stream: ServerHttp2Stream, error: unknown, access?: AccessRecord): void {
     if (stream.destroyed || stream.closed) return;
@@ -86,21 +89,35 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
     access: AccessRecord | undefined,
   ): Promise<void> {
     try {
-      const response = await invoke(entry, call, () => requestOf(entry.desc.input, bytes));
+      const decode = () => requestOf(entry.desc.input, bytes);
+      if (entry.list !== undefined) {
+        const parts = partsOf(invoke, clock, entry, call, decode);
+        const frame = await listFrames(entry.desc.output, parts, () => stream.destroyed || stream.closed);
+        stream.once("close", frame.release);
+        if (stream.destroyed || stream.closed) frame.release();
+        else answer({ stream, call, frame, access }, frame.bytes);
+        return;
+      }
+      const response = await invoke(entry, call, decode);
       if (stream.destroyed || stream.closed) return;
       const frame = frameOf(entry.desc.output, response);
-      if (access) {
-        access.grpcCode = 0;
-        access.bytes = frame.length;
-        access.requestId = call.requestId;
-      }
-      respond({ stream, call, frame, access });
+      answer({ stream, call, frame, access }, frame.length);
     } catch (error) {
       const seen = connectErrorFrom(error, options.errorDomain);
       if (seen !== error && seen.cause !== undefined) options.onInternalError(error);
       if (access) access.requestId = call.requestId;
       refuse(stream, seen, access);
     }
+  }
+
+  function answer(made: Answer, bytes: number): void {
+    const { access, call } = made;
+    if (access) {
+      access.grpcCode = 0;
+      access.bytes = bytes;
+      access.requestId = call.requestId;
+    }
+    respond(made);
   }
 
   const respond = atTurnEnd(({ stream, call, frame, access }: Answer) => {
@@ -111,7 +128,8 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
       if (trailer === undefined) stream.on("wantTrailers", sendOkTrailers);
       else stream.on("wantTrailers", () => sendTrailers(stream, withFields(OK_TRAILERS, trailer)));
       stream.respond(header === undefined ? OK_HEADERS : withFields(OK_HEADERS, header), TRAILERS_FOLLOW);
-      stream.end(frame);
+      if ("pieces" in frame) void writePieces(stream, frame.pieces);
+      else stream.end(frame);
     } catch (error) {
       options.onInternalError(error);
       if (stream.headersSent) stream.close(constants.NGHTTP2_INTERNAL_ERROR);

@@ -9,6 +9,10 @@ const table = {
     why: "one request message or body, decompressed; the same as gRPC's own default",
   },
   responseBytes: { value: 100_000_000, why: "one response message; a guard against runaway answers, not a quota" },
+  listBytes: {
+    value: 300_000_000,
+    why: "lists without pages that are being put together for gRPC, all of them at one time",
+  },
   callMs: { value: MAX_CALL_MS, why: "a unary call's deadline, whatever the caller allows; enforced by the pipeline" },
 
   connections: { value: 15_000, why: "all sockets together, below the usual 20,000 file descriptors" },

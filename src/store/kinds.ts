@@ -21,6 +21,13 @@ export const accountAssociationLists = listedKind(6, {
 /** Group invites. */
 export const groupInviteLists = listedKind(7, { table: (t) => t.groupInvites, place: "groupUid", sorts: byCreation });
 
+/** Subscriptions to events. */
+export const subscriptionLists = listedKind(13, {
+  table: (t) => t.subscriptions,
+  place: "groupUid",
+  sorts: byCreation,
+});
+
 /** Mappings of directories' groups; they lie below their provider. */
 export const groupMappingLists = listedKind(8, {
   table: (t) => t.groupMappings,

@@ -14,7 +14,8 @@ export type ListedTable = Tables[
   | "groupMappings"
   | "repos"
   | "tags"
-  | "advisories"];
+  | "advisories"
+  | "subscriptions"];
 
 /** A row in its capacity as an element of lists; its other columns by their names. */
 export interface Listed {

@@ -42,8 +42,8 @@ export async function listPage<Row extends Listed>(
   const named = plan.from === "uids" ? plan.uids : plan.from === "subtrees" ? plan.also : [];
   const single = (await rowsByUids(tx, kind, named, query.filter.equals)).filter((row) => admits(query, row, kind));
 
-  let total = single.length;
-  for (const stretch of stretches) total += await countOf(tx, kind, query, stretch);
+  let total = query.uncounted ? 0 : single.length;
+  if (!query.uncounted) for (const stretch of stretches) total += await countOf(tx, kind, query, stretch);
 
   const [only] = stretches;
   let rows: Listed[];

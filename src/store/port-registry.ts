@@ -71,7 +71,23 @@ export interface ManifestRow {
   readonly images: Readonly<Record<string, number>>;
 }
 
-/** News from a registry and what its manifests say. */
+/** Which charts a repo is deployed by. */
+export interface DeploymentRow {
+  readonly repoUid: string;
+  /** The JSON of their messages, in the order given. */
+  readonly charts: object;
+  readonly createTimeMs: number;
+  readonly updateTimeMs: number;
+}
+
+/** What is set for all repos of a group. */
+export interface RegistrySettingsRow {
+  readonly groupUid: string;
+  readonly uniqueTags: boolean;
+  readonly eolGracePeriod: boolean;
+}
+
+/** News from a registry, what its manifests say, and what is set for it. */
 export interface RegistryStore {
   /** Remembers an event of a registry; false when it was known. */
   see(id: string, timeMs: number): Promise<boolean>;
@@ -81,6 +97,14 @@ export interface RegistryStore {
   putManifest(row: ManifestRow): Awaitable<void>;
   /** Forgets what is known of the manifests of a repo. */
   deleteManifestsOf(repoUid: string): Awaitable<void>;
+  deployment(repoUid: string): Awaitable<DeploymentRow | undefined>;
+  /** Stores a deployment, new or changed. */
+  putDeployment(row: DeploymentRow): Awaitable<void>;
+  deleteDeployment(repoUid: string): Awaitable<void>;
+  settings(groupUid: string): Awaitable<RegistrySettingsRow | undefined>;
+  /** Stores the settings of a group, new or changed. */
+  putSettings(row: RegistrySettingsRow): Awaitable<void>;
+  deleteSettings(groupUid: string): Awaitable<void>;
 }
 
 /** An advisory as stored. */

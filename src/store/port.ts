@@ -20,6 +20,7 @@ import type {
   RoleBindingRow,
   RolePatch,
   RoleRow,
+  SubscriptionRow,
   TermsAcceptanceRow,
 } from "./rows.js";
 
@@ -82,6 +83,7 @@ export interface Tx {
   readonly accountAssociations: ListedStore<AccountAssociationRow>;
   readonly groupInvites: ListedStore<GroupInviteRow>;
   readonly groupMappings: ListedStore<GroupMappingRow>;
+  readonly subscriptions: ListedStore<SubscriptionRow>;
   readonly terms: TermsStore;
   readonly accessRequests: AccessRequestStore;
   readonly repos: RepoStore;
@@ -120,6 +122,8 @@ export interface ListQuery {
   readonly skip: number;
   /** How many rows the page holds at most. */
   readonly limit: number;
+  /** Nobody needs to know how many rows there are on all pages: the total is 0. */
+  readonly uncounted?: boolean;
 }
 
 /** A position in an ordered list. */

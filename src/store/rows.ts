@@ -190,6 +190,15 @@ export interface GroupMappingRow {
   readonly createTimeMs: number;
 }
 
+/** A subscription to events as stored. */
+export interface SubscriptionRow {
+  readonly uid: string;
+  readonly groupUid: string;
+  readonly sink: string;
+  readonly createTimeMs: number;
+  readonly updateTimeMs: number;
+}
+
 /** The acceptance of a document by a group, as stored. */
 export interface TermsAcceptanceRow {
   readonly groupUid: string;

@@ -80,7 +80,26 @@ export function defineRegistryTables(c: Columns, groupUid: () => AnySQLiteColumn
     (t) => [c.primaryKey({ columns: [t.repoUid, t.digest] })],
   );
 
-  return { repos, tags, tagHistory, tagMarks, registryEvents, manifests, ...defineAdvisoryTables(c, groupUid) };
+  const deployments = c.table("deployments", {
+    repoUid: c
+      .str("repo_uid")
+      .primaryKey()
+      .references(() => repos.uid),
+    charts: c.json<object>("charts").notNull(),
+    createTimeMs: c.long("create_time_ms").notNull(),
+    updateTimeMs: c.long("update_time_ms").notNull(),
+  });
+
+  const registrySettings = c.table("registry_settings", {
+    groupUid: c.str("group_uid").primaryKey().references(groupUid),
+    uniqueTags: c.bool("unique_tags").notNull(),
+    eolGracePeriod: c.bool("eol_grace_period").notNull(),
+  });
+
+  return {
+    ...{ repos, tags, tagHistory, tagMarks, registryEvents, manifests, deployments, registrySettings },
+    ...defineAdvisoryTables(c, groupUid),
+  };
 }
 
 function defineAdvisoryTables(c: Columns, groupUid: () => AnySQLiteColumn) {

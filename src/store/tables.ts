@@ -198,6 +198,18 @@ export function defineTables(c: Columns) {
     (t) => [c.primaryKey({ columns: [t.groupUid, t.docId] })],
   );
 
+  const subscriptions = c.table(
+    "subscriptions",
+    {
+      uid: c.str("uid").primaryKey(),
+      groupUid: inGroup(),
+      sink: c.str("sink").notNull(),
+      createTimeMs: c.long("create_time_ms").notNull(),
+      updateTimeMs: c.long("update_time_ms").notNull(),
+    },
+    (t) => [c.index("subscriptions_group").on(t.groupUid, t.uid)],
+  );
+
   const accessRequests = c.table(
     "access_requests",
     {
@@ -313,6 +325,7 @@ export function defineTables(c: Columns) {
     groupInvites,
     groupMappings,
     termsAcceptances,
+    subscriptions,
     accessRequests,
     keys,
     tickets,

@@ -6,7 +6,13 @@ import { Audit } from "./audit-store.js";
 import { Groups } from "./group-store.js";
 import { Identities } from "./identity-store.js";
 import { Keys, Settings } from "./key-store.js";
-import { accountAssociationLists, groupInviteLists, groupMappingLists, identityProviderLists } from "./kinds.js";
+import {
+  accountAssociationLists,
+  groupInviteLists,
+  groupMappingLists,
+  identityProviderLists,
+  subscriptionLists,
+} from "./kinds.js";
 import { ListedRows } from "./listed-store.js";
 import type {
   AccountAssociationRow,
@@ -14,6 +20,7 @@ import type {
   GroupInviteRow,
   GroupMappingRow,
   IdentityProviderRow,
+  SubscriptionRow,
   Tx,
 } from "./port.js";
 import { Registry } from "./registry-store.js";
@@ -96,6 +103,10 @@ export class Transaction implements Tx, Executor {
 
   get accessRequests(): AccessRequests {
     return new AccessRequests(this);
+  }
+
+  get subscriptions(): ListedRows<SubscriptionRow> {
+    return new ListedRows(this, subscriptionLists);
   }
 
   get keys(): Keys {

@@ -6,6 +6,7 @@ import { getTableColumns, getTableName } from "drizzle-orm";
 import { advisoryLists } from "../../src/store/advisory-store.js";
 import { groupLists } from "../../src/store/group-store.js";
 import { identityLists } from "../../src/store/identity-store.js";
+import { subscriptionLists } from "../../src/store/kinds.js";
 import type { Listed, ListedKind } from "../../src/store/listed-kind.js";
 import { repoLists } from "../../src/store/repo-store.js";
 import { roleBindingLists } from "../../src/store/role-binding-store.js";
@@ -23,6 +24,7 @@ const kinds: readonly ListedKind[] = [
   tagLists,
   usualTagLists,
   advisoryLists,
+  subscriptionLists,
 ];
 const tables = schema as unknown as Tables;
 /** How many differences of one sort are named; the rest are counted. */

@@ -132,6 +132,8 @@ async function deleteBelongings(uid: string, tx: Tx): Promise<void> {
   await tx.accountAssociations.delete(uid);
   await tx.terms.deleteOf(uid);
   await tx.accessRequests.deleteOf(uid);
+  await tx.registry.deleteSettings(uid);
+  for (const one of await tx.subscriptions.uidsWhere("groupUid", uid)) await tx.subscriptions.delete(one);
 }
 
 // The method is unscoped because a root has no parent to be allowed at, so the

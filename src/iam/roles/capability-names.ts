@@ -41,3 +41,13 @@ export function capabilitiesIn(set: CapabilitySet): Capability[] {
     .flatMap((one) => numberByBit.get(one) ?? [])
     .sort((a, b) => a - b);
 }
+
+/** The enum numbers of capabilities by their dotted names; -1, which is none, for a name that does not exist. */
+export function capabilitiesNamed(names: readonly string[]): Capability[] {
+  return names.map((one) => numberByBit.get(bitByName.get(one) ?? -1) ?? -1);
+}
+
+/** The dotted names of capabilities by their enum numbers. */
+export function capabilityNamesOf(numbers: readonly Capability[]): string[] {
+  return numbers.flatMap((number) => nameByBit.get(bitByNumber.get(number) ?? -1) ?? []);
+}

@@ -1,9 +1,13 @@
 import { create } from "@bufbuild/protobuf";
 import { type Role, RoleSchema } from "#gen/chainguard/platform/iam/role_pb.js";
-import type { RoleRow } from "../../store/port.js";
-import { capabilityNamesIn } from "./capability-names.js";
+import type { Role as RoleV2 } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
+import { capabilityNamesOf } from "./capability-names.js";
 
-/** A stored role as version 1 shows it. */
-export function roleViewV1({ uid, name, description, capabilities }: RoleRow): Role {
-  return create(RoleSchema, { id: uid, name, description, capabilities: capabilityNamesIn(capabilities) });
+/** A role of version 2 as version 1 shows it: its capabilities by name. */
+export function roleV1({ uid, name, description, capabilities, createTime, updateTime }: RoleV2): Role {
+  return create(RoleSchema, {
+    ...{ id: uid, name, description, capabilities: capabilityNamesOf(capabilities) },
+    ...(createTime && { createdAt: createTime }),
+    ...(updateTime && { updatedAt: updateTime }),
+  });
 }

@@ -32,9 +32,10 @@ export async function ensureRepo(tx: Tx, groupUid: string, name: string, making:
   return row;
 }
 
-/** Deletes a repo with its tags. */
+/** Deletes a repo with its tags and its deployment. */
 export async function removeRepo(tx: Tx, uid: string): Promise<void> {
   await tx.tags.deleteOf(uid);
   await tx.registry.deleteManifestsOf(uid);
+  await tx.registry.deleteDeployment(uid);
   await tx.repos.delete(uid);
 }

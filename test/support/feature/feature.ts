@@ -61,7 +61,7 @@ export function streamEntryOf(desc: DescMethod, handler: FeatureStreamHandler = 
 }
 
 function declared(desc: DescMethod) {
-  return { desc, path: `/${desc.parent.typeName}/${desc.name}`, auth: { mode: "public" } } as const;
+  return { desc, published: desc, path: `/${desc.parent.typeName}/${desc.name}`, auth: { mode: "public" } } as const;
 }
 
 async function* noAnswers(): AsyncGenerator<object> {}

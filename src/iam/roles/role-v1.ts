@@ -1,0 +1,54 @@
+// Roles, version 1: a view of RolesService.
+import { create } from "@bufbuild/protobuf";
+import { UIDPFilterSchema } from "#gen/chainguard/platform/common/uidp_pb.js";
+import { type Role, type RoleFilter, Roles } from "#gen/chainguard/platform/iam/role_pb.js";
+import type { RolesService } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
+import { invalidArgument } from "../../kernel/errors.js";
+import { isUidp } from "../../kernel/uidp.js";
+import { partQuery, type WholeListRequest } from "../../resource/whole-list.js";
+import { inParts, type ServedService, serve } from "../../rpc/method-table.js";
+import { operationsOf } from "../../rpc/operations.js";
+import type { ListPosition } from "../../store/port.js";
+import { capabilitiesNamed } from "./capability-names.js";
+import { builtinRoleUids, roleView } from "./role.js";
+import { roleV1 } from "./role-v1-view.js";
+
+const whole = { paths: ["name", "description", "capabilities"] };
+
+/** Roles, ready to be served. */
+export function rolesV1(served: ServedService<typeof RolesService>) {
+  const v2 = operationsOf(served, { uid: "id", parent: "parentId" });
+  return serve(Roles, {
+    create: async ({ parentId, role }, call) =>
+      roleV1(await v2.createRole({ parent: parentId, role: sent(role) }, call)),
+
+    update: async (role, call) => roleV1(await v2.updateRole({ role: sent(role), updateMask: whole }, call)),
+
+    list: inParts(async (filter, { tx, caller }, after: ListPosition | undefined) => {
+      const place = { visible: caller.visibleGroups(), also: builtinRoleUids };
+      const { rows, next } = await tx.roles.list(partQuery(withParent(filter), place, after));
+      return { part: { items: rows.map((row) => roleV1(roleView(row))) }, next };
+    }),
+
+    delete: ({ id }, call) => v2.deleteRole({ uid: id }, call),
+  });
+}
+
+// `/` stands for the place above all groups, where the built-in roles are.
+function withParent(filter: RoleFilter): WholeListRequest {
+  const { parent, uidp = create(UIDPFilterSchema) } = filter;
+  if (parent === "") return filter;
+  const isPlace = parent === "/" || isUidp(parent);
+  if (!isPlace || (uidp.childrenOf !== "" && uidp.childrenOf !== parent)) {
+    const rule = "parent must be / or the id of a group, and uidp.childrenOf no other";
+    throw invalidArgument({ field: "parent", description: rule });
+  }
+  return { ...filter, uidp: { ...uidp, childrenOf: parent } };
+}
+
+function sent({ id, name, description, capabilities }: Partial<Role> = {}) {
+  return {
+    ...{ uid: id ?? "", name: name ?? "", description: description ?? "" },
+    capabilities: capabilitiesNamed(capabilities ?? []),
+  };
+}

@@ -1,0 +1,65 @@
+// Lists that have no pages, on their way out: whoever can send them piece by
+// piece asks for their parts, everybody else for all of it at once.
+import { setImmediate as turnOver } from "node:timers/promises";
+import type { Message } from "@bufbuild/protobuf";
+import type { Clock } from "../kernel/clock.js";
+import { resourceExhausted } from "../kernel/errors.js";
+import type { Call } from "./call.js";
+import type { Invoke } from "./invoke.js";
+import type { UnaryEntry } from "./method-table.js";
+
+/** How many elements a list may have that is put together as one message. */
+const MAX_AT_ONCE = 50_000;
+
+/**
+ * The parts of a list, each a message of the method's output type; of any other method its one answer.
+ * Others have their turn between two parts. See {@link Invoke} for `request`.
+ *
+ * @throws ConnectError with ErrorInfo, also between parts: rights and deadlines count for each of them.
+ */
+export async function* partsOf(
+  invoke: Invoke,
+  clock: Clock,
+  entry: UnaryEntry,
+  call: Call,
+  request: Message | (() => Message),
+): AsyncGenerator<object, void, void> {
+  let decoded: Message | undefined;
+  const once = () => {
+    decoded ??= typeof request === "function" ? request() : request;
+    return decoded;
+  };
+  for (;;) {
+    yield await invoke(entry, call, once);
+    if (call.next === undefined) return;
+    call.moveOn(clock());
+    await turnOver();
+  }
+}
+
+/**
+ * The answer of a method as one message, a list of it with all of its parts.
+ *
+ * @throws ConnectError with ErrorInfo; ApiError RESOURCE_EXHAUSTED for a list of more than 50,000 elements.
+ */
+export async function wholeOf(
+  invoke: Invoke,
+  clock: Clock,
+  entry: UnaryEntry,
+  call: Call,
+  request: Message,
+): Promise<object> {
+  const first = await invoke(entry, call, request);
+  const { list } = entry;
+  if (list === undefined || call.next === undefined) return first;
+  const elementsOf = (part: object) => ((part as Record<string, unknown>)[list.localName] ?? []) as readonly unknown[];
+  const elements = [...elementsOf(first)];
+  call.moveOn(clock());
+  for await (const part of partsOf(invoke, clock, entry, call, request)) {
+    elements.push(...elementsOf(part));
+    if (elements.length > MAX_AT_ONCE) {
+      throw resourceExhausted(`list: more than ${MAX_AT_ONCE} elements; gRPC and REST answer longer ones`);
+    }
+  }
+  return { [list.localName]: elements };
+}

@@ -1,0 +1,81 @@
+// Version 1 of the API is a view of version 2: its handlers turn a request into
+// one of version 2, run that version's own handler in the same unit of work, and
+// show what it answers. No rule stands twice.
+import {
+  create,
+  type DescMessage,
+  type DescMethodUnary,
+  type DescService,
+  type Message,
+  type MessageInitShape,
+  type MessageShape,
+} from "@bufbuild/protobuf";
+import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.js";
+import { ApiError, type FieldViolation, invalidArgument } from "../kernel/errors.js";
+import type { Call } from "./call.js";
+import type { ServedService } from "./method-table.js";
+import { requiredFieldsOf } from "./required-fields.js";
+
+/** The unary methods of a service, as functions to be called within handlers. */
+export type Operations<S extends DescService> = {
+  readonly [K in keyof S["method"]]: S["method"][K] extends DescMethodUnary<infer I, infer O>
+    ? (request: MessageInitShape<I>, call: Call) => Promise<MessageShape<O>>
+    : never;
+};
+
+/**
+ * What fields of a service are called by its caller. Names of single fields of a path; an empty name
+ * takes the field out of the path.
+ */
+export type FieldNames = Readonly<Record<string, string>>;
+
+/**
+ * The operations of a served service, for handlers that are views of it. They run in the call's
+ * transaction, for its caller; that the caller may call the method has been decided.
+ *
+ * @param names what errors call its fields
+ * @throws TypeError when called for a method that prepares something outside the transaction.
+ */
+export function operationsOf<S extends DescService>(
+  { desc, handlers }: ServedService<S>,
+  names: FieldNames = {},
+): Operations<S> {
+  const operations = desc.methods.map((method) => {
+    const handler = handlers[method.localName];
+    const run = async (init: object, call: Call): Promise<Message> => {
+      if (typeof handler !== "function") throw new TypeError(`${method} takes more than its transaction`);
+      const request = create<DescMessage>(method.input, init as MessageInitShape<DescMessage>);
+      try {
+        requiredFieldsOf(method.input)(request);
+        const answer = await handler(request as never, call);
+        return create<DescMessage>(method.output, answer as MessageInitShape<DescMessage>);
+      } catch (error) {
+        throw inNamesOf(error, names);
+      }
+    };
+    return [method.localName, run];
+  });
+  return Object.fromEntries(operations) as Operations<S>;
+}
+
+/** An error as the caller of a view sees it: the fields that it names go by the caller's names. */
+export function inNamesOf(error: unknown, names: FieldNames): unknown {
+  const detail = error instanceof ApiError ? error.details.find(({ desc }) => desc === BadRequestSchema) : undefined;
+  if (detail === undefined) return error;
+  const { fieldViolations } = create(BadRequestSchema, detail.value as MessageInitShape<typeof BadRequestSchema>);
+  return invalidArgument(...fieldViolations.map((violation) => renamed(violation, names)));
+}
+
+function renamed({ field, description }: FieldViolation, names: FieldNames): FieldViolation {
+  const known = (name: string) => (Object.hasOwn(names, name) ? names[name] : name) ?? name;
+  const path = (text: string) =>
+    text
+      .split(".")
+      .map((part) => part.replace(/^[A-Za-z_]+/, known))
+      .filter((part) => part !== "")
+      .join(".");
+  // Rules begin with the field they are about.
+  const [subject = "", ...rest] = description.split(" ");
+  const about = field === subject || field.endsWith(`.${subject}`) ? path(subject) : subject;
+  return { field: path(field), description: [about, ...rest].join(" ") };
+}
