@@ -2,12 +2,10 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type WhoAmI, WhoAmISchema } from "#gen/chainguard/platform/auth/auth_pb.js";
-import { groupView } from "../iam/groups/group.js";
-import { groupV1 } from "../iam/groups/group-v1-view.js";
+import { groupRowV1 } from "../iam/groups/group-v1-view.js";
 import { identityKind } from "../iam/kinds.js";
 import { capabilityNamesIn } from "../iam/roles/capability-names.js";
-import { roleView } from "../iam/roles/role.js";
-import { roleV1 } from "../iam/roles/role-v1-view.js";
+import { roleRowV1 } from "../iam/roles/role-v1-view.js";
 import { intersectionOf } from "../kernel/capability-set.js";
 import { notFound } from "../kernel/errors.js";
 import type { Call } from "../rpc/call.js";
@@ -30,8 +28,7 @@ export async function whoAmI(call: Call): Promise<WhoAmI> {
     if (role === undefined || group === undefined) continue;
     // What the token is not good for, or does not count there, the caller does not have.
     const names = capabilityNamesIn(intersectionOf(role.capabilities, caller.rightsAt(groupUid)));
-    if (names.length > 0)
-      told.push({ group: groupV1(groupView(group)), role: roleV1(roleView(role)), capabilities: names });
+    if (names.length > 0) told.push({ group: groupRowV1(group), role: roleRowV1(role), capabilities: names });
   }
   const { iss, aud, upstream } = claimsOf(inbound.header("authorization") ?? "");
   return create(WhoAmISchema, {

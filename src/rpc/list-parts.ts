@@ -1,6 +1,5 @@
 // Lists that have no pages, on their way out: whoever can send them piece by
 // piece asks for their parts, everybody else for all of it at once.
-import { setImmediate as turnOver } from "node:timers/promises";
 import type { Message } from "@bufbuild/protobuf";
 import type { Clock } from "../kernel/clock.js";
 import { resourceExhausted } from "../kernel/errors.js";
@@ -33,7 +32,7 @@ export async function* partsOf(
     yield await invoke(entry, call, once);
     if (call.next === undefined) return;
     call.moveOn(clock());
-    await turnOver();
+    await new Promise((resolve) => setImmediate(resolve));
   }
 }
 

@@ -12,13 +12,13 @@ export interface RestAnswer {
   readonly outcome: Expected;
 }
 
-/** Sends a request; `path` follows `/iam/v2beta1`, a body that is no text is sent as JSON. */
+/** Sends a request; `path` follows the base of all of them, a body that is no text is sent as JSON. */
 export type Rest = (method: string, path: string, body?: object | string) => Promise<RestAnswer>;
 
-/** REST calls with one token. */
-export function restAs(url: string, token?: string): Rest {
+/** REST calls with one token; paths follow `base`. */
+export function restAs(url: string, token?: string, base = "/iam/v2beta1"): Rest {
   return async (method, path, body) => {
-    const answer = await fetch(`${url}/iam/v2beta1${path}`, {
+    const answer = await fetch(`${url}${base}${path}`, {
       method,
       headers: {
         ...(token !== undefined && { authorization: `Bearer ${token}` }),

@@ -180,6 +180,7 @@ test("the table: a method that streams its answers", () => {
   assert.deepEqual(entry, {
     kind: "server_streaming",
     desc: onlyMethod(desc),
+    published: onlyMethod(desc),
     path: "/arbor.test.rpc.Service/Watch",
     auth: { mode: "public" },
     handler: watch,

@@ -5,8 +5,7 @@ import { partQuery } from "../../resource/whole-list.js";
 import { inParts, type ServedService, serve } from "../../rpc/method-table.js";
 import { operationsOf } from "../../rpc/operations.js";
 import type { ListPosition } from "../../store/port.js";
-import { groupView } from "./group.js";
-import { groupV1 } from "./group-v1-view.js";
+import { groupRowV1, groupV1 } from "./group-v1-view.js";
 
 const whole = { paths: ["name", "description"] };
 
@@ -21,7 +20,7 @@ export function groupsV1(served: ServedService<typeof GroupsService>) {
 
     list: inParts(async (filter, { tx, caller }, after: ListPosition | undefined) => {
       const { rows, next } = await tx.groups.list(partQuery(filter, { visible: caller.visibleGroups() }, after));
-      return { part: { items: rows.map((row) => groupV1(groupView(row))) }, next };
+      return { part: { items: rows.map(groupRowV1) }, next };
     }),
 
     delete: ({ id }, call) => v2.deleteGroup({ uid: id }, call),

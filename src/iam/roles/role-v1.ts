@@ -10,8 +10,8 @@ import { inParts, type ServedService, serve } from "../../rpc/method-table.js";
 import { operationsOf } from "../../rpc/operations.js";
 import type { ListPosition } from "../../store/port.js";
 import { capabilitiesNamed } from "./capability-names.js";
-import { builtinRoleUids, roleView } from "./role.js";
-import { roleV1 } from "./role-v1-view.js";
+import { builtinRoleUids } from "./role.js";
+import { roleRowV1, roleV1 } from "./role-v1-view.js";
 
 const whole = { paths: ["name", "description", "capabilities"] };
 
@@ -27,7 +27,7 @@ export function rolesV1(served: ServedService<typeof RolesService>) {
     list: inParts(async (filter, { tx, caller }, after: ListPosition | undefined) => {
       const place = { visible: caller.visibleGroups(), also: builtinRoleUids };
       const { rows, next } = await tx.roles.list(partQuery(withParent(filter), place, after));
-      return { part: { items: rows.map((row) => roleV1(roleView(row))) }, next };
+      return { part: { items: rows.map(roleRowV1) }, next };
     }),
 
     delete: ({ id }, call) => v2.deleteRole({ uid: id }, call),

@@ -1,0 +1,224 @@
+// Groups and roles in version 1, beside the same ones in version 2: over REST
+// and gRPC, by clients made from the protos.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { Groups, OrgKind } from "#gen/chainguard/platform/iam/group_pb.js";
+import { Roles } from "#gen/chainguard/platform/iam/role_pb.js";
+import { GroupsService as Stable } from "#gen/chainguard/platform/iam/v2/groups_pb.js";
+import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import { RolesService } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
+import { type Connection, connectTo, staticToken } from "../../../src/client/index.js";
+import { verifyGroup } from "../../../src/iam/operator/operate.js";
+import { randomIds } from "../../../src/kernel/ids.js";
+import { invalid, precondition } from "../../contract/expectations.js";
+import { type Rest, restAs } from "../../contract/rest.js";
+import { type IamWorld, startIamWorld } from "../iam-world.js";
+
+let world: IamWorld;
+let connection: Connection;
+let v1: Rest;
+let v2: Rest;
+
+before(async () => {
+  world = await startIamWorld();
+  connection = connectTo({ baseUrl: world.url, token: staticToken(world.owner.token) });
+  v1 = restAs(world.url, world.owner.token, "/iam/v1");
+  v2 = restAs(world.url, world.owner.token, "/iam/v2");
+});
+after(async () => {
+  connection.close();
+  await world.stop();
+});
+
+const idsOf = (items: readonly { id: string }[]) => items.map(({ id }) => id);
+const listed = async (rest: Rest, query: string) =>
+  idsOf(((await rest("GET", query)).json as { items: { id: string }[] }).items);
+
+describe("groups", () => {
+  it("made in version 1 are seen in version 2, and the reverse, by every name of both", async () => {
+    const made = await v1("POST", `/groups/${world.child}`, { name: "one", description: "of v1" });
+    const { id, createdAt, updatedAt, ...shown } = made.json as Record<string, string>;
+    assert.deepEqual(shown, { name: "one", description: "of v1", resourceLimits: {}, verified: false });
+    for (const service of [GroupsService, Stable]) {
+      const seen = await connection.client(service).getGroup({ uid: id ?? "" });
+      assert.deepEqual([seen.uid, seen.name, seen.description], [id, "one", "of v1"]);
+    }
+    assert.equal((await v2("GET", `/groups/${id}`)).json?.createTime, createdAt);
+
+    const stable = await connection.client(Stable).createGroup({ parent: world.child, group: { name: "two" } });
+    const { items } = await connection.client(Groups).list({ id: stable.uid });
+    assert.deepEqual(
+      items.map((item) => [item.id, item.name, item.createdAt, item.updatedAt]),
+      [[stable.uid, "two", stable.createTime, stable.updateTime]],
+    );
+    assert.ok(updatedAt);
+  });
+
+  it("lose what an update leaves out in version 1, and keep it in version 2", async () => {
+    const group = await world.group();
+    const put = await v1("PUT", `/groups/${group}`, { name: "renamed", description: "d", verified: true, kind: 2 });
+    assert.deepEqual([put.json?.name, put.json?.description, put.json?.verified], ["renamed", "d", false]);
+    assert.equal((await v2("PATCH", `/groups/${group}`, { name: "again" })).json?.description, "d");
+    const reset = await connection.client(Groups).update({ id: group, name: "whole" });
+    assert.deepEqual([reset.name, reset.description], ["whole", ""]);
+    assert.deepEqual((await v1("PUT", `/groups/${group}`, { description: "d" })).outcome, {
+      ...invalid(["name", "name must match ^[a-z0-9 ._-]{1,}$"]),
+    });
+    assert.equal((await v2("GET", `/groups/${group}`)).json?.name, "whole");
+  });
+
+  it("keep what the operator set, whatever version 1 sends", async () => {
+    const { organisation } = world.harness;
+    const { group, token } = await organisation("acme.example");
+    const ids = { ids: randomIds, nowMs: Date.now() };
+    await world.write((tx) => verifyGroup(tx, group, "ORG_KIND_CUSTOMER", ids));
+    const body = { name: "acme.example", verified: false, kind: 1, resourceLimits: { clusters: 9 }, status: 3 };
+    const { json } = await restAs(world.url, token, "/iam/v1")("PUT", `/groups/${group}`, body);
+    assert.deepEqual([json?.verified, json?.kind, json?.resourceLimits], [true, "ORG_KIND_CUSTOMER", {}]);
+    const renamed = await restAs(world.url, token, "/iam/v1")("PUT", `/groups/${group}`, { name: "other" });
+    assert.deepEqual(renamed.outcome, precondition("GROUP_VERIFIED", "cannot rename a verified group"));
+    const seen = await connectOnce(token, (client) => client.list({ id: group }));
+    assert.equal(seen.items[0]?.kind, OrgKind.CUSTOMER);
+  });
+
+  it("are listed whole, ancestors first, by id, name and place", async () => {
+    const top = await world.group();
+    const below: string[] = [];
+    for (const parent of [top, top, top]) below.push(await world.group(parent));
+    const deep = await world.group(below[0]);
+    const all = [top, ...below, deep].sort();
+    const under = (query: string) => listed(v1, `/groups?${query}`);
+    assert.deepEqual(
+      (await under("")).filter((id) => all.includes(id)),
+      all,
+    );
+    assert.deepEqual(await under(`uidp.descendantsOf=${top}`), all.slice(1));
+    assert.deepEqual(await under(`uidp.childrenOf=${top}`), [...below].sort());
+    assert.deepEqual(await under("uidp.childrenOf=%2F"), [world.root]);
+    assert.deepEqual(await under("uidp.inRoot=true"), [world.root]);
+    assert.deepEqual(await under(`id=${deep}`), [deep]);
+    assert.deepEqual(await under(`id=${deep}&uidp.ids=${top}`), []);
+    assert.deepEqual(await under(`id=${randomIds.newUid(world.root)}`), []);
+    await v1("PUT", `/groups/${deep}`, { name: "deep one" });
+    assert.deepEqual(await under("name=deep%20one"), [deep]);
+    assert.deepEqual((await v1("GET", "/groups?id=NO")).outcome, {
+      ...invalid(["id", "id must be an id, such as the service assigns"]),
+    });
+  });
+
+  it("are deleted under the same rules", async () => {
+    const top = await world.group();
+    const child = await world.group(top);
+    const refused = precondition("RESOURCE_NOT_EMPTY", "cannot delete group with child groups");
+    assert.deepEqual((await v1("DELETE", `/groups/${top}`)).outcome, refused);
+    assert.deepEqual(
+      [(await v1("DELETE", `/groups/${child}`)).text, (await v2("GET", `/groups/${child}`)).status],
+      ["", 404],
+    );
+    assert.deepEqual(await connection.client(Groups).delete({ id: top }), { $typeName: "google.protobuf.Empty" });
+    assert.equal((await v1("DELETE", `/groups/${top}`)).status, 404);
+  });
+
+  it("without a parent are roots, over gRPC, also where the parent is /", async () => {
+    const person = await world.harness.identity();
+    for (const parent of ["", "/"]) {
+      const made = await connectOnce(person.token, (client) => client.create({ parent, group: { name: "mine" } }));
+      assert.ok(!made.id.includes("/"));
+    }
+  });
+
+  it("of others are neither seen nor changed", async () => {
+    const foreign = restAs(world.url, world.foreignOwner.token, "/iam/v1");
+    assert.deepEqual(await listed(foreign, "/groups"), [world.foreign]);
+    assert.deepEqual(await listed(foreign, `/groups?id=${world.child}`), []);
+    for (const [method, body] of [["PUT", { name: "taken" }], ["DELETE"], ["POST", { name: "x" }]] as const) {
+      assert.equal((await foreign(method, `/groups/${world.child}`, body)).status, 403);
+    }
+  });
+
+  it("leave the same audit rows by either version", async () => {
+    const made = await v1("POST", `/groups/${world.root}`, { name: "audited" });
+    const id = String(made.json?.id);
+    await v2("PATCH", `/groups/${id}`, { description: "x" });
+    await v1("DELETE", `/groups/${id}`);
+    const { store } = world.harness.app.installation;
+    const rows = (await store.read((tx) => tx.audit.newest(3, world.root))).filter(
+      ({ subjectUid }) => subjectUid === id,
+    );
+    assert.deepEqual(
+      rows.map(({ type, method }) => [type, method.split(".").at(-2) === "v2" ? "v2" : "v1"]).reverse(),
+      [
+        ["dev.chainguard.api.iam.group.created.v1", "v1"],
+        ["dev.chainguard.api.iam.group.updated.v1", "v2"],
+        ["dev.chainguard.api.iam.group.deleted.v1", "v1"],
+      ],
+    );
+  });
+
+  async function connectOnce<T>(token: string, ask: (client: ReturnType<typeof clientOf>) => Promise<T>): Promise<T> {
+    const own = connectTo({ baseUrl: world.url, token: staticToken(token) });
+    try {
+      return await ask(clientOf(own));
+    } finally {
+      own.close();
+    }
+  }
+  const clientOf = (own: Connection) => own.client(Groups);
+});
+
+describe("roles", () => {
+  it("have capabilities by name in version 1 and as numbers in version 2", async () => {
+    const body = { name: "reader", capabilities: ["roles.list", "groups.list"] };
+    const made = await v1("POST", `/roles/${world.child}`, body);
+    assert.deepEqual(made.json?.capabilities, ["groups.list", "roles.list"]);
+    const id = String(made.json?.id);
+    const seen = await v2("GET", `/roles/${id}`);
+    assert.deepEqual(seen.json?.capabilities, ["CAP_IAM_GROUPS_LIST", "CAP_IAM_ROLES_LIST"]);
+    const capabilities = ["CAP_IAM_GROUPS_UPDATE"];
+    await v2("PATCH", `/roles/${id}`, { capabilities });
+    const { items } = await connection.client(Roles).list({ id });
+    assert.deepEqual(items[0]?.capabilities, ["groups.update"]);
+    assert.deepEqual((await v1("POST", `/roles/${world.child}`, { name: "x", capabilities: ["groups.fly"] })).outcome, {
+      ...invalid(["capabilities", "capabilities must name capabilities that exist"]),
+    });
+  });
+
+  it("lose what an update leaves out, but never all capabilities", async () => {
+    const uid = await world.role(["groups.list"]);
+    const put = await connection.client(Roles).update({ id: uid, name: "bare", capabilities: ["roles.list"] });
+    assert.deepEqual([put.name, put.description, put.capabilities], ["bare", "", ["roles.list"]]);
+    assert.deepEqual((await v1("PUT", `/roles/${uid}`, { name: "bare" })).outcome, {
+      ...invalid(["capabilities", "capabilities must name at least one capability"]),
+    });
+    assert.equal((await connection.client(RolesService).getRole({ uid })).name, "bare");
+  });
+
+  it("are found by parent, where / stands for the built-in ones", async () => {
+    const uid = await world.role(["groups.list"], world.grandchild);
+    const { items } = await connection.client(Roles).list({ parent: "/", name: "viewer" });
+    assert.deepEqual(
+      items.map(({ name }) => name),
+      ["viewer"],
+    );
+    assert.ok((await listed(v1, "/roles?parent=%2F")).length > 10);
+    assert.deepEqual(await listed(v1, `/roles?parent=${world.grandchild}`), [uid]);
+    assert.deepEqual(await listed(v1, `/roles?uidp.descendantsOf=${world.child}&parent=${world.grandchild}`), [uid]);
+    for (const query of ["parent=NO", `parent=%2F&uidp.childrenOf=${world.child}`]) {
+      assert.equal((await v1("GET", `/roles?${query}`)).status, 400);
+    }
+  });
+
+  it("give nobody more than they have, by either version", async () => {
+    const editor = await world.bound("editor", world.child);
+    const body = { name: "more", capabilities: ["groups.delete", "role_bindings.create"] };
+    const refused = await restAs(world.url, editor.token, "/iam/v1")("POST", `/roles/${world.child}`, body);
+    assert.equal(refused.status, 403);
+  });
+
+  it("built in stay as they are", async () => {
+    const [viewer = ""] = await listed(v1, "/roles?parent=%2F&name=viewer");
+    for (const [method, body] of [["PUT", { name: "v", capabilities: ["groups.list"] }], ["DELETE"]] as const) {
+      assert.equal((await v1(method, `/roles/${viewer}`, body)).status, 403);
+    }
+  });
+});
