@@ -45,6 +45,8 @@ function isProgram(directory: string, name: string): boolean {
 export interface Running {
   /** Processor time used so far, in microseconds. */
   cpuUs(): number;
+  /** The most memory it had so far, in megabytes. */
+  peakMegabytes(): number;
   stop(): Promise<void>;
 }
 
@@ -57,11 +59,16 @@ export async function startServer(args: readonly string[]): Promise<Running> {
   await firstLine(child);
   return {
     cpuUs: () => cpuTicks(child.pid ?? 0) * TICK_US,
+    peakMegabytes: () => Math.round(peakKilobytes(child.pid ?? 0) / 1000),
     async stop() {
       child.kill("SIGTERM");
       await exited;
     },
   };
+}
+
+function peakKilobytes(pid: number): number {
+  return Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
 }
 
 function firstLine(child: ChildProcess): Promise<void> {

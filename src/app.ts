@@ -10,18 +10,17 @@ import { createSealer } from "./audit/sealer.js";
 import { createAuthenticate } from "./auth/authenticate.js";
 import type { Settings } from "./config.js";
 import { createGateway } from "./gateway/gateway.js";
-import { iamServices } from "./iam/services.js";
 import { type Installation, openInstallation } from "./installation.js";
 import { createIssuer, type Issuer } from "./issuer/issuer.js";
 import type { Clock } from "./kernel/clock.js";
 import { type Ids, randomIds } from "./kernel/ids.js";
 import { createPageTokens } from "./kernel/page-token.js";
 import { originOf } from "./origin.js";
+import { platformServices } from "./platform-services.js";
 import { internalTokens } from "./registry/oci/internal-token.js";
 import { notificationRoutes } from "./registry/oci/notification-routes.js";
 import { createRegistryClient } from "./registry/oci/registry-client.js";
 import { tokenRoutes } from "./registry/oci/token-routes.js";
-import { registryServices } from "./registry/services.js";
 import type { Call } from "./rpc/call.js";
 import { createInvoke } from "./rpc/invoke.js";
 import { createInvokeStream } from "./rpc/invoke-stream.js";
@@ -30,9 +29,7 @@ import { createDocs } from "./server/docs.js";
 import { createHealth } from "./server/health.js";
 import { createReflection } from "./server/reflection.js";
 import { createServer } from "./server/server.js";
-import { stableServices } from "./stable-services.js";
 import { createLogger } from "./telemetry/logger.js";
-import { vulnerabilityServices } from "./vulnerabilities/services.js";
 
 /** A running service. */
 export interface App {
@@ -81,7 +78,6 @@ export async function startApp(options: AppOptions): Promise<App> {
       onProblem,
     });
     issuer = started;
-    const pageTokens = createPageTokens(keys.pageKeys);
     const registry =
       settings.registryUrl === undefined
         ? undefined
@@ -95,19 +91,18 @@ export async function startApp(options: AppOptions): Promise<App> {
               service: settings.registryService,
             }),
           });
-    const written = [
-      ...iamServices({
-        tokens: pageTokens,
+    const services = [
+      ...platformServices({
+        tokens: createPageTokens(keys.pageKeys),
         ids,
         seal: masterKey.seal,
         rootCreation: settings.rootCreation,
         trustedIssuers: settings.trustedIssuers,
+        store,
+        registry,
       }),
-      ...registryServices({ tokens: pageTokens, ids, store, registry }),
-      ...vulnerabilityServices({ tokens: pageTokens }),
       ...issuer.services,
     ];
-    const services = [...written, ...stableServices(written)];
     const methods = createMethodTable(services);
     const ready = () => store.check();
     const described = services.map(({ desc, published = desc }) => published);

@@ -28,6 +28,18 @@ const rules: Record<string, readonly string[]> = {
     "node:",
   ],
   vulnerabilities: ["kernel", "resource", "rpc", "types:store/port", "#gen", "@bufbuild/protobuf", "node:crypto"],
+  events: [
+    "kernel",
+    "resource",
+    "rpc",
+    // The group that something is created in, and what people tell of themselves; no handlers.
+    "iam/identities/metadata",
+    "iam/kinds",
+    "iam/parent-group",
+    "types:store/port",
+    "#gen",
+    "@bufbuild/protobuf",
+  ],
   auth: ["kernel", "types:store/port", "#gen", "node:crypto", "lru-cache", "@bufbuild/protobuf", "@connectrpc/connect"],
   audit: ["kernel", "types:store/port", "jose", "node:crypto"],
   issuer: [

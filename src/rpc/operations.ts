@@ -74,8 +74,9 @@ function renamed({ field, description }: FieldViolation, names: FieldNames): Fie
       .map((part) => part.replace(/^[A-Za-z_]+/, known))
       .filter((part) => part !== "")
       .join(".");
-  // Rules begin with the field they are about.
+  // Rules begin with the field they are about, be it the list that an element is in.
   const [subject = "", ...rest] = description.split(" ");
-  const about = field === subject || field.endsWith(`.${subject}`) ? path(subject) : subject;
+  const own = field.replace(/\[\d+\]$/, "");
+  const about = own === subject || own.endsWith(`.${subject}`) ? path(subject) : subject;
   return { field: path(field), description: [about, ...rest].join(" ") };
 }

@@ -5,6 +5,7 @@ import {
   type DescMethodUnary,
   fromBinary,
   getOption,
+  hasOption,
   type JsonObject,
   type Message,
   toBinary,
@@ -36,6 +37,11 @@ export interface RawClient {
 /** Clients of all four protocols. */
 export function rawClients(url: string): readonly RawClient[] {
   return [rawRest(url), rawGrpc(url), rawConnect(url), rawGrpcWeb(url)];
+}
+
+/** Those of the clients that can call a method: some have no rule for JSON over HTTP. */
+export function clientsFor(method: DescMethodUnary, clients: readonly RawClient[]): readonly RawClient[] {
+  return hasOption(method, http) ? clients : clients.filter(({ name }) => name !== "REST");
 }
 
 const pathOf = (method: DescMethodUnary) => `/${method.parent.typeName}/${method.name}`;
@@ -87,7 +93,7 @@ function restRequest(method: DescMethodUnary, request: Message) {
   let body: unknown;
   if (rule.body === "*") body = json;
   else if (rule.body !== "") {
-    body = json[camel(rule.body)] ?? {};
+    body = json[camel(rule.body)] ?? (method.input.field[camel(rule.body)]?.fieldKind === "list" ? [] : {});
     delete json[camel(rule.body)];
   }
   const query = new URLSearchParams();

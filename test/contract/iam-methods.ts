@@ -1,42 +1,65 @@
-// The methods that are served, and what each is about, read from the descriptors.
+// The methods that are served, in every version, and what each is about, read
+// from the descriptors.
 import { type DescField, type DescMethodUnary, getOption, hasOption, type Message } from "@bufbuild/protobuf";
 import { iam, iam_scope } from "#gen/chainguard/annotations/annotations_pb.js";
-import { ImagesService } from "#gen/chainguard/platform/registry/v2beta1/images_pb.js";
-import { ReposService } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
-import { TagsService } from "#gen/chainguard/platform/registry/v2beta1/tags_pb.js";
-import { AdvisoriesService } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
-import { iamServices } from "../../src/iam/services.js";
 import { randomIds } from "../../src/kernel/ids.js";
+import { platformServices } from "../../src/platform-services.js";
+import { unavailableRegistryV1, unavailableVulnerabilitiesV1 } from "../../src/registry/unavailable-v1.js";
+import type { Store } from "../../src/store/port.js";
 import type { Placed } from "../iam/populate.js";
 import { requestOf } from "./iam-clients.js";
 import { imageDigest } from "./registry-things.js";
 
-const ofIam = iamServices({
+const services = platformServices({
   tokens: { make: () => "", read: () => undefined },
   ids: randomIds,
   seal: () => "",
   rootCreation: "users",
   trustedIssuers: [],
+  registry: undefined,
+  // Nothing is called here.
+  store: {} as Store,
 });
-const services = [...ofIam.map(({ desc }) => desc), ReposService, TagsService, ImagesService, AdvisoriesService];
+
 /** Every method with one answer, but for those that authenticate their callers by themselves. */
-export const methods: readonly DescMethodUnary[] = services.flatMap((desc) =>
+export const methods: readonly DescMethodUnary[] = services.flatMap(({ desc }) =>
   desc.methods.filter((one): one is DescMethodUnary => one.methodKind === "unary"),
 );
 
+/** A method as tests call it: `iam.v2.GroupsService.GetGroup`. */
+export function nameOf({ name, parent }: DescMethodUnary): string {
+  return `${parent.typeName.replace("chainguard.platform.", "")}.${name}`;
+}
+
+// Of both names of version 2 and of its beta alike: `GroupsService.GetGroup`.
+const shortNameOf = ({ name, parent }: DescMethodUnary) => `${parent.name}.${name}`;
+
+const capitalised = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);
+const unavailable: ReadonlySet<string> = new Set([
+  ...Object.keys(unavailableRegistryV1).map((name) => `Registry.${capitalised(name)}`),
+  ...Object.keys(unavailableVulnerabilitiesV1).map((name) => `Vulnerabilities.${capitalised(name)}`),
+  "GroupInvites.CreateWithGroup",
+  "events.Identities.Create",
+]);
+
+/** Whether a method answers UNIMPLEMENTED to everybody whom it lets in. */
+export function isUnavailable(method: DescMethodUnary): boolean {
+  return unavailable.has(shortNameOf(method)) || unavailable.has(nameOf(method));
+}
+
 /** Methods declared unscoped whose handlers look at a place all the same, and the field that names it. */
-const PLACED_BY_HANDLER: Readonly<Record<string, { field: string; reason: string }>> = {
-  CreateGroup: {
-    field: "parent",
-    reason: "a root has no parent, so the method is unscoped and its handler looks at the parent",
-  },
-  GetRole: { field: "uid", reason: "built-in roles lie in no group; of custom ones the handler looks at the group" },
+const PLACED_BY_HANDLER: Readonly<Record<string, string>> = {
+  // A root has no parent, so the method is unscoped and its handler looks at the parent.
+  "GroupsService.CreateGroup": "parent",
+  "Groups.Create": "parent",
+  // Built-in roles lie in no group; of custom ones the handler looks at the group.
+  "RolesService.GetRole": "uid",
 };
 
 /** The fields that lead to the uid a method is guarded at: none, one, or a message and the field in it. */
 export function placeFieldOf(method: DescMethodUnary): readonly DescField[] {
-  const byHandler = PLACED_BY_HANDLER[method.name];
-  if (byHandler) return method.input.fields.filter(({ name }) => name === byHandler.field);
+  const byHandler = PLACED_BY_HANDLER[shortNameOf(method)];
+  if (byHandler) return method.input.fields.filter(({ name }) => name === byHandler);
   const { mode } = getOption(method, iam);
   if (mode.case !== "enabled" || mode.value.unscoped) return [];
   const marked = (fields: readonly DescField[]) =>
@@ -46,13 +69,28 @@ export function placeFieldOf(method: DescMethodUnary): readonly DescField[] {
   return outer.fieldKind === "message" ? [outer, ...marked(outer.message.fields)] : [outer];
 }
 
+// What does not follow from the names of the service and of the place field.
+const subjects: readonly (readonly [RegExp, keyof Placed])[] = [
+  [/ExternalGroupRoleMappings(Service)?\.(Create|BatchDelete)|Scim/, "identityProvider"],
+  [/\.CreateTag$|^ImagesService\./, "repo"],
+  [/^Registry\.(UpdateTag|DeleteTag|ListTagHistory)$/, "tag"],
+  [/^Registry\.(CreateRepo|GetRegistrySettings|UpdateRegistrySettings|ListSyncStatuses)$/, "group"],
+  [/^Registry\./, "repo"],
+  [/^Advisories\.UpdateAdvisoryEvent$/, "advisoryEvent"],
+  [/^Advisories\.(Create|List)AdvisoryEvents?$/, "advisory"],
+  [/\.(Create|BatchCreate)|^Terms|RequestGroupAccess$/, "group"],
+  [/^GroupAccountAssociations\./, "accountAssociation"],
+];
+
 /** What of a group a method is about, which follows from its name. */
-export function subjectOf({ name, parent }: DescMethodUnary, placed: Placed): string {
-  if (/^(CreateExternal|BatchDeleteExternal)|Scim/.test(name)) return placed.identityProvider;
-  if (name === "CreateTag" || parent.name === ImagesService.name) return placed.repo;
-  if (/^(Create|BatchCreate)/.test(name) || /^(AcceptTerms|ListTermsAcceptances|RequestGroupAccess)$/.test(name))
-    return placed.group;
-  const kind = /(\w+?)(Service)$/.exec(parent.name)?.[1]?.replace(/ies$/, "y").replace(/s$/, "") ?? "";
+export function subjectOf(method: DescMethodUnary, placed: Placed): string {
+  const name = shortNameOf(method);
+  const known = subjects.find(([pattern]) => pattern.test(name))?.[1];
+  if (known !== undefined) return placed[known];
+  const kind = method.parent.name
+    .replace(/Service$/, "")
+    .replace(/ies$/, "y")
+    .replace(/s$/, "");
   const key = kind.charAt(0).toLowerCase() + kind.slice(1);
   return (placed as unknown as Record<string, string>)[key] ?? placed.group;
 }
@@ -60,7 +98,15 @@ export function subjectOf({ name, parent }: DescMethodUnary, placed: Placed): st
 /** A request about `uid`, with nothing else in it but the image that is asked for. */
 export function requestAt(method: DescMethodUnary, uid: string, architecture = ""): Message {
   const [outer, inner] = placeFieldOf(method);
-  if (outer === undefined) return requestOf(method, {});
-  const image = method.parent.name === ImagesService.name ? { digest: imageDigest, architecture } : {};
-  return requestOf(method, { ...image, [outer.localName]: inner ? { [inner.localName]: uid } : uid });
+  // Part of a path, and of no path when it is empty.
+  if (outer === undefined) return requestOf(method, "package" in method.input.field ? { package: "package" } : {});
+  const known: Readonly<Record<string, string>> = { digest: imageDigest, architecture, arch: architecture };
+  const image = method.input.fields
+    .filter(
+      ({ name, scalar }) =>
+        scalar !== undefined && Object.hasOwn(known, name) && /Image|Registry/.test(method.parent.name),
+    )
+    .map(({ localName }) => [localName, known[localName]]);
+  const place = { [outer.localName]: inner ? { [inner.localName]: uid } : uid };
+  return requestOf(method, { ...Object.fromEntries(image), ...place });
 }

@@ -20,6 +20,8 @@ export interface Placed {
   readonly repo: string;
   readonly tag: string;
   readonly advisory: string;
+  readonly advisoryEvent: string;
+  readonly subscription: string;
 }
 
 /** What to write into the text fields. */
@@ -52,6 +54,8 @@ export async function populate(tx: Tx, group: string, { name, text, timeMs = 1_0
     repo,
     tag: await placeTag(tx, repo, text, timeMs),
     advisory: await placeAdvisory(tx, group, text, timeMs),
+    advisoryEvent: "",
+    subscription: newUid(),
   };
   const { identity, role, identityProvider } = placed;
   const externalGroupRoleMapping = newUid(identityProvider);
@@ -100,7 +104,15 @@ export async function populate(tx: Tx, group: string, { name, text, timeMs = 1_0
     createTimeMs: timeMs,
   });
   await tx.terms.accept({ groupUid: group, docId: text, acceptedBy: identity, createTimeMs: timeMs });
-  return { ...placed, externalGroupRoleMapping };
+  await tx.subscriptions.insert({
+    uid: placed.subscription,
+    groupUid: group,
+    sink: `https://sink.example/${encodeURIComponent(text)}`,
+    ...times,
+  });
+  await tx.registry.putDeployment({ repoUid: repo, charts: [{ repo: text }], ...times });
+  const [event] = await tx.advisories.events([placed.advisory]);
+  return { ...placed, externalGroupRoleMapping, advisoryEvent: event?.uid ?? "" };
 }
 
 /** Adds a group and one of every kind to it. */

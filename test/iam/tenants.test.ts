@@ -6,8 +6,8 @@ import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { Caller } from "../../src/auth/caller.js";
 import { builtinIdentityUid, builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
-import { type RawClient, rawGrpc, rawRest, requestOf } from "../contract/iam-clients.js";
-import { methods, placeFieldOf, requestAt, subjectOf } from "../contract/iam-methods.js";
+import { clientsFor, type RawClient, rawGrpc, rawRest, requestOf } from "../contract/iam-clients.js";
+import { methods as all, isUnavailable, nameOf, placeFieldOf, requestAt, subjectOf } from "../contract/iam-methods.js";
 import { imageDigest } from "../contract/registry-things.js";
 import { type ExchangeWorld, startExchangeWorld } from "../issuer/exchange/exchange-world.js";
 import type { Harness } from "../support/harness.js";
@@ -58,6 +58,13 @@ interface Prepared {
   readonly request: object;
 }
 
+// The stable names of version 2 are decided on and answered like those of its beta, which the matrix shows.
+const methods = all.filter(({ parent }) => !parent.typeName.includes(".v2."));
+// Numbers, flags and digests are all that these answer, or what a registry tells, of which there is none.
+const NO_TEXT =
+  /Registry\.(GetRepoCountBySource|GetManifestDigestCount|GetRegistrySettings|GetSize|ListTagHistory|GetUpdateStatus|GetImageConfig)$/;
+const tellsNoText = (method: DescMethodUnary) => isUnavailable(method) || NO_TEXT.test(nameOf(method));
+
 const lists = methods.filter(({ name }) => name.startsWith("List"));
 const uidsOf = (placed: Placed) => [...new Set(Object.values(placed))];
 
@@ -78,7 +85,8 @@ function listCalls(of: readonly Placed[], at: Placed): Prepared[] {
         return [...places, { ids: uids }, { inRoot: true }, { childrenOf: "/" }].map((uidp) => ({ uidp }));
       }
       if (field.name === "name") return [`${MARK} name`, `${MARK} org`, MARK].map((name) => ({ name }));
-      if (field.name === "order_by") return ["uid", "name", "created_at desc", "group"].map((orderBy) => ({ orderBy }));
+      if (field.name === "order_by" && !field.enum)
+        return ["uid", "name", "created_at desc", "group"].map((orderBy) => ({ orderBy }));
       if (field.name === "page_size") return [{ pageSize: 1 }, { pageSize: 200 }, { pageSize: 200, skip: 1 }];
       if (field.enum) return field.enum.values.map(({ number }) => filled(number));
       if (field.name === "page_token" || field.name === "skip") return [];
@@ -189,13 +197,13 @@ async function leaks(calls: readonly Prepared[], token: string): Promise<{ found
   const found: string[] = [];
   for (const { method, request } of calls) {
     const message = requestOf(method, request);
-    for (const { name, call } of clients) {
+    for (const { name, call } of clientsFor(method, clients)) {
       const { bytes, code } = await call(method, message, token);
       assert.ok(
         !/^(INTERNAL|UNKNOWN|UNAUTHENTICATED)$/.test(code),
         `${method.name} ${JSON.stringify(message, plain)}: ${bytes}`,
       );
-      if (bytes.includes(MARK)) found.push(`${name} ${method.name} ${JSON.stringify(request, plain)}`);
+      if (bytes.includes(MARK)) found.push(`${name} ${nameOf(method)} ${JSON.stringify(request, plain)}`);
     }
   }
   return { found, sent: calls.length * clients.length };
@@ -279,30 +287,30 @@ describe("what another organisation wrote", () => {
 
   it("is still all there: its owner sees the mark in every kind", async () => {
     const seen = new Set<string>();
-    const reads = methods.filter((method) => /^(Get|List)/.test(method.name));
+    const reads = methods.filter((method) => /^(Get|List)/.test(method.name) && !tellsNoText(method));
     for (const method of reads) {
       for (const one of b) {
-        const placed = method.name.startsWith("Get") || placeFieldOf(method).length > 0;
+        const placed = placeFieldOf(method).length > 0;
         const request = placed ? requestAt(method, subjectOf(method, one), MARK) : requestOf(method, {});
         for (const { name, call } of clients) {
           const { bytes } = await call(method, request, tokens.b);
-          if (bytes.includes(MARK)) seen.add(`${name} ${method.name}`);
+          if (bytes.includes(MARK)) seen.add(`${name} ${nameOf(method)}`);
         }
       }
     }
-    const expected = reads.flatMap(({ name }) => clients.map((client) => `${client.name} ${name}`));
+    const expected = reads.flatMap((method) => clients.map((client) => `${client.name} ${nameOf(method)}`));
     assert.deepEqual([...seen].sort(), expected.sort());
   });
 
   it("would be found if lists showed every organisation", async () => {
     const everything = mock.method(Caller.prototype, "visibleGroups", () => [a.group, b[0]?.group ?? ""].sort());
-    const unscoped = lists.filter((method) => placeFieldOf(method).length === 0);
+    const unscoped = lists.filter((method) => placeFieldOf(method).length === 0 && !tellsNoText(method));
     const { found } = await leaks(
       unscoped.map((method) => ({ method, request: {} })),
       tokens.a,
     );
     everything.mock.restore();
-    for (const { name } of unscoped)
+    for (const name of unscoped.map(nameOf))
       assert.ok(
         found.some((one) => one.includes(` ${name} `)),
         `${name} showed nothing`,
@@ -316,7 +324,7 @@ describe("what another organisation wrote", () => {
       tokens.a,
     );
     everything.mock.restore();
-    for (const { name } of methods.filter((method) => method.name.startsWith("Get"))) {
+    for (const name of methods.filter((one) => one.name.startsWith("Get") && !tellsNoText(one)).map(nameOf)) {
       assert.ok(
         found.some((one) => one.includes(` ${name} `)),
         `${name} showed nothing`,

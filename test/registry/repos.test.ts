@@ -159,11 +159,11 @@ describe("a repo", () => {
     },
     {
       body: { customOverlay: { accounts: { users: [{ username: "a:b" }] } } },
-      broken: [overlay, "customOverlay.accounts.users must each have a username and no negative id"],
+      broken: [overlay, "customOverlay.accounts.users must each have a username and ids from 0 to 2147483647"],
     },
     {
       body: { customOverlay: { accounts: { groups: [{ groupname: "a", gid: -1 }] } } },
-      broken: [overlay, "customOverlay.accounts.groups must each have a groupname and no negative id"],
+      broken: [overlay, "customOverlay.accounts.groups must each have a groupname and an id from 0 to 2147483647"],
     },
     {
       body: { customOverlay: { certificates: { additional: [{ name: "ca", content: "text" }] } } },

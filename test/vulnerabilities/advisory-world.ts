@@ -7,6 +7,7 @@ import {
   type ListAdvisoriesResponseSchema,
 } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
 import { capabilitySetNamed } from "../../src/iam/roles/capability-names.js";
+import { randomIds } from "../../src/kernel/ids.js";
 import { createPageTokens } from "../../src/kernel/page-token.js";
 import { Call, type Inbound } from "../../src/rpc/call.js";
 import { createInvoke } from "../../src/rpc/invoke.js";
@@ -39,7 +40,7 @@ export async function advisoryWorld(store: Store): Promise<AdvisoryWorld> {
     for (const uid of [ours, theirs, child, sibling]) await tx.groups.insert(groupRow(uid));
   });
   const tokens = createPageTokens(() => [{ id: "00".repeat(8), secret: Buffer.alloc(32, 7) }]);
-  const methods = createMethodTable(vulnerabilityServices({ tokens }));
+  const methods = createMethodTable(vulnerabilityServices({ tokens, ids: randomIds }));
   const invoke = createInvoke({
     store,
     clock: Date.now,

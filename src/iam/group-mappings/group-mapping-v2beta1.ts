@@ -41,7 +41,7 @@ export function groupMappingsV2beta1({ tokens, ids }: IamDeps) {
     async getExternalGroupRoleMapping({ uid }, { tx }) {
       const row = await tx.groupMappings.get(uid);
       if (row === undefined) throw notFound(groupMappings, uid);
-      return view(row);
+      return groupMappingView(row);
     },
 
     async listExternalGroupRoleMappings(request, { tx, caller, startMs }) {
@@ -51,7 +51,7 @@ export function groupMappingsV2beta1({ tokens, ids }: IamDeps) {
       const context = { method: "ListExternalGroupRoleMappings", tokens, nowMs: startMs, visible, ...equals };
       const list = listQueryOf(groupMappings, request, context);
       const page = await tx.groupMappings.list(list.query);
-      return { externalGroupRoleMappings: page.rows.map(view), ...list.envelope(page) };
+      return { externalGroupRoleMappings: page.rows.map(groupMappingView), ...list.envelope(page) };
     },
 
     async createExternalGroupRoleMapping({ parent, externalGroupRoleMapping }, { tx, caller, startMs }) {
@@ -65,7 +65,7 @@ export function groupMappingsV2beta1({ tokens, ids }: IamDeps) {
       const row = { uid: ids.newUid(parent), providerUid: parent, ...values, createTimeMs: startMs };
       if (await isMapped(row, tx)) throw alreadyExists(groupMappings, parent);
       await tx.groupMappings.insert(row);
-      return view(row);
+      return groupMappingView(row);
     },
 
     async deleteExternalGroupRoleMapping({ uid }, { tx }) {
@@ -85,7 +85,7 @@ export function groupMappingsV2beta1({ tokens, ids }: IamDeps) {
         const row = await call.tx.groupMappings.get(uid);
         if (row === undefined) continue;
         await call.tx.groupMappings.delete(uid);
-        deleted.push(view(row));
+        deleted.push(groupMappingView(row));
       }
       call.subjectUid = parent;
       return { parent, externalGroupRoleMappings: deleted };
@@ -102,7 +102,8 @@ async function isMapped(row: GroupMappingRow, tx: Tx): Promise<boolean> {
   return false;
 }
 
-function view(row: GroupMappingRow): ExternalGroupRoleMapping {
+/** A stored mapping as version 2 shows it. */
+export function groupMappingView(row: GroupMappingRow): ExternalGroupRoleMapping {
   return create(ExternalGroupRoleMappingSchema, {
     uid: row.uid,
     identityProviderUid: row.providerUid,

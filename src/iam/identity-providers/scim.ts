@@ -43,12 +43,14 @@ export const scimHandlers: Pick<Handlers<typeof IdentityProvidersService>, Metho
     if (scim.tokenHash === "" || scim.revoked) throw notFound(identityProviders, row.uid, "there is no SCIM token");
     requireEtag(scim, request.etag);
     const overlapMs = overlapOf(request.overlap);
+    // What was to expire sooner still does.
+    const previousExpireTimeMs = Math.min(call.startMs + overlapMs, scim.expireTimeMs ?? Number.POSITIVE_INFINITY);
     const { token, tokenHash } = newToken();
     const next: ScimState = {
       enabled: scim.enabled,
       tokenHash,
       previousHash: scim.tokenHash,
-      previousExpireTimeMs: call.startMs + overlapMs,
+      previousExpireTimeMs,
       revoked: false,
       etag: "",
     };
@@ -56,7 +58,7 @@ export const scimHandlers: Pick<Handlers<typeof IdentityProvidersService>, Metho
     return {
       token,
       ...described(row, stored),
-      previousTokenExpireTime: timestampFromMs(call.startMs + overlapMs),
+      previousTokenExpireTime: timestampFromMs(previousExpireTimeMs),
       requestedOverlap: durationFromMs(overlapMs),
     };
   },

@@ -28,29 +28,38 @@ interface Descriptor {
   readonly platform?: { readonly architecture?: unknown; readonly variant?: unknown; readonly os?: unknown };
 }
 
-interface Manifest {
+/** A manifest or an index, as far as it is read here. */
+export interface Manifest {
   readonly mediaType?: unknown;
   readonly manifests?: readonly Descriptor[];
   readonly config?: Descriptor;
   readonly layers?: readonly Descriptor[];
 }
 
+/** One image of a manifest: the only one, or one of several in an index. */
+export interface BuiltImage {
+  /** Its name among those of the manifest, as in `arm64`. */
+  readonly architecture: string;
+  readonly manifest: Manifest;
+}
+
 /**
- * The sizes of an image in bytes, configuration and layers together, by architecture. Where an index
- * has several images for one architecture, the later ones are told apart by variant or system, as in
- * `arm/v6`. Images an index names that the registry does not have are left out.
+ * The images of a manifest by architecture. Where an index has several images for one architecture,
+ * the later ones are told apart by variant or system, as in `arm/v6`. Images an index names that the
+ * registry does not have are left out.
  *
  * @throws ApiError FAILED_PRECONDITION when the manifest is not that of an image; UNAVAILABLE.
  */
-export async function sizesOf(content: Content, reader: ImageReader): Promise<Record<string, number>> {
+export async function* imagesIn(content: Content, reader: ImageReader): AsyncGenerator<BuiltImage, void, void> {
   const manifest = parsed(content);
   const type = typeOf(manifest, content);
   if (MANIFESTS.includes(type)) {
     const architecture = await architectureOf(manifest, reader);
-    return architecture === undefined ? {} : { [architecture]: sizeOf(manifest) };
+    if (architecture !== undefined) yield { architecture, manifest };
+    return;
   }
   if (!INDEXES.includes(type)) throw failedPrecondition("IMAGE", "digest: the manifest is not that of an image");
-  const sizes: Record<string, number> = {};
+  const names = new Set<string>();
   for (const { mediaType, digest, platform } of (manifest.manifests ?? []).slice(0, MAX_MANIFESTS)) {
     // What attests builds stands in an index as an image of the architecture "unknown".
     if (typeof digest !== "string" || !MANIFESTS.includes(String(mediaType))) continue;
@@ -61,17 +70,29 @@ export async function sizesOf(content: Content, reader: ImageReader): Promise<Re
     const architecture = platform?.architecture ?? (await architectureOf(image, reader));
     if (typeof architecture !== "string") continue;
     const name = [architecture, `${architecture}/${String(platform?.variant ?? platform?.os ?? "")}`].find(
-      (one) => !Object.hasOwn(sizes, one),
+      (one) => !names.has(one),
     );
-    if (name !== undefined) sizes[name] = sizeOf(image);
+    if (name === undefined) continue;
+    names.add(name);
+    yield { architecture: name, manifest: image };
   }
+}
+
+/** The sizes of the images of a manifest in bytes, configuration and layers together; see {@link imagesIn}. */
+export async function sizesOf(content: Content, reader: ImageReader): Promise<Record<string, number>> {
+  const sizes: Record<string, number> = {};
+  for await (const { architecture, manifest } of imagesIn(content, reader)) sizes[architecture] = sizeOf(manifest);
   return sizes;
 }
 
-async function architectureOf({ config }: Manifest, reader: ImageReader): Promise<string | undefined> {
+/** The configuration of an image; undefined where the registry has none. */
+export async function configOf({ config }: Manifest, reader: ImageReader): Promise<object | undefined> {
   const blob = typeof config?.digest === "string" ? await reader.blob(config.digest) : undefined;
-  if (blob === undefined) return undefined;
-  const { architecture } = parsed(blob) as { architecture?: unknown };
+  return blob && parsed(blob);
+}
+
+async function architectureOf(manifest: Manifest, reader: ImageReader): Promise<string | undefined> {
+  const { architecture } = ((await configOf(manifest, reader)) ?? {}) as { architecture?: unknown };
   return typeof architecture === "string" && architecture !== "" ? architecture : undefined;
 }
 

@@ -11,6 +11,8 @@ const MAX_ENTRIES = 1_000;
 const MAX_TEXT = 512;
 /** How long a key, a certificate or the value of a variable is at most, in characters. */
 const MAX_CONTENT = 64 * 1024;
+/** The largest id of a user or a group. */
+const MAX_ID = 2 ** 31 - 1;
 
 const TAG_NAME = /^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$/;
 const ALIAS = /^[a-zA-Z0-9_.\-/]*[a-zA-Z0-9_.-]:[a-zA-Z0-9_.-]+$/;
@@ -100,14 +102,14 @@ function accountsFault(accounts: CustomOverlay["accounts"], field: string): stri
   if (!isOptionalWord(runAs)) return `${field}.runAs must be one line of at most ${MAX_TEXT} characters`;
   const user = (one: (typeof users)[number]) =>
     isAccount(one.username) &&
-    one.uid >= 0 &&
-    one.gid >= 0 &&
+    isAccountId(one.uid) &&
+    isAccountId(one.gid) &&
     [one.groupName, one.shell, one.homeDir].every(isOptionalWord);
   const group = (one: (typeof groups)[number]) =>
-    isAccount(one.groupname) && one.gid >= 0 && one.members.every(isAccount);
+    isAccount(one.groupname) && isAccountId(one.gid) && one.members.every(isAccount);
   return (
-    entriesFault(users, `${field}.users`, user, "must each have a username and no negative id") ??
-    entriesFault(groups, `${field}.groups`, group, "must each have a groupname and no negative id")
+    entriesFault(users, `${field}.users`, user, `must each have a username and ids from 0 to ${MAX_ID}`) ??
+    entriesFault(groups, `${field}.groups`, group, `must each have a groupname and an id from 0 to ${MAX_ID}`)
   );
 }
 
@@ -159,6 +161,10 @@ function isOptionalWord(text: string): boolean {
 // Fields of /etc/passwd and /etc/group are told apart by colons and commas.
 function isAccount(name: string): boolean {
   return isWord(name) && !/[:,\s]/.test(name);
+}
+
+function isAccountId(id: number): boolean {
+  return id >= 0 && id <= MAX_ID;
 }
 
 function isContent(text: string): boolean {

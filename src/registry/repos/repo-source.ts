@@ -24,6 +24,9 @@ const pull = [Capability.CAP_REPO_BLOBS_GET, Capability.CAP_MANIFEST_LIST, Capab
   bit: bitOf(one),
 }));
 
+/** What fields have that nothing is said of. */
+const unset = [[], 0];
+
 /** A repo as it was, and its own fields as they shall be. */
 export interface Change {
   /** Where the repo lies. */
@@ -53,15 +56,17 @@ export async function settle(change: Change, call: Call): Promise<Settled> {
   const { source, google, amazon, azure } = after.syncConfig;
   const going = before.syncConfig;
   const keep = (sync: SyncConfig): Settled => {
-    requireCopied((field) => same(after[field], before[field]));
-    return { config: { ...after, syncConfig: { ...sync, google, amazon, azure } } };
+    requireCopied((field) => isOneOf(after[field], [before[field], ...unset]));
+    const { catalogTier, bundles, aliases, activeTags } = before;
+    const syncConfig = { ...sync, google, amazon, azure };
+    return { config: { ...after, catalogTier, bundles, aliases, activeTags, syncConfig } };
   };
   if (going?.source === source) return keep(going);
   const found = await sourceNamed(source, change, call);
   if (going?.source === found.uid) return keep(going);
   const taken = repoView(found);
   // What is left as it was, or not said, is not a wish to differ.
-  requireCopied((field) => [before[field], taken[field], [], 0].some((one) => same(after[field], one)));
+  requireCopied((field) => isOneOf(after[field], [before[field], taken[field], ...unset]));
   const { catalogTier, bundles, aliases, activeTags } = taken;
   const expirationTime = timestampFromMs(call.startMs + SYNC_LIFE_MS);
   const syncConfig = create(SyncConfigSchema, { source: found.uid, google, amazon, azure, expirationTime });
@@ -76,8 +81,8 @@ function requireCopied(good: (field: (typeof copiedFields)[number]) => boolean):
   );
 }
 
-function same(a: unknown, b: unknown): boolean {
-  return JSON.stringify(a) === JSON.stringify(b);
+function isOneOf(value: unknown, allowed: readonly unknown[]): boolean {
+  return allowed.some((one) => JSON.stringify(one) === JSON.stringify(value));
 }
 
 // One text for all causes: none tells whether a repo that the caller cannot see exists.

@@ -75,6 +75,11 @@ export function repoView(row: RepoRow): Repo {
   return repo;
 }
 
+/** The uid of the repo that a stored one is copied from; undefined where that is none. */
+export function sourceOf({ config }: RepoRow): string | undefined {
+  return (config as { sync_config?: { source?: string } }).sync_config?.source;
+}
+
 /** The readme of a stored repo as version 2 shows it. */
 export function readmeView({ uid, readme }: RepoRow): RepoReadme {
   return create(RepoReadmeSchema, { uid, content: readme });

@@ -5,7 +5,7 @@ import { type FieldViolation, invalidArgument, notFound } from "../../kernel/err
 import { listQueryOf } from "../../resource/list-query.js";
 import { valuesOf } from "../../resource/patch.js";
 import { serve } from "../../rpc/method-table.js";
-import type { TagFamily, TagRow, Tx } from "../../store/port.js";
+import type { Awaitable, ListQuery, Page, TagFamily, TagRow, Tx } from "../../store/port.js";
 import type { RegistryDeps } from "../registry-deps.js";
 import { foundRepo } from "../repos/repo-v2beta1.js";
 import { isDigestField, tags, tagView } from "./tag.js";
@@ -14,11 +14,14 @@ import { upsertTag } from "./tag-operations.js";
 /** The last moment that a Timestamp can name, in epoch milliseconds: the end of the year 9999. */
 const LAST_MS = 253_402_300_799_999;
 
+type IncludedFamilies = Pick<ListTagsRequest, "includeReferrers" | "includeDates" | "includeEpochs">;
+type TagFilters = Pick<ListTagsRequest, "digest"> & { readonly updatedSince?: Timestamp | undefined };
+
 /** TagsService, ready to be served. */
 export function tagsV2beta1({ tokens, ids }: RegistryDeps) {
   return serve(TagsService, {
     async getTag({ uid }, { tx }) {
-      return tagView(await found(uid, tx));
+      return tagView(await foundTag(uid, tx));
     },
 
     async listTags(request, { tx, caller, startMs }) {
@@ -31,10 +34,7 @@ export function tagsV2beta1({ tokens, ids }: RegistryDeps) {
         visible: caller.visibleGroups(),
         ...filtersIn(request),
       });
-      const page =
-        families.length === 1
-          ? await tx.tags.list(list.query)
-          : await tx.tags.listAll(list.query, families.length === 4 ? undefined : families);
+      const page = await tagPage(tx, list.query, families);
       return { tags: page.rows.map(tagView), ...list.envelope(page) };
     },
 
@@ -45,20 +45,32 @@ export function tagsV2beta1({ tokens, ids }: RegistryDeps) {
     },
 
     async deleteTag({ uid }, { tx }) {
-      await found(uid, tx);
+      await foundTag(uid, tx);
       await tx.tags.delete(uid);
       return {};
     },
   });
 }
 
-async function found(uid: string, tx: Tx): Promise<TagRow> {
+/**
+ * The tag of this uid.
+ *
+ * @throws ApiError NOT_FOUND; the pipeline words that for who may not know.
+ */
+export async function foundTag(uid: string, tx: Tx): Promise<TagRow> {
   const row = await tx.tags.get(uid);
   if (row === undefined) throw notFound(tags, uid);
   return row;
 }
 
-function familiesIn({ includeReferrers, includeDates, includeEpochs }: ListTagsRequest): TagFamily[] {
+/** The tags of these families that `query` asks for. */
+export function tagPage(tx: Tx, query: ListQuery, families: readonly TagFamily[]): Awaitable<Page<TagRow>> {
+  if (families.length === 1) return tx.tags.list(query);
+  return tx.tags.listAll(query, families.length === 4 ? undefined : families);
+}
+
+/** The families of tags that a list shows: the usual one, which comes first, and those asked for. */
+export function familiesIn({ includeReferrers, includeDates, includeEpochs }: IncludedFamilies): TagFamily[] {
   return [
     0,
     ...(includeReferrers ? [1 as const] : []),
@@ -67,7 +79,12 @@ function familiesIn({ includeReferrers, includeDates, includeEpochs }: ListTagsR
   ];
 }
 
-function filtersIn({ digest, updatedSince }: ListTagsRequest): { equals?: Record<string, string | number> } {
+/**
+ * The filters that lists of tags have besides those of all lists.
+ *
+ * @throws ApiError INVALID_ARGUMENT for what is no digest, or a time far off.
+ */
+export function filtersIn({ digest, updatedSince }: TagFilters): { equals?: Record<string, string | number> } {
   const violations: FieldViolation[] = [];
   const equals: Record<string, string | number> = {};
   const broken = digest === "" ? undefined : isDigestField(digest, "digest");

@@ -1,6 +1,7 @@
 // The handlers of AdvisoriesService in version 2beta1.
 import { AdvisoriesService } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
 import { notFound } from "../../kernel/errors.js";
+import type { Ids } from "../../kernel/ids.js";
 import type { PageTokens } from "../../kernel/page-token.js";
 import { listQueryOf } from "../../resource/list-query.js";
 import { serve } from "../../rpc/method-table.js";
@@ -11,10 +12,11 @@ import { filtersOf } from "./filters.js";
 /** What the handlers need besides the call. */
 export interface AdvisoryDeps {
   readonly tokens: PageTokens;
+  readonly ids: Ids;
 }
 
 /** AdvisoriesService, ready to be served. */
-export function advisoriesV2beta1({ tokens }: AdvisoryDeps) {
+export function advisoriesV2beta1({ tokens }: Pick<AdvisoryDeps, "tokens">) {
   return serve(AdvisoriesService, {
     async getAdvisory({ uid }, { tx }) {
       const row = await tx.advisories.get(uid);
@@ -31,14 +33,22 @@ export function advisoriesV2beta1({ tokens }: AdvisoryDeps) {
         equals: filtersOf(request),
       });
       const page = await tx.advisories.list(list.query);
-      return { advisories: await viewsOf(page.rows, tx), ...list.envelope(page) };
+      return { advisories: await viewsOf(page.rows, advisoryView, tx), ...list.envelope(page) };
     },
   });
 }
 
-// The events of the page with one query.
-async function viewsOf(rows: readonly AdvisoryRow[], tx: Tx) {
+/**
+ * The advisories of a page as `view` shows them; their events take one query.
+ *
+ * @param view is given the events of an advisory oldest first
+ */
+export async function viewsOf<V>(
+  rows: readonly AdvisoryRow[],
+  view: (row: AdvisoryRow, events: readonly AdvisoryEventRow[]) => V,
+  tx: Tx,
+): Promise<V[]> {
   const events = new Map<string, AdvisoryEventRow[]>(rows.map(({ uid }) => [uid, []]));
   for (const event of await tx.advisories.events([...events.keys()])) events.get(event.advisoryUid)?.push(event);
-  return rows.map((row) => advisoryView(row, events.get(row.uid) ?? []));
+  return rows.map((row) => view(row, events.get(row.uid) ?? []));
 }

@@ -2,6 +2,11 @@
 import { create, fromJson, type JsonObject, toJson } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
+  type AdvisoryEvent_ComponentLocationChanged as ComponentMoved,
+  AdvisoryEvent_ComponentLocationChangedSchema as ComponentMovedSchema,
+  EventTypeFilter as EventTypeFilterV1,
+} from "#gen/chainguard/platform/vulnerabilities/v1/advisories_pb.js";
+import {
   type Advisory,
   type AdvisoryEvent,
   AdvisoryEventSchema,
@@ -10,17 +15,40 @@ import {
   type Severity,
   SeveritySchema,
 } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
+import type { ResourceKind } from "../../kernel/errors.js";
 import { defineResource } from "../../resource/define.js";
 import type { AdvisoryEventRow, AdvisoryRow } from "../../store/port.js";
+import { isLineField, isLines, isRequiredLine } from "./advisory-rules.js";
 
-/** The advisory resource. Version 2 of the API changes nothing of it. */
+/** The advisory resource. Version 2 of the API changes nothing of it, version 1 does. */
 export const advisories = defineResource({
   noun: "advisory",
   type: "vulnerabilities.chainguard.dev/Advisory",
   message: AdvisorySchema,
   sort: ["uid", "created_at", "updated_at"],
-  mutable: {},
+  mutable: {
+    artifactName: isRequiredLine,
+    artifactType: isRequiredLine,
+    artifactArchitecture: isRequiredLine,
+    componentName: isLineField,
+    componentLocation: isLineField,
+    componentType: isLineField,
+    aliases: isLines,
+    legacyAdvisoryId: (value = "", field) => isLineField(value, field),
+  },
 });
+
+/** What errors call the events of advisories. */
+export const eventKind: ResourceKind = {
+  noun: "advisory event",
+  type: "vulnerabilities.chainguard.dev/AdvisoryEvent",
+};
+
+/** What errors call the groups that advisories lie in. */
+export const groupKind: ResourceKind = { noun: "group", type: "iam.chainguard.dev/Group" };
+
+// Beside what version 2 knows of an event, under the name that version 1 has for it.
+const MOVED = "componentLocationChanged";
 
 const eventTypes: Readonly<Record<NonNullable<AdvisoryEvent["type"]["case"]>, EventTypeFilter>> = {
   detection: EventTypeFilter.DETECTION,
@@ -38,24 +66,37 @@ const eventTypes: Readonly<Record<NonNullable<AdvisoryEvent["type"]["case"]>, Ev
  *
  * @param uid the uid of the advisory, a slash and a segment of its own
  * @param timeMs when it was created, in epoch milliseconds
+ * @param moved that the component has moved: the type that version 2 lacks, in place of the message's
  */
-export function eventRow(advisoryUid: string, uid: string, event: AdvisoryEvent, timeMs: number): AdvisoryEventRow {
+export function eventRow(
+  advisoryUid: string,
+  uid: string,
+  event: AdvisoryEvent,
+  timeMs: number,
+  moved?: ComponentMoved,
+): AdvisoryEventRow {
   const { findings, issue, type, author, reviewer, reviewState } = event;
   const said = create(AdvisoryEventSchema, { findings, type, ...(issue !== undefined && { issue }) });
+  const data = toJson(AdvisoryEventSchema, said) as JsonObject;
+  if (moved) data[MOVED] = toJson(ComponentMovedSchema, moved);
+  const known = type.case === undefined ? EventTypeFilter.UNSPECIFIED : eventTypes[type.case];
   return {
     uid,
     advisoryUid,
-    type: type.case === undefined ? EventTypeFilter.UNSPECIFIED : eventTypes[type.case],
+    type: moved ? EventTypeFilterV1.COMPONENT_LOCATION_CHANGED : known,
     author,
     reviewer,
     reviewState,
-    data: toJson(AdvisoryEventSchema, said) as JsonObject,
+    data,
     createTimeMs: timeMs,
     updateTimeMs: timeMs,
   };
 }
 
-/** A stored event as version 2 shows it. */
+/**
+ * A stored event as version 2 shows it. That a component has moved it cannot say: such an event has no
+ * type there, and all else.
+ */
 export function eventView(row: AdvisoryEventRow): AdvisoryEvent {
   const event = fromJson(AdvisoryEventSchema, row.data as JsonObject, { ignoreUnknownFields: true });
   event.uid = row.uid;
@@ -64,6 +105,12 @@ export function eventView(row: AdvisoryEventRow): AdvisoryEvent {
   event.reviewer = row.reviewer;
   event.reviewState = row.reviewState;
   return event;
+}
+
+/** What a stored event says of a component that has moved; undefined for events of other types. */
+export function movedIn({ data }: AdvisoryEventRow): ComponentMoved | undefined {
+  const moved = (data as JsonObject)[MOVED];
+  return moved === undefined ? undefined : fromJson(ComponentMovedSchema, moved, { ignoreUnknownFields: true });
 }
 
 /** Severities as they are stored: the JSON of their messages. */

@@ -1,0 +1,39 @@
+// Subscriptions, version 1: a view of SubscriptionsService.
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import {
+  type Subscription,
+  SubscriptionSchema,
+  Subscriptions,
+} from "#gen/chainguard/platform/events/subscriptions_pb.js";
+import type { SubscriptionsService } from "#gen/chainguard/platform/events/v2beta1/subscriptions_pb.js";
+import { partQuery } from "../../resource/whole-list.js";
+import { inParts, type ServedService, serve } from "../../rpc/method-table.js";
+import { operationsOf } from "../../rpc/operations.js";
+import type { ListPosition, SubscriptionRow } from "../../store/port.js";
+import { foundSubscription } from "./subscription-v2beta1.js";
+
+/** Subscriptions, ready to be served. */
+export function subscriptionsV1(served: ServedService<typeof SubscriptionsService>) {
+  const v2 = operationsOf(served, { uid: "id", parent: "parentId" });
+  return serve(Subscriptions, {
+    async create({ parentId, subscription }, call) {
+      const sent = { sink: subscription?.sink ?? "" };
+      const { uid } = await v2.createSubscription({ parent: parentId, subscription: sent }, call);
+      // Version 2 shows no times.
+      return subscriptionV1(await foundSubscription(uid, call.tx));
+    },
+
+    list: inParts(async (filter, { tx, caller }, after: ListPosition | undefined) => {
+      const { rows, next } = await tx.subscriptions.list(partQuery(filter, { visible: caller.visibleGroups() }, after));
+      return { part: { items: rows.map(subscriptionV1) }, next };
+    }),
+
+    delete: ({ id }, call) => v2.deleteSubscription({ uid: id }, call),
+  });
+}
+
+function subscriptionV1({ uid, sink, createTimeMs, updateTimeMs }: SubscriptionRow): Subscription {
+  const times = { createdAt: timestampFromMs(createTimeMs), updatedAt: timestampFromMs(updateTimeMs) };
+  return create(SubscriptionSchema, { id: uid, sink, ...times });
+}

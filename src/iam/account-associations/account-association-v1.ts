@@ -1,0 +1,52 @@
+// GroupAccountAssociations, version 1: a view of AccountAssociationsService. An
+// association goes by the group it belongs to.
+import {
+  type AccountAssociations,
+  GroupAccountAssociations,
+} from "#gen/chainguard/platform/iam/account_associations_pb.js";
+import type { AccountAssociationsService } from "#gen/chainguard/platform/iam/v2beta1/account_associations_pb.js";
+import { partQuery } from "../../resource/whole-list.js";
+import { inParts, type ServedService, serve } from "../../rpc/method-table.js";
+import { operationsOf } from "../../rpc/operations.js";
+import type { ListPosition } from "../../store/port.js";
+import { groupOf } from "../group-filter.js";
+import { accountAssociationView } from "./account-association.js";
+import { accountAssociationV1, accountsOf } from "./account-association-v1-view.js";
+
+const whole = { paths: ["name", "description", "amazon", "google", "azure", "github", "chainguard"] };
+
+/** GroupAccountAssociations, ready to be served. */
+export function accountAssociationsV1(served: ServedService<typeof AccountAssociationsService>) {
+  const v2 = operationsOf(served, { uid: "group", parent: "group", providerType: "accountType" });
+  return serve(GroupAccountAssociations, {
+    async create(association, call) {
+      const request = { parent: association.group, accountAssociation: sent(association) };
+      return accountAssociationV1(await v2.createAccountAssociation(request, call));
+    },
+
+    async update(association, call) {
+      const request = { accountAssociation: sent(association), updateMask: whole };
+      return accountAssociationV1(await v2.updateAccountAssociation(request, call));
+    },
+
+    list: inParts(async (filter, { tx, caller }, after: ListPosition | undefined) => {
+      const query = partQuery({ id: groupOf(filter), name: filter.name }, { visible: caller.visibleGroups() }, after);
+      const { rows, next } = await tx.accountAssociations.list(query);
+      return { part: { items: rows.map((row) => accountAssociationV1(accountAssociationView(row))) }, next };
+    }),
+
+    delete: ({ group }, call) => v2.deleteAccountAssociation({ uid: group }, call),
+
+    // Providers and results have the same numbers in both versions.
+    async check({ group, accountType }, call) {
+      const request = { uid: group, providerType: accountType as number };
+      const { status, reason, message } = await v2.checkAccountAssociation(request, call);
+      return { ready: status as number, reason, message };
+    },
+  });
+}
+
+function sent(association: AccountAssociations) {
+  const { group, name, description } = association;
+  return { uid: group, name, description, ...accountsOf(association) };
+}

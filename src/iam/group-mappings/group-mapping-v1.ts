@@ -1,0 +1,56 @@
+// ExternalGroupRoleMappings, version 1: a view of ExternalGroupRoleMappingsService.
+import { create } from "@bufbuild/protobuf";
+import {
+  type ExternalGroupRoleMapping,
+  ExternalGroupRoleMappingSchema,
+  ExternalGroupRoleMappings,
+} from "#gen/chainguard/platform/iam/external_group_role_mappings_pb.js";
+import type {
+  ExternalGroupRoleMappingsService,
+  ExternalGroupRoleMapping as MappingV2,
+} from "#gen/chainguard/platform/iam/v2beta1/external_group_role_mappings_pb.js";
+import { partQuery } from "../../resource/whole-list.js";
+import { inParts, type ServedService, serve } from "../../rpc/method-table.js";
+import { operationsOf } from "../../rpc/operations.js";
+import type { ListPosition } from "../../store/port.js";
+import { groupMappingView } from "./group-mapping-v2beta1.js";
+
+/** ExternalGroupRoleMappings, ready to be served. */
+export function groupMappingsV1(served: ServedService<typeof ExternalGroupRoleMappingsService>) {
+  const v2 = operationsOf(served, { uid: "id", parent: "parentId", roleUid: "roleUidp", names: "ids" });
+  return serve(ExternalGroupRoleMappings, {
+    async create({ parentId, mapping }, call) {
+      const { externalGroupId = "", roleUidp: roleUid = "", scope = "" } = mapping ?? {};
+      const externalGroupRoleMapping = { externalGroupId, roleUid, scope };
+      return groupMappingV1(
+        await v2.createExternalGroupRoleMapping({ parent: parentId, externalGroupRoleMapping }, call),
+      );
+    },
+
+    get: async ({ uid }, call) => groupMappingV1(await v2.getExternalGroupRoleMapping({ uid }, call)),
+
+    list: inParts(async (filter, { tx, caller }, after: ListPosition | undefined) => {
+      const { identityProviderUidp: providerUid } = filter;
+      const equals = providerUid === "" ? {} : { equals: { providerUid } };
+      const query = partQuery(filter, { visible: caller.visibleGroups(), ...equals }, after);
+      const { rows, next } = await tx.groupMappings.list(query);
+      return { part: { items: rows.map((row) => groupMappingV1(groupMappingView(row))) }, next };
+    }),
+
+    delete: ({ id }, call) => v2.deleteExternalGroupRoleMapping({ uid: id }, call),
+
+    async batchDelete({ parentId, ids }, call) {
+      const deleted = await v2.batchDeleteExternalGroupRoleMappings({ parent: parentId, names: ids }, call);
+      return { parentId: deleted.parent, items: deleted.externalGroupRoleMappings.map(groupMappingV1) };
+    },
+  });
+}
+
+// A mapping never changes: both times are that of its creation.
+function groupMappingV1({ uid, createTime, ...same }: MappingV2): ExternalGroupRoleMapping {
+  const { identityProviderUid, externalGroupId, roleUid, scope } = same;
+  return create(ExternalGroupRoleMappingSchema, {
+    ...{ id: uid, identityProviderUidp: identityProviderUid, externalGroupId, roleUidp: roleUid, scope },
+    ...(createTime && { createdAt: createTime, updatedAt: createTime }),
+  });
+}

@@ -1,0 +1,54 @@
+// RoleBindings, version 1: a view of RoleBindingsService.
+import { type RoleBinding, RoleBindings } from "#gen/chainguard/platform/iam/role_binding_pb.js";
+import type {
+  RoleBindingsService,
+  RoleBinding as RoleBindingV2,
+} from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
+import { partQuery } from "../../resource/whole-list.js";
+import type { Call } from "../../rpc/call.js";
+import { inParts, type ServedService, serve } from "../../rpc/method-table.js";
+import { operationsOf } from "../../rpc/operations.js";
+import type { ListPosition } from "../../store/port.js";
+import { roleBindingView } from "./role-binding.js";
+import { hydratedBindingV1, roleBindingV1 } from "./role-binding-v1-view.js";
+
+const whole = { paths: ["identity_uid", "role_uid"] };
+const names = { uid: "id", requests: "roleBindings", roleBinding: "", identityUid: "identity", roleUid: "role" };
+
+/** RoleBindings, ready to be served. */
+export function roleBindingsV1(served: ServedService<typeof RoleBindingsService>) {
+  const v2 = operationsOf(served, names);
+  return serve(RoleBindings, {
+    create: async ({ parent, roleBinding }, call) =>
+      shown(await v2.createRoleBinding({ parent, roleBinding: sent(roleBinding) }, call), call),
+
+    async createBatch({ parent, roleBindings }, call) {
+      const requests = roleBindings.map((one) => ({ roleBinding: sent(one) }));
+      const made = await v2.batchCreateRoleBindings({ parent, requests }, call);
+      const answers: RoleBinding[] = [];
+      for (const one of made.roleBindings) answers.push(await shown(one, call));
+      return { roleBindings: answers };
+    },
+
+    async update({ id, ...binding }, call) {
+      const roleBinding = { uid: id, ...sent(binding) };
+      return shown(await v2.updateRoleBinding({ roleBinding, updateMask: whole }, call), call);
+    },
+
+    list: inParts(async (filter, { tx, caller }, after: ListPosition | undefined) => {
+      const { rows, next } = await tx.roleBindings.list(partQuery(filter, { visible: caller.visibleGroups() }, after));
+      return { part: { items: rows.map((row) => hydratedBindingV1(roleBindingView(row), row)) }, next };
+    }),
+
+    delete: ({ id }, call) => v2.deleteRoleBinding({ uid: id }, call),
+  });
+}
+
+// Which group it is in is said by the place of the call, and `group` passed over.
+function sent({ identity = "", role = "" }: Partial<RoleBinding> = {}) {
+  return { identityUid: identity, roleUid: role };
+}
+
+async function shown(binding: RoleBindingV2, { tx }: Call): Promise<RoleBinding> {
+  return roleBindingV1(binding, await tx.roleBindings.get(binding.uid));
+}

@@ -1,0 +1,34 @@
+// Terms, version 1: a view of TermsService.
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { Terms, type TermsDocumentStatusSchema } from "#gen/chainguard/platform/iam/terms_pb.js";
+import type { TermsAcceptance, TermsService } from "#gen/chainguard/platform/iam/v2beta1/terms_pb.js";
+import { inParts, type ServedService, serve } from "../../rpc/method-table.js";
+import { operationsOf } from "../../rpc/operations.js";
+
+const PART_SIZE = 200;
+
+/** Terms, ready to be served. */
+export function termsV1(served: ServedService<typeof TermsService>) {
+  const v2 = operationsOf(served);
+  return serve(Terms, {
+    async acceptTerms({ group, documentIds }, call) {
+      const accepted = await v2.acceptTerms({ group, documentIds }, call);
+      return { group: accepted.group, documentIds: accepted.documentIds };
+    },
+
+    // Acceptances have no uid to continue behind, so the parts are the pages of version 2.
+    listAccepted: inParts(async ({ group }, call, pageToken: string | undefined) => {
+      const request = { group, pageSize: PART_SIZE, ...(pageToken !== undefined && { pageToken }) };
+      const { termsAcceptances, nextPageToken } = await v2.listTermsAcceptances(request, call);
+      return { part: { items: termsAcceptances.map(statusV1) }, next: nextPageToken || undefined };
+    }),
+  });
+}
+
+function statusV1({
+  docId,
+  acceptedBy,
+  createTime,
+}: TermsAcceptance): MessageInitShape<typeof TermsDocumentStatusSchema> {
+  return { docId, acceptedBy, ...(createTime && { acceptedAt: createTime }) };
+}

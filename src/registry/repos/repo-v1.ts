@@ -1,0 +1,92 @@
+// Repos, version 1: a view of ReposService. What is two resources there, a repo
+// and its readme, is one here.
+import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
+import type { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
+import type { RepoFilter } from "#gen/chainguard/platform/registry/repo_pb.js";
+import type { ReposService } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
+import { bitOf } from "../../auth/authorize.js";
+import { permissionDenied, resourceExhausted } from "../../kernel/errors.js";
+import { partQuery } from "../../resource/whole-list.js";
+import type { Call } from "../../rpc/call.js";
+import { type Handlers, inParts, type ServedService } from "../../rpc/method-table.js";
+import { operationsOf } from "../../rpc/operations.js";
+import type { ListPosition, RepoRow } from "../../store/port.js";
+import { isRepoName } from "../oci/repo-path.js";
+import { repoView, sourceOf } from "./repo.js";
+import { repoFromV1, repoV1 } from "./repo-v1-view.js";
+import { foundRepo } from "./repo-v2beta1.js";
+
+/** How many repos are looked through to count some of them. */
+const MAX_COUNTED = 50_000;
+
+const paths = ["name", "description", "catalog_tier", "bundles", "aliases", "active_tags", "sync_config"];
+const whole = { paths: [...paths, "custom_overlay"] };
+const update = [{ bit: bitOf(Capability.CAP_REPO_UPDATE) }];
+const changeReadme = [{ bit: bitOf(Capability.CAP_REPO_INTERNAL_ADMIN) }];
+
+/** The part of Registry that is about repos. */
+export function repoHandlersV1(served: ServedService<typeof ReposService>) {
+  const v2 = operationsOf(served, { uid: "id", parent: "parentId" });
+  const readmes = operationsOf(served, { uid: "id", content: "readme" });
+
+  // A readme is the operator's to change. To say nothing of it is no wish to be rid of it, but of who may be.
+  async function withReadme(uid: string, readme: string, call: Call): Promise<RepoRow> {
+    const row = await foundRepo(uid, call.tx);
+    if (readme === row.readme) return row;
+    const may = call.caller.holds(changeReadme, uid);
+    if (readme === "" && (!may || sourceOf(row) !== undefined)) return row;
+    if (!may) throw permissionDenied(`repo.internal.admin at ${uid}`);
+    await readmes.updateRepoReadme({ repoReadme: { uid, content: readme }, updateMask: { paths: ["content"] } }, call);
+    return foundRepo(uid, call.tx);
+  }
+
+  return {
+    async createRepo({ parentId, repo, preventExisting }, call) {
+      const fields = repoFromV1(repo);
+      const name = repo?.name ?? "";
+      const existing = preventExisting || !isRepoName(name) ? undefined : await call.tx.repos.named(parentId, name);
+      // Who may create alone changes nothing that is there: version 2 then says so.
+      const { uid } =
+        existing && call.caller.holds(update, existing.uid)
+          ? await v2.updateRepo({ repo: { ...fields, uid: existing.uid }, updateMask: whole }, call)
+          : await v2.createRepo({ parent: parentId, repo: fields }, call);
+      return shown(await withReadme(uid, repo?.readme ?? "", call));
+    },
+
+    async updateRepo(repo, call) {
+      const { uid } = await v2.updateRepo({ repo: repoFromV1(repo), updateMask: whole }, call);
+      return shown(await withReadme(uid, repo.readme, call));
+    },
+
+    listRepos: inParts(async (filter: RepoFilter, { tx, caller }, after: ListPosition | undefined) => {
+      const { rows, next } = await tx.repos.list(partQuery(filter, { visible: caller.visibleGroups() }, after));
+      return { part: { items: rows.map(shown) }, next };
+    }),
+
+    deleteRepo: ({ id }, call) => v2.deleteRepo({ uid: id }, call),
+
+    async getRepoCountBySource({ id }, call) {
+      await foundRepo(id, call.tx);
+      return { count: BigInt(await countCopies(id, call)) };
+    },
+  } satisfies Partial<Handlers<typeof Registry>>;
+}
+
+function shown(row: RepoRow) {
+  return repoV1(repoView(row), row.readme);
+}
+
+// Of the copies that the caller may see: where others copy to is theirs.
+async function countCopies(source: string, call: Call): Promise<number> {
+  const visible = (await call.callerEverywhere()).visibleGroups();
+  let [count, seen] = [0, 0];
+  let after: ListPosition | undefined;
+  do {
+    const { rows, next } = await call.tx.repos.list(partQuery({}, { visible }, after));
+    count += rows.filter((row) => sourceOf(row) === source).length;
+    seen += rows.length;
+    if (seen > MAX_COUNTED) throw resourceExhausted(`count: more than ${MAX_COUNTED} repos to look through`);
+    after = next;
+  } while (after !== undefined);
+  return count;
+}

@@ -1,0 +1,114 @@
+// What callers tell of themselves, in version 1 beside the same in version 2;
+// and that nobody makes an identity outside of groups.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { Code, type ConnectError } from "@connectrpc/connect";
+import { Identities } from "#gen/chainguard/platform/events/identities_pb.js";
+import { connectTo, staticToken } from "../../src/client/index.js";
+import { invalid } from "../contract/expectations.js";
+import { type Rest, restAs } from "../contract/rest.js";
+import { type IamWorld, type Somebody, startIamWorld } from "../iam/iam-world.js";
+
+let world: IamWorld;
+before(async () => {
+  world = await startIamWorld();
+});
+after(() => world.stop());
+
+const v1 = ({ token }: Somebody): Rest => restAs(world.url, token, "/iam/v1");
+
+describe("what callers tell of themselves", () => {
+  const answers = {
+    product: "images",
+    jobTitle: "engineer",
+    utmCampaign: "c",
+    utmContent: "d",
+    utmMedium: "e",
+    utmSource: "f",
+    utmTerm: "g",
+    latestFormSubmitUrl: "https://a.example/form",
+    latestInternalReferringUrl: "https://a.example/from",
+    hubspotUtk: "h",
+    selfServe: true,
+  };
+
+  it("in one version is shown by the other, under its name there", async () => {
+    const who = await world.bound("viewer");
+    const sent = { onboardingQuestions: { companyName: "acme", ...answers }, updatesOptIn: true };
+    const told = await v1(who)("PATCH", "/identities/metadata", { ...sent, name: "n", givenName: "g" });
+    const { onboardingQuestions, updatesOptIn, ...names } = told.json ?? {};
+    assert.deepEqual({ onboardingQuestions, updatesOptIn }, sent);
+    assert.deepEqual(names, { name: "identity", givenName: "", familyName: "" });
+
+    const body = { identityMetadata: { jobTitle: "boss" } };
+    const seen = await who.rest("PATCH", "/identities:updateIdentityMetadata", body);
+    const { uid, company, updatesOptIn: optIn, ...rest } = seen.json ?? {};
+    assert.deepEqual([uid, company, optIn], [who.uid, "acme", true]);
+    assert.deepEqual(rest, { ...names, ...answers, jobTitle: "boss" });
+
+    const connection = connectTo({ baseUrl: world.url, token: staticToken(who.token) });
+    const back = await connection.client(Identities).updateMetadata({ updatesOptIn: true });
+    connection.close();
+    assert.equal(back.onboardingQuestions?.jobTitle, "boss");
+    assert.equal(back.onboardingQuestions?.companyName, "acme");
+  });
+
+  it("is whole answers or none; whoever does not want news says so every time", async () => {
+    const who = await world.bound("viewer");
+    const patch = (body: object) => v1(who)("PATCH", "/identities/metadata", body);
+    await patch({ onboardingQuestions: { companyName: "acme", product: "p" }, updatesOptIn: true });
+    const kept = (await patch({})).json as { onboardingQuestions: Record<string, unknown>; updatesOptIn: boolean };
+    assert.deepEqual(
+      [kept.onboardingQuestions.companyName, kept.onboardingQuestions.product, kept.updatesOptIn],
+      ["acme", "p", false],
+    );
+    const changed = (await patch({ onboardingQuestions: { product: "q" } })).json as typeof kept;
+    assert.deepEqual([changed.onboardingQuestions.companyName, changed.onboardingQuestions.product], [undefined, "q"]);
+    const other = await v1(world.owner)("PATCH", "/identities/metadata", {});
+    assert.deepEqual((other.json as typeof kept).onboardingQuestions, {});
+  });
+
+  const control = (field: string) => invalid([field, `${field} must not contain control characters`]);
+  const providers = "onboardingQuestions.providers";
+  const broken: readonly (readonly [questions: object, expected: object])[] = [
+    [{ companyName: "a\u0001" }, control("onboardingQuestions.companyName")],
+    [{ utmTerm: "a\u0001" }, control("onboardingQuestions.utmTerm")],
+    [{ providers: ["aws"] }, invalid([providers, `${providers} must be empty: the service keeps none`])],
+  ];
+  for (const [onboardingQuestions, expected] of broken) {
+    it(`is refused with ${JSON.stringify(onboardingQuestions)}`, async () => {
+      const answer = await v1(world.owner)("PATCH", "/identities/metadata", { onboardingQuestions });
+      assert.deepEqual(answer.outcome, expected);
+    });
+  }
+
+  it("is recorded as a change of the caller, and needs one", async () => {
+    const who = await world.bound("viewer");
+    assert.equal((await v1(who)("PATCH", "/identities/metadata", {})).status, 200);
+    const [row] = await world.write((tx) => tx.audit.newest(1));
+    assert.deepEqual(
+      [row?.type, row?.actorUid, row?.subjectUid],
+      ["dev.chainguard.api.iam.identity.metadata.updated.v1", who.uid, who.uid],
+    );
+    assert.equal((await restAs(world.url, undefined, "/iam/v1")("PATCH", "/identities/metadata", {})).status, 401);
+  });
+});
+
+describe("an identity outside of groups", () => {
+  const identity = { subject: "somebody", issuer: "https://issuer.example" };
+
+  it("is made by nobody, whatever they hold", async () => {
+    for (const who of [world.owner, await world.caller(["identity.create"]), await world.bound("viewer")]) {
+      const answer = await v1(who)("POST", "/identities", identity);
+      assert.deepEqual([answer.status, answer.outcome.code], [501, "UNIMPLEMENTED"]);
+      assert.match(answer.text, /no identities outside of groups are created; create one in a group/);
+      const connection = connectTo({ baseUrl: world.url, token: staticToken(who.token) });
+      await assert.rejects(
+        connection.client(Identities).create(identity),
+        (error: ConnectError) => error.code === Code.Unimplemented,
+      );
+      connection.close();
+    }
+    assert.equal((await restAs(world.url, undefined, "/iam/v1")("POST", "/identities", identity)).status, 401);
+  });
+});

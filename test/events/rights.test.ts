@@ -1,0 +1,85 @@
+// Who may do what with subscriptions.
+import assert from "node:assert/strict";
+import { after, before, it } from "node:test";
+import { randomIds } from "../../src/kernel/ids.js";
+import { denied } from "../contract/expectations.js";
+import { restAs } from "../contract/rest.js";
+import { type IamWorld, type Somebody, startIamWorld } from "../iam/iam-world.js";
+
+const SINK = "https://localhost/callback";
+const versions = ["v1", "v2beta1", "v2"] as const;
+
+let world: IamWorld;
+before(async () => {
+  world = await startIamWorld();
+});
+after(() => world.stop());
+
+const rest = ({ token }: Somebody, version: string) => restAs(world.url, token, `/events/${version}`);
+
+async function stored(group: string): Promise<string> {
+  const uid = randomIds.newUid(group);
+  const times = { createTimeMs: 1_000, updateTimeMs: 1_000 };
+  await world.write((tx) => tx.subscriptions.insert({ uid, groupUid: group, sink: SINK, ...times }));
+  return uid;
+}
+
+for (const version of versions) {
+  it(`each needs its own capability in ${version}`, async () => {
+    const uid = await stored(world.child);
+    const path = `/subscriptions/${world.child}`;
+    const holders = new Map<string, Somebody>();
+    for (const verb of ["create", "list", "delete", "update"]) {
+      holders.set(verb, await world.caller([`subscriptions.${verb}`]));
+    }
+    for (const [verb, who] of holders) {
+      const { status, outcome } = await rest(who, version)("POST", path, { sink: SINK });
+      if (verb === "create") assert.equal(status, 200);
+      else assert.deepEqual(outcome, denied(`subscriptions.create at ${world.child}`), verb);
+      const { json } = await rest(who, version)("GET", `/subscriptions?uidp.ids=${uid}`);
+      const seen = ((json?.items ?? json?.subscriptions ?? []) as object[]).length;
+      assert.equal(seen, verb === "list" ? 1 : 0, verb);
+    }
+    for (const [verb, who] of holders) {
+      if (verb === "delete") continue;
+      const { outcome } = await rest(who, version)("DELETE", `/subscriptions/${uid}`);
+      assert.deepEqual(outcome, denied(`subscriptions.delete at ${uid}`), verb);
+    }
+    const deleter = holders.get("delete");
+    assert.ok(deleter);
+    assert.equal((await rest(deleter, version)("DELETE", `/subscriptions/${uid}`)).status, 200);
+    // Who may not read the group does not learn that it is gone.
+    const again = await rest(deleter, version)("DELETE", `/subscriptions/${uid}`);
+    assert.deepEqual(again.outcome, denied(`subscriptions.delete at ${uid}`));
+  });
+
+  it(`another organisation sees and changes nothing in ${version}`, async () => {
+    const uid = await stored(world.grandchild);
+    const foreign = rest(world.foreignOwner, version);
+    for (const query of ["", `?uidp.ids=${uid}`, `?uidp.descendants_of=${world.root}`]) {
+      const { status, text } = await foreign("GET", `/subscriptions${query}`);
+      assert.equal(status, 200);
+      assert.doesNotMatch(text, new RegExp(uid));
+    }
+    const deleted = await foreign("DELETE", `/subscriptions/${uid}`);
+    assert.deepEqual(deleted.outcome, denied(`subscriptions.delete at ${uid}`));
+    const made = await foreign("POST", `/subscriptions/${world.child}`, { sink: SINK });
+    assert.deepEqual(made.outcome, denied(`subscriptions.create at ${world.child}`));
+    const before = await rest(world.owner, version)("GET", `/subscriptions?uidp.ids=${uid}`);
+    assert.match(before.text, new RegExp(uid));
+    assert.equal((await restAs(world.url, undefined, `/events/${version}`)("GET", "/subscriptions")).status, 401);
+  });
+}
+
+it("one holds below the group where it was given, and nowhere else", async () => {
+  const who = await world.caller(["subscriptions.list"], world.child);
+  const [above, at, below] = [await stored(world.root), await stored(world.child), await stored(world.grandchild)];
+  const { json } = await rest(who, "v1")("GET", "/subscriptions");
+  const ids = ((json?.items ?? []) as { id: string }[]).map(({ id }) => id);
+  assert.deepEqual(
+    [above, at, below].map((uid) => ids.includes(uid)),
+    [false, true, true],
+  );
+  const seen = async (uid: string) => (await rest(who, "v2beta1")("GET", `/subscriptions/${uid}`)).status;
+  assert.deepEqual([await seen(above), await seen(at), await seen(below)], [403, 200, 200]);
+});

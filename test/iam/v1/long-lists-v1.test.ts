@@ -1,0 +1,105 @@
+// Lists of version 1 that are longer than what is read at once: all of it comes, in order.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import type { DescMessage, DescMethodUnary, MessageShape } from "@bufbuild/protobuf";
+import { GroupAccountAssociations } from "#gen/chainguard/platform/iam/account_associations_pb.js";
+import { ExternalGroupRoleMappings } from "#gen/chainguard/platform/iam/external_group_role_mappings_pb.js";
+import { GroupInvites } from "#gen/chainguard/platform/iam/group_invites_pb.js";
+import { IdentityProviders } from "#gen/chainguard/platform/iam/identity_providers_pb.js";
+import { noScim } from "../../../src/iam/identity-providers/identity-provider.js";
+import { builtinRoleUid, randomIds } from "../../../src/kernel/ids.js";
+import type { Tx } from "../../../src/store/port.js";
+import { childUid, groupRow } from "../../support/rows.js";
+import { type IamWorld, startIamWorld } from "../iam-world.js";
+import { wireNames, wireOf } from "./wires.js";
+
+const COUNT = 1_101;
+const roleUid = builtinRoleUid("viewer");
+const times = { createTimeMs: 1_000, updateTimeMs: 1_000 };
+
+interface List {
+  readonly name: string;
+  readonly method: DescMethodUnary;
+  readonly idOf: (item: never) => string;
+  /** Where the things lie that this puts there. */
+  readonly fill: (tx: Tx, root: string) => Promise<string>;
+}
+
+/** Puts one thing after the other at the uids below `place`. */
+async function each(place: string, insert: (uid: string) => unknown): Promise<string> {
+  for (let n = 0; n < COUNT; n++) await insert(childUid(place, n));
+  return place;
+}
+
+const provider = (uid: string, groupUid: string) => ({
+  ...{ uid, groupUid, name: "p", description: "", defaultRole: roleUid, oidc: {}, sealedSecret: "", scim: noScim },
+  ...times,
+});
+
+const lists: readonly List[] = [
+  {
+    name: "identity providers",
+    method: IdentityProviders.method.list,
+    idOf: ({ id }: { id: string }) => id,
+    fill: (tx, root) => each(root, (uid) => tx.identityProviders.insert(provider(uid, root))),
+  },
+  {
+    name: "external group role mappings",
+    method: ExternalGroupRoleMappings.method.list,
+    idOf: ({ id }: { id: string }) => id,
+    async fill(tx, root) {
+      const providerUid = randomIds.newUid(root);
+      await tx.identityProviders.insert(provider(providerUid, root));
+      const mapping = { providerUid, roleUid, scope: root, createTimeMs: 1_000 };
+      return each(providerUid, (uid) => tx.groupMappings.insert({ uid, ...mapping, externalGroupId: uid }));
+    },
+  },
+  {
+    name: "account associations",
+    method: GroupAccountAssociations.method.list,
+    idOf: ({ group }: { group: string }) => group,
+    async fill(tx, root) {
+      const parentUid = randomIds.newUid(root);
+      await tx.groups.insert(groupRow(parentUid));
+      const same = { parentUid, name: "a", description: "", accounts: {}, ...times };
+      return each(parentUid, async (uid) => {
+        await tx.groups.insert(groupRow(uid));
+        await tx.accountAssociations.insert({ uid, ...same });
+      });
+    },
+  },
+  {
+    name: "group invites",
+    method: GroupInvites.method.list,
+    idOf: ({ id }: { id: string }) => id,
+    async fill(tx, root) {
+      const groupUid = randomIds.newUid(root);
+      await tx.groups.insert(groupRow(groupUid));
+      const same = { groupUid, roleUid, email: "", singleUse: false, codeHash: "", createdBy: "" };
+      const invite = { ...same, expireTimeMs: 2_000, createTimeMs: 1_000 };
+      return each(groupUid, (uid) => tx.groupInvites.insert({ uid, ...invite, keyId: uid }));
+    },
+  },
+];
+
+let world: IamWorld;
+before(async () => {
+  world = await startIamWorld();
+});
+after(() => world.stop());
+
+describe("a list is whole", () => {
+  for (const { name, method, idOf, fill } of lists) {
+    it(`of ${name}`, async () => {
+      const place = await world.write((tx) => fill(tx, world.root));
+      const expected = Array.from({ length: COUNT }, (_, n) => childUid(place, n));
+      for (const wireName of wireNames) {
+        const wire = wireOf(wireName, world.url, world.owner.token);
+        const { items } = (await wire.call(method, {})) as MessageShape<DescMessage> & { items: never[] };
+        const ids = items.map(idOf).filter((id) => id.startsWith(`${place}/`));
+        assert.deepEqual(ids, expected, wireName);
+        wire.close();
+      }
+    });
+  }
+});

@@ -1,0 +1,120 @@
+// The credentials of a directory, version 1, beside version 2.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import {
+  IdentityProviders,
+  IdentityProvider_SCIM_CredentialState as State,
+} from "#gen/chainguard/platform/iam/identity_providers_pb.js";
+import { IdentityProvidersService } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
+import { builtinRoleUid } from "../../../src/kernel/ids.js";
+import { type IamWorld, startIamWorld } from "../iam-world.js";
+import { type Wire, wireNames, wireOf } from "./wires.js";
+
+const v1 = IdentityProviders.method;
+const v2 = IdentityProvidersService.method;
+const HOUR_MS = 3_600_000;
+
+let world: IamWorld;
+before(async () => {
+  world = await startIamWorld();
+});
+after(() => world.stop());
+
+for (const name of wireNames) {
+  describe(`SCIM tokens over ${name}`, () => {
+    let wire: Wire;
+    let id: string;
+    before(async () => {
+      wire = wireOf(name, world.url, world.owner.token);
+      const value = { issuer: "https://login.example", clientId: "c", pkceEnabled: true };
+      const configuration = { case: "oidc" as const, value };
+      const identityProvider = { name: "login", defaultRole: builtinRoleUid("viewer"), configuration };
+      ({ id } = await wire.call(v1.create, { parentId: world.root, identityProvider }));
+    });
+    after(() => wire.close());
+    const scim = async () => {
+      const [mine] = (await wire.call(v1.list, { id })).items;
+      const { scim: other } = await wire.call(v2.getIdentityProvider, { uid: id });
+      assert.ok(mine?.scim);
+      assert.deepEqual({ ...mine.scim, $typeName: "" }, { ...other, $typeName: "" });
+      return mine.scim;
+    };
+
+    it("are made, replaced and revoked in either version", async () => {
+      const identityProviderId = id;
+      const expireTime = timestampFromMs(Math.floor(Date.now() / 1000) * 1000 + 24 * HOUR_MS);
+      const first = await wire.call(v1.generateScimToken, { identityProviderId, expireTime });
+      assert.match(first.token, /^cgscim_[0-9a-f]{64}$/);
+      assert.deepEqual([first.identityProviderId, first.endpointUrl], [id, `/scim/v2/${id}`]);
+      assert.deepEqual(first.expireTime, expireTime);
+      const live = await scim();
+      assert.deepEqual([live.credentialState, live.etag], [State.LIVE, first.etag]);
+      assert.deepEqual(live.tokenExpireTime, expireTime);
+      assert.match(
+        await wire.refused(v2.generateScimToken, { identityProviderUid: id }),
+        /^Precondition failed: there is a SCIM token already/,
+      );
+
+      const overlap = { seconds: 60n };
+      const { etag } = first;
+      const second = await wire.call(v1.regenerateScimToken, { identityProviderId, etag, overlap, neverExpires: true });
+      assert.notEqual(second.token, first.token);
+      assert.deepEqual([second.requestedOverlap?.seconds, second.expireTime], [60n, undefined]);
+      const ahead = second.previousTokenExpireTime ? timestampMs(second.previousTokenExpireTime) - Date.now() : 0;
+      assert.ok(ahead > 0 && ahead <= 60_000);
+      const rotating = await scim();
+      assert.deepEqual([rotating.credentialState, rotating.etag], [State.ROTATING, second.etag]);
+      assert.match(await wire.refused(v1.regenerateScimToken, { identityProviderId, etag }), /^Aborted: etag: /);
+
+      const revoked = await wire.call(v1.revokeScimToken, { identityProviderId });
+      assert.deepEqual([revoked.identityProviderId, revoked.enabled], [id, false]);
+      assert.ok(revoked.revokeTime);
+      assert.deepEqual([(await scim()).credentialState, (await scim()).etag], [State.REVOKED, revoked.etag]);
+      assert.match(
+        await wire.refused(v1.revokeScimToken, { identityProviderId }),
+        /^Not found: identity provider: there is no SCIM token/,
+      );
+      const third = await wire.call(v2.generateScimToken, { identityProviderUid: id });
+      assert.deepEqual([(await scim()).credentialState, (await scim()).etag], [State.LIVE, third.etag]);
+      for (const { token } of [first, second, third]) assert.equal(wire.heard.split(token).length, 2, "told once");
+    });
+
+    it("count once SCIM is on, which needs two owners", async () => {
+      const identityProviderId = id;
+      const { etag } = await scim();
+      const on = { identityProviderId, etag, enabled: true };
+      if (name === wireNames[0]) {
+        assert.match(await wire.refused(v1.setScimEnabled, on), /^Precondition failed: enabling SCIM needs/);
+        await world.bound("owner");
+      }
+      const changed = await wire.call(v1.setScimEnabled, on);
+      assert.deepEqual([changed.identityProviderId, changed.enabled], [id, true]);
+      assert.notEqual(changed.etag, etag);
+      assert.deepEqual([(await scim()).enabled, (await scim()).etag], [true, changed.etag]);
+      const { etag: last } = await wire.call(v2.setScimEnabled, { identityProviderUid: id, etag: changed.etag });
+      assert.deepEqual([(await scim()).enabled, (await scim()).etag], [false, last]);
+    });
+
+    it("name what is wrong as version 1 calls it", async () => {
+      const identityProviderId = id;
+      const expireTime = timestampFromMs(Date.now() - 1000);
+      const { etag } = await scim();
+      await wire.call(v1.revokeScimToken, { identityProviderId });
+      const rows: readonly (readonly [refusal: Promise<string>, text: string])[] = [
+        [
+          wire.refused(v1.generateScimToken, { identityProviderId, expireTime }),
+          "expireTime: expireTime must be in the future and at most 2 years ahead",
+        ],
+        [
+          wire.refused(v1.generateScimToken, { identityProviderId: "nonsense" }),
+          "identityProviderId: identityProviderId must be a uid, such as the service assigns",
+        ],
+        [wire.refused(v1.regenerateScimToken, { identityProviderId }), "etag: etag is required"],
+        [wire.refused(v1.setScimEnabled, { identityProviderId }), "etag: etag is required"],
+      ];
+      for (const [refusal, text] of rows) assert.equal(await refusal, `Invalid argument: ${text}`);
+      assert.match(await wire.refused(v1.setScimEnabled, { identityProviderId, etag }), /^Aborted: etag: /);
+    });
+  });
+}

@@ -1,0 +1,81 @@
+// Terms, version 1, beside version 2.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { Terms } from "#gen/chainguard/platform/iam/terms_pb.js";
+import { TermsService } from "#gen/chainguard/platform/iam/v2beta1/terms_pb.js";
+import { type IamWorld, startIamWorld } from "../iam-world.js";
+import { type Wire, wireNames, wireOf } from "./wires.js";
+
+const v1 = Terms.method;
+const v2 = TermsService.method;
+
+let world: IamWorld;
+before(async () => {
+  world = await startIamWorld();
+});
+after(() => world.stop());
+
+for (const name of wireNames) {
+  describe(`terms over ${name}`, () => {
+    let wire: Wire;
+    before(() => {
+      wire = wireOf(name, world.url, world.owner.token);
+    });
+    after(() => wire.close());
+
+    it("are accepted in either version and listed in both", async () => {
+      const group = await world.group();
+      const accepted = await wire.call(v1.acceptTerms, { group, documentIds: ["eula", "dpa"] });
+      assert.deepEqual([accepted.group, accepted.documentIds], [group, ["eula", "dpa"]]);
+      await wire.call(v2.acceptTerms, { group, documentIds: ["eula", "sla"] });
+      const { items } = await wire.call(v1.listAccepted, { group });
+      const { termsAcceptances } = await wire.call(v2.listTermsAcceptances, { group });
+      assert.deepEqual(
+        items.map(({ docId }) => docId),
+        ["dpa", "eula", "sla"],
+      );
+      for (const [i, { docId, acceptedBy, acceptedAt }] of items.entries()) {
+        const other = termsAcceptances[i];
+        assert.deepEqual([docId, acceptedBy, acceptedAt], [other?.docId, world.owner.uid, other?.createTime]);
+        assert.ok(acceptedAt && Math.abs(timestampMs(acceptedAt) - Date.now()) < 60_000);
+      }
+    });
+
+    it("are listed all at once, however many", async () => {
+      const group = await world.group();
+      const ids = Array.from({ length: 450 }, (_, i) => `d${String(i).padStart(3, "0")}`);
+      for (let start = 0; start < ids.length; start += 100) {
+        await wire.call(v1.acceptTerms, { group, documentIds: ids.slice(start, start + 100) });
+      }
+      const { items } = await wire.call(v1.listAccepted, { group });
+      assert.deepEqual(
+        items.map(({ docId }) => docId),
+        ids,
+      );
+    });
+
+    it("name what is wrong", async () => {
+      const rule = "documentIds must be at most 100 ids of 1 to 256 characters";
+      const rows: readonly (readonly [documentIds: string[], group: string, text: string])[] = [
+        [[], world.child, "documentIds: documentIds is required"],
+        [[""], world.child, `documentIds: ${rule}`],
+        [["a"], "nonsense", "group: group must be a uid, such as the service assigns"],
+      ];
+      for (const [documentIds, group, text] of rows) {
+        assert.equal(await wire.refused(v1.acceptTerms, { group, documentIds }), `Invalid argument: ${text}`);
+      }
+    });
+
+    it("are nobody else's to see or accept", async () => {
+      const { token } = world.foreignOwner;
+      const group = world.child;
+      assert.match(
+        await wire.refused(v1.acceptTerms, { group, documentIds: ["x"] }, token),
+        /^Permission denied: terms.accept at/,
+      );
+      assert.match(await wire.refused(v1.listAccepted, { group }, token), /^Permission denied: terms.list at/);
+      assert.deepEqual((await wire.call(v1.listAccepted, { group })).items, []);
+    });
+  });
+}

@@ -1,0 +1,205 @@
+// Repos, version 1, beside version 2: one resource with its readme, changed as a whole.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
+import { CatalogTier, type RepoSchema } from "#gen/chainguard/platform/registry/repo_pb.js";
+import { ReposService, CatalogTier as TierV2 } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
+import type { Somebody } from "../../iam/iam-world.js";
+import { type Wire, wireNames, wireOf } from "../../iam/v1/wires.js";
+import { type RegistryWorld, startRegistryWorld } from "../registry-world.js";
+
+const v1 = Registry.method;
+const v2 = ReposService.method;
+
+let world: RegistryWorld;
+let operator: Somebody;
+before(async () => {
+  world = await startRegistryWorld();
+  const capabilities = ["repo.create", "repo.update", "repo.list", "repo.internal.admin"];
+  operator = await world.caller([...capabilities, "repo.blobs.get", "manifest.list", "tag.list"]);
+});
+after(() => world.stop());
+
+let made = 0;
+const fresh = () => `v1-${made++}`;
+const pem = (what: string) => `-----BEGIN ${what}-----\nAAAA\n-----END ${what}-----\n`;
+// Lists in an order that is not theirs by name: it has to stay.
+const shared = {
+  catalogTier: CatalogTier.FIPS,
+  bundles: ["fips", "base"],
+  aliases: ["b:1", "a:2"],
+  activeTags: ["z", "a"],
+};
+const overlay = {
+  contents: {
+    packages: ["curl"],
+    runtimeRepositories: ["https://packages.example"],
+    runtimeKeyring: [{ name: "key.rsa.pub", content: pem("PUBLIC KEY") }],
+  },
+  environment: { A: "1" },
+  annotations: { "org.example": "x" },
+  accounts: {
+    runAs: "app",
+    users: [{ uid: 65532, userName: "app", gid: 7, groupName: "apps", shell: "/bin/sh", homeDir: "/home/app" }],
+    groups: [{ gid: 7, groupName: "apps", members: ["app"] }],
+  },
+  certificates: { additional: [{ name: "ca.pem", content: pem("CERTIFICATE") }], providers: ["ca-certificates"] },
+};
+
+/** A message as plain values, times and all that is empty left out. */
+function plain(message: object | undefined): unknown {
+  return JSON.parse(
+    JSON.stringify(message, (key, value) => (/^\$|^(id|uid)$|Time$|At$/.test(key) ? undefined : value)),
+  );
+}
+
+for (const name of wireNames) {
+  describe(`repos over ${name}`, () => {
+    let wire: Wire;
+    before(() => {
+      wire = wireOf(name, world.url, world.owner.token);
+    });
+    after(() => wire.close());
+    const create = (repo: MessageInitShape<typeof RepoSchema>, token?: string, preventExisting = false) =>
+      wire.call(v1.createRepo, { parentId: world.child, repo, preventExisting }, token);
+    const listed = async (filter: MessageInitShape<typeof v1.listRepos.input>, token?: string) =>
+      (await wire.call(v1.listRepos, filter, token)).items;
+
+    it("are the same in both versions, whichever wrote them", async () => {
+      const fields = { name: fresh(), description: "d", readme: "# Hello", ...shared, customOverlay: overlay };
+      const mine = await create(fields, operator.token);
+      const { customOverlay: _, ...shown } = plain(mine) as Record<string, unknown>;
+      assert.deepEqual(shown, { name: fields.name, description: "d", readme: "# Hello", ...shared });
+      assert.deepEqual(mine.customOverlay?.accounts?.users[0]?.userName, "app");
+      assert.deepEqual([mine.createdAt, mine.createTime], [mine.createTime, mine.createdAt]);
+      const theirs = await wire.call(v2.getRepo, { uid: mine.id });
+      assert.deepEqual(
+        [theirs.catalogTier, theirs.bundles, theirs.aliases, theirs.activeTags, theirs.createTime, theirs.updateTime],
+        [TierV2.FIPS, shared.bundles, shared.aliases, shared.activeTags, mine.createdAt, mine.updatedAt],
+      );
+      assert.equal(theirs.customOverlay?.accounts?.users[0]?.username, "app");
+      assert.equal(theirs.customOverlay?.accounts?.groups[0]?.groupname, "apps");
+      assert.equal((await wire.call(v2.getRepoReadme, { uid: mine.id })).content, "# Hello");
+      await wire.call(v2.updateRepo, {
+        repo: { uid: mine.id, description: "by v2" },
+        updateMask: { paths: ["description"] },
+      });
+      const [again] = await listed({ id: mine.id });
+      assert.deepEqual(plain(again), { ...(plain(mine) as object), description: "by v2" });
+      const put = await wire.call(v1.updateRepo, { ...fields, id: mine.id, description: "by v1" });
+      assert.deepEqual(plain(put), { ...(plain(mine) as object), description: "by v1" });
+      assert.equal((await wire.call(v2.getRepo, { uid: mine.id })).description, "by v1");
+      await wire.call(v1.deleteRepo, { id: mine.id });
+      assert.match(await wire.refused(v2.getRepo, { uid: mine.id }), /there is no repo/);
+      assert.match(await wire.refused(v1.deleteRepo, { id: mine.id }), /^Not found: repo: there is no repo/);
+    });
+
+    it("lose what an update leaves out, except the readme, unless the operator updates", async () => {
+      const repo = await create({ name: fresh(), description: "d", readme: "# R", ...shared }, operator.token);
+      const by = (token?: string) => wire.call(v1.updateRepo, { id: repo.id, name: repo.name }, token);
+      const bare = { name: repo.name, description: "", catalogTier: 0, bundles: [], aliases: [], activeTags: [] };
+      assert.deepEqual(plain(await by()), { ...bare, readme: "# R" });
+      assert.deepEqual(plain(await by(operator.token)), { ...bare, readme: "" });
+    });
+
+    it("have a readme that is the operator's to change, and nothing of a refused update is kept", async () => {
+      const repo = await create({ name: fresh() });
+      const change = { id: repo.id, name: repo.name, description: "changed", readme: "# Mine" };
+      assert.match(await wire.refused(v1.updateRepo, change), /^Permission denied: repo.internal.admin at /);
+      const refused = await wire.refused(v1.createRepo, {
+        parentId: world.child,
+        repo: { name: fresh(), readme: "x" },
+      });
+      assert.match(refused, /^Permission denied: repo.internal.admin/);
+      const unsafe = await wire.refused(v1.updateRepo, { ...change, readme: "<script>" }, operator.token);
+      assert.equal(unsafe, "Invalid argument: readme: readme must not contain unsafe HTML");
+      assert.deepEqual((await listed({ id: repo.id }))[0], repo);
+      assert.deepEqual(await listed({ name: "v1-none" }), []);
+      assert.equal((await wire.call(v1.updateRepo, change, operator.token)).readme, "# Mine");
+    });
+
+    it("are replaced when created again, unless that is forbidden or the caller may only create", async () => {
+      const repo = await create({ name: fresh(), ...shared });
+      const again = await create({ name: repo.name, description: "again" });
+      assert.deepEqual([again.id, again.description, again.bundles], [repo.id, "again", []]);
+      const request = { parentId: world.child, repo: { name: repo.name }, preventExisting: true };
+      assert.equal(await wire.refused(v1.createRepo, request), `Already exists: repo: ${repo.id}`);
+      const creator = await world.caller(["repo.create"]);
+      const attempt = wire.refused(v1.createRepo, { ...request, preventExisting: false }, creator.token);
+      assert.equal(await attempt, `Already exists: repo: ${repo.id}`);
+    });
+
+    it("that are copied have what their source has, whether an update says it or not", async () => {
+      const apart = await world.group();
+      const repo = { name: fresh(), readme: "# Source", ...shared };
+      const source = await wire.call(v1.createRepo, { parentId: apart, repo }, operator.token);
+      const syncConfig = { source: source.id, google: "pkg.dev/a" };
+      const copy = await create({ name: fresh(), syncConfig });
+      assert.deepEqual(plain({ ...copy, syncConfig: undefined, name: source.name }), plain(source));
+      const expiration = copy.syncConfig?.expiration;
+      assert.ok(expiration);
+      const { name: copyName, id } = copy;
+      for (const fields of [{}, shared]) {
+        const body = { ...fields, id, name: copyName, syncConfig: { source: source.id, expiration: { seconds: 1n } } };
+        const put = await wire.call(v1.updateRepo, body, operator.token);
+        assert.deepEqual([put.bundles, put.catalogTier, put.readme], [shared.bundles, shared.catalogTier, "# Source"]);
+        assert.deepEqual([put.syncConfig?.google, put.syncConfig?.expiration], ["", expiration]);
+      }
+      const own = { id, name: copyName, syncConfig, bundles: ["ai"] };
+      assert.match(
+        await wire.refused(v1.updateRepo, own),
+        /^Invalid argument: bundles: bundles of a repo that is copied/,
+      );
+      const readme = { id, name: copyName, syncConfig, readme: "own" };
+      assert.match(
+        await wire.refused(v1.updateRepo, readme, operator.token),
+        /^Invalid argument: readme: readme of a repo/,
+      );
+      const count = async (token?: string) =>
+        (await wire.call(v1.getRepoCountBySource, { id: source.id }, token)).count;
+      assert.equal(await count(), 1n);
+      const viewer = await world.caller(["repo.list"], apart);
+      assert.equal(await count(viewer.token), 0n, "the copy is out of sight");
+      const free = await wire.call(v1.updateRepo, { id, name: copyName });
+      assert.deepEqual([free.syncConfig, free.bundles, await count()], [undefined, [], 0n]);
+    });
+
+    it("are filtered by id, name and place, and seen by those alone who may", async () => {
+      const repo = await create({ name: fresh() });
+      const other = await world.repo({ name: repo.name }, world.grandchild);
+      const ids = async (filter: MessageInitShape<typeof v1.listRepos.input>, token?: string) =>
+        (await listed(filter, token)).map(({ id }) => id);
+      assert.deepEqual(await ids({ name: repo.name }), [repo.id, other].sort());
+      assert.deepEqual(await ids({ name: repo.name, uidp: { childrenOf: world.grandchild } }), [other]);
+      assert.deepEqual(await ids({ id: repo.id, uidp: { descendantsOf: world.grandchild } }), []);
+      assert.deepEqual(await ids({ id: repo.id }, world.foreignOwner.token), []);
+      assert.match(await wire.refused(v1.listRepos, { id: "x" }), /^Invalid argument: id: id must be an id/);
+      const { token } = world.foreignOwner;
+      assert.match(await wire.refused(v1.deleteRepo, { id: repo.id }, token), /^Permission denied: repo.delete at /);
+      const counting = wire.refused(v1.getRepoCountBySource, { id: repo.id }, token);
+      assert.match(await counting, /^Permission denied: repo.list at /);
+      const put = wire.refused(v1.updateRepo, { id: repo.id, name: "x" }, world.foreignOwner.token);
+      assert.match(await put, /^Permission denied: repo.update at /);
+    });
+
+    const broken: readonly (readonly [fields: MessageInitShape<typeof RepoSchema>, message: RegExp])[] = [
+      [{ name: "Upper" }, /^Invalid argument: name: name must match/],
+      [{ name: "a\u0000b" }, /^Invalid argument: name: name must/],
+      [{ name: "a", catalogTier: 3 as CatalogTier }, /^Invalid argument: catalogTier: /],
+      [{ name: "a", catalogTier: 10 as CatalogTier }, /^Invalid argument: catalogTier: /],
+      [{ name: "a", bundles: ["none"] }, /^Invalid argument: bundles: bundles must each be one of/],
+      [{ name: "a", activeTags: ["-"] }, /^Invalid argument: activeTags: /],
+      [{ name: "a", syncConfig: {} }, /^Invalid argument: sync_config: sync_config.source is required/],
+      [
+        { name: "a", customOverlay: { accounts: { users: [{ userName: "a", uid: 2 ** 31 }] } } },
+        /^Invalid argument: customOverlay: customOverlay.accounts.users must each have .* from 0 to 2147483647/,
+      ],
+    ];
+    for (const [fields, message] of broken) {
+      it(`are refused with ${JSON.stringify(fields)}`, async () => {
+        assert.match(await wire.refused(v1.createRepo, { parentId: world.child, repo: fields }), message);
+      });
+    }
+  });
+}

@@ -1,0 +1,123 @@
+// What version 1 of the registry's API cannot tell: each method answers with a
+// reason, only to those who may ask, and docs/v1.md lists exactly these.
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import type { DescMethodUnary, DescService, MessageInitShape } from "@bufbuild/protobuf";
+import { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
+import { Vulnerabilities, type VulnReportFilterSchema } from "#gen/chainguard/platform/registry/vulnerabilities_pb.js";
+import { unavailableRegistryV1, unavailableVulnerabilitiesV1 } from "../../../src/registry/unavailable-v1.js";
+import { authRuleOf } from "../../../src/rpc/method-table.js";
+import type { Somebody } from "../../iam/iam-world.js";
+import { type Wire, wireNames, wireOf } from "../../iam/v1/wires.js";
+import { digestOf, type RegistryWorld, startRegistryWorld } from "../registry-world.js";
+
+interface Unavailable {
+  readonly method: DescMethodUnary;
+  readonly name: string;
+  readonly reason: string;
+}
+
+function unavailableIn(service: DescService, reasons: Readonly<Record<string, string>>): Unavailable[] {
+  return Object.entries(reasons).map(([localName, reason]) => {
+    const method = service.method[localName] as DescMethodUnary;
+    return { method, name: `${service.name}.${method.name}`, reason };
+  });
+}
+
+const all = [
+  ...unavailableIn(Registry, unavailableRegistryV1),
+  ...unavailableIn(Vulnerabilities, unavailableVulnerabilitiesV1),
+];
+
+let world: RegistryWorld;
+let repo: string;
+let foreign: string;
+let reader: Somebody;
+let nobody: string;
+before(async () => {
+  world = await startRegistryWorld();
+  repo = await world.repo({ name: "ours" });
+  foreign = await world.repo({ name: "theirs" }, world.foreign);
+  const needed = all.flatMap(({ method }) => {
+    const rule = authRuleOf(method);
+    return rule.mode === "guarded" ? rule.capabilities.map(({ name }) => name) : [];
+  });
+  reader = await world.caller([...new Set(needed)]);
+  nobody = (await world.harness.identity()).token;
+});
+after(() => world.stop());
+
+// Whatever of these the request of a method has.
+const requestFor = ({ input }: DescMethodUnary, repoId: string) => {
+  const values = { repoId, registryId: repoId.split("/")[0], package: "curl", digest: digestOf("a") };
+  const known = Object.entries(values).filter(([name]) => input.field[name] !== undefined);
+  return Object.fromEntries(known) as MessageInitShape<typeof input>;
+};
+
+for (const wireName of wireNames) {
+  describe(`over ${wireName}`, () => {
+    let wire: Wire;
+    before(() => {
+      wire = wireOf(wireName, world.url, reader.token);
+    });
+    after(() => wire.close());
+
+    for (const { method, name, reason } of all) {
+      it(`${name} says why it is not implemented, to those who may call it`, async () => {
+        const request = requestFor(method, repo);
+        assert.equal(await wire.refused(method, request), `Unimplemented: ${name}: ${reason}`);
+        for (const token of [nobody, world.foreignOwner.token]) {
+          if (token !== nobody && !("repoId" in request || "registryId" in request)) continue;
+          assert.match(await wire.refused(method, request, token), /^Permission denied: /);
+        }
+      });
+    }
+
+    it("the answer does not tell whether a foreign repo exists", async () => {
+      const ask = (filter: MessageInitShape<typeof VulnReportFilterSchema>) =>
+        wire.refused(Vulnerabilities.method.listVulnReports, filter);
+      const missing = `${foreign.slice(0, -16)}${"0".repeat(16)}`;
+      for (const repoId of [foreign, missing]) {
+        const denied = `Permission denied: vuln_report.list at ${repoId} (or it might not exist)`;
+        assert.equal(await ask({ repoId }), denied);
+        assert.equal(await ask({ repoId, digest: digestOf("a") }), denied);
+        for (const { method } of all) {
+          const request = requestFor(method, repoId);
+          if ("repoId" in request) assert.match(await wire.refused(method, request), /^Permission denied: .* at /);
+        }
+      }
+      assert.match(await ask({ repoId: "x" }), /^Invalid argument: repoId: repoId must be an id/);
+    });
+  });
+}
+
+describe("docs/v1.md", () => {
+  const rows = readFileSync("docs/v1.md", "utf8")
+    .split("\n")
+    .map((line) => /^\| `([\w.]+)` \| (.*) \|$/.exec(line))
+    .filter((found) => found !== null)
+    .map(([, name = "", text = ""]) => [name, text] as const);
+
+  it("lists the methods that are not implemented, with the reasons they give", () => {
+    const listed = rows.filter(([name]) => /^(Registry|Vulnerabilities)\.\w+$/.test(name));
+    assert.deepEqual(listed.sort(), all.map(({ name, reason }) => [name, reason] as const).sort());
+  });
+
+  it("lists the services of version 1, each with what is not implemented of it", () => {
+    const listed = rows.filter(([name]) => name.startsWith("chainguard.")).map(([name]) => name);
+    assert.deepEqual(listed.sort(), servicesOfVersion1().sort());
+  });
+});
+
+/** The services of all protos but those of version 2, as the files say. */
+function servicesOfVersion1(directory = "proto/chainguard/platform"): string[] {
+  return readdirSync(directory, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(directory, entry.name);
+    if (entry.isDirectory()) return /^v2/.test(entry.name) ? [] : servicesOfVersion1(path);
+    const text = readFileSync(path, "utf8");
+    const [, name] = /^package (.*);$/m.exec(text) ?? [];
+    return [...text.matchAll(/^service (\w+) /gm)].map(([, service]) => `${name}.${service}`);
+  });
+}
