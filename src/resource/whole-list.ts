@@ -3,7 +3,7 @@
 import type { UIDPFilter } from "#gen/chainguard/platform/common/uidp_pb.js";
 import { type FieldViolation, invalidArgument } from "../kernel/errors.js";
 import { isUidp } from "../kernel/uidp.js";
-import type { ListPosition, ListQuery } from "../store/port.js";
+import type { Awaitable, ListPosition, ListQuery, Page, Tx } from "../store/port.js";
 import { filterOf, type ListContext } from "./list-query.js";
 
 /** The fields that filters of version 1 share. */
@@ -42,5 +42,39 @@ export function partQuery(
     limit: PART_SIZE,
     uncounted: true,
     ...(after && { after }),
+  };
+}
+
+/** What reading a part takes of a call. */
+export interface PartReader {
+  readonly tx: Tx;
+  readonly startMs: number;
+  readonly caller: { visibleGroups(): readonly string[] };
+}
+
+/** What a filter asks for, in the terms of {@link partQuery}. */
+export interface Asked extends Pick<ListContext, "also" | "equals"> {
+  readonly request: WholeListRequest;
+}
+
+/**
+ * Reads the parts of a list of stored rows that the caller may see; for the `items` of version 1.
+ *
+ * @param rowsOf what holds the rows
+ * @param view how a row is shown
+ * @param asked what the filter asks for, where it has fields of its own
+ */
+export function rowsInParts<Filter extends WholeListRequest | object, Row, Item>(
+  rowsOf: (tx: Tx) => { list(query: ListQuery): Awaitable<Page<Row>> },
+  view: (row: Row, call: PartReader) => Awaitable<Item>,
+  asked: (filter: Filter) => Asked = (filter) => ({ request: filter }),
+) {
+  return async (filter: Filter, call: PartReader, after: ListPosition | undefined) => {
+    const { request, ...context } = asked(filter);
+    const query = partQuery(request, { visible: call.caller.visibleGroups(), ...context }, after);
+    const { rows, next } = await rowsOf(call.tx).list(query);
+    const items: Item[] = [];
+    for (const row of rows) items.push(await view(row, call));
+    return { part: { items }, next };
   };
 }

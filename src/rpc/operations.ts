@@ -74,9 +74,11 @@ function renamed({ field, description }: FieldViolation, names: FieldNames): Fie
       .map((part) => part.replace(/^[A-Za-z_]+/, known))
       .filter((part) => part !== "")
       .join(".");
-  // Rules begin with the field they are about, be it the list that an element is in.
+  // Rules begin with the field they are about, a part of it, or the list that it is an element of; of
+  // their other words those in camel case are names of fields.
   const [subject = "", ...rest] = description.split(" ");
   const own = field.replace(/\[\d+\]$/, "");
-  const about = own === subject || own.endsWith(`.${subject}`) ? path(subject) : subject;
-  return { field: path(field), description: [about, ...rest].join(" ") };
+  const isOwn = own === subject || own.endsWith(`.${subject}`) || subject.startsWith(`${own}.`);
+  const others = rest.map((word) => (/[a-z][A-Z]/.test(word) ? path(word) || word : word));
+  return { field: path(field), description: [isOwn ? path(subject) : subject, ...others].join(" ") };
 }

@@ -178,6 +178,8 @@ export interface GroupInviteRow {
   readonly createdBy: string;
   readonly expireTimeMs: number;
   readonly createTimeMs: number;
+  /** 0 for invites from before this was kept. */
+  readonly updateTimeMs: number;
 }
 
 /** A mapping of a directory's group to a role, as stored. */

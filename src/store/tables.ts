@@ -160,6 +160,8 @@ export function defineTables(c: Columns) {
       createdBy: c.str("created_by").notNull().default(""),
       expireTimeMs: c.long("expire_time_ms").notNull(),
       createTimeMs: c.long("create_time_ms").notNull(),
+      // 0 where it was not kept yet.
+      updateTimeMs: c.long("update_time_ms").notNull().default(0),
     },
     (t) => [
       c.index("group_invites_group").on(t.groupUid, t.uid),

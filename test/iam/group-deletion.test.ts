@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
 import { builtinRoleUid, personUid } from "../../src/kernel/ids.js";
 import { precondition } from "../contract/expectations.js";
+import { placeAdvisory } from "../contract/registry-things.js";
 import { restAs } from "../contract/rest.js";
 import { claimMatch, type IamWorld, startIamWorld } from "./iam-world.js";
 
@@ -50,6 +51,26 @@ it("identity providers keep a root, which goes with its founder's binding once t
   assert.deepEqual((await rest("DELETE", `/groups/${group}`)).outcome, kept);
   assert.equal((await rest("DELETE", `/identityProviders/${json?.uid}`)).status, 200);
   assert.equal((await rest("DELETE", `/groups/${group}`)).status, 200);
+});
+
+it("advisories keep a group until they are withdrawn, and go with it then", async () => {
+  const group = await world.group();
+  const advisories: string[] = [];
+  for (const text of ["one", "two"]) advisories.push(await world.write((tx) => placeAdvisory(tx, group, text)));
+  const kept = precondition("RESOURCE_NOT_EMPTY", "cannot delete group with child advisories");
+  const { rest, token, uid } = world.owner;
+  await world.harness.bind(uid, "advisories.admin", world.root);
+  for (const advisory of advisories) {
+    assert.deepEqual((await rest("DELETE", `/groups/${group}`)).outcome, kept);
+    const withdraw = restAs(world.url, token, "/vulnerabilities/v1");
+    assert.equal((await withdraw("DELETE", `/advisories/${advisory}`)).status, 200);
+  }
+  assert.equal((await rest("DELETE", `/groups/${group}`)).status, 200);
+  const left = await world.write(async (tx) => [
+    await tx.advisories.get(advisories[0] ?? ""),
+    await tx.advisories.events(advisories),
+  ]);
+  assert.deepEqual(left, [undefined, []]);
 });
 
 it("invites, accounts and accepted terms go with their group", async () => {

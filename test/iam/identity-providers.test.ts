@@ -235,6 +235,15 @@ describe("the credentials of a directory", () => {
     assert.equal((await act(uid, "generateScimToken", { neverExpires: true })).json?.expireTime, undefined);
   });
 
+  it("that are replaced do not outlive what they were made for", async () => {
+    const uid = await made();
+    const soon = new Date(Date.now() + 30_000).toISOString();
+    const first = await act(uid, "generateScimToken", { expireTime: soon });
+    const second = await act(uid, "regenerateScimToken", { etag: first.json?.etag, overlap: "3600s" });
+    assert.equal(second.json?.previousTokenExpireTime, soon);
+    assert.equal(second.json?.requestedOverlap, "3600s");
+  });
+
   it("last as long as asked, at most two years", async () => {
     const cases: readonly [sent: object, good: boolean][] = [
       [{ expireTime: expiry(729) }, true],

@@ -101,7 +101,7 @@ export async function populate(tx: Tx, group: string, { name, text, timeMs = 1_0
     keyId: createHash("sha256").update(placed.groupInvite).digest("hex").slice(0, 16),
     codeHash: "",
     expireTimeMs: timeMs + 1_000_000_000_000,
-    createTimeMs: timeMs,
+    ...times,
   });
   await tx.terms.accept({ groupUid: group, docId: text, acceptedBy: identity, createTimeMs: timeMs });
   await tx.subscriptions.insert({

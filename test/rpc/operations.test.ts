@@ -73,6 +73,8 @@ describe("errors in the names of a view", () => {
     ["name", "name is required", "name", "name is required"],
     ["role.uid", "uid is required", "role.id", "id is required"],
     ["requests[3].roleBinding.roleUid", "roleUid is required", "roleBindings[3].role", "role is required"],
+    ["static", "static.keys or roleUid, name", "static", "static.keys or role, name"],
+    ["uid", "uid.part must be roleUid", "id", "id.part must be role"],
     ["requests[1]", "requests must be new", "roleBindings[1]", "roleBindings must be new"],
     ["requests", "requests must be at most 25", "roleBindings", "roleBindings must be at most 25"],
     ["description", "the uid of it is too long", "description", "the uid of it is too long"],

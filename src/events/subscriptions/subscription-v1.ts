@@ -7,10 +7,10 @@ import {
   Subscriptions,
 } from "#gen/chainguard/platform/events/subscriptions_pb.js";
 import type { SubscriptionsService } from "#gen/chainguard/platform/events/v2beta1/subscriptions_pb.js";
-import { partQuery } from "../../resource/whole-list.js";
+import { rowsInParts } from "../../resource/whole-list.js";
 import { inParts, type ServedService, serve } from "../../rpc/method-table.js";
 import { operationsOf } from "../../rpc/operations.js";
-import type { ListPosition, SubscriptionRow } from "../../store/port.js";
+import type { SubscriptionRow } from "../../store/port.js";
 import { foundSubscription } from "./subscription-v2beta1.js";
 
 /** Subscriptions, ready to be served. */
@@ -24,10 +24,7 @@ export function subscriptionsV1(served: ServedService<typeof SubscriptionsServic
       return subscriptionV1(await foundSubscription(uid, call.tx));
     },
 
-    list: inParts(async (filter, { tx, caller }, after: ListPosition | undefined) => {
-      const { rows, next } = await tx.subscriptions.list(partQuery(filter, { visible: caller.visibleGroups() }, after));
-      return { part: { items: rows.map(subscriptionV1) }, next };
-    }),
+    list: inParts(rowsInParts((tx) => tx.subscriptions, subscriptionV1)),
 
     delete: ({ id }, call) => v2.deleteSubscription({ uid: id }, call),
   });

@@ -2,13 +2,13 @@
 // association goes by the group it belongs to.
 import {
   type AccountAssociations,
+  type AccountAssociationsFilter,
   GroupAccountAssociations,
 } from "#gen/chainguard/platform/iam/account_associations_pb.js";
 import type { AccountAssociationsService } from "#gen/chainguard/platform/iam/v2beta1/account_associations_pb.js";
-import { partQuery } from "../../resource/whole-list.js";
+import { rowsInParts } from "../../resource/whole-list.js";
 import { inParts, type ServedService, serve } from "../../rpc/method-table.js";
 import { operationsOf } from "../../rpc/operations.js";
-import type { ListPosition } from "../../store/port.js";
 import { groupOf } from "../group-filter.js";
 import { accountAssociationView } from "./account-association.js";
 import { accountAssociationV1, accountsOf } from "./account-association-v1-view.js";
@@ -29,11 +29,13 @@ export function accountAssociationsV1(served: ServedService<typeof AccountAssoci
       return accountAssociationV1(await v2.updateAccountAssociation(request, call));
     },
 
-    list: inParts(async (filter, { tx, caller }, after: ListPosition | undefined) => {
-      const query = partQuery({ id: groupOf(filter), name: filter.name }, { visible: caller.visibleGroups() }, after);
-      const { rows, next } = await tx.accountAssociations.list(query);
-      return { part: { items: rows.map((row) => accountAssociationV1(accountAssociationView(row))) }, next };
-    }),
+    list: inParts(
+      rowsInParts(
+        (tx) => tx.accountAssociations,
+        (row) => accountAssociationV1(accountAssociationView(row)),
+        (filter: AccountAssociationsFilter) => ({ request: { id: groupOf(filter), name: filter.name } }),
+      ),
+    ),
 
     delete: ({ group }, call) => v2.deleteAccountAssociation({ uid: group }, call),
 

@@ -1,13 +1,12 @@
 // GroupInvites, version 1: a view of GroupInvitesService.
 import { create } from "@bufbuild/protobuf";
 import { UIDPFilterSchema } from "#gen/chainguard/platform/common/uidp_pb.js";
-import { GroupInvites, type StoredGroupInvite } from "#gen/chainguard/platform/iam/group_invites_pb.js";
+import { type GroupInviteFilter, GroupInvites } from "#gen/chainguard/platform/iam/group_invites_pb.js";
 import type { GroupInvitesService } from "#gen/chainguard/platform/iam/v2beta1/group_invites_pb.js";
 import { unimplemented } from "../../kernel/errors.js";
-import { partQuery } from "../../resource/whole-list.js";
+import { type Asked, rowsInParts } from "../../resource/whole-list.js";
 import { inParts, type ServedService, serve } from "../../rpc/method-table.js";
 import { operationsOf } from "../../rpc/operations.js";
-import type { ListPosition } from "../../store/port.js";
 import { groupOf } from "../group-filter.js";
 import { groupInviteView } from "./group-invite.js";
 import { groupInviteV1, storedGroupInviteV1 } from "./group-invite-v1-view.js";
@@ -18,7 +17,8 @@ export function groupInvitesV1(served: ServedService<typeof GroupInvitesService>
   return serve(GroupInvites, {
     async create({ group, role, ttl, email, singleUse }, call) {
       const groupInvite = { roleUid: role, email, singleUse, ...(ttl && { ttl }) };
-      return groupInviteV1(await v2.createGroupInvite({ parent: group, groupInvite }, call));
+      const made = await v2.createGroupInvite({ parent: group, groupInvite }, call);
+      return groupInviteV1(made, await call.tx.groupInvites.get(made.uid));
     },
 
     // A root group belongs to whoever creates it and must keep an owner, and nobody can give what they
@@ -27,17 +27,19 @@ export function groupInvitesV1(served: ServedService<typeof GroupInvitesService>
       throw unimplemented("CreateWithGroup: create the group, which needs an owner, then an invite into it");
     },
 
-    list: inParts(async (filter, { tx, caller }, after: ListPosition | undefined) => {
-      const { id, keyId } = filter;
-      const equals = keyId === "" ? {} : { equals: { keyId } };
-      const uidp = create(UIDPFilterSchema, { childrenOf: groupOf(filter) });
-      const query = partQuery({ id, uidp }, { visible: caller.visibleGroups(), ...equals }, after);
-      const { rows, next } = await tx.groupInvites.list(query);
-      const items: StoredGroupInvite[] = [];
-      for (const row of rows) items.push(storedGroupInviteV1(groupInviteView(row, await tx.roles.get(row.roleUid))));
-      return { part: { items }, next };
-    }),
+    list: inParts(
+      rowsInParts(
+        (tx) => tx.groupInvites,
+        async (row, { tx }) => storedGroupInviteV1(groupInviteView(row, await tx.roles.get(row.roleUid)), row),
+        asked,
+      ),
+    ),
 
     delete: ({ id }, call) => v2.deleteGroupInvite({ uid: id }, call),
   });
+}
+
+function asked({ id, keyId, ...filter }: GroupInviteFilter): Asked {
+  const uidp = create(UIDPFilterSchema, { childrenOf: groupOf(filter) });
+  return { request: { id, uidp }, ...(keyId !== "" && { equals: { keyId } }) };
 }

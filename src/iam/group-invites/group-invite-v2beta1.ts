@@ -56,6 +56,7 @@ export function groupInvitesV2beta1({ tokens, ids }: IamDeps) {
         createdBy: caller.uid,
         expireTimeMs: startMs + (ttl ? millisecondsOf(ttl) : 0),
         createTimeMs: startMs,
+        updateTimeMs: startMs,
       };
       await tx.groupInvites.insert(row);
       return groupInviteView(row, role, code);
@@ -74,7 +75,12 @@ export function groupInvitesV2beta1({ tokens, ids }: IamDeps) {
       // Whoever redirects an invite could accept it, and so gain its role.
       const role = await requireAvailableRole(before.roleUid, before.groupUid, tx, "roleUid");
       requireGrantable(caller, role, before.groupUid);
-      const row = { ...before, ...patch, ...(ttl && { expireTimeMs: startMs + millisecondsOf(ttl) }) };
+      const row = {
+        ...before,
+        ...patch,
+        updateTimeMs: startMs,
+        ...(ttl && { expireTimeMs: startMs + millisecondsOf(ttl) }),
+      };
       await tx.groupInvites.replace(row);
       return groupInviteView(row, role);
     },

@@ -2,6 +2,7 @@
 import { create } from "@bufbuild/protobuf";
 import {
   type ExternalGroupRoleMapping,
+  type ExternalGroupRoleMappingFilter,
   ExternalGroupRoleMappingSchema,
   ExternalGroupRoleMappings,
 } from "#gen/chainguard/platform/iam/external_group_role_mappings_pb.js";
@@ -9,10 +10,9 @@ import type {
   ExternalGroupRoleMappingsService,
   ExternalGroupRoleMapping as MappingV2,
 } from "#gen/chainguard/platform/iam/v2beta1/external_group_role_mappings_pb.js";
-import { partQuery } from "../../resource/whole-list.js";
+import { type Asked, rowsInParts } from "../../resource/whole-list.js";
 import { inParts, type ServedService, serve } from "../../rpc/method-table.js";
 import { operationsOf } from "../../rpc/operations.js";
-import type { ListPosition } from "../../store/port.js";
 import { groupMappingView } from "./group-mapping-v2beta1.js";
 
 /** ExternalGroupRoleMappings, ready to be served. */
@@ -29,13 +29,13 @@ export function groupMappingsV1(served: ServedService<typeof ExternalGroupRoleMa
 
     get: async ({ uid }, call) => groupMappingV1(await v2.getExternalGroupRoleMapping({ uid }, call)),
 
-    list: inParts(async (filter, { tx, caller }, after: ListPosition | undefined) => {
-      const { identityProviderUidp: providerUid } = filter;
-      const equals = providerUid === "" ? {} : { equals: { providerUid } };
-      const query = partQuery(filter, { visible: caller.visibleGroups(), ...equals }, after);
-      const { rows, next } = await tx.groupMappings.list(query);
-      return { part: { items: rows.map((row) => groupMappingV1(groupMappingView(row))) }, next };
-    }),
+    list: inParts(
+      rowsInParts(
+        (tx) => tx.groupMappings,
+        (row) => groupMappingV1(groupMappingView(row)),
+        asked,
+      ),
+    ),
 
     delete: ({ id }, call) => v2.deleteExternalGroupRoleMapping({ uid: id }, call),
 
@@ -44,6 +44,10 @@ export function groupMappingsV1(served: ServedService<typeof ExternalGroupRoleMa
       return { parentId: deleted.parent, items: deleted.externalGroupRoleMappings.map(groupMappingV1) };
     },
   });
+}
+
+function asked({ identityProviderUidp: providerUid, ...request }: ExternalGroupRoleMappingFilter): Asked {
+  return { request, ...(providerUid !== "" && { equals: { providerUid } }) };
 }
 
 // A mapping never changes: both times are that of its creation.

@@ -1,10 +1,9 @@
 // Groups, version 1: a view of GroupsService.
 import { type Group, Groups } from "#gen/chainguard/platform/iam/group_pb.js";
 import type { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
-import { partQuery } from "../../resource/whole-list.js";
+import { rowsInParts } from "../../resource/whole-list.js";
 import { inParts, type ServedService, serve } from "../../rpc/method-table.js";
 import { operationsOf } from "../../rpc/operations.js";
-import type { ListPosition } from "../../store/port.js";
 import { groupRowV1, groupV1 } from "./group-v1-view.js";
 
 const whole = { paths: ["name", "description"] };
@@ -18,10 +17,7 @@ export function groupsV1(served: ServedService<typeof GroupsService>) {
 
     update: async (group, call) => groupV1(await v2.updateGroup({ group: sent(group), updateMask: whole }, call)),
 
-    list: inParts(async (filter, { tx, caller }, after: ListPosition | undefined) => {
-      const { rows, next } = await tx.groups.list(partQuery(filter, { visible: caller.visibleGroups() }, after));
-      return { part: { items: rows.map(groupRowV1) }, next };
-    }),
+    list: inParts(rowsInParts((tx) => tx.groups, groupRowV1)),
 
     delete: ({ id }, call) => v2.deleteGroup({ uid: id }, call),
 

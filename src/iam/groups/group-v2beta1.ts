@@ -21,7 +21,7 @@ import { type Handlers, serve } from "../../rpc/method-table.js";
 import type { GroupRow, Tx } from "../../store/port.js";
 import { insertBinding } from "../role-bindings/new-binding.js";
 import { organisationDomainOf } from "./email-domain.js";
-import { groupGuards, groups, groupView, lastOwnerOf } from "./group.js";
+import { groupGuards, groups, groupView, lastOwnerOf, withdrawnOnlyIn } from "./group.js";
 import { type RootCreation, requireRootCreation } from "./root-creation.js";
 
 /** What the handlers need besides the call. */
@@ -132,6 +132,7 @@ async function deleteBelongings(uid: string, tx: Tx): Promise<void> {
   await tx.accountAssociations.delete(uid);
   await tx.terms.deleteOf(uid);
   await tx.accessRequests.deleteOf(uid);
+  for (const one of (await withdrawnOnlyIn(tx, uid)) ?? []) await tx.advisories.delete(one);
   await tx.registry.deleteSettings(uid);
   for (const one of await tx.subscriptions.uidsWhere("groupUid", uid)) await tx.subscriptions.delete(one);
 }

@@ -23,7 +23,7 @@ export const groups = defineResource({
 /** What keeps a group from being deleted, in the order errors name it. */
 export const groupGuards: readonly DeleteGuard[] = [
   { children: "repos", any: async (tx, uid) => (await tx.repos.uidsWhere("groupUid", uid, 1)).length > 0 },
-  { children: "advisories", any: async (tx, uid) => (await tx.advisories.uidsWhere("groupUid", uid, 1)).length > 0 },
+  { children: "advisories", any: async (tx, uid) => (await withdrawnOnlyIn(tx, uid)) === undefined },
   { children: "groups", any: (tx, uid) => tx.groups.hasChildren(uid) },
   { children: "identities", any: (tx, uid) => tx.identities.anyIn(uid) },
   {
@@ -53,6 +53,17 @@ export async function lastOwnerOf(tx: Tx, uid: string): Promise<RoleBindingRow |
   });
   const [only, another] = rows;
   return another === undefined && only?.roleUid === owner ? only : undefined;
+}
+
+/** So many withdrawn advisories go with a group; one with more is not empty. */
+const MAX_WITHDRAWN = 1_000;
+
+/** The advisories of a group, if all of them are withdrawn: what is withdrawn cannot be deleted by itself. */
+export async function withdrawnOnlyIn(tx: Tx, uid: string): Promise<string[] | undefined> {
+  const uids = await tx.advisories.uidsWhere("groupUid", uid, MAX_WITHDRAWN + 1);
+  if (uids.length > MAX_WITHDRAWN) return undefined;
+  for (const one of uids) if ((await tx.advisories.get(one))?.deleteTimeMs === null) return undefined;
+  return uids;
 }
 
 /** A stored group as version 2 shows it. */

@@ -1,10 +1,9 @@
 // Identities, version 1: a view of IdentitiesService.
 import { Identities } from "#gen/chainguard/platform/iam/identity_pb.js";
 import type { IdentitiesService } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
-import { partQuery } from "../../resource/whole-list.js";
+import { rowsInParts } from "../../resource/whole-list.js";
 import { inParts, type ServedService, serve } from "../../rpc/method-table.js";
 import { operationsOf } from "../../rpc/operations.js";
-import type { ListPosition } from "../../store/port.js";
 import { identityView } from "./identity.js";
 import { identitySent, identityV1 } from "./identity-v1-view.js";
 
@@ -22,10 +21,12 @@ export function identitiesV1(served: ServedService<typeof IdentitiesService>) {
     update: async (identity, call) =>
       identityV1(await v2.updateIdentity({ identity: identitySent(identity), updateMask: whole }, call)),
 
-    list: inParts(async (filter, { tx, caller }, after: ListPosition | undefined) => {
-      const { rows, next } = await tx.identities.list(partQuery(filter, { visible: caller.visibleGroups() }, after));
-      return { part: { items: rows.map((row) => identityV1(identityView(row))) }, next };
-    }),
+    list: inParts(
+      rowsInParts(
+        (tx) => tx.identities,
+        (row) => identityV1(identityView(row)),
+      ),
+    ),
 
     async lookup({ issuer, subject }, call) {
       const { uid } = await v2.lookupIdentity({ issuer, subject }, call);

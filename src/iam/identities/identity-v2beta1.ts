@@ -1,7 +1,11 @@
 // The handlers of IdentitiesService in version 2beta1.
-import { clone, create } from "@bufbuild/protobuf";
+import { clone, create, equals } from "@bufbuild/protobuf";
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
-import { IdentitiesService, Identity_StaticKeysSchema } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
+import {
+  IdentitiesService,
+  Identity_StaticKeysSchema,
+  IdentitySchema,
+} from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { invalidArgument, notFound } from "../../kernel/errors.js";
 import { personUid } from "../../kernel/ids.js";
 import { listQueryOf } from "../../resource/list-query.js";
@@ -14,7 +18,13 @@ import { requireParentGroup } from "../parent-group.js";
 import { requireOwner, requireRightsOf } from "../rights.js";
 import { identities, identityView } from "./identity.js";
 import { metadataView, patchMetadata } from "./metadata.js";
-import { MAX_STATIC_KEY_LIFE_MS, type Relationship, relationshipToJson, relationTypes } from "./relationship.js";
+import {
+  MAX_STATIC_KEY_LIFE_MS,
+  type Relationship,
+  relationshipFromJson,
+  relationshipToJson,
+  relationTypes,
+} from "./relationship.js";
 
 /** IdentitiesService, ready to be served. */
 export function identitiesV2beta1({ tokens, ids, trustedIssuers }: IamDeps) {
@@ -72,9 +82,10 @@ export function identitiesV2beta1({ tokens, ids, trustedIssuers }: IamDeps) {
       );
       const patch = defined({ name, description, company });
       if (Object.keys(members).length > 0) {
+        const changed = changedRelationship(before, members, startMs, trustedIssuers);
         // Whoever changes how it is assumed could assume it, and so gain what it holds.
-        await requireRightsOf(call, uid);
-        Object.assign(patch, changedRelationship(before, members, startMs, trustedIssuers));
+        if (!isSameRelationship(before, changed)) await requireRightsOf(call, uid);
+        Object.assign(patch, changed);
       }
       if (Object.keys(patch).length === 0) return identityView(before);
       return identityView((await tx.identities.update(uid, patch, startMs)) ?? before);
@@ -156,6 +167,14 @@ function changedRelationship(
     throw invalidArgument({ field: "relationship", description: rule });
   }
   return after;
+}
+
+// As messages: databases keep the keys of JSON in orders of their own.
+function isSameRelationship(before: IdentityRow, after: Stored): boolean {
+  const [a, b] = [before, after].map(({ relationship }) =>
+    create(IdentitySchema, { relationship: relationshipFromJson(relationship) }),
+  );
+  return a !== undefined && b !== undefined && equals(IdentitySchema, a, b);
 }
 
 function defined(values: {

@@ -1,10 +1,9 @@
 // IdentityProviders, version 1: a view of IdentityProvidersService.
 import { type IdentityProvider, IdentityProviders } from "#gen/chainguard/platform/iam/identity_providers_pb.js";
 import type { IdentityProvidersService } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
-import { partQuery } from "../../resource/whole-list.js";
+import { rowsInParts } from "../../resource/whole-list.js";
 import { inParts, type ServedService, serve } from "../../rpc/method-table.js";
 import { operationsOf } from "../../rpc/operations.js";
-import type { ListPosition } from "../../store/port.js";
 import { identityProviderView } from "./identity-provider.js";
 import { identityProviderV1, oidcOf } from "./identity-provider-v1-view.js";
 import { scimHandlersV1 } from "./scim-v1.js";
@@ -28,11 +27,12 @@ export function identityProvidersV1(served: ServedService<typeof IdentityProvide
         await v2.updateIdentityProvider({ identityProvider: sent(provider), updateMask: whole }, call),
       ),
 
-    list: inParts(async (filter, { tx, caller, startMs }, after: ListPosition | undefined) => {
-      const query = partQuery(filter, { visible: caller.visibleGroups() }, after);
-      const { rows, next } = await tx.identityProviders.list(query);
-      return { part: { items: rows.map((row) => identityProviderV1(identityProviderView(row, startMs))) }, next };
-    }),
+    list: inParts(
+      rowsInParts(
+        (tx) => tx.identityProviders,
+        (row, { startMs }) => identityProviderV1(identityProviderView(row, startMs)),
+      ),
+    ),
 
     delete: ({ id }, call) => v2.deleteIdentityProvider({ uid: id }, call),
 

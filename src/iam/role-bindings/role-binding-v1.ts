@@ -4,11 +4,10 @@ import type {
   RoleBindingsService,
   RoleBinding as RoleBindingV2,
 } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
-import { partQuery } from "../../resource/whole-list.js";
+import { rowsInParts } from "../../resource/whole-list.js";
 import type { Call } from "../../rpc/call.js";
 import { inParts, type ServedService, serve } from "../../rpc/method-table.js";
 import { operationsOf } from "../../rpc/operations.js";
-import type { ListPosition } from "../../store/port.js";
 import { roleBindingView } from "./role-binding.js";
 import { hydratedBindingV1, roleBindingV1 } from "./role-binding-v1-view.js";
 
@@ -35,10 +34,12 @@ export function roleBindingsV1(served: ServedService<typeof RoleBindingsService>
       return shown(await v2.updateRoleBinding({ roleBinding, updateMask: whole }, call), call);
     },
 
-    list: inParts(async (filter, { tx, caller }, after: ListPosition | undefined) => {
-      const { rows, next } = await tx.roleBindings.list(partQuery(filter, { visible: caller.visibleGroups() }, after));
-      return { part: { items: rows.map((row) => hydratedBindingV1(roleBindingView(row), row)) }, next };
-    }),
+    list: inParts(
+      rowsInParts(
+        (tx) => tx.roleBindings,
+        (row) => hydratedBindingV1(roleBindingView(row), row),
+      ),
+    ),
 
     delete: ({ id }, call) => v2.deleteRoleBinding({ uid: id }, call),
   });

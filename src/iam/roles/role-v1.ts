@@ -5,10 +5,9 @@ import { type Role, type RoleFilter, Roles } from "#gen/chainguard/platform/iam/
 import type { RolesService } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import { isUidp } from "../../kernel/uidp.js";
-import { partQuery, type WholeListRequest } from "../../resource/whole-list.js";
+import { type Asked, rowsInParts } from "../../resource/whole-list.js";
 import { inParts, type ServedService, serve } from "../../rpc/method-table.js";
 import { operationsOf } from "../../rpc/operations.js";
-import type { ListPosition } from "../../store/port.js";
 import { capabilitiesNamed } from "./capability-names.js";
 import { builtinRoleUids } from "./role.js";
 import { roleRowV1, roleV1 } from "./role-v1-view.js";
@@ -24,26 +23,22 @@ export function rolesV1(served: ServedService<typeof RolesService>) {
 
     update: async (role, call) => roleV1(await v2.updateRole({ role: sent(role), updateMask: whole }, call)),
 
-    list: inParts(async (filter, { tx, caller }, after: ListPosition | undefined) => {
-      const place = { visible: caller.visibleGroups(), also: builtinRoleUids };
-      const { rows, next } = await tx.roles.list(partQuery(withParent(filter), place, after));
-      return { part: { items: rows.map(roleRowV1) }, next };
-    }),
+    list: inParts(rowsInParts((tx) => tx.roles, roleRowV1, asked)),
 
     delete: ({ id }, call) => v2.deleteRole({ uid: id }, call),
   });
 }
 
 // `/` stands for the place above all groups, where the built-in roles are.
-function withParent(filter: RoleFilter): WholeListRequest {
+function asked(filter: RoleFilter): Asked {
   const { parent, uidp = create(UIDPFilterSchema) } = filter;
-  if (parent === "") return filter;
+  if (parent === "") return { request: filter, also: builtinRoleUids };
   const isPlace = parent === "/" || isUidp(parent);
   if (!isPlace || (uidp.childrenOf !== "" && uidp.childrenOf !== parent)) {
     const rule = "parent must be / or the id of a group, and uidp.childrenOf no other";
     throw invalidArgument({ field: "parent", description: rule });
   }
-  return { ...filter, uidp: { ...uidp, childrenOf: parent } };
+  return { request: { ...filter, uidp: { ...uidp, childrenOf: parent } }, also: builtinRoleUids };
 }
 
 function sent({ id, name, description, capabilities }: Partial<Role> = {}) {

@@ -2,11 +2,11 @@
 // and its readme, is one here.
 import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import type { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
-import type { RepoFilter } from "#gen/chainguard/platform/registry/repo_pb.js";
+import type { Repo, RepoFilter } from "#gen/chainguard/platform/registry/repo_pb.js";
 import type { ReposService } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
 import { bitOf } from "../../auth/authorize.js";
 import { permissionDenied, resourceExhausted } from "../../kernel/errors.js";
-import { partQuery } from "../../resource/whole-list.js";
+import { partQuery, rowsInParts } from "../../resource/whole-list.js";
 import type { Call } from "../../rpc/call.js";
 import { type Handlers, inParts, type ServedService } from "../../rpc/method-table.js";
 import { operationsOf } from "../../rpc/operations.js";
@@ -58,10 +58,7 @@ export function repoHandlersV1(served: ServedService<typeof ReposService>) {
       return shown(await withReadme(uid, repo.readme, call));
     },
 
-    listRepos: inParts(async (filter: RepoFilter, { tx, caller }, after: ListPosition | undefined) => {
-      const { rows, next } = await tx.repos.list(partQuery(filter, { visible: caller.visibleGroups() }, after));
-      return { part: { items: rows.map(shown) }, next };
-    }),
+    listRepos: inParts(rowsInParts<RepoFilter, RepoRow, Repo>((tx) => tx.repos, shown)),
 
     deleteRepo: ({ id }, call) => v2.deleteRepo({ uid: id }, call),
 

@@ -181,7 +181,7 @@ function newEvent(
 // Whether to say so is to review the event, which takes a right of its own.
 function isReview(state: ReviewState, advisoryUid: string, { caller }: Call): boolean {
   if (state === ReviewState.PENDING) return false;
-  if (!caller.holds(approve, advisoryUid)) throw permissionDenied(`advisories.approve at ${advisoryUid}`);
+  if (!caller.holds(approve, advisoryUid)) throw permissionDenied(`advisories.approve at ${parentOf(advisoryUid)}`);
   return true;
 }
 

@@ -217,6 +217,16 @@ describe("whoever changes how an identity is assumed", () => {
       else assert.deepEqual(now.claimMatch, body.claimMatch);
     });
   }
+
+  it("is not whoever changes the rest and sends that as it is", async () => {
+    const who = await world.caller(["identity.update", "identity.list"]);
+    const id = await world.identity();
+    const roleUid = await world.role(["repo.delete"]);
+    await answer(v2("POST", `/roleBindings/${world.grandchild}`, { identityUid: id, roleUid }));
+    const { claimMatch: same } = await inV1(id);
+    const renamed = await answer(restV1(who)("PUT", `/identities/${id}`, { name: "renamed", claimMatch: same }));
+    assert.deepEqual([renamed.name, renamed.claimMatch], ["renamed", same]);
+  });
 });
 
 describe("lists", () => {

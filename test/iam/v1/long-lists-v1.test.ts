@@ -76,7 +76,7 @@ const lists: readonly List[] = [
       const groupUid = randomIds.newUid(root);
       await tx.groups.insert(groupRow(groupUid));
       const same = { groupUid, roleUid, email: "", singleUse: false, codeHash: "", createdBy: "" };
-      const invite = { ...same, expireTimeMs: 2_000, createTimeMs: 1_000 };
+      const invite = { ...same, expireTimeMs: 2_000, createTimeMs: 1_000, updateTimeMs: 1_000 };
       return each(groupUid, (uid) => tx.groupInvites.insert({ uid, ...invite, keyId: uid }));
     },
   },

@@ -100,6 +100,7 @@ test("an invite lets somebody in who is unknown, with its role", async () => {
       createdBy: owner,
       expireTimeMs: nowMs + 60_000,
       createTimeMs: nowMs,
+      updateTimeMs: nowMs,
     }),
   );
   kit.provider.account = { subject: "guest" };

@@ -290,9 +290,8 @@ export declare const GroupInvites: GenService<{
     output: typeof GroupInviteSchema;
   },
   /**
-   * Creates a root group that the caller does not own, and an invite for
-   * whoever is to own it. Meant for the operator of the service, which sets
-   * organisations up for others; over gRPC and Connect only.
+   * Not offered: answers UNIMPLEMENTED. Create the group, whose owner the
+   * caller becomes, then an invite into it. Over gRPC and Connect only.
    *
    * @generated from rpc chainguard.platform.iam.GroupInvites.CreateWithGroup
    */

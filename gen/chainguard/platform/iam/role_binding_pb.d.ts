@@ -110,7 +110,8 @@ export declare type RoleBindingList_Binding = Message<"chainguard.platform.iam.R
   id: string;
 
   /**
-   * The group in which the identity has the role.
+   * The group in which the identity has the role: its id, name and
+   * description.
    *
    * @generated from field: chainguard.platform.iam.Group group = 2;
    */
@@ -124,7 +125,7 @@ export declare type RoleBindingList_Binding = Message<"chainguard.platform.iam.R
   identity: string;
 
   /**
-   * The role it has.
+   * The role it has: its id, name and description.
    *
    * @generated from field: chainguard.platform.iam.Role role = 4;
    */
@@ -161,7 +162,7 @@ export declare type RoleBindingList_Binding = Message<"chainguard.platform.iam.R
 
   /**
    * The e-mail address of a person as told by an identity provider that did
-   * not confirm it.
+   * not confirm it. Not shown.
    *
    * @generated from field: string email_unverified = 9;
    */
@@ -250,7 +251,8 @@ export declare type CreateRoleBindingBatchRequest = Message<"chainguard.platform
   parent: string;
 
   /**
-   * The bindings to create. Only the uids of their identities and roles count.
+   * The bindings to create, 1 to 25. Only the uids of their identities and roles
+   * count.
    *
    * @generated from field: repeated chainguard.platform.iam.RoleBinding role_bindings = 2;
    */

@@ -148,7 +148,8 @@ export declare const Registry: GenService<{
     output: typeof TagSchema;
   },
   /**
-   * Replaces a tag and returns it: what is left out becomes empty.
+   * Replaces a tag and returns it: what is left out becomes empty, but the
+   * digest, which stays.
    *
    * @generated from rpc chainguard.platform.registry.Registry.UpdateTag
    */

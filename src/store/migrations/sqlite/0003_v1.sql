@@ -22,4 +22,5 @@ CREATE TABLE `subscriptions` (
 	FOREIGN KEY (`group_uid`) REFERENCES `groups`(`uid`) ON UPDATE no action ON DELETE no action
 ) STRICT, WITHOUT ROWID;
 --> statement-breakpoint
-CREATE INDEX `subscriptions_group` ON `subscriptions` (`group_uid`,`uid`);
+CREATE INDEX `subscriptions_group` ON `subscriptions` (`group_uid`,`uid`);--> statement-breakpoint
+ALTER TABLE `group_invites` ADD `update_time_ms` integer DEFAULT 0 NOT NULL;

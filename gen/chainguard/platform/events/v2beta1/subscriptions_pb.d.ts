@@ -123,7 +123,8 @@ export declare type ListSubscriptionsRequest = Message<"chainguard.platform.even
   pageToken: string;
 
   /**
-   * `uid` (the default), optionally followed by ` asc` or ` desc`.
+   * `uid` (the default) or `created_at`, optionally followed by ` asc` or
+   * ` desc`.
    *
    * @generated from field: string order_by = 4;
    */

@@ -118,7 +118,7 @@ export declare type Advisory = Message<"chainguard.platform.vulnerabilities.v1.A
   advisoryId: string;
 
   /**
-   * Who created the advisory.
+   * Who created the advisory, by e-mail address or uid. Set by the service.
    *
    * @generated from field: string author = 16;
    */
@@ -154,7 +154,7 @@ export declare type AdvisoryEvent = Message<"chainguard.platform.vulnerabilities
   id: string;
 
   /**
-   * When it happened.
+   * When it happened; absent when it is created: now. A change keeps it.
    *
    * @generated from field: google.protobuf.Timestamp timestamp = 2;
    */
@@ -247,21 +247,23 @@ export declare type AdvisoryEvent = Message<"chainguard.platform.vulnerabilities
   findings: Uint8Array;
 
   /**
-   * Who created the event.
+   * Who created the event, by e-mail address or uid. Set by the service.
    *
    * @generated from field: string author = 11;
    */
   author: string;
 
   /**
-   * Who reviewed the event. Empty: nobody has.
+   * Who reviewed the event, by e-mail address or uid. Set by the service; empty:
+   * nobody has.
    *
    * @generated from field: string reviewer = 12;
    */
   reviewer: string;
 
   /**
-   * Where the event stands in its review. Required.
+   * Where the event stands in its review. Required; any but PENDING takes the
+   * capability `advisories.approve`. What was approved or rejected is final.
    *
    * @generated from field: chainguard.platform.vulnerabilities.v1.ReviewStatus status = 13;
    */
@@ -1182,14 +1184,14 @@ export enum OrderBy {
   CREATED_AT_DESC = 4,
 
   /**
-   * By their aliases, so that those on one vulnerability stand together.
+   * By their aliases. Not offered: refused.
    *
    * @generated from enum value: ALIASES_ASC = 5;
    */
   ALIASES_ASC = 5,
 
   /**
-   * By their aliases, backwards.
+   * By their aliases, backwards. Not offered: refused.
    *
    * @generated from enum value: ALIASES_DESC = 6;
    */
@@ -1210,14 +1212,16 @@ export enum OrderBy {
   UPDATED_AT_DESC = 8,
 
   /**
-   * By the time at which they were withdrawn, oldest first.
+   * By the time at which they were withdrawn, oldest first. Not offered:
+   * refused.
    *
    * @generated from enum value: DELETED_AT_ASC = 9;
    */
   DELETED_AT_ASC = 9,
 
   /**
-   * By the time at which they were withdrawn, newest first.
+   * By the time at which they were withdrawn, newest first. Not offered:
+   * refused.
    *
    * @generated from enum value: DELETED_AT_DESC = 10;
    */
