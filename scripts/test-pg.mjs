@@ -1,10 +1,15 @@
-// Runs the tests that need PostgreSQL, against a server started for them.
+// Runs the tests that need PostgreSQL, against a server started for them, and
+// those of the API that change most, on it instead of SQLite.
 import { spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 
-const files = readdirSync("test/pg")
-  .filter((name) => name.endsWith(".test.ts"))
-  .map((name) => join("test/pg", name));
+const ofApi = ["test/iam/v1", "test/registry/v1", "test/vulnerabilities/v1", "test/events"];
+const testsIn = (folder) =>
+  readdirSync(folder)
+    .filter((name) => name.endsWith(".test.ts"))
+    .map((name) => join(folder, name));
+const published = testsIn("test/contract").filter((name) => name.includes("published-"));
+const files = [...["test/pg", ...ofApi].flatMap(testsIn), ...published];
 const args = ["scripts/with-pg.mjs", process.execPath, "--import", "tsx", "--test", ...files];
 process.exit(spawnSync(process.execPath, args, { stdio: "inherit" }).status ?? 1);

@@ -1,13 +1,17 @@
 // A whole service for tests: real store, real sockets, on a free port. Time and
 // rights are the test's to set.
+import { join } from "node:path";
+import pg from "pg";
 import { pino } from "pino";
 import { type App, startApp } from "../../src/app.js";
 import { resolveSettings } from "../../src/config.js";
 import { type Bootstrapped, bootstrap } from "../../src/iam/operator/bootstrap.js";
 import { issueToken } from "../../src/issuer/issue-token.js";
+import { readMasterKey } from "../../src/issuer/master-key.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { originOf } from "../../src/origin.js";
 import type { IdentityRow } from "../../src/store/port.js";
+import { emptyDatabase } from "../pg/empty-database.js";
 import { identityRow } from "./rows.js";
 import { tempDir } from "./temp-dir.js";
 
@@ -29,13 +33,22 @@ export interface Harness {
   stop(): Promise<void>;
 }
 
+async function newStorage(): Promise<Record<string, string>> {
+  if (process.env.ARBOR_TEST_DATABASE_URL === undefined) return {};
+  const masterKeyFile = join(tempDir(), "master.key");
+  readMasterKey(masterKeyFile, true);
+  return { databaseUrl: await emptyDatabase(pg), masterKeyFile };
+}
+
 /**
- * Starts a service on SQLite in a directory of its own, or on the database of `databaseUrl`.
+ * Starts a service on SQLite in a directory of its own, on the database of `databaseUrl`, or where
+ * ARBOR_TEST_DATABASE_URL names a server, on a new database there.
  *
  * @param settings flags of `arbor serve` by setting name, such as `{ rootCreation: "off" }`
  */
 export async function startHarness(settings: Readonly<Record<string, string | boolean>> = {}): Promise<Harness> {
-  const flags = { listen: "127.0.0.1:0", data: tempDir(), accessLog: false, ...settings };
+  const place = settings.databaseUrl === undefined && settings.data === undefined ? await newStorage() : {};
+  const flags = { listen: "127.0.0.1:0", data: tempDir(), accessLog: false, ...place, ...settings };
   const resolved = resolveSettings({ flags, env: {} });
   const time = { skewMs: 0 };
   const clock = () => Date.now() + time.skewMs;

@@ -199,9 +199,9 @@ describe("nobody gives what they lack", () => {
       assert.deepEqual((await by(method, path, body)).outcome, lacks, path);
     }
     for (const call of [
-      rpc.create({ parent: world.root, roleBinding }),
-      rpc.createBatch({ parent: world.root, roleBindings: [fine, roleBinding] }),
-      rpc.update({ id, ...roleBinding }),
+      () => rpc.create({ parent: world.root, roleBinding }),
+      () => rpc.createBatch({ parent: world.root, roleBindings: [fine, roleBinding] }),
+      () => rpc.update({ id, ...roleBinding }),
     ]) {
       await assert.rejects(call, (error) => ConnectError.from(error).code === Code.PermissionDenied);
     }

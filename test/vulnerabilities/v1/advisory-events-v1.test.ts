@@ -10,6 +10,7 @@ import {
   ReviewStatus,
 } from "#gen/chainguard/platform/vulnerabilities/v1/advisories_pb.js";
 import { AdvisoriesService, type ReviewState } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
+import { parentOf } from "../../../src/kernel/uidp.js";
 import {
   type AdvisoryV1World,
   artifact,
@@ -65,7 +66,7 @@ describe("an event", () => {
       for (const status of [APPROVED, REJECTED]) {
         const { id: advisory } = await world.advisory();
         const { id } = await world.event(advisory, pending);
-        const denied = `Permission denied: advisories.approve at ${advisory} (or it might not exist)`;
+        const denied = `Permission denied: advisories.approve at ${parentOf(advisory)} (or it might not exist)`;
         for (const verdict of [APPROVED, REQUEST_CHANGES, REJECTED]) {
           const event = { ...pending, status: verdict };
           assert.equal(await wire.refused(v1.updateAdvisoryEvent, { ...event, id }), denied);
