@@ -121,8 +121,10 @@ describe("an update replaces", () => {
       const rest = await answer(
         v1("PUT", `/identities/${ids[0]}`, { name: "m", createdAt: tomorrow, lastSeen: tomorrow, ...claims }),
       );
-      const rpc = toJson(IdentitySchema, await grpc.update(whole({ id: ids[1], name: "m", ...claims })));
-      for (const [i, shown] of [rest, { description: "", ...(rpc as JsonObject) }].entries()) {
+      const rpc = toJson(IdentitySchema, await grpc.update(whole({ id: ids[1], name: "m", ...claims }))) as JsonObject;
+      // Whole seconds have no fraction there.
+      for (const time of ["createdAt", "updatedAt", "lastSeen"]) rpc[time] = new Date(String(rpc[time])).toISOString();
+      for (const [i, shown] of [rest, { description: "", ...rpc }].entries()) {
         const { uid, name: called, description, company, ...now } = await inV2(ids[i] ?? "");
         assert.deepEqual([called, description, company, relationshipOf(now)], ["m", "", "c", claims]);
         const times = { createdAt: now.createTime, updatedAt: now.updateTime, lastSeen: now.lastSeenTime };
