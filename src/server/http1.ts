@@ -80,7 +80,7 @@ export function createHttp1(options: Http1Options): Http1 {
     onRequest(req, res);
   });
 
-  server.on("clientError", (error: NodeJS.ErrnoException, socket: Duplex) => {
+  server.on("clientError", (error: ClientError, socket: Duplex) => {
     const pending = answering.get(socket as Socket);
     if (error.code === "ECONNRESET" || !socket.writable || pending?.headersSent) {
       socket.destroy();
@@ -88,9 +88,11 @@ export function createHttp1(options: Http1Options): Http1 {
     }
     const status = statusOfParserError[error.code ?? ""] ?? 400;
     const body = options.malformedBody(status);
+    // Who asks for the head alone takes a body for the next answer (RFC 9110, section 9.3.2).
+    const isHead = error.rawPacket?.subarray(0, 5).toString("latin1") === "HEAD ";
     socket.end(
       `HTTP/1.1 ${status} ${reasons[status]}\r\nConnection: close\r\nContent-Type: application/json\r\n` +
-        `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+        `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${isHead ? "" : body}`,
       () => socket.destroy(),
     );
   });
@@ -111,6 +113,11 @@ export function createHttp1(options: Http1Options): Http1 {
       server.close(ignore);
     },
   };
+}
+
+interface ClientError extends NodeJS.ErrnoException {
+  /** What came last, of errors of the parser. */
+  readonly rawPacket?: Buffer;
 }
 
 const statusOfParserError: Readonly<Record<string, number>> = {

@@ -50,6 +50,18 @@ const errorBody = (code: number, message: string, reason = "INVALID_ARGUMENT") =
 const EXACTLY_ONE = "Invalid argument: exactly one host header is required";
 const INVALID_HOST = "Invalid argument: host must be a valid host name with an optional port";
 
+describe("a request that HTTP/1.1 does not know", () => {
+  for (const method of ["GET", "HEAD"]) {
+    it(`is told so, for ${method}`, async () => {
+      const { status, head, body } = await http1(`${method} /\u0001 HTTP/1.1\r\nHost: a\r\n\r\n`);
+      assert.equal(status, 400);
+      const length = Number(/content-length: ([0-9]+)/.exec(head)?.[1]);
+      assert.ok(length > 0);
+      assert.equal(Buffer.byteLength(body), method === "HEAD" ? 0 : length);
+    });
+  }
+});
+
 describe("Host on HTTP/1.1", () => {
   const rows: readonly { name: string; head: string; status: number; text?: string }[] = [
     { name: "a name", head: "Host: example.com", status: 200 },
