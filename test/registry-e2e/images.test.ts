@@ -15,10 +15,10 @@ import { createRegistryClient } from "../../src/registry/oci/registry-client.js"
 import { ensureRepo } from "../../src/registry/repos/repo-operations.js";
 import type { PreparedHandler } from "../../src/rpc/method-table.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
-import { startBareRegistry } from "../registry-e2e/bare-registry.js";
-import { makeImage, push } from "../registry-e2e/images.js";
 import { groupRow, rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
+import { startBareRegistry } from "./bare-registry.js";
+import { makeImage, push } from "./images.js";
 
 const ROOT = rootUid(1);
 const registry = await startBareRegistry({ directory: tempDir() });

@@ -6,12 +6,12 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
 import { ImagesService } from "#gen/chainguard/platform/registry/v2beta1/images_pb.js";
-import { type Wire, wireNames, wireOf } from "../../iam/v1/wires.js";
-import { type BareRegistry, startBareRegistry } from "../../registry-e2e/bare-registry.js";
-import { type MadeImage, makeImage, push } from "../../registry-e2e/images.js";
-import { type Harness, startHarness } from "../../support/harness.js";
-import { tempDir } from "../../support/temp-dir.js";
-import { digestOf } from "../registry-world.js";
+import { type Wire, wireNames, wireOf } from "../iam/v1/wires.js";
+import { digestOf } from "../registry/registry-world.js";
+import { type Harness, startHarness } from "../support/harness.js";
+import { tempDir } from "../support/temp-dir.js";
+import { type BareRegistry, startBareRegistry } from "./bare-registry.js";
+import { type MadeImage, makeImage, push } from "./images.js";
 
 const v1 = Registry.method;
 const v2 = ImagesService.method;
