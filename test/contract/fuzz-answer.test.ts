@@ -39,6 +39,7 @@ const rows: readonly {
   },
   { answer: answer(200, "<html>"), fault: /no JSON/, reason: "something else" },
   { answer: answer(500, error(13, INFO)), fault: /status 500/, reason: "the service's own fault" },
+  { answer: answer(501, error(12, INFO)), fault: /status 501/, reason: "something that should be done" },
   { answer: answer(404, error(5)), fault: /contain/, reason: "an error without ErrorInfo" },
   { answer: answer(404, ""), fault: /object/, reason: "an error without a body" },
   { answer: answer(400, error(5, INFO)), fault: /status 400 for code 5/, reason: "the status of another code" },

@@ -4,6 +4,7 @@ import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import type { PlacedOperation, Validate } from "../support/openapi/document.js";
 import type { FuzzRequest } from "./fuzz-request.js";
 import type { FuzzWorld } from "./fuzz-world.js";
+import { refusalOf } from "./served.js";
 
 /** An answer as it came. */
 export interface FuzzAnswer {
@@ -29,6 +30,7 @@ interface Candidate {
   readonly method: string;
   readonly matches: RegExp;
   readonly validate: Validate | undefined;
+  readonly isServed: boolean;
 }
 
 // Traces, paths of files, and words of databases and their drivers.
@@ -66,13 +68,18 @@ export function createJudge({ operations, validators }: Pick<FuzzWorld, "operati
       method: operation.method,
       matches: new RegExp(`^${parts.join(".+")}$`),
       validate: schema === undefined ? undefined : validators.of(schema),
+      isServed: refusalOf(operation) !== 501,
     };
   }
 
-  function successFault(request: FuzzRequest, answer: unknown, text: string): string | undefined {
+  function fittingOf(request: FuzzRequest): Candidate[] {
     const method = request.method === "HEAD" ? "GET" : request.method;
     const path = decoded(request.path.split("?")[0] ?? "");
-    const fitting = candidates.filter((one) => one.method === method && one.matches.test(path));
+    return candidates.filter((one) => one.method === method && one.matches.test(path));
+  }
+
+  function successFault(request: FuzzRequest, answer: unknown, text: string): string | undefined {
+    const fitting = fittingOf(request);
     if (fitting.length === 0) return "success of something that the document does not speak of";
     if (request.method === "HEAD") return text === "" ? undefined : "a body for HEAD";
     const faults = fitting.map(({ validate }) =>
@@ -106,14 +113,21 @@ export function createJudge({ operations, validators }: Pick<FuzzWorld, "operati
       const fault = successFault(request, answer, text);
       return { fault, reached: fault === undefined, answer };
     }
+    const isUnserved = status === 501 && fittingOf(request).some((one) => !one.isServed);
     if (request.method === "HEAD")
-      return { fault: text === "" && status < 500 ? undefined : `HEAD ${status}`, reached: false, answer };
+      return {
+        fault: text === "" && (status < 500 || isUnserved) ? undefined : `HEAD ${status}`,
+        reached: false,
+        answer,
+      };
     const { code = 0 } = (answer ?? {}) as { code?: number };
     const fault =
       validators.error(answer) ??
-      (STATUSES[code]?.includes(status) ? undefined : `status ${status} for code ${code}`) ??
+      (STATUSES[code]?.includes(status) || (isUnserved && code === 12)
+        ? undefined
+        : `status ${status} for code ${code}`) ??
       (text.includes(domain) ? undefined : "another domain");
-    return { fault, reached: isHandlers(code, text), answer };
+    return { fault, reached: isUnserved || isHandlers(code, text), answer };
   };
 
   // Only handlers know whether a thing is there and what state it is in.

@@ -8,12 +8,12 @@ import type { Random } from "../support/openapi/random.js";
 import {
   collectionOf,
   type Fill,
-  isCreate,
   type PlainRequest,
   queryPart,
   requestOf,
   withQuery,
 } from "../support/openapi/request.js";
+import { parentsOf, type Subject, subjectOf } from "../support/openapi/subject.js";
 import { valueFor } from "../support/openapi/values.js";
 import type { FuzzWorld } from "./fuzz-world.js";
 import { imageDigest } from "./registry-things.js";
@@ -39,7 +39,7 @@ const OTHER_CLAIMS = [{ sub: "stranger" }, { aud: "elsewhere" }, { exp: 1 }, { i
 const ROLES = ["viewer", "editor", "owner"].map(builtinRoleUid);
 
 /** Parameters that must be given although the protos do not say so. */
-const NEEDED: ReadonlySet<string> = new Set(["aud", "code"]);
+const NEEDED: ReadonlySet<string> = new Set(["aud", "code", "issuer", "subject", "registry_id"]);
 
 /** A request for `operation` that should be accepted, unless chance chose what does not fit. */
 export function validRequest(world: FuzzWorld, operation: PlacedOperation, random: Random): FuzzRequest {
@@ -77,41 +77,45 @@ function bearerFor(world: FuzzWorld, operation: PlacedOperation, values: Fill, r
     case "refreshToken":
       return known.take("refreshTokens", random);
     default: {
+      // Who has asked does not ask again.
+      if (operation.path.endsWith(":requestGroupAccess") && random.chance(0.5)) {
+        return known.take("asking", random) ?? owner;
+      }
       const own = operation.parameters.some(({ name }) => name === "id") ? people.get(String(values("id"))) : undefined;
       return own ?? (random.chance(0.95) ? owner : random.pick(others));
     }
   }
 }
 
-// What parameters and properties stand for, by their names.
+// What parameters and properties stand for: what the path names, and the rest by their names.
 function valuesFor(world: FuzzWorld, operation: PlacedOperation, random: Random): Fill {
   const { organisation, repo, known, somebody } = world;
   const collection = collectionOf(operation);
   const role = random.pick(ROLES);
   const isWorkload = random.chance(0.5);
   const code = known.pick("inviteCodes", random);
-  const place = isCreate(operation) ? operation.parameters[0]?.name : undefined;
-  const parent = parentFor(world, collection, random);
-  // The readme of a copy is that of its source.
-  const own = operation.path.endsWith("/readme") && random.chance(0.7) ? repo : known.pick(collection, random);
-  const names = own ?? `${organisation}/0123456789abcdef`;
+  const [place] = operation.parameters.filter((one) => one.in === "path");
+  const empty =
+    operation.method === "DELETE" && collection === "groups" ? known.take("emptyGroups", random) : undefined;
+  const named = empty ?? thingFor(world, subjectOf(operation), random);
+  const parent = thingFor(world, parentsOf(collection), random);
+  const mapping = thingFor(world, "externalGroupRoleMappings", random);
   const source = random.chance(0.5) ? repo : (known.pick("repos", random) ?? repo);
+  // Only version 1 has tags without an image, which alone can be renamed.
+  const hasImage = !operation.path.startsWith("/registry/v1/tags/") || random.chance(0.5);
   return (name) => {
-    if (name === place) return parent;
+    if (name === place?.name) return named;
     switch (name) {
-      case "uid":
-      case "id":
-        return names;
       case "parent":
-        return collection === "externalGroupRoleMappings" ? parentOf(names) : parent;
+      case "parentId":
+        return collection === "externalGroupRoleMappings" ? parentOf(mapping ?? "") : parent;
       case "names":
-        return [names];
+      case "ids":
+        return [mapping];
       case "group":
-      case "group_uid":
       case "scope":
         return organisation;
-      case "identity_provider_uid":
-        return known.pick("identityProviders", random) ?? organisation;
+      case "identity":
       case "identityUid":
         return known.pick("identities", random) ?? organisation;
       // Without it the person is let in.
@@ -119,15 +123,16 @@ function valuesFor(world: FuzzWorld, operation: PlacedOperation, random: Random)
         return isWorkload ? somebody.identity : "";
       case "code":
         return code;
+      case "role":
       case "roleUid":
+      case "roleUidp":
         return role;
       case "name":
         return random.text(/^(repos|tags)$/.test(collection) ? PATH_NAME : NAME, 12, 1);
       case "source":
-      case "repo_uid":
-        return source;
+        return operation.path.endsWith("/deployment") ? undefined : source;
       case "digest":
-        return imageDigest;
+        return hasImage ? imageDigest : "";
       case "description":
         return random.text(TEXT, 40);
       default:
@@ -136,12 +141,20 @@ function valuesFor(world: FuzzWorld, operation: PlacedOperation, random: Random)
   };
 }
 
-// Identities lie in the organisation itself, so that they can be bound everywhere.
-function parentFor({ organisation, repo, known }: FuzzWorld, collection: string, random: Random): string {
-  if (collection === "identityProviders" || collection === "identities") return organisation;
-  if (collection === "externalGroupRoleMappings") return known.pick("identityProviders", random) ?? organisation;
-  if (collection === "tags") return known.pick("repos", random) ?? repo;
-  return (random.chance(0.7) ? known.pick("groups", random) : undefined) ?? organisation;
+// One that there is, if any.
+function thingFor({ organisation, repo, known }: FuzzWorld, subject: Subject | undefined, random: Random) {
+  switch (subject) {
+    case undefined:
+      return undefined;
+    case "organisation":
+      return organisation;
+    case "groups":
+      return (random.chance(0.5) ? known.pick("groups", random) : undefined) ?? organisation;
+    case "image":
+      return random.chance(0.7) ? repo : (known.pick("repos", random) ?? repo);
+    default:
+      return known.pick(subject, random) ?? `${organisation}/0123456789abcdef`;
+  }
 }
 
 function bodyOf(
@@ -151,6 +164,7 @@ function bodyOf(
   random: Random,
 ): string | undefined {
   if (body === undefined) return undefined;
+  if (Array.isArray(body)) return JSON.stringify(random.pick([body, body, body, [...body, ...body], []]));
   const { schema } = operation.requestBody?.content["application/json"] ?? {};
   if (random.chance(0.1) && schema !== undefined && typeof body === "object" && body !== null) {
     const more = resolved(document, schema);
@@ -168,15 +182,16 @@ function resolved(document: FuzzWorld["document"], schema: AnyObject): AnyObject
   return typeof schema.$ref === "string" ? (atRef(document, schema.$ref) as AnyObject) : schema;
 }
 
-function optionalParameters(world: FuzzWorld, { parameters }: PlacedOperation, random: Random): string[] {
-  return parameters.flatMap(({ name, required, schema }) => {
+function optionalParameters(world: FuzzWorld, operation: PlacedOperation, random: Random): string[] {
+  return operation.parameters.flatMap(({ name, required, schema }) => {
     if (required === true || !random.chance(NEEDED.has(name) ? 0.95 : 0.15)) return [];
-    const value = parameterValue(world, name, random) ?? valueFor(schema, world.document, random);
+    const known = schema.enum === undefined ? parameterValue(world, operation, name, random) : undefined;
+    const value = known ?? valueFor(schema, world.document, random);
     return (Array.isArray(value) ? value : [value]).map((one) => queryPart(name, one));
   });
 }
 
-function parameterValue(world: FuzzWorld, name: string, random: Random): unknown {
+function parameterValue(world: FuzzWorld, operation: PlacedOperation, name: string, random: Random): unknown {
   const { url, organisation, known, somebody } = world;
   switch (name) {
     case "uidp.ancestors_of":
@@ -194,11 +209,19 @@ function parameterValue(world: FuzzWorld, name: string, random: Random): unknown
       return random.chance(0.5) ? somebody.provider : (known.pick("identityProviders", random) ?? organisation);
     case "code":
       return random.chance(0.2) ? random.pick(OTHER_CODES) : (known.take("headlessCodes", random) ?? "");
+    case "id":
+      return known.pick(collectionOf(operation), random) ?? organisation;
+    case "parent":
+    case "registry_id":
+      return organisation;
+    case "repo_id":
+      return known.pick("repos", random) ?? organisation;
     case "uidp.children_of":
       return random.chance(0.2) ? "/" : organisation;
     case "identity":
       return random.chance(0.5) ? somebody.identity : (known.pick("identities", random) ?? organisation);
     case "identity_provider_uid":
+    case "identity_provider_uidp":
       return known.pick("identityProviders", random) ?? organisation;
     case "role":
       return random.pick(ROLES);
@@ -210,6 +233,7 @@ function parameterValue(world: FuzzWorld, name: string, random: Random): unknown
       return "";
     case "digest":
       return imageDigest;
+    case "arch":
     case "architecture":
       return random.pick(["amd64", "arm64", ""]);
     case "order_by":

@@ -13,7 +13,7 @@ import {
 import type { Random } from "../support/openapi/random.js";
 import { readDocument } from "../support/openapi/request.js";
 import { type KnownCaller, knownCaller } from "./known-caller.js";
-import { letChangeReadmes, placeAdvisory, placeRepo } from "./registry-things.js";
+import { letDoEverything, placeAdvisory, placeRepo } from "./registry-things.js";
 
 /** A service to be fuzzed. */
 export interface FuzzWorld {
@@ -52,7 +52,7 @@ export interface KnownThings {
 
 const DOMAIN = "acme.example";
 const MAX_KNOWN = 500;
-/** So many people to delete, refresh tokens, and logins without a browser there are to begin with. */
+/** So many people to delete, callers who have not asked for access yet, refresh tokens, and logins without a browser there are to begin with. */
 const PREPARED = 200;
 /** Refusals count against an invite as well (docs/security.md), so one alone would soon be locked. */
 const INVITES = 10;
@@ -71,7 +71,7 @@ export async function startFuzzWorld(): Promise<FuzzWorld> {
   const owner = await harness.identity({ email: `ann@${DOMAIN}` });
   await harness.bind(owner.uid, "owner", organisation);
   const { repo, advisories } = await store.write(async (tx) => {
-    await letChangeReadmes(tx, owner.uid, organisation);
+    await letDoEverything(tx, owner.uid, organisation);
     const advisories: string[] = [];
     while (advisories.length < ADVISORIES) {
       advisories.push(await placeAdvisory(tx, organisation, `text ${advisories.length}`));
@@ -83,10 +83,12 @@ export async function startFuzzWorld(): Promise<FuzzWorld> {
   const nobody = await harness.identity();
   const somebody = await knownCaller(world, organisation);
   const people = new Map((await somebody.people(PREPARED)).map(({ uid, token }) => [uid, token]));
+  const asking = Array.from({ length: PREPARED }, (_, i) => harness.identity({ email: `person${i}@${DOMAIN}` }));
   const invites = Array.from({ length: INVITES }, () => invite(world, { group: organisation, by: owner }));
   const known = createKnown({
     advisories,
     delete: [...people.keys()],
+    asking: (await Promise.all(asking)).map(({ token }) => token),
     refreshTokens: await somebody.refreshTokens(PREPARED),
     headlessCodes: await somebody.headlessCodes(PREPARED),
     inviteCodes: (await Promise.all(invites)).map(({ code }) => code),

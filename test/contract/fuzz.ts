@@ -3,12 +3,14 @@
 // service has made by then.
 import type { PlacedOperation } from "../support/openapi/document.js";
 import { createRandom, type Random } from "../support/openapi/random.js";
-import { collectionOf, isCreate, queryPart, withQuery } from "../support/openapi/request.js";
+import { collectionOf, queryPart, withQuery } from "../support/openapi/request.js";
+import { madeBy } from "../support/openapi/subject.js";
 import { createJudge, type FuzzAnswer, type Judge } from "./fuzz-answer.js";
 import { FORM, type FuzzRequest, validRequest } from "./fuzz-request.js";
 import { createSender } from "./fuzz-send.js";
 import { spoil } from "./fuzz-spoil.js";
 import { startFuzzWorld } from "./fuzz-world.js";
+import { refusalOf } from "./served.js";
 
 /** What to do. */
 export interface FuzzOptions {
@@ -40,6 +42,8 @@ export interface FuzzReport {
   readonly operations: Readonly<Record<string, number>>;
   /** How many requests of each operation succeeded as they were meant to, those with a form on their own. */
   readonly successes: Readonly<Record<string, number>>;
+  /** Operations that can have no success here. */
+  readonly unserved: readonly string[];
   /** What went wrong, with the requests that show it; at most {@link MAX_FAULTS}. */
   readonly faults: readonly string[];
 }
@@ -47,7 +51,9 @@ export interface FuzzReport {
 /** After this many faults there is no point in going on. */
 export const MAX_FAULTS = 20;
 
+/** How often each operation that makes things comes first of all, and after those every one. */
 const FIRST_OF_EACH = 8;
+const THEN_OF_EACH = 3;
 
 /** Starts a service, fuzzes it, and makes sure that it still answers. */
 export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
@@ -61,18 +67,19 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
   const forms = Object.fromEntries(withForm.map(({ operationId }) => [`${operationId} by a form`, 0]));
   const successes: Record<string, number> = { ...operations, ...forms };
   const faults: string[] = [];
-  const creates = world.operations.filter(isCreate);
+  // The first requests make things for all others to speak of.
+  const creates = world.operations.filter((one) => madeBy(one) !== undefined);
+  const times = (count: number, all: readonly PlacedOperation[]) => Array.from({ length: count }, () => all).flat();
+  const first = [...times(FIRST_OF_EACH, creates), ...times(THEN_OF_EACH, world.operations)];
   const begun = performance.now();
   let next = 0;
   let reached = 0;
 
   async function one(number: number): Promise<void> {
     const random = createRandom(seed + Math.imul(number, 0x9e3779b9));
-    // The first requests make things for all others to speak of.
-    const first = number < creates.length * FIRST_OF_EACH ? creates[number % creates.length] : undefined;
-    const operation = first ?? chosen(world.operations, random);
+    const operation = first[number] ?? chosen(world.operations, random);
     const request = validRequest(world, operation, random);
-    const isSpoilt = first === undefined && random.chance(spoilt);
+    const isSpoilt = number >= first.length && random.chance(spoilt);
     if (isSpoilt) spoil(request, world, random);
     let answer: FuzzAnswer;
     try {
@@ -96,8 +103,11 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
     const collection = collectionOf(operation);
     if (operation.method === "DELETE")
       world.known.remove(collection, decodeURIComponent(request.path.split("/").slice(4).join("/")));
-    const { uid, nextPageToken, refreshToken } = (verdict.answer ?? {}) as Learnt;
-    if (isCreate(operation) && uid !== undefined) world.known.add(collection, uid, random);
+    const { uid, id = uid, nextPageToken, refreshToken } = (verdict.answer ?? {}) as Learnt;
+    const made = madeBy(operation);
+    // Some groups stay empty, as only those can be deleted.
+    const kept = made === "groups" && random.chance(0.3) ? "emptyGroups" : made;
+    if (kept !== undefined && id !== undefined) world.known.add(kept, id, random);
     if (nextPageToken !== undefined)
       world.known.add(operation.operationId, nextPage(request.path, nextPageToken), random);
     // The one just used is good for nothing any more.
@@ -122,12 +132,15 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
   }
   const seconds = (performance.now() - begun) / 1000;
   const share = reached / next;
-  return { requests: next, seed, seconds, statuses, share, slow: sender.slow(), operations, successes, faults };
+  const unserved = world.operations.filter((one) => refusalOf(one) !== undefined).map(({ operationId }) => operationId);
+  const counts = { statuses, share, slow: sender.slow(), operations, successes };
+  return { requests: next, seed, seconds, ...counts, unserved, faults };
 }
 
 /** What later requests may speak of. */
 interface Learnt {
   readonly uid?: string;
+  readonly id?: string;
   readonly nextPageToken?: string;
   readonly refreshToken?: { readonly token: string } | string;
 }

@@ -7,7 +7,6 @@ import {
   Severity_Type,
   SeveritySchema,
 } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
-import { capabilitySetNamed } from "../../src/iam/roles/capability-names.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { bareRepo } from "../../src/registry/repos/repo-operations.js";
 import { upsertTag } from "../../src/registry/tags/tag-operations.js";
@@ -54,10 +53,9 @@ export async function placeAdvisory(tx: Tx, groupUid: string, text: string, time
   return uid;
 }
 
-/** Lets an identity change the readmes of repos in a group, which no built-in role does. */
-export async function letChangeReadmes(tx: Tx, identity: string, group: string): Promise<void> {
+/** Gives an identity every capability in a group, also those that no built-in role for customers has. */
+export async function letDoEverything(tx: Tx, identity: string, group: string): Promise<void> {
   const role = randomIds.newUid(group);
-  const capabilities = capabilitySetNamed(["repo.update", "repo.internal.admin"]);
-  await tx.roles.insert(roleRow(role, { groupUid: group, capabilities }));
+  await tx.roles.insert(roleRow(role, { groupUid: group, capabilities: "f".repeat(64) }));
   await tx.roleBindings.insert(bindingRow(randomIds.newUid(group), identity, role));
 }

@@ -75,29 +75,30 @@ function sorted(schemas: Record<string, Schema>): Record<string, Schema> {
   return Object.fromEntries(Object.entries(schemas).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-// `v2beta1_GroupsService_GetGroup`: short, and yet one for each version of a service. Names that
-// are not unique that way are told apart by their package, and additional bindings by a number.
+// `v2beta1_GroupsService_GetGroup`: short, and yet one for each version of a service. All methods of
+// services that are not told apart that way go by their package, and additional bindings by a number.
 function operationIdsOf(routes: readonly HttpBinding[]): string[] {
-  const short = routes.map(({ entry }) => shortId(entry.desc.parent.typeName, entry.desc.name));
+  const services = routes.map(({ name }) => name.slice(0, name.lastIndexOf(".")));
   const owners = new Map<string, Set<string>>();
-  routes.forEach(({ name }, i) => {
-    const id = short[i] ?? "";
-    owners.set(id, (owners.get(id) ?? new Set()).add(name));
-  });
+  for (const service of services) {
+    const short = shortName(service);
+    owners.set(short, (owners.get(short) ?? new Set()).add(service));
+  }
   const seen = new Map<string, number>();
-  return routes.map(({ name }, i) => {
-    const id = short[i] ?? "";
-    const unique = owners.get(id)?.size === 1 ? id : name.replaceAll(".", "_");
-    const times = (seen.get(unique) ?? 0) + 1;
-    seen.set(unique, times);
-    return times === 1 ? unique : `${unique}_${times}`;
+  return routes.map(({ entry }, i) => {
+    const service = services[i] ?? "";
+    const short = shortName(service);
+    const id = `${owners.get(short)?.size === 1 ? short : service.replaceAll(".", "_")}_${entry.desc.name}`;
+    const times = (seen.get(id) ?? 0) + 1;
+    seen.set(id, times);
+    return times === 1 ? id : `${id}_${times}`;
   });
 }
 
-function shortId(service: string, method: string): string {
+function shortName(service: string): string {
   const parts = service.split(".");
-  const version = /^v[0-9]/.test(parts.at(-2) ?? "") ? parts.at(-2) : undefined;
-  return [version, parts.at(-1), method].filter((part) => part !== undefined).join("_");
+  const version = /^v[0-9]/.test(parts.at(-2) ?? "") ? `${parts.at(-2)}_` : "";
+  return `${version}${parts.at(-1)}`;
 }
 
 const LICENSE = { name: "Apache-2.0", identifier: "Apache-2.0" };

@@ -5,8 +5,9 @@ import { type DescEnum, type DescField, type DescMessage, ScalarType } from "@bu
 import { builtinRoleUid } from "../../kernel/ids.js";
 import { wellKnownName } from "../fields.js";
 import { isLong } from "../value-rules.js";
-import { isRequired } from "./behavior.js";
+import { commentOf, isToldRequired, isToldUseless } from "./behavior.js";
 import type { Json, Schema } from "./json.js";
+import type { Comments } from "./proto-comments.js";
 import { below, isShown } from "./schema.js";
 
 const ROOT = "5051d1338b19609a91b9fd331958cdba3a89951b";
@@ -18,42 +19,56 @@ const MAX_DEPTH = 4;
 /** Which side of a message an example is for. */
 export type ExampleOf = "body" | "answer";
 
+/** What examples are made by. */
+export interface ExampleContext {
+  readonly side: ExampleOf;
+  readonly comments: Comments;
+}
+
 /**
  * An example of a message in JSON.
  *
  * @param inPath what the path of the request sets, in the names of the proto from `desc` on.
  */
-export function exampleOf(desc: DescMessage, side: ExampleOf, inPath: readonly string[] = []): Json {
-  return messageExample(desc, side, inPath, 0) ?? {};
+export function exampleOf(desc: DescMessage, context: ExampleContext, inPath: readonly string[] = []): Json {
+  return messageExample(desc, context, inPath, 0) ?? {};
 }
 
 /** An example of a field that is a whole body or answer; undefined where none helps. */
-export function fieldExample(field: DescField, side: ExampleOf, inPath: readonly string[] = []): Json | undefined {
-  return fieldValue(field, side, inPath, 0, true);
+export function fieldExample(field: DescField, context: ExampleContext): Json | undefined {
+  return fieldValue(field, context, [], 0, true);
 }
 
 /** An example of a value that stands in a path or in a query; `isDeep` if slashes are welcome. */
-export function textExample(field: DescField, isDeep: boolean): Json {
-  if (field.scalar === ScalarType.STRING) return isDeep ? textFor(field) : (textFor(field).split("/")[0] ?? "");
-  return fieldValue(field, "body", [], 0, true) ?? textFor(field);
+export function textExample(field: DescField, comments: Comments, isDeep: boolean): Json {
+  const text = textFor(field, comments);
+  if (field.scalar === ScalarType.STRING) return isDeep ? text : (text.split("/")[0] ?? "");
+  return fieldValue(field, { side: "body", comments }, [], 0, true) ?? text;
 }
 
 // Undefined for what cannot be made up: part of a body that must hold a map.
 function messageExample(
   desc: DescMessage,
-  side: ExampleOf,
+  context: ExampleContext,
   inPath: readonly string[],
   depth: number,
 ): Json | undefined {
   const wellKnown = wellKnownExamples[desc.typeName];
   if (wellKnown !== undefined) return wellKnown;
+  const { side, comments } = context;
+  const isBody = side === "body";
   const seenOneofs = new Set<string>();
   const example: Schema = {};
-  for (const field of desc.fields) {
-    if (!isShown(field, side) || inPath.includes(field.name)) continue;
+  const fields = desc.fields.filter(
+    (field) => isShown(field, side) && !inPath.includes(field.name) && !(isBody && isToldUseless(field, comments)),
+  );
+  // What is all there is to say is what the request is about.
+  const isAlone = isBody && depth === 0 && fields.length === 1;
+  for (const field of fields) {
     if (field.oneof && seenOneofs.has(field.oneof.name)) continue;
-    const value = fieldValue(field, side, below(inPath, field), depth, side === "answer" || isRequired(field));
-    if (value === undefined && side === "body" && isRequired(field)) return depth === 0 ? example : undefined;
+    const isNeeded = isBody && isToldRequired(field, comments);
+    const value = fieldValue(field, context, below(inPath, field), depth, !isBody || isNeeded || isAlone);
+    if (value === undefined && isNeeded) return depth === 0 ? example : undefined;
     if (value === undefined) continue;
     if (field.oneof) seenOneofs.add(field.oneof.name);
     example[field.jsonName] = value;
@@ -63,22 +78,22 @@ function messageExample(
 
 function fieldValue(
   field: DescField,
-  side: ExampleOf,
+  context: ExampleContext,
   inPath: readonly string[],
   depth: number,
   isNeeded: boolean,
 ): Json | undefined {
-  if (field.fieldKind === "map") return side === "answer" ? {} : undefined;
-  if (field.fieldKind !== "list") return single(field, side, inPath, depth, isNeeded);
+  if (field.fieldKind === "map") return context.side === "answer" ? {} : undefined;
+  if (field.fieldKind !== "list") return single(field, context, inPath, depth, isNeeded);
   // A list of names says what a thing is, so it is no switch.
-  if (!isNeeded && field.enum === undefined) return undefined;
-  const one = single(field, side, inPath, depth, true);
+  if (!isNeeded && field.enum === undefined && !Object.hasOwn(textByName, field.name)) return undefined;
+  const one = single(field, context, inPath, depth, true);
   return one === undefined ? [] : [one];
 }
 
 function single(
   field: DescField,
-  side: ExampleOf,
+  context: ExampleContext,
   inPath: readonly string[],
   depth: number,
   isNeeded: boolean,
@@ -88,13 +103,15 @@ function single(
     // A mask would have to fit what it masks, and a moment is soon too long ago.
     if (!isNeeded && ["FieldMask", "Timestamp"].includes(wellKnown)) return undefined;
     if (depth >= MAX_DEPTH) return undefined;
-    const message = messageExample(field.message, side, inPath, depth + 1);
+    const message = messageExample(field.message, context, inPath, depth + 1);
     return message !== undefined && (isNeeded || !isEmpty(message)) ? message : undefined;
   }
-  if (field.scalar === ScalarType.STRING) return textFor(field) || undefined;
+  if (field.scalar === ScalarType.STRING && (isNeeded || !OPERATORS.has(field.name))) {
+    return textFor(field, context.comments) || undefined;
+  }
   if (!isNeeded) return undefined;
   // What is required must differ from what an absent field reads as.
-  const mustCount = side === "body" && field.fieldKind !== "list";
+  const mustCount = context.side === "body" && field.fieldKind !== "list";
   if (field.enum) return mustCount || field.fieldKind === "list" ? enumExample(field.enum) : undefined;
   switch (field.scalar) {
     case ScalarType.BOOL:
@@ -115,11 +132,13 @@ function isEmpty(value: Json): boolean {
   return typeof value === "object" && value !== null && Object.keys(value).length === 0;
 }
 
-function textFor({ name, parent }: DescField): string {
+function textFor(field: DescField, comments: Comments): string {
+  const { name, parent } = field;
+  if (URL_COMMENT.test(commentOf(field, comments))) return `https://${name.replaceAll("_", "-")}.example.org`;
   const known = textByName[name];
   if (known !== undefined) return known;
-  if (name === "uid") return parent.name.endsWith("Role") ? ROLE : CHILD;
-  if (name.endsWith("_uid")) return CHILD;
+  if (name === "uid" || name === "id") return parent.name.endsWith("Role") ? ROLE : CHILD;
+  if (/_uidp?$/.test(name)) return CHILD;
   if (name === "name") return nameFor(parent.name);
   // It comes from the answer before.
   return name.endsWith("page_token") ? "" : name.replaceAll("_", "-");
@@ -131,14 +150,33 @@ function nameFor(message: string): string {
   return message.replace(/(?<=[a-z])(?=[A-Z])/g, " ").toLowerCase();
 }
 
+// What only operators may say of things that others may change as well.
+const OPERATORS: ReadonlySet<string> = new Set(["readme"]);
+
+const URL_COMMENT = /^The (?:https )?URL\b/;
+
 const textByName: Readonly<Record<string, string>> = {
   parent: ROOT,
-  group_uid: ROOT,
-  role_uid: ROLE,
-  default_role: ROLE,
+  parent_id: ROOT,
   group: ROOT,
+  group_id: ROOT,
+  group_uid: ROOT,
+  registry_id: ROOT,
   scope: ROOT,
+  role: ROLE,
+  role_uid: ROLE,
+  role_uidp: ROLE,
+  default_role: ROLE,
+  identity: CHILD,
+  identity_id: CHILD,
+  identity_provider_id: CHILD,
+  repo_id: CHILD,
+  source: CHILD,
+  ids: CHILD,
   names: CHILD,
+  capabilities: "groups.list",
+  digest: `sha256:${"1f".repeat(32)}`,
+  legacyAdvisoryID: "CVE-2026-0001",
   description: "What it is for",
   email: "ann@example.org",
   issuer: "https://issuer.example.org",

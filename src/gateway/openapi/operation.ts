@@ -30,7 +30,7 @@ export function operationOf(
   const [summary = "", ...rest] = comment.split(/\.(?:\s|$)/).filter((sentence) => sentence !== "");
   const more = rest.length === 0 ? "" : comment;
   const parameters = parametersOf(route, path, comments);
-  const requestBody = requestBodyOf(route, schemas, parameters);
+  const requestBody = requestBodyOf(route, { schemas, comments }, parameters);
   return {
     operationId,
     tags: [desc.parent.typeName],
@@ -39,7 +39,7 @@ export function operationOf(
     ...(desc.deprecated && { deprecated: true }),
     parameters,
     ...(requestBody && { requestBody }),
-    responses: { "200": answerOf(route, schemas), "4XX": ERROR_RESPONSE, "5XX": ERROR_RESPONSE },
+    responses: { "200": answerOf(route, { schemas, comments }), "4XX": ERROR_RESPONSE, "5XX": ERROR_RESPONSE },
     ...securityOf(entry),
   };
 }
@@ -70,7 +70,11 @@ function formOf({ method }: HttpBinding, parameters: readonly Schema[]): Schema 
   };
 }
 
-function requestBodyOf(route: HttpBinding, schemas: Schemas, parameters: readonly Schema[]): Schema | undefined {
+function requestBodyOf(
+  route: HttpBinding,
+  { schemas, comments }: OperationContext,
+  parameters: readonly Schema[],
+): Schema | undefined {
   const { body, method, variables, entry } = route;
   if (body === "none") return formOf(route, parameters);
   const target = body === "all" ? entry.desc.input : body.fieldKind === "message" ? body.message : undefined;
@@ -82,12 +86,13 @@ function requestBodyOf(route: HttpBinding, schemas: Schemas, parameters: readonl
       [...(body === "all" ? parents : parents.slice(1)), field].map((f) => f.name).join("."),
     );
   const schema = target === undefined ? schemas.ofField(body as DescField, form) : schemas.ofBody(target, form, inPath);
-  const example = target === undefined ? fieldExample(body as DescField, "body") : exampleOf(target, "body", inPath);
+  const side = { side: "body", comments } as const;
+  const example = target === undefined ? fieldExample(body as DescField, side) : exampleOf(target, side, inPath);
   const isNeeded = form === "body" && target?.fields.some((field) => isRequired(field) && !inPath.includes(field.name));
   return { ...(isNeeded && { required: true }), content: jsonContent(schema, example) };
 }
 
-function answerOf({ entry, method, responseBody }: HttpBinding, schemas: Schemas): Schema {
+function answerOf({ entry, method, responseBody }: HttpBinding, { schemas, comments }: OperationContext): Schema {
   const { output, methodKind } = entry.desc;
   const target = responseBody === undefined ? output : responseBody.message;
   if (isHttpBody(target) && responseBody?.fieldKind !== "list")
@@ -97,7 +102,8 @@ function answerOf({ entry, method, responseBody }: HttpBinding, schemas: Schemas
   }
   const schema = responseBody ? schemas.ofField(responseBody, "element") : schemas.refTo(output, "answer");
   if (methodKind !== "unary") return streamOf(schema);
-  const example = responseBody ? fieldExample(responseBody, "answer") : exampleOf(output, "answer");
+  const side = { side: "answer", comments } as const;
+  const example = responseBody ? fieldExample(responseBody, side) : exampleOf(output, side);
   return { description: "The answer.", content: jsonContent(schema, example) };
 }
 

@@ -2,7 +2,7 @@ import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf
 import type { HttpBinding } from "../binding.js";
 import { wellKnownName } from "../fields.js";
 import { textReaderOf } from "../query-value.js";
-import { isOutputOnly, isRequired } from "./behavior.js";
+import { commentOf, isOffered, isOutputOnly, isRequired } from "./behavior.js";
 import { textExample } from "./example.js";
 import { described, type Schema } from "./json.js";
 import type { DocumentPath } from "./paths.js";
@@ -24,14 +24,14 @@ function pathParameters({ parameters }: DocumentPath, comments: Comments): Schem
       isDeep ? "May hold slashes, as uids do; they may be sent as they are or as `%2F`." : "",
     ];
     const isText = field === undefined || !isWhole || field.scalar === ScalarType.STRING;
-    const schema = isText ? { type: "string", minLength: 1 } : textSchema(field);
+    const schema = isText ? { type: "string", minLength: 1 } : textSchema(field, comments);
     return {
       name,
       in: "path",
       required: true,
       ...described(notes.filter((note) => note !== "").join(" ")),
       schema,
-      ...(field !== undefined && isWhole && { example: textExample(field, isDeep) }),
+      ...(field !== undefined && isWhole && { example: textExample(field, comments, isDeep) }),
     };
   });
 }
@@ -52,10 +52,11 @@ function queryParameters({ body, variables, entry }: HttpBinding, comments: Comm
           name: queryName(chain),
           in: "query",
           // Examples stand for what must be given alone: forms are filled in with them.
-          ...(parents.length === 0 && isRequired(field) && { required: true, example: textExample(field, true) }),
+          ...(parents.length === 0 &&
+            isRequired(field) && { required: true, example: textExample(field, comments, true) }),
           ...described(descriptionOf(field, comments)),
           ...(field.deprecated && { deprecated: true }),
-          ...querySchema(field),
+          ...querySchema(field, comments),
         });
       } else if (field.fieldKind === "message" && chain.length <= MAX_DEPTH && !parents.includes(field)) {
         visit(field.message, chain);
@@ -73,20 +74,23 @@ function queryName(chain: readonly DescField[]): string {
   return chain.map(({ name, jsonName }) => (isMask ? jsonName : name)).join(".");
 }
 
-function querySchema(field: DescField): Schema {
-  if (field.fieldKind === "list") return { schema: { type: "array", items: textSchema(field) } };
-  if (field.fieldKind !== "map") return { schema: textSchema(field) };
-  return { style: "deepObject", explode: true, schema: mapSchema(field.mapKey, textSchema(field)) };
+function querySchema(field: DescField, comments: Comments): Schema {
+  if (field.fieldKind === "list") return { schema: { type: "array", items: textSchema(field, comments) } };
+  if (field.fieldKind !== "map") return { schema: textSchema(field, comments) };
+  return { style: "deepObject", explode: true, schema: mapSchema(field.mapKey, textSchema(field, comments)) };
 }
 
-function textSchema(field: DescField): Schema {
-  if (field.enum) return { type: "string", enum: field.enum.values.map(({ name }) => name) };
+function textSchema(field: DescField, comments: Comments): Schema {
+  if (field.enum) {
+    const offered = field.enum.values.filter((value) => isOffered(value, comments));
+    return { type: "string", enum: offered.map(({ name }) => name) };
+  }
   if (field.message) return wellKnownSchema(field.message, "in") ?? {};
   return scalarSchema(field.scalar ?? ScalarType.STRING, "in");
 }
 
 function descriptionOf(field: DescField, comments: Comments): string {
-  const own = comments(`${field.parent.typeName}.${field.name}`);
+  const own = commentOf(field, comments);
   const values = field.enum === undefined ? "" : enumDescription(field.enum, comments);
   return [own, values].filter((part) => part !== "").join("\n\n");
 }

@@ -13,9 +13,12 @@ export interface PlainRequest {
 /** The value for a parameter, or for a property of a body, in place of its example; undefined to keep that. */
 export type Fill = (name: string) => unknown;
 
-/** The name of what an operation is about, as it stands in the path after the version: `groups`. */
+/** The name of what an operation is about, as it stands in the path after the version, in any version: `groups`. */
 export function collectionOf({ path }: Pick<PlacedOperation, "path">): string {
-  return (path.split("/")[3] ?? "").split(":")[0] ?? "";
+  const name = (path.split("/")[3] ?? "").split(":")[0] ?? "";
+  return name === "rolebindings"
+    ? "roleBindings"
+    : name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
 /** Whether an operation makes a thing of its collection in what the path names. */
@@ -23,12 +26,12 @@ export function isCreate({ method, path }: PlacedOperation): boolean {
   return method === "POST" && /^\/[^/]+\/[^/]+\/[^/:]+\/\{[^/]+\}$/.test(path);
 }
 
-/** The operation that makes things of a collection. */
+/** The operation that makes things of a collection, of version 2beta1 as its answers name them by their uid. */
 export function createOperation(
   operations: readonly PlacedOperation[],
   collection: string,
 ): PlacedOperation | undefined {
-  return operations.find((one) => isCreate(one) && collectionOf(one) === collection);
+  return operations.find((one) => isCreate(one) && collectionOf(one) === collection && one.path.includes("/v2beta1/"));
 }
 
 /** The request that an operation's examples show, with its required parameters. */

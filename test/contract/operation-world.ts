@@ -1,0 +1,334 @@
+// The service whose document is tried out, and requests that its examples show with things of their
+// own in them, so that nothing depends on what ran before.
+import { verifyGroup } from "../../src/iam/operator/operate.js";
+import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
+import { parentOf } from "../../src/kernel/uidp.js";
+import { invite } from "../issuer/auth-world.js";
+import { type ExchangeWorld, startExchangeWorld } from "../issuer/exchange/exchange-world.js";
+import { type AnyObject, type ApiDocument, operationsOf, type PlacedOperation } from "../support/openapi/document.js";
+import {
+  collectionOf,
+  createOperation,
+  type PlainRequest,
+  queryPart,
+  readDocument,
+  requestOf,
+  withQuery,
+} from "../support/openapi/request.js";
+import { parentsOf, type Subject, subjectOf } from "../support/openapi/subject.js";
+import { type KnownCaller, knownCaller } from "./known-caller.js";
+import { imageDigest, letDoEverything, placeAdvisory, placeRepo } from "./registry-things.js";
+
+const ORGANISATION = "acme.example";
+const APPLICATION = "application";
+
+/** A request and who sends it. */
+export interface Arranged extends PlainRequest {
+  readonly bearer: string | undefined;
+  /** Sent as a form. */
+  readonly form?: string;
+}
+
+/** The service, and what is known of its document. */
+export interface OperationWorld {
+  readonly document: ApiDocument;
+  readonly operations: readonly PlacedOperation[];
+  /** The example of an operation, to be accepted. */
+  arranged(operation: PlacedOperation): Promise<Arranged>;
+  /** One part of a query for each value of each parameter that need not be given. */
+  optionalParts(operation: PlacedOperation): Promise<string[]>;
+  /** The name of the security scheme; undefined for what is open to everybody. */
+  schemeOf(operation: PlacedOperation): string | undefined;
+  /** Bearers that a call is accepted with, by the security scheme that the document names. */
+  readonly bearers: Readonly<Record<string, () => string | undefined | Promise<string | undefined>>>;
+  send(request: Arranged): Promise<{ readonly status: number; readonly text: string }>;
+  stop(): Promise<void>;
+}
+
+type Known = Map<string, unknown>;
+type Make = (known: Known, operation: PlacedOperation) => unknown;
+
+// Parameters that must be given although the protos do not say so.
+const NEEDED: Readonly<Record<string, readonly string[]>> = {
+  SecurityTokenService_Exchange: ["aud"],
+  SecurityTokenService_Exchange_2: ["aud"],
+  Auth_GetHeadlessSession: ["code"],
+  chainguard_platform_iam_Identities_Lookup: ["issuer", "subject"],
+  Registry_ListSyncStatuses: ["registry_id"],
+};
+
+/** Starts the service with an organisation in it. */
+export async function startOperationWorld(): Promise<OperationWorld> {
+  const world = await startExchangeWorld();
+  const document = await readDocument(world.url);
+  const operations = operationsOf(document);
+  const { organisation, caller, repo } = await filled(world);
+  const somebody = await knownCaller(world, organisation);
+  const { token } = caller;
+  const bearers: OperationWorld["bearers"] = {
+    bearer: () => token,
+    foreignToken: () => somebody.oidcToken(),
+    refreshToken: async () => (await somebody.refreshTokens(1))[0],
+  };
+  const identity = () => create("identities", organisation);
+
+  // What parameters and properties stand for, by their names; some are known together.
+  const things: Readonly<Record<string, Make>> = {
+    group: () => organisation,
+    scope: () => organisation,
+    registry_id: () => organisation,
+    identityUid: identity,
+    identity,
+    identityId: () => somebody.identity,
+    code: async () => (await invite(world, { group: organisation, by: { token } })).code,
+    source: (_, { path }) => (path.endsWith("/deployment") ? undefined : repo),
+    digest: () => imageDigest,
+    names: mappings,
+    ids: mappings,
+    parentId: freshGroup,
+    parent: (_, operation) => made(parentsOf(collectionOf(operation))),
+  };
+  const values = valuesOf({ organisation, somebody, url: world.url });
+
+  // Some things are good for one caller alone, or go with what an answer told.
+  const arrangements: readonly (readonly [path: RegExp, arrange: (known: Known) => Promise<void>])[] = [
+    [
+      // Whom nobody but itself may delete.
+      /\/auth\/v1\/delete\//,
+      async (known) => {
+        const [person] = await somebody.people(1);
+        known.set("bearer", person?.token).set("id", person?.uid);
+      },
+    ],
+    [
+      // Who has asked does not ask again.
+      /:requestGroupAccess$/,
+      async (known) => {
+        const asking = await world.harness.identity({ email: `bob@${ORGANISATION}` });
+        known.set("bearer", asking.token);
+      },
+    ],
+    [
+      // Every operation on SCIM tokens but the one that makes the first needs one, and its etag.
+      /:(?:regenerate|revoke)ScimToken$|:setScimEnabled$/,
+      async (known) => {
+        const provider = await create("identityProviders");
+        const generate = operationTo("POST", /\/v2beta1\/.*:generateScimToken$/);
+        const request = requestOf(generate, (name) => (name === "identity_provider_uid" ? provider : undefined));
+        const { etag } = await answered({ ...request, bearer: token });
+        known.set("etag", etag).set("identity_provider_uid", provider).set("identity_provider_id", provider);
+      },
+    ],
+  ];
+
+  async function mappings(known: Known) {
+    const mapping = await create("externalGroupRoleMappings");
+    known.set("parent", parentOf(mapping)).set("parentId", parentOf(mapping));
+    return [mapping];
+  }
+
+  async function freshGroup(): Promise<string> {
+    return create("groups", organisation);
+  }
+
+  // A new thing, or one that all may share.
+  async function made(subject: Subject): Promise<string> {
+    switch (subject) {
+      case "organisation":
+        return organisation;
+      case "image":
+        return repo;
+      case "groups":
+        return freshGroup();
+      case "deployed": {
+        const deployed = await create("repos");
+        await answered(await arranged(operationTo("POST", /\/deployment$/), deployed));
+        return deployed;
+      }
+      case "advisories":
+        return world.write((tx) => placeAdvisory(tx, organisation, "text"));
+      case "advisoryEvents":
+        return String((await answered(await arranged(operationTo("POST", /\/advisories\/\{\w+\}\/events$/)))).id);
+      default:
+        return create(subject);
+    }
+  }
+
+  async function create(collection: string, parent?: string): Promise<string> {
+    const operation = createOperation(operations, collection);
+    if (operation === undefined) throw new Error(`nothing creates ${collection}`);
+    return String((await answered(await arranged(operation, parent))).uid);
+  }
+
+  function operationTo(method: string, path: RegExp): PlacedOperation {
+    const found = operations.find((one) => one.method === method && path.test(one.path));
+    if (found === undefined) throw new Error(`no operation ${method} ${path}`);
+    return found;
+  }
+
+  async function arranged(operation: PlacedOperation, subject?: string): Promise<Arranged> {
+    const known: Known = new Map();
+    for (const [path, arrange] of arrangements) if (path.test(operation.path)) await arrange(known);
+    const [place] = operation.parameters;
+    const named = subjectOf(operation);
+    if (named !== undefined && place?.in === "path" && !known.has(place.name)) {
+      known.set(place.name, subject ?? (await made(named)));
+    }
+    for (const name of namesIn(operation)) {
+      if (!known.has(name)) known.set(name, await things[name]?.(known, operation));
+    }
+    const request = requestOf(operation, (name) => known.get(name));
+    const given: string[] = [];
+    for (const name of NEEDED[operation.operationId] ?? []) {
+      given.push(...((await values[name]?.(operation)) ?? []).map((value) => queryPart(name, value)));
+    }
+    const bearer = (known.get("bearer") as string | undefined) ?? (await bearers[schemeOf(operation) ?? ""]?.());
+    return { ...request, path: withQuery(request.path, given), bearer };
+  }
+
+  function schemeOf({ security = document.security }: PlacedOperation): string | undefined {
+    return security.flatMap((one) => Object.keys(one))[0];
+  }
+
+  async function send({ method, path, body, form, bearer }: Arranged) {
+    const sent = form ?? (body === undefined ? undefined : JSON.stringify(body));
+    const type = form === undefined ? "application/json" : "application/x-www-form-urlencoded";
+    const headers = {
+      ...(bearer !== undefined && { authorization: `Bearer ${bearer}` }),
+      ...(sent !== undefined && { "content-type": type }),
+    };
+    const response = await fetch(world.url + path, { method, headers, ...(sent !== undefined && { body: sent }) });
+    return { status: response.status, text: await response.text() };
+  }
+
+  async function answered(request: Arranged): Promise<AnyObject> {
+    const { status, text } = await send(request);
+    if (status !== 200) throw new Error(`${request.method} ${request.path}: ${status} ${text}`);
+    return JSON.parse(text) as AnyObject;
+  }
+
+  return {
+    document,
+    operations,
+    arranged,
+    schemeOf,
+    bearers,
+    send,
+    async optionalParts(operation) {
+      const parts: string[] = [];
+      for (const { name, required, schema } of operation.parameters) {
+        if (required === true || NEEDED[operation.operationId]?.includes(name)) continue;
+        const { enum: all = (schema.items as AnyObject | undefined)?.enum } = schema;
+        const known = (all as readonly unknown[] | undefined) ?? (await values[name]?.(operation));
+        if (known === undefined) throw new Error(`${operation.operationId}: no value for the parameter ${name}`);
+        parts.push(...known.map((value) => queryPart(name, value)));
+      }
+      return parts;
+    },
+    stop: () => world.stop(),
+  };
+}
+
+// An organisation, who may do everything there, and a repo in it.
+async function filled(world: ExchangeWorld) {
+  const { harness } = world;
+  const { group: organisation } = await harness.organisation(ORGANISATION);
+  const context = { ids: randomIds, nowMs: Date.now() };
+  await world.write((tx) => verifyGroup(tx, organisation, "ORG_KIND_CUSTOMER", context));
+  const caller = await harness.identity({ email: `ann@${ORGANISATION}` });
+  await harness.bind(caller.uid, "owner", organisation);
+  const repo = await world.write(async (tx) => {
+    await letDoEverything(tx, caller.uid, organisation);
+    return placeRepo(tx, organisation, APPLICATION);
+  });
+  return { organisation, caller, repo };
+}
+
+function namesIn({ parameters, requestBody }: PlacedOperation): string[] {
+  const names = parameters.filter(({ required }) => required === true).map(({ name }) => name);
+  JSON.stringify(requestBody?.content["application/json"]?.example ?? {}, (key, value) => {
+    names.push(key);
+    return value;
+  });
+  return names;
+}
+
+interface ValueContext {
+  readonly organisation: string;
+  readonly somebody: KnownCaller;
+  readonly url: string;
+}
+type Values = (operation: PlacedOperation) => readonly unknown[] | Promise<readonly unknown[]>;
+
+// Values of parameters that need not be given; of enums it is every one there is.
+function valuesOf({ organisation, somebody, url }: ValueContext): Readonly<Record<string, Values>> {
+  return {
+    "uidp.ancestors_of": () => [`${organisation}/0123456789abcdef`],
+    "uidp.descendants_of": () => [organisation],
+    "uidp.children_of": () => [organisation, "/"],
+    "uidp.in_root": () => [true, false],
+    "uidp.ids": () => [organisation],
+    identity: () => [somebody.identity],
+    group: () => [organisation],
+    role: () => [builtinRoleUid("viewer")],
+    identity_provider_uid: () => [`${organisation}/0123456789abcdef`],
+    identity_provider_uidp: () => [`${organisation}/0123456789abcdef`],
+    id: () => [`${organisation}/0123456789abcdef`],
+    issuer: () => ["https://issuer.example.org"],
+    subject: () => ["somebody"],
+    parent: () => [organisation],
+    prevent_existing: () => [true, false],
+    exclude_referrers: () => [true, false],
+    exclude_dates: () => [true, false],
+    exclude_epochs: () => [true, false],
+    start: () => ["2026-01-31T12:00:00Z"],
+    end: () => ["2026-01-31T12:00:00Z"],
+    arch: () => ["amd64"],
+    registry: () => [true, false],
+    registry_id: () => [organisation],
+    artifact_name: () => ["repo"],
+    artifact_type: () => ["apk"],
+    artifact_architecture: () => ["x86_64"],
+    component_name: () => ["repo"],
+    component_type: () => ["go-module"],
+    component_location: () => ["/usr/bin"],
+    event_author: () => ["somebody"],
+    event_reviewer: () => ["somebody"],
+    exclude_event_author: () => ["somebody"],
+    key_id: () => ["key"],
+    name: () => ["team"],
+    page_size: () => [1, 200, 1000],
+    page_token: () => [""],
+    // Of tags it is not told when they were created.
+    order_by: ({ operationId }) =>
+      operationId.endsWith("_ListTags") ? ["updated_at", "updated_at desc"] : ["created_at", "created_at desc"],
+    skip: () => [0, 3],
+    updateMask: () => ["*"],
+    aud: () => [url],
+    cap: () => ["groups.list"],
+    scope: () => [organisation],
+    scopes: () => [organisation],
+    identity_provider: () => [somebody.provider],
+    code: () => somebody.headlessCodes(1),
+    updated_since: () => ["2026-01-31T12:00:00Z"],
+    include_referrers: () => [true, false],
+    include_dates: () => [true, false],
+    include_epochs: () => [true, false],
+    digest: () => [imageDigest],
+    architecture: () => ["amd64"],
+    advisory_ids: () => ["CGA-2345-6789-cfgh"],
+    legacy_advisory_ids: () => ["CVE-2026-1"],
+    artifact_names: () => ["repo"],
+    artifact_types: () => ["apk"],
+    artifact_architectures: () => ["x86_64"],
+    component_names: () => ["repo"],
+    component_types: () => ["go-module"],
+    component_locations: () => ["/usr/bin"],
+    aliases: () => ["CVE-2026-1"],
+    origin: () => ["repo"],
+    event_authors: () => ["somebody"],
+    exclude_event_authors: () => ["somebody"],
+    event_reviewers: () => ["somebody"],
+    query: () => ["Re%"],
+  };
+}

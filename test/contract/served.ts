@@ -1,0 +1,16 @@
+// Which operations of the document do what they say here: some say that they do nothing.
+import type { PlacedOperation } from "../support/openapi/document.js";
+import { isUnavailable, methods, nameOf } from "./iam-methods.js";
+
+// The configuration of an image lies in the registry, and none is set up here.
+const OF_THE_REGISTRY: ReadonlySet<string> = new Set(["registry.Registry.GetImageConfig"]);
+
+/** The HTTP status that everybody is refused with who may call an operation; undefined for one that is served. */
+export function refusalOf({ operationId, tags }: Pick<PlacedOperation, "operationId" | "tags">): number | undefined {
+  const method = methods.find(
+    ({ name, parent }) => tags.includes(parent.typeName) && new RegExp(`_${name}(_[0-9]+)?$`).test(operationId),
+  );
+  if (method === undefined) return undefined;
+  if (OF_THE_REGISTRY.has(nameOf(method))) return 400;
+  return isUnavailable(method) ? 501 : undefined;
+}
