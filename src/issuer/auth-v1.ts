@@ -66,8 +66,10 @@ export function authV1({ exchanger, ids, open, guesses }: AuthDeps) {
       return session;
     },
 
-    async delete({ id }, { tx, caller }) {
+    async delete({ id }, call) {
+      const { tx, caller } = call;
       if (id !== caller.uid || !caller.unlimited) throw permissionDenied(`deleting ${id}`);
+      call.subjectUid = id;
       await deletePerson(tx, id);
       return {};
     },

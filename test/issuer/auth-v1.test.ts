@@ -206,6 +206,11 @@ describe("having oneself forgotten", () => {
     const { store } = world.harness.app.installation;
     assert.deepEqual(await store.read((tx) => tx.roleBindings.ofIdentity(uid)), []);
     assert.equal(await store.read((tx) => tx.identities.get(uid)), undefined);
+    const [row] = await store.read((tx) => tx.audit.newest(1));
+    assert.deepEqual(
+      [row?.method, row?.subjectUid, row?.actorUid],
+      ["/chainguard.platform.auth.Auth/Delete", uid, uid],
+    );
     assert.deepEqual((await ask(world.url, "/auth/v1/ok", { bearer: token })).outcome, unauthenticated());
   });
 

@@ -24,9 +24,9 @@ export function isCapabilityName(text: string): boolean {
   return bitByName.has(text);
 }
 
-/** The dotted names of what a set holds, in the order of bits; bits that only a newer version knows are passed over. */
+/** The dotted names of what a set holds, in the order that roles show; see {@link capabilitiesIn}. */
 export function capabilityNamesIn(set: CapabilitySet): string[] {
-  return bitsOf(set).flatMap((one) => nameByBit.get(one) ?? []);
+  return capabilityNamesOf(capabilitiesIn(set));
 }
 
 /** The set of the capabilities with these enum numbers; undefined when one is no capability. */
