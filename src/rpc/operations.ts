@@ -42,6 +42,7 @@ export function operationsOf<S extends DescService>(
 ): Operations<S> {
   const operations = desc.methods.map((method) => {
     const handler = handlers[method.localName];
+    const maps = mapsIn(method.input);
     const run = async (init: object, call: Call): Promise<Message> => {
       if (typeof handler !== "function") throw new TypeError(`${method} takes more than its transaction`);
       const request = create<DescMessage>(method.input, init as MessageInitShape<DescMessage>);
@@ -50,7 +51,7 @@ export function operationsOf<S extends DescService>(
         const answer = await handler(request as never, call);
         return create<DescMessage>(method.output, answer as MessageInitShape<DescMessage>);
       } catch (error) {
-        throw inNamesOf(error, names);
+        throw inNamesOf(error, names, maps);
       }
     };
     return [method.localName, run];
@@ -58,27 +59,43 @@ export function operationsOf<S extends DescService>(
   return Object.fromEntries(operations) as Operations<S>;
 }
 
-/** An error as the caller of a view sees it: the fields that it names go by the caller's names. */
-export function inNamesOf(error: unknown, names: FieldNames): unknown {
+/**
+ * An error as the caller of a view sees it: the fields that it names go by the caller's names.
+ *
+ * @param maps the fields that are maps; what their paths name below them is the caller's own
+ */
+export function inNamesOf(error: unknown, names: FieldNames, maps: ReadonlySet<string> = new Set()): unknown {
   const detail = error instanceof ApiError ? error.details.find(({ desc }) => desc === BadRequestSchema) : undefined;
   if (detail === undefined) return error;
   const { fieldViolations } = create(BadRequestSchema, detail.value as MessageInitShape<typeof BadRequestSchema>);
-  return invalidArgument(...fieldViolations.map((violation) => renamed(violation, names)));
+  return invalidArgument(...fieldViolations.map((violation) => renamed(violation, names, maps)));
 }
 
-function renamed({ field, description }: FieldViolation, names: FieldNames): FieldViolation {
+// The names of all maps in a message and the messages in it.
+function mapsIn(message: DescMessage, maps = new Set<string>(), seen = new Set<DescMessage>()): ReadonlySet<string> {
+  seen.add(message);
+  for (const { fieldKind, jsonName, message: inner } of message.fields) {
+    if (fieldKind === "map") maps.add(jsonName);
+    if (inner && !seen.has(inner)) mapsIn(inner, maps, seen);
+  }
+  return maps;
+}
+
+function renamed({ field, description }: FieldViolation, names: FieldNames, maps: ReadonlySet<string>): FieldViolation {
   const known = (name: string) => (Object.hasOwn(names, name) ? names[name] : name) ?? name;
-  const path = (text: string) =>
-    text
-      .split(".")
-      .map((part) => part.replace(/^[A-Za-z_]+/, known))
-      .filter((part) => part !== "")
-      .join(".");
+  const endOf = (parts: readonly string[]) => parts.findIndex((part) => maps.has(part)) + 1 || parts.length;
+  const path = (text: string) => {
+    const parts = text.split(".");
+    const end = endOf(parts);
+    const fields = parts.slice(0, end).map((part) => part.replace(/^[A-Za-z_]+/, known));
+    return [...fields.filter((part) => part !== ""), ...parts.slice(end)].join(".");
+  };
   // Rules begin with the field they are about, a part of it, or the list that it is an element of; of
   // their other words those in camel case are names of fields.
   const [subject = "", ...rest] = description.split(" ");
   const own = field.replace(/\[\d+\]$/, "");
-  const isOwn = own === subject || own.endsWith(`.${subject}`) || subject.startsWith(`${own}.`);
+  const isKey = endOf(own.split(".")) < own.split(".").length;
+  const isOwn = own === subject || (own.endsWith(`.${subject}`) && !isKey) || subject.startsWith(`${own}.`);
   const others = rest.map((word) => (/[a-z][A-Z]/.test(word) ? path(word) || word : word));
   return { field: path(field), description: [isOwn ? path(subject) : subject, ...others].join(" ") };
 }

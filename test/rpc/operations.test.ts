@@ -79,9 +79,13 @@ describe("errors in the names of a view", () => {
     ["requests", "requests must be at most 25", "roleBindings", "roleBindings must be at most 25"],
     ["description", "the uid of it is too long", "description", "the uid of it is too long"],
     ["toString", "toString is required", "toString", "toString is required"],
+    ["match", "match.claims.uid must be text", "match", "match.claims.uid must be text"],
+    ["roleUid", "roleUid.claims.uid must be text", "role", "role.claims.uid must be text"],
+    ["match.claims.https://x..y/uid", "uid must be text", "match.claims.https://x..y/uid", "uid must be text"],
+    ["requests[1].claims.uid", "uid must be text", "roleBindings[1].claims.uid", "uid must be text"],
   ] as const) {
     test(`${field}: ${description}`, () => {
-      const error = inNamesOf(invalidArgument({ field, description }), names);
+      const error = inNamesOf(invalidArgument({ field, description }), names, new Set(["claims"]));
       assert.deepEqual(violationsOf(error), [[expectedField, expectedDescription]]);
     });
   }
