@@ -114,6 +114,24 @@ describe("a provider", () => {
     );
   });
 
+  it("hands its secret to no issuer but the one it was given for", async () => {
+    const elsewhere = { ...oidc, issuer: "https://elsewhere.example" };
+    const uid = await made();
+    const told = await made({ ...body, oidc: { ...oidc, clientSecret: "", pkceEnabled: true } });
+    const refused = invalid(["oidc.clientSecret", "clientSecret is required where the issuer changes"]);
+    for (const [sent, mask] of [
+      [{ oidc: { issuer: elsewhere.issuer } }, "oidc.issuer"],
+      [{ oidc: { ...elsewhere, clientSecret: "" } }, "oidc"],
+      [{ ...body, oidc: { ...elsewhere, clientSecret: "" } }, "*"],
+    ] as const) {
+      assert.deepEqual((await patch(uid, sent, mask)).outcome, refused, mask);
+      assert.equal((await patch(told, sent, mask)).status, mask === "oidc.issuer" ? 200 : 400, mask);
+    }
+    assert.equal((await patch(uid, { oidc: elsewhere }, "oidc")).status, 200);
+    const cleared = { oidc: { ...oidc, clientSecret: "", pkceEnabled: true } };
+    assert.equal((await patch(uid, cleared, "oidc.issuer,oidc.clientSecret,oidc.pkceEnabled")).status, 200);
+  });
+
   it("has its secret sealed in the database", async () => {
     const data = tempDir();
     const harness = await startHarness({ data });

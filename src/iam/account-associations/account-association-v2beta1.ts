@@ -57,7 +57,7 @@ export function accountAssociationsV2beta1({ tokens }: IamDeps) {
       const view = accountAssociationView(before);
       const patch = patchOf(accountAssociations, accountAssociation, updateMask, view);
       if (Object.keys(patch).length === 0) return view;
-      if (patch.chainguard) await requireServices(before.uid, patch.chainguard, call);
+      if (patch.chainguard) await requireServices(before.uid, patch.chainguard, call, view.chainguard);
       const { name = before.name, description = before.description, ...accounts } = patch;
       const row = {
         ...before,
@@ -101,9 +101,15 @@ async function found(uid: string, tx: Tx): Promise<AccountAssociationRow> {
 }
 
 // A component of the service acts as the identity named for it: that one must lie directly in the
-// group, be made for components, and hold nothing that the caller lacks.
-async function requireServices(group: string, chainguard: AccountAssociation["chainguard"], call: Call): Promise<void> {
+// group, be made for components, and hold nothing that the caller lacks. Those named before stay.
+async function requireServices(
+  group: string,
+  chainguard: AccountAssociation["chainguard"],
+  call: Call,
+  before?: AccountAssociation["chainguard"],
+): Promise<void> {
   for (const [service, uid] of Object.entries(chainguard?.serviceBindings ?? {})) {
+    if (before?.serviceBindings[service] === uid) continue;
     const identity = parentOf(uid) === group ? await call.tx.identities.get(uid) : undefined;
     if (identity?.relation !== relationTypes.servicePrincipal) {
       const field = `chainguard.serviceBindings.${service}`;

@@ -41,9 +41,11 @@ const isGitHub: FieldRule = (value, field) => {
   if (Object.keys(appInstallations).length > MAX_ENTRIES)
     return `${field}.appInstallations must be at most ${MAX_ENTRIES}`;
   const all = Object.values(appInstallations).flatMap(({ installations }) => installations);
-  return all.every(({ installationId }) => installationId > 0n)
+  if (!all.every(({ installationId }) => installationId > 0n))
+    return `${field}.appInstallations must have positive installation ids`;
+  return all.every(({ name }) => name === "" || text(name))
     ? undefined
-    : `${field}.appInstallations must have positive installation ids`;
+    : `${field}.appInstallations must have names of at most ${MAX_TEXT} characters`;
 };
 
 const isChainguard: FieldRule = (value, field) =>

@@ -8,7 +8,7 @@ import { type Asked, rowsInParts } from "../../resource/whole-list.js";
 import { inParts, type ServedService, serve } from "../../rpc/method-table.js";
 import { operationsOf } from "../../rpc/operations.js";
 import { groupOf } from "../group-filter.js";
-import { groupInviteView } from "./group-invite.js";
+import { groupInviteView, keyIdFilter } from "./group-invite.js";
 import { groupInviteV1, storedGroupInviteV1 } from "./group-invite-v1-view.js";
 
 /** GroupInvites, ready to be served. */
@@ -24,7 +24,9 @@ export function groupInvitesV1(served: ServedService<typeof GroupInvitesService>
     // A root group belongs to whoever creates it and must keep an owner, and nobody can give what they
     // do not hold: a root without an owner, with an invite to own it, would need rules of its own.
     createWithGroup() {
-      throw unimplemented("CreateWithGroup: create the group, which needs an owner, then an invite into it");
+      throw unimplemented(
+        "GroupInvites.CreateWithGroup: a root group needs an owner; create it, then an invite into it",
+      );
     },
 
     list: inParts(
@@ -41,5 +43,5 @@ export function groupInvitesV1(served: ServedService<typeof GroupInvitesService>
 
 function asked({ id, keyId, ...filter }: GroupInviteFilter): Asked {
   const uidp = create(UIDPFilterSchema, { childrenOf: groupOf(filter) });
-  return { request: { id, uidp }, ...(keyId !== "" && { equals: { keyId } }) };
+  return { request: { id, uidp }, ...keyIdFilter(keyId) };
 }

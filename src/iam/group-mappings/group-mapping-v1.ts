@@ -13,6 +13,7 @@ import type {
 import { type Asked, rowsInParts } from "../../resource/whole-list.js";
 import { inParts, type ServedService, serve } from "../../rpc/method-table.js";
 import { operationsOf } from "../../rpc/operations.js";
+import { uidFilter } from "../group-filter.js";
 import { groupMappingView } from "./group-mapping-v2beta1.js";
 
 /** ExternalGroupRoleMappings, ready to be served. */
@@ -46,7 +47,8 @@ export function groupMappingsV1(served: ServedService<typeof ExternalGroupRoleMa
   });
 }
 
-function asked({ identityProviderUidp: providerUid, ...request }: ExternalGroupRoleMappingFilter): Asked {
+function asked({ identityProviderUidp, ...request }: ExternalGroupRoleMappingFilter): Asked {
+  const providerUid = uidFilter("identityProviderUidp", identityProviderUidp);
   return { request, ...(providerUid !== "" && { equals: { providerUid } }) };
 }
 

@@ -15,6 +15,7 @@ import { valuesOf } from "../../resource/patch.js";
 import { type FieldRule, isPrintable, isRequiredUid } from "../../resource/rules.js";
 import { serve } from "../../rpc/method-table.js";
 import type { GroupMappingRow, Tx } from "../../store/port.js";
+import { uidFilter } from "../group-filter.js";
 import type { IamDeps } from "../iam-deps.js";
 import { groupMappingKind, identityProviderKind } from "../kinds.js";
 import { requireGrantable } from "../rights.js";
@@ -45,7 +46,7 @@ export function groupMappingsV2beta1({ tokens, ids }: IamDeps) {
     },
 
     async listExternalGroupRoleMappings(request, { tx, caller, startMs }) {
-      const { identityProviderUid: providerUid } = request;
+      const providerUid = uidFilter("identityProviderUid", request.identityProviderUid);
       const equals = providerUid === "" ? {} : { equals: { providerUid } };
       const visible = caller.visibleGroups();
       const context = { method: "ListExternalGroupRoleMappings", tokens, nowMs: startMs, visible, ...equals };

@@ -18,13 +18,7 @@ import { requireParentGroup } from "../parent-group.js";
 import { requireOwner, requireRightsOf } from "../rights.js";
 import { identities, identityView } from "./identity.js";
 import { metadataView, patchMetadata } from "./metadata.js";
-import {
-  MAX_STATIC_KEY_LIFE_MS,
-  type Relationship,
-  relationshipFromJson,
-  relationshipToJson,
-  relationTypes,
-} from "./relationship.js";
+import { MAX_STATIC_KEY_LIFE_MS, type Relationship, relationshipToJson, relationTypes } from "./relationship.js";
 
 /** IdentitiesService, ready to be served. */
 export function identitiesV2beta1({ tokens, ids, trustedIssuers }: IamDeps) {
@@ -84,7 +78,7 @@ export function identitiesV2beta1({ tokens, ids, trustedIssuers }: IamDeps) {
       if (Object.keys(members).length > 0) {
         const changed = changedRelationship(before, members, startMs, trustedIssuers);
         // Whoever changes how it is assumed could assume it, and so gain what it holds.
-        if (!isSameRelationship(before, changed)) await requireRightsOf(call, uid);
+        if (changed) await requireRightsOf(call, uid);
         Object.assign(patch, changed);
       }
       if (Object.keys(patch).length === 0) return identityView(before);
@@ -149,17 +143,19 @@ function withExpiry(keys: Extract<Relationship, { case: "staticKeys" }>["value"]
 }
 
 // Claims may give way to an AWS account and the reverse. The other kinds are
-// another identity: keys and service principals are never exchanged for trust in claims.
+// another identity: keys and service principals are never exchanged for trust in claims. Undefined where
+// nothing changes: what was stored may be no good any more, such as keys that have expired.
 function changedRelationship(
   before: IdentityRow,
   members: Members,
   nowMs: number,
   trustedIssuers: readonly string[],
-): Stored {
+): Stored | undefined {
   const kept = identityView(before).relationship;
   const [set] = Object.entries(members).filter(([, value]) => value !== undefined && value !== 0);
   const cleared = kept.case !== undefined && kept.case in members && members[kept.case] === undefined;
   const next = set ? ({ case: set[0], value: set[1] } as Relationship) : cleared ? undefined : kept;
+  if (next?.case !== undefined && isSame(next, kept)) return undefined;
   const after = storedRelationship(next, nowMs, trustedIssuers);
   const fixed = [relationTypes.staticKeys, relationTypes.servicePrincipal];
   if (after.relation !== before.relation && [after.relation, before.relation].some((one) => fixed.includes(one))) {
@@ -169,12 +165,12 @@ function changedRelationship(
   return after;
 }
 
-// As messages: databases keep the keys of JSON in orders of their own.
-function isSameRelationship(before: IdentityRow, after: Stored): boolean {
-  const [a, b] = [before, after].map(({ relationship }) =>
-    create(IdentitySchema, { relationship: relationshipFromJson(relationship) }),
+function isSame(a: Relationship, b: Relationship): boolean {
+  return equals(
+    IdentitySchema,
+    create(IdentitySchema, { relationship: a }),
+    create(IdentitySchema, { relationship: b }),
   );
-  return a !== undefined && b !== undefined && equals(IdentitySchema, a, b);
 }
 
 function defined(values: {

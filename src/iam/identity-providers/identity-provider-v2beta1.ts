@@ -1,7 +1,9 @@
 // The handlers of IdentityProvidersService in version 2beta1.
+import { equals } from "@bufbuild/protobuf";
 import type { FieldMask } from "@bufbuild/protobuf/wkt";
 import {
   type IdentityProvider_OIDC,
+  IdentityProvider_OIDCSchema,
   IdentityProvidersService,
 } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
 import { invalidArgument, notFound } from "../../kernel/errors.js";
@@ -66,18 +68,19 @@ export function identityProvidersV2beta1({ tokens, ids, seal, trustedIssuers }: 
       const before = await found(identityProvider?.uid ?? "", tx);
       const view = identityProviderView(before, startMs);
       const { oidc: changed, ...patch } = patchOf(identityProviders, identityProvider, updateMask, view);
-      if (patch.defaultRole !== undefined) {
+      if (patch.defaultRole !== undefined && patch.defaultRole !== before.defaultRole) {
         const role = await requireAvailableRole(patch.defaultRole, before.groupUid, tx, "defaultRole");
         requireGrantable(caller, role, before.groupUid);
       }
       const row = { ...before, ...patch, updateTimeMs: startMs };
       const oidc = changed as IdentityProvider_OIDC | undefined;
-      if (oidc) {
+      if (oidc && !isSame(oidc, before, updateMask)) {
         // Whoever redirects logins could become anybody who logs in there.
         requireOwnersRights(caller, before.groupUid);
         requireSecureIssuer(oidc.issuer, "oidc", trustedIssuers);
         if (oidc.correlationRule !== oidcFromJson(before.oidc).correlationRule) throw fixedRule();
-        const keeps = oidc.clientSecret === "" && !namesSecret(updateMask);
+        const keeps = keepsSecret(oidc, updateMask);
+        if (keeps && before.sealedSecret !== "") requireSameIssuer(oidc, before);
         row.oidc = oidcToJson(oidc);
         row.sealedSecret = keeps ? before.sealedSecret : sealed(before.uid, oidc.clientSecret);
         requireProof(oidc, row.sealedSecret);
@@ -116,8 +119,22 @@ function requireProof({ pkceEnabled }: IdentityProvider_OIDC, secret: string): v
   });
 }
 
-function namesSecret(mask: FieldMask | undefined): boolean {
-  return mask?.paths.some((path) => path === "oidc.client_secret" || path === "oidc.clientSecret") ?? false;
+// A secret is for the one it was agreed with: no other is sent it.
+function requireSameIssuer({ issuer }: IdentityProvider_OIDC, before: IdentityProviderRow): void {
+  if (issuer === oidcFromJson(before.oidc).issuer) return;
+  throw invalidArgument({
+    field: "oidc.clientSecret",
+    description: "clientSecret is required where the issuer changes",
+  });
+}
+
+function keepsSecret({ clientSecret }: IdentityProvider_OIDC, mask: FieldMask | undefined): boolean {
+  const named = mask?.paths.some((path) => path === "oidc.client_secret" || path === "oidc.clientSecret") ?? false;
+  return clientSecret === "" && !named;
+}
+
+function isSame(oidc: IdentityProvider_OIDC, before: IdentityProviderRow, mask: FieldMask | undefined): boolean {
+  return keepsSecret(oidc, mask) && equals(IdentityProvider_OIDCSchema, oidc, oidcFromJson(before.oidc));
 }
 
 function fixedRule() {

@@ -1,6 +1,7 @@
 // The handlers of RolesService in version 2beta1.
 import { type Role, RolesService } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
 import { missing } from "../../auth/authorize.js";
+import type { CapabilitySet } from "../../kernel/capability-set.js";
 import { failedPrecondition, invalidArgument, notFound, permissionDenied } from "../../kernel/errors.js";
 import { isUidp, parentOf } from "../../kernel/uidp.js";
 import { listQueryOf } from "../../resource/list-query.js";
@@ -55,8 +56,10 @@ export function rolesV2beta1({ tokens, ids }: IamDeps) {
       const { tx, startMs } = call;
       const before = await customRole(role?.uid ?? "", call);
       const { capabilities, ...patch } = patchOf(roles, role, updateMask, roleView(before));
-      if (capabilities !== undefined) await requireRightsWhereBound(before, capabilities, call);
       const change = { ...patch, ...(capabilities && { capabilities: setOf(capabilities) }) };
+      if (change.capabilities !== undefined && change.capabilities !== before.capabilities) {
+        await requireRightsWhereBound(before, change.capabilities, call);
+      }
       if (Object.keys(change).length === 0) return roleView(before);
       return roleView((await tx.roles.update(before.uid, change, startMs)) ?? before);
     },
@@ -102,8 +105,7 @@ async function isInUse(uid: string, { tx }: Call): Promise<boolean> {
 }
 
 // A role that is bound already gives what it gains to whoever holds it, at each place it is bound.
-async function requireRightsWhereBound(role: RoleRow, capabilities: Role["capabilities"], call: Call): Promise<void> {
-  const rights = setOf(capabilities);
+async function requireRightsWhereBound(role: RoleRow, rights: CapabilitySet, call: Call): Promise<void> {
   const everywhere = await call.callerEverywhere();
   for (const group of [role.groupUid ?? "", ...(await call.tx.roleBindings.groupsOfRole(role.uid))]) {
     requireRights(everywhere, rights, group);

@@ -153,7 +153,7 @@ it("an invite into a group still to be created is refused, and creates none", as
   const before = await groups();
   for (const token of [world.owner.token, world.foreignOwner.token, (await world.harness.identity()).token]) {
     const text = await wire.refused(v1.createWithGroup, { role: viewer, ttl }, token);
-    assert.match(text, /^Unimplemented: CreateWithGroup: /);
+    assert.match(text, /^Unimplemented: GroupInvites.CreateWithGroup: /);
   }
   assert.match(await wire.refused(v1.createWithGroup, { role: viewer, ttl }, "nonsense"), /^Unauthenticated: /);
   assert.equal(await groups(), before);

@@ -119,7 +119,7 @@ export declare type IdentityProvider_OIDC = Message<"chainguard.platform.iam.Ide
 
   /**
    * The client secret that goes with it. Never returned. Empty on update: the
-   * secret stays.
+   * secret stays. It must be given where one was set and the issuer changes.
    *
    * @generated from field: string client_secret = 3;
    */

@@ -119,7 +119,8 @@ export declare type IdentityProvider_OIDC = Message<"chainguard.platform.iam.v2b
 
   /**
    * The client secret that goes with it. Never returned. Empty on update: the
-   * secret stays, unless the mask names `oidc.client_secret`.
+   * secret stays, unless the mask names `oidc.client_secret`. Required where
+   * one was set and the issuer changes.
    *
    * @generated from field: string client_secret = 3;
    */

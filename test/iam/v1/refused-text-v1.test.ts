@@ -1,0 +1,94 @@
+// Text that PostgreSQL refuses is refused on every database, and what errors say
+// of maps leaves the caller's own keys as they are.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { GroupAccountAssociations } from "#gen/chainguard/platform/iam/account_associations_pb.js";
+import { ExternalGroupRoleMappings } from "#gen/chainguard/platform/iam/external_group_role_mappings_pb.js";
+import { GroupInvites } from "#gen/chainguard/platform/iam/group_invites_pb.js";
+import { Identities } from "#gen/chainguard/platform/iam/identity_pb.js";
+import { ExternalGroupRoleMappingsService } from "#gen/chainguard/platform/iam/v2beta1/external_group_role_mappings_pb.js";
+import { GroupInvitesService } from "#gen/chainguard/platform/iam/v2beta1/group_invites_pb.js";
+import { type IamWorld, startIamWorld } from "../iam-world.js";
+import { type Wire, wireOf } from "./wires.js";
+
+let world: IamWorld;
+let grpc: Wire;
+before(async () => {
+  world = await startIamWorld();
+  grpc = wireOf("gRPC", world.url, world.owner.token);
+});
+after(async () => {
+  grpc.close();
+  await world.stop();
+});
+
+const nul = "a\0b";
+
+// REST refuses it in every field before anything of a method is asked.
+describe("U+0000 over gRPC is refused", () => {
+  const rule = "must be a uid, such as the service assigns";
+  it("in filters of both versions", async () => {
+    const control = "keyId: keyId must not contain control characters";
+    const rows: readonly (readonly [refusal: Promise<string>, text: string])[] = [
+      [grpc.refused(GroupInvites.method.list, { keyId: nul }), control],
+      [grpc.refused(GroupInvitesService.method.listGroupInvites, { keyId: nul }), control],
+      [
+        grpc.refused(ExternalGroupRoleMappings.method.list, { identityProviderUidp: nul }),
+        `identityProviderUidp: identityProviderUidp ${rule}`,
+      ],
+      [
+        grpc.refused(ExternalGroupRoleMappingsService.method.listExternalGroupRoleMappings, {
+          identityProviderUid: nul,
+        }),
+        `identityProviderUid: identityProviderUid ${rule}`,
+      ],
+    ];
+    for (const [refusal, text] of rows) assert.equal(await refusal, `Invalid argument: ${text}`);
+  });
+
+  it("in names of installations, which are of some length at most", async () => {
+    const group = await world.group();
+    for (const name of [nul, "x".repeat(257)]) {
+      const github = { appInstallations: { "7": { installations: [{ installationId: 1n, name }] } } };
+      assert.equal(
+        await grpc.refused(GroupAccountAssociations.method.create, { group, name: "a", github }),
+        "Invalid argument: github: github.appInstallations must have names of at most 256 characters",
+      );
+    }
+  });
+
+  it("in static keys, which may span lines", async () => {
+    const create = (issuerKeys: string) => {
+      const value = { issuer: "https://i.example", subject: "s", issuerKeys };
+      return { parentId: world.child, identity: { name: "a", relationship: { case: "static" as const, value } } };
+    };
+    await grpc.call(Identities.method.create, create('{\n\t"keys": []\r\n}'));
+    assert.equal(
+      await grpc.refused(Identities.method.create, create(nul)),
+      "Invalid argument: static: static.issuerKeys must not hold U+0000",
+    );
+  });
+});
+
+describe("keys of maps in errors are as they were sent", () => {
+  it("in claims", async () => {
+    for (const key of ["uid", "https://x.example//parent", "a..staticKeys"]) {
+      const iss = { case: "issuer" as const, value: "https://i.example" };
+      const value = { iss, sub: { case: "subject" as const, value: "s" }, claims: { [key]: "" } };
+      const identity = { name: "a", relationship: { case: "claimMatch" as const, value } };
+      assert.equal(
+        await grpc.refused(Identities.method.create, { parentId: world.child, identity }),
+        `Invalid argument: claimMatch: claimMatch.claims.${key} must be 1 to 1024 characters`,
+      );
+    }
+  });
+
+  it("in bindings of services", async () => {
+    const group = await world.group();
+    const chainguard = { serviceBindings: { parent: await world.identity(group) } };
+    assert.equal(
+      await grpc.refused(GroupAccountAssociations.method.create, { group, name: "a", chainguard }),
+      "Invalid argument: chainguard.serviceBindings.parent: parent must be a service principal directly in the group",
+    );
+  });
+});
