@@ -38,7 +38,7 @@ export function eventIdentitiesV1() {
     // It is unscoped: whoever holds identity.create in any group whatever could have an identity for the
     // tokens of any issuer, which no organisation sees and nobody but the operator could take away.
     create() {
-      throw unimplemented("method: no identities outside of groups are created; create one in a group");
+      throw unimplemented("Identities.Create: no identities outside of groups are created; create one in a group");
     },
 
     async updateMetadata(sent, call) {

@@ -5,8 +5,11 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { DescMethodUnary, DescService, MessageInitShape } from "@bufbuild/protobuf";
+import { Identities } from "#gen/chainguard/platform/events/identities_pb.js";
+import { GroupInvites } from "#gen/chainguard/platform/iam/group_invites_pb.js";
 import { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
 import { Vulnerabilities, type VulnReportFilterSchema } from "#gen/chainguard/platform/registry/vulnerabilities_pb.js";
+import { builtinRoleUid } from "../../../src/kernel/ids.js";
 import { unavailableRegistryV1, unavailableVulnerabilitiesV1 } from "../../../src/registry/unavailable-v1.js";
 import { authRuleOf } from "../../../src/rpc/method-table.js";
 import type { Somebody } from "../../iam/iam-world.js";
@@ -103,6 +106,20 @@ describe("docs/v1.md", () => {
   it("lists the methods that are not implemented, with the reasons they give", () => {
     const listed = rows.filter(([name]) => /^(Registry|Vulnerabilities)\.\w+$/.test(name));
     assert.deepEqual(listed.sort(), all.map(({ name, reason }) => [name, reason] as const).sort());
+  });
+
+  it("lists those of other services with the reasons they give", async () => {
+    const { owner, harness } = world;
+    const wire = wireOf("gRPC", harness.url, owner.token);
+    const invite = { ttl: { seconds: 60n }, role: builtinRoleUid("owner") };
+    const outside = { subject: "somebody", issuer: "https://issuer.example" };
+    const told = {
+      "GroupInvites.CreateWithGroup": await wire.refused(GroupInvites.method.createWithGroup, invite),
+      "Identities.Create": await wire.refused(Identities.method.create, outside),
+    };
+    wire.close();
+    const listed = new Map(rows);
+    for (const [name, text] of Object.entries(told)) assert.equal(text, `Unimplemented: ${name}: ${listed.get(name)}`);
   });
 
   it("lists the services of version 1, each with what is not implemented of it", () => {
