@@ -10,6 +10,7 @@ import { watchEnd } from "./call-end.js";
 import type { InvokeDeps } from "./invoke.js";
 import type { StreamEntry } from "./method-table.js";
 import { requiredFieldsOf } from "./required-fields.js";
+import { requireText } from "./text-fields.js";
 
 /**
  * Runs a method that streams its answers, one by one as they are asked for. The request must be of
@@ -60,6 +61,7 @@ export function createInvokeStream(deps: InvokeDeps): InvokeStream {
   async function admit(method: StreamEntry, call: Call, request: Message): Promise<Caller | undefined> {
     const { auth } = method;
     const principal = auth.mode === "guarded" ? await authenticate(call.inbound.header("authorization")) : undefined;
+    requireText(method.desc.input, request);
     // The time a stream may last is not the time a database may take.
     const deadlineMs = Math.min(call.deadlineMs, call.startMs + MAX_CALL_MS);
     return store.read(

@@ -8,7 +8,7 @@ import { type Asked, rowsInParts } from "../../resource/whole-list.js";
 import { inParts, type ServedService, serve } from "../../rpc/method-table.js";
 import { operationsOf } from "../../rpc/operations.js";
 import { groupOf } from "../group-filter.js";
-import { groupInviteView, keyIdFilter } from "./group-invite.js";
+import { groupInviteView } from "./group-invite.js";
 import { groupInviteV1, storedGroupInviteV1 } from "./group-invite-v1-view.js";
 
 /** GroupInvites, ready to be served. */
@@ -43,5 +43,5 @@ export function groupInvitesV1(served: ServedService<typeof GroupInvitesService>
 
 function asked({ id, keyId, ...filter }: GroupInviteFilter): Asked {
   const uidp = create(UIDPFilterSchema, { childrenOf: groupOf(filter) });
-  return { request: { id, uidp }, ...keyIdFilter(keyId) };
+  return { request: { id, uidp }, ...(keyId !== "" && { equals: { keyId } }) };
 }

@@ -14,7 +14,7 @@ import type { IamDeps } from "../iam-deps.js";
 import { requireParentGroup } from "../parent-group.js";
 import { requireGrantable } from "../rights.js";
 import { requireAvailableRole } from "../roles/available-role.js";
-import { groupInvites, groupInviteView, keyIdFilter, millisecondsOf, newInviteCode } from "./group-invite.js";
+import { groupInvites, groupInviteView, millisecondsOf, newInviteCode } from "./group-invite.js";
 
 /** GroupInvitesService, ready to be served. */
 export function groupInvitesV2beta1({ tokens, ids }: IamDeps) {
@@ -24,12 +24,13 @@ export function groupInvitesV2beta1({ tokens, ids }: IamDeps) {
     },
 
     async listGroupInvites(request, { tx, caller, startMs }) {
+      const equals = request.keyId === "" ? {} : { equals: { keyId: request.keyId } };
       const context = {
         method: "ListGroupInvites",
         tokens,
         nowMs: startMs,
         visible: caller.visibleGroups(),
-        ...keyIdFilter(request.keyId),
+        ...equals,
       };
       const list = listQueryOf(groupInvites, request, context);
       const page = await tx.groupInvites.list(list.query);

@@ -3,7 +3,6 @@ import { createHash, randomBytes } from "node:crypto";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type Duration, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type GroupInvite, GroupInviteSchema } from "#gen/chainguard/platform/iam/v2beta1/group_invites_pb.js";
-import { invalidArgument } from "../../kernel/errors.js";
 import { defineResource } from "../../resource/define.js";
 import { type FieldRule, isPrintable } from "../../resource/rules.js";
 import type { GroupInviteRow, RoleRow } from "../../store/port.js";
@@ -34,16 +33,6 @@ export const groupInvites = defineResource({
   defaultOrder: "created_at desc",
   mutable: { email: isEmail, ttl: isTtl, singleUse: isFlag },
 });
-
-/**
- * Restricts a list to the invite of a key id, and not at all where that is empty.
- *
- * @throws ApiError INVALID_ARGUMENT for text that databases refuse.
- */
-export function keyIdFilter(keyId: string): { equals?: { keyId: string } } {
-  if (isPrintable(keyId)) return keyId === "" ? {} : { equals: { keyId } };
-  throw invalidArgument({ field: "keyId", description: "keyId must not contain control characters" });
-}
 
 /** A duration in whole milliseconds, rounded down. */
 export function millisecondsOf({ seconds, nanos }: Duration): number {

@@ -89,8 +89,6 @@ export const areStaticKeys: FieldRule = (value, field) => {
   const { issuer, subject, issuerKeys, audiences } = value as Identity_StaticKeys;
   if (issuerKeys === "" || issuerKeys.length > MAX_KEYS_LENGTH)
     return `${field}.issuerKeys must hold keys, at most 64 KiB`;
-  // Keys may span lines, but databases refuse this one.
-  if (issuerKeys.includes("\0")) return `${field}.issuerKeys must not hold U+0000`;
   if (audiences.length > 1) return `${field}.audiences must be at most one`;
   return (
     textFault(issuer, `${field}.issuer`) ??

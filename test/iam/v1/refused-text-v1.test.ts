@@ -24,37 +24,30 @@ after(async () => {
 
 const nul = "a\0b";
 
-// REST refuses it in every field before anything of a method is asked.
-describe("U+0000 over gRPC is refused", () => {
-  const rule = "must be a uid, such as the service assigns";
+describe("U+0000 over gRPC is refused, as it is over REST", () => {
+  const text = (field: string) => `Invalid argument: ${field}: ${field} must not hold U+0000`;
   it("in filters of both versions", async () => {
-    const control = "keyId: keyId must not contain control characters";
-    const rows: readonly (readonly [refusal: Promise<string>, text: string])[] = [
-      [grpc.refused(GroupInvites.method.list, { keyId: nul }), control],
-      [grpc.refused(GroupInvitesService.method.listGroupInvites, { keyId: nul }), control],
-      [
-        grpc.refused(ExternalGroupRoleMappings.method.list, { identityProviderUidp: nul }),
-        `identityProviderUidp: identityProviderUidp ${rule}`,
-      ],
-      [
-        grpc.refused(ExternalGroupRoleMappingsService.method.listExternalGroupRoleMappings, {
-          identityProviderUid: nul,
-        }),
-        `identityProviderUid: identityProviderUid ${rule}`,
-      ],
+    const { list } = ExternalGroupRoleMappings.method;
+    const { listExternalGroupRoleMappings } = ExternalGroupRoleMappingsService.method;
+    const rows: readonly (readonly [refusal: Promise<string>, field: string])[] = [
+      [grpc.refused(GroupInvites.method.list, { keyId: nul }), "keyId"],
+      [grpc.refused(GroupInvitesService.method.listGroupInvites, { keyId: nul }), "keyId"],
+      [grpc.refused(list, { identityProviderUidp: nul }), "identityProviderUidp"],
+      [grpc.refused(listExternalGroupRoleMappings, { identityProviderUid: nul }), "identityProviderUid"],
     ];
-    for (const [refusal, text] of rows) assert.equal(await refusal, `Invalid argument: ${text}`);
+    for (const [refusal, field] of rows) assert.equal(await refusal, text(field));
   });
 
-  it("in names of installations, which are of some length at most", async () => {
+  it("in what a map holds", async () => {
     const group = await world.group();
-    for (const name of [nul, "x".repeat(257)]) {
-      const github = { appInstallations: { "7": { installations: [{ installationId: 1n, name }] } } };
-      assert.equal(
-        await grpc.refused(GroupAccountAssociations.method.create, { group, name: "a", github }),
-        "Invalid argument: github: github.appInstallations must have names of at most 256 characters",
-      );
-    }
+    const github = (name: string) => ({ appInstallations: { "7": { installations: [{ installationId: 1n, name }] } } });
+    const refused = (name: string) =>
+      grpc.refused(GroupAccountAssociations.method.create, { group, name: "a", github: github(name) });
+    assert.equal(await refused(nul), text("github.appInstallations.7.installations[0].name"));
+    assert.equal(
+      await refused("x".repeat(257)),
+      "Invalid argument: github: github.appInstallations must have names of at most 256 characters",
+    );
   });
 
   it("in static keys, which may span lines", async () => {
@@ -63,10 +56,7 @@ describe("U+0000 over gRPC is refused", () => {
       return { parentId: world.child, identity: { name: "a", relationship: { case: "static" as const, value } } };
     };
     await grpc.call(Identities.method.create, create('{\n\t"keys": []\r\n}'));
-    assert.equal(
-      await grpc.refused(Identities.method.create, create(nul)),
-      "Invalid argument: static: static.issuerKeys must not hold U+0000",
-    );
+    assert.equal(await grpc.refused(Identities.method.create, create(nul)), text("identity.static.issuerKeys"));
   });
 });
 
