@@ -1,7 +1,7 @@
 // What HTTP/1.1 and HTTP/2 have in common, for the gateway and for whatever else
 // answers requests on the same port.
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
-import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
+import { constants, type Http2ServerRequest, type Http2ServerResponse } from "node:http2";
 import { type BlockList, isIP } from "node:net";
 
 /** A request of node:http or of node:http2's compatibility layer. */
@@ -19,11 +19,30 @@ export function isGone(res: HttpResponse): boolean {
   return "stream" in res ? res.stream === undefined || res.stream.destroyed || res.stream.closed : res.destroyed;
 }
 
-/** Resolves when the peer has read enough for more to be written, or has gone. */
-export function drained(res: HttpResponse): Promise<void> {
+/** What is handed over at once; a peer that takes less in {@link MAX_STALL_MS} has stopped reading. */
+const CHUNK_BYTES = 64 * 1024;
+
+/** How long a peer may take nothing of what is there, in milliseconds: as long as HTTP/1.1 lets it. */
+const MAX_STALL_MS = 60_000;
+
+/**
+ * Writes at the pace the peer reads; resolves when all is handed over or the peer has gone. One that
+ * stops reading is cut off, as HTTP/2 would wait for it while its session lives.
+ */
+export async function writeAtPace(res: HttpResponse, bytes: Uint8Array, stallMs = MAX_STALL_MS): Promise<void> {
+  for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
+    if (isGone(res)) return;
+    if (!(res as ServerResponse).write(bytes.subarray(at, at + CHUNK_BYTES))) await drained(res, stallMs);
+  }
+}
+
+/** Resolves when the peer has read enough for more to be written, or has gone, or was cut off after `stallMs`. */
+export function drained(res: HttpResponse, stallMs?: number): Promise<void> {
   if (isGone(res)) return Promise.resolve();
   return new Promise((resolve) => {
+    const timer = stallMs === undefined ? undefined : setTimeout(() => cutOff(res), stallMs);
     const go = () => {
+      clearTimeout(timer);
       res.off("drain", go);
       res.off("close", go);
       resolve();
@@ -31,6 +50,12 @@ export function drained(res: HttpResponse): Promise<void> {
     res.on("drain", go);
     res.on("close", go);
   });
+}
+
+// By a code that says so: without one a stream would look complete (RFC 9113, section 8.1).
+function cutOff(res: HttpResponse): void {
+  if ("stream" in res) res.stream.close(constants.NGHTTP2_CANCEL);
+  else res.destroy();
 }
 
 /** The address at the other end of the socket. */

@@ -1,7 +1,6 @@
 // Lists without pages that are too long for one piece, sent as they are read.
-import type { ServerResponse } from "node:http";
 import type { EncodedAnswer } from "./encode.js";
-import { drained, type HttpRequest, type HttpResponse, isGone } from "./http-message.js";
+import { type HttpRequest, type HttpResponse, isGone, writeAtPace } from "./http-message.js";
 import { type ResponseHeaders, writeHead } from "./send.js";
 import { breakOff } from "./stream.js";
 
@@ -37,7 +36,7 @@ export async function sendParts({ req, res, first, parts, encode, headers }: Lis
     let rest = text.slice(0, -2);
     let separator = rest === opening ? "" : ",";
     for await (const part of parts) {
-      if (!(res as ServerResponse).write(rest)) await drained(res);
+      await writeAtPace(res, Buffer.from(rest));
       if (isGone(res)) return;
       const elements = String(encode(part).body).slice(opening.length, -2);
       rest = elements === "" ? "" : separator + elements;

@@ -52,7 +52,7 @@ export function requestIdFrom(given: string | undefined): string {
 /** A call as the handlers of streams see it: there is no transaction. */
 export type StreamCall = Omit<
   Call,
-  "tx" | "enter" | "enterStream" | "prepared" | "refusal" | "after" | "next" | "moveOn"
+  "tx" | "enter" | "admit" | "enterStream" | "prepared" | "refusal" | "after" | "next" | "moveOn"
 >;
 
 /**
@@ -122,15 +122,20 @@ export class Call implements HandlerContext {
     return this.#caller;
   }
 
-  /** The caller with all of its rights, also those far from the scope of the method. */
-  async callerEverywhere(): Promise<Caller> {
+  /** The caller with all of its rights, also those far from the scope of the method, as `tx` sees them. */
+  async callerEverywhere(tx: Tx = this.tx): Promise<Caller> {
     const { principal, uid } = this.caller;
-    return this.caller.withGrants(await withMapped(principal, this.tx.access.everywhere(uid), this.tx));
+    return this.caller.withGrants(await withMapped(principal, tx.access.everywhere(uid), tx));
   }
 
   /** Lets the pipeline hand the transaction and the caller over; not for handlers. */
   enter(tx: Tx, caller: Caller | undefined): void {
     this.#tx = tx;
+    this.#caller = caller;
+  }
+
+  /** Lets the pipeline hand the caller over before there is a transaction; not for handlers. */
+  admit(caller: Caller | undefined): void {
     this.#caller = caller;
   }
 

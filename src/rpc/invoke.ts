@@ -14,6 +14,7 @@ import { auditRowOf } from "./audit.js";
 import type { Call } from "./call.js";
 import type { UnaryEntry } from "./method-table.js";
 import { requiredFieldsOf } from "./required-fields.js";
+import { requireText } from "./text-fields.js";
 
 /**
  * Runs a unary method. The request must be of the method's input type, or what decodes it: that is
@@ -50,6 +51,7 @@ export function createInvoke(deps: InvokeDeps): Invoke {
     // What is wrong with the bytes of a request is for its front end to say, but only to known callers.
     const request = typeof given === "function" ? given() : given;
     try {
+      requireText(method.desc.input, request);
       const unit = (tx: Tx) => run(method, call, request, principal, tx);
       const options = { deadlineMs: call.deadlineMs };
       if (method.prepare) await prepare(method, call, request, principal);
@@ -78,6 +80,7 @@ export function createInvoke(deps: InvokeDeps): Invoke {
     const { auth } = method;
     const caller =
       auth.mode === "guarded" ? await store.read((tx) => authorize(auth, principal, request, tx)) : undefined;
+    call.admit(caller);
     requiredFieldsOf(method.desc.input)(request);
     try {
       call.prepared = await method.prepare?.(request, call);

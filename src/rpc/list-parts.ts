@@ -39,7 +39,9 @@ export async function* partsOf(
 /**
  * The answer of a method as one message, a list of it with all of its parts.
  *
- * @throws ConnectError with ErrorInfo; ApiError RESOURCE_EXHAUSTED for a list of more than 50,000 elements.
+ * @param join makes one message of several, which it may refuse to hold
+ * @throws ConnectError with ErrorInfo; ApiError RESOURCE_EXHAUSTED for a list of more than 50,000 elements;
+ * what `join` throws.
  */
 export async function wholeOf(
   invoke: Invoke,
@@ -47,18 +49,31 @@ export async function wholeOf(
   entry: UnaryEntry,
   call: Call,
   request: Message,
+  join: (parts: AsyncIterable<object>) => Promise<object>,
 ): Promise<object> {
   const first = await invoke(entry, call, request);
   const { list } = entry;
   if (list === undefined || call.next === undefined) return first;
-  const elementsOf = (part: object) => ((part as Record<string, unknown>)[list.localName] ?? []) as readonly unknown[];
-  const elements = [...elementsOf(first)];
-  call.moveOn(clock());
-  for await (const part of partsOf(invoke, clock, entry, call, request)) {
-    elements.push(...elementsOf(part));
-    if (elements.length > MAX_AT_ONCE) {
-      throw resourceExhausted(`list: more than ${MAX_AT_ONCE} elements; gRPC and REST answer longer ones`);
+  const sizeOf = (part: object) => ((part as Record<string, unknown>)[list.localName] as unknown[] | undefined)?.length;
+  let elements = 0;
+  async function* all() {
+    yield first;
+    call.moveOn(clock());
+    yield* partsOf(invoke, clock, entry, call, request);
+  }
+  async function* counted() {
+    for await (const part of all()) {
+      elements += sizeOf(part) ?? 0;
+      if (elements > MAX_AT_ONCE) {
+        throw resourceExhausted(`list: more than ${MAX_AT_ONCE} elements; gRPC and REST answer longer ones`);
+      }
+      yield part;
     }
   }
-  return { [list.localName]: elements };
+  return join(counted());
+}
+
+/** The uid of who calls a method, as soon as it was run; empty where anybody may. */
+export function callerUidOf({ auth }: UnaryEntry, call: Call): string {
+  return auth.mode === "guarded" ? call.caller.uid : "";
 }

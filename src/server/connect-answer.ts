@@ -1,12 +1,12 @@
 // Connect's answers on their way out: what they leave empty is filled, and
 // errors the library raised itself get what all our errors have.
-import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
+import type { OutgoingHttpHeaders } from "node:http";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { codeToHttpStatus, errorFromJsonBytes } from "@connectrpc/connect/protocol-connect";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag, trailerParse, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
-import { drained, type HttpResponse, isGone } from "../gateway/http-message.js";
+import { type HttpResponse, isGone, writeAtPace } from "../gateway/http-message.js";
 import { writeHead } from "../gateway/send.js";
 import { connectErrorFrom } from "../kernel/errors.js";
 import type { AccessRecord } from "./access-log.js";
@@ -34,7 +34,7 @@ export async function writeAnswer(
     if (isGone(res)) return;
     const out = web ? repairWebTrailer(chunk, errorDomain, access) : chunk;
     bytes += out.length;
-    if (!(res as ServerResponse).write(out)) await drained(res);
+    await writeAtPace(res, out);
   }
   if (answer.trailer) {
     repairTrailer(answer.trailer, errorDomain);

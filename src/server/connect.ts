@@ -1,7 +1,8 @@
 // Connect, gRPC-Web, streams, and gRPC with compression or JSON: everything of
 // RPC that is not on the lean path, through connect's own protocol handlers.
 // The handlers they call are the same pipeline as everywhere.
-import type { DescMethod, DescService, Message } from "@bufbuild/protobuf";
+import { setImmediate as turnOver } from "node:timers/promises";
+import { type DescMethod, type DescService, fromBinary, type Message } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import {
   Code,
@@ -34,7 +35,7 @@ import {
 import { Call } from "../rpc/call.js";
 import type { Invoke } from "../rpc/invoke.js";
 import type { InvokeStream } from "../rpc/invoke-stream.js";
-import { wholeOf } from "../rpc/list-parts.js";
+import { callerUidOf, wholeOf } from "../rpc/list-parts.js";
 import type { MethodEntry, MethodTable, StreamEntry, UnaryEntry } from "../rpc/method-table.js";
 import type { AccessRecord } from "./access-log.js";
 import { writeAnswer } from "./connect-answer.js";
@@ -42,6 +43,7 @@ import { universalRequest } from "./connect-request.js";
 import { isProtocolField } from "./grpc-status.js";
 import { ContextInbound } from "./inbound.js";
 import type { Limits } from "./limits.js";
+import type { ListFrames } from "./list-frame.js";
 import { connectJson, sendJson } from "./refusal.js";
 
 /** A service served as it is, beside the method table: health, reflection, streams. */
@@ -65,6 +67,7 @@ export interface ConnectOptions {
   readonly clock: Clock;
   readonly errorDomain: string;
   readonly limits: Limits;
+  readonly listFrames: ListFrames;
   readonly proxies: TrustedProxies | undefined;
   readonly onInternalError: (error: unknown) => void;
 }
@@ -88,6 +91,8 @@ export interface Connect {
 }
 
 const remoteAddressKey = createContextKey<string | undefined>(undefined);
+// What is to be done once the answer is written.
+const answeredKey = createContextKey<(() => void)[]>([]);
 
 /** Creates the adapter. */
 export function createConnect(options: ConnectOptions): Connect {
@@ -104,7 +109,8 @@ export function createConnect(options: ConnectOptions): Connect {
 
   async function answer(handler: UniversalHandler, req: HttpRequest, res: HttpResponse, access?: AccessRecord) {
     const remote = peerAddress(socketAddressOf(req), req.headers, options.proxies);
-    const values: ContextValues = createContextValues().set(remoteAddressKey, remote);
+    const answered: (() => void)[] = [];
+    const values: ContextValues = createContextValues().set(remoteAddressKey, remote).set(answeredKey, answered);
     try {
       const response = await handler(universalRequest(req, res, values));
       if (response.body === undefined) refuseEmpty(response, handler, res);
@@ -114,6 +120,7 @@ export function createConnect(options: ConnectOptions): Connect {
       if (!isGone(res)) options.onInternalError(error);
       res.destroy();
     } finally {
+      for (const act of answered) act();
       // What was refused half-way must be read to its end, or the connection is stuck for good.
       req.resume();
     }
@@ -192,6 +199,18 @@ function servicesOf(methods: MethodTable): { desc: DescService; methods: MethodE
   return [...services].map(([desc, entries]) => ({ desc, methods: entries }));
 }
 
+const PREFIX_BYTES = 5;
+
+// A turn of the event loop that nobody else has taken: to make a long list one message takes long, and
+// others must get in between two of them.
+const turn = (() => {
+  let last = Promise.resolve();
+  return () => {
+    last = last.then(() => turnOver());
+    return last;
+  };
+})();
+
 type UnaryImpl = (request: Message, context: HandlerContext) => Promise<object>;
 type StreamImpl = (request: Message, context: HandlerContext) => AsyncIterable<object>;
 
@@ -207,8 +226,17 @@ function implOf(methods: readonly MethodEntry[], options: ConnectOptions): Parti
 function unaryImpl(entry: UnaryEntry, options: ConnectOptions): UnaryImpl {
   return async (request, context) => {
     const call = callOf(entry.desc, context, options);
+    const { output } = entry.desc;
+    const gone = () => context.signal.aborted;
+    // In bytes, which take a fraction of the room of messages, and counted until they are sent.
+    const join = async (parts: AsyncIterable<object>) => {
+      const frame = await options.listFrames({ output, parts, gone, caller: () => callerUidOf(entry, call) });
+      context.values.get(answeredKey).push(frame.release);
+      await turn();
+      return fromBinary(output, Buffer.concat(frame.pieces).subarray(PREFIX_BYTES));
+    };
     try {
-      return await wholeOf(options.invoke, options.clock, entry, call, request);
+      return await wholeOf(options.invoke, options.clock, entry, call, request, join);
     } catch (error) {
       throw connectErrorFrom(error, options.errorDomain);
     } finally {

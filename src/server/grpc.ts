@@ -10,7 +10,7 @@ import { atTurnEnd } from "../kernel/turn-end.js";
 import { Call } from "../rpc/call.js";
 import { grpcTimeoutMs } from "../rpc/grpc-timeout.js";
 import type { Invoke } from "../rpc/invoke.js";
-import { partsOf } from "../rpc/list-parts.js";
+import { callerUidOf, partsOf } from "../rpc/list-parts.js";
 import type { MethodTable, UnaryEntry } from "../rpc/method-table.js";
 import type { AccessRecord } from "./access-log.js";
 import { frameOf } from "./frame-writer.js";
@@ -18,7 +18,7 @@ import { readMessage } from "./grpc-body.js";
 import { errorTrailers, isProtocolField } from "./grpc-status.js";
 import { StreamInbound } from "./inbound.js";
 import type { Limits } from "./limits.js";
-import { createListFrames, type ListFrame, writePieces } from "./list-frame.js";
+import { type ListFrame, type ListFrames, writePieces } from "./list-frame.js";
 
 /** What {@link createGrpcUnary} is made of. */
 export interface GrpcUnaryOptions {
@@ -27,6 +27,7 @@ export interface GrpcUnaryOptions {
   readonly clock: Clock;
   readonly errorDomain: string;
   readonly limits: Limits;
+  readonly listFrames: ListFrames;
   /** Told of answers that could not be encoded: a bug of a handler. */
   readonly onInternalError: (error: unknown) => void;
 }
@@ -67,10 +68,9 @@ const TRAILERS_ONLY = { endStream: true, sendDate: false };
 
 /** Creates the lean path (gRPC over HTTP/2). */
 export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
-  const { invoke, clock, limits } = options;
+  const { invoke, clock, limits, listFrames } = options;
   const unary = new Map<string, UnaryEntry>();
   for (const [path, entry] of options.methods) if (entry.kind === "unary") unary.set(path, entry);
-  const listFrames = createListFrames(limits, frameOf);
 
   function refuse(stream: ServerHttp2Stream, error: unknown, access?: AccessRecord): void {
     if (stream.destroyed || stream.closed) return;
@@ -92,7 +92,13 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
       const decode = () => requestOf(entry.desc.input, bytes);
       if (entry.list !== undefined) {
         const parts = partsOf(invoke, clock, entry, call, decode);
-        const frame = await listFrames(entry.desc.output, parts, () => stream.destroyed || stream.closed);
+        const gone = () => stream.destroyed || stream.closed;
+        const frame = await listFrames({
+          output: entry.desc.output,
+          parts,
+          gone,
+          caller: () => callerUidOf(entry, call),
+        });
         stream.once("close", frame.release);
         if (stream.destroyed || stream.closed) frame.release();
         else answer({ stream, call, frame, access }, frame.bytes);
@@ -128,7 +134,7 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
       if (trailer === undefined) stream.on("wantTrailers", sendOkTrailers);
       else stream.on("wantTrailers", () => sendTrailers(stream, withFields(OK_TRAILERS, trailer)));
       stream.respond(header === undefined ? OK_HEADERS : withFields(OK_HEADERS, header), TRAILERS_FOLLOW);
-      if ("pieces" in frame) void writePieces(stream, frame.pieces);
+      if ("pieces" in frame) void writePieces(stream, frame.pieces).finally(frame.release);
       else stream.end(frame);
     } catch (error) {
       options.onInternalError(error);

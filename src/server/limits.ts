@@ -11,7 +11,7 @@ const table = {
   responseBytes: { value: 100_000_000, why: "one response message; a guard against runaway answers, not a quota" },
   listBytes: {
     value: 300_000_000,
-    why: "lists without pages that are being put together for gRPC, all of them at one time",
+    why: "lists without pages of more than one part that are being put together, all at one time; one caller has half",
   },
   callMs: { value: MAX_CALL_MS, why: "a unary call's deadline, whatever the caller allows; enforced by the pipeline" },
 

@@ -1,6 +1,6 @@
-// Lists without pages as gRPC frames: one message, which is the concatenation of
-// the messages that its parts are (protobuf encoding, "Last One Wins").
-import type { ServerHttp2Stream } from "node:http2";
+// Lists without pages as one message, which is the concatenation of the messages
+// that its parts are (protobuf encoding, "Last One Wins").
+import { constants, type ServerHttp2Stream } from "node:http2";
 import type { DescMessage } from "@bufbuild/protobuf";
 import { resourceExhausted } from "../kernel/errors.js";
 import type { Limits } from "./limits.js";
@@ -15,41 +15,67 @@ export interface ListFrame {
   release(): void;
 }
 
+/** A list that is put together. */
+export interface ListInParts {
+  readonly output: DescMessage;
+  readonly parts: AsyncIterable<object>;
+  /** Whether there is nobody left to answer. */
+  readonly gone: () => boolean;
+  /** The uid of who calls; asked when there is a part. */
+  readonly caller: () => string;
+}
+
 /** Puts frames together; see {@link createListFrames}. */
-export type ListFrames = (output: DescMessage, parts: AsyncIterable<object>, gone: () => boolean) => Promise<ListFrame>;
+export type ListFrames = (list: ListInParts) => Promise<ListFrame>;
 
 /**
  * Creates what puts the parts of lists together. Nothing of a frame can be sent before all of it is
- * known, since its length comes first: how much is held is limited, for one list as for all.
+ * known, since its length comes first: how much is held is limited, for one list, for one caller, who
+ * has half of it or one full response, and for all. What is a single part is an answer like any other
+ * and not counted, so that others' long lists keep nobody from short ones.
  *
  * @param frameOf makes the frame of one part
  * @throws ApiError RESOURCE_EXHAUSTED, when a list is made, if it is larger than a response may be, or
- * all of them together are; the latter passes.
+ * the caller's or all of them together are too large; the latter pass.
  */
 export function createListFrames(
   { responseBytes, listBytes }: Pick<Limits, "responseBytes" | "listBytes">,
   frameOf: (desc: DescMessage, part: object) => Buffer,
 ): ListFrames {
+  const callerBytes = Math.max(responseBytes, listBytes / 2);
+  const heldBy = new Map<string, number>();
   let heldByAll = 0;
 
-  return async (output, parts, gone) => {
+  function hold(caller: string, bytes: number): void {
+    const held = (heldBy.get(caller) ?? 0) + bytes;
+    if (held > 0) heldBy.set(caller, held);
+    else heldBy.delete(caller);
+    heldByAll += bytes;
+    if (bytes > 0 && (held > callerBytes || heldByAll > listBytes))
+      throw resourceExhausted("list: too many long lists are being made", 1_000);
+  }
+
+  return async ({ output, parts, gone, caller }) => {
     const pieces: Buffer[] = [];
     let bytes = PREFIX_BYTES;
+    let held = 0;
+    let holder = "";
     const release = () => {
-      heldByAll -= bytes;
-      bytes = 0;
+      hold(holder, -held);
+      held = 0;
     };
-    heldByAll += bytes;
     try {
       for await (const part of parts) {
         if (gone()) break;
         const frame = frameOf(output, part);
-        const piece = pieces.length === 0 ? frame : frame.subarray(PREFIX_BYTES);
+        pieces.push(pieces.length === 0 ? frame : frame.subarray(PREFIX_BYTES));
         bytes += frame.length - PREFIX_BYTES;
-        heldByAll += frame.length - PREFIX_BYTES;
         if (bytes > responseBytes) throw resourceExhausted(`list: more than ${responseBytes} bytes`);
-        if (heldByAll > listBytes) throw resourceExhausted("list: too many long lists are being made", 1_000);
-        pieces.push(piece);
+        if (pieces.length === 1) continue;
+        const more = bytes - held;
+        holder = caller();
+        held = bytes;
+        hold(holder, more);
       }
       pieces[0]?.writeUInt32BE(bytes - PREFIX_BYTES, 1);
       return { pieces, bytes, release };
@@ -60,18 +86,35 @@ export function createListFrames(
   };
 }
 
-/** Writes the pieces of a frame at the pace the peer reads, and ends the stream; stops when the peer has gone. */
-export async function writePieces(stream: ServerHttp2Stream, pieces: readonly Buffer[]): Promise<void> {
+/** What is handed over at once. A peer that takes less in {@link MAX_STALL_MS} is cut off. */
+const CHUNK_BYTES = 64 * 1024;
+
+/** How long a peer may take nothing of a list that is held for it, in milliseconds: as on HTTP/1.1. */
+const MAX_STALL_MS = 60_000;
+
+/**
+ * Writes the pieces of a frame at the pace the peer reads, and ends the stream; stops when the peer has
+ * gone, and resets the stream of one that stops reading, since its list takes the room of others'.
+ */
+export async function writePieces(
+  stream: ServerHttp2Stream,
+  pieces: readonly Buffer[],
+  stallMs = MAX_STALL_MS,
+): Promise<void> {
   for (const piece of pieces) {
-    if (stream.destroyed || stream.closed) return;
-    if (!stream.write(piece)) await drainedOrClosed(stream);
+    for (let at = 0; at < piece.length; at += CHUNK_BYTES) {
+      if (stream.destroyed || stream.closed) return;
+      if (!stream.write(piece.subarray(at, at + CHUNK_BYTES))) await drainedOrClosed(stream, stallMs);
+    }
   }
   if (!stream.destroyed && !stream.closed) stream.end();
 }
 
-function drainedOrClosed(stream: ServerHttp2Stream): Promise<void> {
+function drainedOrClosed(stream: ServerHttp2Stream, stallMs: number): Promise<void> {
   return new Promise((resolve) => {
+    const timer = setTimeout(() => stream.close(constants.NGHTTP2_CANCEL), stallMs);
     const go = () => {
+      clearTimeout(timer);
       stream.off("drain", go);
       stream.off("close", go);
       resolve();

@@ -9,9 +9,11 @@ import { createAccessLog } from "./access-log.js";
 import { createConnect, type ExtraService } from "./connect.js";
 import { createCors } from "./cors.js";
 import { createDispatch, type Gateway } from "./dispatch.js";
+import { frameOf } from "./frame-writer.js";
 import { createGrpcUnary } from "./grpc.js";
 import { createHostCheck } from "./host.js";
 import { defaultLimits, type Limits } from "./limits.js";
+import { createListFrames } from "./list-frame.js";
 import { createListener, type ListenAddress, type TlsIdentity } from "./listener.js";
 import { createOps, firstOf, type Ops } from "./ops.js";
 import { createWeb } from "./web-routes.js";
@@ -74,6 +76,7 @@ export function createServer(options: ServerOptions): Server {
     clock,
     errorDomain,
     limits,
+    listFrames: createListFrames(limits, frameOf),
     proxies: options.proxies,
     onInternalError,
   };

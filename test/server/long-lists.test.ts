@@ -206,18 +206,20 @@ describe("limits of lists", () => {
     }
   });
 
-  test("all that are being made for gRPC share one, and give it back", async () => {
-    size = 10 * PART;
-    const url = await start({ listBytes: 1_500_000 });
-    const grpc = transports(url).find(([name]) => name === "grpc h2")?.[1];
-    assert.ok(grpc);
-    const client = createClient(Groups, grpc);
-    const many = await Promise.allSettled(Array.from({ length: 8 }, () => client.list({})));
-    const refused = many.filter((one) => one.status === "rejected");
-    assert.ok(refused.length > 0 && refused.length < 8, `${refused.length} of 8 were refused`);
-    for (const { reason } of refused) assert.equal(ConnectError.from(reason).code, Code.ResourceExhausted);
-    for (let i = 0; i < 5; i++) assert.equal((await client.list({})).items.length, size);
-  });
+  for (const protocol of ["grpc h2", "connect h2", "grpc-web http/1.1"]) {
+    test(`all that are put together share one, and give it back: ${protocol}`, async () => {
+      size = 10 * PART;
+      const url = await start({ listBytes: 1_500_000 });
+      const transport = transports(url).find(([name]) => name === protocol)?.[1];
+      assert.ok(transport);
+      const client = createClient(Groups, transport);
+      const many = await Promise.allSettled(Array.from({ length: 8 }, () => client.list({})));
+      const refused = many.filter((one) => one.status === "rejected");
+      assert.ok(refused.length > 0 && refused.length < 8, `${refused.length} of 8 were refused`);
+      for (const { reason } of refused) assert.equal(ConnectError.from(reason).code, Code.ResourceExhausted);
+      for (let i = 0; i < 5; i++) assert.equal((await client.list({})).items.length, size);
+    });
+  }
 
   test("put together as one message it may have 50,000 elements, sent in pieces more", async () => {
     size = 50_001;
