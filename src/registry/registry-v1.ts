@@ -23,7 +23,7 @@ export interface RegistryV2 {
 /** Registry, ready to be served. */
 export function registryV1({ repos, tags }: RegistryV2, deps: RegistryDeps & ImageDeps) {
   return serve(Registry, {
-    ...repoHandlersV1(repos),
+    ...repoHandlersV1(repos, deps),
     ...tagHandlersV1(tags, deps),
     ...tagSummaryHandlersV1,
     ...imageHandlersV1(deps),

@@ -63,16 +63,18 @@ export interface Asked extends Pick<ListContext, "also" | "equals"> {
  * @param rowsOf what holds the rows
  * @param view how a row is shown
  * @param asked what the filter asks for, where it has fields of its own
+ * @param limit how many rows a part has; fewer for rows that may be large, since nobody has a turn meanwhile
  */
 export function rowsInParts<Filter extends WholeListRequest | object, Row, Item>(
   rowsOf: (tx: Tx) => { list(query: ListQuery): Awaitable<Page<Row>> },
   view: (row: Row, call: PartReader) => Awaitable<Item>,
   asked: (filter: Filter) => Asked = (filter) => ({ request: filter }),
+  limit = PART_SIZE,
 ) {
   return async (filter: Filter, call: PartReader, after: ListPosition | undefined) => {
     const { request, ...context } = asked(filter);
     const query = partQuery(request, { visible: call.caller.visibleGroups(), ...context }, after);
-    const { rows, next } = await rowsOf(call.tx).list(query);
+    const { rows, next } = await rowsOf(call.tx).list({ ...query, limit });
     const items: Item[] = [];
     for (const row of rows) items.push(await view(row, call));
     return { part: { items }, next };

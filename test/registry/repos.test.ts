@@ -99,6 +99,7 @@ describe("a repo", () => {
   });
 
   const overlay = "customOverlay";
+  const large = { C: "x".repeat(65_536), D: "y".repeat(65_536) };
   const rules: readonly { body: object; broken: readonly [string, string] }[] = [
     { body: { description: "a\nb" }, broken: ["description", "description must not contain control characters"] },
     {
@@ -119,6 +120,14 @@ describe("a repo", () => {
     {
       body: { activeTags: Array.from({ length: 1_001 }, () => "a") },
       broken: ["activeTags", "activeTags must be at most 1000"],
+    },
+    {
+      body: { aliases: Array.from({ length: 100 }, (_, i) => `${"a".repeat(400)}:${i}`) },
+      broken: ["aliases", "aliases must be at most 32768 characters together"],
+    },
+    {
+      body: { customOverlay: { environment: { A: "x".repeat(65_536), B: "y".repeat(65_536), ...large } } },
+      broken: [overlay, "customOverlay must be at most 262144 characters as JSON"],
     },
     {
       body: { customOverlay: { environment: { CHAINGUARD_X: "1" } } },

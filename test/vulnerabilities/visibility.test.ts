@@ -83,7 +83,7 @@ describe("a list is refused", () => {
   const cases: readonly { name: string; request: ListRequest; text: RegExp }[] = [
     {
       name: "with a control character in a name",
-      request: { artifactNames: ["a\u0000b"] },
+      request: { artifactNames: ["a\u0001b"] },
       text: /artifactNames must not/,
     },
     { name: "with a line break in its query", request: { query: "a\nb" }, text: /query must not contain control/ },

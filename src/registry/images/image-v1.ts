@@ -8,8 +8,9 @@ import type {
   SizeRequest,
 } from "#gen/chainguard/platform/registry/image_pb.js";
 import type { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
-import { notFound } from "../../kernel/errors.js";
+import { deadlineExceeded, notFound } from "../../kernel/errors.js";
 import { partQuery } from "../../resource/whole-list.js";
+import { MAX_CALL_MS } from "../../rpc/call.js";
 import { type Handlers, prepared } from "../../rpc/method-table.js";
 import type { ListPosition } from "../../store/port.js";
 import { groupKind } from "../repos/repo.js";
@@ -26,6 +27,15 @@ import {
 /** The part of Registry that is about images. */
 export function imageHandlersV1(deps: ImageDeps) {
   const { sizes, content } = createImageSource(deps);
+  // Whoever asks while the same is counted waits for that count: each holds all digests meanwhile.
+  const counts = new Map<string, Promise<number>>();
+  const counted = (parent: string): Promise<number> => {
+    const running = counts.get(parent);
+    if (running !== undefined) return running;
+    const count = countDigests(deps, parent).finally(() => counts.delete(parent));
+    counts.set(parent, count);
+    return count;
+  };
   return {
     getArchs: prepared({
       prepare: ({ repoId, digest }: ArchRequest) => sizes({ repoUid: repoId, digest }),
@@ -54,7 +64,7 @@ export function imageHandlersV1(deps: ImageDeps) {
 
     // In units of work of their own, so that a long count holds nobody up.
     getManifestDigestCount: prepared({
-      prepare: ({ parentId }: ManifestDigestCountFilter, { deadlineMs }) => countDigests(deps, parentId, deadlineMs),
+      prepare: ({ parentId }: ManifestDigestCountFilter) => counted(parentId),
       async handle({ parentId }, { tx }, count) {
         const known = (await tx.groups.get(parentId)) ?? (await tx.repos.get(parentId));
         if (known === undefined) throw notFound(groupKind, parentId, `there is no group or repo ${parentId}`);
@@ -65,13 +75,15 @@ export function imageHandlersV1(deps: ImageDeps) {
 }
 
 // A manifest is known of when a tag points at it.
-async function countDigests({ store }: ImageDeps, parent: string, deadlineMs: number): Promise<number> {
+async function countDigests({ store }: ImageDeps, parent: string): Promise<number> {
+  const deadlineMs = performance.now() + MAX_CALL_MS;
   const digests = new Set<string>();
   let after: ListPosition | undefined;
   do {
     const query = partQuery({}, { visible: [parent] }, after);
-    const { rows, next } = await store.read((tx) => tx.tags.listAll(query), { deadlineMs });
+    const { rows, next } = await store.read((tx) => tx.tags.listAll(query));
     for (const { digest } of rows) if (digest !== "") digests.add(digest);
+    if (performance.now() > deadlineMs) throw deadlineExceeded();
     after = next;
     await turnOver();
   } while (after !== undefined);

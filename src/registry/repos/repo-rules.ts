@@ -1,7 +1,12 @@
 // The rules for what callers say of a repo. All of it is kept for whoever builds
 // images by it, so a value is refused here that would be refused there.
-import type { CustomOverlay, SyncConfig } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
-import { CatalogTier } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
+import { toJsonString } from "@bufbuild/protobuf";
+import {
+  CatalogTier,
+  type CustomOverlay,
+  CustomOverlaySchema,
+  type SyncConfig,
+} from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
 import { type FieldRule, isPrintable } from "../../resource/rules.js";
 import { isRepoName } from "../oci/repo-path.js";
 
@@ -11,6 +16,10 @@ const MAX_ENTRIES = 1_000;
 const MAX_TEXT = 512;
 /** How long a key, a certificate or the value of a variable is at most, in characters. */
 const MAX_CONTENT = 64 * 1024;
+/** How long the texts of a list are together at most, in characters: lists of repos and tags show all of them. */
+const MAX_LIST = 32 * 1024;
+/** How long the JSON of what is added to images is at most, in characters. */
+const MAX_OVERLAY = 256 * 1024;
 /** The largest id of a user or a group. */
 const MAX_ID = 2 ** 31 - 1;
 
@@ -69,6 +78,8 @@ export const isSyncConfig: FieldRule = (value, field) => {
 export const isOverlay: FieldRule = (value, field) => {
   if (value === undefined) return undefined;
   const overlay = value as CustomOverlay;
+  if (toJsonString(CustomOverlaySchema, overlay).length > MAX_OVERLAY)
+    return `${field} must be at most ${MAX_OVERLAY} characters as JSON`;
   return (
     contentsFault(overlay.contents, `${field}.contents`) ??
     mapFault(overlay.environment, `${field}.environment`, (key) =>
@@ -142,7 +153,11 @@ function mapFault(
 }
 
 function listFault(value: unknown, field: string, good: (one: string) => boolean, rule: string): string | undefined {
-  return entriesFault(value as readonly string[], field, good, rule);
+  const texts = value as readonly string[];
+  const fault = entriesFault(texts, field, good, rule);
+  if (fault !== undefined) return fault;
+  const length = texts.reduce((sum, text) => sum + text.length, 0);
+  return length > MAX_LIST ? `${field} must be at most ${MAX_LIST} characters together` : undefined;
 }
 
 function entriesFault<T>(all: readonly T[], field: string, good: (one: T) => boolean, rule: string) {

@@ -1,31 +1,36 @@
 // Repos, version 1: a view of ReposService. What is two resources there, a repo
 // and its readme, is one here.
+import { setImmediate as turnOver } from "node:timers/promises";
 import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import type { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
-import type { Repo, RepoFilter } from "#gen/chainguard/platform/registry/repo_pb.js";
+import type { GetRepoCountBySourceRequest, Repo, RepoFilter } from "#gen/chainguard/platform/registry/repo_pb.js";
 import type { ReposService } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
 import { bitOf } from "../../auth/authorize.js";
-import { permissionDenied, resourceExhausted } from "../../kernel/errors.js";
+import { deadlineExceeded, permissionDenied, resourceExhausted } from "../../kernel/errors.js";
 import { partQuery, rowsInParts } from "../../resource/whole-list.js";
-import type { Call } from "../../rpc/call.js";
-import { type Handlers, inParts, type ServedService } from "../../rpc/method-table.js";
+import type { Call, StreamCall } from "../../rpc/call.js";
+import { type Handlers, inParts, prepared, type ServedService } from "../../rpc/method-table.js";
 import { operationsOf } from "../../rpc/operations.js";
-import type { ListPosition, RepoRow } from "../../store/port.js";
+import type { ListPosition, RepoRow, Store, Tx } from "../../store/port.js";
+import type { ImageDeps } from "../images/image-source.js";
 import { isRepoName } from "../oci/repo-path.js";
 import { repoView, sourceOf } from "./repo.js";
 import { repoFromV1, repoV1 } from "./repo-v1-view.js";
 import { foundRepo } from "./repo-v2beta1.js";
 
+/** How many repos a list reads at once: one with its overlay and its readme may take half a megabyte. */
+const PART_SIZE = 100;
 /** How many repos are looked through to count some of them. */
 const MAX_COUNTED = 50_000;
 
 const paths = ["name", "description", "catalog_tier", "bundles", "aliases", "active_tags", "sync_config"];
 const whole = { paths: [...paths, "custom_overlay"] };
+const read = [{ bit: bitOf(Capability.CAP_REPO_LIST) }];
 const update = [{ bit: bitOf(Capability.CAP_REPO_UPDATE) }];
 const changeReadme = [{ bit: bitOf(Capability.CAP_REPO_INTERNAL_ADMIN) }];
 
 /** The part of Registry that is about repos. */
-export function repoHandlersV1(served: ServedService<typeof ReposService>) {
+export function repoHandlersV1(served: ServedService<typeof ReposService>, { store }: Pick<ImageDeps, "store">) {
   const v2 = operationsOf(served, { uid: "id", parent: "parentId" });
   const readmes = operationsOf(served, { uid: "id", content: "readme" });
 
@@ -50,22 +55,26 @@ export function repoHandlersV1(served: ServedService<typeof ReposService>) {
         existing && call.caller.holds(update, existing.uid)
           ? await v2.updateRepo({ repo: { ...fields, uid: existing.uid }, updateMask: whole }, call)
           : await v2.createRepo({ parent: parentId, repo: fields }, call);
-      return shown(await withReadme(uid, repo?.readme ?? "", call));
+      return answered(await withReadme(uid, repo?.readme ?? "", call), call);
     },
 
     async updateRepo(repo, call) {
       const { uid } = await v2.updateRepo({ repo: repoFromV1(repo), updateMask: whole }, call);
-      return shown(await withReadme(uid, repo.readme, call));
+      return answered(await withReadme(uid, repo.readme, call), call);
     },
 
-    listRepos: inParts(rowsInParts<RepoFilter, RepoRow, Repo>((tx) => tx.repos, shown)),
+    listRepos: inParts(rowsInParts<RepoFilter, RepoRow, Repo>((tx) => tx.repos, shown, undefined, PART_SIZE)),
 
     deleteRepo: ({ id }, call) => v2.deleteRepo({ uid: id }, call),
 
-    async getRepoCountBySource({ id }, call) {
-      await foundRepo(id, call.tx);
-      return { count: BigInt(await countCopies(id, call)) };
-    },
+    // In units of work of their own, so that a long count holds nobody up.
+    getRepoCountBySource: prepared({
+      prepare: ({ id }: GetRepoCountBySourceRequest, call) => countCopies(id, store, call),
+      async handle({ id }, { tx }, count) {
+        await foundRepo(id, tx);
+        return { count: BigInt(count) };
+      },
+    }),
   } satisfies Partial<Handlers<typeof Registry>>;
 }
 
@@ -73,17 +82,28 @@ function shown(row: RepoRow) {
   return repoV1(repoView(row), row.readme);
 }
 
+// A readme is shown to those alone who may read it, as in version 2.
+function answered(row: RepoRow, { caller }: Call) {
+  return caller.holds(read, row.uid) ? shown(row) : shown({ ...row, readme: "" });
+}
+
 // Of the copies that the caller may see: where others copy to is theirs.
-async function countCopies(source: string, call: Call): Promise<number> {
-  const visible = (await call.callerEverywhere()).visibleGroups();
+async function countCopies(source: string, store: Store, call: StreamCall): Promise<number> {
+  const { deadlineMs } = call;
   let [count, seen] = [0, 0];
   let after: ListPosition | undefined;
   do {
-    const { rows, next } = await call.tx.repos.list(partQuery({}, { visible }, after));
+    const part = async (tx: Tx) => {
+      const visible = (await call.callerEverywhere(tx)).visibleGroups();
+      return tx.repos.list({ ...partQuery({}, { visible }, after), limit: PART_SIZE });
+    };
+    const { rows, next } = await store.read(part, { deadlineMs });
     count += rows.filter((row) => sourceOf(row) === source).length;
     seen += rows.length;
     if (seen > MAX_COUNTED) throw resourceExhausted(`count: more than ${MAX_COUNTED} repos to look through`);
+    if (call.signal.aborted) throw deadlineExceeded();
     after = next;
+    await turnOver();
   } while (after !== undefined);
   return count;
 }

@@ -10,13 +10,7 @@ import {
   ReviewState,
 } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
 import { bitOf } from "../../auth/authorize.js";
-import {
-  failedPrecondition,
-  invalidArgument,
-  notFound,
-  permissionDenied,
-  resourceExhausted,
-} from "../../kernel/errors.js";
+import { failedPrecondition, invalidArgument, notFound, permissionDenied } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
 import { parentOf } from "../../kernel/uidp.js";
 import { patchOf, valuesOf } from "../../resource/patch.js";
@@ -24,7 +18,7 @@ import type { Call } from "../../rpc/call.js";
 import type { AdvisoryEventRow, AdvisoryRow, Tx } from "../../store/port.js";
 import { advisories, advisoryView, eventKind, eventRow, eventView, groupKind, movedIn } from "./advisory.js";
 import { insertAdvisory, putEvent, replaceAdvisory } from "./advisory-operations.js";
-import { MAX_ENTRIES, requireGoodEvent, type SaidEvent } from "./advisory-rules.js";
+import { MAX_ENTRIES, requireGoodEvent, requireRoomFor, type SaidEvent } from "./advisory-rules.js";
 
 /** The fields that a change of the whole advisory sets or resets; all else it keeps. */
 const whole = [
@@ -43,7 +37,7 @@ const approve = [{ bit: bitOf(Capability.CAP_ADVISORIES_APPROVE) }];
  * Creates an advisory in a group, with the events that have happened before, oldest first.
  *
  * @throws ApiError NOT_FOUND for the group, INVALID_ARGUMENT, PERMISSION_DENIED for a review by who may
- * not review.
+ * not review, RESOURCE_EXHAUSTED for events that are too long together.
  */
 export async function createAdvisory(
   { groupUid, advisory, events }: { groupUid: string; advisory: Advisory; events: readonly SaidEvent[] },
@@ -61,6 +55,7 @@ export async function createAdvisory(
   const uids = events.map(() => ids.newUid(uid)).sort();
   const author = await callerName(call);
   const rows = events.map((said, i) => newEvent(uids[i] ?? "", { said, author, at: `events[${i}].` }, call));
+  requireRoomFor(rows);
   const source = { sourceKey: "", sourceHash: "", severities: [] };
   const times = { createTimeMs: startMs, updateTimeMs: startMs, deleteTimeMs: null };
   return insertAdvisory(tx, { ...values, ...source, ...times, uid, groupUid, legacyAdvisoryId, author }, uid, rows);
@@ -97,7 +92,7 @@ export async function withdrawAdvisory(uid: string, { tx, startMs }: Call): Prom
  * Adds an event to an advisory.
  *
  * @throws ApiError NOT_FOUND, INVALID_ARGUMENT, PERMISSION_DENIED for a review by who may not review,
- * RESOURCE_EXHAUSTED when the advisory has 1,000 events.
+ * RESOURCE_EXHAUSTED when the advisory has 1,000 events, or they are too long together.
  */
 export async function createEvent(
   { advisoryUid, said }: { advisoryUid: string; said: SaidEvent },
@@ -107,9 +102,7 @@ export async function createEvent(
   const { tx } = call;
   await foundAdvisory(advisoryUid, tx);
   const row = newEvent(ids.newUid(advisoryUid), { said, author: await callerName(call), at: "" }, call);
-  if ((await tx.advisories.events([advisoryUid])).length >= MAX_ENTRIES) {
-    throw resourceExhausted(`events: an advisory has at most ${MAX_ENTRIES}`);
-  }
+  requireRoomFor([...(await tx.advisories.events([advisoryUid])), row]);
   await putEvent(tx, row);
   return row;
 }
@@ -119,7 +112,7 @@ export async function createEvent(
  * rejected it stays as it is.
  *
  * @throws ApiError NOT_FOUND, INVALID_ARGUMENT, PERMISSION_DENIED for a review by who may not review,
- * FAILED_PRECONDITION of type EVENT_FINAL.
+ * FAILED_PRECONDITION of type EVENT_FINAL, RESOURCE_EXHAUSTED for events that are too long together.
  */
 export async function updateEvent(said: SaidEvent, call: Call): Promise<AdvisoryEventRow> {
   const { tx, startMs } = call;
@@ -136,6 +129,9 @@ export async function updateEvent(said: SaidEvent, call: Call): Promise<Advisory
   if (reviewState === ReviewState.APPROVED || reviewState === ReviewState.REJECTED) {
     throw failedPrecondition("EVENT_FINAL", "an event that was approved or rejected is final; add another");
   }
+  const others = (await tx.advisories.events([advisoryUid])).filter((event) => event.uid !== uid);
+  // What has become shorter is always welcome.
+  if (JSON.stringify(after.data).length > JSON.stringify(before.data).length) requireRoomFor([...others, after]);
   await putEvent(tx, after);
   return after;
 }

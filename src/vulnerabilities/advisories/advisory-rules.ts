@@ -11,14 +11,19 @@ import {
   AdvisoryEventSchema,
   ReviewState,
 } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
-import { type FieldViolation, invalidArgument } from "../../kernel/errors.js";
+import { type FieldViolation, invalidArgument, resourceExhausted } from "../../kernel/errors.js";
 import type { Refuse } from "../../resource/list-query.js";
 import { type FieldRule, isPrintable } from "../../resource/rules.js";
+import type { AdvisoryEventRow } from "../../store/port.js";
 
 /** How many entries a list in an advisory or an event holds at most, and how many events an advisory. */
 export const MAX_ENTRIES = 1_000;
 /** How long a name, a path, a version or an id is at most, in characters. */
 const MAX_TEXT = 512;
+/** How long the entries of a list are together at most, in characters. */
+const MAX_LIST = 32 * 1024;
+/** How long the events of an advisory are together at most, as the JSON of what they say, in characters. */
+const MAX_EVENTS = 256 * 1024;
 /** How long a note is at most, in characters. */
 const MAX_NOTE = 16 * 1024;
 /** How long findings are at most, in bytes. */
@@ -40,8 +45,23 @@ export const isRequiredLine: FieldRule = (value, field) =>
 export const isLines: FieldRule = (value, field) => {
   const lines = value as readonly string[];
   if (lines.length > MAX_ENTRIES) return `${field} must be at most ${MAX_ENTRIES}`;
-  return lines.every((line) => line !== "" && isLine(line)) ? undefined : `${field} must each be ${ONE_LINE}`;
+  if (!lines.every((line) => line !== "" && isLine(line))) return `${field} must each be ${ONE_LINE}`;
+  const length = lines.reduce((sum, line) => sum + line.length, 0);
+  return length > MAX_LIST ? `${field} must be at most ${MAX_LIST} characters together` : undefined;
 };
+
+/**
+ * Makes sure that an advisory with these events can be shown among others: every list shows all events.
+ *
+ * @param events all of them, as stored
+ * @throws ApiError RESOURCE_EXHAUSTED for more than 1,000 events, or events of more than 256 KiB.
+ */
+export function requireRoomFor(events: readonly Pick<AdvisoryEventRow, "data">[]): void {
+  if (events.length > MAX_ENTRIES) throw resourceExhausted(`events: an advisory has at most ${MAX_ENTRIES}`);
+  const length = events.reduce((sum, { data }) => sum + JSON.stringify(data).length, 0);
+  if (length > MAX_EVENTS)
+    throw resourceExhausted(`events: those of an advisory have at most ${MAX_EVENTS} characters together`);
+}
 
 /** An event as callers say it. */
 export interface SaidEvent {

@@ -5,6 +5,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
 import { CatalogTier, type RepoSchema } from "#gen/chainguard/platform/registry/repo_pb.js";
 import { ReposService, CatalogTier as TierV2 } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
+import { randomIds } from "../../../src/kernel/ids.js";
 import type { Somebody } from "../../iam/iam-world.js";
 import { type Wire, wireNames, wireOf } from "../../iam/v1/wires.js";
 import { type RegistryWorld, startRegistryWorld } from "../registry-world.js";
@@ -103,6 +104,18 @@ for (const name of wireNames) {
       assert.deepEqual(plain(await by(operator.token)), { ...bare, readme: "" });
     });
 
+    it("show their readme to those alone who may read it", async () => {
+      const repo = await create({ name: fresh(), readme: "# R" }, operator.token);
+      for (const [capabilities, readme] of [
+        [["repo.update"], ""],
+        [["repo.update", "repo.list"], "# R"],
+      ] as const) {
+        const { token } = await world.caller(capabilities);
+        const { id, name } = repo;
+        assert.equal((await wire.call(v1.updateRepo, { id, name }, token)).readme, readme);
+      }
+    });
+
     it("have a readme that is the operator's to change, and nothing of a refused update is kept", async () => {
       const repo = await create({ name: fresh() });
       const change = { id: repo.id, name: repo.name, description: "changed", readme: "# Mine" };
@@ -165,6 +178,21 @@ for (const name of wireNames) {
       assert.deepEqual([free.syncConfig, free.bundles, await count()], [undefined, [], 0n]);
     });
 
+    it("are listed and counted whole, however many there are", async () => {
+      const apart = await world.group();
+      const source = await world.repo({ name: fresh() }, apart);
+      const uids = Array.from({ length: 201 }, () => randomIds.newUid(apart)).sort();
+      const times = { createTimeMs: 1_000, updateTimeMs: 1_000 };
+      const copied = { config: { sync_config: { source } }, description: "", readme: "", ...times };
+      await world.write(async (tx) => {
+        for (const uid of uids) await tx.repos.insert({ ...copied, uid, groupUid: apart, name: fresh() });
+      });
+      const { token } = await world.caller(["repo.list"], apart);
+      const ids = (await listed({}, token)).map(({ id }) => id);
+      assert.deepEqual(ids, [...uids, source].sort());
+      assert.equal((await wire.call(v1.getRepoCountBySource, { id: source }, token)).count, 201n);
+    });
+
     it("are filtered by id, name and place, and seen by those alone who may", async () => {
       const repo = await create({ name: fresh() });
       const other = await world.repo({ name: repo.name }, world.grandchild);
@@ -185,7 +213,7 @@ for (const name of wireNames) {
 
     const broken: readonly (readonly [fields: MessageInitShape<typeof RepoSchema>, message: RegExp])[] = [
       [{ name: "Upper" }, /^Invalid argument: name: name must match/],
-      [{ name: "a\u0000b" }, /^Invalid argument: name: name must/],
+      [{ name: "a\u0001b" }, /^Invalid argument: name: name must/],
       [{ name: "a", catalogTier: 3 as CatalogTier }, /^Invalid argument: catalogTier: /],
       [{ name: "a", catalogTier: 10 as CatalogTier }, /^Invalid argument: catalogTier: /],
       [{ name: "a", bundles: ["none"] }, /^Invalid argument: bundles: bundles must each be one of/],

@@ -139,6 +139,7 @@ for (const index of [0, 1]) {
         [{ componentType: "\u2028" }, "componentType: componentType must be one line"],
         [{ aliases: ["A", ""] }, "aliases: aliases must each be one line"],
         [{ aliases: many }, "aliases: aliases must be at most 1000"],
+        [{ aliases: Array(65).fill("A".repeat(512)) }, "aliases: aliases must be at most 32768 characters together"],
       ];
       for (const [values, text] of cases) {
         const advisory = { ...artifact, componentName: "x", ...values };

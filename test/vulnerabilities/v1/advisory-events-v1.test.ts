@@ -221,4 +221,19 @@ describe("an event", () => {
       /^Invalid argument: events: events must be at most 1000/,
     );
   });
+
+  it("leaves room for the others in lists", async () => {
+    const full = "Resource exhausted: events: those of an advisory have at most 262144 characters together";
+    const large = { ...pending, findings: Buffer.from(`"${"x".repeat(60_000)}"`) };
+    const several = { parentId: world.ours, advisory: { ...artifact, events: Array(4).fill(large) } };
+    assert.equal(await world.wire.refused(v1.create, several), full);
+    const { id, events } = await world.advisory({ events: [large, large, large, pending] });
+    assert.equal(await world.wire.refused(v1.createAdvisoryEvent, { parentId: id, advisoryEvent: large }), full);
+    const last = events.find(({ findings }) => findings.length === 0);
+    const admin = world.admin;
+    assert.equal(await world.wire.refused(v1.updateAdvisoryEvent, { ...large, id: last?.id ?? "" }, admin), full);
+    const first = events.find(({ findings }) => findings.length > 0);
+    await world.wire.call(v1.updateAdvisoryEvent, { ...pending, id: first?.id ?? "" }, admin);
+    await world.event(id, large);
+  });
 });
