@@ -27,7 +27,16 @@ const rules: Record<string, readonly string[]> = {
     "@connectrpc/connect",
     "node:",
   ],
-  vulnerabilities: ["kernel", "resource", "rpc", "auth", "types:store/port", "#gen", "@bufbuild/protobuf", "node:crypto"],
+  vulnerabilities: [
+    "kernel",
+    "resource",
+    "rpc",
+    "auth",
+    "types:store/port",
+    "#gen",
+    "@bufbuild/protobuf",
+    "node:crypto",
+  ],
   events: [
     "kernel",
     "resource",
