@@ -22,6 +22,9 @@ export interface Failures {
   /** Sends the status and the body of an error; `call` is there once the request was understood. */
   answer(req: HttpRequest, res: HttpResponse, error: unknown, call: Call | undefined): void;
 
+  /** Tells of an error of which the caller learns nothing but that the answer ends. */
+  report(error: unknown, call: Call): void;
+
   /** An error as google.rpc.Status in JSON, for when the status has been sent already. */
   textOf(error: unknown, call: Call): string;
 }
@@ -53,6 +56,7 @@ export function createFailures({ errorDomain, writers, onInternalError }: Failur
   }
 
   return {
+    report: seenOf,
     textOf: (error, call) => errorText(seenOf(error, call), writers),
     answer(req, res, error, call) {
       if (error instanceof CallerGone) return;

@@ -211,7 +211,10 @@ export function createGateway(options: GatewayOptions): Gateway {
     if (first.done === true) return;
     const answer = encode(first.value);
     if (call.next === undefined) await sendAnswer(req, res, call, answer);
-    else await sendParts({ req, res, first: answer, parts, encode, headers: headersFor(req, call) });
+    else {
+      const onError = (error: unknown) => failures.report(error, call);
+      await sendParts({ req, res, first: answer, parts, encode, headers: headersFor(req, call), onError });
+    }
   }
 
   function serveStream(req: HttpRequest, res: HttpResponse, call: Call, route: StreamRoute, message: Message) {

@@ -14,6 +14,8 @@ export interface ListAnswer {
   readonly parts: AsyncGenerator<object, void, void>;
   readonly encode: (part: object) => EncodedAnswer;
   readonly headers: ResponseHeaders;
+  /** Told of what cut the list off. */
+  readonly onError: (error: unknown) => void;
 }
 
 /**
@@ -21,7 +23,7 @@ export interface ListAnswer {
  * Resolves when all is sent or the caller has gone. A list that cannot be read to its end is cut off
  * without the end that HTTP has for complete messages, and is no JSON either.
  */
-export async function sendParts({ req, res, first, parts, encode, headers }: ListAnswer): Promise<void> {
+export async function sendParts({ req, res, first, parts, encode, headers, onError }: ListAnswer): Promise<void> {
   try {
     if (isGone(res)) return;
     const all = { ...headers, "content-type": first.contentType, "x-content-type-options": "nosniff" };
@@ -43,7 +45,8 @@ export async function sendParts({ req, res, first, parts, encode, headers }: Lis
       if (elements !== "") separator = ",";
     }
     res.end(`${rest}]}`);
-  } catch {
+  } catch (error) {
+    onError(error);
     if (!isGone(res)) breakOff(res, "");
   } finally {
     await parts.return();
