@@ -1,7 +1,7 @@
 // What HTTP/1.1 and HTTP/2 have in common, for the gateway and for whatever else
 // answers requests on the same port.
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
-import { constants, type Http2ServerRequest, type Http2ServerResponse } from "node:http2";
+import { constants, type Http2ServerRequest, type Http2ServerResponse, type ServerHttp2Stream } from "node:http2";
 import { type BlockList, isIP } from "node:net";
 
 /** A request of node:http or of node:http2's compatibility layer. */
@@ -14,9 +14,13 @@ export function isHttp2(req: HttpRequest): req is Http2ServerRequest {
   return req.httpVersionMajor >= 2;
 }
 
-/** Whether there is nobody left to read a response; HTTP/2's do not say so themselves. */
-export function isGone(res: HttpResponse): boolean {
-  return "stream" in res ? res.stream === undefined || res.stream.destroyed || res.stream.closed : res.destroyed;
+/** What an answer is written to: a response, or a stream of HTTP/2 without its compatibility layer. */
+export type Outlet = HttpResponse | ServerHttp2Stream;
+
+/** Whether there is nobody left to read an answer; HTTP/2's responses do not say so themselves. */
+export function isGone(out: Outlet): boolean {
+  const to = "stream" in out ? out.stream : out;
+  return to === undefined || to.destroyed || to.closed;
 }
 
 /** What is handed over at once; a peer that takes less in {@link MAX_STALL_MS} has stopped reading. */
@@ -29,33 +33,34 @@ const MAX_STALL_MS = 60_000;
  * Writes at the pace the peer reads; resolves when all is handed over or the peer has gone. One that
  * stops reading is cut off, as HTTP/2 would wait for it while its session lives.
  */
-export async function writeAtPace(res: HttpResponse, bytes: Uint8Array, stallMs = MAX_STALL_MS): Promise<void> {
+export async function writeAtPace(out: Outlet, bytes: Uint8Array, stallMs = MAX_STALL_MS): Promise<void> {
   for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
-    if (isGone(res)) return;
-    if (!(res as ServerResponse).write(bytes.subarray(at, at + CHUNK_BYTES))) await drained(res, stallMs);
+    if (isGone(out)) return;
+    if (!(out as ServerResponse).write(bytes.subarray(at, at + CHUNK_BYTES))) await drained(out, stallMs);
   }
 }
 
 /** Resolves when the peer has read enough for more to be written, or has gone, or was cut off after `stallMs`. */
-export function drained(res: HttpResponse, stallMs?: number): Promise<void> {
-  if (isGone(res)) return Promise.resolve();
+export function drained(out: Outlet, stallMs?: number): Promise<void> {
+  if (isGone(out)) return Promise.resolve();
   return new Promise((resolve) => {
-    const timer = stallMs === undefined ? undefined : setTimeout(() => cutOff(res), stallMs);
+    const timer = stallMs === undefined ? undefined : setTimeout(() => cutOff(out), stallMs);
     const go = () => {
       clearTimeout(timer);
-      res.off("drain", go);
-      res.off("close", go);
+      out.off("drain", go);
+      out.off("close", go);
       resolve();
     };
-    res.on("drain", go);
-    res.on("close", go);
+    out.on("drain", go);
+    out.on("close", go);
   });
 }
 
 // By a code that says so: without one a stream would look complete (RFC 9113, section 8.1).
-function cutOff(res: HttpResponse): void {
-  if ("stream" in res) res.stream.close(constants.NGHTTP2_CANCEL);
-  else res.destroy();
+function cutOff(out: Outlet): void {
+  const to = "stream" in out ? out.stream : out;
+  if ("rstCode" in to) to.close(constants.NGHTTP2_CANCEL);
+  else to.destroy();
 }
 
 /** The address at the other end of the socket. */

@@ -4,6 +4,7 @@
 
 import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import { type DescMessage, fromBinary, type Message } from "@bufbuild/protobuf";
+import { isGone, writeAtPace } from "../gateway/http-message.js";
 import type { Clock } from "../kernel/clock.js";
 import { connectErrorFrom, deadlineExceeded, malformedRequest } from "../kernel/errors.js";
 import { atTurnEnd } from "../kernel/turn-end.js";
@@ -18,7 +19,7 @@ import { readMessage } from "./grpc-body.js";
 import { errorTrailers, isProtocolField } from "./grpc-status.js";
 import { StreamInbound } from "./inbound.js";
 import type { Limits } from "./limits.js";
-import { type ListFrame, type ListFrames, writePieces } from "./list-frame.js";
+import type { ListFrame, ListFrames } from "./list-frame.js";
 
 /** What {@link createGrpcUnary} is made of. */
 export interface GrpcUnaryOptions {
@@ -126,6 +127,15 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
     respond(made);
   }
 
+  async function writeList(stream: ServerHttp2Stream, { pieces, release }: ListFrame): Promise<void> {
+    try {
+      for (const piece of pieces) await writeAtPace(stream, piece);
+      if (!isGone(stream)) stream.end();
+    } finally {
+      release();
+    }
+  }
+
   const respond = atTurnEnd(({ stream, call, frame, access }: Answer) => {
     if (stream.destroyed || stream.closed) return;
     try {
@@ -134,7 +144,7 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
       if (trailer === undefined) stream.on("wantTrailers", sendOkTrailers);
       else stream.on("wantTrailers", () => sendTrailers(stream, withFields(OK_TRAILERS, trailer)));
       stream.respond(header === undefined ? OK_HEADERS : withFields(OK_HEADERS, header), TRAILERS_FOLLOW);
-      if ("pieces" in frame) void writePieces(stream, frame.pieces).finally(frame.release);
+      if ("pieces" in frame) void writeList(stream, frame);
       else stream.end(frame);
     } catch (error) {
       options.onInternalError(error);

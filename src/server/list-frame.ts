@@ -1,6 +1,5 @@
 // Lists without pages as one message, which is the concatenation of the messages
 // that its parts are (protobuf encoding, "Last One Wins").
-import { constants, type ServerHttp2Stream } from "node:http2";
 import type { DescMessage } from "@bufbuild/protobuf";
 import { resourceExhausted } from "../kernel/errors.js";
 import type { Limits } from "./limits.js";
@@ -84,42 +83,4 @@ export function createListFrames(
       throw error;
     }
   };
-}
-
-/** What is handed over at once. A peer that takes less in {@link MAX_STALL_MS} is cut off. */
-const CHUNK_BYTES = 64 * 1024;
-
-/** How long a peer may take nothing of a list that is held for it, in milliseconds: as on HTTP/1.1. */
-const MAX_STALL_MS = 60_000;
-
-/**
- * Writes the pieces of a frame at the pace the peer reads, and ends the stream; stops when the peer has
- * gone, and resets the stream of one that stops reading, since its list takes the room of others'.
- */
-export async function writePieces(
-  stream: ServerHttp2Stream,
-  pieces: readonly Buffer[],
-  stallMs = MAX_STALL_MS,
-): Promise<void> {
-  for (const piece of pieces) {
-    for (let at = 0; at < piece.length; at += CHUNK_BYTES) {
-      if (stream.destroyed || stream.closed) return;
-      if (!stream.write(piece.subarray(at, at + CHUNK_BYTES))) await drainedOrClosed(stream, stallMs);
-    }
-  }
-  if (!stream.destroyed && !stream.closed) stream.end();
-}
-
-function drainedOrClosed(stream: ServerHttp2Stream, stallMs: number): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => stream.close(constants.NGHTTP2_CANCEL), stallMs);
-    const go = () => {
-      clearTimeout(timer);
-      stream.off("drain", go);
-      stream.off("close", go);
-      resolve();
-    };
-    stream.on("drain", go);
-    stream.on("close", go);
-  });
 }

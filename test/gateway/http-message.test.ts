@@ -1,36 +1,46 @@
 // Writing at the pace of a peer, and not waiting for ever for one that does not read.
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { connect, createServer } from "node:http2";
+import { connect, createServer, type Http2Server } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
-import { isGone, writeAtPace } from "../../src/gateway/http-message.js";
+import { isGone, type Outlet, writeAtPace } from "../../src/gateway/http-message.js";
 
-test("a peer of HTTP/2 that stops reading is cut off, one that reads gets all", async () => {
-  const server = createServer({ settings: { initialWindowSize: 1_000 } });
-  const gone: Promise<boolean>[] = [];
-  server.on("request", (_req, res) => {
-    gone.push(
-      writeAtPace(res, Buffer.alloc(500_000), 200).then(() => {
-        const cut = isGone(res);
-        if (!cut) res.end();
-        return cut;
-      }),
-    );
+const outlets: Readonly<Record<string, (server: Http2Server, answer: (out: Outlet) => void) => void>> = {
+  response: (server, answer) => server.on("request", (_req, res) => answer(res)),
+  stream: (server, answer) =>
+    server.on("stream", (stream) => {
+      stream.on("error", () => {});
+      stream.respond({ ":status": 200 });
+      answer(stream);
+    }),
+};
+
+for (const [name, serve] of Object.entries(outlets)) {
+  test(`a peer of HTTP/2 that stops reading a ${name} is cut off, one that reads gets all`, async () => {
+    const server = createServer({ settings: { initialWindowSize: 1_000 } });
+    const cut: Promise<boolean>[] = [];
+    const write = async (out: Outlet) => {
+      for (const bytes of [5, 300_000, 0, 300_000]) await writeAtPace(out, Buffer.alloc(bytes), 200);
+      if (isGone(out)) return true;
+      out.end();
+      return false;
+    };
+    serve(server, (out) => cut.push(write(out)));
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const session = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    const reading = session.request();
+    let bytes = 0;
+    for await (const chunk of reading) bytes += (chunk as Buffer).length;
+    assert.equal(bytes, 600_005);
+    const stalled = session.request();
+    stalled.on("error", () => {});
+    await once(stalled, "response");
+    await once(stalled, "close");
+    assert.notEqual(stalled.rstCode, 0);
+    assert.deepEqual(await Promise.all(cut), [false, true]);
+    session.close();
+    server.close();
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const session = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-  const reading = session.request();
-  let bytes = 0;
-  for await (const chunk of reading) bytes += (chunk as Buffer).length;
-  assert.equal(bytes, 500_000);
-  const stalled = session.request();
-  stalled.on("error", () => {});
-  await once(stalled, "response");
-  await once(stalled, "close");
-  assert.notEqual(stalled.rstCode, 0);
-  assert.deepEqual(await Promise.all(gone), [false, true]);
-  session.close();
-  server.close();
-});
+}
