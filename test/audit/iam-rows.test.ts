@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { decodeJwt } from "jose";
 import { verifyGroup } from "../../src/iam/operator/operate.js";
-import { iamServices } from "../../src/iam/services.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { rootOf } from "../../src/kernel/uidp.js";
+import { platformServices } from "../../src/platform-services.js";
 import { createMethodTable, type UnaryEntry } from "../../src/rpc/method-table.js";
 import type { AuditRow } from "../../src/store/port.js";
 import { type Harness, startHarness } from "../support/harness.js";
@@ -170,13 +170,21 @@ const steps: readonly Step[] = [
   { method: "DeleteGroup", request: ({ team }) => ({ uid: team }), subject: "team" },
 ];
 
-// Of the services only the declarations are looked at.
-const mutations = new Map<string, UnaryEntry>();
-for (const entry of createMethodTable(iamServices({} as Parameters<typeof iamServices>[0])).values()) {
-  if (entry.kind === "unary" && entry.access === "write") mutations.set(entry.desc.name, entry);
+// Of the services only the declarations are looked at. What version 1 changes, it changes by these.
+function mutationsOf(version: string): ReadonlyMap<string, UnaryEntry> {
+  const mutations = new Map<string, UnaryEntry>();
+  for (const entry of createMethodTable(platformServices({} as Parameters<typeof platformServices>[0])).values()) {
+    const ofVersion = entry.desc.parent.file.proto.package === `chainguard.platform.iam.${version}`;
+    if (ofVersion && entry.kind === "unary" && entry.access === "write") mutations.set(entry.desc.name, entry);
+  }
+  return mutations;
 }
 
-describe("audit rows of the domain", () => {
+describe("audit rows of version 2beta1", () => leavesRows("v2beta1"));
+describe("audit rows of version 2", () => leavesRows("v2"));
+
+function leavesRows(version: string): void {
+  const mutations = mutationsOf(version);
   let harness: Harness;
   const made: Made = {};
   const callers: Record<string, { uid: string; token: string }> = {};
@@ -251,4 +259,4 @@ describe("audit rows of the domain", () => {
     assert.deepEqual(new Set(refused), new Set([401]));
     assert.deepEqual(await rows(), before);
   });
-});
+}
