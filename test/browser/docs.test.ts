@@ -1,94 +1,108 @@
 // The page at /docs in a real browser: everything is shown, nothing is refused by
 // the page's own policy, and nothing is asked of anybody else. Needs chromium.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { existsSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync } from "node:fs";
 import { after, before, test } from "node:test";
+import { type Browser, chromium, type Page } from "playwright-core";
 import { type Harness, startHarness } from "../support/harness.js";
 import { operationsOf, type PlacedOperation } from "../support/openapi/document.js";
 import { readDocument } from "../support/openapi/request.js";
-import { tempDir } from "../support/temp-dir.js";
 
 const BROWSER = process.env.CHROMIUM ?? "/usr/bin/chromium";
+// Its own host name leads nowhere but to the page.
+const FLAGS = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"];
 const TIMEOUT_MS = 60_000;
+const OPERATION = ".opblock";
 
-// Nothing of the browser's own may go out, and its own host name leads nowhere but to the page.
-const FLAGS = [
-  "--headless",
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-  "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-  "--virtual-time-budget=5000",
-  "--enable-logging=stderr",
-];
-
-const sizes = ["1280,900", "390,844"] as const;
+const sizes = [
+  { width: 1280, height: 900 },
+  { width: 390, height: 844 },
+] as const;
 
 let harness: Harness;
+let browser: Browser;
 let operations: readonly PlacedOperation[] = [];
 
 before(async () => {
   assert.ok(existsSync(BROWSER), `no browser at ${BROWSER}: apt-get install chromium, or name one in CHROMIUM`);
   harness = await startHarness();
   operations = operationsOf(await readDocument(harness.url));
+  browser = await chromium.launch({ executablePath: BROWSER, args: FLAGS });
 });
 
-after(() => harness?.stop());
+after(async () => {
+  await browser?.close();
+  await harness?.stop();
+});
 
 for (const size of sizes) {
-  test(`every operation is shown at ${size}`, async () => {
-    const { dom, log } = await browse(`${harness.url}/docs`, size, ["--dump-dom"]);
-    for (const { path, method, operationId } of operations) {
-      assert.ok(dom.includes(`data-path="${path}"`), `${method} ${path} is not there`);
-      assert.ok(dom.includes(`-${operationId}"`), `${operationId} is not there`);
-    }
-    assert.equal(dom.split('class="opblock opblock-').length - 1, operations.length);
-    assert.deepEqual(complaints(log), []);
-  });
-
-  test(`the page can be painted at ${size}`, async () => {
-    const file = join(tempDir(), "docs.png");
-    const { log } = await browse(`${harness.url}/docs`, size, [`--screenshot=${file}`]);
-    assert.ok(statSync(file).size > 20_000, "there is hardly anything on the picture");
-    assert.deepEqual(complaints(log), []);
+  test(`every operation is shown at ${size.width} by ${size.height}`, async () => {
+    await browse("/docs", size, async (page) => {
+      await page.locator(OPERATION).first().waitFor({ timeout: TIMEOUT_MS });
+      const shown = await shownIn(page);
+      const expected = operations.map(({ method, path, operationId }) => `${method} ${path} ${operationId}`);
+      assert.deepEqual([...shown].sort(), expected.sort());
+      const wider = await page.evaluate("document.documentElement.scrollWidth - window.innerWidth");
+      assert.equal(wider, 0, "the page is wider than the screen");
+      assert.ok((await page.screenshot()).length > 20_000, "there is hardly anything on the picture");
+    });
   });
 }
 
 test("an operation opens by its address, with parameters, example and answers", async () => {
   const create = operations.find(({ operationId }) => operationId === "v2beta1_GroupsService_CreateGroup");
   assert.ok(create);
-  const url = `${harness.url}/docs#/${create.tags[0]}/${create.operationId}`;
-  const { dom, log } = await browse(url, sizes[0], ["--dump-dom"]);
-  for (const text of ["Parameters", "Request body", "What it is for", "4XX", "Try it out"]) {
-    assert.ok(dom.includes(text), `${text} is not there`);
-  }
-  assert.deepEqual(complaints(log), []);
+  await browse(`/docs#/${create.tags[0]}/${create.operationId}`, sizes[0], async (page) => {
+    const open = page.locator(`${OPERATION}.is-open`);
+    await open.waitFor({ timeout: TIMEOUT_MS });
+    for (const text of ["Parameters", "Request body", "What it is for", "4XX", "Try it out"]) {
+      await open.getByText(text).first().waitFor({ timeout: TIMEOUT_MS });
+    }
+  });
 });
 
-// What the console says, but for advice on addresses that nobody here writes.
-function complaints(log: string): string[] {
-  return log.split("\n").filter((line) => line.includes("CONSOLE") && !line.includes("escaping deep link whitespace"));
+// What a reader sees who scrolls to the end: only what is on the screen is drawn.
+async function shownIn(page: Page): Promise<ReadonlySet<string>> {
+  const shown = new Set<string>();
+  const until = Date.now() + TIMEOUT_MS;
+  while (shown.size < operations.length && Date.now() < until) {
+    const drawn = await page.locator(OPERATION).evaluateAll((all) =>
+      all.map((one) => {
+        const method = one.querySelector(".opblock-summary-method")?.textContent ?? "";
+        const path = one.querySelector("[data-path]")?.getAttribute("data-path") ?? "";
+        return `${method} ${path} ${one.id.slice(one.id.indexOf("-", "operations-".length) + 1)}`;
+      }),
+    );
+    for (const one of drawn) shown.add(one);
+    await page.mouse.wheel(0, 500);
+    await page.waitForTimeout(50);
+  }
+  return shown;
 }
 
-function browse(url: string, size: string, more: readonly string[]): Promise<{ dom: string; log: string }> {
-  return new Promise((resolve, reject) => {
-    const args = [...FLAGS, `--user-data-dir=${tempDir()}`, `--window-size=${size}`, ...more, url];
-    const child = spawn(BROWSER, args, { timeout: TIMEOUT_MS });
-    let dom = "";
-    let log = "";
-    child.stdout.on("data", (chunk: Buffer) => {
-      dom += chunk;
+// Opens a page, and makes sure that the console says nothing but advice on addresses that nobody here
+// writes, and that only the service itself was asked.
+async function browse(
+  path: string,
+  viewport: { readonly width: number; readonly height: number },
+  look: (page: Page) => Promise<void>,
+): Promise<void> {
+  const context = await browser.newContext({ viewport });
+  try {
+    const page = await context.newPage();
+    const complaints: string[] = [];
+    page.on("console", (message) => {
+      if (!message.text().includes("escaping deep link whitespace")) complaints.push(message.text());
     });
-    child.stderr.on("data", (chunk: Buffer) => {
-      log += chunk;
+    page.on("pageerror", (error) => complaints.push(error.message));
+    page.on("request", (request) => {
+      if (!/^data:/.test(request.url()) && new URL(request.url()).origin !== harness.url)
+        complaints.push(request.url());
     });
-    child.on("error", reject);
-    child.on("close", (code) => (code === 0 ? resolve({ dom, log }) : reject(new Error(`chromium: ${code} ${log}`))));
-  });
+    await page.goto(harness.url + path);
+    await look(page);
+    assert.deepEqual(complaints, []);
+  } finally {
+    await context.close();
+  }
 }
