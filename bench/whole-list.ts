@@ -2,7 +2,7 @@
 // against reading the same groups in pages of version 2; and what other callers
 // notice of either.
 //
-//   node --import tsx bench/whole-list.ts [--rows 600000] [--rounds 3] [--service dist/main.js]
+//   node --import tsx bench/whole-list.ts [--rows 400000] [--rounds 3] [--service dist/main.js]
 import { request as httpRequest } from "node:http";
 import { parseArgs } from "node:util";
 import { createClient, type Interceptor } from "@connectrpc/connect";
@@ -19,7 +19,7 @@ const PAGE = 200;
 
 const { values } = parseArgs({
   options: {
-    rows: { type: "string", default: "600000" },
+    rows: { type: "string", default: "400000" },
     rounds: { type: "string", default: "3" },
     service: { type: "string" },
   },
