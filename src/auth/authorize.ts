@@ -100,6 +100,7 @@ export function seenBy(caller: Caller, error: unknown, { scope, capabilities }: 
   return missing(caller, scope.of(request), error, namesOf(capabilities));
 }
 
-function namesOf(capabilities: Guard["capabilities"]): string {
+/** The capabilities that a method needs, as errors name them. */
+export function namesOf(capabilities: Guard["capabilities"]): string {
   return capabilities.map(({ name }) => name).join(" and ");
 }

@@ -1,10 +1,11 @@
 // What version 1 of the registry's API tells and this service does not know: the
 // methods, and what is missing. docs/v1.md shows the same table.
 import type { DescMethod, DescService, Message } from "@bufbuild/protobuf";
+import { namesOf } from "../auth/authorize.js";
 import { invalidArgument, permissionDenied, unimplemented } from "../kernel/errors.js";
 import { isUidp } from "../kernel/uidp.js";
 import type { Call } from "../rpc/call.js";
-import { authRuleOf, type Handlers } from "../rpc/method-table.js";
+import { authRuleOf, capabilitiesFor, type Handlers } from "../rpc/method-table.js";
 
 const NO_LIFE_TIMES = "nothing is known of how long versions of packages are looked after";
 const NO_MATERIALS = "no bills of materials are read or kept";
@@ -53,7 +54,7 @@ export function refusalsOf<S extends DescService, K extends keyof S["method"] & 
 function refusalOf(method: DescMethod | undefined, reason: string) {
   if (method === undefined) throw new TypeError(`there is no method to refuse: ${reason}`);
   const rule = authRuleOf(method);
-  const needed = rule.mode === "guarded" ? rule.capabilities.map(({ name }) => name).join(" and ") : "";
+  const needed = namesOf(capabilitiesFor(method));
   const unscoped = rule.mode === "guarded" && rule.scope === undefined;
   return (request: Message, call: Call): never => {
     if (unscoped) requireRights(request, call, needed);

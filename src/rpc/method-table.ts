@@ -234,6 +234,12 @@ export function authRuleOf(method: DescMethod): AuthRule {
   return { mode: "guarded", capabilities, scope };
 }
 
+/** The capabilities that a method declares; none for one that anybody may call. */
+export function capabilitiesFor(method: DescMethod): readonly NeededCapability[] {
+  const rule = authRuleOf(method);
+  return rule.mode === "guarded" ? rule.capabilities : [];
+}
+
 function neededCapability(number: number, method: string): NeededCapability {
   const value = CapabilitySchema.values.find((v) => v.number === number);
   if (value === undefined || !hasOption(value, bit)) throw new TypeError(`${method}: capability ${number} has no bit`);

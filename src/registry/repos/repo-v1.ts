@@ -1,15 +1,14 @@
 // Repos, version 1: a view of ReposService. What is two resources there, a repo
 // and its readme, is one here.
 import { setImmediate as turnOver } from "node:timers/promises";
-import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import type { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
 import type { GetRepoCountBySourceRequest, Repo, RepoFilter } from "#gen/chainguard/platform/registry/repo_pb.js";
-import type { ReposService } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
-import { bitOf } from "../../auth/authorize.js";
+import { ReposService } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
+import { namesOf } from "../../auth/authorize.js";
 import { deadlineExceeded, permissionDenied, resourceExhausted } from "../../kernel/errors.js";
 import { partQuery, rowsInParts } from "../../resource/whole-list.js";
 import type { Call, StreamCall } from "../../rpc/call.js";
-import { type Handlers, inParts, prepared, type ServedService } from "../../rpc/method-table.js";
+import { capabilitiesFor, type Handlers, inParts, prepared, type ServedService } from "../../rpc/method-table.js";
 import { operationsOf } from "../../rpc/operations.js";
 import type { ListPosition, RepoRow, Store, Tx } from "../../store/port.js";
 import type { ImageDeps } from "../images/image-source.js";
@@ -25,9 +24,9 @@ const MAX_COUNTED = 50_000;
 
 const paths = ["name", "description", "catalog_tier", "bundles", "aliases", "active_tags", "sync_config"];
 const whole = { paths: [...paths, "custom_overlay"] };
-const read = [{ bit: bitOf(Capability.CAP_REPO_LIST) }];
-const update = [{ bit: bitOf(Capability.CAP_REPO_UPDATE) }];
-const changeReadme = [{ bit: bitOf(Capability.CAP_REPO_INTERNAL_ADMIN) }];
+const update = capabilitiesFor(ReposService.method.updateRepo);
+const readReadme = capabilitiesFor(ReposService.method.getRepoReadme);
+const changeReadme = capabilitiesFor(ReposService.method.updateRepoReadme);
 
 /** The part of Registry that is about repos. */
 export function repoHandlersV1(served: ServedService<typeof ReposService>, { store }: Pick<ImageDeps, "store">) {
@@ -40,7 +39,7 @@ export function repoHandlersV1(served: ServedService<typeof ReposService>, { sto
     if (readme === row.readme) return row;
     const may = call.caller.holds(changeReadme, uid);
     if (readme === "" && (!may || sourceOf(row) !== undefined)) return row;
-    if (!may) throw permissionDenied(`repo.internal.admin at ${uid}`);
+    if (!may) throw permissionDenied(`${namesOf(changeReadme)} at ${uid}`);
     await readmes.updateRepoReadme({ repoReadme: { uid, content: readme }, updateMask: { paths: ["content"] } }, call);
     return foundRepo(uid, call.tx);
   }
@@ -84,7 +83,7 @@ function shown(row: RepoRow) {
 
 // A readme is shown to those alone who may read it, as in version 2.
 function answered(row: RepoRow, { caller }: Call) {
-  return caller.holds(read, row.uid) ? shown(row) : shown({ ...row, readme: "" });
+  return caller.holds(readReadme, row.uid) ? shown(row) : shown({ ...row, readme: "" });
 }
 
 // Of the copies that the caller may see: where others copy to is theirs.

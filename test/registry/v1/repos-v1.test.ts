@@ -119,12 +119,21 @@ for (const name of wireNames) {
     it("have a readme that is the operator's to change, and nothing of a refused update is kept", async () => {
       const repo = await create({ name: fresh() });
       const change = { id: repo.id, name: repo.name, description: "changed", readme: "# Mine" };
-      assert.match(await wire.refused(v1.updateRepo, change), /^Permission denied: repo.internal.admin at /);
+      assert.match(
+        await wire.refused(v1.updateRepo, change),
+        /^Permission denied: repo.update and repo.internal.admin at /,
+      );
       const refused = await wire.refused(v1.createRepo, {
         parentId: world.child,
         repo: { name: fresh(), readme: "x" },
       });
-      assert.match(refused, /^Permission denied: repo.internal.admin/);
+      assert.match(refused, /^Permission denied: repo.update and repo.internal.admin/);
+      const half = await world.caller(["repo.create", "repo.internal.admin"]);
+      const creation = { parentId: world.child, repo: { name: fresh(), readme: "x" } };
+      assert.match(
+        await wire.refused(v1.createRepo, creation, half.token),
+        /^Permission denied: repo.update and repo.internal.admin at /,
+      );
       const unsafe = await wire.refused(v1.updateRepo, { ...change, readme: "<script>" }, operator.token);
       assert.equal(unsafe, "Invalid argument: readme: readme must not contain unsafe HTML");
       assert.deepEqual((await listed({ id: repo.id }))[0], repo);

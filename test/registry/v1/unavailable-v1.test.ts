@@ -11,7 +11,7 @@ import { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
 import { Vulnerabilities, type VulnReportFilterSchema } from "#gen/chainguard/platform/registry/vulnerabilities_pb.js";
 import { builtinRoleUid } from "../../../src/kernel/ids.js";
 import { unavailableRegistryV1, unavailableVulnerabilitiesV1 } from "../../../src/registry/unavailable-v1.js";
-import { authRuleOf } from "../../../src/rpc/method-table.js";
+import { capabilitiesFor } from "../../../src/rpc/method-table.js";
 import type { Somebody } from "../../iam/iam-world.js";
 import { type Wire, wireNames, wireOf } from "../../iam/v1/wires.js";
 import { digestOf, type RegistryWorld, startRegistryWorld } from "../registry-world.js";
@@ -43,10 +43,7 @@ before(async () => {
   world = await startRegistryWorld();
   repo = await world.repo({ name: "ours" });
   foreign = await world.repo({ name: "theirs" }, world.foreign);
-  const needed = all.flatMap(({ method }) => {
-    const rule = authRuleOf(method);
-    return rule.mode === "guarded" ? rule.capabilities.map(({ name }) => name) : [];
-  });
+  const needed = all.flatMap(({ method }) => capabilitiesFor(method).map(({ name }) => name));
   reader = await world.caller([...new Set(needed)]);
   nobody = (await world.harness.identity()).token;
 });
