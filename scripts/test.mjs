@@ -1,20 +1,26 @@
 // Runs the tests: all that need nothing but Node, or those named; with --unit
-// only those that take no whole process and no long runs.
+// only those of what the service is made of, which take a minute.
 //   npm test [-- --unit | FILE...]
 import { spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 
 // These need PostgreSQL, a browser, a container registry or the npm registry; .ci/run sees to that.
 const SEPARATE = ["pg", "pack", "browser", "registry-e2e"];
 
-const LONG = ["e2e", "contract"];
+// These run the service as a whole, many of them as a process.
+const WHOLE = ["e2e", "contract", "audit", "cli", "client", "events", "iam", "issuer", "registry", "vulnerabilities"];
 
 const unit = process.argv.includes("--unit");
 const named = process.argv.slice(2).filter((argument) => argument !== "--unit");
-const skipped = unit ? [...SEPARATE, ...LONG] : SEPARATE;
+const skipped = unit ? [...SEPARATE, ...WHOLE] : SEPARATE;
 const files = named.length > 0 ? named : testsIn("test");
-const { status } = spawnSync(process.execPath, ["--import", "tsx", "--test", ...files], { stdio: "inherit" });
+// Long runs measure times; units can share the machine with each other.
+const options = unit ? [`--test-concurrency=${availableParallelism()}`] : [];
+const { status } = spawnSync(process.execPath, ["--import", "tsx", "--test", ...options, ...files], {
+  stdio: "inherit",
+});
 process.exit(status ?? 1);
 
 function testsIn(directory) {
