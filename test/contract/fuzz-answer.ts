@@ -35,7 +35,7 @@ interface Candidate {
 
 // Traces, paths of files, and words of databases and their drivers.
 const LEAKS =
-  /\n\s+at |node_modules|\.[tj]s:\d+|\/work\/|\/tmp\/|\/home\/|\/src\/|SQLITE|sqlite|SELECT |INSERT |UPDATE |DELETE FROM|ECONN|TypeError|RangeError|undefined is not|Cannot read/;
+  /\n\s+at |node_modules|\.[tj]s:\d+|\/tmp\/|\/home\/|\/src\/|SQLITE|sqlite|SELECT |INSERT |UPDATE |DELETE FROM|ECONN|TypeError|RangeError|undefined is not|Cannot read/;
 
 // The HTTP statuses that go with each code; the first follows from the code alone (google.rpc.Code).
 const STATUSES: Readonly<Record<number, readonly number[]>> = {
