@@ -21,6 +21,7 @@ const rules: Record<string, readonly string[]> = {
     "auth",
     "types:issuer",
     "issuer/exchange",
+    "outbound",
     "types:store/port",
     "#gen",
     "@bufbuild/protobuf",
@@ -63,6 +64,7 @@ const rules: Record<string, readonly string[]> = {
     "iam/people",
     "iam/roles/capability-names",
     "iam/roles/role-v1-view",
+    "outbound",
     "types:store/port",
     "#gen",
     "@bufbuild/protobuf",
@@ -75,11 +77,12 @@ const rules: Record<string, readonly string[]> = {
     "node:",
   ],
   store: ["kernel", "drizzle-orm", "better-sqlite3", "pg", "node:fs", "node:path", "node:url"],
-  gateway: ["kernel", "rpc", "#gen/google", "@bufbuild/protobuf", "@connectrpc/connect", "node:"],
+  gateway: ["kernel", "rpc", "transport", "#gen/google", "@bufbuild/protobuf", "@connectrpc/connect", "node:"],
   server: [
     "kernel",
     "rpc",
     "gateway",
+    "transport",
     "telemetry",
     "#gen/google/rpc",
     "#gen/grpc",
@@ -88,6 +91,10 @@ const rules: Record<string, readonly string[]> = {
     "@connectrpc",
     "node:",
   ],
+  // What `server` and `gateway` have in common moves here: sockets, bodies, budgets, limits.
+  transport: ["kernel", "telemetry", "#gen/google/rpc", "@bufbuild/protobuf", "@connectrpc", "node:"],
+  // Every request that leaves.
+  outbound: ["kernel", "node:"],
   telemetry: ["pino", "node:"],
   client: ["#gen", "@bufbuild/protobuf", "@connectrpc", "node:"],
 };
