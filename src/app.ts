@@ -112,7 +112,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     };
     const authenticate = createAuthenticate({ keys, policy, clock });
     const { exchanger, lastSeen } = issuer;
-    const registryRoutes = {
+    const registryRoutes = [
       ...tokenRoutes({
         store,
         keys,
@@ -132,7 +132,7 @@ export async function startApp(options: AppOptions): Promise<App> {
         ids,
         onNews: (news) => logger.info(news, "news of the registry"),
       }),
-    };
+    ];
     const pipeline = { store, clock, authenticate, errorDomain, onInternalError };
     const invoke = createInvoke(pipeline);
     const invokeStream = createInvokeStream(pipeline);
@@ -163,7 +163,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       proxies: settings.trustedProxies,
       ready,
       extraRoutes: [createDocs(() => openApiJson(gateway.routes, originOf(settings, address).baseUrl))],
-      webRoutes: { ...issuer.routes, ...registryRoutes },
+      webRoutes: [...issuer.routes, ...registryRoutes],
       extraServices: [
         createHealth({
           services: described.map(({ typeName }) => typeName),

@@ -118,7 +118,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
       securityTokenService({ exchanger, tokens, refusals, audiences, lastSeen }),
       authV1({ exchanger, ids, open: settings.registration === "open", guesses }),
     ],
-    routes: {
+    routes: [
       ...wellKnownRoutes({ keys, issuer: () => origin().issuer, maxAgeS: settings.jwksMaxAge }),
       ...loginRoutes({
         store,
@@ -135,7 +135,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
         guesses,
         onProblem,
       }),
-    },
+    ],
     exchanger,
     lastSeen,
     start() {

@@ -1,7 +1,7 @@
 // What others need to trust the tokens of this service: OpenID Connect
 // Discovery 1.0, section 4, and the public keys (RFC 7517, section 5).
 import { createHash } from "node:crypto";
-import type { WebAnswer, WebRequest, WebRoutes } from "../kernel/web.js";
+import { publicPage, type WebAnswer, type WebRequest, type WebRoutes } from "../kernel/web.js";
 import type { KeyRing } from "./key-ring.js";
 
 /** What the documents are made of. */
@@ -19,19 +19,17 @@ const JWKS_PATH = "/.well-known/jwks.json";
 /** The routes of both documents, open to scripts of all origins. */
 export function wellKnownRoutes({ keys, issuer, maxAgeS }: WellKnownOptions): WebRoutes {
   const cacheControl = `public, max-age=${maxAgeS}`;
-  return {
-    "/.well-known/openid-configuration": {
-      GET: (request) => document(request, "application/json", discovery(issuer()), cacheControl),
-    },
-    [JWKS_PATH]: {
-      async GET(request) {
-        // Nobody may be given for another max-age what was changed meanwhile: then a new key would
-        // be used before all have seen it. Without the store nothing is given at all.
-        await keys.refresh();
-        return document(request, "application/jwk-set+json", { keys: keys.published() }, cacheControl);
-      },
-    },
-  };
+  return [
+    publicPage("/.well-known/openid-configuration", (request) =>
+      document(request, "application/json", discovery(issuer()), cacheControl),
+    ),
+    publicPage(JWKS_PATH, async (request) => {
+      // Nobody may be given for another max-age what was changed meanwhile: then a new key would
+      // be used before all have seen it. Without the store nothing is given at all.
+      await keys.refresh();
+      return document(request, "application/jwk-set+json", { keys: keys.published() }, cacheControl);
+    }),
+  ];
 }
 
 function discovery(issuer: string): object {

@@ -6,6 +6,8 @@
 export interface WebRequest {
   readonly method: "GET" | "POST";
   readonly path: string;
+  /** What follows the fixed part of a route that ends in `/*`, its segments percent-decoded; empty otherwise. */
+  readonly rest: string;
   /** The query, unescaped once. */
   readonly query: URLSearchParams;
   /** The address of the peer. */
@@ -17,16 +19,16 @@ export interface WebRequest {
   /**
    * The fields of a form.
    *
-   * @throws ApiError INVALID_ARGUMENT when the body is no form or too large.
+   * @throws ApiError INVALID_ARGUMENT when the body is no form; an error answered with 413 when it is larger
+   * than its route allows.
    */
   form(): Promise<URLSearchParams>;
   /**
    * The bytes of the body.
    *
-   * @param maxBytes how many they may be
-   * @throws an error answered with 413 when they are more.
+   * @throws an error answered with 413 when they are more than the route allows.
    */
-  bytes(maxBytes: number): Promise<Uint8Array>;
+  bytes(): Promise<Uint8Array>;
 }
 
 /** An answer. */
@@ -41,5 +43,36 @@ export interface WebAnswer {
 /** Answers; what it throws is answered as the JSON of a google.rpc.Status. */
 export type WebHandler = (request: WebRequest) => WebAnswer | Promise<WebAnswer>;
 
-/** What is served where: handlers by path and method. HEAD is a GET without its body. */
-export type WebRoutes = Readonly<Record<string, Partial<Readonly<Record<"GET" | "POST", WebHandler>>>>>;
+/**
+ * Who may call a route: anybody, or who passes a check of the header fields. The check runs before a byte of
+ * the body is read and throws ApiError UNAUTHENTICATED.
+ */
+export type WebAccess = "public" | ((request: Pick<WebRequest, "header">) => void);
+
+/** One method of one path, with who may call it and how much they may send. */
+export interface WebRoute {
+  /** A path without variables, or one that ends in `/*` and takes one or more further segments. */
+  readonly path: string;
+  /** HEAD is a GET without its body. */
+  readonly method: "GET" | "POST";
+  readonly access: WebAccess;
+  /** The largest body in bytes, before and after decompression; 0 where there is none. */
+  readonly maxBytes: number;
+  readonly handle: WebHandler;
+}
+
+/** Routes of a part of the service. */
+export type WebRoutes = readonly WebRoute[];
+
+/** A GET that anybody may call. */
+export function publicPage(path: string, handle: WebHandler): WebRoute {
+  return { path, method: "GET", access: "public", maxBytes: 0, handle };
+}
+
+/** The largest form that anybody may send, in bytes, unless its route needs more. */
+export const MAX_PUBLIC_FORM_BYTES = 16 * 1024;
+
+/** A form that anybody may send by POST. */
+export function publicForm(path: string, handle: WebHandler, maxBytes = MAX_PUBLIC_FORM_BYTES): WebRoute {
+  return { path, method: "POST", access: "public", maxBytes, handle };
+}

@@ -85,7 +85,7 @@ export function createServer(options: ServerOptions): Server {
     grpc: createGrpcUnary(shared),
     connect: createConnect({ ...shared, extraServices: options.extraServices ?? [] }),
     ops: firstOf([createOps(options.ready ?? alwaysReady, () => draining), ...(options.extraRoutes ?? [])]),
-    web: createWeb({ ...shared, routes: options.webRoutes ?? {} }),
+    web: createWeb({ ...shared, routes: options.webRoutes ?? [] }),
     gateway: options.gateway,
     hosts: createHostCheck(limits.validatedHosts),
     errorDomain,

@@ -1,7 +1,7 @@
 // Serves what is neither RPC nor REST: pages, redirects and the endpoints of
 // OAuth, whose handlers know nothing of HTTP's objects.
 import { ConnectError } from "@connectrpc/connect";
-import { mayHaveBody, readBody } from "../gateway/body.js";
+import { discardRest, mayHaveBody, readBody } from "../gateway/body.js";
 import { httpStatusOf, retryAfterOf } from "../gateway/error-json.js";
 import { CallerGone, HttpFault } from "../gateway/http-fault.js";
 import {
@@ -12,11 +12,8 @@ import {
   type TrustedProxies,
 } from "../gateway/http-message.js";
 import { ApiError, connectErrorFrom, invalidArgument } from "../kernel/errors.js";
-import type { WebAnswer, WebHandler, WebRequest, WebRoutes } from "../kernel/web.js";
+import type { WebAnswer, WebRequest, WebRoute, WebRoutes } from "../kernel/web.js";
 import { sendBody, sendEmpty, sendJson, statusJson } from "./refusal.js";
-
-/** The largest form, in bytes. */
-const MAX_FORM_BYTES = 64 * 1024;
 
 /** What {@link createWeb} is made of. */
 export interface WebOptions {
@@ -37,23 +34,21 @@ export interface Web {
 
 /** Creates it. */
 export function createWeb({ routes, errorDomain, proxies, onInternalError }: WebOptions): Web {
-  const table = new Map(Object.entries(routes));
+  const table = createWebTable(routes);
 
-  function allowed(path: string): string | undefined {
-    const methods = table.get(path);
-    if (methods === undefined) return undefined;
-    return [methods.GET && "GET, HEAD", methods.POST && "POST"].filter(Boolean).join(", ");
-  }
-
-  async function answer(handler: WebHandler, request: WebRequest, req: HttpRequest, res: HttpResponse): Promise<void> {
+  async function answer(found: FoundRoute, req: HttpRequest, res: HttpResponse, path: string): Promise<void> {
+    const { route, rest } = found;
     try {
-      send(res, await handler(request), req.method === "HEAD");
+      const request = requestOf(req, route, { path, rest, proxies });
+      if (route.access !== "public") route.access(request);
+      send(res, await route.handle(request), req.method === "HEAD");
     } catch (error) {
       if (error instanceof CallerGone) return;
       const cause = error instanceof HttpFault ? error.error : error;
       const seen = connectErrorFrom(cause, errorDomain);
       if (!(cause instanceof ApiError || cause instanceof ConnectError)) onInternalError(seen);
       const retryAfter = retryAfterOf(seen);
+      if (mayHaveBody(req)) discardRest(req, res);
       sendJson(res, error instanceof HttpFault ? error.status : httpStatusOf(seen.code), statusJson(seen), {
         ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }),
       });
@@ -61,34 +56,89 @@ export function createWeb({ routes, errorDomain, proxies, onInternalError }: Web
   }
 
   return {
-    allowed,
+    allowed: table.allowed,
     handle(req, res, path) {
-      const methods = table.get(path);
-      if (methods === undefined) return false;
-      const method = req.method === "HEAD" ? "GET" : req.method;
-      const handler = method === "GET" || method === "POST" ? methods[method] : undefined;
-      if (handler === undefined) {
-        const status = req.method === "OPTIONS" ? 204 : 405;
-        sendBody(res, status, "text/plain", "", { allow: allowed(path) ?? "" });
-        return true;
-      }
-      void answer(handler, requestOf(req, method as WebRequest["method"], path, proxies), req, res);
+      const allow = table.allowed(path);
+      if (allow === undefined) return false;
+      const found = table.find(req.method === "HEAD" ? "GET" : (req.method ?? ""), path);
+      if (found === undefined) sendBody(res, req.method === "OPTIONS" ? 204 : 405, "text/plain", "", { allow });
+      else void answer(found, req, res, path);
       return true;
     },
   };
 }
 
+interface FoundRoute {
+  readonly route: WebRoute;
+  readonly rest: string;
+}
+
+/** Finds routes by path and method; an exact path comes before one with `/*`. */
+function createWebTable(routes: WebRoutes) {
+  const exact = new Map<string, WebRoute[]>();
+  const prefixes: { readonly prefix: string; readonly routes: WebRoute[] }[] = [];
+  for (const route of routes) {
+    const { path } = route;
+    const known = path.endsWith("/*") ? prefixes.find(({ prefix }) => prefix === path.slice(0, -1)) : undefined;
+    const sharing = known?.routes ?? exact.get(path);
+    if (sharing?.some(({ method }) => method === route.method))
+      throw new TypeError(`${route.method} ${path} is registered twice`);
+    if (sharing) sharing.push(route);
+    else if (path.endsWith("/*")) prefixes.push({ prefix: path.slice(0, -1), routes: [route] });
+    else exact.set(path, [route]);
+  }
+
+  function routesAt(path: string): { readonly routes: readonly WebRoute[]; readonly rest: string } | undefined {
+    const found = exact.get(path);
+    if (found !== undefined) return { routes: found, rest: "" };
+    const below = prefixes.find(({ prefix }) => path.startsWith(prefix));
+    const rest = below && decodeSegments(path.slice(below.prefix.length));
+    return below && rest !== undefined ? { routes: below.routes, rest } : undefined;
+  }
+
+  return {
+    find(method: string, path: string): FoundRoute | undefined {
+      const at = routesAt(path);
+      const route = at?.routes.find((one) => one.method === method);
+      return at && route && { route, rest: at.rest };
+    },
+    allowed(path: string): string | undefined {
+      const methods = routesAt(path)?.routes.map(({ method }) => method);
+      return (
+        methods &&
+        [methods.includes("GET") && "GET, HEAD", methods.includes("POST") && "POST"].filter(Boolean).join(", ")
+      );
+    },
+  };
+}
+
+// Empty segments, broken escapes and slashes that were escaped lead nowhere: no two spellings name one thing.
+function decodeSegments(rest: string): string | undefined {
+  try {
+    const segments = rest.split("/").map(decodeURIComponent);
+    return segments.some((segment) => segment === "" || segment.includes("/")) ? undefined : segments.join("/");
+  } catch {
+    return undefined;
+  }
+}
+
+interface RequestPlace {
+  readonly path: string;
+  readonly rest: string;
+  readonly proxies: TrustedProxies | undefined;
+}
+
 function requestOf(
   req: HttpRequest,
-  method: WebRequest["method"],
-  path: string,
-  proxies: TrustedProxies | undefined,
+  { method, maxBytes }: WebRoute,
+  { path, rest, proxies }: RequestPlace,
 ): WebRequest {
   const target = req.url ?? "";
   const mark = target.indexOf("?");
   return {
     method,
     path,
+    rest,
     query: new URLSearchParams(mark < 0 ? "" : target.slice(mark + 1)),
     remoteAddress: peerAddress(socketAddressOf(req), req.headers, proxies),
     header(name) {
@@ -96,8 +146,8 @@ function requestOf(
       return typeof value === "object" ? value.join(", ") : value;
     },
     cookie: (name) => cookieIn(req.headers.cookie ?? "", name),
-    form: () => formOf(req),
-    bytes: async (maxBytes) => (mayHaveBody(req) ? readBody(req, maxBytes) : new Uint8Array()),
+    form: () => formOf(req, maxBytes),
+    bytes: async () => (mayHaveBody(req) ? readBody(req, maxBytes) : new Uint8Array()),
   };
 }
 
@@ -109,14 +159,14 @@ function cookieIn(header: string, name: string): string | undefined {
   return values.length === 1 ? values[0]?.slice(name.length + 1) : undefined;
 }
 
-async function formOf(req: HttpRequest): Promise<URLSearchParams> {
+async function formOf(req: HttpRequest, maxBytes: number): Promise<URLSearchParams> {
   if (!mayHaveBody(req)) return new URLSearchParams();
   const [type = ""] = (req.headers["content-type"] ?? "").split(";");
   if (type.trim().toLowerCase() !== "application/x-www-form-urlencoded") {
     const rule = "content-type must be application/x-www-form-urlencoded";
     throw new HttpFault(415, invalidArgument({ field: "body", description: rule }));
   }
-  return new URLSearchParams(Buffer.from(await readBody(req, MAX_FORM_BYTES)).toString());
+  return new URLSearchParams(Buffer.from(await readBody(req, maxBytes)).toString());
 }
 
 // RFC 9110, section 8.6: without a body the length is that of the answer to a GET, or none.

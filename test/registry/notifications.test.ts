@@ -38,6 +38,7 @@ const routes = notificationRoutes({
   ids: randomIds,
   onNews: (one) => news.push(one),
 });
+const route = routes[0] ?? assert.fail("there is no route");
 
 interface Given {
   readonly id?: unknown;
@@ -72,13 +73,13 @@ async function post(body: string | object, authorization: string | undefined = `
   const request = {
     remoteAddress: "192.0.2.1",
     header: (name: string) => (name === "authorization" ? authorization : undefined),
-    bytes: async (maxBytes: number) => {
-      assert.equal(maxBytes, 1024 * 1024);
-      return bytes;
-    },
+    bytes: async () => bytes,
   } as Partial<WebRequest> as WebRequest;
-  const answer = await routes[NOTIFICATIONS_PATH]?.POST?.(request);
-  return answer?.status;
+  assert.equal(route.maxBytes, 1024 * 1024);
+  assert.ok(route.access !== "public");
+  route.access(request);
+  const answer = await route.handle(request);
+  return answer.status;
 }
 
 const send = (...events: Given[]) => post({ events: events.map(event) });
@@ -96,7 +97,7 @@ async function tagsOf(repoName: string): Promise<Record<string, string> | undefi
 test("without a secret there is no such path", () => {
   assert.deepEqual(
     notificationRoutes({ secretFile: undefined, store, clock: Date.now, ids: randomIds, onNews() {} }),
-    {},
+    [],
   );
 });
 
@@ -117,9 +118,8 @@ for (const [what, file, rule] of badFiles) {
 
 test("a line break behind the secret is no part of it", () => {
   const file = fileOf("line", `${SECRET}\n`);
-  assert.ok(
-    notificationRoutes({ secretFile: file, store, clock: Date.now, ids: randomIds, onNews() {} })[NOTIFICATIONS_PATH],
-  );
+  const [route] = notificationRoutes({ secretFile: file, store, clock: Date.now, ids: randomIds, onNews() {} });
+  assert.equal(route?.path, NOTIFICATIONS_PATH);
 });
 
 for (const header of [
@@ -132,11 +132,9 @@ for (const header of [
   "Bearer ",
 ]) {
   test(`the secret is not ${header?.replaceAll("s", "").slice(0, 10) ?? "nothing"} (${header?.length ?? 0})`, async () => {
-    const bytes = () => assert.fail("the body was read");
-    const handler = routes[NOTIFICATIONS_PATH]?.POST;
-    assert.ok(handler);
-    const request = { header: () => header, bytes } as unknown as WebRequest;
-    await assert.rejects(async () => handler(request), { reason: "UNAUTHENTICATED" });
+    const { access } = route;
+    assert.ok(access !== "public");
+    assert.throws(() => access({ header: () => header }), { reason: "UNAUTHENTICATED" });
   });
 }
 

@@ -1,5 +1,5 @@
 // Browser login put together: what is served where.
-import type { WebRoutes } from "../../kernel/web.js";
+import { publicForm, publicPage, type WebRoutes } from "../../kernel/web.js";
 import { createRefusals } from "../exchange/refusals.js";
 import { beginLogin, CALLBACK } from "./authorize.js";
 import { callback } from "./callback.js";
@@ -17,6 +17,9 @@ const CODE_GUESSES = { points: 10, seconds: 600, blocks: true };
 /** Wrong tries at codes of devices from one address, within ten minutes. */
 const ADDRESS_GUESSES = { points: 30, seconds: 600, blocks: true };
 
+/** A token of another issuer with the groups of a directory may fill half of this. */
+const MAX_TOKEN_FORM_BYTES = 32 * 1024;
+
 /** The endpoints and pages of browser login. */
 export function loginRoutes(deps: LoginDeps): WebRoutes {
   const context: LoginContext = {
@@ -27,18 +30,14 @@ export function loginRoutes(deps: LoginDeps): WebRoutes {
     codeGuesses: createRefusals(CODE_GUESSES),
     addressGuesses: createRefusals(ADDRESS_GUESSES),
   };
-  return {
-    "/oauth": {
-      GET: (request) => beginLogin(context, request),
-      POST: (request) => confirmHeadless(context, request),
-    },
-    [CALLBACK]: { GET: (request) => callback(context, request) },
-    "/oauth/token": { POST: (request) => token(context, request) },
-    "/oauth/device_authorization": { POST: (request) => authorizeDevice(context, request) },
-    "/activate": {
-      GET: (request) => showActivate(context, request),
-      POST: (request) => activate(context, request),
-    },
-    "/orgcheck": { GET: orgCheck(deps) },
-  };
+  return [
+    publicPage("/oauth", (request) => beginLogin(context, request)),
+    publicForm("/oauth", (request) => confirmHeadless(context, request)),
+    publicPage(CALLBACK, (request) => callback(context, request)),
+    publicForm("/oauth/token", (request) => token(context, request), MAX_TOKEN_FORM_BYTES),
+    publicForm("/oauth/device_authorization", (request) => authorizeDevice(context, request)),
+    publicPage("/activate", (request) => showActivate(context, request)),
+    publicForm("/activate", (request) => activate(context, request)),
+    publicPage("/orgcheck", orgCheck(deps)),
+  ];
 }

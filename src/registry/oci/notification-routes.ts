@@ -35,14 +35,19 @@ export interface NotificationDeps {
  * @throws Error when the file of the secret cannot be used.
  */
 export function notificationRoutes({ secretFile, store, clock, ids, onNews }: NotificationDeps): WebRoutes {
-  if (secretFile === undefined) return {};
+  if (secretFile === undefined) return [];
   const isRegistry = readSecret(secretFile);
   let nextSweepMs = clock() + SWEEP_MS;
-  return {
-    [NOTIFICATIONS_PATH]: {
-      async POST(request) {
-        if (!isRegistry(request.header("authorization"))) throw unauthenticated();
-        const events = eventsIn(await request.bytes(MAX_BYTES));
+  return [
+    {
+      path: NOTIFICATIONS_PATH,
+      method: "POST",
+      access({ header }) {
+        if (!isRegistry(header("authorization"))) throw unauthenticated();
+      },
+      maxBytes: MAX_BYTES,
+      async handle(request) {
+        const events = eventsIn(await request.bytes());
         if (events.length === 0) return { status: 200 };
         const source = { method: NOTIFICATIONS_PATH, remoteAddress: request.remoteAddress ?? "" };
         const nowMs = clock();
@@ -58,5 +63,5 @@ export function notificationRoutes({ secretFile, store, clock, ids, onNews }: No
         return { status: 200 };
       },
     },
-  };
+  ];
 }

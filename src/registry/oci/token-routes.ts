@@ -9,7 +9,7 @@ import { addressKey, createRefusals } from "../../issuer/exchange/refusals.js";
 import type { KeyRing } from "../../issuer/key-ring.js";
 import { ApiError, invalidArgument } from "../../kernel/errors.js";
 import { ANONYMOUS_UID, type Ids } from "../../kernel/ids.js";
-import type { WebAnswer, WebRequest, WebRoutes } from "../../kernel/web.js";
+import { publicForm, publicPage, type WebAnswer, type WebRequest, type WebRoutes } from "../../kernel/web.js";
 import type { Store } from "../../store/port.js";
 import { basicIn, type Credential, type CredentialDeps, requireCredential, verifyCredential } from "./credential.js";
 import { grantedAccess } from "./grant.js";
@@ -34,6 +34,9 @@ const FAILURES = { points: 20, seconds: 60, blocks: true };
 
 /** The longest part of a user name that tells users apart where failures are counted, in characters. */
 const MAX_USER = 1200;
+
+/** A password may be a token of another issuer with the groups of a directory. */
+const MAX_FORM_BYTES = 32 * 1024;
 
 /** What docker sends as a user name where the password is a refresh token. */
 const REFRESH_USER = "<token>";
@@ -87,19 +90,22 @@ export function tokenRoutes(deps: TokenDeps): WebRoutes {
     });
   }
 
-  return {
-    "/token": {
-      GET: (request) =>
-        answer(request.query, request, () => {
-          const authorization = request.header("authorization");
-          return authorization === undefined ? undefined : basicIn(authorization);
-        }),
-      POST: async (request) => {
+  return [
+    publicPage("/token", (request) =>
+      answer(request.query, request, () => {
+        const authorization = request.header("authorization");
+        return authorization === undefined ? undefined : basicIn(authorization);
+      }),
+    ),
+    publicForm(
+      "/token",
+      async (request) => {
         const form = await request.form();
         return answer(form, request, () => requireCredential(credentialIn(form)));
       },
-    },
-  };
+      MAX_FORM_BYTES,
+    ),
+  ];
 }
 
 function credentialIn(form: URLSearchParams): Credential {

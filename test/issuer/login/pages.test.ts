@@ -83,6 +83,7 @@ function requestWith(cookies: Readonly<Record<string, string>>): WebRequest {
   return {
     method: "GET",
     path: "/",
+    rest: "",
     query: new URLSearchParams(),
     remoteAddress: undefined,
     header: () => undefined,
