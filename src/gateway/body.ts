@@ -1,9 +1,9 @@
 // Reads the body of a request: bounded, decompressed, and of a type we take.
 import { isUtf8 } from "node:buffer";
-import { constants } from "node:http2";
 import { promisify } from "node:util";
 import { brotliDecompress, gunzip } from "node:zlib";
 import { invalidArgument, malformedRequest, resourceExhausted, unimplemented } from "../kernel/errors.js";
+import { resetUnreadRequest } from "../transport/http/http2-end.js";
 import { CallerGone, HttpFault } from "./http-fault.js";
 import { type HttpRequest, type HttpResponse, isHttp2 } from "./http-message.js";
 
@@ -94,9 +94,7 @@ export function discardRest(req: HttpRequest, res: HttpResponse): void {
   if (req.complete) return;
   if (isHttp2(req)) {
     const { stream } = req;
-    res.once("finish", () => {
-      if (!stream.destroyed && !stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR);
-    });
+    res.once("finish", () => resetUnreadRequest(stream));
     return;
   }
   let left = MAX_DISCARDED;

@@ -5,7 +5,7 @@ import { type Call, requestIdFrom } from "../rpc/call.js";
 import { discardRest, mayHaveBody } from "./body.js";
 import { errorText, httpStatusOf, retryAfterOf } from "./error-json.js";
 import { CallerGone, HttpFault } from "./http-fault.js";
-import type { HttpRequest, HttpResponse } from "./http-message.js";
+import { abort, type HttpRequest, type HttpResponse } from "./http-message.js";
 import type { MessageWriters } from "./json-wkt.js";
 import { copyHeaders, headersOf, type ResponseHeaders, send } from "./send.js";
 
@@ -64,7 +64,7 @@ export function createFailures({ errorDomain, writers, onInternalError }: Failur
         refuse(req, res, error, call);
       } catch {
         // Not even the error could be sent: the connection is all there is left to end.
-        res.destroy();
+        abort(res);
       }
     },
   };

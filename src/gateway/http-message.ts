@@ -1,8 +1,9 @@
 // What HTTP/1.1 and HTTP/2 have in common, for the gateway and for whatever else
 // answers requests on the same port.
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
-import { constants, type Http2ServerRequest, type Http2ServerResponse, type ServerHttp2Stream } from "node:http2";
+import { constants, Http2ServerRequest, Http2ServerResponse, type ServerHttp2Stream } from "node:http2";
 import { type BlockList, isIP } from "node:net";
+import { abortResponse, resetStream } from "../transport/http/http2-end.js";
 
 /** A request of node:http or of node:http2's compatibility layer. */
 export type HttpRequest = IncomingMessage | Http2ServerRequest;
@@ -11,7 +12,14 @@ export type HttpResponse = ServerResponse | Http2ServerResponse;
 
 /** Whether a request came by node:http2's compatibility layer. */
 export function isHttp2(req: HttpRequest): req is Http2ServerRequest {
-  return req.httpVersionMajor >= 2;
+  // By class: the version is what the peer wrote, and a parser of HTTP/1 passes on a 2.0 that it reads.
+  return req instanceof Http2ServerRequest;
+}
+
+/** Cuts off an answer that cannot be completed, so that it does not look complete. */
+export function abort(res: HttpResponse): void {
+  if (res instanceof Http2ServerResponse) abortResponse(res);
+  else res.destroy();
 }
 
 /** What an answer is written to: a response, or a stream of HTTP/2 without its compatibility layer. */
@@ -59,7 +67,7 @@ export function drained(out: Outlet, stallMs?: number): Promise<void> {
 // By a code that says so: without one a stream would look complete (RFC 9113, section 8.1).
 function cutOff(out: Outlet): void {
   const to = "stream" in out ? out.stream : out;
-  if ("rstCode" in to) to.close(constants.NGHTTP2_CANCEL);
+  if ("rstCode" in to) resetStream(to, constants.NGHTTP2_CANCEL);
   else to.destroy();
 }
 

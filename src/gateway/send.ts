@@ -1,9 +1,9 @@
 // Writing responses, on HTTP/1.1 and HTTP/2 alike: neither connection headers
 // nor a reason phrase is ever set, since HTTP/2 knows neither.
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
-import { atTurnEnd } from "../kernel/turn-end.js";
 import type { Call } from "../rpc/call.js";
-import { type HttpResponse, isGone } from "./http-message.js";
+import { flushPerTick } from "../transport/http/tick.js";
+import { abort, type HttpResponse, isGone } from "./http-message.js";
 
 /** Response headers by lower-case name. */
 export type ResponseHeaders = Record<string, string | number | string[]>;
@@ -36,18 +36,25 @@ export function send(
   if (contentType !== undefined) headers["content-type"] = contentType;
   headers["content-length"] = typeof body === "string" ? Buffer.byteLength(body) : body.length;
   headers["x-content-type-options"] = "nosniff";
-  writeHead(res, status, headers);
-  end({ res: res as ServerResponse, body });
+  answer({ res, status, headers, body });
 }
 
-const end = atTurnEnd(({ res, body }: { readonly res: ServerResponse; readonly body: string | Uint8Array }) => {
-  try {
-    res.end(body);
-  } catch {
-    // One response that cannot be ended must not keep the others of its turn from it.
-    res.destroy();
-  }
-});
+interface Answer {
+  readonly res: HttpResponse;
+  readonly status: number;
+  readonly headers: ResponseHeaders;
+  readonly body: string | Uint8Array;
+}
+
+const answer = flushPerTick<Answer>(
+  "answers",
+  ({ res, status, headers, body }) => {
+    if (res.headersSent || isGone(res)) return;
+    writeHead(res, status, headers);
+    (res as ServerResponse).end(body);
+  },
+  (_error, { res }) => abort(res),
+);
 
 /**
  * Writes status and headers. What another layer has put on the response before stays, and its `vary`

@@ -1,9 +1,8 @@
 // Streams of answers over HTTP: as lines of JSON, as server-sent events, or as
 // the bytes of a file that is made on the way.
 import type { ServerResponse } from "node:http";
-import { constants } from "node:http2";
 import type { PartEncode } from "./encode.js";
-import { drained, type HttpRequest, type HttpResponse, isGone } from "./http-message.js";
+import { abort, drained, type HttpRequest, type HttpResponse, isGone } from "./http-message.js";
 import { prefersEvents } from "./preferences.js";
 import { type ResponseHeaders, writeHead } from "./send.js";
 
@@ -118,9 +117,5 @@ function heartbeat(res: HttpResponse, { heartbeat }: Format, everyMs: number) {
 
 /** Once the last bytes are out, ends the connection (HTTP/1.1) or the stream (HTTP/2): the answer is incomplete. */
 export function breakOff(res: HttpResponse, last: string): void {
-  const cut = () => {
-    if ("stream" in res) res.stream.close(constants.NGHTTP2_INTERNAL_ERROR);
-    else res.destroy();
-  };
-  (res as ServerResponse).write(last, cut);
+  (res as ServerResponse).write(last, () => abort(res));
 }

@@ -17,6 +17,7 @@ import {
 import type { Compression, UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { compressionGzip } from "@connectrpc/connect-node";
 import {
+  abort,
   type HttpRequest,
   type HttpResponse,
   isGone,
@@ -118,7 +119,7 @@ export function createConnect(options: ConnectOptions): Connect {
     } catch (error) {
       // Here the peer has gone, or an answer could not be written.
       if (!isGone(res)) options.onInternalError(error);
-      res.destroy();
+      abort(res);
     } finally {
       for (const act of answered) act();
       // What was refused half-way must be read to its end, or the connection is stuck for good.

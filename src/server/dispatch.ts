@@ -1,7 +1,13 @@
 // Decides who answers a request, by path and content type alone, after the
 // checks that hold for every protocol.
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { Http2ServerRequest, Http2ServerResponse, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
+import {
+  constants,
+  Http2ServerRequest,
+  Http2ServerResponse,
+  type IncomingHttpHeaders,
+  type ServerHttp2Stream,
+} from "node:http2";
 import {
   type HttpRequest,
   type HttpResponse,
@@ -10,6 +16,7 @@ import {
   type TrustedProxies,
 } from "../gateway/http-message.js";
 import { connectErrorFrom, malformedRequest, resourceExhausted } from "../kernel/errors.js";
+import { resetStream } from "../transport/http/http2-end.js";
 import { type AccessLog, type AccessRecord, pathOf, recordHttp, recordStream } from "./access-log.js";
 import { type Connect, noSuchMethod } from "./connect.js";
 import type { Cors } from "./cors.js";
@@ -117,6 +124,8 @@ export function createDispatch(options: DispatchOptions): Dispatch {
   function compat({ stream, headers, rawHeaders, flags }: StreamRequest) {
     const req = new Http2ServerRequest(stream, headers, {}, rawHeaders);
     const res = new Http2ServerResponse(stream);
+    // The end of an empty body comes with the headers, before anybody listens.
+    if (stream.readableEnded) req.push(null);
     if ((flags & END_STREAM) === 0 && !connect.takesStream(headers[":path"] ?? "")) {
       limitBody(stream, req, options.requestMs);
     }
@@ -155,6 +164,7 @@ export function createDispatch(options: DispatchOptions): Dispatch {
       sendJson(res, 413, bodyOf(resourceExhausted("body: larger than allowed")));
     },
     malformedBody(status) {
+      if (status === 505) return bodyOf(malformedRequest("the HTTP version must be 1.0, 1.1 or 2"));
       if (status === 408) return bodyOf(malformedRequest("the request did not arrive in time"));
       if (status === 431) return bodyOf(malformedRequest("the headers are larger than allowed"));
       return bodyOf(malformedRequest("the request is no valid HTTP"));
@@ -197,7 +207,7 @@ function targetFault(target: string | undefined, method: string | undefined): st
 }
 
 function limitBody(stream: ServerHttp2Stream, req: Http2ServerRequest, requestMs: number): void {
-  const timer = setTimeout(() => stream.close(), requestMs);
+  const timer = setTimeout(() => resetStream(stream, constants.NGHTTP2_NO_ERROR), requestMs);
   const clear = () => clearTimeout(timer);
   req.once("end", clear);
   stream.once("close", clear);

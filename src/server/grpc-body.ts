@@ -64,7 +64,7 @@ export function readMessage(
     }
   });
 
-  stream.on("end", () => {
+  const onEnd = () => {
     // A reset ends the readable side as well; such a call must not run.
     if (settled || stream.closed || stream.destroyed) return;
     settled = true;
@@ -72,7 +72,10 @@ export function readMessage(
     if (body === undefined) receiver.onFault(unimplemented(NOT_ONE));
     else if (size !== expected) receiver.onFault(malformedRequest("the message is incomplete"));
     else receiver.onMessage(body.subarray(PREFIX_BYTES, expected));
-  });
+  };
+  // The end of an empty body comes with the headers, before anybody listens.
+  if (stream.readableEnded) onEnd();
+  else stream.on("end", onEnd);
 }
 
 const NOT_ONE = "message: a unary call takes exactly one";

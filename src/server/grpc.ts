@@ -7,12 +7,13 @@ import { type DescMessage, fromBinary, type Message } from "@bufbuild/protobuf";
 import { isGone, writeAtPace } from "../gateway/http-message.js";
 import type { Clock } from "../kernel/clock.js";
 import { connectErrorFrom, deadlineExceeded, malformedRequest } from "../kernel/errors.js";
-import { atTurnEnd } from "../kernel/turn-end.js";
 import { Call } from "../rpc/call.js";
 import { grpcTimeoutMs } from "../rpc/grpc-timeout.js";
 import type { Invoke } from "../rpc/invoke.js";
 import { callerUidOf, partsOf } from "../rpc/list-parts.js";
 import type { MethodTable, UnaryEntry } from "../rpc/method-table.js";
+import { resetStream, resetUnreadRequest } from "../transport/http/http2-end.js";
+import { flushPerTick } from "../transport/http/tick.js";
 import type { AccessRecord } from "./access-log.js";
 import { frameOf } from "./frame-writer.js";
 import { readMessage } from "./grpc-body.js";
@@ -55,6 +56,8 @@ export interface GrpcUnary {
 }
 
 interface Answer {
+  readonly refuse: GrpcUnary["refuse"];
+  readonly onInternalError: (error: unknown) => void;
   readonly stream: ServerHttp2Stream;
   readonly call: Call;
   readonly frame: Buffer | ListFrame;
@@ -74,12 +77,9 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
   for (const [path, entry] of options.methods) if (entry.kind === "unary") unary.set(path, entry);
 
   function refuse(stream: ServerHttp2Stream, error: unknown, access?: AccessRecord): void {
-    if (stream.destroyed || stream.closed) return;
     const trailers = errorTrailers(connectErrorFrom(error, options.errorDomain));
     if (access) access.grpcCode = Number(trailers["grpc-status"]);
-    stream.respond({ ":status": 200, "content-type": CONTENT_TYPE, ...trailers }, TRAILERS_ONLY);
-    // The rest of a request nobody will read; without a code this is no failure (RFC 9113, 8.1).
-    if (!stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR);
+    sendRefusal({ stream, headers: { ":status": 200, "content-type": CONTENT_TYPE, ...trailers } });
   }
 
   async function run(
@@ -89,6 +89,7 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
     bytes: Uint8Array,
     access: AccessRecord | undefined,
   ): Promise<void> {
+    const made = { refuse, onInternalError: options.onInternalError, stream, call, access };
     try {
       const decode = () => requestOf(entry.desc.input, bytes);
       if (entry.list !== undefined) {
@@ -102,13 +103,13 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
         });
         stream.once("close", frame.release);
         if (stream.destroyed || stream.closed) frame.release();
-        else answer({ stream, call, frame, access }, frame.bytes);
+        else answer({ ...made, frame }, frame.bytes);
         return;
       }
       const response = await invoke(entry, call, decode);
       if (stream.destroyed || stream.closed) return;
       const frame = frameOf(entry.desc.output, response);
-      answer({ stream, call, frame, access }, frame.length);
+      answer({ ...made, frame }, frame.length);
     } catch (error) {
       const seen = connectErrorFrom(error, options.errorDomain);
       if (seen !== error && seen.cause !== undefined) options.onInternalError(error);
@@ -124,34 +125,8 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
       access.bytes = bytes;
       access.requestId = call.requestId;
     }
-    respond(made);
+    sendAnswer(made);
   }
-
-  async function writeList(stream: ServerHttp2Stream, { pieces, release }: ListFrame): Promise<void> {
-    try {
-      for (const piece of pieces) await writeAtPace(stream, piece);
-      if (!isGone(stream)) stream.end();
-    } finally {
-      release();
-    }
-  }
-
-  const respond = atTurnEnd(({ stream, call, frame, access }: Answer) => {
-    if (stream.destroyed || stream.closed) return;
-    try {
-      const header = call.responseHeaderIfSet;
-      const trailer = call.responseTrailerIfSet;
-      if (trailer === undefined) stream.on("wantTrailers", sendOkTrailers);
-      else stream.on("wantTrailers", () => sendTrailers(stream, withFields(OK_TRAILERS, trailer)));
-      stream.respond(header === undefined ? OK_HEADERS : withFields(OK_HEADERS, header), TRAILERS_FOLLOW);
-      if ("pieces" in frame) void writeList(stream, frame);
-      else stream.end(frame);
-    } catch (error) {
-      options.onInternalError(error);
-      if (stream.headersSent) stream.close(constants.NGHTTP2_INTERNAL_ERROR);
-      else refuse(stream, error, access);
-    }
-  });
 
   return {
     entryOf: (path) => unary.get(path),
@@ -177,6 +152,50 @@ function requestOf(input: DescMessage, bytes: Uint8Array): Message {
     return fromBinary(input, bytes);
   } catch {
     throw malformedRequest(`the message is no ${input.typeName}`);
+  }
+}
+
+interface GrpcRefusal {
+  readonly stream: ServerHttp2Stream;
+  readonly headers: OutgoingHttpHeaders;
+}
+
+const sendRefusal = flushPerTick<GrpcRefusal>(
+  "answers",
+  ({ stream, headers }) => {
+    if (stream.destroyed || stream.closed || stream.headersSent) return;
+    stream.respond(headers, TRAILERS_ONLY);
+    // Nobody will read the rest of the request.
+    if (!stream.readableEnded) resetUnreadRequest(stream);
+  },
+  (_error, { stream }) => resetStream(stream, constants.NGHTTP2_INTERNAL_ERROR),
+);
+
+const sendAnswer = flushPerTick<Answer>(
+  "answers",
+  ({ stream, call, frame }) => {
+    if (stream.destroyed || stream.closed) return;
+    const header = call.responseHeaderIfSet;
+    const trailer = call.responseTrailerIfSet;
+    if (trailer === undefined) stream.on("wantTrailers", sendOkTrailers);
+    else stream.on("wantTrailers", () => sendTrailers(stream, withFields(OK_TRAILERS, trailer)));
+    stream.respond(header === undefined ? OK_HEADERS : withFields(OK_HEADERS, header), TRAILERS_FOLLOW);
+    if ("pieces" in frame) void writeList(stream, frame);
+    else stream.end(frame);
+  },
+  (error, { stream, refuse, onInternalError, access }) => {
+    onInternalError(error);
+    if (stream.headersSent) resetStream(stream, constants.NGHTTP2_INTERNAL_ERROR);
+    else refuse(stream, error, access);
+  },
+);
+
+async function writeList(stream: ServerHttp2Stream, { pieces, release }: ListFrame): Promise<void> {
+  try {
+    for (const piece of pieces) await writeAtPace(stream, piece);
+    if (!isGone(stream)) stream.end();
+  } finally {
+    release();
   }
 }
 

@@ -19,6 +19,8 @@ export interface Http1 {
 export interface Http1Options {
   readonly limits: Limits;
   readonly onRequest: (req: IncomingMessage, res: ServerResponse) => void;
+  /** Told of an error that escaped the handling of one request, which ends that request alone. */
+  readonly onError: (error: unknown) => void;
   /** Called for a request that announces more body than is allowed and waits for leave to send it. */
   readonly onTooLarge: (req: IncomingMessage, res: ServerResponse) => void;
   /** The body of the answer to bytes that are no HTTP request, by HTTP status. */
@@ -57,28 +59,47 @@ export function createHttp1(options: Http1Options): Http1 {
     server.closeIdleConnections();
   }
 
-  function onRequest(req: IncomingMessage, res: ServerResponse): void {
-    answering.set(req.socket, res);
-    res.on("close", onClose);
-    res.on("error", ignore);
-    if (draining) res.shouldKeepAlive = false;
-    options.onRequest(req, res);
+  type Handle = (req: IncomingMessage, res: ServerResponse) => void;
+
+  // Every request enters here, so that no error of one ends anything but that one.
+  const entry = (handle: Handle): Handle => {
+    return (req, res) => {
+      answering.set(req.socket, res);
+      res.on("close", onClose);
+      res.on("error", ignore);
+      if (draining) res.shouldKeepAlive = false;
+      try {
+        if (req.httpVersionMajor === 1) handle(req, res);
+        else refuseVersion(res);
+      } catch (error) {
+        options.onError(error);
+        res.destroy();
+      }
+    };
+  };
+
+  // The parser also passes on what calls itself HTTP/0.9 or HTTP/2.0 (RFC 9110, section 15.6.6).
+  function refuseVersion(res: ServerResponse): void {
+    res.writeHead(505, { "content-type": "application/json", connection: "close" });
+    res.end(options.malformedBody(505));
   }
 
-  server.on("request", onRequest);
+  server.on("request", entry(options.onRequest));
 
   // An expectation nobody knows is ignored (RFC 9110, section 10.1.1); Node would answer it by itself.
-  server.on("checkExpectation", onRequest);
+  server.on("checkExpectation", entry(options.onRequest));
 
-  server.on("checkContinue", (req, res) => {
-    if (Number(req.headers["content-length"] ?? 0) > limits.messageBytes) {
-      res.on("error", ignore);
-      options.onTooLarge(req, res);
-      return;
-    }
-    res.writeContinue();
-    onRequest(req, res);
-  });
+  server.on(
+    "checkContinue",
+    entry((req, res) => {
+      if (Number(req.headers["content-length"] ?? 0) > limits.messageBytes) {
+        options.onTooLarge(req, res);
+        return;
+      }
+      res.writeContinue();
+      options.onRequest(req, res);
+    }),
+  );
 
   server.on("clientError", (error: ClientError, socket: Duplex) => {
     const pending = answering.get(socket as Socket);

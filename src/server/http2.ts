@@ -1,12 +1,14 @@
 import {
   constants,
   createServer,
-  type Http2Session,
   type IncomingHttpHeaders,
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from "node:http2";
 import type { Socket } from "node:net";
+import { grpcTimeoutMs } from "../rpc/grpc-timeout.js";
+import { closeSession, destroySession, drainSession, refuseSession, resetStream } from "../transport/http/http2-end.js";
+import { flushPerTick, lastTickMs } from "../transport/http/tick.js";
 import type { Limits } from "./limits.js";
 
 /** A request on an HTTP/2 stream. */
@@ -33,6 +35,14 @@ export interface Http2 {
   drain(): void;
 }
 
+/** What {@link createHttp2} is made of. */
+export interface Http2Options {
+  readonly limits: Limits;
+  readonly onStream: OnHttp2Stream;
+  /** Told of an error that escaped the handling of one stream, which ends that stream alone. */
+  readonly onError: (error: unknown) => void;
+}
+
 /**
  * Creates the HTTP/2 side (RFC 9113) with the limits Node leaves open: sessions that sit idle,
  * peers that open streams only to reset them, and sessions that live for ever.
@@ -40,7 +50,8 @@ export interface Http2 {
  * There must be no `request` listener: Node would then attach its compatibility layer to every
  * stream and send trailers itself.
  */
-export function createHttp2(limits: Limits, onStream: OnHttp2Stream): Http2 {
+export function createHttp2(options: Http2Options): Http2 {
+  const { limits } = options;
   const sessions = new Set<ServerHttp2Session>();
   let draining = false;
 
@@ -57,17 +68,22 @@ export function createHttp2(limits: Limits, onStream: OnHttp2Stream): Http2 {
       maxHeaderListSize: limits.headerBytes,
       initialWindowSize: limits.streamWindowBytes,
     },
-    ...{ maxOutstandingSettings: limits.outstandingSettings },
+    ...{
+      maxOutstandingSettings: limits.outstandingSettings,
+      // Node 20 does not know these; it ends a session with its 1,000th reset in half a minute.
+      streamResetBurst: limits.receivedResets,
+      streamResetRate: limits.receivedResets / 100,
+    },
   });
 
   server.on("session", (session) => {
     sessions.add(session);
     session.once("close", () => sessions.delete(session));
-    session.setTimeout(limits.idleSessionMs, () => closeThenDestroy(session, limits.sessionCloseMs));
-    watchStreams(session, limits, onStream);
-    if (draining) session.close();
+    session.setTimeout(limits.idleSessionMs, () => closeSession(session, limits.sessionCloseMs));
+    watchStreams(session, options);
+    if (draining) drainSession(session);
   });
-  server.on("sessionError", (_error, session) => session.destroy());
+  server.on("sessionError", (_error, session) => destroySession(session));
 
   return {
     serve(socket) {
@@ -75,43 +91,93 @@ export function createHttp2(limits: Limits, onStream: OnHttp2Stream): Http2 {
     },
     drain() {
       draining = true;
-      for (const session of sessions) session.close();
+      for (const session of sessions) drainSession(session);
     },
   };
 }
 
-function watchStreams(session: ServerHttp2Session, limits: Limits, onStream: OnHttp2Stream): void {
+// When a stream was opened, and how long its caller said to wait at least: all that is kept for every stream.
+const openedAtMs = Symbol("openedAtMs");
+const allowedMs = Symbol("allowedMs");
+type WatchedStream = ServerHttp2Stream & { [openedAtMs]?: number; [allowedMs]?: number };
+
+interface OpenedStream {
+  readonly request: StreamRequest;
+  readonly options: Http2Options;
+}
+
+const dispatchStream = flushPerTick<OpenedStream>(
+  "requests",
+  // A stream that was reset before its turn costs no work.
+  ({ request, options }) => {
+    if (!request.stream.destroyed && !request.stream.closed) options.onStream(request);
+  },
+  (error, { request, options }) => {
+    options.onError(error);
+    resetStream(request.stream, constants.NGHTTP2_INTERNAL_ERROR);
+  },
+);
+
+function watchStreams(session: ServerHttp2Session, options: Http2Options): void {
+  const { limits } = options;
+  const resets = createResetLimit(limits);
   let opened = 0;
-  let resets = 0;
-  let windowStartMs = 0;
   const socketAddress = session.socket.remoteAddress;
 
-  // A reset without an error code leaves only the unfinished answer behind, hence `aborted`. The
-  // resets a peer provokes from our side count like its own.
-  function onClose(this: ServerHttp2Stream): void {
-    if (this.rstCode === constants.NGHTTP2_NO_ERROR && !this.aborted) return;
-    const nowMs = performance.now();
-    if (nowMs - windowStartMs > limits.streamResetWindowMs) {
-      windowStartMs = nowMs;
-      resets = 0;
-    }
-    if (++resets > limits.streamResets) session.destroy();
+  // A reset without an error code leaves only the unfinished answer, hence `aborted`. The resets that a peer
+  // provokes from this side count like its own.
+  function onClose(this: WatchedStream): void {
+    if (this.headersSent || (this.rstCode === constants.NGHTTP2_NO_ERROR && !this.aborted)) return;
+    if (resets.count(this[openedAtMs] ?? 0, this[allowedMs])) refuseSession(session, limits.refusedSessionMs);
   }
 
-  const open = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, flags: number, rawHeaders: string[]) => {
+  const open = (stream: WatchedStream, headers: IncomingHttpHeaders, flags: number, rawHeaders: string[]) => {
+    stream[openedAtMs] = resets.opened();
+    const timeout = headers["grpc-timeout"];
+    if (timeout !== undefined) stream[allowedMs] = grpcTimeoutMs(String(timeout));
     stream.on("error", ignore);
     stream.on("close", onClose);
-    if (++opened === limits.streamsPerSession) session.close();
-    // Reset in the same breath as it was opened: nobody waits for an answer.
-    if (!stream.destroyed && !stream.closed) onStream({ stream, headers, flags, rawHeaders, socketAddress });
+    if (++opened === limits.streamsPerSession) drainSession(session);
+    dispatchStream({ request: { stream, headers, flags, rawHeaders, socketAddress }, options });
   };
   session.on("stream", open as (...event: unknown[]) => void);
 }
 
-function closeThenDestroy(session: Http2Session, afterMs: number): void {
-  session.close();
-  const timer = setTimeout(() => session.destroy(), afterMs);
-  session.once("close", () => clearTimeout(timer));
+/**
+ * Tells peers that open streams only to reset them from callers whose time ran out. A reset counts when it came
+ * within milliseconds of its request and before any answer, unless the caller announced a deadline that may
+ * have passed: the request may have waited since the last tick of the event loop. It takes many of them, and
+ * most of what was opened, to end a session.
+ */
+function createResetLimit(limits: Limits) {
+  let windowStartMs = 0;
+  let streams = 0;
+  let resets = 0;
+  let isOver = false;
+
+  return {
+    /** Counts a stream that begins now; returns when that is, in milliseconds. */
+    opened(): number {
+      const nowMs = performance.now();
+      if (nowMs - windowStartMs > limits.streamResetWindowMs) {
+        windowStartMs = nowMs;
+        streams = 0;
+        resets = 0;
+      }
+      streams++;
+      return nowMs;
+    },
+
+    /** Counts a reset without an answer; true once, when there were too many. */
+    count(openedMs: number, callerWaitsMs: number | undefined): boolean {
+      const nowMs = performance.now();
+      if (nowMs - openedMs > limits.rapidResetMs) return false;
+      if (callerWaitsMs !== undefined && callerWaitsMs <= nowMs - lastTickMs()) return false;
+      if (isOver || ++resets <= limits.streamResets || resets * 2 <= streams) return false;
+      isOver = true;
+      return true;
+    },
+  };
 }
 
 function ignore(): void {}

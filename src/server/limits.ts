@@ -51,9 +51,15 @@ const table = {
   sessionCloseMs: { value: 5_000, why: "HTTP/2: from the gentle close of an idle session to the hard one" },
   streamResets: {
     value: 100,
-    why: "HTTP/2: resets per session within streamResetWindowMs, then it is cut (rapid reset)",
+    why: "HTTP/2: rapid resets of a session within streamResetWindowMs that are more than half of its streams; then it is refused",
   },
   streamResetWindowMs: { value: 10_000, why: "HTTP/2: the window in which streamResets counts" },
+  rapidResetMs: { value: 10, why: "HTTP/2: a reset this soon after its request was never meant to be answered" },
+  refusedSessionMs: { value: 5_000, why: "HTTP/2: what open streams have left when their session is refused" },
+  receivedResets: {
+    value: 100_000,
+    why: "HTTP/2: resets of any kind that the library takes at once; expired deadlines are resets too",
+  },
 } as const;
 
 /** The limits in force; the unit is in each name, plain counts have none. */

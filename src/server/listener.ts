@@ -53,8 +53,9 @@ export interface Listener {
 /** Creates a listener that is not yet open. */
 export function createListener(options: ListenerOptions): Listener {
   const { limits, logger } = options;
-  const http1 = createHttp1({ ...options, onRequest: options.onHttp1 });
-  const http2 = createHttp2(limits, options.onHttp2Stream);
+  const onError = (err: unknown) => logger?.error({ err }, "a request failed outside of its handler");
+  const http1 = createHttp1({ ...options, onRequest: options.onHttp1, onError });
+  const http2 = createHttp2({ limits, onStream: options.onHttp2Stream, onError });
   const undecided = new Set<Socket>();
   const sockets = new Set<Socket>();
   const perAddress = new Map<string, number>();

@@ -1,0 +1,78 @@
+// The only place where HTTP/2 sessions and streams are ended. None is ended from
+// inside one of its own events: native code may still be reading the session then,
+// and Node frees what that code goes on to use.
+import type { Http2ServerResponse, Http2Session, ServerHttp2Session, ServerHttp2Stream } from "node:http2";
+import { constants } from "node:http2";
+
+const { NGHTTP2_NO_ERROR, NGHTTP2_ENHANCE_YOUR_CALM } = constants;
+
+/** Cuts a session with all of its streams, in the next tick of the event loop. */
+export function destroySession(session: Http2Session): void {
+  setImmediate(() => {
+    if (!session.destroyed) session.destroy();
+  });
+}
+
+/**
+ * Asks a peer to open no more streams, and cuts the session when those that are open have had `graceMs`
+ * milliseconds to end.
+ */
+export function closeSession(session: Http2Session, graceMs: number): void {
+  setImmediate(() => {
+    if (session.destroyed) return;
+    session.close();
+    cutAfter(session, graceMs);
+  });
+}
+
+/** Asks a peer to open no more streams; the session ends with the last of those that are open. */
+export function drainSession(session: Http2Session): void {
+  setImmediate(() => {
+    if (!session.destroyed) session.close();
+  });
+}
+
+/**
+ * Tells a peer that it asks for too much (RFC 9113, section 7, ENHANCE_YOUR_CALM). Streams it opens from now
+ * on are ignored; open ones may end within `graceMs` milliseconds.
+ */
+export function refuseSession(session: ServerHttp2Session, graceMs: number): void {
+  setImmediate(() => {
+    if (session.destroyed) return;
+    session.goaway(NGHTTP2_ENHANCE_YOUR_CALM);
+    session.close();
+    cutAfter(session, graceMs);
+  });
+}
+
+function cutAfter(session: Http2Session, graceMs: number): void {
+  const timer = setTimeout(() => session.destroy(), graceMs);
+  session.once("close", () => clearTimeout(timer));
+}
+
+/** Resets a stream with an error code of RFC 9113, section 7, in the next tick of the event loop. */
+export function resetStream(stream: ServerHttp2Stream, code: number): void {
+  setImmediate(() => {
+    if (!stream.destroyed && !stream.closed) stream.close(code);
+  });
+}
+
+/**
+ * Ends a stream whose answer is complete although its request is not (RFC 9113, section 8.1). The answer must
+ * have been handed over. The reset follows it by a tick: in the same one some versions of Node send the reset
+ * first, and the answer is lost.
+ */
+export function resetUnreadRequest(stream: ServerHttp2Stream): void {
+  const reset = () => {
+    if (!stream.readableEnded) resetStream(stream, NGHTTP2_NO_ERROR);
+  };
+  if (stream.writableFinished) reset();
+  else stream.once("finish", reset);
+}
+
+/** Cuts off an answer that cannot be completed, so that it does not look complete. */
+export function abortResponse(res: Http2ServerResponse): void {
+  // The compatibility layer forgets its stream when that has closed.
+  const stream = res.stream as ServerHttp2Stream | undefined;
+  if (stream !== undefined) resetStream(stream, constants.NGHTTP2_INTERNAL_ERROR);
+}

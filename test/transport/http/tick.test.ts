@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { flushPerTick } from "../../../src/transport/http/tick.js";
+
+const tick = () => new Promise((resolve) => setImmediate(resolve));
+
+test("items are taken in the next tick, in their order", async () => {
+  const taken: number[] = [];
+  const put = flushPerTick<number>("answers", (item) => taken.push(item), assert.fail);
+  put(1);
+  await Promise.resolve();
+  put(2);
+  await new Promise<void>((resolve) => process.nextTick(resolve));
+  put(3);
+  assert.deepEqual(taken, []);
+  await tick();
+  assert.deepEqual(taken, [1, 2, 3]);
+});
+
+test("an item that is put off while others are taken waits for the next tick", async () => {
+  const taken: number[] = [];
+  const put = flushPerTick<number>(
+    "answers",
+    (item) => {
+      taken.push(item);
+      if (item < 3) put(item + 1);
+    },
+    assert.fail,
+  );
+  put(1);
+  for (const expected of [[1], [1, 2], [1, 2, 3], [1, 2, 3]]) {
+    await tick();
+    assert.deepEqual(taken, expected);
+  }
+});
+
+test("requests come before answers, with what they lead to in promises between the two", async () => {
+  const taken: string[] = [];
+  const answer = flushPerTick<string>("answers", (item) => taken.push(item), assert.fail);
+  const request = flushPerTick<string>(
+    "requests",
+    (item) => {
+      taken.push(item);
+      void Promise.resolve().then(() => answer(`${item} answered`));
+    },
+    assert.fail,
+  );
+  answer("earlier answer");
+  request("first");
+  request("second");
+  await tick();
+  await tick();
+  assert.deepEqual(taken, ["first", "second", "earlier answer", "first answered", "second answered"]);
+});
+
+test("an error of one item reaches its handler and no other item", async () => {
+  const taken: number[] = [];
+  const failed: number[] = [];
+  const put = flushPerTick<number>(
+    "answers",
+    (item) => {
+      if (item === 2) throw new Error("two");
+      taken.push(item);
+    },
+    (_error, item) => failed.push(item),
+  );
+  for (const item of [1, 2, 3]) put(item);
+  await tick();
+  await tick();
+  assert.deepEqual([taken, failed], [[1, 3], [2]]);
+});
