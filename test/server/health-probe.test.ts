@@ -158,7 +158,9 @@ function watch(url: string, service: string) {
   const seen: unknown[] = [];
   stream.on("data", ({ status }) => seen.push(status));
   const ended = once(stream, "end").finally(() => client.close());
-  return { seen, ended, changed: () => once(stream, "data") };
+  // Listens from the beginning: the first answers of several watchers may come in the same tick.
+  const first = once(stream, "data");
+  return { seen, ended, changed: () => first };
 }
 
 /**
