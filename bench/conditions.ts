@@ -1,7 +1,7 @@
 import { cpus } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
-import { describeLimits } from "../src/server/limits.js";
+import { describeLimits } from "../src/transport/http/limits.js";
 
 /** What was measured, besides what every benchmark prints. */
 export interface Conditions {

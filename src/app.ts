@@ -25,11 +25,13 @@ import type { Call } from "./rpc/call.js";
 import { createInvoke } from "./rpc/invoke.js";
 import { createInvokeStream } from "./rpc/invoke-stream.js";
 import { createMethodTable } from "./rpc/method-table.js";
+import { createProve } from "./rpc/prove.js";
 import { createDocs } from "./server/docs.js";
 import { createHealth } from "./server/health.js";
 import { createReflection } from "./server/reflection.js";
 import { createServer } from "./server/server.js";
 import { createLogger } from "./telemetry/logger.js";
+import { defaultLimits, type Limits } from "./transport/http/limits.js";
 
 /** A running service. */
 export interface App {
@@ -136,9 +138,11 @@ export async function startApp(options: AppOptions): Promise<App> {
     const pipeline = { store, clock, authenticate, errorDomain, onInternalError };
     const invoke = createInvoke(pipeline);
     const invokeStream = createInvokeStream(pipeline);
+    const prove = createProve(authenticate);
     const gateway = createGateway({
       methods: methods.values(),
       invoke,
+      prove,
       invokeStream,
       clock,
       errorDomain,
@@ -153,7 +157,9 @@ export async function startApp(options: AppOptions): Promise<App> {
     const server = createServer({
       methods,
       invoke,
+      prove,
       invokeStream,
+      limits: limitsOf(settings),
       gateway,
       clock,
       errorDomain,
@@ -205,6 +211,10 @@ export async function startApp(options: AppOptions): Promise<App> {
     await installation.close();
     throw error;
   }
+}
+
+function limitsOf({ requestBuffer, answerBuffer }: Settings): Limits {
+  return { ...defaultLimits, requestBufferBytes: requestBuffer, answerBufferBytes: answerBuffer };
 }
 
 function tlsOf({ tlsCert, tlsKey }: Settings) {

@@ -68,6 +68,19 @@ const duration = (help: string, fallback: string): Setting<number> => {
   return { parse, fallback: parse(fallback), help: `${help}; ${fallback} unless set`, placeholder: "duration" };
 };
 
+const UNITS_BYTES: Readonly<Record<string, number>> = { KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 };
+
+// In bytes.
+const size = (help: string, fallback: string, leastBytes: number): Setting<number> => {
+  const parse = (given: string) => {
+    const match = /^(\d{1,6})(KiB|MiB|GiB)$/.exec(given);
+    const bytes = Number(match?.[1]) * (UNITS_BYTES[match?.[2] ?? ""] ?? 0);
+    if (!(bytes >= leastBytes)) throw new Error(`must be a number of KiB, MiB or GiB, at least ${leastBytes} bytes`);
+    return bytes;
+  };
+  return { parse, fallback: parse(fallback), help: `${help}; ${fallback} unless set`, placeholder: "size" };
+};
+
 /** An address to listen on. */
 export interface ListenAddress {
   readonly host: string;
@@ -166,6 +179,8 @@ export const settings = {
   registryService: text("name", "arbor", "what the registry calls itself to this service, its auth.token.service"),
   registrySecretFile: optional("file", "secret by which the registry signs in at /registry/notifications"),
   rootCreation: oneOf(["users", "owners", "off"], "users", "who may create root groups"),
+  requestBuffer: size("how much of request bodies is held at one time", "128MiB", 32 * 1024 ** 2),
+  answerBuffer: size("how much of answers is held at one time", "384MiB", 128 * 1024 ** 2),
   logLevel: oneOf(
     ["fatal", "error", "warn", "info", "debug", "trace", "silent"],
     "info",

@@ -10,7 +10,7 @@ const MAX_LINES = 400;
 // What each folder may import: folders of src, prefixes of `#gen/`, packages.
 // `types:` allows a module for its types alone.
 const rules: Record<string, readonly string[]> = {
-  kernel: ["#gen/google/rpc", "@connectrpc/connect", "node:crypto"],
+  kernel: ["#gen/google/rpc", "@connectrpc/connect", "node:crypto", "node:net"],
   rpc: ["kernel", "auth", "types:store/port", "#gen", "@bufbuild/protobuf", "@connectrpc/connect"],
   resource: ["kernel", "types:store/port", "types:#gen", "@bufbuild/protobuf"],
   iam: ["kernel", "resource", "rpc", "auth", "types:store/port", "#gen", "@bufbuild/protobuf", "re2js", "node:crypto"],
@@ -92,7 +92,7 @@ const rules: Record<string, readonly string[]> = {
     "node:",
   ],
   // What `server` and `gateway` have in common moves here: sockets, bodies, budgets, limits.
-  transport: ["kernel", "telemetry", "#gen/google/rpc", "@bufbuild/protobuf", "@connectrpc", "node:"],
+  transport: ["kernel", "rpc", "telemetry", "#gen/google/rpc", "@bufbuild/protobuf", "@connectrpc", "node:"],
   // Every request that leaves.
   outbound: ["kernel", "node:"],
   telemetry: ["pino", "node:"],

@@ -54,6 +54,8 @@ test("the defaults", () => {
     registryService: "arbor",
     registrySecretFile: undefined,
     rootCreation: "users",
+    requestBuffer: 128 * 1024 * 1024,
+    answerBuffer: 384 * 1024 * 1024,
     logLevel: "info",
     accessLog: true,
   } satisfies Settings);

@@ -5,8 +5,8 @@
 import { create, type DescField, type DescMessage, type Message, type Registry } from "@bufbuild/protobuf";
 import { type FieldMask, FieldMaskSchema } from "@bufbuild/protobuf/wkt";
 import { invalidArgument } from "../kernel/errors.js";
+import { jsonTextOf } from "../transport/http/body-reader.js";
 import type { BoundVariable, HttpBinding } from "./binding.js";
-import { jsonTextOf } from "./body.js";
 import { type BodyMessage, createBodyReader } from "./body-message.js";
 import { containerIfSet, containerOf, getField, isDefault, sameValue, setField, wellKnownName } from "./fields.js";
 import { protoMaskPath } from "./mask-path.js";

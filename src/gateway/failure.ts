@@ -2,10 +2,10 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ApiError, connectErrorFrom } from "../kernel/errors.js";
 import { type Call, requestIdFrom } from "../rpc/call.js";
-import { discardRest, mayHaveBody } from "./body.js";
+import { discardRest, mayHaveBody } from "../transport/http/body-reader.js";
+import { CallerGone, HttpFault } from "../transport/http/http-fault.js";
+import { abort, type HttpRequest, type HttpResponse } from "../transport/http/http-message.js";
 import { errorText, httpStatusOf, retryAfterOf } from "./error-json.js";
-import { CallerGone, HttpFault } from "./http-fault.js";
-import { abort, type HttpRequest, type HttpResponse } from "./http-message.js";
 import type { MessageWriters } from "./json-wkt.js";
 import { copyHeaders, headersOf, type ResponseHeaders, send } from "./send.js";
 
@@ -50,7 +50,7 @@ export function createFailures({ errorDomain, writers, onInternalError }: Failur
     }
     const retryAfter = retryAfterOf(seen);
     if (retryAfter !== undefined) headers["retry-after"] = retryAfter;
-    if (mayHaveBody(req)) discardRest(req, res);
+    if (mayHaveBody(req)) discardRest(req);
     const status = fault?.status ?? httpStatusOf(seen.code);
     send(res, status, headers, "application/json", errorText(seen, writers));
   }

@@ -10,15 +10,22 @@ import type { Invoke } from "../rpc/invoke.js";
 import type { InvokeStream } from "../rpc/invoke-stream.js";
 import { partsOf } from "../rpc/list-parts.js";
 import type { MethodEntry, StreamEntry, UnaryEntry } from "../rpc/method-table.js";
+import type { Prove } from "../rpc/prove.js";
+import { discardRest, formTextOf, isEmptyBody, mayHaveBody, readBody } from "../transport/http/body-reader.js";
+import { HttpFault } from "../transport/http/http-fault.js";
+import {
+  type HttpRequest,
+  type HttpResponse,
+  originForm,
+  type TrustedProxies,
+} from "../transport/http/http-message.js";
+import { buffersOf } from "../transport/http/request-buffers.js";
 import { bindingsOf, type HttpBinding } from "./binding.js";
-import { discardRest, formTextOf, isEmptyBody, mayHaveBody, readBody } from "./body.js";
 import { compressed, isLarge } from "./compress.js";
 import { createDecode, type Decode, type ReadBody } from "./decode.js";
 import { createEncode, createPartEncode, type Encode, type EncodedAnswer, type PartEncode } from "./encode.js";
 import { createFailures } from "./failure.js";
-import { HttpFault } from "./http-fault.js";
 import { HttpInbound } from "./http-inbound.js";
-import { type HttpRequest, type HttpResponse, originForm, type TrustedProxies } from "./http-message.js";
 import { createJsonWriters } from "./json-writer.js";
 import { sendParts } from "./parts.js";
 import { createRouteTable, type RouteMatch } from "./route-table.js";
@@ -34,12 +41,13 @@ export interface GatewayOptions {
   /** The methods to serve; those without an HTTP rule are left to other protocols. */
   readonly methods: Iterable<MethodEntry>;
   readonly invoke: Invoke;
+  readonly prove: Prove;
   /** Runs the methods that stream; without it there must be none with an HTTP rule. */
   readonly invokeStream?: InvokeStream | undefined;
   readonly clock: Clock;
   /** ErrorInfo's domain. */
   readonly errorDomain: string;
-  /** The largest body, in bytes; 4 MiB by default. */
+  /** The largest body, in bytes, whatever a method allows; 4 MiB by default. */
   readonly maxBodyBytes?: number;
   /** Refuse unknown fields of bodies; by default they are passed over, as published clients expect. */
   readonly strictBody?: boolean;
@@ -93,7 +101,7 @@ const NO_BODY: ReadBody = { bytes: new Uint8Array(), contentType: undefined };
  * {@link bindingsOf} and {@link createRouteTable}.
  */
 export function createGateway(options: GatewayOptions): Gateway {
-  const { invoke, clock, errorDomain, onInternalError, proxies } = options;
+  const { invoke, prove, clock, errorDomain, onInternalError, proxies } = options;
   const maxBodyBytes = options.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES;
   const heartbeatMs = options.heartbeatMs ?? DEFAULT_HEARTBEAT_MS;
   const methods = [...options.methods];
@@ -171,11 +179,15 @@ export function createGateway(options: GatewayOptions): Gateway {
     let call: Call | undefined;
     try {
       const { target: route, captures } = match;
-      const form = isForm(req, route.binding) ? await formTextOf(req, maxBodyBytes) : undefined;
-      const body = form === undefined && mayHaveBody(req) ? await bodyOf(req, route.binding) : NO_BODY;
+      call = new Call(new HttpInbound(req, res, proxies), route.entry.desc, clock());
+      const proven = prove(route.entry, req.headers.authorization);
+      call.principal = proven instanceof Promise ? await proven : proven;
+      if (call.principal !== undefined) buffersOf(req)?.holdFor(call.principal.identityUid);
+      const maxBytes = Math.min(maxBodyBytes, route.entry.maxRequestBytes);
+      const form = isForm(req, route.binding) ? await formTextOf(req, maxBytes) : undefined;
+      const body = form === undefined && mayHaveBody(req) ? await bodyOf(req, route.binding, maxBytes) : NO_BODY;
       const parameters = form === undefined ? query : `${query}&${form}`;
       const decode = () => route.decode(captures, parameters, body);
-      call = new Call(new HttpInbound(req, res, proxies), route.entry.desc, clock());
       if (route.kind !== "unary") {
         await serveStream(req, res, call, route, decode());
         return;
@@ -229,9 +241,9 @@ export function createGateway(options: GatewayOptions): Gateway {
     });
   }
 
-  async function bodyOf(req: HttpRequest, { body, method }: HttpBinding): Promise<ReadBody> {
+  async function bodyOf(req: HttpRequest, { body, method }: HttpBinding, maxBytes: number): Promise<ReadBody> {
     if (body !== "none") {
-      return { bytes: await readBody(req, maxBodyBytes), contentType: req.headers["content-type"] };
+      return { bytes: await readBody(req, maxBytes), contentType: req.headers["content-type"] };
     }
     // Clients that always send JSON send `{}` when they have nothing to say.
     const bare = method === "GET" || method === "DELETE" || req.method === "GET" || req.method === "HEAD";
@@ -247,7 +259,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       throw noSuchRoute(path.slice(0, 80) + hint);
     }
     if (method === "OPTIONS") {
-      if (mayHaveBody(req)) discardRest(req, res);
+      if (mayHaveBody(req)) discardRest(req);
       sendNoContent(res, { allow });
       return;
     }

@@ -8,7 +8,7 @@ import {
   peerAddress,
   socketAddressOf,
   type TrustedProxies,
-} from "./http-message.js";
+} from "../transport/http/http-message.js";
 
 /** A REST request as the pipeline sees it. Made once per call; what it tells is worked out when it is asked. */
 export class HttpInbound implements Inbound {

@@ -1,7 +1,9 @@
 // Lists without pages that are too long for one piece, sent as they are read.
+
+import { writeAtPace, writeHead } from "../transport/http/answer-writer.js";
+import { type HttpRequest, type HttpResponse, isGone } from "../transport/http/http-message.js";
 import type { EncodedAnswer } from "./encode.js";
-import { type HttpRequest, type HttpResponse, isGone, writeAtPace } from "./http-message.js";
-import { type ResponseHeaders, writeHead } from "./send.js";
+import type { ResponseHeaders } from "./send.js";
 import { breakOff } from "./stream.js";
 
 /** What is sent of a list. */

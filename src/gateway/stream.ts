@@ -1,10 +1,11 @@
 // Streams of answers over HTTP: as lines of JSON, as server-sent events, or as
 // the bytes of a file that is made on the way.
 import type { ServerResponse } from "node:http";
+import { writeAtPace, writeHead } from "../transport/http/answer-writer.js";
+import { abort, type HttpRequest, type HttpResponse, isGone } from "../transport/http/http-message.js";
 import type { PartEncode } from "./encode.js";
-import { abort, drained, type HttpRequest, type HttpResponse, isGone } from "./http-message.js";
 import { prefersEvents } from "./preferences.js";
-import { type ResponseHeaders, writeHead } from "./send.js";
+import type { ResponseHeaders } from "./send.js";
 
 /** How often an event stream that has nothing to say shows that it lives, in milliseconds. */
 export const DEFAULT_HEARTBEAT_MS = 15_000;
@@ -56,7 +57,7 @@ export async function sendStream(answer: StreamAnswer): Promise<void> {
     try {
       while (next.done !== true) {
         heart.pause();
-        if (!(res as ServerResponse).write(frame)) await drained(res);
+        await writeAtPace(res, typeof frame === "string" ? Buffer.from(frame) : frame);
         if (isGone(res)) return;
         heart.resume();
         next = await messages.next();

@@ -8,6 +8,7 @@ import { deploymentHandlersV1 } from "./deployments/deployment-v1.js";
 import type { ImageDeps } from "./images/image-source.js";
 import { imageHandlersV1 } from "./images/image-v1.js";
 import type { RegistryDeps } from "./registry-deps.js";
+import { MAX_REPO_REQUEST } from "./repos/repo-rules.js";
 import { repoHandlersV1 } from "./repos/repo-v1.js";
 import { settingsHandlersV1 } from "./settings/settings-v1.js";
 import { tagSummaryHandlersV1 } from "./tags/tag-summary-v1.js";
@@ -22,7 +23,7 @@ export interface RegistryV2 {
 
 /** Registry, ready to be served. */
 export function registryV1({ repos, tags }: RegistryV2, deps: RegistryDeps & ImageDeps) {
-  return serve(Registry, {
+  const handlers = {
     ...repoHandlersV1(repos, deps),
     ...tagHandlersV1(tags, deps),
     ...tagSummaryHandlersV1,
@@ -30,5 +31,6 @@ export function registryV1({ repos, tags }: RegistryV2, deps: RegistryDeps & Ima
     ...deploymentHandlersV1,
     ...settingsHandlersV1,
     ...refusalsOf(Registry, unavailableRegistryV1),
-  });
+  };
+  return serve(Registry, handlers, { createRepo: MAX_REPO_REQUEST, updateRepo: MAX_REPO_REQUEST });
 }

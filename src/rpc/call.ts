@@ -4,6 +4,7 @@ import { withMapped } from "../auth/authorize.js";
 import type { Caller } from "../auth/caller.js";
 import type { ApiError } from "../kernel/errors.js";
 import { randomIds } from "../kernel/ids.js";
+import type { Principal } from "../kernel/principal.js";
 import type { Tx } from "../store/port.js";
 
 /** The wire protocol a call came in by. */
@@ -77,6 +78,9 @@ export class Call implements HandlerContext {
 
   /** Who did it, for the audit log, where the method authenticates its caller by itself. */
   actorUid: string | undefined;
+
+  /** Who calls, once that is proven; nobody where anybody may. */
+  principal: Principal | undefined;
 
   /** What the preparation of the method came to; see `prepared` in method-table. */
   prepared: unknown;

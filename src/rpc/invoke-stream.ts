@@ -9,6 +9,7 @@ import { type Call, MAX_CALL_MS } from "./call.js";
 import { watchEnd } from "./call-end.js";
 import type { InvokeDeps } from "./invoke.js";
 import type { StreamEntry } from "./method-table.js";
+import { createProve } from "./prove.js";
 import { requiredFieldsOf } from "./required-fields.js";
 import { requireText } from "./text-fields.js";
 
@@ -27,7 +28,8 @@ export type InvokeStream = (method: StreamEntry, call: Call, request: Message) =
 
 /** Creates the pipeline of streams. */
 export function createInvokeStream(deps: InvokeDeps): InvokeStream {
-  const { store, authenticate, clock, errorDomain } = deps;
+  const { store, clock, errorDomain } = deps;
+  const prove = createProve(deps.authenticate);
 
   return async function* invokeStream(method, call, request) {
     const end = watchEnd(call, clock);
@@ -60,14 +62,14 @@ export function createInvokeStream(deps: InvokeDeps): InvokeStream {
 
   async function admit(method: StreamEntry, call: Call, request: Message): Promise<Caller | undefined> {
     const { auth } = method;
-    const principal = auth.mode === "guarded" ? await authenticate(call.inbound.header("authorization")) : undefined;
+    call.principal ??= await prove(method, call.inbound.header("authorization"));
     requireText(method.desc.input, request);
     // The time a stream may last is not the time a database may take.
     const deadlineMs = Math.min(call.deadlineMs, call.startMs + MAX_CALL_MS);
     return store.read(
       async (tx) => {
         if (clock() > deadlineMs) throw deadlineExceeded();
-        const caller = auth.mode === "guarded" ? await authorize(auth, principal, request, tx) : undefined;
+        const caller = auth.mode === "guarded" ? await authorize(auth, call.principal, request, tx) : undefined;
         requiredFieldsOf(method.desc.input)(request);
         return caller;
       },

@@ -13,6 +13,7 @@ import type { Awaitable, Store, Tx } from "../store/port.js";
 import { auditRowOf } from "./audit.js";
 import type { Call } from "./call.js";
 import type { UnaryEntry } from "./method-table.js";
+import { createProve } from "./prove.js";
 import { requiredFieldsOf } from "./required-fields.js";
 import { requireText } from "./text-fields.js";
 
@@ -38,16 +39,19 @@ export interface InvokeDeps {
 
 /** Creates the pipeline. */
 export function createInvoke(deps: InvokeDeps): Invoke {
-  const { store, authenticate, clock } = deps;
+  const { store, clock } = deps;
+  const prove = createProve(deps.authenticate);
 
   return async function invoke(method, call, given) {
-    let principal: Principal | undefined;
     try {
-      const pending = method.auth.mode === "guarded" ? authenticate(call.inbound.header("authorization")) : undefined;
-      principal = pending instanceof Promise ? await pending : pending;
+      if (call.principal === undefined) {
+        const proven = prove(method, call.inbound.header("authorization"));
+        call.principal = proven instanceof Promise ? await proven : proven;
+      }
     } catch (error) {
       throw seen(error, call);
     }
+    const { principal } = call;
     // What is wrong with the bytes of a request is for its front end to say, but only to known callers.
     const request = typeof given === "function" ? given() : given;
     try {

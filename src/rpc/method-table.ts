@@ -104,7 +104,16 @@ interface DeclaredMethod {
   /** The RPC path, `/package.Service/Method`. */
   readonly path: string;
   readonly auth: AuthRule;
+  /** The largest request, in bytes as sent and after decompression. */
+  readonly maxRequestBytes: number;
 }
+
+/** The largest request of a method unless its service is registered with another size, in bytes. */
+export const REQUEST_BYTES = 256 * 1024;
+/** The largest request of a method whose callers need not be known, in bytes. */
+export const PUBLIC_REQUEST_BYTES = 16 * 1024;
+/** The largest request that a service may be registered with, in bytes; the same as gRPC's own default. */
+export const MAX_REQUEST_BYTES = 4 * 1024 * 1024;
 
 /** A method with one answer. */
 export interface UnaryEntry extends DeclaredMethod {
@@ -145,11 +154,26 @@ export interface ServedService<S extends DescService = DescService> {
   readonly handlers: Readonly<Record<string, Handler>>;
   /** What the service is described as, where its messages go by other names; see stable. */
   readonly published?: DescService;
+  /** The largest requests in bytes, by connect's local method names, of methods that differ from the rest. */
+  readonly maxRequestBytes?: Readonly<Record<string, number>>;
 }
 
-/** Pairs a service with its handlers, checked by the compiler. */
-export function serve<S extends DescService>(desc: S, handlers: Handlers<S>): ServedService<S> {
-  return { desc, handlers: handlers as Readonly<Record<string, Handler>> };
+/**
+ * Pairs a service with its handlers, checked by the compiler.
+ *
+ * @param maxRequestBytes the largest request of a method, 256 KiB unless given, and 16 KiB where callers need
+ * not be known; at most 4 MiB
+ */
+export function serve<S extends DescService>(
+  desc: S,
+  handlers: Handlers<S>,
+  maxRequestBytes: Partial<Readonly<Record<keyof S["method"], number>>> = {},
+): ServedService<S> {
+  return {
+    desc,
+    handlers: handlers as Readonly<Record<string, Handler>>,
+    maxRequestBytes: maxRequestBytes as Readonly<Record<string, number>>,
+  };
 }
 
 /**
@@ -160,23 +184,33 @@ export function serve<S extends DescService>(desc: S, handlers: Handlers<S>): Se
  */
 export function createMethodTable(services: readonly ServedService[]): MethodTable {
   const table = new Map<string, MethodEntry>();
-  for (const { desc, handlers, published } of services) {
+  for (const { desc, handlers, published, maxRequestBytes = {} } of services) {
     for (const method of desc.methods) {
       const handler = handlers[method.localName];
       if (handler === undefined) throw new TypeError(`${method} has no handler`);
-      const entry = { ...entryOf(method, handler), published: published?.method[method.localName] ?? method };
+      const entry = {
+        ...entryOf(method, handler, maxRequestBytes[method.localName]),
+        published: published?.method[method.localName] ?? method,
+      };
       table.set(entry.path, entry);
     }
   }
   return table;
 }
 
-function entryOf(desc: DescMethod, handler: Handler): Unpublished<UnaryEntry> | Unpublished<StreamEntry> {
+function entryOf(
+  desc: DescMethod,
+  handler: Handler,
+  maxRequestBytes: number | undefined,
+): Unpublished<UnaryEntry> | Unpublished<StreamEntry> {
   const { typeName } = desc.parent;
   if (desc.methodKind !== "unary" && desc.methodKind !== "server_streaming") {
     throw new TypeError(`${typeName}.${desc.name} takes a stream, which the method table does not serve`);
   }
-  const declared = { desc, path: `/${typeName}/${desc.name}`, auth: authRuleOf(desc) };
+  const auth = authRuleOf(desc);
+  const bytes = maxRequestBytes ?? (auth.mode === "guarded" ? REQUEST_BYTES : PUBLIC_REQUEST_BYTES);
+  if (!(bytes > 0 && bytes <= MAX_REQUEST_BYTES)) throw new TypeError(`${typeName}.${desc.name}: ${bytes} bytes`);
+  const declared = { desc, path: `/${typeName}/${desc.name}`, auth, maxRequestBytes: bytes };
   // `serve` has checked each handler against its method.
   if (desc.methodKind === "server_streaming") {
     return { ...declared, kind: "server_streaming", handler: handler as StreamEntry["handler"] };

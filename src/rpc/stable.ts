@@ -19,5 +19,5 @@ export function servedAs(stable: DescService, beta: ServedService): ServedServic
     desc.methods.push(joined);
     desc.method[method.localName] = joined;
   }
-  return { desc, handlers: beta.handlers, published: stable };
+  return { ...beta, desc, published: stable };
 }

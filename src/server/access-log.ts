@@ -1,11 +1,11 @@
+import type { Logger } from "../telemetry/logger.js";
 import {
   type HttpRequest,
   type HttpResponse,
   peerAddress,
   socketAddressOf,
   type TrustedProxies,
-} from "../gateway/http-message.js";
-import type { Logger } from "../telemetry/logger.js";
+} from "../transport/http/http-message.js";
 import type { StreamRequest } from "./http2.js";
 
 /** What is known of a request when it has been answered. No headers, no query, no tokens. */

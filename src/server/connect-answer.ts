@@ -6,9 +6,9 @@ import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { codeToHttpStatus, errorFromJsonBytes } from "@connectrpc/connect/protocol-connect";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag, trailerParse, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
-import { type HttpResponse, isGone, writeAtPace } from "../gateway/http-message.js";
-import { writeHead } from "../gateway/send.js";
 import { connectErrorFrom } from "../kernel/errors.js";
+import { chargeAnswer, writeCharged, writeHead } from "../transport/http/answer-writer.js";
+import { type HttpResponse, isGone } from "../transport/http/http-message.js";
 import type { AccessRecord } from "./access-log.js";
 import { encodeGrpcMessage, errorTrailers } from "./grpc-status.js";
 import { connectJson } from "./refusal.js";
@@ -27,15 +27,18 @@ export async function writeAnswer(
   const { status, header, body } =
     answer.status >= 400 && contentType === "application/json" ? await repairUnaryError(answer, errorDomain) : answer;
   if (isGone(res)) return;
-  writeHead(res, status, nodeHeaders(header));
   const web = contentType.startsWith("application/grpc-web");
   let bytes = 0;
   for await (const chunk of body ?? []) {
     if (isGone(res)) return;
     const out = web ? repairWebTrailer(chunk, errorDomain, access) : chunk;
     bytes += out.length;
-    await writeAtPace(res, out);
+    // Where there is no room for the answer, there may still be for a status that says so.
+    chargeAnswer(res, out.length);
+    if (!res.headersSent) writeHead(res, status, nodeHeaders(header));
+    await writeCharged(res, out);
   }
+  if (!res.headersSent) writeHead(res, status, nodeHeaders(header));
   if (answer.trailer) {
     repairTrailer(answer.trailer, errorDomain);
     if (access) access.grpcCode = Number(answer.trailer.get("grpc-status"));

@@ -1,7 +1,7 @@
 import { Code, ConnectError, type ContextValues } from "@connectrpc/connect";
 import type { UniversalServerRequest } from "@connectrpc/connect/protocol";
-import type { HttpRequest, HttpResponse } from "../gateway/http-message.js";
 import { grpcTimeoutMs } from "../rpc/grpc-timeout.js";
+import type { HttpRequest, HttpResponse } from "../transport/http/http-message.js";
 import { webHeaders } from "./inbound.js";
 
 // Timers hold 31 bits of milliseconds and fire at once beyond them.
@@ -10,13 +10,13 @@ const LONGEST_TIMEOUT_MS = 2_147_483_647;
 /**
  * A request as connect's handlers take it. The authority must have been validated.
  *
- * Against what connect-node builds, this one leaves an unread body's connection open, so that a
- * refusal reaches its caller, and limits timeouts to what timers can hold.
+ * Against what connect-node builds, this one limits timeouts to what timers can hold.
  */
 export function universalRequest(
   req: HttpRequest,
   res: HttpResponse,
   contextValues: ContextValues,
+  body: AsyncIterable<Uint8Array>,
 ): UniversalServerRequest {
   const header = webHeaders(req.headers);
   limitTimeout(header);
@@ -27,7 +27,7 @@ export function universalRequest(
     method: req.method ?? "",
     url: `${scheme}://${authority}${req.url}`,
     header,
-    body: req.iterator({ destroyOnReturn: false }),
+    body,
     signal: goneSignal(res),
     contextValues,
   };

@@ -15,7 +15,19 @@ import {
   type ServiceImpl,
 } from "@connectrpc/connect";
 import type { Compression, UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
+import { codeToHttpStatus } from "@connectrpc/connect/protocol-connect";
 import { compressionGzip } from "@connectrpc/connect-node";
+import type { Clock } from "../kernel/clock.js";
+import { ApiError, connectErrorFrom, deadlineExceeded, malformedRequest, unimplemented } from "../kernel/errors.js";
+import type { Principal } from "../kernel/principal.js";
+import { Call } from "../rpc/call.js";
+import type { Invoke } from "../rpc/invoke.js";
+import type { InvokeStream } from "../rpc/invoke-stream.js";
+import { wholeOf } from "../rpc/list-parts.js";
+import type { MethodEntry, MethodTable, StreamEntry, UnaryEntry } from "../rpc/method-table.js";
+import type { Prove } from "../rpc/prove.js";
+import { discardRest, maxInflatedBytes, mayHaveBody, readRaw } from "../transport/http/body-reader.js";
+import { CallerGone, HttpFault } from "../transport/http/http-fault.js";
 import {
   abort,
   type HttpRequest,
@@ -24,28 +36,16 @@ import {
   peerAddress,
   socketAddressOf,
   type TrustedProxies,
-} from "../gateway/http-message.js";
-import type { Clock } from "../kernel/clock.js";
-import {
-  type ApiError,
-  connectErrorFrom,
-  deadlineExceeded,
-  malformedRequest,
-  unimplemented,
-} from "../kernel/errors.js";
-import { Call } from "../rpc/call.js";
-import type { Invoke } from "../rpc/invoke.js";
-import type { InvokeStream } from "../rpc/invoke-stream.js";
-import { callerUidOf, wholeOf } from "../rpc/list-parts.js";
-import type { MethodEntry, MethodTable, StreamEntry, UnaryEntry } from "../rpc/method-table.js";
+} from "../transport/http/http-message.js";
+import type { Limits } from "../transport/http/limits.js";
+import { buffersOf } from "../transport/http/request-buffers.js";
 import type { AccessRecord } from "./access-log.js";
 import { writeAnswer } from "./connect-answer.js";
 import { universalRequest } from "./connect-request.js";
 import { isProtocolField } from "./grpc-status.js";
 import { ContextInbound } from "./inbound.js";
-import type { Limits } from "./limits.js";
 import type { ListFrames } from "./list-frame.js";
-import { connectJson, sendJson } from "./refusal.js";
+import { connectJson, sendEndStream, sendGrpcStatus, sendJson } from "./refusal.js";
 
 /** A service served as it is, beside the method table: health, reflection, streams. */
 export interface ExtraService {
@@ -63,6 +63,7 @@ export interface ConnectOptions {
   readonly methods: MethodTable;
   readonly extraServices: readonly ExtraService[];
   readonly invoke: Invoke;
+  readonly prove: Prove;
   /** Runs the methods that stream; without it the table must hold none. */
   readonly invokeStream?: InvokeStream | undefined;
   readonly clock: Clock;
@@ -92,39 +93,50 @@ export interface Connect {
 }
 
 const remoteAddressKey = createContextKey<string | undefined>(undefined);
-// What is to be done once the answer is written.
-const answeredKey = createContextKey<(() => void)[]>([]);
+const principalKey = createContextKey<Principal | undefined>(undefined);
+const responseKey = createContextKey<HttpResponse | undefined>(undefined);
 
 /** Creates the adapter. */
 export function createConnect(options: ConnectOptions): Connect {
   const { errorDomain, limits } = options;
-  const router = createConnectRouter({
-    acceptCompression: [gzip],
-    readMaxBytes: limits.messageBytes,
-    writeMaxBytes: limits.responseBytes,
-  });
-  // A second argument of options would switch interceptors and protocols back to their defaults.
-  for (const { desc, methods } of servicesOf(options.methods)) router.service(desc, implOf(methods, options));
-  for (const { desc, impl } of options.extraServices) router.service(desc, impl);
-  const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
+  const handlers = createHandlers(options);
 
   async function answer(handler: UniversalHandler, req: HttpRequest, res: HttpResponse, access?: AccessRecord) {
     const remote = peerAddress(socketAddressOf(req), req.headers, options.proxies);
-    const answered: (() => void)[] = [];
-    const values: ContextValues = createContextValues().set(remoteAddressKey, remote).set(answeredKey, answered);
+    const entry = options.methods.get(handler.requestPath);
     try {
-      const response = await handler(universalRequest(req, res, values));
+      const principal = entry && (await options.prove(entry, req.headers.authorization));
+      if (principal !== undefined) buffersOf(req)?.holdFor(principal.identityUid);
+      const values: ContextValues = createContextValues()
+        .set(remoteAddressKey, remote)
+        .set(principalKey, principal)
+        .set(responseKey, res);
+      const body = await bodyOf(handler.method, entry?.maxRequestBytes ?? limits.publicRequestBytes, req);
+      const response = await handler(universalRequest(req, res, values, body));
+      if (mayHaveBody(req)) discardRest(req);
       if (response.body === undefined) refuseEmpty(response, handler, res);
       else await writeAnswer(response, res, errorDomain, access);
     } catch (error) {
-      // Here the peer has gone, or an answer could not be written.
-      if (!isGone(res)) options.onInternalError(error);
-      abort(res);
-    } finally {
-      for (const act of answered) act();
-      // What was refused half-way must be read to its end, or the connection is stuck for good.
-      req.resume();
+      if (error instanceof CallerGone) return;
+      const cause = error instanceof HttpFault ? error.error : error;
+      if (mayHaveBody(req)) discardRest(req);
+      if (cause instanceof ApiError && !res.headersSent) refuseRpc(req, res, handler.method, cause);
+      else {
+        // Here the peer has gone, or an answer could not be written.
+        if (!isGone(res)) options.onInternalError(error);
+        abort(res);
+      }
     }
+  }
+
+  // A refusal in the form of the protocol, without its library, which would read the body first.
+  function refuseRpc(req: HttpRequest, res: HttpResponse, method: DescMethod, cause: ApiError): void {
+    const contentType = req.headers["content-type"] ?? "";
+    const error = connectErrorFrom(cause, errorDomain);
+    if (contentType.startsWith("application/grpc")) sendGrpcStatus(res, contentType, error);
+    else if (contentType.startsWith("application/connect+") && method.methodKind !== "unary")
+      sendEndStream(res, contentType, error);
+    else sendJson(res, codeToHttpStatus(error.code), connectJson(error));
   }
 
   function refuse(res: HttpResponse, status: number, error: unknown, headers: Record<string, string> = {}): void {
@@ -177,6 +189,51 @@ export function noSuchMethod(path: string): ApiError {
   return unimplemented(`method: no such method ${path.slice(0, 200)}`);
 }
 
+// Limits are options of connect's routers, so there is one for each limit.
+function createHandlers(options: ConnectOptions): ReadonlyMap<string, UniversalHandler> {
+  const { limits, methods, extraServices } = options;
+  const services = servicesOf(methods);
+  const handlers = new Map<string, UniversalHandler>();
+  const maxBytesOf = (path: string) => methods.get(path)?.maxRequestBytes ?? limits.publicRequestBytes;
+  const allLimits = new Set([
+    limits.publicRequestBytes,
+    ...[...methods.values()].map((entry) => entry.maxRequestBytes),
+  ]);
+  for (const readMaxBytes of allLimits) {
+    const router = createConnectRouter({
+      acceptCompression: [gzip],
+      readMaxBytes,
+      writeMaxBytes: limits.responseBytes,
+      binaryOptions: { readUnknownFields: false },
+    });
+    // A second argument of options would switch interceptors and protocols back to their defaults.
+    for (const service of services) router.service(service.desc, implOf(service.methods, options));
+    for (const { desc, impl } of extraServices) router.service(desc, impl);
+    for (const handler of router.handlers)
+      if (maxBytesOf(handler.requestPath) === readMaxBytes) handlers.set(handler.requestPath, handler);
+  }
+  return handlers;
+}
+
+/** The flag and length before each message of an envelope. */
+const ENVELOPE_BYTES = 5;
+
+// One message is read whole, and charged, before the library sees it. Of streams the library holds one message.
+async function bodyOf(method: DescMethod, maxBytes: number, req: HttpRequest): Promise<AsyncIterable<Uint8Array>> {
+  if (method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming") {
+    const buffers = buffersOf(req);
+    buffers?.openRequest(() => req.destroy());
+    buffers?.chargeRequest(maxBytes);
+    return req.iterator({ destroyOnReturn: false });
+  }
+  const bytes = mayHaveBody(req) ? await readRaw(req, maxBytes + ENVELOPE_BYTES) : undefined;
+  return once(bytes);
+}
+
+async function* once(bytes: Uint8Array | undefined): AsyncGenerator<Uint8Array> {
+  if (bytes !== undefined && bytes.length > 0) yield bytes;
+}
+
 // Connect takes calls of methods without side effects by GET.
 function httpMethodsOf({ methodKind, idempotency }: DescMethod): string {
   const get = methodKind === "unary" && idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
@@ -200,9 +257,7 @@ function servicesOf(methods: MethodTable): { desc: DescService; methods: MethodE
   return [...services].map(([desc, entries]) => ({ desc, methods: entries }));
 }
 
-const PREFIX_BYTES = 5;
-
-// A turn of the event loop that nobody else has taken: to make a long list one message takes long, and
+// A tick of the event loop that nobody else has taken: to make a long list one message takes long, and
 // others must get in between two of them.
 const turn = (() => {
   let last = Promise.resolve();
@@ -229,12 +284,13 @@ function unaryImpl(entry: UnaryEntry, options: ConnectOptions): UnaryImpl {
     const call = callOf(entry.desc, context, options);
     const { output } = entry.desc;
     const gone = () => context.signal.aborted;
-    // In bytes, which take a fraction of the room of messages, and counted until they are sent.
+    // In bytes, which take a fraction of the room of messages, and charged until they are sent.
     const join = async (parts: AsyncIterable<object>) => {
-      const frame = await options.listFrames({ output, parts, gone, caller: () => callerUidOf(entry, call) });
-      context.values.get(answeredKey).push(frame.release);
+      const res = context.values.get(responseKey);
+      const buffers = res && buffersOf(res);
+      const frame = await options.listFrames({ output, parts, gone, buffers, cutOff: () => res && abort(res) });
       await turn();
-      return fromBinary(output, Buffer.concat(frame.pieces).subarray(PREFIX_BYTES));
+      return fromBinary(output, Buffer.concat(frame.pieces).subarray(ENVELOPE_BYTES));
     };
     try {
       return await wholeOf(options.invoke, options.clock, entry, call, request, join);
@@ -272,7 +328,9 @@ function callOf(desc: DescMethod, context: HandlerContext, { clock, errorDomain 
   if (timeoutMs !== undefined && timeoutMs <= 0) throw connectErrorFrom(deadlineExceeded(), errorDomain);
   // The caller went while its request was being read: nothing has begun, so nothing begins.
   if (context.signal.aborted) throw new ConnectError("the caller has gone", Code.Canceled);
-  return new Call(new ContextInbound(context, timeoutMs, context.values.get(remoteAddressKey)), desc, clock());
+  const call = new Call(new ContextInbound(context, timeoutMs, context.values.get(remoteAddressKey)), desc, clock());
+  call.principal = context.values.get(principalKey);
+  return call;
 }
 
 function copyFields(from: Headers | undefined, to: Headers): void {
@@ -287,7 +345,7 @@ const gzip: Compression = {
   compress: (bytes) => compressionGzip.compress(bytes),
   async decompress(bytes, readMaxBytes) {
     try {
-      return await compressionGzip.decompress(bytes, readMaxBytes);
+      return await compressionGzip.decompress(bytes, Math.min(readMaxBytes, maxInflatedBytes(bytes.length)));
     } catch (error) {
       const known = ConnectError.from(error);
       if (known.code !== Code.Internal) throw known;

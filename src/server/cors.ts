@@ -1,8 +1,9 @@
 // What lets scripts of other origins call the service from a browser (the CORS
 // protocol of the Fetch standard), in front of REST, Connect and gRPC-Web alike.
 import { cors } from "@connectrpc/connect";
-import { type HttpRequest, type HttpResponse, isGone } from "../gateway/http-message.js";
-import { writeHead } from "../gateway/send.js";
+import { sendWhole } from "../transport/http/answer-writer.js";
+import { discardRest, mayHaveBody } from "../transport/http/body-reader.js";
+import { type HttpRequest, type HttpResponse, isGone } from "../transport/http/http-message.js";
 
 /**
  * Marks a response for the origin of its request, and answers preflight requests.
@@ -56,13 +57,12 @@ export function createCors(origins: readonly string[]): Cors | undefined {
     }
     const allowed = methods();
     if (allowed === undefined || isGone(res)) return false;
-    req.resume();
-    writeHead(res, 204, {
+    if (mayHaveBody(req)) discardRest(req);
+    sendWhole(res, 204, {
       "access-control-allow-methods": allowed,
       "access-control-allow-headers": ALLOWED_HEADERS,
       "access-control-max-age": String(MAX_AGE_S),
     });
-    res.end();
     return true;
   };
 }

@@ -8,14 +8,14 @@ import {
   type IncomingHttpHeaders,
   type ServerHttp2Stream,
 } from "node:http2";
+import { connectErrorFrom, malformedRequest } from "../kernel/errors.js";
 import {
   type HttpRequest,
   type HttpResponse,
   originForm,
   peerAddress,
   type TrustedProxies,
-} from "../gateway/http-message.js";
-import { connectErrorFrom, malformedRequest, resourceExhausted } from "../kernel/errors.js";
+} from "../transport/http/http-message.js";
 import { resetStream } from "../transport/http/http2-end.js";
 import { type AccessLog, type AccessRecord, pathOf, recordHttp, recordStream } from "./access-log.js";
 import { type Connect, noSuchMethod } from "./connect.js";
@@ -57,7 +57,6 @@ export interface DispatchOptions {
 /** The two ways in. */
 export interface Dispatch {
   onHttp1(req: IncomingMessage, res: ServerResponse): void;
-  onTooLarge(req: IncomingMessage, res: ServerResponse): void;
   readonly onHttp2Stream: OnHttp2Stream;
   /** The body of the answer to bytes that are no HTTP request, by HTTP status. */
   malformedBody(status: number): string;
@@ -159,10 +158,6 @@ export function createDispatch(options: DispatchOptions): Dispatch {
   return {
     onHttp1,
     onHttp2Stream,
-    onTooLarge(_req, res) {
-      res.shouldKeepAlive = false;
-      sendJson(res, 413, bodyOf(resourceExhausted("body: larger than allowed")));
-    },
     malformedBody(status) {
       if (status === 505) return bodyOf(malformedRequest("the HTTP version must be 1.0, 1.1 or 2"));
       if (status === 408) return bodyOf(malformedRequest("the request did not arrive in time"));

@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import type { HttpResponse } from "../gateway/http-message.js";
+import type { HttpResponse } from "../transport/http/http-message.js";
 import type { Ops } from "./ops.js";
 import { sendBody, sendJson } from "./refusal.js";
 

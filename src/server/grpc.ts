@@ -4,28 +4,33 @@
 
 import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import { type DescMessage, fromBinary, type Message } from "@bufbuild/protobuf";
-import { isGone, writeAtPace } from "../gateway/http-message.js";
 import type { Clock } from "../kernel/clock.js";
 import { connectErrorFrom, deadlineExceeded, malformedRequest } from "../kernel/errors.js";
+import type { Principal } from "../kernel/principal.js";
 import { Call } from "../rpc/call.js";
 import { grpcTimeoutMs } from "../rpc/grpc-timeout.js";
 import type { Invoke } from "../rpc/invoke.js";
-import { callerUidOf, partsOf } from "../rpc/list-parts.js";
+import { partsOf } from "../rpc/list-parts.js";
 import type { MethodTable, UnaryEntry } from "../rpc/method-table.js";
+import type { Prove } from "../rpc/prove.js";
+import { chargeAnswer, endAtPace, writeCharged } from "../transport/http/answer-writer.js";
+import { isGone } from "../transport/http/http-message.js";
 import { resetStream, resetUnreadRequest } from "../transport/http/http2-end.js";
+import type { Limits } from "../transport/http/limits.js";
+import { buffersOf } from "../transport/http/request-buffers.js";
 import { flushPerTick } from "../transport/http/tick.js";
 import type { AccessRecord } from "./access-log.js";
 import { frameOf } from "./frame-writer.js";
 import { readMessage } from "./grpc-body.js";
 import { errorTrailers, isProtocolField } from "./grpc-status.js";
 import { StreamInbound } from "./inbound.js";
-import type { Limits } from "./limits.js";
 import type { ListFrame, ListFrames } from "./list-frame.js";
 
 /** What {@link createGrpcUnary} is made of. */
 export interface GrpcUnaryOptions {
   readonly methods: MethodTable;
   readonly invoke: Invoke;
+  readonly prove: Prove;
   readonly clock: Clock;
   readonly errorDomain: string;
   readonly limits: Limits;
@@ -72,7 +77,7 @@ const TRAILERS_ONLY = { endStream: true, sendDate: false };
 
 /** Creates the lean path (gRPC over HTTP/2). */
 export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
-  const { invoke, clock, limits, listFrames } = options;
+  const { invoke, prove, clock, limits, listFrames } = options;
   const unary = new Map<string, UnaryEntry>();
   for (const [path, entry] of options.methods) if (entry.kind === "unary") unary.set(path, entry);
 
@@ -95,20 +100,16 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
       if (entry.list !== undefined) {
         const parts = partsOf(invoke, clock, entry, call, decode);
         const gone = () => stream.destroyed || stream.closed;
-        const frame = await listFrames({
-          output: entry.desc.output,
-          parts,
-          gone,
-          caller: () => callerUidOf(entry, call),
-        });
-        stream.once("close", frame.release);
-        if (stream.destroyed || stream.closed) frame.release();
-        else answer({ ...made, frame }, frame.bytes);
+        const buffers = buffersOf(stream);
+        const cutOff = () => resetStream(stream, constants.NGHTTP2_CANCEL);
+        const frame = await listFrames({ output: entry.desc.output, parts, gone, buffers, cutOff });
+        if (!gone()) answer({ ...made, frame }, frame.bytes);
         return;
       }
       const response = await invoke(entry, call, decode);
       if (stream.destroyed || stream.closed) return;
       const frame = frameOf(entry.desc.output, response);
+      chargeAnswer(stream, frame.length);
       answer({ ...made, frame }, frame.length);
     } catch (error) {
       const seen = connectErrorFrom(error, options.errorDomain);
@@ -116,6 +117,21 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
       if (access) access.requestId = call.requestId;
       refuse(stream, seen, access);
     }
+  }
+
+  function read(
+    stream: ServerHttp2Stream,
+    entry: UnaryEntry,
+    call: Call,
+    principal: Principal | undefined,
+    access: AccessRecord | undefined,
+  ): void {
+    call.principal = principal;
+    if (principal !== undefined) buffersOf(stream)?.holdFor(principal.identityUid);
+    readMessage(stream, entry.maxRequestBytes, limits.requestMs, {
+      onMessage: (bytes) => void run(stream, entry, call, bytes, access),
+      onFault: (error) => refuse(stream, error, access),
+    });
   }
 
   function answer(made: Answer, bytes: number): void {
@@ -139,17 +155,24 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
         return;
       }
       const call = new Call(new StreamInbound(stream, headers, timeoutMs, peer), entry.desc, clock());
-      readMessage(stream, limits.messageBytes, limits.requestMs, {
-        onMessage: (bytes) => void run(stream, entry, call, bytes, access),
-        onFault: (error) => refuse(stream, error, access),
-      });
+      try {
+        const proven = prove(entry, headers.authorization);
+        if (proven instanceof Promise)
+          proven.then(
+            (principal) => read(stream, entry, call, principal, access),
+            (error) => refuse(stream, error, access),
+          );
+        else read(stream, entry, call, proven, access);
+      } catch (error) {
+        refuse(stream, error, access);
+      }
     },
   };
 }
 
 function requestOf(input: DescMessage, bytes: Uint8Array): Message {
   try {
-    return fromBinary(input, bytes);
+    return fromBinary(input, bytes, KNOWN_FIELDS);
   } catch {
     throw malformedRequest(`the message is no ${input.typeName}`);
   }
@@ -181,7 +204,7 @@ const sendAnswer = flushPerTick<Answer>(
     else stream.on("wantTrailers", () => sendTrailers(stream, withFields(OK_TRAILERS, trailer)));
     stream.respond(header === undefined ? OK_HEADERS : withFields(OK_HEADERS, header), TRAILERS_FOLLOW);
     if ("pieces" in frame) void writeList(stream, frame);
-    else stream.end(frame);
+    else void endAtPace(stream, frame);
   },
   (error, { stream, refuse, onInternalError, access }) => {
     onInternalError(error);
@@ -190,14 +213,13 @@ const sendAnswer = flushPerTick<Answer>(
   },
 );
 
-async function writeList(stream: ServerHttp2Stream, { pieces, release }: ListFrame): Promise<void> {
-  try {
-    for (const piece of pieces) await writeAtPace(stream, piece);
-    if (!isGone(stream)) stream.end();
-  } finally {
-    release();
-  }
+async function writeList(stream: ServerHttp2Stream, { pieces }: ListFrame): Promise<void> {
+  for (const piece of pieces) await writeCharged(stream, piece);
+  if (!isGone(stream)) stream.end();
 }
+
+// Nothing reads unknown fields; kept, they would cost memory for as long as the message lives.
+const KNOWN_FIELDS = { readUnknownFields: false };
 
 const BAD_TIMEOUT = "grpc-timeout must be one to eight digits and one of H, M, S, m, u, n";
 

@@ -1,7 +1,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { Limits } from "./limits.js";
+import type { Limits } from "../transport/http/limits.js";
+import { attachBuffers, buffersOf, type RequestBuffers } from "../transport/http/request-buffers.js";
 
 /** The HTTP/1.1 side of the port. It never listens; sockets are handed to it. */
 export interface Http1 {
@@ -21,8 +22,8 @@ export interface Http1Options {
   readonly onRequest: (req: IncomingMessage, res: ServerResponse) => void;
   /** Told of an error that escaped the handling of one request, which ends that request alone. */
   readonly onError: (error: unknown) => void;
-  /** Called for a request that announces more body than is allowed and waits for leave to send it. */
-  readonly onTooLarge: (req: IncomingMessage, res: ServerResponse) => void;
+  /** Opens what bytes of a request are held for. */
+  readonly beginRequest: (req: IncomingMessage) => RequestBuffers;
   /** The body of the answer to bytes that are no HTTP request, by HTTP status. */
   readonly malformedBody: (status: number) => string;
 }
@@ -52,6 +53,7 @@ export function createHttp1(options: Http1Options): Http1 {
   function onClose(this: ServerResponse): void {
     const { socket } = this.req;
     if (answering.get(socket) === this) answering.delete(socket);
+    buffersOf(this)?.release();
     if (draining) setImmediate(closeIdle);
   }
 
@@ -65,6 +67,7 @@ export function createHttp1(options: Http1Options): Http1 {
   const entry = (handle: Handle): Handle => {
     return (req, res) => {
       answering.set(req.socket, res);
+      attachBuffers(options.beginRequest(req), req, res);
       res.on("close", onClose);
       res.on("error", ignore);
       if (draining) res.shouldKeepAlive = false;
@@ -89,20 +92,31 @@ export function createHttp1(options: Http1Options): Http1 {
   // An expectation nobody knows is ignored (RFC 9110, section 10.1.1); Node would answer it by itself.
   server.on("checkExpectation", entry(options.onRequest));
 
+  // Whoever is refused is not asked for the body; what comes next on the connection may be either.
   server.on(
     "checkContinue",
     entry((req, res) => {
-      if (Number(req.headers["content-length"] ?? 0) > limits.messageBytes) {
-        options.onTooLarge(req, res);
-        return;
-      }
-      res.writeContinue();
+      const { shouldKeepAlive } = res;
+      res.shouldKeepAlive = false;
+      const buffers = buffersOf(req);
+      if (buffers)
+        buffers.onAsked = () => {
+          if (res.headersSent) return;
+          res.shouldKeepAlive = shouldKeepAlive && !draining;
+          res.writeContinue();
+        };
       options.onRequest(req, res);
     }),
   );
 
   server.on("clientError", (error: ClientError, socket: Duplex) => {
     const pending = answering.get(socket as Socket);
+    if (pending?.req.complete && socket.writable && error.code !== "ECONNRESET") {
+      // The request before the invalid bytes was whole, and may have been carried out: its answer goes first.
+      pending.shouldKeepAlive = false;
+      pending.once("close", () => socket.end());
+      return;
+    }
     if (error.code === "ECONNRESET" || !socket.writable || pending?.headersSent) {
       socket.destroy();
       return;

@@ -7,9 +7,11 @@ import {
 } from "node:http2";
 import type { Socket } from "node:net";
 import { grpcTimeoutMs } from "../rpc/grpc-timeout.js";
+import type { Connections } from "../transport/http/connections.js";
 import { closeSession, destroySession, drainSession, refuseSession, resetStream } from "../transport/http/http2-end.js";
+import type { Limits } from "../transport/http/limits.js";
+import { attachBuffers, buffersOf } from "../transport/http/request-buffers.js";
 import { flushPerTick, lastTickMs } from "../transport/http/tick.js";
-import type { Limits } from "./limits.js";
 
 /** A request on an HTTP/2 stream. */
 export interface StreamRequest {
@@ -39,6 +41,7 @@ export interface Http2 {
 export interface Http2Options {
   readonly limits: Limits;
   readonly onStream: OnHttp2Stream;
+  readonly connections: Connections;
   /** Told of an error that escaped the handling of one stream, which ends that stream alone. */
   readonly onError: (error: unknown) => void;
 }
@@ -72,7 +75,7 @@ export function createHttp2(options: Http2Options): Http2 {
       maxOutstandingSettings: limits.outstandingSettings,
       // Node 20 does not know these; it ends a session with its 1,000th reset in half a minute.
       streamResetBurst: limits.receivedResets,
-      streamResetRate: limits.receivedResets / 100,
+      streamResetRate: limits.receivedResets / 10,
     },
   });
 
@@ -96,10 +99,10 @@ export function createHttp2(options: Http2Options): Http2 {
   };
 }
 
-// When a stream was opened, and how long its caller said to wait at least: all that is kept for every stream.
-const openedAtMs = Symbol("openedAtMs");
+// When work on a stream began, and how long its caller said to wait: all that is kept for every stream.
+const takenAtMs = Symbol("takenAtMs");
 const allowedMs = Symbol("allowedMs");
-type WatchedStream = ServerHttp2Stream & { [openedAtMs]?: number; [allowedMs]?: number };
+type WatchedStream = ServerHttp2Stream & { [takenAtMs]?: number; [allowedMs]?: number };
 
 interface OpenedStream {
   readonly request: StreamRequest;
@@ -108,9 +111,15 @@ interface OpenedStream {
 
 const dispatchStream = flushPerTick<OpenedStream>(
   "requests",
-  // A stream that was reset before its turn costs no work.
+  // A stream that was reset before its turn costs no work. What it left unread would keep it from closing.
   ({ request, options }) => {
-    if (!request.stream.destroyed && !request.stream.closed) options.onStream(request);
+    const stream: WatchedStream = request.stream;
+    if (stream.destroyed || stream.closed) {
+      stream.resume();
+      return;
+    }
+    stream[takenAtMs] = performance.now();
+    options.onStream(request);
   },
   (error, { request, options }) => {
     options.onError(error);
@@ -123,18 +132,22 @@ function watchStreams(session: ServerHttp2Session, options: Http2Options): void 
   const resets = createResetLimit(limits);
   let opened = 0;
   const socketAddress = session.socket.remoteAddress;
+  const connection = options.connections.open(socketAddress);
+  session.once("close", connection.close);
 
   // A reset without an error code leaves only the unfinished answer, hence `aborted`. The resets that a peer
   // provokes from this side count like its own.
   function onClose(this: WatchedStream): void {
+    buffersOf(this)?.release();
     if (this.headersSent || (this.rstCode === constants.NGHTTP2_NO_ERROR && !this.aborted)) return;
-    if (resets.count(this[openedAtMs] ?? 0, this[allowedMs])) refuseSession(session, limits.refusedSessionMs);
+    if (resets.count(this[takenAtMs], this[allowedMs])) refuseSession(session, limits.refusedSessionMs);
   }
 
   const open = (stream: WatchedStream, headers: IncomingHttpHeaders, flags: number, rawHeaders: string[]) => {
-    stream[openedAtMs] = resets.opened();
+    resets.opened();
     const timeout = headers["grpc-timeout"];
     if (timeout !== undefined) stream[allowedMs] = grpcTimeoutMs(String(timeout));
+    attachBuffers(options.connections.begin(connection, socketAddress, headers), stream);
     stream.on("error", ignore);
     stream.on("close", onClose);
     if (++opened === limits.streamsPerSession) drainSession(session);
@@ -145,9 +158,9 @@ function watchStreams(session: ServerHttp2Session, options: Http2Options): void 
 
 /**
  * Tells peers that open streams only to reset them from callers whose time ran out. A reset counts when it came
- * within milliseconds of its request and before any answer, unless the caller announced a deadline that may
- * have passed: the request may have waited since the last tick of the event loop. It takes many of them, and
- * most of what was opened, to end a session.
+ * within milliseconds of its request and before any answer, unless the caller announced a deadline that may have
+ * passed: how long a request and its reset waited together to be read, nobody knows, and work on it never began.
+ * It takes many of them, and most of what was opened, to end a session.
  */
 function createResetLimit(limits: Limits) {
   let windowStartMs = 0;
@@ -155,9 +168,16 @@ function createResetLimit(limits: Limits) {
   let resets = 0;
   let isOver = false;
 
+  function isRapid(takenMs: number | undefined, callerWaitsMs: number | undefined): boolean {
+    if (takenMs === undefined) return callerWaitsMs === undefined;
+    const nowMs = performance.now();
+    if (nowMs - takenMs > limits.rapidResetMs) return false;
+    return callerWaitsMs === undefined || callerWaitsMs > nowMs - lastTickMs();
+  }
+
   return {
-    /** Counts a stream that begins now; returns when that is, in milliseconds. */
-    opened(): number {
+    /** Counts a stream that begins now. */
+    opened(): void {
       const nowMs = performance.now();
       if (nowMs - windowStartMs > limits.streamResetWindowMs) {
         windowStartMs = nowMs;
@@ -165,15 +185,17 @@ function createResetLimit(limits: Limits) {
         resets = 0;
       }
       streams++;
-      return nowMs;
     },
 
-    /** Counts a reset without an answer; true once, when there were too many. */
-    count(openedMs: number, callerWaitsMs: number | undefined): boolean {
-      const nowMs = performance.now();
-      if (nowMs - openedMs > limits.rapidResetMs) return false;
-      if (callerWaitsMs !== undefined && callerWaitsMs <= nowMs - lastTickMs()) return false;
-      if (isOver || ++resets <= limits.streamResets || resets * 2 <= streams) return false;
+    /**
+     * Counts a reset without an answer; true once, when there were too many.
+     *
+     * @param takenMs when work on the request began, in milliseconds; undefined when it never did
+     * @param callerWaitsMs how long the caller said to wait, in milliseconds
+     */
+    count(takenMs: number | undefined, callerWaitsMs: number | undefined): boolean {
+      if (isOver || !isRapid(takenMs, callerWaitsMs)) return false;
+      if (++resets <= limits.streamResets || resets * 2 <= streams) return false;
       isOver = true;
       return true;
     },

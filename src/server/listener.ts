@@ -4,10 +4,13 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { createServer as createTlsServer, type TLSSocket } from "node:tls";
+import { addressKey } from "../kernel/address-key.js";
 import type { Logger } from "../telemetry/logger.js";
+import type { Connections } from "../transport/http/connections.js";
+import type { Limits } from "../transport/http/limits.js";
+import type { ConnectionHolders } from "../transport/http/request-buffers.js";
 import { createHttp1 } from "./http1.js";
 import { createHttp2, type OnHttp2Stream } from "./http2.js";
-import type { Limits } from "./limits.js";
 import { sniff } from "./sniff.js";
 
 /** Where to listen; port 0 takes a free one. */
@@ -27,11 +30,11 @@ export interface ListenerOptions {
   readonly listen: ListenAddress;
   readonly tls?: TlsIdentity | undefined;
   readonly limits: Limits;
-  /** Behind a proxy all peers share its address, so the cap per address is off. */
+  /** Behind a proxy all peers share its address, so the cap per address is off. An IPv6 network of 64 bits is one. */
   readonly behindProxy?: boolean | undefined;
   readonly onHttp1: (req: IncomingMessage, res: ServerResponse) => void;
-  /** Called for a request that announces more body than is allowed and waits for leave to send it. */
-  readonly onTooLarge: (req: IncomingMessage, res: ServerResponse) => void;
+  /** Who the bytes of requests and answers are held for. */
+  readonly connections: Connections;
   readonly onHttp2Stream: OnHttp2Stream;
   /** The body of the answer to bytes that are no HTTP request, by HTTP status. */
   readonly malformedBody: (status: number) => string;
@@ -52,10 +55,20 @@ export interface Listener {
 
 /** Creates a listener that is not yet open. */
 export function createListener(options: ListenerOptions): Listener {
-  const { limits, logger } = options;
+  const { limits, logger, connections } = options;
   const onError = (err: unknown) => logger?.error({ err }, "a request failed outside of its handler");
-  const http1 = createHttp1({ ...options, onRequest: options.onHttp1, onError });
-  const http2 = createHttp2({ limits, onStream: options.onHttp2Stream, onError });
+  const holders = new WeakMap<Socket, ConnectionHolders>();
+  const beginRequest = ({ socket, headers }: IncomingMessage) => {
+    let connection = holders.get(socket);
+    if (connection === undefined) {
+      connection = connections.open(socket.remoteAddress);
+      holders.set(socket, connection);
+      socket.once("close", connection.close);
+    }
+    return connections.begin(connection, socket.remoteAddress, headers);
+  };
+  const http1 = createHttp1({ ...options, onRequest: options.onHttp1, onError, beginRequest });
+  const http2 = createHttp2({ limits, onStream: options.onHttp2Stream, connections, onError });
   const undecided = new Set<Socket>();
   const sockets = new Set<Socket>();
   const perAddress = new Map<string, number>();
@@ -74,8 +87,8 @@ export function createListener(options: ListenerOptions): Listener {
   const secure = options.tls && createSecure(options.tls, limits, targets);
 
   const server = createServer({ noDelay: true }, (socket) => {
-    const address = socket.remoteAddress;
-    if (address === undefined || !admit(address)) {
+    const address = addressKey(socket.remoteAddress);
+    if (socket.remoteAddress === undefined || !admit(address)) {
       socket.destroy();
       return;
     }

@@ -1,4 +1,4 @@
-import type { HttpResponse } from "../gateway/http-message.js";
+import type { HttpResponse } from "../transport/http/http-message.js";
 import { sendJson } from "./refusal.js";
 
 /** The routes for operators. */

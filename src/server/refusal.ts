@@ -1,13 +1,14 @@
 // Answers that are given before or instead of a call: as google.rpc.Status in
 // JSON for REST, in Connect's error form for RPC over HTTP.
 
-import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
+import type { OutgoingHttpHeaders } from "node:http";
 import type { ConnectError } from "@connectrpc/connect";
 import { errorToJson } from "@connectrpc/connect/protocol-connect";
 import { errorText } from "../gateway/error-json.js";
-import { type HttpResponse, isGone } from "../gateway/http-message.js";
 import { createJsonWriters } from "../gateway/json-writer.js";
 import { createTypeRegistry } from "../gateway/type-registry.js";
+import { sendWhole } from "../transport/http/answer-writer.js";
+import { abort, type HttpResponse } from "../transport/http/http-message.js";
 import { errorTrailers } from "./grpc-status.js";
 
 // For errors that come up before any method is known: the details of google.rpc are all they have.
@@ -26,23 +27,18 @@ export function sendBody(
   body: string | Buffer,
   headers: OutgoingHttpHeaders = {},
 ): void {
-  if (res.headersSent || isGone(res)) return;
   const fields = {
     ...headers,
     "content-type": contentType,
     "content-length": Buffer.byteLength(body),
     "x-content-type-options": "nosniff",
   };
-  // The two signatures are the same, but TypeScript does not try a union's members one by one.
-  (res as ServerResponse).writeHead(status, fields);
-  res.end(body);
+  sendOrAbort(res, status, fields, body);
 }
 
 /** Ends `res` without a body; a peer that has gone gets nothing. */
 export function sendEmpty(res: HttpResponse, status: number, headers: OutgoingHttpHeaders): void {
-  if (res.headersSent || isGone(res)) return;
-  (res as ServerResponse).writeHead(status, headers);
-  (res as ServerResponse).end();
+  sendOrAbort(res, status, headers);
 }
 
 /**
@@ -50,9 +46,28 @@ export function sendEmpty(res: HttpResponse, status: number, headers: OutgoingHt
  * even when nothing else about their request was in order.
  */
 export function sendGrpcStatus(res: HttpResponse, contentType: string, error: ConnectError): void {
-  if (res.headersSent || isGone(res)) return;
-  (res as ServerResponse).writeHead(200, { "content-type": contentType, "content-length": 0, ...errorTrailers(error) });
-  res.end();
+  sendOrAbort(res, 200, { "content-type": contentType, "content-length": 0, ...errorTrailers(error) });
+}
+
+/** Ends a stream of the Connect protocol with an error and nothing before it ("Error End Stream Message"). */
+export function sendEndStream(res: HttpResponse, contentType: string, error: ConnectError): void {
+  const json = Buffer.from(JSON.stringify({ error: errorToJson(error, undefined) }));
+  const envelope = Buffer.alloc(5);
+  envelope[0] = END_STREAM_FLAG;
+  envelope.writeUInt32BE(json.length, 1);
+  const body = Buffer.concat([envelope, json]);
+  sendOrAbort(res, 200, { "content-type": contentType, "content-length": body.length }, body);
+}
+
+const END_STREAM_FLAG = 2;
+
+// There is no other answer to fall back to: where even this one is too much, the connection is ended.
+function sendOrAbort(res: HttpResponse, status: number, headers: OutgoingHttpHeaders, body?: string | Buffer): void {
+  try {
+    sendWhole(res, status, headers, body);
+  } catch {
+    abort(res);
+  }
 }
 
 /** An error as google.rpc.Status in JSON, the body of every REST error. */

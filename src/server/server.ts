@@ -1,10 +1,14 @@
-import type { TrustedProxies } from "../gateway/http-message.js";
 import type { Clock } from "../kernel/clock.js";
 import type { WebRoutes } from "../kernel/web.js";
 import type { Invoke } from "../rpc/invoke.js";
 import type { InvokeStream } from "../rpc/invoke-stream.js";
 import type { MethodTable } from "../rpc/method-table.js";
+import type { Prove } from "../rpc/prove.js";
 import type { Logger } from "../telemetry/logger.js";
+import { createConnections } from "../transport/http/connections.js";
+import type { TrustedProxies } from "../transport/http/http-message.js";
+import { defaultLimits, type Limits } from "../transport/http/limits.js";
+import { Buffers } from "../transport/http/request-buffers.js";
 import { createAccessLog } from "./access-log.js";
 import { createConnect, type ExtraService } from "./connect.js";
 import { createCors } from "./cors.js";
@@ -12,7 +16,6 @@ import { createDispatch, type Gateway } from "./dispatch.js";
 import { frameOf } from "./frame-writer.js";
 import { createGrpcUnary } from "./grpc.js";
 import { createHostCheck } from "./host.js";
-import { defaultLimits, type Limits } from "./limits.js";
 import { createListFrames } from "./list-frame.js";
 import { createListener, type ListenAddress, type TlsIdentity } from "./listener.js";
 import { createOps, firstOf, type Ops } from "./ops.js";
@@ -22,6 +25,8 @@ import { createWeb } from "./web-routes.js";
 export interface ServerOptions {
   readonly methods: MethodTable;
   readonly invoke: Invoke;
+  /** Establishes who calls before a body is read. */
+  readonly prove: Prove;
   /** Runs the methods that stream; without it the table must hold none. */
   readonly invokeStream?: InvokeStream | undefined;
   /** Answers everything that is neither RPC nor `/healthz` and `/readyz`. */
@@ -63,7 +68,7 @@ export interface Server {
 
 /** Creates a server that is not yet listening. */
 export function createServer(options: ServerOptions): Server {
-  const { logger, errorDomain, methods, invoke, clock } = options;
+  const { logger, errorDomain, methods, invoke, prove, clock } = options;
   const limits = options.limits ?? defaultLimits;
   const behindProxy = options.behindProxy ?? false;
   let draining = false;
@@ -72,6 +77,7 @@ export function createServer(options: ServerOptions): Server {
   const shared = {
     methods,
     invoke,
+    prove,
     invokeStream: options.invokeStream,
     clock,
     errorDomain,
@@ -97,6 +103,7 @@ export function createServer(options: ServerOptions): Server {
 
   const listener = createListener({
     ...dispatch,
+    connections: createConnections(new Buffers(limits), options.proxies),
     listen: options.listen,
     tls: options.tls,
     limits,

@@ -1,18 +1,18 @@
 // Serves what is neither RPC nor REST: pages, redirects and the endpoints of
 // OAuth, whose handlers know nothing of HTTP's objects.
 import { ConnectError } from "@connectrpc/connect";
-import { discardRest, mayHaveBody, readBody } from "../gateway/body.js";
 import { httpStatusOf, retryAfterOf } from "../gateway/error-json.js";
-import { CallerGone, HttpFault } from "../gateway/http-fault.js";
+import { ApiError, connectErrorFrom, invalidArgument } from "../kernel/errors.js";
+import type { WebAnswer, WebRequest, WebRoute, WebRoutes } from "../kernel/web.js";
+import { discardRest, mayHaveBody, readBody } from "../transport/http/body-reader.js";
+import { CallerGone, HttpFault } from "../transport/http/http-fault.js";
 import {
   type HttpRequest,
   type HttpResponse,
   peerAddress,
   socketAddressOf,
   type TrustedProxies,
-} from "../gateway/http-message.js";
-import { ApiError, connectErrorFrom, invalidArgument } from "../kernel/errors.js";
-import type { WebAnswer, WebRequest, WebRoute, WebRoutes } from "../kernel/web.js";
+} from "../transport/http/http-message.js";
 import { sendBody, sendEmpty, sendJson, statusJson } from "./refusal.js";
 
 /** What {@link createWeb} is made of. */
@@ -48,7 +48,7 @@ export function createWeb({ routes, errorDomain, proxies, onInternalError }: Web
       const seen = connectErrorFrom(cause, errorDomain);
       if (!(cause instanceof ApiError || cause instanceof ConnectError)) onInternalError(seen);
       const retryAfter = retryAfterOf(seen);
-      if (mayHaveBody(req)) discardRest(req, res);
+      if (mayHaveBody(req)) discardRest(req);
       sendJson(res, error instanceof HttpFault ? error.status : httpStatusOf(seen.code), statusJson(seen), {
         ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }),
       });

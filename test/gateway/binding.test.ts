@@ -171,7 +171,13 @@ test("the gateway names both of two methods that match the same paths", () => {
     entryOf(methodWithRule(get("/v1/{string_value}"))),
     entryOf(methodWithRule(get("/v1/{bytes_value}"))),
   ];
-  const options = { methods: entries, invoke: async () => ({}), clock: () => 0, errorDomain: "test" };
+  const options = {
+    methods: entries,
+    prove: () => undefined,
+    invoke: async () => ({}),
+    clock: () => 0,
+    errorDomain: "test",
+  };
   assert.throws(() => createGateway(options), {
     name: "TypeError",
     message: "bad.Service.Do (GET /v1/{bytes_value}) and bad.Service.Do (GET /v1/{string_value}) match the same paths",

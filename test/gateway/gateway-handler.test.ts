@@ -144,6 +144,7 @@ test("without query and body nothing comes between a request and its method", as
   let invoked = false;
   const gateway = createGateway({
     methods: [entryOf(featureMethod("GetThing"))],
+    prove: () => undefined,
     invoke: async () => {
       invoked = true;
       return {};

@@ -183,6 +183,7 @@ test("the table: a method that streams its answers", () => {
     published: onlyMethod(desc),
     path: "/arbor.test.rpc.Service/Watch",
     auth: { mode: "public" },
+    maxRequestBytes: 16 * 1024,
     handler: watch,
   });
 });

@@ -11,10 +11,12 @@ import { GroupSchema, GroupsService } from "#gen/chainguard/platform/iam/v2beta1
 import { connectErrorFrom, invalidArgument, notFound } from "../../src/kernel/errors.js";
 import type { Call } from "../../src/rpc/call.js";
 import type { Invoke } from "../../src/rpc/invoke.js";
-import { createMethodTable, type MethodTable, serve } from "../../src/rpc/method-table.js";
-import { defaultLimits, type Limits } from "../../src/server/limits.js";
+import { createMethodTable, MAX_REQUEST_BYTES, type MethodTable, serve } from "../../src/rpc/method-table.js";
 import { createServer, type ServerOptions } from "../../src/server/server.js";
 import { createLogger } from "../../src/telemetry/logger.js";
+import { readBody } from "../../src/transport/http/body-reader.js";
+import { CallerGone, type HttpFault } from "../../src/transport/http/http-fault.js";
+import { defaultLimits, type Limits } from "../../src/transport/http/limits.js";
 
 /** The domain of all errors made here. */
 export const DOMAIN = "iam.test";
@@ -75,7 +77,12 @@ function methods(probe: Probe): MethodTable {
     },
   });
   const table = createMethodTable([service]);
-  return new Map([...table].map(([path, entry]) => [path, { ...entry, auth: { mode: "public" as const } }]));
+  return new Map(
+    [...table].map(([path, entry]) => [
+      path,
+      { ...entry, auth: { mode: "public" as const }, maxRequestBytes: MAX_REQUEST_BYTES },
+    ]),
+  );
 }
 
 const invoke: Invoke = async (method, call, given) => {
@@ -95,10 +102,19 @@ export async function startServer(
   const server = createServer({
     methods: methods(probe),
     invoke,
+    prove: () => undefined,
     gateway: {
       handle(req, res) {
-        res.setHeader("content-type", "application/json");
-        res.end(JSON.stringify({ method: req.method, url: req.url, authorization: req.headers.authorization }));
+        const answer = () => {
+          res.setHeader("content-type", "application/json");
+          res.end(JSON.stringify({ method: req.method, url: req.url, authorization: req.headers.authorization }));
+        };
+        if (req.headers.expect === undefined) return answer();
+        readBody(req, MAX_REQUEST_BYTES).then(answer, (fault: HttpFault | CallerGone) => {
+          if (fault instanceof CallerGone) return;
+          res.statusCode = fault.status;
+          res.end(JSON.stringify({ message: fault.error.message }));
+        });
       },
     },
     clock: Date.now,

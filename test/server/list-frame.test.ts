@@ -4,60 +4,67 @@ import { describe, test } from "node:test";
 import { fromBinary } from "@bufbuild/protobuf";
 import { GroupListSchema } from "#gen/chainguard/platform/iam/group_pb.js";
 import { frameOf } from "../../src/server/frame-writer.js";
-import { createListFrames, type ListFrames } from "../../src/server/list-frame.js";
+import { createListFrames } from "../../src/server/list-frame.js";
+import { defaultLimits } from "../../src/transport/http/limits.js";
+import { Buffers, RequestBuffers } from "../../src/transport/http/request-buffers.js";
 
-const PART_BYTES = 1_000;
-const limits = { responseBytes: 10 * PART_BYTES, listBytes: 30 * PART_BYTES };
+const PART_BYTES = 1_000_000;
+const limits = { ...defaultLimits, responseBytes: 10 * PART_BYTES, answerBufferBytes: 30 * PART_BYTES };
+const frames = createListFrames(limits, frameOf);
 
 async function* parts(count: number) {
   for (let i = 0; i < count; i++) yield { items: [{ description: "d".repeat(PART_BYTES - 20) }] };
 }
 
-const framed = (frames: ListFrames, caller: string, count: number) =>
-  frames({ output: GroupListSchema, parts: parts(count), gone: () => false, caller: () => caller });
+function callers() {
+  const buffers = new Buffers(limits);
+  const list = (caller: string, given: AsyncIterable<object>, gone = () => false) => {
+    const request = new RequestBuffers(buffers, buffers.connect(`address of ${caller}`, false), undefined);
+    request.holdFor(caller);
+    const frame = frames({ output: GroupListSchema, parts: given, gone, buffers: request, cutOff() {} });
+    return { frame, release: () => request.release() };
+  };
+  return { buffers, list };
+}
 
-const exhausted = /too many long lists are being made/;
+const exhausted = /too much is being sent/;
 
 describe("lists that are put together", () => {
   test("are one message", async () => {
-    const frame = await framed(createListFrames(limits, frameOf), "a", 5);
+    const frame = await callers().list("a", parts(5)).frame;
     const message = Buffer.concat(frame.pieces).subarray(5);
     assert.equal(message.length, frame.bytes - 5);
     assert.equal(fromBinary(GroupListSchema, message).items.length, 5);
   });
 
-  test("of one caller leave others room", async () => {
-    const frames = createListFrames(limits, frameOf);
-    const held = [await framed(frames, "a", 9), await framed(frames, "a", 5)];
-    await assert.rejects(framed(frames, "a", 2), exhausted);
-    held.push(await framed(frames, "b", 9));
-    for (const { release } of held) {
-      release();
-      release();
-    }
-    for (let i = 0; i < 50; i++) (await framed(frames, "a", 9)).release();
-  });
-
-  test("of all keep nobody from short ones", async () => {
-    const frames = createListFrames(limits, frameOf);
-    for (const caller of ["a", "b", "c"]) await framed(frames, caller, 9);
-    await assert.rejects(framed(frames, "d", 9), exhausted);
-    assert.equal((await framed(frames, "d", 1)).pieces.length, 1);
+  test("of one caller are one of full length, and leave others room", async () => {
+    const { buffers, list } = callers();
+    const first = list("a", parts(8));
+    await first.frame;
+    await assert.rejects(list("a", parts(8)).frame, exhausted);
+    await list("b", parts(8)).frame;
+    first.release();
+    first.release();
+    assert.ok(buffers.answers.held < 20 * PART_BYTES);
   });
 
   test("give their room back when they fail or nobody waits for them", async () => {
-    const frames = createListFrames(limits, frameOf);
+    const { buffers, list } = callers();
     async function* failing() {
-      yield* parts(9);
+      yield* parts(5);
       throw new Error("no more");
     }
-    for (let i = 0; i < 10; i++) {
-      const list = { output: GroupListSchema, gone: () => false, caller: () => "a" };
-      await assert.rejects(frames({ ...list, parts: failing() }), /no more/);
-      await assert.rejects(framed(frames, "a", 11), /more than 10000 bytes/);
-      let read = 0;
-      (await frames({ ...list, parts: parts(9), gone: () => ++read > 5 })).release();
+    let read = 0;
+    for (const [given, gone, error] of [
+      [failing(), () => false, /no more/],
+      [parts(11), () => false, /more than 10000000 bytes|too much is being sent/],
+      [parts(9), () => ++read > 5, undefined],
+    ] as const) {
+      const { frame, release } = list("a", given, gone);
+      if (error) await assert.rejects(frame, error);
+      else await frame;
+      release();
     }
-    (await framed(frames, "a", 9)).release();
+    assert.equal(buffers.answers.held, 0);
   });
 });

@@ -56,6 +56,44 @@ describe("the version in an HTTP/1 request line", () => {
   });
 });
 
+describe("invalid bytes behind a request that was carried out", () => {
+  const post = "POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}";
+
+  for (const [name, answerMs] of [
+    ["at once", 0],
+    ["later", 50],
+  ] as const) {
+    for (const garbage of ["\u0000\u0001", "GET / HTTP/9.9\r\n\r\n", "\u0016\u0003\u0001"]) {
+      it(`come after its answer, which is made ${name}: ${JSON.stringify(garbage)}`, async () => {
+        let handled = 0;
+        const gateway = {
+          async handle(_req: unknown, res: { end(text: string): void }) {
+            handled++;
+            await delay(answerMs);
+            res.end("done");
+          },
+        };
+        const server = await startServer({ gateway });
+        const text = await rawTcp(server.port, post + garbage);
+        assert.equal(handled, 1);
+        assert.match(text, /^HTTP\/1\.1 200 /);
+        assert.match(text, /done$/);
+        await server.stop();
+      });
+    }
+  }
+
+  it("within its body are its own fault", async () => {
+    const server = await startServer();
+    const text = await rawTcp(
+      server.port,
+      "POST /x HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    );
+    assert.match(text, /HTTP\/1\.1 400 /);
+    await server.stop();
+  });
+});
+
 it("an error while a request is taken ends that request alone", async () => {
   const gateway = {
     handle(req: { readonly url?: string | undefined }) {
@@ -153,6 +191,22 @@ describe("streams that are reset", () => {
     server.probe.gate = delay(50);
     const answer = await rawTcp(server.port, flood(150));
     assert.ok(answer.includes("core"), "the open call was answered after GOAWAY");
+    await server.stop();
+  });
+
+  it("come from deadlines that passed while the service was held up", async () => {
+    const server = await startServer();
+    const sent: Uint8Array[] = [HTTP2_START];
+    const fields = [
+      ["content-type", "application/grpc"],
+      ["grpc-timeout", "50m"],
+    ] as const;
+    for (let i = 0; i < 300; i++) {
+      sent.push(headersFrame(2 * i + 1, GET, fields), http2Frame(RST_STREAM, 0, 2 * i + 1, Buffer.from([0, 0, 0, 8])));
+    }
+    sent.push(headersFrame(601, GET, grpcFields), http2Frame(DATA, 1, 601, get("u1")));
+    const answer = await rawTcp(server.port, Buffer.concat(sent), (text) => text.includes("core"));
+    assert.ok(answer.includes("core") && !answer.includes(GOAWAY_CALM));
     await server.stop();
   });
 

@@ -1,9 +1,10 @@
 // Limits that only refusals count against: whoever is let in is never held up
 // (spec section 8), and whoever guesses is.
-import { isIPv6 } from "node:net";
 import { Code } from "@connectrpc/connect";
 import { RateLimiterMemory } from "rate-limiter-flexible";
 import { ApiError, resourceExhausted } from "../../kernel/errors.js";
+
+export { addressKey } from "../../kernel/address-key.js";
 
 /** How many refusals are allowed within how many seconds. */
 export interface RefusalLimit {
@@ -60,19 +61,4 @@ export function createRefusals({ points, seconds, blocks }: RefusalLimit): Refus
       }
     },
   };
-}
-
-/** The key of an address. Who has one address of IPv6 has the whole network of it, 64 bits. */
-export function addressKey(address: string | undefined): string {
-  if (address === undefined || !isIPv6(address)) return `address ${address ?? ""}`;
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address);
-  if (mapped) return `address ${mapped[1]}`;
-  const [head = "", tail = ""] = address.split("::");
-  const groups = head.split(":").filter(Boolean);
-  const rest = tail.split(":").filter(Boolean);
-  const missing = address.includes("::") ? Array<string>(Math.max(0, 8 - groups.length - rest.length)).fill("0") : [];
-  return `network ${[...groups, ...missing, ...rest]
-    .slice(0, 4)
-    .map((group) => Number.parseInt(group, 16).toString(16))
-    .join(":")}`;
 }

@@ -6,6 +6,8 @@ import { isText } from "./repo-rules.js";
 
 /** How long a readme is at most, in characters. */
 const MAX_README = 256 * 1024;
+/** The largest request that changes a readme, in bytes. */
+export const MAX_README_REQUEST = 512 * 1024;
 
 // What runs, loads, submits or changes how the rest is read.
 const HARMFUL = new Set(

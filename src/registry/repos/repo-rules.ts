@@ -12,6 +12,8 @@ import { isRepoName } from "../oci/repo-path.js";
 
 /** How many entries any list or map of a repo holds at most. */
 const MAX_ENTRIES = 1_000;
+/** The largest request that makes or changes a repo, in bytes: an overlay, a readme and lists, in JSON. */
+export const MAX_REPO_REQUEST = 1024 * 1024;
 /** How long a name, a reference or an address is at most, in characters. */
 const MAX_TEXT = 512;
 /** How long a key, a certificate or the value of a variable is at most, in characters. */

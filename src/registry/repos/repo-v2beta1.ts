@@ -7,8 +7,10 @@ import { type Handlers, serve } from "../../rpc/method-table.js";
 import type { RepoRow, Tx } from "../../store/port.js";
 import { parseRepoPath } from "../oci/repo-path.js";
 import type { RegistryDeps } from "../registry-deps.js";
+import { MAX_README_REQUEST } from "./readme-rule.js";
 import { configToJson, groupKind, readmes, readmeView, repos, repoView } from "./repo.js";
 import { bareRepo, removeRepo } from "./repo-operations.js";
+import { MAX_REPO_REQUEST } from "./repo-rules.js";
 import { settle } from "./repo-source.js";
 
 /** ReposService, ready to be served. */
@@ -87,7 +89,11 @@ export function reposV2beta1({ tokens, ids }: RegistryDeps) {
       return readmeView(row);
     },
   };
-  return serve(ReposService, handlers);
+  return serve(ReposService, handlers, {
+    createRepo: MAX_REPO_REQUEST,
+    updateRepo: MAX_REPO_REQUEST,
+    updateRepoReadme: MAX_README_REQUEST,
+  });
 }
 
 /**

@@ -64,7 +64,9 @@ export function resetStream(stream: ServerHttp2Stream, code: number): void {
  */
 export function resetUnreadRequest(stream: ServerHttp2Stream): void {
   const reset = () => {
-    if (!stream.readableEnded) resetStream(stream, NGHTTP2_NO_ERROR);
+    // To HEAD there is nothing to finish: the answer may still have to begin.
+    if (!stream.headersSent && !stream.destroyed) setImmediate(reset);
+    else if (!stream.readableEnded) resetStream(stream, NGHTTP2_NO_ERROR);
   };
   if (stream.writableFinished) reset();
   else stream.once("finish", reset);

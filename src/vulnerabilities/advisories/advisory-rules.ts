@@ -20,6 +20,8 @@ import type { AdvisoryEventRow } from "../../store/port.js";
 export const MAX_ENTRIES = 1_000;
 /** How long a name, a path, a version or an id is at most, in characters. */
 const MAX_TEXT = 512;
+/** The largest request that makes, changes or looks for advisories, in bytes: events, or values to filter by. */
+export const MAX_ADVISORY_REQUEST = 1024 * 1024;
 /** How long the entries of a list are together at most, in characters. */
 const MAX_LIST = 32 * 1024;
 /** How long the events of an advisory are together at most, as the JSON of what they say, in characters. */

@@ -1,4 +1,5 @@
 // Advisories, version 1, which writes as well: a view of what advisory-changes does.
+
 import { Advisories, type AdvisoryFilter } from "#gen/chainguard/platform/vulnerabilities/v1/advisories_pb.js";
 import { notFound } from "../../kernel/errors.js";
 import { parentOf } from "../../kernel/uidp.js";
@@ -16,6 +17,7 @@ import {
   updateEvent,
   withdrawAdvisory,
 } from "./advisory-changes.js";
+import { MAX_ADVISORY_REQUEST } from "./advisory-rules.js";
 import { listRequestOf } from "./advisory-v1-list.js";
 import { advisoryV1, eventV1, namesInV1, sentAdvisory, sentEvent } from "./advisory-v1-view.js";
 import { type AdvisoryDeps, viewsOf } from "./advisory-v2beta1.js";
@@ -23,34 +25,38 @@ import { filtersOf } from "./filters.js";
 
 /** Advisories, ready to be served. */
 export function advisoriesV1({ tokens, ids }: AdvisoryDeps) {
-  return serve(Advisories, {
-    create: ({ parentId, advisory }, call) =>
-      inV1(async () => {
-        const events = (advisory?.events ?? []).map(sentEvent);
-        const sent = { groupUid: parentId, advisory: sentAdvisory(advisory), events };
-        return shown(await createAdvisory(sent, ids, call), call.tx);
-      }),
+  return serve(
+    Advisories,
+    {
+      create: ({ parentId, advisory }, call) =>
+        inV1(async () => {
+          const events = (advisory?.events ?? []).map(sentEvent);
+          const sent = { groupUid: parentId, advisory: sentAdvisory(advisory), events };
+          return shown(await createAdvisory(sent, ids, call), call.tx);
+        }),
 
-    list: (filter, call) => inV1(() => listed(filter, { tokens }, call)),
+      list: (filter, call) => inV1(() => listed(filter, { tokens }, call)),
 
-    update: (advisory, call) => inV1(async () => shown(await updateAdvisory(sentAdvisory(advisory), call), call.tx)),
+      update: (advisory, call) => inV1(async () => shown(await updateAdvisory(sentAdvisory(advisory), call), call.tx)),
 
-    async delete({ id }, call) {
-      await withdrawAdvisory(id, call);
-      return {};
+      async delete({ id }, call) {
+        await withdrawAdvisory(id, call);
+        return {};
+      },
+
+      createAdvisoryEvent: ({ parentId, advisoryEvent }, call) =>
+        inV1(async () =>
+          eventV1(await createEvent({ advisoryUid: parentId, said: sentEvent(advisoryEvent) }, ids, call)),
+        ),
+
+      async listAdvisoryEvents({ parentId }, { tx }) {
+        return { parentId, items: (await eventsAt(parentId, tx)).map(eventV1) };
+      },
+
+      updateAdvisoryEvent: (event, call) => inV1(async () => eventV1(await updateEvent(sentEvent(event), call))),
     },
-
-    createAdvisoryEvent: ({ parentId, advisoryEvent }, call) =>
-      inV1(async () =>
-        eventV1(await createEvent({ advisoryUid: parentId, said: sentEvent(advisoryEvent) }, ids, call)),
-      ),
-
-    async listAdvisoryEvents({ parentId }, { tx }) {
-      return { parentId, items: (await eventsAt(parentId, tx)).map(eventV1) };
-    },
-
-    updateAdvisoryEvent: (event, call) => inV1(async () => eventV1(await updateEvent(sentEvent(event), call))),
-  });
+    { create: MAX_ADVISORY_REQUEST, update: MAX_ADVISORY_REQUEST, list: MAX_ADVISORY_REQUEST },
+  );
 }
 
 async function listed(filter: AdvisoryFilter, { tokens }: Pick<AdvisoryDeps, "tokens">, call: Call) {

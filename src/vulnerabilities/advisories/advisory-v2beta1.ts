@@ -1,4 +1,5 @@
 // The handlers of AdvisoriesService in version 2beta1.
+
 import { AdvisoriesService } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
 import { notFound } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
@@ -7,6 +8,7 @@ import { listQueryOf } from "../../resource/list-query.js";
 import { serve } from "../../rpc/method-table.js";
 import type { AdvisoryEventRow, AdvisoryRow, Tx } from "../../store/port.js";
 import { advisories, advisoryView } from "./advisory.js";
+import { MAX_ADVISORY_REQUEST } from "./advisory-rules.js";
 import { filtersOf } from "./filters.js";
 
 /** What the handlers need besides the call. */
@@ -17,25 +19,29 @@ export interface AdvisoryDeps {
 
 /** AdvisoriesService, ready to be served. */
 export function advisoriesV2beta1({ tokens }: Pick<AdvisoryDeps, "tokens">) {
-  return serve(AdvisoriesService, {
-    async getAdvisory({ uid }, { tx }) {
-      const row = await tx.advisories.get(uid);
-      if (row === undefined) throw notFound(advisories, uid);
-      return advisoryView(row, await tx.advisories.events([uid]));
-    },
+  return serve(
+    AdvisoriesService,
+    {
+      async getAdvisory({ uid }, { tx }) {
+        const row = await tx.advisories.get(uid);
+        if (row === undefined) throw notFound(advisories, uid);
+        return advisoryView(row, await tx.advisories.events([uid]));
+      },
 
-    async listAdvisories(request, { tx, caller, startMs }) {
-      const list = listQueryOf(advisories, request, {
-        method: "ListAdvisories",
-        tokens,
-        nowMs: startMs,
-        visible: caller.visibleGroups(),
-        equals: filtersOf(request),
-      });
-      const page = await tx.advisories.list(list.query);
-      return { advisories: await viewsOf(page.rows, advisoryView, tx), ...list.envelope(page) };
+      async listAdvisories(request, { tx, caller, startMs }) {
+        const list = listQueryOf(advisories, request, {
+          method: "ListAdvisories",
+          tokens,
+          nowMs: startMs,
+          visible: caller.visibleGroups(),
+          equals: filtersOf(request),
+        });
+        const page = await tx.advisories.list(list.query);
+        return { advisories: await viewsOf(page.rows, advisoryView, tx), ...list.envelope(page) };
+      },
     },
-  });
+    { listAdvisories: MAX_ADVISORY_REQUEST },
+  );
 }
 
 /**

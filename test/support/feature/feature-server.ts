@@ -50,6 +50,7 @@ export async function startFeatureServer(
       ...featureService("FeatureService").methods.map((desc) => entryOf(desc, handlers[desc.name])),
       ...featureService("StreamService").methods.map((desc) => streamEntryOf(desc, streams[desc.name])),
     ],
+    prove: () => undefined,
     invokeStream: createInvokeStream({
       store,
       authenticate: () => Promise.reject(new Error("nobody is asked who they are")),

@@ -8,6 +8,7 @@ import type { Call, StreamCall } from "../../../src/rpc/call.js";
 import { createInvoke } from "../../../src/rpc/invoke.js";
 import { createInvokeStream } from "../../../src/rpc/invoke-stream.js";
 import { createMethodTable, type Handler } from "../../../src/rpc/method-table.js";
+import { createProve } from "../../../src/rpc/prove.js";
 import { createServer } from "../../../src/server/server.js";
 import { openSqlite } from "../../../src/store/open-sqlite.js";
 import type { Store } from "../../../src/store/port.js";
@@ -78,10 +79,12 @@ export async function startFeatureStack(): Promise<FeatureStack> {
   };
   const invoke = createInvoke(pipeline);
   const invokeStream = createInvokeStream(pipeline);
-  const gateway = createGateway({ methods: methods.values(), invoke, invokeStream, clock, errorDomain });
+  const prove = createProve(pipeline.authenticate);
+  const gateway = createGateway({ methods: methods.values(), invoke, prove, invokeStream, clock, errorDomain });
   const server = createServer({
     methods,
     invoke,
+    prove,
     invokeStream,
     gateway,
     clock,

@@ -24,7 +24,7 @@ import {
 import { FileDescriptorProtoSchema, FileDescriptorSetSchema, MethodOptionsSchema } from "@bufbuild/protobuf/wkt";
 import { http } from "#gen/google/api/annotations_pb.js";
 import { HttpRuleSchema } from "#gen/google/api/http_pb.js";
-import type { StreamEntry, UnaryEntry } from "../../../src/rpc/method-table.js";
+import { MAX_REQUEST_BYTES, type StreamEntry, type UnaryEntry } from "../../../src/rpc/method-table.js";
 
 /** All files of the image: feature.proto and what it imports. */
 export const featureRegistry = createFileRegistry(
@@ -61,7 +61,8 @@ export function streamEntryOf(desc: DescMethod, handler: FeatureStreamHandler = 
 }
 
 function declared(desc: DescMethod) {
-  return { desc, published: desc, path: `/${desc.parent.typeName}/${desc.name}`, auth: { mode: "public" } } as const;
+  const path = `/${desc.parent.typeName}/${desc.name}` as const;
+  return { desc, published: desc, path, auth: { mode: "public" }, maxRequestBytes: MAX_REQUEST_BYTES } as const;
 }
 
 async function* noAnswers(): AsyncGenerator<object> {}

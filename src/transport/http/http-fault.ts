@@ -1,4 +1,4 @@
-import type { ApiError } from "../kernel/errors.js";
+import type { ApiError } from "../../kernel/errors.js";
 
 /**
  * An error whose HTTP status says more than its code does, such as 413 for RESOURCE_EXHAUSTED that

@@ -2,15 +2,16 @@
 import { isUtf8 } from "node:buffer";
 import { promisify } from "node:util";
 import { brotliDecompress, gunzip } from "node:zlib";
-import { invalidArgument, malformedRequest, resourceExhausted, unimplemented } from "../kernel/errors.js";
-import { resetUnreadRequest } from "../transport/http/http2-end.js";
+import { invalidArgument, malformedRequest, resourceExhausted, unimplemented } from "../../kernel/errors.js";
+import { collectBody } from "./body-collector.js";
 import { CallerGone, HttpFault } from "./http-fault.js";
-import { type HttpRequest, type HttpResponse, isHttp2 } from "./http-message.js";
+import { type HttpRequest, isHttp2 } from "./http-message.js";
+import { resetUnreadRequest } from "./http2-end.js";
+import { defaultLimits } from "./limits.js";
+import { buffersOf } from "./request-buffers.js";
 
-/** Bytes made per step; each costs a turn of the event loop, and the default of 16 KiB makes 256 of them for 4 MiB. */
+/** Bytes made per step; each costs a tick of the event loop, and the default of 16 KiB makes 256 of them for 4 MiB. */
 const INFLATE_CHUNK = 256 * 1024;
-const gunzipAsync = promisify(gunzip);
-const brotliAsync = promisify(brotliDecompress);
 const JSON_TYPE = /^application\/(?:json|[a-z0-9!#$&^_.+-]+\+json)$/;
 // How much of a body that nobody wants is read before its connection is cut, so that callers who
 // send first and listen later still see why they were refused. In bytes.
@@ -27,17 +28,29 @@ export function mayHaveBody(req: HttpRequest): boolean {
  * Reads the whole body and undoes its Content-Encoding.
  *
  * @param limit the most bytes it may have, before and after decompression.
- * @throws HttpFault 413 and 415; ApiError INVALID_ARGUMENT for broken compression; CallerGone.
+ * @throws HttpFault 413 and 415; ApiError INVALID_ARGUMENT for broken compression, RESOURCE_EXHAUSTED where the
+ * service holds too much already; CallerGone.
  */
 export async function readBody(req: HttpRequest, limit: number): Promise<Uint8Array> {
   const announced = req.headers["content-length"];
   if (announced !== undefined && Number(announced) > limit) throw tooLarge(limit);
   const encoding = (req.headers["content-encoding"] ?? "identity").trim().toLowerCase();
+  const inflate = INFLATE[encoding];
+  if (inflate === undefined && encoding !== "identity" && encoding !== "")
+    throw new HttpFault(415, unimplemented("content-encoding: must be gzip or br"), { "accept-encoding": "gzip, br" });
   const bytes = await collect(req, limit);
-  if (bytes.length === 0 || encoding === "identity" || encoding === "") return bytes;
-  if (encoding === "gzip" || encoding === "x-gzip") return inflate(gunzipAsync, bytes, "gzip", limit);
-  if (encoding === "br") return inflate(brotliAsync, bytes, "br", limit);
-  throw new HttpFault(415, unimplemented("content-encoding: must be gzip or br"), { "accept-encoding": "gzip, br" });
+  return bytes.length === 0 || inflate === undefined ? bytes : inflated(req, inflate, bytes, limit);
+}
+
+/**
+ * Reads the whole body as it was sent, with its Content-Encoding.
+ *
+ * @param limit the most bytes it may have.
+ * @throws HttpFault 413; ApiError RESOURCE_EXHAUSTED where the service holds too much already; CallerGone.
+ */
+export async function readRaw(req: HttpRequest, limit: number): Promise<Uint8Array> {
+  if (Number(req.headers["content-length"] ?? 0) > limit) throw tooLarge(limit);
+  return collect(req, limit);
 }
 
 /**
@@ -90,11 +103,10 @@ export async function formTextOf(req: HttpRequest, limit: number): Promise<strin
  * read and dropped up to a bound, so that the connection can serve the next request; on HTTP/2 the
  * stream is closed without error once the answer is out (RFC 9113, section 8.1).
  */
-export function discardRest(req: HttpRequest, res: HttpResponse): void {
+export function discardRest(req: HttpRequest): void {
   if (req.complete) return;
   if (isHttp2(req)) {
-    const { stream } = req;
-    res.once("finish", () => resetUnreadRequest(stream));
+    resetUnreadRequest(req.stream);
     return;
   }
   let left = MAX_DISCARDED;
@@ -107,44 +119,60 @@ export function discardRest(req: HttpRequest, res: HttpResponse): void {
 
 function collect(req: HttpRequest, limit: number): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    const stop = () => {
-      req.off("data", onData).off("end", onEnd).off("close", onGone).off("error", onGone);
-      req.on("error", ignore);
-    };
-    const onData = (chunk: Buffer) => {
-      size += chunk.length;
-      if (size <= limit) {
-        chunks.push(chunk);
-        return;
-      }
-      stop();
-      reject(tooLarge(limit));
-    };
-    const onEnd = () => {
-      // A reset of an HTTP/2 stream ends it as well; half a request must never run.
-      if (isHttp2(req) ? req.aborted || req.stream.closed || req.stream.destroyed : !req.complete) return onGone();
-      stop();
-      resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, size));
-    };
-    const onGone = () => {
-      stop();
-      reject(new CallerGone());
-    };
-    req.on("data", onData).on("end", onEnd).on("close", onGone).on("error", onGone);
+    collectBody(
+      req,
+      {
+        maxBytes: limit,
+        timeoutMs: defaultLimits.requestMs,
+        announced: () => Number(req.headers["content-length"] ?? 0),
+      },
+      {
+        onBody: resolve,
+        onTooLarge: () => reject(tooLarge(limit)),
+        onFault: reject,
+        onGone: () => reject(new CallerGone()),
+      },
+    );
   });
 }
 
 type Inflate = (bytes: Uint8Array, options: { maxOutputLength: number; chunkSize: number }) => Promise<Uint8Array>;
 
-async function inflate(decompress: Inflate, bytes: Uint8Array, name: string, limit: number): Promise<Uint8Array> {
+interface Inflation {
+  readonly name: string;
+  readonly run: Inflate;
+}
+
+const GZIP: Inflation = { name: "gzip", run: promisify(gunzip) };
+const INFLATE: Readonly<Record<string, Inflation>> = {
+  gzip: GZIP,
+  "x-gzip": GZIP,
+  br: { name: "br", run: promisify(brotliDecompress) },
+};
+
+async function inflated(req: HttpRequest, { name, run }: Inflation, bytes: Uint8Array, limit: number) {
+  const mostBytes = Math.min(limit, maxInflatedBytes(bytes.length));
+  buffersOf(req)?.chargeRequest(mostBytes);
   try {
-    return await decompress(bytes, { maxOutputLength: limit, chunkSize: INFLATE_CHUNK });
+    return await run(bytes, { maxOutputLength: mostBytes, chunkSize: Math.min(mostBytes, INFLATE_CHUNK) });
   } catch (error) {
-    if (error instanceof RangeError && "code" in error && error.code === "ERR_BUFFER_TOO_LARGE") throw tooLarge(limit);
+    if (error instanceof RangeError && "code" in error && error.code === "ERR_BUFFER_TOO_LARGE")
+      throw mostBytes === limit ? tooLarge(limit) : expandsTooMuch();
     throw invalidArgument({ field: "body", description: `body is not valid ${name}` });
   }
+}
+
+// Small requests are not worth a refusal, whatever they expand to.
+const LEAST_INFLATED = 64 * 1024;
+
+/** How many bytes a compressed request may become, from how many it is. */
+export function maxInflatedBytes(compressedBytes: number): number {
+  return Math.max(compressedBytes * defaultLimits.inflateRatio, LEAST_INFLATED);
+}
+
+function expandsTooMuch(): HttpFault {
+  const rule = `body: must not expand to more than ${defaultLimits.inflateRatio} times its size`;
+  return new HttpFault(413, resourceExhausted(rule));
 }
 
 function tooLarge(limit: number): HttpFault {

@@ -1,9 +1,9 @@
 // What HTTP/1.1 and HTTP/2 have in common, for the gateway and for whatever else
 // answers requests on the same port.
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
-import { constants, Http2ServerRequest, Http2ServerResponse, type ServerHttp2Stream } from "node:http2";
+import { Http2ServerRequest, Http2ServerResponse, type ServerHttp2Stream } from "node:http2";
 import { type BlockList, isIP } from "node:net";
-import { abortResponse, resetStream } from "../transport/http/http2-end.js";
+import { abortResponse } from "./http2-end.js";
 
 /** A request of node:http or of node:http2's compatibility layer. */
 export type HttpRequest = IncomingMessage | Http2ServerRequest;
@@ -31,46 +31,6 @@ export function isGone(out: Outlet): boolean {
   return to === undefined || to.destroyed || to.closed;
 }
 
-/** What is handed over at once; a peer that takes less in {@link MAX_STALL_MS} has stopped reading. */
-const CHUNK_BYTES = 64 * 1024;
-
-/** How long a peer may take nothing of what is there, in milliseconds: as long as HTTP/1.1 lets it. */
-const MAX_STALL_MS = 60_000;
-
-/**
- * Writes at the pace the peer reads; resolves when all is handed over or the peer has gone. One that
- * stops reading is cut off, as HTTP/2 would wait for it while its session lives.
- */
-export async function writeAtPace(out: Outlet, bytes: Uint8Array, stallMs = MAX_STALL_MS): Promise<void> {
-  for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
-    if (isGone(out)) return;
-    if (!(out as ServerResponse).write(bytes.subarray(at, at + CHUNK_BYTES))) await drained(out, stallMs);
-  }
-}
-
-/** Resolves when the peer has read enough for more to be written, or has gone, or was cut off after `stallMs`. */
-export function drained(out: Outlet, stallMs?: number): Promise<void> {
-  if (isGone(out)) return Promise.resolve();
-  return new Promise((resolve) => {
-    const timer = stallMs === undefined ? undefined : setTimeout(() => cutOff(out), stallMs);
-    const go = () => {
-      clearTimeout(timer);
-      out.off("drain", go);
-      out.off("close", go);
-      resolve();
-    };
-    out.on("drain", go);
-    out.on("close", go);
-  });
-}
-
-// By a code that says so: without one a stream would look complete (RFC 9113, section 8.1).
-function cutOff(out: Outlet): void {
-  const to = "stream" in out ? out.stream : out;
-  if ("rstCode" in to) resetStream(to, constants.NGHTTP2_CANCEL);
-  else to.destroy();
-}
-
 /** The address at the other end of the socket. */
 export function socketAddressOf(req: HttpRequest): string | undefined {
   return isHttp2(req) ? req.stream.session?.socket?.remoteAddress : req.socket.remoteAddress;
@@ -88,11 +48,11 @@ export function peerAddress(
   headers: IncomingHttpHeaders,
   proxies: TrustedProxies | undefined,
 ): string | undefined {
-  if (proxies === undefined || !isTrusted(socketAddress, proxies)) return socketAddress;
+  if (proxies === undefined || !isTrustedProxy(socketAddress, proxies)) return socketAddress;
   const forwarded = headers["x-forwarded-for"];
   const list = (typeof forwarded === "object" ? forwarded.join(",") : (forwarded ?? "")).split(",");
   let address = socketAddress;
-  while (isTrusted(address, proxies)) {
+  while (isTrustedProxy(address, proxies)) {
     const before = list.pop()?.trim();
     if (!before) break;
     address = before.slice(0, 64);
@@ -100,7 +60,8 @@ export function peerAddress(
   return address;
 }
 
-function isTrusted(address: string | undefined, proxies: TrustedProxies): boolean {
+/** Whether an address is that of a proxy whose word counts. */
+export function isTrustedProxy(address: string | undefined, proxies: TrustedProxies): boolean {
   const family = isIP(address ?? "");
   // An IPv4 peer of a socket that listens on IPv6 is checked as what it is.
   return family !== 0 && proxies.check(address ?? "", family === 4 ? "ipv4" : "ipv6");

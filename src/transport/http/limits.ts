@@ -1,18 +1,31 @@
 // Every limit of the network side in one table, since the defaults of Node,
 // http2 and connect are either absent or far above what one request may cost.
 // Limits of resources (page sizes, names) belong to the resources.
-import { MAX_CALL_MS } from "../rpc/call.js";
+import { MAX_CALL_MS } from "../../rpc/call.js";
+import { MAX_REQUEST_BYTES, PUBLIC_REQUEST_BYTES, REQUEST_BYTES } from "../../rpc/method-table.js";
 
 const table = {
   messageBytes: {
-    value: 4 * 1024 * 1024,
-    why: "one request message or body, decompressed; the same as gRPC's own default",
+    value: MAX_REQUEST_BYTES,
+    why: "the largest request that any method or route may allow, decompressed; the same as gRPC's own default",
   },
+  requestBytes: { value: REQUEST_BYTES, why: "one request, decompressed, unless its method allows more" },
+  publicRequestBytes: {
+    value: PUBLIC_REQUEST_BYTES,
+    why: "one request of a caller that nobody knows yet, decompressed",
+  },
+  inflateRatio: { value: 100, why: "how much larger than its compressed form a request may be; text is 5 to 20" },
   responseBytes: { value: 100_000_000, why: "one response message; a guard against runaway answers, not a quota" },
-  listBytes: {
-    value: 300_000_000,
-    why: "lists without pages of more than one part that are being put together, all at one time; one caller has half",
+  requestBufferBytes: {
+    value: 128 * 1024 * 1024,
+    why: "request bodies held at one time; a caller, an address, a connection have a quarter each",
   },
+  answerBufferBytes: {
+    value: 384 * 1024 * 1024,
+    why: "answers held at one time, lists without pages included; shares as with requests",
+  },
+  waitingBodies: { value: 128, why: "request bodies that wait for room, each with a stream's window at most" },
+  answerStallMs: { value: 60_000, why: "an answer of which the peer takes nothing; as long as HTTP/1.1 lets it" },
   callMs: { value: MAX_CALL_MS, why: "a unary call's deadline, whatever the caller allows; enforced by the pipeline" },
 
   connections: { value: 15_000, why: "all sockets together, below the usual 20,000 file descriptors" },
@@ -44,8 +57,8 @@ const table = {
     why: "HTTP/2: refused above concurrentStreams, then the session is cut; bursts before SETTINGS arrive are honest",
   },
   streamWindowBytes: {
-    value: 1024 * 1024,
-    why: "HTTP/2: flow control per stream; the default of 64 KiB makes big messages slow",
+    value: 256 * 1024,
+    why: "HTTP/2: flow control per stream, and so what a peer may send before it is read",
   },
   idleSessionMs: { value: 60_000, why: "HTTP/2: a session without any frame; Node has no such limit of its own" },
   sessionCloseMs: { value: 5_000, why: "HTTP/2: from the gentle close of an idle session to the hard one" },
@@ -57,7 +70,7 @@ const table = {
   rapidResetMs: { value: 10, why: "HTTP/2: a reset this soon after its request was never meant to be answered" },
   refusedSessionMs: { value: 5_000, why: "HTTP/2: what open streams have left when their session is refused" },
   receivedResets: {
-    value: 100_000,
+    value: 10_000,
     why: "HTTP/2: resets of any kind that the library takes at once; expired deadlines are resets too",
   },
 } as const;

@@ -4,15 +4,28 @@ import { once } from "node:events";
 import { connect, createServer, type Http2Server } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
-import { isGone, type Outlet, writeAtPace } from "../../src/gateway/http-message.js";
+import { writeAtPace } from "../../../src/transport/http/answer-writer.js";
+import { isGone, type Outlet } from "../../../src/transport/http/http-message.js";
+import { defaultLimits } from "../../../src/transport/http/limits.js";
+import { attachBuffers, Buffers, RequestBuffers } from "../../../src/transport/http/request-buffers.js";
+
+const buffers = new Buffers({ ...defaultLimits, answerStallMs: 200 });
+const withBuffers = <T extends Parameters<typeof attachBuffers>[1]>(carrier: T): T => {
+  attachBuffers(new RequestBuffers(buffers, buffers.connect("127.0.0.1", false), undefined), carrier);
+  return carrier;
+};
 
 const outlets: Readonly<Record<string, (server: Http2Server, answer: (out: Outlet) => void) => void>> = {
-  response: (server, answer) => server.on("request", (_req, res) => answer(res)),
+  response: (server, answer) =>
+    server.on("request", (_req, res) => {
+      withBuffers(res.stream);
+      answer(res);
+    }),
   stream: (server, answer) =>
     server.on("stream", (stream) => {
       stream.on("error", () => {});
       stream.respond({ ":status": 200 });
-      answer(stream);
+      answer(withBuffers(stream));
     }),
 };
 
@@ -21,7 +34,7 @@ for (const [name, serve] of Object.entries(outlets)) {
     const server = createServer({ settings: { initialWindowSize: 1_000 } });
     const cut: Promise<boolean>[] = [];
     const write = async (out: Outlet) => {
-      for (const bytes of [5, 300_000, 0, 300_000]) await writeAtPace(out, Buffer.alloc(bytes), 200);
+      for (const bytes of [5, 300_000, 0, 300_000]) await writeAtPace(out, Buffer.alloc(bytes));
       if (isGone(out)) return true;
       out.end();
       return false;

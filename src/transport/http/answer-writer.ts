@@ -1,0 +1,122 @@
+// The one way by which bytes of answers are handed over: charged before they are
+// kept, at the pace of the peer, and cut off where the peer reads no more.
+import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
+import { constants, type ServerHttp2Stream } from "node:http2";
+import { abort, type HttpResponse, isGone, type Outlet } from "./http-message.js";
+import { resetStream } from "./http2-end.js";
+import { buffersOf } from "./request-buffers.js";
+import { flushPerTick } from "./tick.js";
+
+/** What is handed over at once, in bytes. */
+const CHUNK_BYTES = 64 * 1024;
+
+/**
+ * Charges bytes of an answer before they are kept.
+ *
+ * @throws ApiError RESOURCE_EXHAUSTED where too many bytes are on their way to this caller, or to all
+ */
+export function chargeAnswer(out: Outlet, bytes: number): void {
+  buffersOf(out)?.chargeAnswer(bytes, () => cutOff(out));
+}
+
+interface WholeAnswer {
+  readonly res: HttpResponse;
+  readonly status: number;
+  readonly headers: OutgoingHttpHeaders;
+  readonly body: string | Uint8Array;
+}
+
+const write = flushPerTick<WholeAnswer>(
+  "answers",
+  ({ res, status, headers, body }) => {
+    if (res.headersSent || isGone(res)) return;
+    writeHead(res, status, headers);
+    if (body.length === 0) (res as ServerResponse).end();
+    else void endAtPace(res, body);
+  },
+  (_error, { res }) => abort(res),
+);
+
+/**
+ * Sends an answer whole, with the others of this tick; a peer that has gone gets nothing.
+ *
+ * @param headers all fields but those of the connection; content-length is the caller's to set
+ * @throws ApiError RESOURCE_EXHAUSTED where too many bytes are on their way already
+ */
+export function sendWhole(
+  res: HttpResponse,
+  status: number,
+  headers: OutgoingHttpHeaders,
+  body: string | Uint8Array = "",
+): void {
+  if (res.headersSent || isGone(res)) return;
+  // Whatever was to be sent before, this is sent instead.
+  buffersOf(res)?.dropAnswer();
+  chargeAnswer(res, body.length);
+  write({ res, status, headers, body });
+}
+
+/**
+ * Writes status and headers. What another layer has put on the response before stays, and its `vary`
+ * is joined with that of `headers`.
+ */
+export function writeHead(res: HttpResponse, status: number, headers: OutgoingHttpHeaders): void {
+  if (headers.vary !== undefined) {
+    const before = res.getHeader("vary");
+    if (before !== undefined) headers.vary = `${before}, ${headers.vary}`;
+  }
+  // The two response classes agree in what is used here; their overloads alone do not.
+  (res as ServerResponse).writeHead(status, headers);
+}
+
+/** Ends an answer with bytes that have been charged. Resolves when they are handed over or the peer has gone. */
+export async function endAtPace(out: Outlet, bytes: string | Uint8Array): Promise<void> {
+  if (bytes.length <= CHUNK_BYTES) {
+    if (!isGone(out)) (out as ServerResponse).end(bytes);
+    return;
+  }
+  await writeCharged(out, typeof bytes === "string" ? Buffer.from(bytes) : bytes);
+  if (!isGone(out)) (out as ServerResponse).end();
+}
+
+/**
+ * Charges and writes at the pace the peer reads; resolves when all is handed over or the peer has gone. One that
+ * stops reading is cut off.
+ */
+export async function writeAtPace(out: Outlet, bytes: Uint8Array): Promise<void> {
+  if (isGone(out)) return;
+  chargeAnswer(out, bytes.length);
+  await writeCharged(out, bytes);
+}
+
+/** Writes bytes that have been charged at the pace of the peer; see {@link writeAtPace}. */
+export async function writeCharged(out: Outlet, bytes: Uint8Array): Promise<void> {
+  const buffers = buffersOf(out);
+  for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
+    if (isGone(out)) return;
+    const chunk = bytes.subarray(at, at + CHUNK_BYTES);
+    if (!(out as ServerResponse).write(chunk)) await drained(out);
+    buffers?.answered(chunk.length);
+  }
+}
+
+/** Resolves when the peer has read enough for more to be written, or has gone. */
+export function drained(out: Outlet): Promise<void> {
+  if (isGone(out)) return Promise.resolve();
+  return new Promise((resolve) => {
+    const go = () => {
+      out.off("drain", go);
+      out.off("close", go);
+      resolve();
+    };
+    out.on("drain", go);
+    out.on("close", go);
+  });
+}
+
+// By a code that says so: without one a stream would look complete (RFC 9113, section 8.1).
+function cutOff(out: Outlet): void {
+  const stream = "stream" in out ? (out.stream as ServerHttp2Stream | undefined) : out;
+  if (stream !== undefined && "rstCode" in stream) resetStream(stream, constants.NGHTTP2_CANCEL);
+  else out.destroy();
+}

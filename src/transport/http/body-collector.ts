@@ -1,0 +1,177 @@
+// The one way by which bytes of requests come to be kept, for every protocol.
+import type { IncomingMessage } from "node:http";
+import { Http2ServerRequest, type ServerHttp2Stream } from "node:http2";
+import { type ApiError, malformedRequest } from "../../kernel/errors.js";
+import type { Charge } from "./buffer-account.js";
+import { buffersOf } from "./request-buffers.js";
+import { flushPerTick } from "./tick.js";
+
+/** What bodies are read from. */
+export type BodySource = IncomingMessage | Http2ServerRequest | ServerHttp2Stream;
+
+/** Told once how the reading ended. */
+export interface BodyReceiver {
+  /** The body is complete. */
+  onBody(bytes: Buffer): void;
+  /** More than `maxBytes` arrived. */
+  onTooLarge(): void;
+  /** What has arrived cannot become a body, took too long, or had to give way to others. */
+  onFault(error: ApiError): void;
+  /** The peer broke off; nobody reads an answer. */
+  onGone(): void;
+}
+
+/** How much is read, and for how long. */
+export interface BodyOptions {
+  readonly maxBytes: number;
+  /** How long a body may take after its first bytes, in milliseconds. */
+  readonly timeoutMs: number;
+  /** How large the body will be as far as that is known from what has arrived, in bytes. */
+  readonly announced?: (arrived: Buffer) => number | undefined;
+  /** Looks at what has arrived; an error ends the reading. */
+  readonly check?: (arrived: Buffer) => ApiError | undefined;
+}
+
+// The least that is charged for a body which did not arrive in one piece: its buffers and their pool.
+const LEAST_BYTES = 8 * 1024;
+
+// Most bodies arrive whole within a tick, and are worth neither a timer nor a copy.
+const nextTick = flushPerTick<() => void>(
+  "answers",
+  (act) => act(),
+  (error) => {
+    throw error;
+  },
+);
+
+/**
+ * Reads a body to its end. Bytes are charged before they are kept; while there is no room for more, the peer is
+ * held up by flow control. What was charged is given back when the request is over.
+ */
+export function collectBody(source: BodySource, options: BodyOptions, receiver: BodyReceiver): void {
+  const { maxBytes, check } = options;
+  const buffers = buffersOf(source);
+  // The first `size` bytes of `body` are what arrived so far.
+  let body: Buffer | undefined;
+  let size = 0;
+  let timer: NodeJS.Timeout | undefined;
+  let isOver = false;
+  let charge: Charge | undefined;
+  let charged = 0;
+  let isWaiting = false;
+  let hasEnded = false;
+
+  function finish(): boolean {
+    if (isOver) return false;
+    isOver = true;
+    clearTimeout(timer);
+    source.off("data", onData).off("end", onEnd).off("close", onGone).off("error", onGone);
+    source.on("error", ignore);
+    return true;
+  }
+
+  function fail(error: ApiError): void {
+    if (!finish()) return;
+    body = undefined;
+    charge?.release();
+    receiver.onFault(error);
+  }
+
+  function onData(chunk: Buffer): void {
+    if (size + chunk.length > maxBytes) {
+      if (finish()) {
+        body = undefined;
+        charge?.release();
+        receiver.onTooLarge();
+      }
+      return;
+    }
+    charge ??= buffers?.openRequest(fail);
+    const room = roomFor(chunk);
+    const more = room - charged;
+    charged = Math.max(room, charged);
+    if (more > 0 && charge && !charge.grow(more)) {
+      isWaiting = true;
+      source.pause();
+      charge.growLater(more, () => {
+        isWaiting = false;
+        keep(chunk, room);
+        if (hasEnded) onEnd();
+        else source.resume();
+      });
+      return;
+    }
+    keep(chunk, room);
+  }
+
+  // A body of known size is charged at once: several that wait for each other's rest would never end.
+  function roomFor(chunk: Buffer): number {
+    const needed = size + chunk.length;
+    if (body === undefined) return Math.min(Math.max(options.announced?.(chunk) ?? 0, needed), maxBytes);
+    return needed <= body.length
+      ? body.length
+      : Math.max(needed, Math.min(Math.max(body.length * 2, LEAST_BYTES), maxBytes));
+  }
+
+  // Doubles the room instead of keeping chunks: a peer may send a byte at a time, each in a buffer of its own.
+  function keep(chunk: Buffer, room: number): void {
+    charge?.moved(chunk.length);
+    if (body === undefined) {
+      body = chunk;
+      nextTick(onUnfinished);
+    } else {
+      if (size + chunk.length > body.length) {
+        const grown = Buffer.allocUnsafeSlow(Math.max(room, charged));
+        body.copy(grown, 0, 0, size);
+        body = grown;
+      }
+      chunk.copy(body, size);
+    }
+    size += chunk.length;
+    const error = check?.(body.subarray(0, size));
+    if (error !== undefined) fail(error);
+  }
+
+  // The first piece belongs to all that was read at once; alone it must not keep that.
+  function onUnfinished(): void {
+    if (isOver) return;
+    timer = setTimeout(() => fail(malformedRequest("the message did not arrive in time")), options.timeoutMs);
+    const least = Math.min(LEAST_BYTES, maxBytes);
+    if (body === undefined || size >= least || isWaiting || charged >= least || charge?.grow(least - charged) === false)
+      return;
+    charged = least;
+    const copy = Buffer.allocUnsafeSlow(least);
+    body.copy(copy, 0, 0, size);
+    body = copy;
+  }
+
+  function onEnd(): void {
+    hasEnded = true;
+    if (isWaiting) return;
+    if (!isComplete(source)) onGone();
+    else if (finish()) {
+      charge?.complete();
+      receiver.onBody(body === undefined ? Buffer.alloc(0) : body.subarray(0, size));
+    }
+  }
+
+  function onGone(): void {
+    if (!finish()) return;
+    body = undefined;
+    charge?.release();
+    receiver.onGone();
+  }
+
+  buffers?.askForBody();
+  // The end of an empty body comes with the headers, before anybody listens.
+  if (source.readableEnded) onEnd();
+  else source.on("data", onData).on("end", onEnd).on("close", onGone).on("error", onGone);
+}
+
+// A reset of an HTTP/2 stream ends it as well; half a request must never run.
+function isComplete(source: BodySource): boolean {
+  if (source instanceof Http2ServerRequest) return !(source.aborted || source.stream.closed || source.stream.destroyed);
+  return "complete" in source ? source.complete : !(source.closed || source.destroyed);
+}
+
+function ignore(): void {}

@@ -1,0 +1,187 @@
+// Who the bytes of a request and of its answer are held for.
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Http2ServerRequest, Http2ServerResponse, ServerHttp2Stream } from "node:http2";
+import { addressKey } from "../../kernel/address-key.js";
+import { type ApiError, resourceExhausted } from "../../kernel/errors.js";
+import { BufferAccount, type Charge, type Holder, newHolder } from "./buffer-account.js";
+import type { Limits } from "./limits.js";
+
+/** A connection and the address at its other end. */
+export interface ConnectionHolders {
+  readonly holders: readonly Holder[];
+  /** Without a share of their own the requests of a trusted proxy are those of the addresses it names. */
+  readonly isProxy: boolean;
+  /** Forgets the connection. */
+  close(): void;
+}
+
+interface Counted extends Holder {
+  connections: number;
+}
+
+const RETRY_MS = 1_000;
+/** No status without an answer is larger, in bytes. */
+const STATUS_BYTES = 8 * 1024;
+/** A request that arrives slower than this gives way, in bytes per millisecond. */
+const SLOW_REQUEST = 64;
+/** An answer that its peer takes slower than this gives way, in bytes per millisecond. */
+const SLOW_ANSWER = 16;
+/** Holders without a connection or bytes are forgotten when there are so many. */
+const SWEEP_AT = 10_000;
+
+/** The two accounts of the process and all who hold bytes in them. */
+export class Buffers {
+  readonly requests: BufferAccount;
+  readonly answers: BufferAccount;
+  /** The most bytes that one list which has to be sent in one piece may hold, above any share. */
+  readonly maxListBytes: number;
+  readonly #holders = new Map<string, Counted>();
+
+  constructor(limits: Limits) {
+    const { requestBufferBytes, answerBufferBytes, waitingBodies, answerStallMs } = limits;
+    this.maxListBytes = Math.max(limits.responseBytes, answerBufferBytes / 4);
+    this.requests = new BufferAccount(0, {
+      totalBytes: requestBufferBytes,
+      smallBytes: limits.publicRequestBytes,
+      waiting: waitingBodies,
+      slowRate: SLOW_REQUEST,
+    });
+    this.answers = new BufferAccount(1, {
+      totalBytes: answerBufferBytes,
+      smallBytes: limits.requestBytes,
+      waiting: waitingBodies,
+      tinyBytes: STATUS_BYTES,
+      stallMs: answerStallMs,
+      slowRate: SLOW_ANSWER,
+    });
+  }
+
+  /** Opens the holders of a connection. */
+  connect(address: string | undefined, isProxy: boolean): ConnectionHolders {
+    if (isProxy) return { holders: [], isProxy, close() {} };
+    const key = addressKey(address);
+    const network = this.#holderOf(key);
+    network.connections++;
+    return {
+      holders: [newHolder(), network],
+      isProxy,
+      close: () => {
+        if (--network.connections === 0 && isIdle(network)) this.#holders.delete(key);
+      },
+    };
+  }
+
+  /** The holder of a caller, or of an address that a proxy names. */
+  holder(key: string): Holder {
+    return this.#holderOf(key);
+  }
+
+  #holderOf(key: string): Counted {
+    const known = this.#holders.get(key);
+    if (known !== undefined) return known;
+    if (this.#holders.size >= SWEEP_AT) {
+      for (const [other, holder] of this.#holders) if (isIdle(holder)) this.#holders.delete(other);
+    }
+    const holder = { ...newHolder(), connections: 0 };
+    this.#holders.set(key, holder);
+    return holder;
+  }
+}
+
+function isIdle({ connections, held: [requests, answers] }: Counted): boolean {
+  return connections === 0 && requests === 0 && answers === 0;
+}
+
+/** The bytes held for one request and its answer; released when the request is over. */
+export class RequestBuffers {
+  readonly #buffers: Buffers;
+  #holders: readonly Holder[];
+  #request: Charge | undefined;
+  #answer: Charge | undefined;
+
+  /** @param address the address that a trusted proxy names; that of the connection counts otherwise */
+  constructor(buffers: Buffers, connection: ConnectionHolders, address: string | undefined) {
+    this.#buffers = buffers;
+    this.#holders = connection.isProxy ? [buffers.holder(addressKey(address))] : connection.holders;
+  }
+
+  /** Called before the first byte of the body is read, where the peer waits to be asked (RFC 9110, section 10.1.1). */
+  onAsked: (() => void) | undefined;
+
+  /** Asks the peer for the body, if it waits for that. */
+  askForBody(): void {
+    this.onAsked?.();
+    this.onAsked = undefined;
+  }
+
+  /** From now on bytes are held for this caller as well. */
+  holdFor(callerUid: string): void {
+    this.#holders = [...this.#holders, this.#buffers.holder(callerUid)];
+  }
+
+  /**
+   * Opens the charge of the request's body; see {@link BufferAccount.open}. There is one at a time.
+   */
+  openRequest(onRefused: (error: ApiError) => void): Charge {
+    this.#request?.release();
+    this.#request = this.#buffers.requests.open(this.#holders, onRefused);
+    return this.#request;
+  }
+
+  /**
+   * Charges more bytes of the request, such as what its body becomes when it is decompressed.
+   *
+   * @throws ApiError RESOURCE_EXHAUSTED
+   */
+  chargeRequest(bytes: number): void {
+    if (this.#request?.growFirst(bytes) === false)
+      throw resourceExhausted("body: the service holds as many bytes as it may, try again", RETRY_MS);
+  }
+
+  /**
+   * Charges bytes of the answer before they are kept, even if answers that nobody reads have to be cut off.
+   *
+   * @param onRefused cuts this answer off, when its turn comes
+   * @param isList whether the answer is a list that has to be sent in one piece
+   * @throws ApiError RESOURCE_EXHAUSTED
+   */
+  chargeAnswer(bytes: number, onRefused: () => void, isList = false): void {
+    const { answers, maxListBytes } = this.#buffers;
+    this.#answer ??= answers.open(this.#holders, onRefused, isList ? maxListBytes : undefined);
+    // A list moves while it is made.
+    if (isList) this.#answer.moved(bytes);
+    if (!this.#answer.growFirst(bytes)) throw resourceExhausted("answer: too much is being sent", RETRY_MS);
+  }
+
+  /** Gives bytes of the answer back, which the peer has taken. */
+  answered(bytes: number): void {
+    this.#answer?.shrink(bytes);
+  }
+
+  /** Gives back all bytes of an answer that will not be sent. */
+  dropAnswer(): void {
+    this.#answer?.release();
+    this.#answer = undefined;
+  }
+
+  /** Gives back all bytes. */
+  release(): void {
+    this.#request?.release();
+    this.#answer?.release();
+  }
+}
+
+const key = Symbol("buffers");
+type Carrier = ServerHttp2Stream | IncomingMessage | ServerResponse;
+type Owned = Carrier & { [key]?: RequestBuffers };
+
+/** Ties the buffers of a request to what it is read from and answered on. */
+export function attachBuffers(buffers: RequestBuffers, ...carriers: Carrier[]): void {
+  for (const carrier of carriers) (carrier as Owned)[key] = buffers;
+}
+
+/** The buffers of a request, by its stream, its request or its response. */
+export function buffersOf(of: Carrier | Http2ServerRequest | Http2ServerResponse): RequestBuffers | undefined {
+  const carrier = "stream" in of ? (of.stream as ServerHttp2Stream | undefined) : of;
+  return (carrier as Owned | undefined)?.[key];
+}
