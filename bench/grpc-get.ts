@@ -7,18 +7,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isDeepStrictEqual, parseArgs } from "node:util";
-import { create, toBinary } from "@bufbuild/protobuf";
 import * as grpc from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
-import { GetGroupRequestSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { printConditions } from "./conditions.js";
-import { freePort, requireTools, runLoad, startServer } from "./processes.js";
-import { compare, judge, type LoadResult } from "./rounds.js";
+import { GET_GROUP, loadGrpc, writeGetGroup } from "./h2load.js";
+import { freePort, requireTools, startServer } from "./processes.js";
+import { compare, judge } from "./rounds.js";
 import { IDENTITIES, seed } from "./seed.js";
 import { startService } from "./service.js";
 import { targetsIn } from "./targets.js";
 
-const PATH = "/chainguard.platform.iam.v2beta1.GroupsService/GetGroup";
 const GOAL = 0.9;
 /** Connections and streams on each: a few proxies that share theirs, and many clients with one call each. */
 const SHAPES = [
@@ -55,12 +53,13 @@ try {
     String(port),
     constant,
   ]);
-  const frame = writeFrame(target.uid);
+  const frame = writeGetGroup(scratch, target.uid);
   try {
-    for (const { connections, streams } of SHAPES) {
+    for (const shape of SHAPES) {
       await checkBoth(ours, port, group);
-      console.log(`\n${connections} connections x ${streams} streams`);
-      const load = (to: number) => (seconds: number) => h2load(to, frame, connections, streams, seconds);
+      console.log(`\n${shape.connections} connections x ${shape.streams} streams`);
+      const load = (to: number) => (seconds: number) =>
+        loadGrpc(`http://127.0.0.1:${to}`, token, frame, shape, seconds);
       const { ratio } = await compare(
         [
           { name: "arbor", server: service.server, load: load(ours) },
@@ -92,7 +91,7 @@ function getGroup(port: number): Promise<object> {
   metadata.set("authorization", `Bearer ${token}`);
   return new Promise((resolve, reject) => {
     const request = { uid: target?.uid };
-    client.makeUnaryRequest(PATH, requestSerialize, responseDeserialize, request, metadata, (error, answer) => {
+    client.makeUnaryRequest(GET_GROUP, requestSerialize, responseDeserialize, request, metadata, (error, answer) => {
       client.close();
       if (error || answer === undefined) reject(error);
       else resolve(answer);
@@ -106,34 +105,4 @@ async function checkBoth(ours: number, peer: number, group: object): Promise<voi
     const answer = await getGroup(port);
     if (!isDeepStrictEqual(answer, group)) throw new Error(`not the same group: ${JSON.stringify(answer)}`);
   }
-}
-
-function writeFrame(uid: string): string {
-  const message = toBinary(GetGroupRequestSchema, create(GetGroupRequestSchema, { uid }));
-  const prefix = Buffer.alloc(5);
-  prefix.writeUInt32BE(message.length, 1);
-  const file = join(scratch, "get-group.frame");
-  writeFileSync(file, Buffer.concat([prefix, message]));
-  return file;
-}
-
-async function h2load(
-  port: number,
-  frame: string,
-  connections: number,
-  streams: number,
-  seconds: number,
-): Promise<LoadResult> {
-  const headers = ["content-type: application/grpc", "te: trailers", `authorization: Bearer ${token}`];
-  const args = ["-t1", `-c${connections}`, `-m${streams}`, `-D${seconds}`, "-d", frame];
-  const url = `http://127.0.0.1:${port}${PATH}`;
-  const output = await runLoad("h2load", [...args, ...headers.flatMap((header) => ["-H", header]), url]);
-  const number = (pattern: RegExp) => Number(pattern.exec(output)?.[1] ?? Number.NaN);
-  const requests = number(/(\d+) succeeded/);
-  const requestsPerSecond = number(/finished in [\d.]+s, ([\d.]+) req/);
-  // A call that fails has a status and no message.
-  const bytes = number(/\((\d+)\) data/) / requests;
-  const failed = number(/(\d+) failed/) + number(/(\d+) 4xx/) + number(/(\d+) 5xx/);
-  if (failed !== 0 || !(bytes > 100) || !(requestsPerSecond > 0)) throw new Error(`h2load: not all is well\n${output}`);
-  return { requests, requestsPerSecond };
 }

@@ -1,0 +1,67 @@
+// The load generator h2load, for HTTP/1.1 and for gRPC.
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { create, toBinary } from "@bufbuild/protobuf";
+import { GetGroupRequestSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import { runLoad } from "./processes.js";
+import type { LoadResult } from "./rounds.js";
+
+/** The path of the gRPC method under load. */
+export const GET_GROUP = "/chainguard.platform.iam.v2beta1.GroupsService/GetGroup";
+
+/** Connections and the calls in flight on each of them. */
+export interface Shape {
+  readonly connections: number;
+  readonly streams: number;
+}
+
+/** Writes the request for a group as a gRPC frame into a directory and returns the file. */
+export function writeGetGroup(directory: string, uid: string): string {
+  const message = toBinary(GetGroupRequestSchema, create(GetGroupRequestSchema, { uid }));
+  const prefix = Buffer.alloc(5);
+  prefix.writeUInt32BE(message.length, 1);
+  const file = join(directory, "get-group.frame");
+  writeFileSync(file, Buffer.concat([prefix, message]));
+  return file;
+}
+
+/**
+ * Loads a gRPC method with one and the same message.
+ *
+ * @param url where the service listens
+ * @param frame a file that holds the message as a gRPC frame
+ * @throws Error when any call fails
+ */
+export function loadGrpc(url: string, token: string, frame: string, shape: Shape, seconds: number) {
+  const headers = ["content-type: application/grpc", "te: trailers", `authorization: Bearer ${token}`];
+  const args = [`-m${shape.streams}`, "-d", frame, ...headers.flatMap((header) => ["-H", header])];
+  return h2load([...args, `${url}${GET_GROUP}`], shape.connections, seconds);
+}
+
+/**
+ * Loads a service over HTTP/1.1 with GET requests of all addresses that a file lists.
+ *
+ * @param addresses a file with a URL per line
+ * @throws Error when any answer is not 2xx
+ */
+export function loadHttp1(addresses: string, token: string, connections: number, seconds: number) {
+  return h2load(["--h1", "-i", addresses, "-H", `authorization: Bearer ${token}`], connections, seconds);
+}
+
+/** The machine was so busy that the generator had no answer by the end of its time. */
+export class NoAnswers extends Error {}
+
+async function h2load(args: readonly string[], connections: number, seconds: number): Promise<LoadResult> {
+  // h2load takes whole numbers of units.
+  const duration = `${Math.round(seconds * 1000)}ms`;
+  const output = await runLoad("h2load", ["-t1", `-c${connections}`, `-D${duration}`, ...args]);
+  const number = (pattern: RegExp) => Number(pattern.exec(output)?.[1] ?? Number.NaN);
+  const requests = number(/(\d+) succeeded/);
+  const requestsPerSecond = number(/finished in [\d.]+m?s, ([\d.]+) req/);
+  if (requests === 0 && number(/(\d+) failed/) === 0) throw new NoAnswers(`h2load: no answers\n${output}`);
+  // A gRPC call that fails has a status and no message.
+  const bytes = number(/\((\d+)\) data/) / requests;
+  const failed = number(/(\d+) failed/) + number(/(\d+) 4xx/) + number(/(\d+) 5xx/);
+  if (failed !== 0 || !(bytes > 100) || !(requestsPerSecond > 0)) throw new Error(`h2load: not all is well\n${output}`);
+  return { requests, requestsPerSecond };
+}

@@ -1,0 +1,92 @@
+// One side of a comparison of two checkouts: its built service on a data directory of its own, filled
+// through the command line and the API alone, so that any version can be a side.
+import { execFile } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { writeGetGroup } from "./h2load.js";
+import { freePort, type Running, startServer } from "./processes.js";
+
+/** Every group but those of the last level has this many children. */
+const FAN_OUT = 7;
+const LEVELS = 3;
+
+/** A service under load and what to ask it. */
+export interface Side {
+  readonly name: string;
+  readonly url: string;
+  readonly server: Running;
+  /** Of the owner of the organisation. */
+  readonly token: string;
+  /** A file with the address of every group, one per line. */
+  readonly addresses: string;
+  /** A file with the request for one group as a gRPC frame. */
+  readonly frame: string;
+  stop(): Promise<void>;
+}
+
+const run = promisify(execFile);
+
+/** Builds the service of a checkout. */
+export async function build(checkout: string): Promise<void> {
+  await run("npm", ["run", "-s", "build"], { cwd: checkout });
+}
+
+/**
+ * Starts the built service of a checkout with an organisation of 400 groups.
+ *
+ * @param name what the side is called in the output
+ * @param scratch an existing directory for its data
+ */
+export async function startSide(name: string, checkout: string, scratch: string): Promise<Side> {
+  const directory = mkdtempSync(join(scratch, `${name}-`));
+  const listen = `127.0.0.1:${await freePort()}`;
+  const url = `http://${listen}`;
+  const main = join(checkout, "dist", "main.js");
+  const where = ["--data", join(directory, "data"), "--listen", listen];
+  const made = await run(process.execPath, [main, "bootstrap", "--org", "bench", "--json", ...where], {
+    cwd: checkout,
+  });
+  const { group, token } = JSON.parse(made.stdout) as { group: string; token: string };
+  const server = await startServer([main, "serve", "--no-access-log", ...where], checkout);
+  try {
+    const uids = await createTree(url, token, group);
+    const addresses = join(directory, "addresses.txt");
+    writeFileSync(addresses, uids.map((uid) => `${url}/iam/v2beta1/groups/${uid}`).join("\n"));
+    const frame = writeGetGroup(directory, uids.at(-1) ?? group);
+    const stop = async () => {
+      await server.stop();
+      rmSync(directory, { recursive: true });
+    };
+    return { name, url, server, token, addresses, frame, stop };
+  } catch (error) {
+    await server.stop();
+    throw error;
+  }
+}
+
+async function createTree(url: string, token: string, root: string): Promise<readonly string[]> {
+  const all = [root];
+  let level = [root];
+  for (let depth = 1; depth <= LEVELS; depth++) {
+    const next: string[] = [];
+    for (const parent of level) {
+      const created = Array.from({ length: FAN_OUT }, (_, i) => createGroup(url, token, parent, `group ${depth} ${i}`));
+      next.push(...(await Promise.all(created)));
+    }
+    all.push(...next);
+    level = next;
+  }
+  return all;
+}
+
+async function createGroup(url: string, token: string, parent: string, name: string): Promise<string> {
+  const response = await fetch(`${url}/iam/v2beta1/groups/${parent}`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    body: JSON.stringify({ name, description: "A group that is read again and again." }),
+  });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${response.status}: ${text}`);
+  return (JSON.parse(text) as { uid: string }).uid;
+}
