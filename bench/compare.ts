@@ -2,9 +2,9 @@
 // whether a change made calls dearer.
 //
 //   node --import tsx bench/compare.ts --against DIRECTORY [--slices 40] [--seconds 0.5] [--starts 4]
-//     [--only rest|grpc] [--max 1.05] [--no-build]
+//     [--only rest|grpc] [--max 1.05] [--nice=-15] [--no-build]
 import { mkdtempSync, rmSync } from "node:fs";
-import { availableParallelism, cpus, tmpdir } from "node:os";
+import { availableParallelism, cpus, setPriority, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -46,6 +46,7 @@ const { values } = parseArgs({
     starts: { type: "string", default: "4" },
     only: { type: "string", default: "" },
     max: { type: "string" },
+    nice: { type: "string" },
     "no-build": { type: "boolean", default: false },
   },
 });
@@ -58,6 +59,8 @@ if (values.against === undefined || !(slices >= starts && starts >= 1 && seconds
   process.exit(2);
 }
 requireTools("h2load", "taskset");
+// Servers and generators inherit it.
+if (values.nice !== undefined) setPriority(Number(values.nice));
 
 const checkouts = { a: fileURLToPath(new URL("..", import.meta.url)), b: resolve(values.against) };
 if (!values["no-build"]) for (const checkout of Object.values(checkouts)) await build(checkout);
