@@ -40,6 +40,13 @@ export interface App {
   readonly installation: Installation;
   /** Stops accepting, lets calls in flight finish, and closes the store. */
   stop(): Promise<void>;
+  /**
+   * Stops because of an error of which nobody knows what it left behind: no unit of work begins from the
+   * moment of the call, and calls whose work is committed get their answer.
+   *
+   * @param drainMs how long calls in flight may take to end, in milliseconds
+   */
+  abandon(drainMs: number): Promise<void>;
 }
 
 /** What tests replace. */
@@ -195,15 +202,20 @@ export async function startApp(options: AppOptions): Promise<App> {
     sealer.start();
     const scheme = settings.tlsCert === undefined ? "http" : "https";
     const host = listening.host.includes(":") ? `[${listening.host}]` : listening.host;
+    const stop = async (drainMs?: number) => {
+      stopping.abort();
+      await server.stop(drainMs);
+      await started.stop();
+      await sealer.stop();
+      await installation.close();
+    };
     return {
       url: `${scheme}://${host}:${listening.port}`,
       installation,
-      async stop() {
-        stopping.abort();
-        await server.stop();
-        await started.stop();
-        await sealer.stop();
-        await installation.close();
+      stop: () => stop(),
+      abandon(drainMs) {
+        installation.refuseWork();
+        return stop(drainMs);
       },
     };
   } catch (error) {

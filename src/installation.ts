@@ -10,6 +10,7 @@ import { type Clock, systemClock } from "./kernel/clock.js";
 import { openPg } from "./store/open-pg.js";
 import { openSqlite } from "./store/open-sqlite.js";
 import type { Store } from "./store/port.js";
+import { createWorkGate } from "./store/work-gate.js";
 
 /** An open installation. */
 export interface Installation {
@@ -17,6 +18,8 @@ export interface Installation {
   readonly masterKey: MasterKey;
   readonly keys: KeyRing;
   readonly clock: Clock;
+  /** Has the store refuse every unit of work that has not begun. */
+  refuseWork(): void;
   close(): Promise<void>;
 }
 
@@ -37,10 +40,11 @@ export interface InstallationOptions {
 export async function openInstallation(options: InstallationOptions): Promise<Installation> {
   const { settings, clock = systemClock, exclusive = false } = options;
   const { databaseUrl, data } = settings;
-  const store =
+  const { store, refuse } = createWorkGate(
     databaseUrl === undefined
       ? openSqlite({ directory: data, clock, exclusive })
-      : await openPg({ url: databaseUrl, clock });
+      : await openPg({ url: databaseUrl, clock }),
+  );
   try {
     const keyFile = settings.masterKeyFile ?? join(data, "master.key");
     const masterKey = readMasterKey(keyFile, settings.masterKeyFile === undefined);
@@ -49,7 +53,7 @@ export async function openInstallation(options: InstallationOptions): Promise<In
       await seedRoles(tx, clock());
       await seedAnonymous(tx, clock());
     });
-    return { store, masterKey, keys, clock, close: () => store.close() };
+    return { store, masterKey, keys, clock, refuseWork: refuse, close: () => store.close() };
   } catch (error) {
     await store.close();
     throw error;

@@ -1,0 +1,66 @@
+// What happens when an error reaches nobody who could handle it. The process may be in any state then, so it
+// ends; but not in the middle of an answer to a caller whose write is in the database already.
+import type { Logger } from "../telemetry/logger.js";
+
+/** The exit code of a process that ended because of an error that nothing caught (EX_SOFTWARE of sysexits.h). */
+export const SOFTWARE_ERROR = 70;
+
+/** How long answers may take to leave, and how long the end may take in all, in milliseconds. */
+const DRAIN_MS = 3_000;
+const END_MS = 4_500;
+
+/** What {@link installLastResort} needs. */
+export interface LastResortOptions {
+  readonly logger: Pick<Logger, "fatal">;
+  /**
+   * Starts no unit of work from the moment it is called, answers what is committed, and resolves when the
+   * service has stopped.
+   *
+   * @param drainMs how long calls in flight may take, in milliseconds
+   */
+  readonly abandon: (drainMs: number) => Promise<void> | undefined;
+}
+
+/**
+ * Has this process end with exit code 70 within 5 s of an uncaught exception or an unhandled rejection.
+ *
+ * The error is logged at level fatal, the service is abandoned and the process exits when that is done, or
+ * after 4.5 s if it is not. Further errors meanwhile are logged and change nothing.
+ */
+export function installLastResort({ logger, abandon }: LastResortOptions): void {
+  let ending = false;
+  const log = (err: unknown, event: string) => {
+    try {
+      logger.fatal({ err, event }, ending ? "another uncaught error" : "uncaught error: the process ends");
+    } catch {
+      // Nobody reads the log any more; the exit code says enough.
+    }
+  };
+
+  function onFailure(error: unknown, event: string): void {
+    log(error, event);
+    if (ending) return;
+    ending = true;
+    // Whoever else ends the process meanwhile, such as a signal, does not make it look well.
+    process.exitCode = SOFTWARE_ERROR;
+    process.on("exit", () => {
+      process.exitCode = SOFTWARE_ERROR;
+    });
+    const exit = () => process.exit(SOFTWARE_ERROR);
+    // Does not hold up a process that has nothing left to do.
+    setTimeout(exit, END_MS).unref();
+    try {
+      Promise.resolve(abandon(DRAIN_MS)).then(exit, (problem) => {
+        log(problem, "abandon");
+        exit();
+      });
+    } catch (problem) {
+      log(problem, "abandon");
+      exit();
+    }
+  }
+
+  process.on("uncaughtException", onFailure);
+  // Named, lest --unhandled-rejections=warn makes Node go on.
+  process.on("unhandledRejection", (reason) => onFailure(reason, "unhandledRejection"));
+}

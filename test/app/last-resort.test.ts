@@ -1,0 +1,107 @@
+// Errors that nothing catches, planted from outside the source into a service under load: the process ends
+// with its own exit code in time, and what it has done and what it has said agree.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import Database from "better-sqlite3";
+import { resolveSettings } from "../../src/config.js";
+import { bootstrap } from "../../src/iam/operator/bootstrap.js";
+import { openInstallation } from "../../src/installation.js";
+import { issueToken } from "../../src/issuer/issue-token.js";
+import { randomIds } from "../../src/kernel/ids.js";
+import { inconsistenciesIn } from "../support/consistency.js";
+import { tempDir } from "../support/temp-dir.js";
+import { type Ended, startWriters, supervise } from "./supervised.js";
+
+const BASE_URL = "http://arbor.test";
+const MAX_END_MS = 5_000;
+
+for (const [fault, event] of [
+  ["timer", "uncaughtException"],
+  ["callback", "uncaughtException"],
+  ["rejection", "unhandledRejection"],
+  ["repeated", "uncaughtException"],
+] as const) {
+  test(`${fault}: the process ends with 70, and every write it acknowledged is there, and no other`, async (t) => {
+    const { ends, acknowledged, unanswered, stored, problems } = await run(fault, { times: 3 });
+    for (const { code, signal, ms, log } of ends) {
+      assert.deepEqual([code, signal], [70, null], log);
+      assert.ok(ms < MAX_END_MS, `it took ${ms} ms`);
+      const fatal = log.split("\n").filter((line) => line.includes('"fatal"'));
+      assert.match(fatal[0] ?? "", /planted/);
+      assert.match(fatal[0] ?? "", new RegExp(event));
+    }
+    assert.ok(acknowledged.size > 100, `only ${acknowledged.size} writes were acknowledged`);
+    assert.deepEqual(missingIn(stored, acknowledged), [], "acknowledged and lost");
+    assert.deepEqual(missingIn(acknowledged, stored), [], "stored and never acknowledged");
+    assert.deepEqual(problems, []);
+    const times = ends.map(({ ms }) => ms.toFixed(0)).join(", ");
+    t.diagnostic(`${acknowledged.size} acknowledged, ${unanswered.size} without an answer; ended after ${times} ms`);
+  });
+}
+
+test("a peer that never sends the rest of its request does not hold up the end", async (t) => {
+  const { ends } = await run("timer", { times: 1, slowPeer: true });
+  assert.equal(ends[0]?.code, 70);
+  const ms = ends[0]?.ms ?? Number.NaN;
+  assert.ok(ms > 1_000 && ms < MAX_END_MS, `it took ${ms} ms`);
+  t.diagnostic(`ended after ${ms.toFixed(0)} ms`);
+});
+
+describe("control", () => {
+  for (const fault of ["timer", "callback", "rejection"]) {
+    test(`${fault}: without the last resort the process ends with another code`, async () => {
+      const { ends, acknowledged, stored } = await run(fault, { times: 1, control: true });
+      assert.notEqual(ends[0]?.code, 70);
+      assert.doesNotMatch(ends[0]?.log ?? "", /"fatal"/);
+      assert.deepEqual(missingIn(stored, acknowledged), [], "the store itself loses nothing either way");
+    });
+  }
+});
+
+async function run(fault: string, options: { times: number; control?: boolean; slowPeer?: boolean }) {
+  const data = tempDir();
+  const { group, token } = await organisationIn(data);
+  const service = supervise(data, BASE_URL, fault, options.control);
+  const writers = startWriters(service, token, group);
+  const ends: Ended[] = [];
+  for (let i = 0; i < options.times; i++) {
+    if (options.slowPeer) await halfRequest(await service.url());
+    const before = writers.acknowledged.size;
+    for (let tries = 0; writers.acknowledged.size < before + 50 && tries < 600; tries++) await delay(50);
+    ends.push(await service.fail());
+  }
+  await service.url();
+  await writers.stop();
+  await service.stop();
+  const db = new Database(join(data, "arbor.db"), { readonly: true });
+  const names = db.prepare("SELECT name FROM groups WHERE parent_uid = ?").pluck().all(group) as string[];
+  const problems = inconsistenciesIn(db);
+  db.close();
+  return { ends, stored: new Set(names), problems, ...writers };
+}
+
+async function halfRequest(url: string): Promise<void> {
+  const socket = connect(Number(new URL(url).port), "127.0.0.1");
+  socket.on("error", () => {});
+  socket.write("POST /iam/v2beta1/groups HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{");
+  await once(socket, "connect");
+}
+
+function missingIn(set: ReadonlySet<string>, names: ReadonlySet<string>): string[] {
+  return [...names].filter((name) => !set.has(name));
+}
+
+async function organisationIn(data: string): Promise<{ group: string; token: string }> {
+  const settings = resolveSettings({ flags: { data, baseUrl: BASE_URL }, env: {} });
+  const { store, keys, close } = await openInstallation({ settings });
+  const nowMs = Date.now();
+  const made = await store.write((tx) => bootstrap(tx, { org: "supervised" }, randomIds, nowMs));
+  const request = { issuer: BASE_URL, audience: BASE_URL, identity: made.identity, lifeS: 3_600, nowMs };
+  const token = issueToken(request, keys, randomIds);
+  await close();
+  return { group: made.group, token };
+}
