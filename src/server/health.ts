@@ -2,12 +2,16 @@
 // as a whole is called "", each RPC service by its full name; all are ready or
 // not together, and none is once the service begins to stop.
 import { setMaxListeners } from "node:events";
+import type { HandlerContext } from "@connectrpc/connect";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "#gen/health/v1/health_pb.js";
+import { peerAddress, type TrustedProxies } from "../gateway/http-message.js";
 import { connectErrorFrom, notFound } from "../kernel/errors.js";
+import { createFeed } from "../transport/rpc/status-feed.js";
+import { createStreamShares, type StreamPeer } from "../transport/rpc/stream-shares.js";
 import { type ExtraService, extraService } from "./connect.js";
+import { connectionKey } from "./connect-request.js";
+import { defaultLimits, type Limits } from "./limits.js";
 
-/** How often a watcher's answer is looked at again, in milliseconds. */
-const WATCH_MS = 1_000;
 const healthKind = { noun: "service", type: "grpc.health.v1.Service" };
 
 /** What health is judged by. */
@@ -20,13 +24,18 @@ export interface HealthOptions {
   readonly stopping: AbortSignal;
   /** ErrorInfo's domain. */
   readonly errorDomain: string;
+  /** Whose `x-forwarded-for` counts; nobody's unless given. */
+  readonly proxies?: TrustedProxies | undefined;
+  /** Whether connections are all of a proxy's: then nothing is counted by an address that may be its own. */
+  readonly behindProxy?: boolean | undefined;
+  readonly limits?: Limits | undefined;
 }
 
 /** The health service, with `Check`, `Watch` and `List`. */
 export function createHealth(options: HealthOptions): ExtraService {
-  const { stopping } = options;
+  const { stopping, limits = defaultLimits } = options;
   const known = new Set(["", Health.typeName, ...options.services]);
-  // Each watcher is a listener; however many there are, none is a leak.
+  // One listener for all of health and some of others; none is a leak.
   setMaxListeners(0, stopping);
 
   const current = async () => {
@@ -36,6 +45,30 @@ export function createHealth(options: HealthOptions): ExtraService {
       () => Status.NOT_SERVING,
     );
   };
+  const feed = createFeed({ check: current, end: stopping, last: Status.NOT_SERVING });
+  const shares = createStreamShares("watchers", {
+    total: limits.healthWatchers,
+    perConnection: limits.healthWatchersPerConnection,
+    perAddress: limits.healthWatchersPerAddress,
+  });
+
+  // Many peers share the connections of a trusted proxy, and the address of a proxy nobody trusts.
+  function peerOf({ values, requestHeader }: HandlerContext): StreamPeer {
+    const { connection, socketAddress } = values.get(connectionKey);
+    const forwarded = requestHeader.get("x-forwarded-for");
+    const headers = forwarded === null ? {} : { "x-forwarded-for": forwarded };
+    const address = peerAddress(socketAddress, headers, options.proxies);
+    if (address !== socketAddress) return { connection: undefined, address };
+    return { connection, address: options.behindProxy ? undefined : address };
+  }
+
+  function take(context: HandlerContext): () => void {
+    try {
+      return shares.take(peerOf(context));
+    } catch (error) {
+      throw connectErrorFrom(error, options.errorDomain);
+    }
+  }
 
   return extraService(Health, {
     async check({ service }) {
@@ -45,15 +78,23 @@ export function createHealth(options: HealthOptions): ExtraService {
 
     // A stream says UNKNOWN of services it does not know, and goes on (health.proto). It ends when the
     // service stops, which it would hold up; watchers then look for another that serves.
-    async *watch({ service }, { signal }) {
-      let last: Status | undefined;
-      while (!signal.aborted) {
-        const ends = stopping.aborted;
-        const status = known.has(service) ? await current() : Status.SERVICE_UNKNOWN;
-        if (status !== last) yield { status };
-        last = status;
-        if (ends) return;
-        await pause(WATCH_MS, [signal, stopping]);
+    async *watch({ service }, context) {
+      const release = take(context);
+      const follower = feed.follow(context.signal);
+      try {
+        if (!known.has(service)) {
+          yield { status: Status.SERVICE_UNKNOWN };
+          return await follower.ended();
+        }
+        let last: Status | undefined;
+        for (;;) {
+          last = await follower.next(last);
+          if (last === undefined) return;
+          yield { status: last };
+        }
+      } finally {
+        follower.close();
+        release();
       }
     },
 
@@ -61,18 +102,5 @@ export function createHealth(options: HealthOptions): ExtraService {
       const status = await current();
       return { statuses: Object.fromEntries([...known].map((name) => [name, { status }])) };
     },
-  });
-}
-
-function pause(ms: number, until: readonly AbortSignal[]): Promise<void> {
-  if (until.some(({ aborted }) => aborted)) return Promise.resolve();
-  return new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(timer);
-      for (const signal of until) signal.removeEventListener("abort", done);
-      resolve();
-    };
-    const timer = setTimeout(done, ms);
-    for (const signal of until) signal.addEventListener("abort", done);
   });
 }

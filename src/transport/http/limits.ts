@@ -35,6 +35,16 @@ const table = {
   drainMs: { value: 10_000, why: "how long a stop waits for calls in flight" },
   validatedHosts: { value: 1_000, why: "entries of the cache of Host values found valid" },
 
+  healthWatchers: { value: 10_000, why: "open Health.Watch streams together; they share one look at the health" },
+  healthWatchersPerConnection: {
+    value: 50,
+    why: "a balancer watches a few services on each of its connections; not for those of a trusted proxy",
+  },
+  healthWatchersPerAddress: {
+    value: 200,
+    why: "one peer cannot use up healthWatchers; by X-Forwarded-For behind trusted proxies, off behind others",
+  },
+
   headerBytes: { value: 16_384, why: "all headers of one request" },
   headersMs: { value: 10_000, why: "HTTP/1.1: from the first byte to the end of the headers (slow headers)" },
   requestMs: { value: 30_000, why: "from the headers to the end of the request body (slow bodies)" },
