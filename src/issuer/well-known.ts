@@ -59,10 +59,21 @@ function discovery(issuer: string): object {
 
 function document(request: WebRequest, type: string, content: object, cacheControl: string): WebAnswer {
   const body = JSON.stringify(content);
-  const etag = `"${createHash("sha256").update(body).digest("base64url")}"`;
+  const etag = tagOf(type, body);
   const headers = { "cache-control": cacheControl, etag, "access-control-allow-origin": "*" };
   if (isKept(request.header("if-none-match"), etag)) return { status: 304, headers };
   return { status: 200, headers: { ...headers, "content-type": type }, body };
+}
+
+// Hashed again only when the text of that type is another than the last one.
+const tagged = new Map<string, { readonly body: string; readonly etag: string }>();
+
+function tagOf(type: string, body: string): string {
+  const last = tagged.get(type);
+  if (last?.body === body) return last.etag;
+  const etag = `"${createHash("sha256").update(body).digest("base64url")}"`;
+  tagged.set(type, { body, etag });
+  return etag;
 }
 
 // RFC 9110, section 13.1.2: any of a list, weak or not, or whatever there is. A tag of ours holds no comma.

@@ -5,7 +5,8 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import type { HttpResponse } from "../transport/http/http-message.js";
 import type { Ops } from "./ops.js";
-import { sendBody, sendJson } from "./refusal.js";
+import { sendJson } from "./refusal.js";
+import { createStaticDocument, type StaticDocument } from "./static-document.js";
 
 const require = createRequire(import.meta.url);
 const UI = dirname(require.resolve("swagger-ui-dist/package.json"));
@@ -83,51 +84,45 @@ const assets: Readonly<Record<string, string>> = {
   "favicon-32x32.png": "image/png",
 };
 
-type Answer = (res: HttpResponse) => void;
-
 /**
  * Creates the routes.
  *
  * @param document makes the OpenAPI document as JSON; called when it is first asked for
  */
 export function createDocs(document: () => string): Ops {
-  let json: string | undefined;
-  const page: Answer = (res) => sendBody(res, 200, "text/html; charset=utf-8", PAGE, PAGE_HEADERS);
-  const answers = new Map<string, Answer>([
+  const page = createStaticDocument({
+    contentType: "text/html; charset=utf-8",
+    headers: PAGE_HEADERS,
+    load: () => PAGE,
+  });
+  const documents = new Map<string, StaticDocument>([
     ["/docs", page],
     ["/docs/", page],
-    ["/docs/start.js", (res) => sendBody(res, 200, "text/javascript; charset=utf-8", START, FRESH)],
-    ["/docs/page.css", (res) => sendBody(res, 200, "text/css; charset=utf-8", STYLE, FRESH)],
     [
-      "/openapi.json",
-      (res) => {
-        json ??= document();
-        sendJson(res, 200, json);
-      },
+      "/docs/start.js",
+      createStaticDocument({ contentType: "text/javascript; charset=utf-8", headers: FRESH, load: () => START }),
     ],
+    [
+      "/docs/page.css",
+      createStaticDocument({ contentType: "text/css; charset=utf-8", headers: FRESH, load: () => STYLE }),
+    ],
+    ["/openapi.json", createStaticDocument({ contentType: "application/json", headers: FRESH, load: document })],
   ]);
   for (const [name, contentType] of Object.entries(assets)) {
-    let bytes: Buffer | undefined;
-    answers.set(`/docs/${name}`, (res) => {
-      bytes ??= readFileSync(join(UI, name));
-      sendBody(res, 200, contentType, bytes, KEPT);
-    });
+    const load = () => readFileSync(join(UI, name));
+    documents.set(`/docs/${name}`, createStaticDocument({ contentType, headers: KEPT, load }));
   }
 
   return {
     handle(method, path, res) {
-      const answer = answers.get(path);
-      if (answer === undefined) return false;
+      const found = documents.get(path);
+      if (found === undefined) return false;
       if (method !== "GET" && method !== "HEAD") {
         sendJson(res, 405, '{"status":"method not allowed"}', { allow: "GET, HEAD" });
         return true;
       }
-      try {
-        answer(res);
-      } catch {
-        // A document that cannot be made or a file that is gone must not cost the process.
-        sendJson(res, 500, '{"status":"unavailable"}');
-      }
+      // A document that cannot be made or a file that is gone must not cost the process.
+      found.send(res).catch(() => sendJson(res, 500, '{"status":"unavailable"}'));
       return true;
     },
   };

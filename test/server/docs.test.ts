@@ -11,7 +11,7 @@ after(() => harness.stop());
 
 const rows: readonly { path: string; method?: string; status: number; type: string; cache?: string; reason: string }[] =
   [
-    { path: "/openapi.json", status: 200, type: "application/json", cache: "no-store", reason: "the document" },
+    { path: "/openapi.json", status: 200, type: "application/json", cache: "no-cache", reason: "the document" },
     { path: "/docs", status: 200, type: "text/html; charset=utf-8", cache: "no-cache", reason: "the page" },
     { path: "/docs/", status: 200, type: "text/html; charset=utf-8", reason: "the page, with a slash" },
     {
