@@ -3,7 +3,6 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import type { HttpResponse } from "../transport/http/http-message.js";
 import type { Ops } from "./ops.js";
 import { sendJson } from "./refusal.js";
 import { createStaticDocument, type StaticDocument } from "./static-document.js";

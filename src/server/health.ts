@@ -4,13 +4,13 @@
 import { setMaxListeners } from "node:events";
 import type { HandlerContext } from "@connectrpc/connect";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "#gen/health/v1/health_pb.js";
-import { peerAddress, type TrustedProxies } from "../gateway/http-message.js";
 import { connectErrorFrom, notFound } from "../kernel/errors.js";
+import { peerAddress, type TrustedProxies } from "../transport/http/http-message.js";
+import { defaultLimits, type Limits } from "../transport/http/limits.js";
 import { createFeed } from "../transport/rpc/status-feed.js";
 import { createStreamShares, type StreamPeer } from "../transport/rpc/stream-shares.js";
 import { type ExtraService, extraService } from "./connect.js";
 import { connectionKey } from "./connect-request.js";
-import { defaultLimits, type Limits } from "./limits.js";
 
 const healthKind = { noun: "service", type: "grpc.health.v1.Service" };
 

@@ -4,8 +4,8 @@ import { createHash } from "node:crypto";
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import { MIN_COMPRESSED_BYTES } from "../gateway/compress.js";
-import type { HttpResponse } from "../gateway/http-message.js";
 import { type Coding, codingFor } from "../gateway/preferences.js";
+import type { HttpResponse } from "../transport/http/http-message.js";
 import { sendBody, sendEmpty } from "./refusal.js";
 
 /** The document. */
