@@ -14,3 +14,8 @@ export function any(rows: Awaitable<unknown[]>): Awaitable<boolean> {
 export function done(rows: Awaitable<unknown[]>): Awaitable<void> {
   return rows instanceof Promise ? rows.then(() => undefined) : undefined;
 }
+
+/** How many rows come, without a promise where they are there already. */
+export function count(rows: Awaitable<unknown[]>): Awaitable<number> {
+  return rows instanceof Promise ? rows.then((r) => r.length) : rows.length;
+}

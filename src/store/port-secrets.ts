@@ -22,8 +22,12 @@ export interface TicketStore {
   put(row: TicketRow): Awaitable<void>;
   /** Does nothing when it is not there. */
   delete(hash: string): Awaitable<void>;
-  /** Deletes what expired before `timeMs`. */
-  sweep(timeMs: number): Awaitable<void>;
+  /**
+   * Deletes up to `limit` of those that expired before `timeMs`: few enough that no other call waits for it.
+   *
+   * @returns how many there were; fewer than `limit` when none are left
+   */
+  sweep(timeMs: number, limit: number): Awaitable<number>;
 }
 
 /** A refresh token as stored. */
@@ -49,6 +53,10 @@ export interface RefreshTokenStore {
   markUsed(hash: string): Awaitable<void>;
   deleteFamily(family: string): Awaitable<void>;
   deleteOf(identityUid: string): Awaitable<void>;
-  /** Deletes what expired before `timeMs`. */
-  sweep(timeMs: number): Awaitable<void>;
+  /**
+   * Deletes up to `limit` of those that expired before `timeMs`: few enough that no other call waits for it.
+   *
+   * @returns how many there were; fewer than `limit` when none are left
+   */
+  sweep(timeMs: number, limit: number): Awaitable<number>;
 }

@@ -1,8 +1,13 @@
-import { and, eq, lt, sql } from "drizzle-orm";
-import { done, first } from "./first.js";
+import { and, eq, inArray, lt, sql } from "drizzle-orm";
+import { count, done, first } from "./first.js";
 import { placeholdersFor } from "./placeholders.js";
 import type { Awaitable, RefreshTokenRow, RefreshTokenStore, TicketKind, TicketRow, TicketStore } from "./port.js";
 import { type Executor, statement } from "./statement.js";
+
+interface SweepLimit {
+  readonly timeMs: number;
+  readonly limit: number;
+}
 
 const getTicket = statement<{ kind: string; hash: string }, TicketRow>((q, t) =>
   q
@@ -22,9 +27,14 @@ const putTicket = statement<TicketRow>((q, t) =>
 const deleteTicket = statement<{ hash: string }>((q, t) =>
   q.delete(t.tickets).where(eq(t.tickets.hash, sql.placeholder("hash"))),
 );
-const sweepTickets = statement<{ timeMs: number }>((q, t) =>
-  q.delete(t.tickets).where(lt(t.tickets.expireTimeMs, sql.placeholder("timeMs"))),
-);
+const sweepTickets = statement<SweepLimit, { hash: string }>((q, t) => {
+  const expired = q
+    .select({ hash: t.tickets.hash })
+    .from(t.tickets)
+    .where(lt(t.tickets.expireTimeMs, sql.placeholder("timeMs")))
+    .limit(sql.placeholder("limit"));
+  return q.delete(t.tickets).where(inArray(t.tickets.hash, expired)).returning({ hash: t.tickets.hash });
+});
 
 /** Tickets; see {@link TicketStore}. */
 export class Tickets implements TicketStore {
@@ -46,8 +56,8 @@ export class Tickets implements TicketStore {
     return done(this.#tx.rows(deleteTicket, { hash }));
   }
 
-  sweep(timeMs: number): Awaitable<void> {
-    return done(this.#tx.rows(sweepTickets, { timeMs }));
+  sweep(timeMs: number, limit: number): Awaitable<number> {
+    return count(this.#tx.rows(sweepTickets, { timeMs, limit }));
   }
 }
 
@@ -72,9 +82,17 @@ const deleteFamily = statement<{ family: string }>((q, t) =>
 const deleteOf = statement<{ identityUid: string }>((q, t) =>
   q.delete(t.refreshTokens).where(eq(t.refreshTokens.identityUid, sql.placeholder("identityUid"))),
 );
-const sweepRefresh = statement<{ timeMs: number }>((q, t) =>
-  q.delete(t.refreshTokens).where(lt(t.refreshTokens.expireTimeMs, sql.placeholder("timeMs"))),
-);
+const sweepRefresh = statement<SweepLimit, { hash: string }>((q, t) => {
+  const expired = q
+    .select({ hash: t.refreshTokens.hash })
+    .from(t.refreshTokens)
+    .where(lt(t.refreshTokens.expireTimeMs, sql.placeholder("timeMs")))
+    .limit(sql.placeholder("limit"));
+  return q
+    .delete(t.refreshTokens)
+    .where(inArray(t.refreshTokens.hash, expired))
+    .returning({ hash: t.refreshTokens.hash });
+});
 
 /** Refresh tokens; see {@link RefreshTokenStore}. */
 export class RefreshTokens implements RefreshTokenStore {
@@ -104,7 +122,7 @@ export class RefreshTokens implements RefreshTokenStore {
     return done(this.#tx.rows(deleteOf, { identityUid }));
   }
 
-  sweep(timeMs: number): Awaitable<void> {
-    return done(this.#tx.rows(sweepRefresh, { timeMs }));
+  sweep(timeMs: number, limit: number): Awaitable<number> {
+    return count(this.#tx.rows(sweepRefresh, { timeMs, limit }));
   }
 }
