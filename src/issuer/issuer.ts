@@ -91,6 +91,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
   const loginProviders = readLoginProviders(settings.loginProviders);
   const fetch = createGuardedFetch({
     trustedOrigins: settings.trustedIssuers,
+    operatorIssuers: loginProviders.map(({ issuer }) => issuer),
     onRefused: (reason) => onProblem(`a request to another issuer was not made: ${reason}`),
   });
   const issuers = createIssuers({

@@ -43,13 +43,13 @@ export interface Oidc {
 /** Creates it. */
 export function createOidc({ fetch, onProblem }: Pick<LoginDeps, "fetch" | "onProblem">): Oidc {
   const known = new LRUCache<string, Promise<client.Configuration>>({ max: MAX_PROVIDERS, ttl: FRESH_MS });
-  const guarded = asFetch(fetch);
 
   function configurationOf(provider: Provider): Promise<client.Configuration> {
     const { id, issuer, clientId, clientSecret = "" } = provider;
     const key = JSON.stringify([id, issuer, clientId, clientSecret]);
     const found = known.get(key);
     if (found !== undefined) return found;
+    const guarded = asFetch((url, init) => fetch(url, { ...init, issuer }));
     const made = discover(provider, guarded as client.CustomFetch);
     known.set(key, made);
     made.catch(() => known.set(key, made, { ttl: PAUSE_MS }));

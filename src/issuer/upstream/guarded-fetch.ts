@@ -20,6 +20,8 @@ const MAX_WAITING = 100;
 export interface GuardedFetchOptions {
   /** Exact origins, such as `http://10.0.0.5:8080`, that may be cleartext, private or on another port. */
   readonly trustedOrigins: readonly string[];
+  /** Issuers that the operator configured, whose metadata may name any trusted origin. */
+  readonly operatorIssuers?: readonly string[];
   /** Told why a request was refused or failed: for the operator's log, and for nobody else. */
   readonly onRefused?: (reason: string) => void;
   /** How host names are resolved; by default the DNS, and for trusted origins whatever this machine asks. */
@@ -34,6 +36,11 @@ export interface GuardedRequest {
   /** The longest body accepted, in bytes; 100 KiB by default. */
   readonly maxBytes?: number;
   readonly signal?: AbortSignal;
+  /**
+   * The issuer whose metadata name the address. They are written by strangers, so a trusted origin counts as
+   * trusted only where the issuer is on it itself. Absent for addresses that no metadata name.
+   */
+  readonly issuer?: string;
 }
 
 /**
@@ -57,7 +64,8 @@ export class FetchRefused extends Error {
  *
  * @throws Error when a trusted origin is not written as one.
  */
-export function createGuardedFetch({ trustedOrigins, onRefused, resolve }: GuardedFetchOptions): GuardedFetch {
+export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
+  const { trustedOrigins, operatorIssuers = [], onRefused, resolve } = options;
   for (const origin of trustedOrigins) {
     if (!URL.canParse(origin) || new URL(origin).origin !== origin || !/^https?:/.test(origin))
       throw new Error(`a trusted origin must look like https://host:port, and ${origin} does not`);
@@ -66,10 +74,16 @@ export function createGuardedFetch({ trustedOrigins, onRefused, resolve }: Guard
   const resolvePublic = dnsResolve();
   const slots = createSlots(MAX_RUNNING, MAX_WAITING);
 
+  function isTrustedFor({ origin }: URL, { issuer }: GuardedRequest): boolean {
+    if (!trusted.has(origin)) return false;
+    if (issuer === undefined || operatorIssuers.includes(issuer)) return true;
+    return URL.canParse(issuer) && new URL(issuer).origin === origin;
+  }
+
   async function guarded(url: URL, init: GuardedRequest, signal: AbortSignal): Promise<GuardedResponse> {
     const giveBack = await slots.take(signal);
     try {
-      const isTrusted = trusted.has(url.origin);
+      const isTrusted = isTrustedFor(url, init);
       const addresses = await addressesOf(hostOf(url), resolve ?? (isTrusted ? hostResolve : resolvePublic), signal);
       if (addresses.length === 0) throw new Refusal("the host has no address");
       if (!isTrusted && !addresses.every(({ address }) => isPublicAddress(address)))
@@ -87,7 +101,7 @@ export function createGuardedFetch({ trustedOrigins, onRefused, resolve }: Guard
     try {
       const url = urlOf(text);
       origin = `${url.protocol}//${url.host}`;
-      checkUrl(url, trusted);
+      checkUrl(url, isTrustedFor(url, init));
       return await guarded(url, init, signal);
     } catch (error) {
       onRefused?.(`${origin}: ${reasonOf(error, signal)}`);
@@ -134,10 +148,10 @@ function urlOf(text: string): URL {
   return new URL(text);
 }
 
-function checkUrl(url: URL, trusted: ReadonlySet<string>): void {
+function checkUrl(url: URL, isTrusted: boolean): void {
   if (url.username !== "" || url.password !== "") throw new Refusal("the address has a user name or password");
   if (url.hash !== "") throw new Refusal("the address has a fragment");
-  if (trusted.has(url.origin)) return;
+  if (isTrusted) return;
   if (url.protocol !== "https:") throw new Refusal("the address is not https");
   if (url.port !== "") throw new Refusal("the port is not 443");
   if (url.hostname.endsWith(".")) throw new Refusal("the host ends with a dot");

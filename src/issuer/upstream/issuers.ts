@@ -148,11 +148,11 @@ function lacksKeyOf({ header: { kid } }: ParsedToken, keys: UsableKeys): boolean
 async function discover(issuer: string, fetch: GuardedFetch): Promise<Omit<Known, "atMs">> {
   if (!isIssuer(issuer)) throw new Refusal("it is not written as issuers are");
   const base = issuer.endsWith("/") ? issuer.slice(0, -1) : issuer;
-  const metadata = await objectAt(`${base}/.well-known/openid-configuration`, fetch);
+  const metadata = await objectAt(`${base}/.well-known/openid-configuration`, issuer, fetch);
   // Byte by byte: another spelling is another issuer (OpenID Connect Discovery 1.0, section 4.3).
   if (metadata.issuer !== issuer) throw new Refusal("its metadata are of another issuer");
   if (typeof metadata.jwks_uri !== "string") throw new Refusal("its metadata have no jwks_uri");
-  const jwks = await objectAt(metadata.jwks_uri, fetch);
+  const jwks = await objectAt(metadata.jwks_uri, issuer, fetch);
   // An empty list is an answer, and takes the place of what was known; no list is none.
   if (!Array.isArray(jwks.keys)) throw new Refusal("its jwks_uri leads to no JWK Set");
   return { metadata, keys: usableKeys(jwks) };
@@ -167,8 +167,8 @@ function isIssuer(text: string): boolean {
   return !/[?#]/.test(text) && !/\/\/|%[01]|%7f/i.test(pathname);
 }
 
-async function objectAt(url: string, fetch: GuardedFetch): Promise<IssuerMetadata> {
-  const { status, headers, bytes } = await fetch(url, { headers: { accept: "application/json" } });
+async function objectAt(url: string, issuer: string, fetch: GuardedFetch): Promise<IssuerMetadata> {
+  const { status, headers, bytes } = await fetch(url, { issuer, headers: { accept: "application/json" } });
   if (status !== 200) throw new Refusal(`it answered with status ${status}`);
   // Stores that serve these files give them all kinds of types; a page for people is none of them.
   if (/html/i.test(headers.get("content-type") ?? "")) throw new Refusal("it answered with a page");
