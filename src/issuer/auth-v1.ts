@@ -1,6 +1,6 @@
 // The handlers of Auth, version 1.
 import { Auth, type RegistrationRequest } from "#gen/chainguard/platform/auth/auth_pb.js";
-import { acceptInvite, parseInviteCode, requireInvite } from "../iam/people/accept-invite.js";
+import { acceptInvite, requireInvite } from "../iam/people/accept-invite.js";
 import { deletePerson } from "../iam/people/registration.js";
 import { signIn } from "../iam/people/sign-in.js";
 import { type ApiError, invalidArgument, notFound, permissionDenied } from "../kernel/errors.js";
@@ -11,7 +11,8 @@ import type { Tx } from "../store/port.js";
 import { bearerIn } from "./exchange/bearer.js";
 import type { Exchanger } from "./exchange/exchange.js";
 import type { Proof } from "./exchange/identify.js";
-import { addressKey, type Refusals } from "./exchange/refusals.js";
+import type { Refusals } from "./exchange/refusals.js";
+import { inviteFailureKey } from "./invite-failures.js";
 import { takeHeadlessSession } from "./login/headless.js";
 import { whoAmI } from "./who-am-i.js";
 
@@ -45,10 +46,7 @@ export function authV1({ exchanger, ids, open, guesses }: AuthDeps) {
       },
       async handle({ code }: Registration, call, proof: Proof) {
         const { tx, startMs, inbound } = call;
-        // Counted for the code as well, so that many addresses together guess no faster.
-        const keyId = parseInviteCode(code)?.keyId ?? "";
-        const keys = [addressKey(inbound.remoteAddress), ...(keyId === "" ? [] : [`invite ${keyId}`])];
-        const { identity, group } = await guesses.guard(keys, () =>
+        const { identity, group } = await guesses.guard([inviteFailureKey(inbound.remoteAddress, code)], () =>
           proof.by === "person"
             ? registered(tx, proof, code, { ids, nowMs: startMs })
             : joined(tx, proof, code, inbound.remoteAddress, startMs),

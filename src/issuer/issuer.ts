@@ -10,6 +10,7 @@ import { authV1 } from "./auth-v1.js";
 import { createExchanger, type Exchanger } from "./exchange/exchange.js";
 import { createLastSeen, type LastSeen } from "./exchange/last-seen.js";
 import { createRefusals } from "./exchange/refusals.js";
+import { INVITE_FAILURES } from "./invite-failures.js";
 import { createKeyKeeper } from "./key-keeper.js";
 import type { KeyRing } from "./key-ring.js";
 import { keyScheduleOf } from "./key-states.js";
@@ -25,9 +26,6 @@ import { wellKnownRoutes } from "./well-known.js";
 
 /** Refusals per address: 200 at once, 50 a second in the long run. */
 const REFUSALS = { points: 200, seconds: 4, blocks: false };
-
-/** Wrong codes of invites, per address and per invite. */
-const GUESSES = { points: 10, seconds: 600, blocks: true };
 
 /** How the issuer is set up. */
 export interface IssuerSettings {
@@ -103,7 +101,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
   const tokens = createTokens({ keys, ids, issuer: () => origin().issuer });
   const lastSeen = createLastSeen(store);
   const refusals = createRefusals(REFUSALS);
-  const guesses = createRefusals(GUESSES);
+  const guesses = createRefusals(INVITE_FAILURES);
   const stsOrigins = settings.awsStsOrigins ?? defaultStsOrigins;
   const identifying = { store, issuers, fetch, loginProviders, stsOrigins, ownUrls };
   const exchanger = createExchanger({ ...identifying, tokens, lastSeen, refusals, clock, audiences });

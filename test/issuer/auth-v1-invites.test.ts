@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { request } from "node:http";
 import { after, before, describe, it } from "node:test";
 import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
+import { revokeTokens } from "../../src/iam/operator/operate.js";
 import { capabilitySetNamed } from "../../src/iam/roles/capability-names.js";
 import { builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
 import { denied, exhausted } from "../contract/expectations.js";
@@ -194,22 +195,33 @@ describe("codes that are none", () => {
 
   const secretOf = ({ code }: Invite) => String(JSON.parse(Buffer.from(code, "base64url").toString()).sec);
 
-  it("are limited by address, and by invite from everywhere", { timeout: 60_000 }, () =>
+  it("are limited by invite and address, and right ones pass", { timeout: 60_000 }, () =>
     inOwnWorld(async (own) => {
       const [one, two] = [await invite(own), await invite(own)];
       const bearer = newcomer().bearer;
       const from = (localAddress: string, code: string) => registerFrom(own.url, localAddress, bearer, code);
       const guess = (of: Invite, i: number) => changed(of, { sec: i.toString(16).padStart(32, "0") });
-      for (let i = 0; i < 10; i++) assert.equal(await from(`127.0.1.${i + 1}`, guess(one, i)), 403);
-      assert.equal(await from("127.0.1.99", guess(one, 10)), 429, "ten guesses at one, from ten addresses");
-      assert.equal(await from("127.0.1.99", one.code), 429, "the right code comes too late");
-      assert.equal(await from("127.0.1.98", two.code), 200, "others are as good as before");
-      for (let i = 0; i < 10; i++)
-        assert.equal(await from("127.0.2.1", changed(two, { kid: i.toString(16).padStart(16, "0") })), 403);
-      assert.equal(await from("127.0.2.1", two.code), 429, "ten guesses from one address");
-      assert.equal(await from("127.0.2.2", two.code), 200);
-      const { outcome } = await register(own, bearer, { code: one.code });
-      assert.deepEqual(outcome, exhausted("too many refused requests"));
+      for (let i = 0; i < 10; i++) assert.equal(await from("127.0.1.1", guess(one, i)), 403);
+      assert.equal(await from("127.0.1.1", guess(one, 10)), 429, "ten guesses at one from one address");
+      assert.equal(await from("127.0.1.1", guess(two, 0)), 403, "guesses at others are not counted with them");
+      assert.equal(await from("127.0.1.2", guess(one, 11)), 403, "nor are those from elsewhere");
+      assert.equal(await from("127.0.1.1", two.code), 200, "others of the address are as good as before");
+      assert.equal(await from("127.0.1.1", one.code), 200, "and so is the one that was guessed at");
+      assert.equal(await from("127.0.1.1", guess(one, 12)), 429, "whose count goes on");
+      const { outcome } = await register(own, bearer, { code: guess(one, 13) });
+      assert.deepEqual(outcome, REFUSED);
+    }),
+  );
+
+  it("that belong to no invite leave invites alone", { timeout: 60_000 }, () =>
+    inOwnWorld(async (own) => {
+      const { code } = await invite(own);
+      const bearer = newcomer().bearer;
+      for (let i = 0; i < 12; i++) {
+        const { outcome } = await register(own, bearer, { code: "nonsense" });
+        assert.deepEqual(outcome, i < 10 ? REFUSED : exhausted("too many refused requests"));
+      }
+      assert.equal((await register(own, bearer, { code })).status, 200);
     }),
   );
 });
@@ -246,6 +258,34 @@ describe("who made an invite", () => {
     });
     assert.equal((await register(world, newcomer().bearer, { code: made.code })).status, 403, "a maker who is gone");
   });
+});
+
+describe("an invite whose maker was revoked", () => {
+  it("is refused if it was made before, whoever brings it, and good if it was made after", () =>
+    inOwnWorld(async (own) => {
+      const maker = await own.person("maker");
+      const owners = { groupUid: own.root, roleUid: builtinRoleUid("owner") };
+      const uid = randomIds.newUid(own.root);
+      await own.write((tx) => tx.roleBindings.insert({ ...bindingRow(uid, maker.uid, owners.roleUid) }));
+      const before = await invite(own, { by: maker });
+      const { code: used } = await invite(own, { by: maker });
+      assert.equal((await register(own, newcomer().bearer, { code: used })).status, 200, "the control");
+      const { harness } = own;
+      await own.write((tx) => revokeTokens(tx, maker.uid, { ids: randomIds, nowMs: Date.now() + harness.skewMs }));
+      const { uid: late, bearer } = newcomer();
+      assert.deepEqual((await register(own, bearer, { code: before.code })).outcome, REFUSED);
+      assert.deepEqual((await register(own, bearer, { code: used })).outcome, REFUSED);
+      assert.equal(await exists(late), false);
+      const identityId = await own.workload("late");
+      const joined = await register(own, own.token({ sub: "late" }), { code: before.code, identityId });
+      assert.deepEqual(joined.outcome, REFUSED);
+
+      harness.skewMs += 2_000;
+      const token = await own.exchanged({}, own.idToken({ sub: "maker" }));
+      const after = await invite(own, { by: { token } });
+      assert.equal((await register(own, bearer, { code: after.code })).status, 200, "one that was made after");
+      harness.skewMs -= 2_000;
+    }));
 });
 
 describe("identities that workloads assume", () => {

@@ -44,25 +44,44 @@ export async function requireInvite(tx: Tx, code: string, nowMs: number): Promis
   return invite;
 }
 
+/** Somebody who accepts an invite. */
+export type Invitee = Pick<IdentityRow, "uid" | "email" | "providerUid">;
+
 /**
- * Binds the role of an invite to an identity. Who made the invite must still hold what it gives.
+ * Requires that somebody may accept an invite, and that whoever made it still holds what it gives.
  *
+ * @returns the role that the invite gives
  * @throws ApiError PERMISSION_DENIED when the invite is for somebody else's e-mail address, the identity
- * is another organisation's, or the maker has lost the rights.
+ * is another organisation's, or the maker has lost the rights or was revoked since.
  */
-export async function acceptInvite(
+export async function requireAcceptable(
   tx: Tx,
   invite: GroupInviteRow,
-  identity: Pick<IdentityRow, "uid" | "email" | "providerUid">,
-  context: { readonly ids: Ids; readonly nowMs: number },
-): Promise<void> {
+  identity: Invitee,
+  nowMs: number,
+): Promise<RoleRow> {
   // As everywhere, identities of one organisation, and people of its provider, are never bound in another.
   const home = identity.uid.includes("/") ? identity.uid : identity.providerUid;
   if (home !== null && rootOf(home) !== rootOf(invite.groupUid)) throw refused();
   if (invite.email !== "" && lowerCase(invite.email) !== lowerCase(identity.email)) throw refused();
   const role = await tx.roles.get(invite.roleUid);
   if (role === undefined) throw refused();
-  await requireMakersRights(tx, invite, role, context.nowMs);
+  await requireMakersRights(tx, invite, role, nowMs);
+  return role;
+}
+
+/**
+ * Binds the role of an invite to an identity.
+ *
+ * @throws ApiError PERMISSION_DENIED as {@link requireAcceptable}.
+ */
+export async function acceptInvite(
+  tx: Tx,
+  invite: GroupInviteRow,
+  identity: Invitee,
+  context: { readonly ids: Ids; readonly nowMs: number },
+): Promise<void> {
+  await requireAcceptable(tx, invite, identity, context.nowMs);
   const { groupUid, roleUid } = invite;
   if ((await tx.roleBindings.same(groupUid, identity.uid, roleUid)) === undefined) {
     await insertBinding(tx, groupUid, { identityUid: identity.uid, roleUid }, context, { accepted: true });
@@ -72,9 +91,12 @@ export async function acceptInvite(
 
 async function requireMakersRights(tx: Tx, invite: GroupInviteRow, role: RoleRow, nowMs: number): Promise<void> {
   const { createdBy, groupUid } = invite;
+  const identity = await tx.identities.get(createdBy);
+  // To revoke an identity is to void what was made in its name before, tokens and invites alike.
+  if (identity === undefined || Math.floor(invite.createTimeMs / 1000) < identity.notBefore) throw refused();
   const seconds = Math.floor(nowMs / 1000);
   const principal = { identityUid: createdBy, tokenId: "", issuedAt: seconds, expiresAt: seconds };
-  const maker = new Caller(principal, [], createdBy === "" ? [] : await tx.access.everywhere(createdBy));
+  const maker = new Caller(principal, [], await tx.access.everywhere(createdBy));
   requireGrantable(maker, role, groupUid);
 }
 

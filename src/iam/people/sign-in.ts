@@ -6,7 +6,8 @@ import type { IdentityRow, Tx } from "../../store/port.js";
 import { oidcFromJson } from "../identity-providers/identity-provider.js";
 import { identityKind } from "../kinds.js";
 import { insertBinding } from "../role-bindings/new-binding.js";
-import { acceptInvite, requireInvite } from "./accept-invite.js";
+import { acceptInvite, type Invitee, requireInvite } from "./accept-invite.js";
+import { type InvitePreview, previewInvite } from "./preview-invite.js";
 import { emailOf, register, uidOf, type Vouched } from "./registration.js";
 
 /** Somebody who signs in. */
@@ -51,9 +52,7 @@ export async function signIn(
   const invite = asked.invite === undefined ? undefined : await requireInvite(tx, asked.invite, nowMs);
   let person = await tx.identities.get(uidOf(vouched));
   if (person === undefined) {
-    if (!asked.register && invite === undefined && provider === undefined) {
-      throw notFound(identityKind, "", "account not found: it needs an invite");
-    }
+    requireMayRegister(asked, vouched);
     person = await register(tx, vouched, nowMs);
     if (provider !== undefined) {
       const joined = { identityUid: person.uid, roleUid: provider.defaultRole };
@@ -69,6 +68,26 @@ export async function signIn(
     informative: informativeOf(vouched, person),
     ...(invite && { group: invite.groupUid }),
   };
+}
+
+/**
+ * What {@link signIn} would do, without any change.
+ *
+ * @returns the invite that would be accepted; undefined where there is none
+ * @throws ApiError as {@link signIn}
+ */
+export async function previewSignIn(tx: Tx, request: SignIn, nowMs: number): Promise<InvitePreview | undefined> {
+  const vouched = await vouchedBy(tx, request);
+  const uid = uidOf(vouched);
+  if ((await tx.identities.get(uid)) === undefined) requireMayRegister(request, vouched);
+  if (request.invite === undefined) return undefined;
+  const invitee: Invitee = { uid, email: emailOf(vouched).email, providerUid: vouched.provider?.uid ?? null };
+  return previewInvite(tx, request.invite, invitee, nowMs);
+}
+
+function requireMayRegister({ register, invite }: SignIn, { provider }: Vouched): void {
+  if (register || invite !== undefined || provider !== undefined) return;
+  throw notFound(identityKind, "", "account not found: it needs an invite");
 }
 
 /**
