@@ -14,9 +14,6 @@ import { destinationOf, loginRequestOf, namedProviderIn } from "./request.js";
 import type { LoginRequest, NamedProvider } from "./state.js";
 import { newSecret } from "./tickets.js";
 
-/** Where providers send browsers back to. */
-export const CALLBACK = "/oauth/callback";
-
 /** `GET /oauth`: begins a login, or goes on with one that was confirmed. */
 export async function beginLogin(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
   const { query } = request;
@@ -31,7 +28,7 @@ export async function beginLogin(context: LoginContext, request: WebRequest): Pr
   try {
     const login = loginRequestOf(query, to, context.origin().audiences);
     if (to.kind === "headless") return await askForConfirmation(context, request, query, to.key, browser, false);
-    return await choose(context, { login, named: namedProviderIn(query), query, browser, mayGoStraight: true });
+    return await choose(context, { login, named: namedProviderIn(query), request, browser, mayGoStraight: true });
   } catch (error) {
     return failed(context, to, error);
   }
@@ -51,7 +48,7 @@ async function goOn(context: LoginContext, request: WebRequest): Promise<WebAnsw
     const chosen = namedProviderIn(query);
     const isChosen = chosen.connection !== undefined || chosen.idpId !== undefined;
     const named = isChosen ? chosen : found.named;
-    return await choose(context, { login: found.request, named, query, browser, mayGoStraight: isChosen });
+    return await choose(context, { login: found.request, named, request, browser, mayGoStraight: isChosen });
   } catch (error) {
     return refusedPage(context, error);
   }
@@ -60,8 +57,8 @@ async function goOn(context: LoginContext, request: WebRequest): Promise<WebAnsw
 interface Choosing {
   readonly login: LoginRequest;
   readonly named: NamedProvider;
-  /** The request so far; links and forms repeat it. */
-  readonly query: URLSearchParams;
+  /** The request so far; links and forms repeat its query. */
+  readonly request: WebRequest;
   readonly browser: Browser;
   /**
    * Whether the only provider there is may be gone to at once. Not so after a form: browsers that hold
@@ -71,7 +68,8 @@ interface Choosing {
 }
 
 async function choose(context: LoginContext, choosing: Choosing): Promise<WebAnswer> {
-  const { login, named, query, browser, mayGoStraight } = choosing;
+  const { login, named, request, browser, mayGoStraight } = choosing;
+  const { query } = request;
   const organisation = query.get("organisation")?.trim().slice(0, 255) || undefined;
   const found = await context.providers
     .named(organisation === undefined ? named : { idpId: organisation })
@@ -81,7 +79,7 @@ async function choose(context: LoginContext, choosing: Choosing): Promise<WebAns
     });
   const [only, ...more] = found ?? [];
   if (only !== undefined && more.length === 0 && mayGoStraight && organisation === undefined) {
-    return sendTo(context, only, login, browser);
+    return sendTo(context, only, choosing);
   }
   const providers = found ?? (await context.providers.named({}));
   const rest = parametersBut(query, ["connection", "idp_id", "organisation"]);
@@ -123,18 +121,17 @@ function hrefTo({ id, providerUid }: Provider, rest: [string, string][]): string
 async function sendTo(
   context: LoginContext,
   provider: Provider,
-  request: LoginRequest,
-  browser: Browser,
+  { login, browser, request }: Choosing,
 ): Promise<WebAnswer> {
-  const { store, tickets, clock, oidc, origin } = context;
+  const { store, tickets, clock, oidc, origin, startLimit } = context;
   const proofs = { state: newSecret(), nonce: newSecret(), verifier: newSecret() };
-  const url = await oidc.authorizationUrl(provider, `${origin().issuer}${CALLBACK}`, proofs);
-  if (typeof url !== "string") return failed(context, request.to, url);
   const { nonce, verifier, state } = proofs;
-  const { id, issuer, clientId } = provider;
-  const sent = { stage: "provider", browser: browser.hash, request, nonce, verifier } as const;
-  await store.write((tx) =>
-    tickets.put(tx, "authorization", state, { ...sent, sentTo: { id, issuer, clientId } }, clock() + LOGIN_MS),
-  );
+  const { id, issuer, clientId, callbackPath } = provider;
+  const sentTo = { id, issuer, clientId, callbackPath };
+  const sent = { stage: "provider", browser: browser.hash, request: login, sentTo, nonce, verifier } as const;
+  startLimit.start(request.remoteAddress, sent);
+  const url = await oidc.authorizationUrl(provider, `${origin().issuer}${callbackPath}`, proofs);
+  if (typeof url !== "string") return failed(context, login.to, url);
+  await store.write((tx) => tickets.put(tx, "authorization", state, sent, clock() + LOGIN_MS));
   return redirect(url, browser.cookie);
 }

@@ -1,16 +1,21 @@
-// `/oauth/callback`: a provider sent somebody back.
+// `/oauth/callback` and the paths below it: a provider sent somebody back.
 import type { WebAnswer, WebRequest } from "../../kernel/web.js";
-import { CALLBACK } from "./authorize.js";
 import { knownBrowserOf } from "./browser.js";
+import { findSentTo } from "./choice.js";
 import { conclude } from "./conclude.js";
-import { failed, refusedPage } from "./deliver.js";
+import { askForConsent, needsConsent } from "./consent.js";
+import { failed, failedLogin, refusedPage } from "./deliver.js";
 import type { LoginContext } from "./deps.js";
-import { failure, failureOf, isFailure, loginOver } from "./failure.js";
+import { failure, isFailure, loginOver } from "./failure.js";
 import type { Authorization } from "./state.js";
 
 type SentAway = Extract<Authorization, { stage: "provider" }>;
 
-/** `GET /oauth/callback`. */
+/**
+ * `GET /oauth/callback` and below: the answer of a provider, which must come to the path of the one that the
+ * browser was sent to. Otherwise one provider could have its own login answered by another, whose code it would
+ * then get from us (OAuth mix-up).
+ */
 export async function callback(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
   const { providers, oidc, origin, onProblem } = context;
   const state = request.query.get("state") ?? "";
@@ -18,22 +23,20 @@ export async function callback(context: LoginContext, request: WebRequest): Prom
   if (authorization === undefined) return refusedPage(context, loginOver());
   const { request: login, sentTo, nonce, verifier } = authorization;
   try {
-    const provider = await providers.withId(sentTo.id);
-    if (provider?.issuer !== sentTo.issuer || provider.clientId !== sentTo.clientId) {
-      const changed = failure("access_denied", "the login provider was changed in the meantime", 403);
-      return failed(context, login.to, changed);
+    if (request.path !== sentTo.callbackPath) {
+      onProblem(`a login that was sent to ${sentTo.id} was answered at another provider's redirect URI`);
+      const mixedUp = failure("access_denied", "the answer is of another login provider than the login", 403);
+      return failed(context, login.to, mixedUp);
     }
-    const url = new URL(`${origin().issuer}${CALLBACK}?${request.query}`);
+    const provider = await findSentTo(providers, sentTo);
+    if (isFailure(provider)) return failed(context, login.to, provider);
+    const url = new URL(`${origin().issuer}${request.path}?${request.query}`);
     const vouched = await oidc.finish(provider, url, { state, nonce, verifier });
     if (isFailure(vouched)) return failed(context, login.to, vouched);
-    return await conclude(context, { login, provider, vouched, browser: authorization.browser, request });
+    const concluding = { login, provider, vouched, browser: authorization.browser, request };
+    return needsConsent(login) ? await askForConsent(context, concluding, sentTo) : await conclude(context, concluding);
   } catch (error) {
-    if (error instanceof Error && failureOf(error) === undefined) {
-      // The program must not wait for ever for what went wrong here.
-      onProblem("a login could not be finished", error);
-      return failed(context, login.to, failure("server_error", "the login could not be finished", 500));
-    }
-    return failed(context, login.to, error);
+    return failedLogin(context, login.to, error);
   }
 }
 

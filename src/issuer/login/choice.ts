@@ -3,8 +3,11 @@ import { oidcFromJson } from "../../iam/identity-providers/identity-provider.js"
 import { invalidArgument } from "../../kernel/errors.js";
 import { isUidp } from "../../kernel/uidp.js";
 import type { IdentityProviderRow, Tx } from "../../store/port.js";
+import { CALLBACK, callbackPathOf } from "./callback-path.js";
 import type { LoginDeps } from "./deps.js";
-import type { NamedProvider } from "./state.js";
+import { type Failure, failure } from "./failure.js";
+import type { LoginProvider } from "./providers.js";
+import type { NamedProvider, SentTo } from "./state.js";
 
 /** An OpenID Provider to sign in with. */
 export interface Provider {
@@ -15,6 +18,8 @@ export interface Provider {
   readonly clientId: string;
   readonly clientSecret: string | undefined;
   readonly scopes: readonly string[];
+  /** The path that it sends browsers back to, as no other provider does. */
+  readonly callbackPath: string;
   /** Set where it is an organisation's own, which vouches for people of that organisation alone. */
   readonly providerUid?: string;
 }
@@ -37,6 +42,12 @@ const MAX_OF_ORGANISATION = 20;
 
 /** Creates them. */
 export function createProviders({ store, masterKey, loginProviders }: LoginDeps): Providers {
+  const own: readonly Provider[] = loginProviders.map((provider) => ({
+    ...provider,
+    id: provider.name,
+    callbackPath: loginCallbackPath(provider, loginProviders),
+  }));
+
   async function ofOrganisation(idpId: string): Promise<readonly Provider[]> {
     const rows = await store.read(async (tx) => {
       const uids = isUidp(idpId) ? [idpId] : await providersOfVerified(tx, idpId, MAX_OF_ORGANISATION);
@@ -55,7 +66,8 @@ export function createProviders({ store, masterKey, loginProviders }: LoginDeps)
     const clientSecret =
       sealedSecret === "" ? undefined : masterKey.unseal(sealedSecret, `client secret ${uid}`).toString();
     const scopes = [...new Set([...SCOPES, ...additionalScopes])];
-    return { id: uid, title: name, issuer, clientId, clientSecret, scopes, providerUid: uid };
+    const callbackPath = callbackPathOf(uid);
+    return { id: uid, title: name, issuer, clientId, clientSecret, scopes, callbackPath, providerUid: uid };
   }
 
   return {
@@ -66,9 +78,8 @@ export function createProviders({ store, masterKey, loginProviders }: LoginDeps)
         const rule = "idp_id must be the uid of an identity provider or the name of a verified organisation with one";
         throw invalidArgument({ field: "idp_id", description: rule });
       }
-      const providers = loginProviders.map((provider) => ({ ...provider, id: provider.name }));
-      if (connection === undefined) return providers;
-      const found = providers.filter(({ id }) => id === connection);
+      if (connection === undefined) return own;
+      const found = own.filter(({ id }) => id === connection);
       if (found.length > 0) return found;
       const rule = "connection must be the name of a login provider of this service";
       throw invalidArgument({ field: "connection", description: rule });
@@ -76,10 +87,30 @@ export function createProviders({ store, masterKey, loginProviders }: LoginDeps)
 
     async withId(id) {
       if (id.includes("/")) return (await ofOrganisation(id))[0];
-      const found = loginProviders.find(({ name }) => name === id);
-      return found && { ...found, id };
+      return own.find((provider) => provider.id === id);
     },
   };
+}
+
+/**
+ * The provider that somebody was sent to, as long as it is the same: what it says would otherwise be taken for what
+ * another says.
+ */
+export async function findSentTo(
+  providers: Pick<Providers, "withId">,
+  { id, issuer, clientId }: SentTo,
+): Promise<Provider | Failure> {
+  const provider = await providers.withId(id);
+  if (provider?.issuer === issuer && provider.clientId === clientId) return provider;
+  return failure("access_denied", "the login provider was changed in the meantime", 403);
+}
+
+/**
+ * The path that a login provider of the service sends browsers back to. Where it is the only one of them, that is
+ * the path that was the only one before providers had their own.
+ */
+export function loginCallbackPath({ name }: Pick<LoginProvider, "name">, all: readonly unknown[]): string {
+  return all.length === 1 ? CALLBACK : callbackPathOf(name);
 }
 
 /**

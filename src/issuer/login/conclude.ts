@@ -1,13 +1,13 @@
 // The outcome of a login: who signed in, and what whoever asked for it gets.
-import { parseInviteCode } from "../../iam/people/accept-invite.js";
-import { type SignedIn, signIn } from "../../iam/people/sign-in.js";
+import { type SignedIn, type SignIn, signIn } from "../../iam/people/sign-in.js";
 import { rootOf } from "../../kernel/uidp.js";
 import type { WebAnswer, WebRequest } from "../../kernel/web.js";
 import type { Tx } from "../../store/port.js";
-import { addressKey } from "../exchange/refusals.js";
 import { grantOf } from "../exchange/wanted.js";
+import { inviteFailureKey } from "../invite-failures.js";
 import type { Grant } from "../tokens.js";
 import { LOGIN_MS } from "./browser.js";
+import { CALLBACK } from "./callback-path.js";
 import type { Provider } from "./choice.js";
 import { answerCode, failed } from "./deliver.js";
 import { hostOf, type LoginContext } from "./deps.js";
@@ -41,13 +41,29 @@ export interface Concluding {
  * @throws ApiError when the person is not known, or what they bring is not good.
  */
 export async function conclude(context: LoginContext, concluding: Concluding): Promise<WebAnswer> {
-  const { store, guesses } = context;
-  const { login, request } = concluding;
+  const { store, guesses, startLimit } = context;
+  const { login, provider, request } = concluding;
   if (login.identity !== undefined) return assume(context, concluding, login.identity);
-  // Wrong invites are counted as they are where they come without a browser.
-  const keyId = login.invite === undefined ? undefined : (parseInviteCode(login.invite)?.keyId ?? "");
-  const counted = keyId === undefined ? [] : [addressKey(request.remoteAddress), ...(keyId ? [`invite ${keyId}`] : [])];
-  return guesses.guard(counted, () => store.write((tx) => signInAndAnswer(tx, context, concluding)));
+  const counted = login.invite === undefined ? [] : [inviteFailureKey(request.remoteAddress, login.invite)];
+  const answer = await guesses.guard(counted, () => store.write((tx) => signInAndAnswer(tx, context, concluding)));
+  if (provider.providerUid === undefined) startLimit.finish(request.remoteAddress);
+  return answer;
+}
+
+/** Who signs in, and what for. */
+export function signInRequestOf(
+  { registration }: Pick<LoginContext, "registration">,
+  { login, provider, vouched }: Pick<Concluding, "login" | "provider" | "vouched">,
+): SignIn {
+  const { subject, claims } = vouched;
+  const { issuer, providerUid } = provider;
+  const register = login.register && registration === "open";
+  return { issuer, subject, claims, providerUid, invite: login.invite, register };
+}
+
+/** Whether the login gives a refresh token: where it is asked for and no organisation may end the login. */
+export function getsRefreshToken({ refresh }: LoginRequest, { providerUid }: Provider): boolean {
+  return refresh && providerUid === undefined;
 }
 
 /** What tokens of a login are good for. */
@@ -62,17 +78,12 @@ async function assume(context: LoginContext, { login, vouched, request }: Conclu
 }
 
 async function signInAndAnswer(tx: Tx, context: LoginContext, concluding: Concluding): Promise<WebAnswer> {
-  const { clock, ids, registration } = context;
-  const { login, provider, vouched } = concluding;
+  const { clock, ids } = context;
+  const { login, provider } = concluding;
   const nowMs = clock();
-  const { subject, claims } = vouched;
-  const register = login.register && registration === "open";
-  const { issuer, providerUid } = provider;
-  const person = { issuer, subject, claims, providerUid, invite: login.invite, register };
-  const signedIn = await signIn(tx, person, { ids, nowMs });
+  const signedIn = await signIn(tx, signInRequestOf(context, concluding), { ids, nowMs });
   const { identityUid, mappings, informative } = signedIn;
-  // What an organisation vouches for ends when the organisation ends it, at the latest after an hour.
-  const refresh = login.refresh && providerUid === undefined;
+  const refresh = getsRefreshToken(login, provider);
   const known: SignedInFor = { identityUid, mappings, informative, asked: login.asked, refresh, atMs: nowMs };
   const answer = await answered(tx, context, concluding, known);
   await audit(tx, context, concluding, signedIn, nowMs);
@@ -143,7 +154,7 @@ async function audit(
     rootUid: rootOf(subjectUid),
     timeMs: nowMs,
     type: REGISTERED,
-    method: request.path,
+    method: CALLBACK,
     subjectUid,
     actorUid: identityUid,
     tokenId: "",
@@ -152,7 +163,8 @@ async function audit(
   });
 }
 
-function nameOf({ claims, subject }: Vouched): string {
+/** What to call somebody who signed in: the address or name that the provider gave. */
+export function nameOf({ claims, subject }: Vouched): string {
   const name = [claims.email, claims.preferred_username, claims.name].find(
     (one) => typeof one === "string" && one !== "",
   );

@@ -17,7 +17,7 @@ import { newSecret } from "./tickets.js";
 
 /** `POST /oauth`: the code of a headless login was typed. */
 export async function confirmHeadless(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
-  const { store, tickets, clock, secure, codeGuesses } = context;
+  const { store, tickets, clock, secure, codeGuesses, startLimit } = context;
   const form = await request.form();
   try {
     const browser = requireOwnForm(form, knownBrowserOf(request, secure));
@@ -45,6 +45,7 @@ export async function confirmHeadless(context: LoginContext, request: WebRequest
       request: login,
       named: namedProviderIn(form),
     } as const;
+    startLimit.start(request.remoteAddress, confirmed);
     await store.write((tx) => tickets.put(tx, "authorization", key, confirmed, clock() + LOGIN_MS));
     return redirect(`/oauth?continue=${key}`, browser.cookie);
   } catch (error) {

@@ -1,7 +1,7 @@
 // How the end of a login is told: to the program that asked, or to the person.
 import type { WebAnswer } from "../../kernel/web.js";
 import { hostOf, type LoginContext } from "./deps.js";
-import { ACCOUNT_NOT_FOUND, type Failure, failureOf, isFailure } from "./failure.js";
+import { ACCOUNT_NOT_FOUND, type Failure, failure, failureOf, isFailure } from "./failure.js";
 import { withParameters } from "./loopback.js";
 import { redirect } from "./page.js";
 import { failurePage } from "./pages.js";
@@ -28,6 +28,16 @@ export function failed(context: LoginContext, to: Destination, error: unknown): 
     default:
       return refusedPage(context, error);
   }
+}
+
+/**
+ * Tells of a failure as {@link failed} does, also of one that nobody may learn of: the program must not wait for
+ * ever for what went wrong here.
+ */
+export function failedLogin(context: LoginContext, to: Destination, error: unknown): WebAnswer {
+  if (!(error instanceof Error) || failureOf(error) !== undefined) return failed(context, to, error);
+  context.onProblem("a login could not be finished", error);
+  return failed(context, to, failure("server_error", "the login could not be finished", 500));
 }
 
 /** Sends what a program gets that asked for a code (RFC 6749, section 4.1.2; RFC 9207). */

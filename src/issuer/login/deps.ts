@@ -9,6 +9,7 @@ import type { GuardedFetch } from "../upstream/guarded-fetch.js";
 import type { Providers } from "./choice.js";
 import type { Oidc } from "./oidc.js";
 import type { LoginProvider } from "./providers.js";
+import type { StartLimit } from "./start-limit.js";
 import type { Tickets } from "./tickets.js";
 
 /** What logging in needs. */
@@ -49,6 +50,8 @@ export interface LoginContext extends LoginDeps {
   /** Count wrong codes that people type: for one code from one address, and for the address. */
   readonly codeGuesses: Refusals;
   readonly addressGuesses: Refusals;
+  /** Counts the logins that addresses start. */
+  readonly startLimit: StartLimit;
 }
 
 /** The name of this service as people see it. */

@@ -24,12 +24,13 @@ const AFTERWARDS_MS = 10 * 60 * 1000;
 
 /** `POST /oauth/device_authorization` (RFC 8628, section 3.1). */
 export function authorizeDevice(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
-  const { store, tickets, clock, origin } = context;
+  const { store, tickets, clock, origin, startLimit } = context;
   return withForm(request, async (form) => {
     const { audiences, issuer } = origin();
     const clientId = requiredClientId(form);
     const asked = askedOf(form, audiences);
     grantOf(asked, audiences);
+    startLimit.start(request.remoteAddress, { clientId, asked });
     const nowMs = clock();
     const expireTimeMs = nowMs + DEVICE_S * 1000;
     const deviceCode = newSecret();
@@ -98,7 +99,7 @@ async function enterCode(
   form: URLSearchParams,
   browser: Browser,
 ): Promise<WebAnswer> {
-  const { store, tickets, clock, codeGuesses, addressGuesses } = context;
+  const { store, tickets, clock, codeGuesses, addressGuesses, startLimit } = context;
   const code = typedCode(form.get("user_code") ?? "");
   const address = addressKey(request.remoteAddress);
   const wrong = notFound({ noun: "device", type: "auth.chainguard.dev/Device" }, "", "there is no such code");
@@ -112,6 +113,7 @@ async function enterCode(
       const to = { kind: "device", userCode: code, asker } as const;
       const login = { to, asked, refresh, register: true };
       const confirmed = { stage: "confirmed", browser: browser.hash, request: login, named: {} } as const;
+      startLimit.start(request.remoteAddress, confirmed);
       await tickets.put(tx, "authorization", key, confirmed, nowMs + LOGIN_MS);
     });
   try {

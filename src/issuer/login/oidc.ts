@@ -11,6 +11,8 @@ import { type Failure, failure } from "./failure.js";
 const FRESH_MS = 60_000;
 const PAUSE_MS = 10_000;
 const MAX_PROVIDERS = 200;
+/** The longest ID token, in characters: it is kept while somebody decides on the login. */
+const MAX_ID_TOKEN = 24 * 1024;
 /** For each request to a provider, in seconds. */
 const TIMEOUT_S = 10;
 
@@ -99,6 +101,7 @@ export function createOidc({ fetch, onProblem }: Pick<LoginDeps, "fetch" | "onPr
         if (claims === undefined || idToken === undefined || claims.iss !== provider.issuer) {
           throw new TypeError("the ID token is of another issuer");
         }
+        if (idToken.length > MAX_ID_TOKEN) throw new TypeError("the ID token is too long");
         return { idToken, subject: claims.sub, claims };
       } catch (error) {
         if (error instanceof client.AuthorizationResponseError && error.error === "access_denied") {

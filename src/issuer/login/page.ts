@@ -39,18 +39,30 @@ input.code { font: 600 1.375rem/1.5 ui-monospace, SFMono-Regular, Menlo, Consola
 .button.plain { background: transparent; color: var(--main) }
 .button:hover { text-decoration: underline }
 .buttons { display: grid; grid-template-columns: 1fr 1fr; gap: .625rem }
+details { margin: 0 0 1.25rem }
+summary { min-height: 2.75rem; padding: .5rem 0; color: var(--main); font-weight: 600; cursor: pointer }
+.rights { margin: 0; padding: 0 0 0 1.25rem; columns: 11rem; font-size: .9375rem }
+.rights li { overflow-wrap: anywhere }
+.note { color: var(--soft); font-weight: 400 }
 .wrong { margin: 0 0 1rem; padding: .5rem .75rem; border-left: .25rem solid currentcolor; font-weight: 600 }
 :focus-visible { outline: 3px solid var(--mark); outline-offset: 2px }
 `;
 
-const SECURITY = [
-  "default-src 'none'",
-  `style-src 'sha256-${createHash("sha256").update(STYLE).digest("base64")}'`,
-  // Some browsers hold every redirect that follows a form to this, so no form leads to a provider.
-  "form-action 'self'",
-  "frame-ancestors 'none'",
-  "base-uri 'none'",
-].join("; ");
+const STYLE_HASH = createHash("sha256").update(STYLE).digest("base64");
+
+// Some browsers hold every redirect that follows a form to form-action. So no form leads to a provider, and a form
+// whose answer leads to a program on the same machine names it. The policy has no notation for addresses of IPv6.
+function securityPolicy(formLeadsTo: string | undefined): string {
+  const program = formLeadsTo === undefined ? undefined : new URL(formLeadsTo);
+  const origin = program?.hostname.startsWith("[") ? "http:" : program?.origin;
+  return [
+    "default-src 'none'",
+    `style-src 'sha256-${STYLE_HASH}'`,
+    origin === undefined ? "form-action 'self'" : `form-action 'self' ${origin}`,
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+  ].join("; ");
+}
 
 /** Header fields of answers that hold or lead to secrets. */
 export const PRIVATE: Readonly<Record<string, string>> = {
@@ -70,12 +82,14 @@ export interface Page {
   readonly status?: number;
   /** The Set-Cookie header, where there is one. */
   readonly cookie?: string | undefined;
+  /** The URL of the program that the answer to the page's form leads to, where it leads to one. */
+  readonly formLeadsTo?: string | undefined;
   /** The Retry-After header, in seconds. */
   readonly retryAfterS?: number | undefined;
 }
 
 /** A page as an answer. */
-export function pageAnswer({ title, body, host, status = 200, cookie, retryAfterS }: Page): WebAnswer {
+export function pageAnswer({ title, body, host, status = 200, cookie, formLeadsTo, retryAfterS }: Page): WebAnswer {
   const document = html`<!doctype html>
 <html lang="en">
 <head>
@@ -100,7 +114,7 @@ ${body}
     headers: {
       ...PRIVATE,
       "content-type": "text/html; charset=utf-8",
-      "content-security-policy": SECURITY,
+      "content-security-policy": securityPolicy(formLeadsTo),
       "x-frame-options": "DENY",
       ...(cookie !== undefined && { "set-cookie": cookie }),
       ...(retryAfterS !== undefined && { "retry-after": String(retryAfterS) }),

@@ -181,7 +181,8 @@ ${isWrong ? wrong : undefined}
  value="${value}">`;
 }
 
-function hiddenInputs(hidden: Hidden): readonly Html[] {
+/** The fields of a form that nobody sees. */
+export function hiddenInputs(hidden: Hidden): readonly Html[] {
   return hidden.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`);
 }
 

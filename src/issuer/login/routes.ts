@@ -1,14 +1,17 @@
 // Browser login put together: what is served where.
 import { publicForm, publicPage, type WebRoutes } from "../../kernel/web.js";
 import { createRefusals } from "../exchange/refusals.js";
-import { beginLogin, CALLBACK } from "./authorize.js";
+import { beginLogin } from "./authorize.js";
 import { callback } from "./callback.js";
+import { CALLBACK } from "./callback-path.js";
 import { createProviders } from "./choice.js";
 import { confirmHeadless } from "./confirm.js";
+import { CONSENT, decideConsent, showConsent } from "./consent.js";
 import type { LoginContext, LoginDeps } from "./deps.js";
 import { activate, authorizeDevice, showActivate } from "./device.js";
 import { createOidc } from "./oidc.js";
 import { orgCheck } from "./orgcheck.js";
+import { createStartLimit } from "./start-limit.js";
 import { createTickets } from "./tickets.js";
 import { token } from "./token.js";
 
@@ -29,11 +32,15 @@ export function loginRoutes(deps: LoginDeps): WebRoutes {
     oidc: createOidc(deps),
     codeGuesses: createRefusals(CODE_GUESSES),
     addressGuesses: createRefusals(ADDRESS_GUESSES),
+    startLimit: createStartLimit(deps.clock),
   };
   return [
     publicPage("/oauth", (request) => beginLogin(context, request)),
     publicForm("/oauth", (request) => confirmHeadless(context, request)),
     publicPage(CALLBACK, (request) => callback(context, request)),
+    publicPage(`${CALLBACK}/*`, (request) => callback(context, request)),
+    publicPage(CONSENT, (request) => showConsent(context, request)),
+    publicForm(CONSENT, (request) => decideConsent(context, request)),
     publicForm("/oauth/token", (request) => token(context, request), MAX_TOKEN_FORM_BYTES),
     publicForm("/oauth/device_authorization", (request) => authorizeDevice(context, request)),
     publicPage("/activate", (request) => showActivate(context, request)),

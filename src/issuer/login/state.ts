@@ -47,6 +47,8 @@ export interface SentTo {
   readonly id: string;
   readonly issuer: string;
   readonly clientId: string;
+  /** The path that its answer must come to. */
+  readonly callbackPath: string;
 }
 
 /** A login under way in a browser. */
@@ -61,6 +63,13 @@ export type Authorization = {
       readonly sentTo: SentTo;
       readonly nonce: string;
       readonly verifier: string;
+    }
+  | {
+      readonly stage: "consent";
+      readonly request: LoginRequest;
+      readonly sentTo: SentTo;
+      /** Of the person who signed in; it was verified before. */
+      readonly idToken: string;
     }
   | {
       readonly stage: "approval";

@@ -6,6 +6,7 @@ import { createServer } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { resolveSettings } from "../../../src/config.js";
+import { newInviteCode } from "../../../src/iam/group-invites/group-invite.js";
 import { bootstrap } from "../../../src/iam/operator/bootstrap.js";
 import { openInstallation } from "../../../src/installation.js";
 import { isOurName } from "../../../src/issuer/assume/audience.js";
@@ -42,7 +43,7 @@ export interface LoginKit {
   /** Milliseconds to add to the time of the machine. */
   skewMs: number;
   /** A root group, perhaps verified, with an identity provider at the same OpenID Provider; their uids. */
-  organisation(name: string, verified?: boolean): Promise<{ group: string; provider: string }>;
+  organisation(name: string, verified?: boolean): Promise<{ group: string; owner: string; provider: string }>;
   stop(): Promise<void>;
 }
 
@@ -93,10 +94,11 @@ export async function startLogin(
     loginProviders,
     registration: "open",
     secure: tls,
-    guesses: createRefusals({ points: 5, seconds: 600, blocks: true }),
+    guesses: createRefusals({ points: 5, seconds: 600, blocks: false }),
     onProblem: (problem, error) => problems.push(error instanceof Error ? `${problem}: ${error.message}` : problem),
   };
   const deps = { ...made, ...change(made) };
+  for (const { name } of deps.loginProviders) provider.allowRedirect(`${url}/oauth/callback/${name}`);
   const web = createWeb({
     routes: loginRoutes(deps),
     errorDomain: "test",
@@ -120,9 +122,10 @@ export async function startLogin(
     },
     organisation: (name, verified = true) =>
       store.write(async (tx) => {
-        const { group } = await bootstrap(tx, { org: name }, randomIds, clock());
+        const { group, identity: owner } = await bootstrap(tx, { org: name }, randomIds, clock());
         if (verified) await tx.groups.update(group, { verified }, clock());
         const uid = randomIds.newUid(group);
+        provider.allowRedirect(`${url}/oauth/callback/${uid}`);
         const sealedSecret = masterKey.seal(Buffer.from(clientSecret ?? ""), `client secret ${uid}`);
         const times = { createTimeMs: clock(), updateTimeMs: clock() };
         await tx.identityProviders.insert({
@@ -136,7 +139,7 @@ export async function startLogin(
           scim: { enabled: false, tokenHash: "", previousHash: "", revoked: false, etag: "" },
           ...times,
         });
-        return { group, provider: uid };
+        return { group, owner, provider: uid };
       }),
     async stop() {
       server.closeAllConnections();
@@ -149,6 +152,29 @@ export async function startLogin(
 
 function pem(name: string): Buffer {
   return readFileSync(new URL(`../../support/tls/${name}.pem`, import.meta.url));
+}
+
+/** What an invite of {@link inviteTo} is for besides its group. */
+export interface InviteOptions {
+  /** The name of a built-in role; viewer unless set. */
+  readonly role?: string;
+  readonly email?: string;
+  readonly singleUse?: boolean;
+}
+
+/** Makes an invite, for a minute, in the name of `createdBy`; its code. */
+export async function inviteTo(
+  { store, deps }: LoginKit,
+  group: string,
+  createdBy: string,
+  { role = "viewer", email = "", singleUse = true }: InviteOptions = {},
+): Promise<string> {
+  const { code, ...key } = newInviteCode(group);
+  const [uid, nowMs] = [randomIds.newUid(group), deps.clock()];
+  const times = { expireTimeMs: nowMs + 60_000, createTimeMs: nowMs, updateTimeMs: nowMs };
+  const values = { groupUid: group, roleUid: builtinRoleUid(role), email, singleUse, createdBy };
+  await store.write((tx) => tx.groupInvites.insert({ uid, ...values, ...key, ...times }));
+  return code;
 }
 
 /** A PKCE verifier and its challenge. */
@@ -193,6 +219,12 @@ export class Agent {
 
   async post(url: string, form: Readonly<Record<string, string>>): Promise<Seen> {
     return this.#go(url, { method: "POST", body: new URLSearchParams(form) });
+  }
+
+  /** Decides on the page that asks whether to go on, where that is what was seen. */
+  async decide(page: Seen, decision: "accept" | "decline" = "accept"): Promise<Seen> {
+    if (!new URL(page.url).pathname.endsWith("/oauth/consent")) return page;
+    return this.post(new URL("/oauth/consent", page.url).href, { ...hiddenIn(page.text), decision });
   }
 
   async #go(start: string, init: RequestInit): Promise<Seen> {

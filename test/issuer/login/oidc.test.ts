@@ -50,7 +50,11 @@ function oidc(trustedOrigins = [issuer]) {
 }
 
 function provider(values: Partial<Provider> = {}): Provider {
-  return { id: "test", title: "Test", issuer, clientId: "arbor", clientSecret: "s", scopes: ["openid"], ...values };
+  const callbackPath = "/oauth/callback";
+  return {
+    ...{ id: "test", title: "Test", issuer, clientId: "arbor", clientSecret: "s", scopes: ["openid"], callbackPath },
+    ...values,
+  };
 }
 
 async function signed(claims: Readonly<Record<string, unknown>>, key: KeyObject = privateKey, header?: object) {

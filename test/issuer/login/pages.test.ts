@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
 import { browserOf, knownBrowserOf, requireOwnForm } from "../../../src/issuer/login/browser.js";
+import { consentPage } from "../../../src/issuer/login/consent-page.js";
 import { failure } from "../../../src/issuer/login/failure.js";
 import { html } from "../../../src/issuer/login/html.js";
 import {
@@ -31,6 +32,24 @@ const pages: Readonly<Record<string, WebAnswer>> = {
   headless: headlessPage(frame, { hidden, address: evil, atMs: 0, isWrong: true }),
   activate: activatePage(frame, { hidden, value: evil, isWrong: true }),
   approval: approvalPage(frame, { hidden, person: evil, asker, userCode: evil }),
+  consent: consentPage(frame, {
+    person: evil,
+    grants: [
+      {
+        invitedBy: { uid: evil, name: evil, email: evil },
+        organisation: { name: evil, verified: false },
+        groupName: evil,
+        role: { name: evil, description: evil, capabilities: [evil] },
+      },
+    ],
+    recipient: {
+      to: { kind: "device", userCode: evil, asker },
+      scope: { aud: [evil], cap: [evil], scopes: [evil] },
+      refresh: true,
+      identity: evil,
+    },
+    hidden,
+  }),
   done: donePage(frame, evil, evil),
   failure: failurePage(frame, { ...failure(evil, "x", 500), description: evil, retryAfterS: 5 }),
 };

@@ -5,7 +5,7 @@ import { newInviteCode } from "../../../src/iam/group-invites/group-invite.js";
 import { signIn } from "../../../src/iam/people/sign-in.js";
 import { builtinRoleUid, personUid, randomIds } from "../../../src/kernel/ids.js";
 import { identityRow } from "../../support/rows.js";
-import { Agent, alice, claimsOf, type LoginKit, PROGRAM, postForm, startLogin } from "./login-kit.js";
+import { Agent, alice, claimsOf, inviteTo, type LoginKit, PROGRAM, postForm, startLogin } from "./login-kit.js";
 
 let kit: LoginKit;
 
@@ -30,7 +30,8 @@ const redirect = `${PROGRAM}?token=true&error=true`;
 
 async function login(more: Readonly<Record<string, string>> = {}) {
   const query = new URLSearchParams({ exit: "redirect", redirect, client_id: "any", ...more });
-  const seen = await new Agent().get(`${kit.url}/oauth?${query}`);
+  const agent = new Agent();
+  const seen = await agent.decide(await agent.get(`${kit.url}/oauth?${query}`));
   return { seen, program: seen.program ?? new URLSearchParams() };
 }
 
@@ -74,35 +75,8 @@ test("somebody unknown is told so, with the status that clients look for, and no
 });
 
 test("an invite lets somebody in who is unknown, with its role", async () => {
-  const { group } = await kit.organisation("inviting.example");
-  const owner = await kit.store.read(async (tx) => {
-    const [binding] = (
-      await tx.roleBindings.list({
-        visible: [group],
-        filter: {},
-        order: { field: "uid", descending: false },
-        skip: 0,
-        limit: 1,
-      })
-    ).rows;
-    return binding?.identityUid ?? "";
-  });
-  const { code, ...key } = newInviteCode(group);
-  const nowMs = Date.now();
-  await kit.store.write((tx) =>
-    tx.groupInvites.insert({
-      uid: randomIds.newUid(group),
-      groupUid: group,
-      roleUid: builtinRoleUid("viewer"),
-      email: "",
-      singleUse: true,
-      ...key,
-      createdBy: owner,
-      expireTimeMs: nowMs + 60_000,
-      createTimeMs: nowMs,
-      updateTimeMs: nowMs,
-    }),
-  );
+  const { group, owner } = await kit.organisation("inviting.example");
+  const code = await inviteTo(kit, group, owner);
   kit.provider.account = { subject: "guest" };
   const { program } = await login({ invite: code });
   assert.ok(program.get("token"), String(program));

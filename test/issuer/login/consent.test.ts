@@ -1,0 +1,234 @@
+// What navigation alone must not bring about: where somebody is signed in at the provider already, any page can lead
+// their browser through a login. Each test that something is held back has a control in which consent is given.
+import assert from "node:assert/strict";
+import { after, before, beforeEach, test } from "node:test";
+import { revokeTokens } from "../../../src/iam/operator/operate.js";
+import { personUid } from "../../../src/kernel/ids.js";
+import { groupRow, identityRow } from "../../support/rows.js";
+import {
+  Agent,
+  alice,
+  claimsOf,
+  codeRequest,
+  hiddenIn,
+  inviteTo,
+  type LoginKit,
+  newPkce,
+  PROGRAM,
+  type Seen,
+  startLogin,
+} from "./login-kit.js";
+
+let kit: LoginKit;
+let root: string;
+let owner: string;
+let child: string;
+let count = 0;
+
+before(async () => {
+  kit = await startLogin(() => ({ registration: "invite" }));
+  ({ group: root, owner } = await kit.organisation("inviting.example", false));
+  child = `${root}/${"c".repeat(16)}`;
+  await kit.store.write((tx) => tx.groups.insert(groupRow(child, { name: "builders" })));
+});
+
+beforeEach(() => {
+  kit.provider.account = { ...alice, subject: `guest ${++count}` };
+});
+
+after(() => kit?.stop());
+
+const uidOf = () => personUid(kit.provider.issuer, kit.provider.account?.subject ?? "");
+const person = () => kit.store.read((tx) => tx.identities.get(uidOf()));
+const bindings = () => kit.store.read((tx) => tx.roleBindings.ofIdentity(uidOf()));
+
+const redirectRequest = (more: Readonly<Record<string, string>> = {}) =>
+  `${kit.url}/oauth?${new URLSearchParams({ exit: "redirect", redirect: `${PROGRAM}?token=true`, ...more })}`;
+const codeRequestUrl = (more: Readonly<Record<string, string>> = {}) =>
+  `${kit.url}/oauth?${new URLSearchParams(codeRequest(newPkce().challenge, more))}`;
+
+function assertConsentPage(page: Seen, title: string): void {
+  assert.deepEqual([page.status, page.program], [200, undefined], page.text);
+  assert.match(page.url, /\/oauth\/consent\?login=/);
+  assert.ok(page.text.includes(`<h1>${title}</h1>`), page.text);
+}
+
+/** The text of a page, as people read it. */
+const textOf = ({ text }: Seen) =>
+  text
+    .replace(/<style>.*<\/style>/s, "")
+    .replace(/<[^>]*>/g, " ")
+    .replace(/\s+/g, " ");
+
+for (const [name, url] of Object.entries({
+  "with the token in the redirect": redirectRequest,
+  "with a code": codeRequestUrl,
+})) {
+  test(`an invite is not accepted by navigation alone, ${name}`, async () => {
+    const invite = await inviteTo(kit, child, owner, { role: "editor" });
+    const agent = new Agent();
+    const page = await agent.get(url({ invite }));
+    assertConsentPage(page, "Accept this invite?");
+    assert.deepEqual([await person(), await bindings()], [undefined, []]);
+    const text = textOf(page);
+    assert.match(text, /You are alice@example.org/);
+    assert.match(text, /Organisation inviting\.example \(a name that nobody has verified\)/);
+    assert.match(text, /Group builders Role editor/);
+    assert.match(text, /Invited by \S+/);
+    assert.match(text, /groups\.list/);
+    assert.match(
+      text,
+      name.includes("code") ? /Program arbor-cli on this computer, at 127\.0\.0\.1:9 / : /127\.0\.0\.1:9 /,
+    );
+
+    const { program } = await agent.decide(page);
+    assert.ok(program?.get("token") ?? program?.get("code"), String(program));
+    assert.deepEqual(
+      (await bindings()).map(({ groupUid }) => groupUid),
+      [child],
+    );
+  });
+
+  test(`an invite that is declined is not accepted, and stays good, ${name}`, async () => {
+    const invite = await inviteTo(kit, child, owner);
+    const agent = new Agent();
+    const { program } = await agent.decide(await agent.get(url({ invite })), "decline");
+    assert.deepEqual(
+      [program?.get("error"), program?.get("code"), program?.get("token")],
+      ["access_denied", null, null],
+    );
+    assert.deepEqual([await person(), await bindings()], [undefined, []]);
+    const later = await agent.decide(await agent.get(url({ invite })));
+    assert.ok(later.program?.get("code") ?? later.program?.get("token"));
+    assert.equal((await bindings()).length, 1);
+  });
+}
+
+test("a token is not handed to a program by navigation alone", async () => {
+  const invite = await inviteTo(kit, root, owner);
+  const agent = new Agent();
+  await agent.decide(await agent.get(redirectRequest({ invite })));
+  const page = await agent.get(redirectRequest({ create_refresh_token: "true", connection: "test" }));
+  assertConsentPage(page, "Give a program access?");
+  assert.match(textOf(page), /127\.0\.0\.1:9 It may act in your name Rights all of them For 30 days/);
+  const { program } = await agent.decide(page);
+  assert.equal(claimsOf(program?.get("token")).sub, uidOf());
+  assert.ok(program?.get("refresh_token"));
+});
+
+test("the page says what the access is limited to, and for how long", async () => {
+  const agent = new Agent();
+  await agent.decide(await agent.get(redirectRequest({ invite: await inviteTo(kit, root, owner) })));
+  const page = await agent.get(redirectRequest({ cap: "groups.list", scope: child }));
+  assert.match(textOf(page), new RegExp(`Rights groups\\.list In groups ${child} For an hour`));
+});
+
+test("a program gets no token for an identity by navigation alone", async () => {
+  const uid = `${root}/${"d".repeat(16)}`;
+  const { issuer, clientId } = kit.provider;
+  const claimMatch = { issuer, subject: kit.provider.account?.subject, audience: clientId };
+  await kit.store.write((tx) => tx.identities.insert(identityRow(uid, { relationship: { claimMatch } })));
+  const agent = new Agent();
+  const page = await agent.get(redirectRequest({ identity: uid }));
+  assertConsentPage(page, "Give a program access?");
+  assert.match(textOf(page), new RegExp(`It may act as the identity ${uid}`));
+  const { program } = await agent.decide(page);
+  assert.equal(claimsOf(program?.get("token")).sub, uid);
+});
+
+test("consent is of the browser that signed in, by its own form, and good once", async () => {
+  const invite = await inviteTo(kit, root, owner);
+  const [agent, other] = [new Agent(), new Agent()];
+  const page = await agent.get(redirectRequest({ invite }));
+  const hidden = hiddenIn(page.text);
+  const send = (from: Agent, form: Record<string, string>) =>
+    from.post(`${kit.url}/oauth/consent`, { ...form, decision: "accept" });
+  await other.get(`${kit.url}/activate`);
+  const ownForm = hiddenIn((await other.get(`${kit.url}/activate`)).text).form ?? "";
+  const refused = [
+    await send(agent, { login: hidden.login ?? "" }),
+    await send(agent, { ...hidden, form: ownForm }),
+    await send(other, hidden),
+    await send(other, { ...hidden, form: ownForm }),
+    await send(new Agent(), hidden),
+    await send(agent, { ...hidden, login: "x".repeat(43) }),
+    await other.get(page.url),
+    await agent.get(`${kit.url}/oauth/consent?${new URLSearchParams({ ...hidden, decision: "accept" })}`),
+  ];
+  const last = refused.pop();
+  for (const answer of refused) assert.deepEqual([answer.status, answer.program], [400, undefined]);
+  assertConsentPage(last as Seen, "Accept this invite?");
+  assert.deepEqual(await bindings(), []);
+  assert.ok((await send(agent, hidden)).program?.get("token"), "the control");
+  assert.equal((await bindings()).length, 1);
+  assert.equal((await send(agent, hidden)).status, 400, "a second time");
+});
+
+test("the page cannot be framed, and its form leads to the program alone", async () => {
+  for (const [redirect, origin] of [
+    [PROGRAM, "http://127.0.0.1:9"],
+    ["http://localhost:1234/x", "http://localhost:1234"],
+    ["http://[::1]:1234/x", "http:"],
+  ] as const) {
+    const agent = new Agent();
+    await agent.decide(await agent.get(redirectRequest({ invite: await inviteTo(kit, root, owner) })));
+    const { headers } = await agent.get(redirectRequest({ redirect }));
+    const policy = headers.get("content-security-policy") ?? "";
+    assert.ok(policy.includes(`form-action 'self' ${origin}; frame-ancestors 'none'`), policy);
+    assert.equal(headers.get("x-frame-options"), "DENY");
+    assert.equal(headers.get("cache-control"), "no-store");
+  }
+});
+
+test("consent that takes too long, or comes after the invite ended, has no effect", async () => {
+  const invite = await inviteTo(kit, root, owner, { singleUse: false });
+  const agent = new Agent();
+  const page = await agent.get(redirectRequest({ invite }));
+  kit.skewMs = 10 * 60 * 1000 + 1;
+  try {
+    assert.equal((await agent.decide(page)).status, 400);
+  } finally {
+    kit.skewMs = 0;
+  }
+  const second = await agent.get(redirectRequest({ invite }));
+  kit.skewMs = 61_000;
+  try {
+    const { program } = await agent.decide(second);
+    assert.deepEqual([program?.get("error"), program?.get("status_code")], ["access_denied", "403"]);
+  } finally {
+    kit.skewMs = 0;
+  }
+  assert.deepEqual(await bindings(), []);
+});
+
+test("what could not succeed is told without a page to decide on", async () => {
+  const other = await inviteTo(kit, root, owner, { email: "somebody.else@example.org" });
+  for (const more of [{ invite: other }, { invite: `${other}x` }, {}]) {
+    const { program } = await new Agent().get(redirectRequest(more as Record<string, string>));
+    assert.ok(["access_denied", "account not found"].includes(program?.get("error") ?? ""), String(program));
+  }
+});
+
+test("invites that somebody made before they were revoked are refused, and later ones are not", async () => {
+  const { group, owner: maker } = await kit.organisation("revoked.example");
+  const invite = await inviteTo(kit, group, maker, { singleUse: false });
+  const agent = new Agent();
+  const page = await agent.get(redirectRequest({ invite }));
+  assertConsentPage(page, "Accept this invite?");
+  const { store, ids, clock } = kit.deps;
+  await store.write((tx) => revokeTokens(tx, maker, { ids, nowMs: clock() }));
+  const consented = await agent.decide(page);
+  assert.deepEqual([consented.program?.get("error"), consented.program?.get("status_code")], ["access_denied", "403"]);
+  const anew = await new Agent().get(redirectRequest({ invite }));
+  assert.equal(anew.program?.get("status_code"), "403");
+  assert.deepEqual([await person(), await bindings()], [undefined, []]);
+
+  kit.skewMs = 2_000;
+  try {
+    const later = await inviteTo(kit, group, maker);
+    const second = await agent.decide(await agent.get(redirectRequest({ invite: later })));
+    assert.ok(second.program?.get("token"), "the control");
+  } finally {
+    kit.skewMs = 0;
+  }
+});
