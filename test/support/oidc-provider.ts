@@ -2,10 +2,11 @@
 // signed with a key of its own. Nobody has to click: whoever is its `account`
 // signs in by going there.
 import { generateKeyPairSync, type KeyObject } from "node:crypto";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type JWTPayload, SignJWT } from "jose";
 import Provider from "oidc-provider";
+import { forwardWithoutIss } from "./strip-iss.js";
 
 /** Somebody with an account at the provider. */
 export interface OidcAccount {
@@ -24,6 +25,8 @@ export interface OidcProviderOptions {
   readonly account?: OidcAccount;
   /** Where it may send people back to; more with {@link OidcProvider.allowRedirect}. */
   readonly redirectUris?: readonly string[];
+  /** Whether it is reached by a proxy that takes `iss` (RFC 9207) away. */
+  readonly stripIss?: boolean;
 }
 
 /** A running provider. */
@@ -55,8 +58,10 @@ export async function startOidcProvider(options: OidcProviderOptions = {}): Prom
   const state = { account: options.account };
 
   const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const proxy = options.stripIss ? createServer((req, res) => forwardWithoutIss(req, res, portOf(server))) : undefined;
+  for (const one of [server, proxy])
+    await new Promise<void>((resolve) => one?.listen(0, "127.0.0.1", resolve) ?? resolve());
+  const issuer = `http://127.0.0.1:${portOf(proxy ?? server)}`;
   const provider = createProvider(issuer, clientId, clientSecret, privateKey, () => state.account);
   provider.Client.prototype.redirectUriAllowed = (uri) => redirects.has(uri);
   const answer = provider.callback();
@@ -92,12 +97,18 @@ export async function startOidcProvider(options: OidcProviderOptions = {}): Prom
         .setProtectedHeader({ alg: "ES256", kid: KEY_ID, typ: "JWT" })
         .sign(privateKey);
     },
-    stop: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    async stop() {
+      for (const one of [proxy, server]) {
+        const closed = new Promise((resolve) => one?.close(resolve) ?? resolve(undefined));
+        one?.closeAllConnections();
+        await closed;
+      }
+    },
   };
+}
+
+function portOf(server: Server): number {
+  return (server.address() as AddressInfo).port;
 }
 
 function createProvider(

@@ -47,12 +47,21 @@ export interface LoginKit {
   stop(): Promise<void>;
 }
 
+/** How the service of a test is reached, and what is around it. */
+export interface KitOptions {
+  readonly tls?: boolean;
+  /** Whether the login provider stands behind a proxy that takes `iss` (RFC 9207) away. */
+  readonly stripIss?: boolean;
+  /** Origins of other providers that may be asked. */
+  readonly trustedIssuers?: readonly string[];
+}
+
 /** Starts one; `change` replaces some of what it is made of. */
 export async function startLogin(
   change: (made: LoginDeps) => Partial<LoginDeps> = () => ({}),
-  { tls = false } = {},
+  { tls = false, stripIss = false, trustedIssuers = [] }: KitOptions = {},
 ): Promise<LoginKit> {
-  const provider = await startOidcProvider({ account: alice });
+  const provider = await startOidcProvider({ account: alice, stripIss });
   const time = { skewMs: 0 };
   const clock = () => Date.now() + time.skewMs;
   const settings = resolveSettings({ flags: { data: tempDir() }, env: {} });
@@ -63,7 +72,7 @@ export async function startLogin(
   provider.allowRedirect(`${url}/oauth/callback`);
   const problems: string[] = [];
   const origin = () => ({ issuer: url, audiences: [url] });
-  const fetch = createGuardedFetch({ trustedOrigins: [provider.issuer] });
+  const fetch = createGuardedFetch({ trustedOrigins: [provider.issuer, ...trustedIssuers] });
   const { issuer, clientId, clientSecret } = provider;
   const loginProviders = [
     { name: "test", title: "Test Login", issuer, clientId, clientSecret, scopes: ["openid", "email", "profile"] },
@@ -227,6 +236,26 @@ export class Agent {
     return this.post(new URL("/oauth/consent", page.url).href, { ...hiddenIn(page.text), decision });
   }
 
+  /** Where an address leads, which is not followed. */
+  async locationOf(url: string): Promise<string> {
+    const answer = await this.#request(url, { method: "GET" });
+    return answer.headers.get("location") ?? "";
+  }
+
+  async #request(url: string, request: RequestInit): Promise<Response> {
+    const { host } = new URL(url);
+    const cookies = this.jar.get(host) ?? new Map<string, string>();
+    this.jar.set(host, cookies);
+    const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join("; ");
+    const answer = await fetch(url, { ...request, redirect: "manual", headers: cookie === "" ? {} : { cookie } });
+    for (const line of answer.headers.getSetCookie()) {
+      const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
+      if (value === "" || /max-age=0|expires=thu, 01 jan 1970/i.test(line)) cookies.delete(name);
+      else cookies.set(name, value);
+    }
+    return answer;
+  }
+
   async #go(start: string, init: RequestInit): Promise<Seen> {
     let url = start;
     let request = init;
@@ -236,16 +265,7 @@ export class Agent {
         return { status: 303, headers: new Headers(), text: "", program, url };
       }
       this.visited.push(url);
-      const { host } = new URL(url);
-      const cookies = this.jar.get(host) ?? new Map<string, string>();
-      this.jar.set(host, cookies);
-      const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join("; ");
-      const answer = await fetch(url, { ...request, redirect: "manual", headers: cookie === "" ? {} : { cookie } });
-      for (const line of answer.headers.getSetCookie()) {
-        const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
-        if (value === "" || /max-age=0|expires=thu, 01 jan 1970/i.test(line)) cookies.delete(name);
-        else cookies.set(name, value);
-      }
+      const answer = await this.#request(url, request);
       const location = answer.headers.get("location");
       const text = await answer.text();
       if (location === null) {
