@@ -90,6 +90,12 @@ async function pick(person: string, tab = page): Promise<void> {
   await tab.getByRole("link", { name: person }).click();
 }
 
+/** Decides on the page that asks before an invite is accepted or a program gets tokens. */
+async function consent(title: string, button: string, tab = page): Promise<void> {
+  await look(title, tab);
+  await tab.getByRole("button", { name: button }).click();
+}
+
 function arbor(args: readonly string[], env: Readonly<Record<string, string>> = {}): Running {
   const settings = { ARBOR_API: demo.url, ARBOR_CREDENTIALS: credentials, DISPLAY: "", ...env };
   return run(process.execPath, ["--import", "tsx", "src/main.ts", ...args], settings);
@@ -290,6 +296,7 @@ describe("a published client", () => {
   it("gets a token and a refresh token that are good", async () => {
     const { got, stop } = await asked();
     await pick("Alice");
+    await consent("Give a program access?", "Continue");
     const query = await got;
     stop();
     assert.deepEqual([...query.keys()].sort(), ["refresh_token", "token"]);
@@ -325,6 +332,10 @@ describe("a published client", () => {
     const { code: invite } = JSON.parse(made.stdout) as { code: string };
     const first = await asked({ invite });
     await pick("Bob");
+    const offer = page.getByRole("main");
+    await look("Accept this invite?");
+    assert.match(await offer.innerText(), /bob@demo\.example.*alice@demo\.example.*demo\.example.*research.*viewer/s);
+    await consent("Accept this invite?", "Accept");
     assert.deepEqual(await groupsFor((await first.got).get("token") ?? ""), ["research"]);
     first.stop();
     const second = await asked({ invite });
@@ -356,6 +367,7 @@ describe("docs/demo.md", () => {
     const bob = run("bash", ["-c", script], env);
     await page.goto(await pageOf(bob));
     await pick("Bob");
+    await consent("Accept this invite?", "Accept");
     await look("You are logged in");
     const { code, stdout, stderr } = await bob.ended;
     assert.equal(code, 0, stderr);

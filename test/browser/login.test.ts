@@ -2,19 +2,34 @@
 // and dark, by mouse and by keyboard. Nothing may be refused by the pages' own
 // policy. Needs chromium; pictures are kept in the directory SHOTS names.
 import assert from "node:assert/strict";
-import { createHash, generateKeyPairSync } from "node:crypto";
+import { createHash, generateKeyPairSync, randomBytes } from "node:crypto";
 import { existsSync, mkdirSync } from "node:fs";
-import { createServer } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
-import { codeRequest, type LoginKit, newPkce, postForm, startLogin } from "../issuer/login/login-kit.js";
+import { personUid } from "../../src/kernel/ids.js";
+import {
+  claimsOf,
+  codeRequest,
+  inviteTo,
+  type LoginKit,
+  newPkce,
+  postForm,
+  startLogin,
+} from "../issuer/login/login-kit.js";
+import { startAttacker } from "../issuer/login/mix-up-kit.js";
+import { groupRow } from "../support/rows.js";
 import { measure } from "./measure.js";
 
 const BROWSER = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const SHOTS = process.env.SHOTS;
-const FLAGS = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"];
+const FLAGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost, EXCLUDE ::1",
+];
 /** WCAG 2.2, success criterion 1.4.3 (AA). */
 const MIN_CONTRAST = 4.5;
 const MIN_TARGET_PX = 44;
@@ -26,134 +41,221 @@ const screens = [
   { name: "large-dark", viewport: { width: 1280, height: 800 }, colorScheme: "dark" },
 ] as const;
 
+/** Login providers as they are, and such as do not say who they are (RFC 9207). */
+const variants = [
+  { provider: "a provider as it is", stripIss: false, sizes: screens },
+  { provider: "a provider behind a proxy that takes iss away", stripIss: true, sizes: [screens[0], screens[2]] },
+];
+
 let kit: LoginKit;
+let organisation: { readonly group: string; readonly owner: string };
 let browser: Browser;
 /** What the program that asked got, the newest last. */
 const got: URLSearchParams[] = [];
-const program = createServer((req, res) => {
+const answerBrowser = (req: IncomingMessage, res: ServerResponse) => {
   const { pathname, searchParams } = new URL(req.url ?? "/", "http://program");
   if (pathname === "/callback") got.push(searchParams);
   res.setHeader("content-type", "text/html").end("<title>program</title>The program has it.");
-});
+};
+const program = createServer(answerBrowser);
+const program6 = createServer(answerBrowser);
 let programUrl = "";
 
 before(async () => {
   assert.ok(existsSync(BROWSER), `no browser at ${BROWSER}: apt-get install chromium, or name one in CHROMIUM`);
   if (SHOTS) mkdirSync(SHOTS, { recursive: true });
-  kit = await startLogin(({ loginProviders }) => ({
-    loginProviders: loginProviders.flatMap((one) => [one, { ...one, name: "other", title: "Another Login Provider" }]),
-  }));
-  await kit.organisation("example.org");
   await new Promise<void>((resolve) => program.listen(0, "127.0.0.1", resolve));
-  programUrl = `http://127.0.0.1:${(program.address() as AddressInfo).port}/callback`;
+  await new Promise<void>((resolve) => program6.listen(0, "::1", resolve));
+  programUrl = `http://127.0.0.1:${portOf(program)}/callback`;
   browser = await chromium.launch({ executablePath: BROWSER, args: FLAGS });
 });
 
 after(async () => {
   await browser?.close();
-  await kit?.stop();
-  program.closeAllConnections();
-  program.close();
+  for (const server of [program, program6]) {
+    server.closeAllConnections();
+    server.close();
+  }
 });
 
-for (const { name, viewport, colorScheme } of screens) {
-  const inBrowser = async (work: (page: Page, look: (title: string) => Promise<void>) => Promise<void>) => {
-    const context: BrowserContext = await browser.newContext({ viewport, colorScheme });
-    const page = await context.newPage();
-    const complaints: string[] = [];
-    page.on("console", (message) => {
-      // A status is no complaint: pages for what went wrong have one.
-      if (!message.text().startsWith("Failed to load resource")) complaints.push(message.text());
+for (const { provider, stripIss, sizes } of variants) {
+  describe(provider, () => {
+    before(async () => {
+      kit = await startLogin(
+        ({ loginProviders }) => ({
+          loginProviders: loginProviders.flatMap((one) => [
+            one,
+            { ...one, name: "other", title: "Another Login Provider" },
+          ]),
+        }),
+        { stripIss },
+      );
+      organisation = await kit.organisation("example.org");
     });
-    page.on("pageerror", (error) => complaints.push(error.message));
-    let n = 0;
-    try {
-      await work(page, (title) => checkPage(page, title, `${name}-${++n}`));
-      assert.deepEqual(complaints, []);
-    } finally {
-      await context.close();
+
+    after(() => kit?.stop());
+
+    for (const { name, viewport, colorScheme } of sizes) {
+      const inBrowser = async (work: (page: Page, look: (title: string) => Promise<void>) => Promise<void>) => {
+        const context: BrowserContext = await browser.newContext({ viewport, colorScheme });
+        const page = await context.newPage();
+        const complaints: string[] = [];
+        page.on("console", (message) => {
+          // A status is no complaint: pages for what went wrong have one.
+          if (!message.text().startsWith("Failed to load resource")) complaints.push(message.text());
+        });
+        page.on("pageerror", (error) => complaints.push(error.message));
+        let n = 0;
+        try {
+          await work(page, (title) => checkPage(page, title, `${name}-${++n}`));
+          assert.deepEqual(complaints, []);
+        } finally {
+          await context.close();
+        }
+      };
+
+      test(`a program asks, ${name}`, () =>
+        inBrowser(async (page, look) => {
+          const { challenge } = newPkce();
+          await page.goto(oauth(codeRequest(challenge, { redirect_uri: programUrl })));
+          await look("How do you sign in?");
+          await page.getByRole("link", { name: "Continue with Another Login Provider" }).click();
+          await page.waitForURL(`${programUrl}?**`);
+          assert.ok(got.at(-1)?.get("code"));
+        }));
+
+      test(`through an organisation, by keyboard, ${name}`, () =>
+        inBrowser(async (page, look) => {
+          const { challenge } = newPkce();
+          await page.goto(oauth(codeRequest(challenge, { redirect_uri: programUrl })));
+          for (const organisation of ["nobody.example", "example.org"]) {
+            await page.getByLabel("Name of your organisation").fill(organisation);
+            await page.keyboard.press("Enter");
+            await page.waitForURL(`**organisation=${organisation}`);
+            await look("How do you sign in?");
+          }
+          await page.keyboard.press("Tab");
+          assert.equal(await page.locator(":focus").textContent(), "Continue with example.org staff");
+          await page.keyboard.press("Enter");
+          await page.waitForURL(`${programUrl}?**`);
+          assert.ok(got.at(-1)?.get("code"));
+        }));
+
+      test(`a terminal asks, ${name}`, () =>
+        inBrowser(async (page, look) => {
+          const { key, code } = terminal();
+          await page.goto(oauth({ headless_code: key }));
+          await look("Give a terminal access?");
+          await page.getByLabel("Code in your terminal").fill("aaaa-aaaa");
+          await page.getByRole("button", { name: "Continue" }).click();
+          await page.getByText("That is not the code").waitFor();
+          await look("Give a terminal access?");
+          await page.getByLabel("Code in your terminal").fill(code.toLowerCase());
+          await page.keyboard.press("Enter");
+          await page.waitForURL(/continue=/);
+          await look("Code confirmed");
+          await page.getByRole("link", { name: "Continue with Test Login" }).click();
+          await page.getByRole("heading", { name: "Signed in" }).waitFor();
+          await look("Signed in");
+        }));
+
+      test(`a device asks, ${name}`, () =>
+        inBrowser(async (page, look) => {
+          for (const [decision, outcome] of [
+            ["Approve", "Approved"],
+            ["Deny", "Denied"],
+          ] as const) {
+            const { body } = await postForm(`${kit.url}/oauth/device_authorization`, { client_id: "build-agent" });
+            await page.goto(String(body.verification_uri_complete));
+            await look("Connect a device");
+            assert.equal(await page.getByLabel("Code on your device").inputValue(), body.user_code);
+            await page.getByRole("button", { name: "Continue" }).click();
+            await page.waitForURL(/continue=/);
+            await look("Sign in for a device");
+            await page.getByRole("link", { name: "Continue with Test Login" }).click();
+            await page.waitForURL(/approval=/);
+            await look("Give this device access?");
+            await page.getByRole("button", { name: decision }).click();
+            await page.getByRole("heading", { name: outcome }).waitFor();
+            await look(outcome);
+          }
+          await page.goto(`${kit.url}/activate`);
+          await page.getByLabel("Code on your device").fill("bbbb-bbbb");
+          await page.keyboard.press("Enter");
+          await page.getByText("That is not the code").waitFor();
+          await look("Connect a device");
+        }));
+
+      test(`a program asks for a token, ${name}`, () =>
+        inBrowser(async (page, look) => {
+          await page.goto(oauth({ redirect: `${programUrl}?token=true`, create_refresh_token: "true" }));
+          await page.getByRole("link", { name: "Continue with Test Login" }).click();
+          await look("Give a program access?");
+          const count = got.length;
+          await page.getByRole("button", { name: "Cancel" }).click();
+          await page.waitForURL(`${programUrl}?**`);
+          assert.deepEqual(
+            [got.length - count, got.at(-1)?.get("error"), got.at(-1)?.get("token")],
+            [1, "access_denied", null],
+          );
+          await page.goto(oauth({ redirect: `${programUrl}?token=true`, connection: "test" }));
+          await page.getByRole("button", { name: "Continue" }).focus();
+          await page.keyboard.press("Enter");
+          await page.waitForURL(`${programUrl}?**`);
+          assert.equal(claimsOf(got.at(-1)?.get("token")).sub, personUid(kit.provider.issuer, "alice"));
+        }));
+
+      test(`a link brings an invite, ${name}`, () =>
+        inBrowser(async (page, look) => {
+          const group = `${organisation.group}/${randomBytes(8).toString("hex")}`;
+          await kit.store.write((tx) => tx.groups.insert(groupRow(group, { name: "builders" })));
+          const invite = await inviteTo(kit, group, organisation.owner, { role: "owner" });
+          const invited = codeRequest(newPkce().challenge, { redirect_uri: programUrl, invite, connection: "test" });
+          await page.goto(oauth(invited));
+          await look("Accept this invite?");
+          await page.getByText("What the role allows").click();
+          await look("Accept this invite?");
+          const text = (await page.getByRole("main").innerText()).replace(/\s+/g, " ");
+          assert.match(text, /You are alice@example\.org .* Organisation example\.org Group builders Role owner/);
+          await page.getByRole("button", { name: "Accept" }).click();
+          await page.waitForURL(`${programUrl}?**`);
+          assert.ok(got.at(-1)?.get("code"));
+          const bindings = await kit.store.read((tx) =>
+            tx.roleBindings.ofIdentity(personUid(kit.provider.issuer, "alice")),
+          );
+          assert.ok(bindings.some(({ groupUid }) => groupUid === group));
+        }));
+
+      test(`what cannot be done, ${name}`, () =>
+        inBrowser(async (page, look) => {
+          await page.goto(oauth({ response_type: "code", redirect_uri: "http://evil.example/", client_id: "x" }));
+          await look("This cannot be done");
+          await page.goto(`${kit.url}/oauth/callback?state=unknown&code=x`);
+          await look("This login is over");
+        }));
     }
-  };
 
-  test(`a program asks, ${name}`, () =>
-    inBrowser(async (page, look) => {
-      const { challenge } = newPkce();
-      await page.goto(oauth(codeRequest(challenge, { redirect_uri: programUrl })));
-      await look("How do you sign in?");
-      await page.getByRole("link", { name: "Continue with Another Login Provider" }).click();
-      await page.waitForURL(`${programUrl}?**`);
-      assert.ok(got.at(-1)?.get("code"));
-    }));
-
-  test(`through an organisation, by keyboard, ${name}`, () =>
-    inBrowser(async (page, look) => {
-      const { challenge } = newPkce();
-      await page.goto(oauth(codeRequest(challenge, { redirect_uri: programUrl })));
-      for (const organisation of ["nobody.example", "example.org"]) {
-        await page.getByLabel("Name of your organisation").fill(organisation);
-        await page.keyboard.press("Enter");
-        await page.waitForURL(`**organisation=${organisation}`);
-        await look("How do you sign in?");
+    test("a login that another provider's is mixed into leads nowhere", async () => {
+      const attacker = await startAttacker();
+      const attacked = await startLogin(undefined, { stripIss, trustedIssuers: [attacker.issuer] });
+      const context = await browser.newContext();
+      try {
+        const mallory = await attacker.join(attacked);
+        const page = await context.newPage();
+        const lure = codeRequest(newPkce().challenge, { redirect_uri: programUrl });
+        await page.goto(`${attacked.url}/oauth?${new URLSearchParams({ ...lure, connection: "test" })}`);
+        assert.ok(got.at(-1)?.get("code"), "the control: the victim is signed in at the honest provider");
+        await page.goto(`${attacked.url}/oauth?${new URLSearchParams({ ...lure, idp_id: mallory })}`);
+        assert.equal(got.at(-1)?.get("error"), "access_denied");
+        assert.deepEqual(attacker.stolen, []);
+        assert.equal((await attacker.redeem(attacked)).accessToken, undefined);
+      } finally {
+        await context.close();
+        await attacked.stop();
+        await attacker.stop();
       }
-      await page.keyboard.press("Tab");
-      assert.equal(await page.locator(":focus").textContent(), "Continue with example.org staff");
-      await page.keyboard.press("Enter");
-      await page.waitForURL(`${programUrl}?**`);
-      assert.ok(got.at(-1)?.get("code"));
-    }));
-
-  test(`a terminal asks, ${name}`, () =>
-    inBrowser(async (page, look) => {
-      const { key, code } = terminal();
-      await page.goto(oauth({ headless_code: key }));
-      await look("Give a terminal access?");
-      await page.getByLabel("Code in your terminal").fill("aaaa-aaaa");
-      await page.getByRole("button", { name: "Continue" }).click();
-      await page.getByText("That is not the code").waitFor();
-      await look("Give a terminal access?");
-      await page.getByLabel("Code in your terminal").fill(code.toLowerCase());
-      await page.keyboard.press("Enter");
-      await page.waitForURL(/continue=/);
-      await look("Code confirmed");
-      await page.getByRole("link", { name: "Continue with Test Login" }).click();
-      await page.getByRole("heading", { name: "Signed in" }).waitFor();
-      await look("Signed in");
-    }));
-
-  test(`a device asks, ${name}`, () =>
-    inBrowser(async (page, look) => {
-      for (const [decision, outcome] of [
-        ["Approve", "Approved"],
-        ["Deny", "Denied"],
-      ] as const) {
-        const { body } = await postForm(`${kit.url}/oauth/device_authorization`, { client_id: "build-agent" });
-        await page.goto(String(body.verification_uri_complete));
-        await look("Connect a device");
-        assert.equal(await page.getByLabel("Code on your device").inputValue(), body.user_code);
-        await page.getByRole("button", { name: "Continue" }).click();
-        await page.waitForURL(/continue=/);
-        await look("Sign in for a device");
-        await page.getByRole("link", { name: "Continue with Test Login" }).click();
-        await page.waitForURL(/approval=/);
-        await look("Give this device access?");
-        await page.getByRole("button", { name: decision }).click();
-        await page.getByRole("heading", { name: outcome }).waitFor();
-        await look(outcome);
-      }
-      await page.goto(`${kit.url}/activate`);
-      await page.getByLabel("Code on your device").fill("bbbb-bbbb");
-      await page.keyboard.press("Enter");
-      await page.getByText("That is not the code").waitFor();
-      await look("Connect a device");
-    }));
-
-  test(`what cannot be done, ${name}`, () =>
-    inBrowser(async (page, look) => {
-      await page.goto(oauth({ response_type: "code", redirect_uri: "http://evil.example/", client_id: "x" }));
-      await look("This cannot be done");
-      await page.goto(`${kit.url}/oauth/callback?state=unknown&code=x`);
-      await look("This login is over");
-    }));
+    });
+  });
 }
 
 test("over TLS the cookie is bound to the host, and comes back from the provider", async () => {
@@ -166,6 +268,19 @@ test("over TLS the cookie is bound to the host, and comes back from the provider
     await page.goto(`${secure.url}/oauth?${query}`);
     assert.equal(got.at(-1)?.get("state"), "over TLS");
     assert.ok(got.at(-1)?.get("code"));
+    // A form on a page by https may lead to a program on the same machine, by whatever address it listens at.
+    for (const url of [
+      programUrl,
+      programUrl.replace("127.0.0.1", "localhost"),
+      `http://[::1]:${portOf(program6)}/callback`,
+    ]) {
+      const count = got.length;
+      await page.goto(`${secure.url}/oauth?${new URLSearchParams({ redirect: url })}`);
+      await page.getByRole("button", { name: "Continue" }).click();
+      await page.waitForURL(`${url}?**`);
+      assert.equal(got.length, count + 1);
+      assert.ok(got.at(-1)?.get("token"), url);
+    }
     const [cookie, ...more] = await context.cookies(secure.url);
     assert.deepEqual(
       more.filter(({ name }) => name.includes("arbor")),
@@ -178,6 +293,10 @@ test("over TLS the cookie is bound to the host, and comes back from the provider
     await secure.stop();
   }
 });
+
+function portOf(server: Server): number {
+  return (server.address() as AddressInfo).port;
+}
 
 function oauth(parameters: Readonly<Record<string, string>>): string {
   return `${kit.url}/oauth?${new URLSearchParams(parameters)}`;

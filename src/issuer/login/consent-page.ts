@@ -84,7 +84,7 @@ function programName(to: Destination): Html {
     case "code":
       return html`${to.clientId} <span class="note">on this computer, at ${new URL(to.redirectUri).host}</span>`;
     case "redirect":
-      return html`the one on this computer <span class="note">at ${new URL(to.url).host}</span>`;
+      return html`a program on this computer <span class="note">at ${new URL(to.url).host}</span>`;
     case "headless":
       return html`the terminal whose code you typed`;
     case "device":
