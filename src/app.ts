@@ -85,6 +85,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       origin: () => policy,
       onNews: (news) => logger.info(news, "a key moved on"),
       onProblem,
+      onRedirectNotice: ({ message, ...named }) => logger.warn(named, message),
     });
     issuer = started;
     const registry =

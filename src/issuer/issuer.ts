@@ -15,6 +15,7 @@ import { createKeyKeeper } from "./key-keeper.js";
 import type { KeyRing } from "./key-ring.js";
 import { keyScheduleOf } from "./key-states.js";
 import { readLoginProviders } from "./login/providers.js";
+import { findRedirectNotices, type RedirectNotice } from "./login/redirect-notice.js";
 import { loginRoutes } from "./login/routes.js";
 import type { MasterKey } from "./master-key.js";
 import { securityTokenService } from "./sts.js";
@@ -59,6 +60,8 @@ export interface IssuerDeps {
   /** For the operator's log: what went wrong, and which keys moved on. */
   readonly onNews: (news: object) => void;
   readonly onProblem: (problem: string, error?: unknown) => void;
+  /** For the operator's log at start. */
+  readonly onRedirectNotice: (notice: RedirectNotice) => void;
 }
 
 /** The issuer. */
@@ -80,7 +83,7 @@ export interface Issuer {
  * @throws Error when the file of the login providers cannot be used.
  */
 export function createIssuer(deps: IssuerDeps): Issuer {
-  const { settings, store, keys, masterKey, clock, ids, origin, onNews, onProblem } = deps;
+  const { settings, store, keys, masterKey, clock, ids, origin, onNews, onProblem, onRedirectNotice } = deps;
   const ownUrls = () => {
     const { issuer, audiences } = origin();
     return [issuer, ...audiences];
@@ -112,6 +115,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     onMove: (move) => onNews({ key: move.kid, state: move.state }),
     onProblem,
   });
+  let noticed: Promise<void> | undefined;
   return {
     services: [
       securityTokenService({ exchanger, tokens, refusals, audiences, lastSeen }),
@@ -140,8 +144,15 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     start() {
       keeper.start();
       upkeep.start();
+      noticed = findRedirectNotices({ store, clock, issuer: origin().issuer, loginProviders }).then(
+        (notices) => {
+          for (const notice of notices) onRedirectNotice(notice);
+        },
+        (error) => onProblem("it could not be found out which redirect URIs are new", error),
+      );
     },
     async stop() {
+      await noticed;
       await keeper.stop();
       await upkeep.stop();
     },

@@ -79,7 +79,7 @@ export interface Tx {
   readonly identities: IdentityStore;
   readonly roles: RoleStore;
   readonly roleBindings: RoleBindingStore;
-  readonly identityProviders: ListedStore<IdentityProviderRow>;
+  readonly identityProviders: IdentityProviderStore;
   readonly accountAssociations: ListedStore<AccountAssociationRow>;
   readonly groupInvites: ListedStore<GroupInviteRow>;
   readonly groupMappings: ListedStore<GroupMappingRow>;
@@ -236,6 +236,12 @@ export interface ListedStore<Row> {
   list(query: ListQuery): Awaitable<Page<Row>>;
   /** The uids of those whose `column` has this value, at most `limit`. */
   uidsWhere(column: keyof Row & string, value: string, limit?: number): Awaitable<string[]>;
+}
+
+/** Identity providers. */
+export interface IdentityProviderStore extends ListedStore<IdentityProviderRow> {
+  /** The uids of up to `limit` of those that were last changed before `timeMs`, at the cost of looking at all. */
+  unchangedSince(timeMs: number, limit: number): Awaitable<string[]>;
 }
 
 /** Acceptances of terms. */

@@ -4,25 +4,12 @@ import { Advisories } from "./advisory-store.js";
 import { AuditChain } from "./audit-chain-store.js";
 import { Audit } from "./audit-store.js";
 import { Groups } from "./group-store.js";
+import { IdentityProviders } from "./identity-provider-store.js";
 import { Identities } from "./identity-store.js";
 import { Keys, Settings } from "./key-store.js";
-import {
-  accountAssociationLists,
-  groupInviteLists,
-  groupMappingLists,
-  identityProviderLists,
-  subscriptionLists,
-} from "./kinds.js";
+import { accountAssociationLists, groupInviteLists, groupMappingLists, subscriptionLists } from "./kinds.js";
 import { ListedRows } from "./listed-store.js";
-import type {
-  AccountAssociationRow,
-  Awaitable,
-  GroupInviteRow,
-  GroupMappingRow,
-  IdentityProviderRow,
-  SubscriptionRow,
-  Tx,
-} from "./port.js";
+import type { AccountAssociationRow, Awaitable, GroupInviteRow, GroupMappingRow, SubscriptionRow, Tx } from "./port.js";
 import { Registry } from "./registry-store.js";
 import { Repos } from "./repo-store.js";
 import { RoleBindings } from "./role-binding-store.js";
@@ -81,8 +68,8 @@ export class Transaction implements Tx, Executor {
     return new RoleBindings(this);
   }
 
-  get identityProviders(): ListedRows<IdentityProviderRow> {
-    return new ListedRows(this, identityProviderLists);
+  get identityProviders(): IdentityProviders {
+    return new IdentityProviders(this);
   }
 
   get accountAssociations(): ListedRows<AccountAssociationRow> {

@@ -35,7 +35,7 @@ function addList(parent: Command, noun: Noun): void {
 const add: Readonly<Record<Exclude<Verb, "list">, (parent: Command, noun: Noun, method: DescMethodUnary) => void>> = {
   get(parent, noun, method) {
     withCommon(parent.command("get <uid>").description(`print one ${noun.one}`)).action(async (uid, given) =>
-      (await import("./run-one.js")).runGet(method, uid, given),
+      (await import("./run-one.js")).runGet(noun, method, uid, given),
     );
   },
   create(parent, noun, method) {

@@ -25,6 +25,8 @@ export interface Noun {
   /** What people call creating one, where they call it otherwise. */
   readonly createAlias?: string;
   readonly columns: readonly ListColumn[];
+  /** Whether tables show the redirect URI of each, which is no field. */
+  readonly hasRedirectUri?: true;
 }
 
 const uid = column("UID", "uid");
@@ -105,6 +107,7 @@ export const nouns: readonly Noun[] = [
       delete: IdentityProvidersService.method.deleteIdentityProvider,
     },
     columns: [uid, name, column("ISSUER", "oidc.issuer"), column("DEFAULT ROLE", "defaultRole"), description],
+    hasRedirectUri: true,
   },
   {
     name: "account-associations",

@@ -6,6 +6,7 @@ import { type Progress, progressOn } from "../output/progress.js";
 import { printable } from "../printable.js";
 import type { FieldFlag } from "./field-flags.js";
 import { type Noun, rowsOf } from "./nouns.js";
+import { redirectUrisAt } from "./redirect-uri.js";
 import { type Given, requestOf } from "./request.js";
 import { type CommonFlags, type Session, withSession } from "./session.js";
 
@@ -28,12 +29,15 @@ export async function runList(noun: Noun, flags: readonly FieldFlag[], given: Li
 async function printPages(
   noun: Noun,
   request: Message,
-  { output: format, pageAll = false }: ListFlags,
+  given: ListFlags,
   { session, progress }: { session: Session; progress: Progress },
 ): Promise<void> {
+  const { output: format, pageAll = false } = given;
   const { call, output } = session;
   const key = rowsOf(noun).jsonName;
-  const text = listText(format, key, noun.columns, output.terminal);
+  const redirectUris = noun.hasRedirectUri && format === "table" ? await redirectUrisAt(given) : undefined;
+  const columns = redirectUris ? [...noun.columns, { title: "REDIRECT URI", cell: redirectUris }] : noun.columns;
+  const text = listText(format, key, columns, output.terminal);
   let done = 0;
   let rest: JsonObject = {};
   let token = "";

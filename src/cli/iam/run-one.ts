@@ -13,17 +13,18 @@ import { invalidArgument } from "../../kernel/errors.js";
 import { answerText } from "../output/format.js";
 import { printable } from "../printable.js";
 import { confirmDelete } from "./confirm.js";
-import { detailRows } from "./detail-rows.js";
+import { type DetailRow, detailRows } from "./detail-rows.js";
 import type { FieldFlag } from "./field-flags.js";
 import { type Noun, resourceFieldOf } from "./nouns.js";
+import { redirectUrisAt } from "./redirect-uri.js";
 import { type Given, requestOf } from "./request.js";
 import { type CommonFlags, type Session, withSession } from "./session.js";
 
 type OneFlags = CommonFlags & Given;
 
 /** Prints one thing. */
-export async function runGet(method: DescMethodUnary, uid: string, given: OneFlags): Promise<void> {
-  await withSession(given, async (session) => print(session, method, named(method, uid), given));
+export async function runGet(noun: Noun, method: DescMethodUnary, uid: string, given: OneFlags): Promise<void> {
+  await withSession(given, async (session) => print(noun, session, method, named(method, uid), given));
 }
 
 /** Creates one thing and prints it. */
@@ -34,7 +35,7 @@ export async function runCreate(
   given: OneFlags,
 ): Promise<void> {
   const { request } = await requestOf(method.input, flags, given, resourceFieldOf(noun, method));
-  await withSession(given, async (session) => print(session, method, request, given));
+  await withSession(given, async (session) => print(noun, session, method, request, given));
 }
 
 /**
@@ -61,7 +62,7 @@ export async function runUpdate(
     }
     setField(request, mask, create(FieldMaskSchema, { paths: [...paths] }));
   }
-  await withSession(given, async (session) => print(session, method, request, given));
+  await withSession(given, async (session) => print(noun, session, method, request, given));
 }
 
 /** Deletes one thing, if it is meant. */
@@ -82,13 +83,20 @@ export async function runDelete(
 }
 
 async function print(
+  { hasRedirectUri }: Noun,
   { call, output }: Session,
   method: DescMethodUnary,
   request: Message,
-  { output: format }: OneFlags,
+  given: OneFlags,
 ): Promise<void> {
+  const { output: format } = given;
   const answer: JsonObject = await call(method, request);
-  await output.write(answerText(format, answer, () => detailRows(method.output, answer), output.terminal));
+  const redirectUris = hasRedirectUri && format === "table" ? await redirectUrisAt(given) : undefined;
+  const rows = (): DetailRow[] => [
+    ...detailRows(method.output, answer),
+    ...(redirectUris ? [["redirect URI", redirectUris(answer)] as const] : []),
+  ];
+  await output.write(answerText(format, answer, rows, output.terminal));
 }
 
 function named({ input }: DescMethodUnary, uid: string): Message {

@@ -135,7 +135,7 @@ const cases: readonly Case[] = [
       },
     },
     filter: () => ["--name", "second"],
-    row: /^second {2}https:\/\/idp\.example {2}UID {2}-$/,
+    row: /^second {2}https:\/\/idp\.example {2}UID {2}- +http:\/\/127\.0\.0\.1:\d+\/oauth\/callback\/UID$/,
   },
   {
     noun: "account-associations",
