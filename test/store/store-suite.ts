@@ -213,6 +213,50 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
       assert.deepEqual(await types(), ["test.5", "test.4", "test.3"]);
     });
 
+    test("what has expired is deleted up to a limit, and nothing else", async () => {
+      const hashes = Array.from({ length: 7 }, (_, i) => String(i).padStart(64, "0"));
+      const times = { createTimeMs: 1, expireTimeMs: 1_000 };
+      await store.write(async (tx) => {
+        for (const [i, hash] of hashes.entries()) {
+          const expireTimeMs = i < 5 ? 1_000 : 2_000;
+          await tx.tickets.put({ hash, kind: "code", data: {}, expireTimeMs });
+          const token = { hash, family: "f", identityUid: rootUid(1), grant: {}, used: false };
+          await tx.refreshTokens.insert({ ...token, ...times, expireTimeMs });
+        }
+      });
+      for (const kind of ["tickets", "refreshTokens"] as const) {
+        const swept: number[] = [];
+        for (let i = 0; i < 3; i++) swept.push(await store.write(async (tx) => tx[kind].sweep(1_001, 3)));
+        assert.deepEqual(swept, [3, 2, 0], kind);
+      }
+      const left = await store.read(async (tx) => {
+        const found = [];
+        for (const hash of hashes) found.push([await tx.tickets.get("code", hash), await tx.refreshTokens.get(hash)]);
+        return found.map((pair) => pair.map((row) => row !== undefined));
+      });
+      assert.deepEqual(left, [...Array(5).fill([false, false]), [true, true], [true, true]]);
+    });
+
+    test("identity providers that were not changed since are found", async () => {
+      const [root, defaultRole] = [rootUid(90), childUid(rootUid(90), 9)];
+      await store.write(async (tx) => {
+        await tx.groups.insert(groupRow(root));
+        await tx.roles.insert(roleRow(defaultRole));
+        for (const i of [1, 2, 3, 4]) {
+          await tx.identityProviders.insert({
+            ...{ uid: childUid(root, i), groupUid: root, name: "", description: "", defaultRole },
+            ...{ oidc: {}, sealedSecret: "", createTimeMs: 1, updateTimeMs: i * 10 },
+            scim: { enabled: false, tokenHash: "", previousHash: "", revoked: false, etag: "" },
+          });
+        }
+      });
+      const found = (timeMs: number, limit: number) =>
+        store.read(async (tx) => tx.identityProviders.unchangedSince(timeMs, limit));
+      assert.deepEqual(await found(30, 10), [childUid(root, 1), childUid(root, 2)]);
+      assert.deepEqual(await found(50, 3), [childUid(root, 1), childUid(root, 2), childUid(root, 3)]);
+      assert.deepEqual(await found(10, 3), []);
+    });
+
     listSuite(() => store);
     registrySuite(() => store);
     auditChainSuite(() => store);
