@@ -30,7 +30,10 @@ async function insertTickets(store: Store, from: number, count: number, expireTi
   }
 }
 
-/** The same store, which notes how long each statement of a sweep takes. */
+/**
+ * The same store, which notes how long each statement of a sweep takes: in time of the processor, since on a machine
+ * with much to do a statement also waits for its turn.
+ */
 function timedStore(store: Store, times: number[]): Store {
   const timedTx = (tx: Tx): Tx =>
     new Proxy(tx, {
@@ -39,9 +42,10 @@ function timedStore(store: Store, times: number[]): Store {
         const { tickets } = target;
         return {
           sweep(timeMs: number, limit: number) {
-            const startMs = performance.now();
+            const start = process.cpuUsage();
             const swept = tickets.sweep(timeMs, limit);
-            times.push(performance.now() - startMs);
+            const { user, system } = process.cpuUsage(start);
+            times.push((user + system) / 1_000);
             return swept;
           },
         };
@@ -64,7 +68,7 @@ test(`${ROWS} expired logins of ${ROW_BYTES} bytes go without holding up anybody
   const slowest = Math.max(...times);
   t.diagnostic(`${times.length} statements, the slowest ${slowest.toFixed(1)} ms`);
   assert.ok(times.length >= ROWS / 100);
-  // One pause of the machine is no statement that is too large.
+  // Once the runtime may do something else in between.
   const sorted = [...times].sort((a, b) => b - a);
   assert.ok((sorted[1] ?? 0) <= MAX_STATEMENT_MS, `statements took ${sorted.slice(0, 5).join(", ")} ms`);
 
