@@ -21,7 +21,7 @@ import type { MasterKey } from "./master-key.js";
 import { securityTokenService } from "./sts.js";
 import { createTokens } from "./tokens.js";
 import { createUpkeep } from "./upkeep.js";
-import { createGuardedFetch } from "./upstream/guarded-fetch.js";
+import { createGuardedFetch } from "../outbound/guarded-fetch.js";
 import { createIssuers } from "./upstream/issuers.js";
 import { wellKnownRoutes } from "./well-known.js";
 

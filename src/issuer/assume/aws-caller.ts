@@ -1,6 +1,6 @@
 import type { Identity_AWSIdentity } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { type ApiError, unavailable } from "../../kernel/errors.js";
-import type { GuardedFetch } from "../upstream/guarded-fetch.js";
+import type { GuardedFetch } from "../../outbound/guarded-fetch.js";
 import { jsonObjectIn } from "../upstream/json-object.js";
 import type { AwsRequest } from "./aws.js";
 import { fits } from "./pattern.js";

@@ -13,7 +13,7 @@ import { type AwsCaller, askAws, requireAwsMatch } from "../assume/aws-caller.js
 import { admitsIssuer, requireClaimMatch } from "../assume/claim-match.js";
 import { notAssumable } from "../assume/refusal.js";
 import { MAX_PASSWORD_LIFE_S, verifyStaticKeys } from "../assume/static-keys.js";
-import type { GuardedFetch } from "../upstream/guarded-fetch.js";
+import type { GuardedFetch } from "../../outbound/guarded-fetch.js";
 import type { Issuers } from "../upstream/issuers.js";
 import { type ParsedToken, parseUpstreamToken, type VerifiedToken } from "../upstream/token.js";
 

@@ -5,7 +5,7 @@ import type { Exchanger } from "../exchange/exchange.js";
 import type { Refusals } from "../exchange/refusals.js";
 import type { MasterKey } from "../master-key.js";
 import type { Tokens } from "../tokens.js";
-import type { GuardedFetch } from "../upstream/guarded-fetch.js";
+import type { GuardedFetch } from "../../outbound/guarded-fetch.js";
 import type { Providers } from "./choice.js";
 import type { Oidc } from "./oidc.js";
 import type { LoginProvider } from "./providers.js";

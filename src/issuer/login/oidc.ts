@@ -2,7 +2,7 @@
 // authorization code, PKCE, nonce, and an ID token whose signature is verified.
 import { LRUCache } from "lru-cache";
 import * as client from "openid-client";
-import { asFetch, FetchRefused } from "../upstream/guarded-fetch.js";
+import { asFetch, FetchRefused } from "../../outbound/guarded-fetch.js";
 import type { Provider } from "./choice.js";
 import type { LoginDeps } from "./deps.js";
 import { type Failure, failure } from "./failure.js";

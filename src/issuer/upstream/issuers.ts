@@ -4,10 +4,10 @@
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../kernel/clock.js";
 import { unavailable } from "../../kernel/errors.js";
-import type { GuardedFetch } from "./guarded-fetch.js";
+import type { GuardedFetch } from "../../outbound/guarded-fetch.js";
 import { jsonObjectIn } from "./json-object.js";
 import { type UsableKeys, usableKeys, verifyWithKeys } from "./keys.js";
-import { Refusal } from "./refusal.js";
+import { Refusal } from "../../outbound/refusal.js";
 import { checkTimes, type ParsedToken, refused, type VerifiedToken } from "./token.js";
 
 /** Keys of this age are used without asking, in milliseconds. */

@@ -16,7 +16,7 @@ import { createRefusals } from "../../../src/issuer/exchange/refusals.js";
 import type { LoginDeps } from "../../../src/issuer/login/deps.js";
 import { loginRoutes } from "../../../src/issuer/login/routes.js";
 import { createTokens } from "../../../src/issuer/tokens.js";
-import { createGuardedFetch } from "../../../src/issuer/upstream/guarded-fetch.js";
+import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
 import { createIssuers } from "../../../src/issuer/upstream/issuers.js";
 import { builtinRoleUid, randomIds } from "../../../src/kernel/ids.js";
 import { createWeb } from "../../../src/server/web-routes.js";

@@ -7,7 +7,7 @@ import { after, before, beforeEach, test } from "node:test";
 import { SignJWT, UnsecuredJWT } from "jose";
 import type { Provider } from "../../../src/issuer/login/choice.js";
 import { createOidc } from "../../../src/issuer/login/oidc.js";
-import { createGuardedFetch } from "../../../src/issuer/upstream/guarded-fetch.js";
+import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
 
 const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
 const other = generateKeyPairSync("ec", { namedCurve: "P-256" });

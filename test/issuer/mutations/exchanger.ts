@@ -5,7 +5,7 @@ import { createExchanger, type Exchanger } from "../../../src/issuer/exchange/ex
 import { createLastSeen } from "../../../src/issuer/exchange/last-seen.js";
 import { createRefusals } from "../../../src/issuer/exchange/refusals.js";
 import { createTokens } from "../../../src/issuer/tokens.js";
-import { createGuardedFetch } from "../../../src/issuer/upstream/guarded-fetch.js";
+import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
 import { createIssuers, type Issuers } from "../../../src/issuer/upstream/issuers.js";
 import { randomIds } from "../../../src/kernel/ids.js";
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import { Code } from "@connectrpc/connect";
-import { createGuardedFetch } from "../../../src/issuer/upstream/guarded-fetch.js";
+import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
 import { createIssuers, type Issuers } from "../../../src/issuer/upstream/issuers.js";
 import { type ParsedToken, parseUpstreamToken, type VerifiedToken } from "../../../src/issuer/upstream/token.js";
 import { ApiError } from "../../../src/kernel/errors.js";

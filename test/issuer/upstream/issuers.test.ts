@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { ServerResponse } from "node:http";
 import { test } from "node:test";
 import { Code } from "@connectrpc/connect";
-import { createGuardedFetch } from "../../../src/issuer/upstream/guarded-fetch.js";
+import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
 import { createIssuers } from "../../../src/issuer/upstream/issuers.js";
 import { parseUpstreamToken } from "../../../src/issuer/upstream/token.js";
 import { ApiError } from "../../../src/kernel/errors.js";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { asFetch, createGuardedFetch } from "../../../src/issuer/upstream/guarded-fetch.js";
-import { json, type Listener, serve } from "./foreign-issuer.js";
+import { asFetch, createGuardedFetch } from "../../src/outbound/guarded-fetch.js";
+import { json, type Listener, serve } from "../issuer/upstream/foreign-issuer.js";
 
 let listener: Listener;
 let fetch: typeof globalThis.fetch;

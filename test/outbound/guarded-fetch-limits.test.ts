@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Socket } from "node:net";
 import { test } from "node:test";
-import { setImmediate } from "node:timers/promises";
+import { setTimeout as delay, setImmediate } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
-import { createGuardedFetch } from "../../../src/issuer/upstream/guarded-fetch.js";
-import { json, type Listener, listen, serve } from "./foreign-issuer.js";
+import { createGuardedFetch } from "../../src/outbound/guarded-fetch.js";
+import { json, type Listener, listen, serve } from "../issuer/upstream/foreign-issuer.js";
 
 const isFetchRefused = { name: "FetchRefused", message: "the address could not be fetched" };
 const LIMIT = 100 * 1024;
@@ -200,6 +200,33 @@ test("ten requests run at once, a hundred wait, more are refused", async () => {
     assert.equal((await Promise.all(Array.from({ length: 110 }, () => fetch(server.origin)))).length, 110);
     assert.equal(most, 10);
   } finally {
+    server.close();
+  }
+});
+
+test("servers that never answer one organisation delay neither others nor the operator", async () => {
+  const tarpit = await serve(() => {});
+  const server = await serve((_req, res) => json(res, {}));
+  const fetch = createGuardedFetch({ trustedOrigins: [tarpit.origin, server.origin] });
+  const controller = new AbortController();
+  const { signal } = controller;
+  const held = Array.from({ length: 30 }, (_, i) =>
+    fetch(tarpit.origin, { signal, organisation: "a", unproven: i % 2 === 0 }).catch(() => "ended"),
+  );
+  try {
+    while (tarpit.connections < 8) await setImmediate();
+    const start = performance.now();
+    await fetch(server.origin, { organisation: "b" });
+    await fetch(server.origin);
+    assert.ok(performance.now() - start < 2_000, "within less than the deadline of what hangs");
+    // The control: a request of the same organisation waits behind those that hang.
+    const own = fetch(server.origin, { organisation: "a" }).catch(() => "late");
+    assert.equal(await Promise.race([own, delay(300).then(() => "waits")]), "waits");
+    assert.equal(tarpit.connections, 8);
+  } finally {
+    controller.abort();
+    await Promise.all(held);
+    tarpit.close();
     server.close();
   }
 });

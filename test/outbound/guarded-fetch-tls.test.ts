@@ -12,8 +12,8 @@ import { test } from "node:test";
 import { connect } from "node:tls";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { tempDir } from "../../support/temp-dir.js";
-import { listen, serve } from "./foreign-issuer.js";
+import { listen, serve } from "../issuer/upstream/foreign-issuer.js";
+import { tempDir } from "../support/temp-dir.js";
 
 const file = (name: string) => readFileSync(new URL(`./tls/${name}`, import.meta.url), "utf8");
 const valid = { key: file("test-key.pem"), cert: file("test-cert.pem") };

@@ -1,5 +1,5 @@
 // A process that fetches one URL by the guard, its host being 127.0.0.1, and writes what came of it.
-import { createGuardedFetch } from "../../../src/issuer/upstream/guarded-fetch.js";
+import { createGuardedFetch } from "../../src/outbound/guarded-fetch.js";
 
 const url = process.argv[2] ?? "";
 const reasons: string[] = [];

@@ -6,15 +6,28 @@ import { isPublicAddress } from "./address.js";
 import { exchange, type GuardedResponse, hostOf } from "./exchange.js";
 import { Refusal } from "./refusal.js";
 import { dnsResolve, hostResolve, type Resolve } from "./resolve.js";
-import { createSlots } from "./slots.js";
+import { createOutgoingSlots, type SlotLimits } from "./slots.js";
 
 /** For the whole of a request, waiting for its turn and the last byte of the body included. */
 const DEADLINE_MS = 5_000;
 const MAX_BYTES = 100 * 1024;
 const MAX_URL_LENGTH = 2048;
-/** How many requests run at once; and how many wait before more are refused. */
-const MAX_RUNNING = 10;
-const MAX_WAITING = 100;
+/** The operator's requests: each target, such as a login provider, is an account of its own. */
+const OPERATOR: SlotLimits = {
+  running: 100,
+  runningPerAccount: 10,
+  runningPerTarget: 10,
+  waiting: 1_000,
+  waitingPerAccount: 100,
+};
+/** The requests of organisations, each an account. Twenty that never get an answer leave most slots free. */
+const ORGANISATIONS: SlotLimits = {
+  running: 200,
+  runningPerAccount: 4,
+  runningPerTarget: 16,
+  waiting: 1_000,
+  waitingPerAccount: 32,
+};
 
 /** What the guard is told. */
 export interface GuardedFetchOptions {
@@ -41,6 +54,15 @@ export interface GuardedRequest {
    * trusted only where the issuer is on it itself. Absent for addresses that no metadata name.
    */
   readonly issuer?: string;
+   * The root group of the organisation whose provider or identity names the address. Its requests wait
+   * for each other and for nobody else's. Absent for addresses that the operator configured.
+   */
+  readonly organisation?: string | undefined;
+  /**
+   * Whether the address was composed from unverified input that a pattern of the organisation admits.
+   * Such requests have slots of their own, so that they delay none to addresses that are known.
+   */
+  readonly unproven?: boolean;
 }
 
 /**
@@ -72,7 +94,13 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
   }
   const trusted: ReadonlySet<string> = new Set(trustedOrigins);
   const resolvePublic = dnsResolve();
-  const slots = createSlots(MAX_RUNNING, MAX_WAITING);
+  const ofOperator = createOutgoingSlots(OPERATOR);
+  const ofOrganisations = createOutgoingSlots(ORGANISATIONS);
+
+  function takeSlot({ origin }: URL, { organisation, unproven }: GuardedRequest, signal: AbortSignal) {
+    if (organisation === undefined) return ofOperator.take(origin, origin, signal);
+    return ofOrganisations.take(unproven ? `${organisation} unproven` : organisation, origin, signal);
+  }
 
   function isTrustedFor({ origin }: URL, { issuer }: GuardedRequest): boolean {
     if (!trusted.has(origin)) return false;
@@ -81,7 +109,7 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
   }
 
   async function guarded(url: URL, init: GuardedRequest, signal: AbortSignal): Promise<GuardedResponse> {
-    const giveBack = await slots.take(signal);
+    const giveBack = await takeSlot(url, init, signal);
     try {
       const isTrusted = isTrustedFor(url, init);
       const addresses = await addressesOf(hostOf(url), resolve ?? (isTrusted ? hostResolve : resolvePublic), signal);
@@ -115,8 +143,10 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
 /**
  * The guarded fetch in the form of `fetch`, for libraries that take one. Bodies may be strings, bytes or
  * forms; methods GET and POST.
+ *
+ * @param organisation on whose behalf all its requests are made; undefined: the operator's
  */
-export function asFetch(guarded: GuardedFetch): typeof fetch {
+export function asFetch(guarded: GuardedFetch, organisation?: string): typeof fetch {
   return async (input, init = {}) => {
     const { body, signal } = init;
     const method = init.method?.toUpperCase() ?? "GET";
@@ -134,6 +164,7 @@ export function asFetch(guarded: GuardedFetch): typeof fetch {
       headers: Object.fromEntries(headers),
       ...(sent !== undefined && { body: sent }),
       ...(signal && { signal }),
+      organisation,
     });
     const { status, bytes } = answer;
     return new Response(bytes.length === 0 ? null : bytes, { status, headers: answer.headers });

@@ -4,12 +4,8 @@ import assert from "node:assert/strict";
 import type { LookupAddress } from "node:dns";
 import { type LookupFunction, Socket } from "node:net";
 import { after, before, test } from "node:test";
-import {
-  createGuardedFetch,
-  FetchRefused,
-  type GuardedFetchOptions,
-} from "../../../src/issuer/upstream/guarded-fetch.js";
-import { json, type Listener, serve } from "./foreign-issuer.js";
+import { createGuardedFetch, FetchRefused, type GuardedFetchOptions } from "../../src/outbound/guarded-fetch.js";
+import { json, type Listener, serve } from "../issuer/upstream/foreign-issuer.js";
 
 let listener: Listener;
 let asked: string[] = [];

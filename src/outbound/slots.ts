@@ -1,0 +1,121 @@
+import { Refusal } from "./refusal.js";
+
+/** How many requests run and wait at once. */
+export interface SlotLimits {
+  readonly running: number;
+  readonly runningPerAccount: number;
+  readonly runningPerTarget: number;
+  readonly waiting: number;
+  readonly waitingPerAccount: number;
+}
+
+/** Bounds how many requests run at once, in all, for each account and to each target. */
+export interface OutgoingSlots {
+  /**
+   * Takes a slot and waits for one where none is free. Accounts that wait are served in turn, so that
+   * an account with many requests delays its own; those of one account are served in order of arrival.
+   *
+   * @param account on whose behalf the request is made
+   * @param target where it goes, such as an origin
+   * @returns the function that gives the slot back, to be called once
+   * @throws the reason of `signal` when that comes first, or a Refusal when too many wait already
+   */
+  take(account: string, target: string, signal: AbortSignal): Promise<() => void>;
+}
+
+interface Waiter {
+  readonly target: string;
+  start(): void;
+}
+
+/** Creates the slots. */
+export function createOutgoingSlots(limits: SlotLimits): OutgoingSlots {
+  const byAccount = new Counter();
+  const byTarget = new Counter();
+  // A map keeps its entries in order of insertion: an account that was served goes to the end.
+  const queues = new Map<string, Set<Waiter>>();
+  let running = 0;
+  let waiting = 0;
+
+  const canRun = (account: string, target: string) =>
+    running < limits.running &&
+    byAccount.get(account) < limits.runningPerAccount &&
+    byTarget.get(target) < limits.runningPerTarget;
+
+  function run(account: string, target: string): () => void {
+    running++;
+    byAccount.add(account, 1);
+    byTarget.add(target, 1);
+    return () => {
+      running--;
+      byAccount.add(account, -1);
+      byTarget.add(target, -1);
+      serve();
+    };
+  }
+
+  // The loop meets an account again that it moved to the end, so it ends only when no waiter can run.
+  function serve(): void {
+    for (const [account, queue] of queues) {
+      if (running >= limits.running) return;
+      if (byAccount.get(account) >= limits.runningPerAccount) continue;
+      for (const waiter of queue) {
+        if (!canRun(account, waiter.target)) continue;
+        waiter.start();
+        queues.delete(account);
+        if (queue.size > 0) queues.set(account, queue);
+        break;
+      }
+    }
+  }
+
+  function wait(account: string, target: string, signal: AbortSignal): Promise<() => void> {
+    const queue = queues.get(account) ?? new Set();
+    if (waiting >= limits.waiting || queue.size >= limits.waitingPerAccount) throw new Refusal("too many are waiting");
+    queues.set(account, queue);
+    waiting++;
+    return new Promise((resolve, reject) => {
+      const leave = () => {
+        waiting--;
+        queue.delete(waiter);
+        signal.removeEventListener("abort", abort);
+      };
+      const waiter: Waiter = {
+        target,
+        start() {
+          leave();
+          resolve(run(account, target));
+        },
+      };
+      const abort = () => {
+        leave();
+        if (queue.size === 0) queues.delete(account);
+        reject(signal.reason);
+      };
+      queue.add(waiter);
+      signal.addEventListener("abort", abort, { once: true });
+    });
+  }
+
+  return {
+    async take(account, target, signal) {
+      signal.throwIfAborted();
+      return canRun(account, target) ? run(account, target) : wait(account, target, signal);
+    },
+  };
+}
+
+/** Counts by name; keeps no name whose count is zero. */
+class Counter {
+  readonly #counts = new Map<string, number>();
+
+  get(name: string): number {
+    return this.#counts.get(name) ?? 0;
+  }
+
+  add(name: string, by: number): void {
+    const count = this.get(name) + by;
+    if (count === 0) this.#counts.delete(name);
+    else this.#counts.set(name, count);
+  }
+}
