@@ -2,12 +2,14 @@
 import type { Clock } from "../kernel/clock.js";
 import type { Ids } from "../kernel/ids.js";
 import type { WebRoutes } from "../kernel/web.js";
+import { createGuardedFetch } from "../outbound/guarded-fetch.js";
 import type { ServedService } from "../rpc/method-table.js";
 import type { Store } from "../store/port.js";
 import { isOurName } from "./assume/audience.js";
 import { defaultStsOrigins } from "./assume/sts-origins.js";
 import { authV1 } from "./auth-v1.js";
 import { createExchanger, type Exchanger } from "./exchange/exchange.js";
+import { createFailureLimiter } from "./exchange/failure-limiter.js";
 import { createLastSeen, type LastSeen } from "./exchange/last-seen.js";
 import { createRefusals } from "./exchange/refusals.js";
 import { INVITE_FAILURES } from "./invite-failures.js";
@@ -21,12 +23,14 @@ import type { MasterKey } from "./master-key.js";
 import { securityTokenService } from "./sts.js";
 import { createTokens } from "./tokens.js";
 import { createUpkeep } from "./upkeep.js";
-import { createGuardedFetch } from "../outbound/guarded-fetch.js";
 import { createIssuers } from "./upstream/issuers.js";
 import { wellKnownRoutes } from "./well-known.js";
 
-/** Refusals per address: 200 at once, 50 a second in the long run. */
-const REFUSALS = { points: 200, seconds: 4, blocks: false };
+/**
+ * Refused exchanges that pass at full speed. One name alone, slowed down to 20 a second when its share
+ * is used up, never uses up that of the address.
+ */
+const FAILURES = { perName: { points: 100, seconds: 4 }, perAddress: { points: 200, seconds: 4 } };
 
 /** How the issuer is set up. */
 export interface IssuerSettings {
@@ -103,11 +107,11 @@ export function createIssuer(deps: IssuerDeps): Issuer {
   });
   const tokens = createTokens({ keys, ids, issuer: () => origin().issuer });
   const lastSeen = createLastSeen(store);
-  const refusals = createRefusals(REFUSALS);
+  const limiter = createFailureLimiter(FAILURES);
   const guesses = createRefusals(INVITE_FAILURES);
   const stsOrigins = settings.awsStsOrigins ?? defaultStsOrigins;
   const identifying = { store, issuers, fetch, loginProviders, stsOrigins, ownUrls };
-  const exchanger = createExchanger({ ...identifying, tokens, lastSeen, refusals, clock, audiences });
+  const exchanger = createExchanger({ ...identifying, tokens, lastSeen, limiter, clock, audiences });
   const upkeep = createUpkeep({ store, lastSeen, clock, onProblem });
   const keeper = createKeyKeeper({
     keys,
@@ -118,7 +122,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
   let noticed: Promise<void> | undefined;
   return {
     services: [
-      securityTokenService({ exchanger, tokens, refusals, audiences, lastSeen }),
+      securityTokenService({ exchanger, tokens, limiter, audiences, lastSeen }),
       authV1({ exchanger, ids, open: settings.registration === "open", guesses }),
     ],
     routes: [

@@ -6,23 +6,26 @@ import { ApiError, type FieldViolation, invalidArgument, unauthenticated } from 
 import { prepared, serve } from "../rpc/method-table.js";
 import { bearerIn } from "./exchange/bearer.js";
 import type { ExchangeRequest, Exchanger, Verified } from "./exchange/exchange.js";
+import type { FailureLimiter } from "./exchange/failure-limiter.js";
 import type { LastSeen } from "./exchange/last-seen.js";
-import { addressKey, type Refusals } from "./exchange/refusals.js";
-import { audiencesIn, isAudience, limitOf } from "./exchange/wanted.js";
+import { type Asked, audiencesIn, isAudience, limitOf } from "./exchange/wanted.js";
 import type { IssuedToken, Renewed, Tokens } from "./tokens.js";
+
+/** What refused refresh tokens are counted by, which name nobody. */
+const REFRESH = "refresh";
 
 /** What the service needs. */
 export interface StsDeps {
   readonly exchanger: Exchanger;
   readonly tokens: Tokens;
-  readonly refusals: Refusals;
+  readonly limiter: FailureLimiter;
   readonly lastSeen: LastSeen;
   /** What the `aud` of a token may be, asked each time. */
   readonly audiences: () => readonly string[];
 }
 
 /** SecurityTokenService, ready to be served. */
-export function securityTokenService({ exchanger, tokens, refusals, audiences, lastSeen }: StsDeps) {
+export function securityTokenService({ exchanger, tokens, limiter, audiences, lastSeen }: StsDeps) {
   return serve(SecurityTokenService, {
     exchange: prepared({
       async prepare(request: ExchangeRequest & { readonly scope: string }, call): Promise<Verified> {
@@ -36,34 +39,42 @@ export function securityTokenService({ exchanger, tokens, refusals, audiences, l
       },
     }),
 
-    async exchangeRefreshToken({ aud, cap, scope, scopes }, call) {
-      noStore(call.responseHeader);
-      const { tx, startMs, inbound } = call;
-      let renewed: Renewed | undefined;
-      try {
-        renewed = await refusals.guard([addressKey(inbound.remoteAddress)], async () => {
-          const bearer = bearerIn(inbound.header("authorization"));
-          call.subjectUid = await tokens.holder(tx, bearer);
-          const wanted = wantedOf({ aud, cap, scopes: [scope, ...scopes] }, audiences());
-          const found = await tokens.rotate(tx, bearer, wanted, startMs);
-          if (found === undefined) throw unauthenticated();
-          return found;
-        });
-      } catch (error) {
-        if (!(error instanceof ApiError) || error.code !== Code.Unauthenticated) throw error;
-        // Of tokens that nobody was given there is nothing to keep.
-        if (call.subjectUid === undefined) throw error;
-        // That a stolen token ended the login must stay, although the call is refused.
-        call.refusal = error;
-        return {};
-      }
-      call.actorUid = renewed.identityUid;
-      lastSeen.touch(renewed.identityUid, startMs);
-      const expiry = timestampFromMs(renewed.refreshExpiresAtMs);
-      return { token: rawToken(renewed.token), refreshToken: { token: renewed.refreshToken, expiry } };
-    },
+    exchangeRefreshToken: prepared({
+      // Here and not in the transaction, which nobody may hold up.
+      async prepare(_request: RefreshRequest, { inbound, responseHeader }): Promise<void> {
+        noStore(responseHeader);
+        await limiter.admit({ remoteAddress: inbound.remoteAddress, name: REFRESH });
+      },
+      async handle({ aud, cap, scope, scopes }: RefreshRequest, call) {
+        const { tx, startMs, inbound } = call;
+        let renewed: Renewed | undefined;
+        try {
+          renewed = await limiter.count({ remoteAddress: inbound.remoteAddress, name: REFRESH }, async () => {
+            const bearer = bearerIn(inbound.header("authorization"));
+            call.subjectUid = await tokens.holder(tx, bearer);
+            const wanted = wantedOf({ aud, cap, scopes: [scope, ...scopes] }, audiences());
+            const found = await tokens.rotate(tx, bearer, wanted, startMs);
+            if (found === undefined) throw unauthenticated();
+            return found;
+          });
+        } catch (error) {
+          if (!(error instanceof ApiError) || error.code !== Code.Unauthenticated) throw error;
+          // Of tokens that nobody was given there is nothing to keep.
+          if (call.subjectUid === undefined) throw error;
+          // That a stolen token ended the login must stay, although the call is refused.
+          call.refusal = error;
+          return {};
+        }
+        call.actorUid = renewed.identityUid;
+        lastSeen.touch(renewed.identityUid, startMs);
+        const expiry = timestampFromMs(renewed.refreshExpiresAtMs);
+        return { token: rawToken(renewed.token), refreshToken: { token: renewed.refreshToken, expiry } };
+      },
+    }),
   });
 }
+
+type RefreshRequest = Asked & { readonly scope: string };
 
 function wantedOf(
   { aud, cap, scopes }: { aud: readonly string[]; cap: readonly string[]; scopes: readonly string[] },

@@ -6,7 +6,7 @@ import { isPublicAddress } from "./address.js";
 import { exchange, type GuardedResponse, hostOf } from "./exchange.js";
 import { Refusal } from "./refusal.js";
 import { dnsResolve, hostResolve, type Resolve } from "./resolve.js";
-import { createOutgoingSlots, type SlotLimits } from "./slots.js";
+import { createSlots, type SlotLimits } from "./slots.js";
 
 /** For the whole of a request, waiting for its turn and the last byte of the body included. */
 const DEADLINE_MS = 5_000;
@@ -54,6 +54,7 @@ export interface GuardedRequest {
    * trusted only where the issuer is on it itself. Absent for addresses that no metadata name.
    */
   readonly issuer?: string;
+  /**
    * The root group of the organisation whose provider or identity names the address. Its requests wait
    * for each other and for nobody else's. Absent for addresses that the operator configured.
    */
@@ -75,9 +76,13 @@ export type GuardedFetch = (url: string, init?: GuardedRequest) => Promise<Guard
 
 /** A request that was refused or failed. It does not say why, so that nobody can explore a network with it. */
 export class FetchRefused extends Error {
-  constructor() {
+  /** Whether it was never sent, because too many other requests of the same organisation were under way. */
+  readonly isBusy: boolean;
+
+  constructor(isBusy = false) {
     super("the address could not be fetched");
     this.name = "FetchRefused";
+    this.isBusy = isBusy;
   }
 }
 
@@ -94,8 +99,8 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
   }
   const trusted: ReadonlySet<string> = new Set(trustedOrigins);
   const resolvePublic = dnsResolve();
-  const ofOperator = createOutgoingSlots(OPERATOR);
-  const ofOrganisations = createOutgoingSlots(ORGANISATIONS);
+  const ofOperator = createSlots(OPERATOR);
+  const ofOrganisations = createSlots(ORGANISATIONS);
 
   function takeSlot({ origin }: URL, { organisation, unproven }: GuardedRequest, signal: AbortSignal) {
     if (organisation === undefined) return ofOperator.take(origin, origin, signal);
@@ -108,8 +113,14 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
     return URL.canParse(issuer) && new URL(issuer).origin === origin;
   }
 
-  async function guarded(url: URL, init: GuardedRequest, signal: AbortSignal): Promise<GuardedResponse> {
+  async function guarded(
+    url: URL,
+    init: GuardedRequest,
+    signal: AbortSignal,
+    onSlot: () => void,
+  ): Promise<GuardedResponse> {
     const giveBack = await takeSlot(url, init, signal);
+    onSlot();
     try {
       const isTrusted = isTrustedFor(url, init);
       const addresses = await addressesOf(hostOf(url), resolve ?? (isTrusted ? hostResolve : resolvePublic), signal);
@@ -126,14 +137,18 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
   return async (text, init = {}) => {
     const { signal, end } = startDeadline(init.signal);
     let origin = "no URL";
+    let isWaiting = false;
     try {
       const url = urlOf(text);
       origin = `${url.protocol}//${url.host}`;
       checkUrl(url, isTrustedFor(url, init));
-      return await guarded(url, init, signal);
+      isWaiting = true;
+      return await guarded(url, init, signal, () => {
+        isWaiting = false;
+      });
     } catch (error) {
       onRefused?.(`${origin}: ${reasonOf(error, signal)}`);
-      throw new FetchRefused();
+      throw new FetchRefused(isWaiting);
     } finally {
       end();
     }

@@ -9,13 +9,13 @@ export interface SlotLimits {
   readonly waitingPerAccount: number;
 }
 
-/** Bounds how many requests run at once, in all, for each account and to each target. */
-export interface OutgoingSlots {
+/** Bounds how many pieces of work, such as requests, run at once: in all, for each account and to each target. */
+export interface Slots {
   /**
    * Takes a slot and waits for one where none is free. Accounts that wait are served in turn, so that
    * an account with many requests delays its own; those of one account are served in order of arrival.
    *
-   * @param account on whose behalf the request is made
+   * @param account on whose behalf the work is done
    * @param target where it goes, such as an origin
    * @returns the function that gives the slot back, to be called once
    * @throws the reason of `signal` when that comes first, or a Refusal when too many wait already
@@ -29,7 +29,7 @@ interface Waiter {
 }
 
 /** Creates the slots. */
-export function createOutgoingSlots(limits: SlotLimits): OutgoingSlots {
+export function createSlots(limits: SlotLimits): Slots {
   const byAccount = new Counter();
   const byTarget = new Counter();
   // A map keeps its entries in order of insertion: an account that was served goes to the end.

@@ -70,6 +70,12 @@ export function denied(what: string): Expected {
   return failure("PERMISSION_DENIED", `Permission denied: ${what} (or it might not exist)`);
 }
 
+/** PERMISSION_DENIED for an identity that may not be assumed, or is not there; perhaps with the hint at the audience. */
+export function notAssumable(uid: string, isForOthers = false): Expected {
+  const hint = isForOthers ? " with a token whose aud names none of this service's audiences" : "";
+  return denied(`assuming ${uid}${hint}`);
+}
+
 /** UNAUTHENTICATED. */
 export function unauthenticated(): Expected {
   return failure("UNAUTHENTICATED", "Unauthenticated: authorization: a valid bearer token is required");

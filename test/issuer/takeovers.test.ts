@@ -5,7 +5,7 @@ import { generateKeyPairSync } from "node:crypto";
 import { after, before, describe, it } from "node:test";
 import { signIn } from "../../src/iam/people/sign-in.js";
 import { builtinRoleUid, providerPersonUid, randomIds } from "../../src/kernel/ids.js";
-import { denied, unauthenticated } from "../contract/expectations.js";
+import { denied, notAssumable, unauthenticated } from "../contract/expectations.js";
 import { signed } from "../support/local-issuer.js";
 import { invite, register } from "./auth-world.js";
 import { type Answer, ask } from "./exchange/ask.js";
@@ -38,7 +38,7 @@ describe("a tenant that names the issuer of the login provider as its own, with 
     assert.deepEqual((await world.exchange({}, stolen())).outcome, unauthenticated());
     assert.deepEqual(
       (await world.exchange({ identity: victim.uid }, stolen())).outcome,
-      denied(`assuming ${victim.uid}`),
+      notAssumable(victim.uid, true),
     );
     assert.deepEqual(
       (await world.exchange({ identity_provider: evil.uid }, stolen())).outcome,
@@ -54,7 +54,7 @@ describe("a tenant that names the issuer of the login provider as its own, with 
     assert.deepEqual((await register(world, stolen(), {})).outcome, unauthenticated());
     assert.deepEqual(
       (await register(world, stolen(), { identityId: victim.uid })).outcome,
-      denied(`assuming ${victim.uid}`),
+      notAssumable(victim.uid, true),
     );
   });
 
@@ -174,7 +174,7 @@ describe("keys that stand on an identity", () => {
     ];
     const forged = token(issuer, "pod", evil);
     assert.equal(claimsOf(tokenOf(await world.exchange({ identity: mine }, forged))).sub, mine);
-    assert.deepEqual((await world.exchange({ identity: victim }, forged)).outcome, unauthenticated());
+    assert.deepEqual((await world.exchange({ identity: victim }, forged)).outcome, notAssumable(victim));
     assert.equal((await world.exchange({ identity: victim }, token(issuer, "pod", ours))).status, 200);
   });
 
@@ -185,11 +185,11 @@ describe("keys that stand on an identity", () => {
     const forged = token(issuer, "prod", evil);
     for (let time = 0; time < 2; time++) {
       assert.equal((await world.exchange({ identity: mine }, forged)).status, 200);
-      assert.deepEqual((await world.exchange({ identity: victim }, forged)).outcome, unauthenticated());
+      assert.deepEqual((await world.exchange({ identity: victim }, forged)).outcome, notAssumable(victim));
       assert.equal((await world.exchange({ identity: victim }, world.token({ sub: "prod" }))).status, 200);
       assert.deepEqual(
         (await world.exchange({ identity: mine }, world.token({ sub: "prod" }))).outcome,
-        unauthenticated(),
+        notAssumable(mine),
       );
     }
     const brought = { header: { jwk: JSON.parse(evil.keys).keys[0] } };

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createOutgoingSlots, type SlotLimits } from "../../src/outbound/slots.js";
+import { createSlots, type SlotLimits } from "../../src/outbound/slots.js";
 
 const LIMITS: SlotLimits = {
   running: 6,
@@ -13,7 +13,7 @@ const never = new AbortController().signal;
 
 /** Takes slots and notes who got one, in order. */
 function recorder(limits: Partial<SlotLimits> = {}) {
-  const slots = createOutgoingSlots({ ...LIMITS, ...limits });
+  const slots = createSlots({ ...LIMITS, ...limits });
   const running: { readonly account: string; readonly target: string; readonly giveBack: () => void }[] = [];
   const order: string[] = [];
   const take = (account: string, target = account, signal = never) => {

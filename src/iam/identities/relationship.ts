@@ -20,13 +20,20 @@ export const MAX_STATIC_KEY_LIFE_MS = 365 * 24 * 60 * 60 * 1000;
 const MAX_TEXT = 1_024;
 const MAX_PATTERN = 512;
 /**
- * How large the program of a pattern may be, in instructions of RE2; usual ones have about 50. A match
- * takes time in proportion to program and text, at most some 50 ms, and repetitions within repetitions
- * multiply.
+ * How large the program of a pattern may be, in instructions of RE2; usual ones have about 50. Time and
+ * memory to compile it grow with that, and repetitions within repetitions multiply.
  */
 export const MAX_PROGRAM = 1_000;
+/** The same for patterns of issuers, which are held against text that nobody has signed yet. */
+const MAX_ISSUER_PROGRAM = 300;
+/** The same for all patterns of one identity together. */
+const MAX_PROGRAMS = 2_000;
 const MAX_CLAIMS = 32;
 const MAX_KEYS_LENGTH = 64 * 1024;
+const MAX_STATIC_KEYS = 32;
+/** How many values a JWK Set on an identity may hold, nested ones included, counted by commas and brackets. */
+export const MAX_STATIC_KEY_VALUES = 1_024;
+const MAX_ISSUER_LENGTH = 255;
 
 /** The number of the RelationshipType; 0 where there is none. */
 export const relationTypes: Readonly<Record<NonNullable<Relationship["case"]>, number>> = {
@@ -74,6 +81,7 @@ export const isClaimMatch: FieldRule = (value, field) => {
     (aud.case === "audiencePattern" ? patternFault(aud.value, `${field}.audiencePattern`) : undefined) ??
     claimsFault(claims, `${field}.claims`, textFault) ??
     claimsFault(claimPatterns, `${field}.claimPatterns`, patternFault) ??
+    programsFault(value as Identity_ClaimMatch, field) ??
     // The usual way to let in everybody of a public issuer without meaning to.
     (sub.case === "subjectPattern" &&
     Object.keys({ ...claims, ...claimPatterns }).length === 0 &&
@@ -90,9 +98,11 @@ export const areStaticKeys: FieldRule = (value, field) => {
   if (issuerKeys === "" || issuerKeys.length > MAX_KEYS_LENGTH)
     return `${field}.issuerKeys must hold keys, at most 64 KiB`;
   if (audiences.length > 1) return `${field}.audiences must be at most one`;
+  if (issuer.length > MAX_ISSUER_LENGTH) return `${field}.issuer must be 1 to ${MAX_ISSUER_LENGTH} characters`;
   return (
     textFault(issuer, `${field}.issuer`) ??
     textFault(subject, `${field}.subject`) ??
+    keySetFault(issuerKeys, `${field}.issuerKeys`) ??
     audiences.map((one) => textFault(one, `${field}.audiences`)).find((fault) => fault !== undefined)
   );
 };
@@ -130,8 +140,7 @@ const patternFault: Fault = (text, field) => {
   if (text === "" || text.length > MAX_PATTERN) return `${field} must be 1 to ${MAX_PATTERN} characters`;
   try {
     RE2JS.compile(text);
-    const size = RE2JS.compile(`^(?:${text})$`).programSize();
-    return size > MAX_PROGRAM
+    return programSizeOf(text) > MAX_PROGRAM
       ? `${field} must be a smaller regular expression: at most ${MAX_PROGRAM} steps of RE2`
       : undefined;
   } catch {
@@ -139,12 +148,44 @@ const patternFault: Fault = (text, field) => {
   }
 };
 
+function programSizeOf(pattern: string): number {
+  return RE2JS.compile(`^(?:${pattern})$`).programSize();
+}
+
+function programsFault({ sub, aud, claimPatterns }: Identity_ClaimMatch, field: string): string | undefined {
+  const patterns = Object.values(claimPatterns);
+  if (sub.case === "subjectPattern") patterns.push(sub.value);
+  if (aud.case === "audiencePattern") patterns.push(aud.value);
+  const size = patterns.reduce((sum, pattern) => sum + programSizeOf(pattern), 0);
+  return size > MAX_PROGRAMS
+    ? `${field} must have smaller regular expressions: at most ${MAX_PROGRAMS} steps of RE2 in all`
+    : undefined;
+}
+
+// Any text is taken, as published clients expect, but one that is a JWK Set must be one of a usual size.
+function keySetFault(text: string, field: string): string | undefined {
+  let jwks: unknown;
+  try {
+    jwks = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  const keys: unknown = typeof jwks === "object" && jwks !== null && "keys" in jwks ? jwks.keys : undefined;
+  if (Array.isArray(keys) && keys.length > MAX_STATIC_KEYS) return `${field} must hold at most ${MAX_STATIC_KEYS} keys`;
+  const values = text.match(/[,[{]/g)?.length ?? 0;
+  return values >= MAX_STATIC_KEY_VALUES
+    ? `${field} must hold at most ${MAX_STATIC_KEY_VALUES} values, those within keys included`
+    : undefined;
+}
+
 // The host decides whose keys are trusted, and which hosts are ever asked for
 // them. So what every match begins with, as the engine itself works it out, must
 // hold the host and the slash that ends it, or be the whole pattern.
 const issuerPatternFault: Fault = (text, field) => {
   const broken = patternFault(text, field);
   if (broken) return broken;
+  if (programSizeOf(text) > MAX_ISSUER_PROGRAM)
+    return `${field} must be a smaller regular expression: at most ${MAX_ISSUER_PROGRAM} steps of RE2`;
   const { prefix, prefixComplete } = RE2JS.compile(text).re2();
   const host = /^https:\/\/[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::[0-9]{1,5})?(\/|$)/.exec(String(prefix));
   return host && (host[1] === "/" || prefixComplete)

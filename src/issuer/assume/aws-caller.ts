@@ -3,7 +3,7 @@ import { type ApiError, unavailable } from "../../kernel/errors.js";
 import type { GuardedFetch } from "../../outbound/guarded-fetch.js";
 import { jsonObjectIn } from "../upstream/json-object.js";
 import type { AwsRequest } from "./aws.js";
-import { fits } from "./pattern.js";
+import { fits, identityBudget } from "./pattern.js";
 import { notAssumable, refusedAws } from "./refusal.js";
 
 const MAX_ANSWER_BYTES = 16 * 1024;
@@ -19,14 +19,16 @@ export interface AwsCaller {
 /**
  * Has AWS check the signature and tell who made it.
  *
+ * @param organisation the root group of the identity that is to be assumed
  * @throws ApiError UNAUTHENTICATED, its cause an {@link AwsRefusal}, when AWS rejects the request;
  * UNAVAILABLE when AWS cannot be reached, is overloaded, or answers something else than it should.
  */
-export async function askAws(request: AwsRequest, fetch: GuardedFetch): Promise<AwsCaller> {
+export async function askAws(request: AwsRequest, fetch: GuardedFetch, organisation?: string): Promise<AwsCaller> {
   const { status, bytes } = await fetch(request.url, {
     method: "POST",
     headers: request.headers,
     maxBytes: MAX_ANSWER_BYTES,
+    organisation,
   }).catch((cause: unknown) => {
     throw notAnswered(cause);
   });
@@ -50,7 +52,11 @@ export async function askAws(request: AwsRequest, fetch: GuardedFetch): Promise<
  * @throws ApiError PERMISSION_DENIED, with the text of an unknown identity.
  */
 export function requireAwsMatch(aws: Identity_AWSIdentity, caller: AwsCaller, identityUid: string): void {
-  const same = aws.awsAccount === caller.account && fits(aws.awsArn, caller.arn) && fits(aws.awsUserId, caller.userId);
+  const budget = identityBudget();
+  const same =
+    aws.awsAccount === caller.account &&
+    fits(aws.awsArn, caller.arn, budget) &&
+    fits(aws.awsUserId, caller.userId, budget);
   if (!same) throw notAssumable(identityUid);
 }
 

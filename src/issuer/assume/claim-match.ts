@@ -1,7 +1,7 @@
 import type { Identity_ClaimMatch } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import type { VerifiedToken } from "../upstream/token.js";
 import { requireAudience, requireForeignIssuer } from "./audience.js";
-import { fits, matchesPattern } from "./pattern.js";
+import { fits, identityBudget, issuerBudget, matchesPattern } from "./pattern.js";
 import { invalidClaim, notAssumable } from "./refusal.js";
 
 /**
@@ -10,7 +10,7 @@ import { invalidClaim, notAssumable } from "./refusal.js";
  * look-up to make sure of.
  */
 export function admitsIssuer(match: Identity_ClaimMatch, issuer: string): boolean {
-  return fits(match.iss, issuer);
+  return fits(match.iss, issuer, issuerBudget());
 }
 
 /**
@@ -32,15 +32,16 @@ export function requireClaimMatch(
 ): void {
   const { sub, aud, claims, claimPatterns } = match;
   requireForeignIssuer(token.issuer, ownAudiences);
-  if (!admitsIssuer(match, token.issuer) || !fits(sub, token.subject)) throw notAssumable(identityUid);
-  const stated = aud.case === undefined ? undefined : (audience: string) => fits(aud, audience);
+  const budget = identityBudget();
+  if (!admitsIssuer(match, token.issuer) || !fits(sub, token.subject, budget)) throw notAssumable(identityUid);
+  const stated = aud.case === undefined ? undefined : (audience: string) => fits(aud, audience, budget);
   requireAudience(token.audiences, stated, ownAudiences, identityUid);
   for (const [name, text] of Object.entries(claims)) {
     if (textOf(token.claims, name) !== text) throw invalidClaim(name);
   }
   for (const [name, pattern] of Object.entries(claimPatterns)) {
     const text = textOf(token.claims, name);
-    if (text === undefined || !matchesPattern(pattern, text)) throw invalidClaim(name);
+    if (text === undefined || !matchesPattern(pattern, text, budget)) throw invalidClaim(name);
   }
 }
 

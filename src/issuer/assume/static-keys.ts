@@ -1,9 +1,20 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { LRUCache } from "lru-cache";
 import type { Identity_StaticKeys } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
-import { usableKeys, verifyWithKeys } from "../upstream/keys.js";
+import { MAX_STATIC_KEY_VALUES } from "../../iam/identities/relationship.js";
+import { verifyWithDecoy } from "../upstream/decoy.js";
+import { hasFewValues } from "../upstream/json-object.js";
+import { type UsableKeys, usableKeys, verifyWithKeys } from "../upstream/keys.js";
 import { type ParsedToken, refused, type VerifiedToken } from "../upstream/token.js";
 import { requireAudience, requireForeignIssuer } from "./audience.js";
 import { notAssumable } from "./refusal.js";
+
+/** Texts whose keys are kept, in bytes together. */
+const MAX_PARSED = 16 * 1024 * 1024;
+const parsed = new LRUCache<string, UsableKeys>({
+  maxSize: MAX_PARSED,
+  sizeCalculation: (keys, text) => 2 * text.length + keys.bytes + 256,
+});
 
 /** How long a token may live that serves as a password, in seconds: as long as the keys of an identity may. */
 export const MAX_PASSWORD_LIFE_S = 365 * 24 * 3600;
@@ -31,20 +42,36 @@ export function verifyStaticKeys(
 ): VerifiedToken {
   const { issuer, subject, issuerKeys, expirationTime, audiences } = keys;
   requireForeignIssuer(token.issuer, ownAudiences);
-  if (token.issuer !== issuer || token.subject !== subject) throw notAssumable(identityUid);
-  if (expirationTime === undefined || nowMs >= timestampMs(expirationTime))
+  if (token.issuer !== issuer || token.subject !== subject) {
+    verifyWithDecoy(token);
+    throw notAssumable(identityUid);
+  }
+  if (expirationTime === undefined || nowMs >= timestampMs(expirationTime)) {
+    verifyWithDecoy(token);
     throw refused("is for an identity whose keys have expired");
-  const verified = verifyWithKeys(token, usableKeys(keySetOf(issuerKeys)), nowMs, maxLifeS);
+  }
+  const verified = verifyWithKeys(token, keysIn(issuerKeys), nowMs, maxLifeS);
   const stated = audiences.length === 0 ? undefined : (audience: string) => audiences.includes(audience);
   requireAudience(verified.audiences, stated, ownAudiences, identityUid);
   return verified;
 }
 
 // Any text may stand on an identity; only with the first token does it matter whether it holds keys.
+function keysIn(text: string): UsableKeys {
+  let keys = parsed.get(text);
+  if (keys === undefined) {
+    keys = usableKeys(keySetOf(text));
+    parsed.set(text, keys);
+  }
+  return keys;
+}
+
 function keySetOf(text: string): unknown {
+  // Texts that were stored before they were limited.
+  if (!hasFewValues(text, MAX_STATIC_KEY_VALUES)) return undefined;
   try {
     return JSON.parse(text);
   } catch {
-    throw refused("is for an identity whose keys are not JSON");
+    return undefined;
   }
 }

@@ -4,12 +4,12 @@ import { withMapped } from "../../auth/authorize.js";
 import { countingGrants } from "../../auth/grants.js";
 import type { Clock } from "../../kernel/clock.js";
 import type { Principal } from "../../kernel/principal.js";
-import type { Awaitable, Tx } from "../../store/port.js";
+import type { Tx } from "../../store/port.js";
 import type { Grant, IssuedToken, Tokens } from "../tokens.js";
 import { capClaim } from "./cap-claim.js";
+import type { FailureLimiter } from "./failure-limiter.js";
 import { type Claimed, decide, type Identified, type IdentifyDeps, type Proof, verifyBearer } from "./identify.js";
 import type { LastSeen } from "./last-seen.js";
-import { addressKey, type Refusals } from "./refusals.js";
 import { type Asked, grantOf } from "./wanted.js";
 
 /** What is asked for in exchange for a token. */
@@ -32,7 +32,7 @@ export interface Exchanger {
    * The whole exchange.
    *
    * @param bearer the foreign token
-   * @param remoteAddress counts refusals against the address
+   * @param remoteAddress refusals are counted by it and by what the request names
    * @throws ApiError INVALID_ARGUMENT, UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE, RESOURCE_EXHAUSTED
    */
   exchange(request: ExchangeRequest, bearer: string, remoteAddress: string | undefined): Promise<Exchanged>;
@@ -52,7 +52,7 @@ export interface Exchanger {
 export interface ExchangerDeps extends IdentifyDeps {
   readonly tokens: Pick<Tokens, "issue">;
   readonly lastSeen: LastSeen;
-  readonly refusals: Refusals;
+  readonly limiter: FailureLimiter;
   readonly clock: Clock;
   /** What the `aud` of a token may be, asked each time. */
   readonly audiences: () => readonly string[];
@@ -60,19 +60,22 @@ export interface ExchangerDeps extends IdentifyDeps {
 
 /** Creates the exchanger. */
 export function createExchanger(deps: ExchangerDeps): Exchanger {
-  const { store, tokens, lastSeen, refusals, clock, audiences } = deps;
-  const guarded = <T>(address: string | undefined, work: () => Awaitable<T>) =>
-    refusals.guard([addressKey(address)], work);
+  const { store, tokens, lastSeen, limiter, clock, audiences } = deps;
+  const claimantOf = ({ identity, identityProvider }: Claimed, remoteAddress: string | undefined) => ({
+    remoteAddress,
+    name: identity || identityProvider,
+  });
+  const nameOf = (proof: Proof) => (proof.by === "person" ? (proof.providerUid ?? "") : proof.identity);
 
   function verify(request: ExchangeRequest, bearer: string, address: string | undefined): Promise<Verified> {
-    return guarded(address, async () => {
+    return limiter.run(claimantOf(request, address), async () => {
       const grant = grantOf(request, audiences());
       return { grant, proof: await verifyBearer(request, bearer, clock(), deps) };
     });
   }
 
   function finish(tx: Tx, { grant, proof }: Verified, address: string | undefined): Promise<Exchanged> {
-    return guarded(address, async () => {
+    return limiter.count({ remoteAddress: address, name: nameOf(proof) }, async () => {
       const nowMs = clock();
       const { identityUid, mappings, informative } = await decide(tx, proof, nowMs, deps);
       const limited = { ...grant, mappings };
@@ -90,8 +93,10 @@ export function createExchanger(deps: ExchangerDeps): Exchanger {
   return {
     verify,
     finish,
-    verifyBearer: (claimed, bearer, address) => guarded(address, () => verifyBearer(claimed, bearer, clock(), deps)),
-    decide: (tx, proof, address) => guarded(address, () => decide(tx, proof, clock(), deps)),
+    verifyBearer: (claimed, bearer, address) =>
+      limiter.run(claimantOf(claimed, address), () => verifyBearer(claimed, bearer, clock(), deps)),
+    decide: (tx, proof, address) =>
+      limiter.count({ remoteAddress: address, name: nameOf(proof) }, () => decide(tx, proof, clock(), deps)),
     async exchange(request, bearer, address) {
       const verified = await verify(request, bearer, address);
       return store.read((tx) => finish(tx, verified, address));

@@ -1,21 +1,25 @@
 // Who bears a foreign token: an identity that it may assume, or a person. In two
 // steps: what needs the network goes before the transaction, and within it the
 // decision is taken on what is stored then.
+import { isDeepStrictEqual } from "node:util";
 import { relationshipFromJson } from "../../iam/identities/relationship.js";
 import { oidcFromJson } from "../../iam/identity-providers/identity-provider.js";
 import { knownPerson } from "../../iam/people/sign-in.js";
 import { invalidArgument, unauthenticated } from "../../kernel/errors.js";
-import { isUidp } from "../../kernel/uidp.js";
-import type { Store, Tx } from "../../store/port.js";
-import { requireForeignIssuer } from "../assume/audience.js";
-import { parseAwsRequest } from "../assume/aws.js";
-import { type AwsCaller, askAws, requireAwsMatch } from "../assume/aws-caller.js";
-import { admitsIssuer, requireClaimMatch } from "../assume/claim-match.js";
-import { notAssumable } from "../assume/refusal.js";
-import { MAX_PASSWORD_LIFE_S, verifyStaticKeys } from "../assume/static-keys.js";
+import { isUidp, rootOf } from "../../kernel/uidp.js";
 import type { GuardedFetch } from "../../outbound/guarded-fetch.js";
+import type { Store, Tx } from "../../store/port.js";
+import { isOurName, requireForeignIssuer } from "../assume/audience.js";
+import { parseAwsRequest } from "../assume/aws.js";
+import { askAws } from "../assume/aws-caller.js";
+import { admitsIssuer } from "../assume/claim-match.js";
+import { type Evidence, requireAssumable } from "../assume/evidence.js";
+import { InvalidClaim, notAssumable } from "../assume/refusal.js";
+import { MAX_PASSWORD_LIFE_S } from "../assume/static-keys.js";
+import { verifyWithDecoy } from "../upstream/decoy.js";
 import type { Issuers } from "../upstream/issuers.js";
-import { type ParsedToken, parseUpstreamToken, type VerifiedToken } from "../upstream/token.js";
+import { checkTimes, type ParsedToken, parseUpstreamToken, type VerifiedToken } from "../upstream/token.js";
+import { isRefused } from "./refusals.js";
 
 /** Whom a caller says it is. */
 export interface Claimed {
@@ -38,9 +42,13 @@ export interface TrustedProvider {
 
 /** What {@link verifyBearer} found out outside the transaction. Only {@link decide} says who it is. */
 export type Proof =
-  | { readonly by: "claims"; readonly identity: string; readonly token: VerifiedToken }
-  | { readonly by: "keys"; readonly identity: string; readonly token: ParsedToken; readonly maxLifeS?: number }
-  | { readonly by: "aws"; readonly identity: string; readonly caller: AwsCaller }
+  | {
+      readonly by: "identity";
+      readonly identity: string;
+      readonly evidence: Evidence;
+      /** What the evidence was held against, as it was stored. */
+      readonly relationship: object;
+    }
   | { readonly by: "person"; readonly token: VerifiedToken; readonly providerUid: string | undefined };
 
 /** Who bears the token. */
@@ -67,8 +75,9 @@ export interface IdentifyDeps {
  * Verifies what the bearer brings, which may take a look at its issuer, though only at one that is
  * registered for what the bearer asks for.
  *
- * @throws ApiError UNAUTHENTICATED, PERMISSION_DENIED, INVALID_ARGUMENT, or UNAVAILABLE when the issuer
- * cannot be reached.
+ * @throws ApiError UNAUTHENTICATED for what is no token at this time, whatever it is for; PERMISSION_DENIED
+ * for an identity that is not there or that the token, its signature included, does not match, which look
+ * the same; INVALID_ARGUMENT; or UNAVAILABLE when the issuer cannot be reached.
  */
 export async function verifyBearer(
   { identity, identityProvider, asPassword = false }: Claimed,
@@ -93,27 +102,47 @@ async function identityProof(
   bearer: string,
   asPassword: boolean,
   nowMs: number,
-  deps: IdentifyDeps,
+  { store, issuers, fetch, stsOrigins, ownUrls }: IdentifyDeps,
 ): Promise<Proof> {
-  const { store, issuers, fetch, stsOrigins, ownUrls } = deps;
-  // A JWT has dots, a signed request has none. Read before the identity is, so that what is wrong
-  // with either shows for every identity alike.
+  const maxLifeS = asPassword ? MAX_PASSWORD_LIFE_S : undefined;
+  // A JWT has dots, a signed request has none. Both are read before the identity is, so that what is
+  // wrong with either shows for every identity alike.
   const token = bearer.includes(".") ? parseUpstreamToken(bearer) : undefined;
-  if (token !== undefined) requireForeignIssuer(token.issuer, ownUrls());
+  if (token !== undefined) {
+    requireForeignIssuer(token.issuer, ownUrls());
+    checkTimes(token, nowMs, maxLifeS);
+  }
   const expected = { stsHosts: stsOrigins, audiences: ownUrls(), identity, nowMs };
   const request = token === undefined ? parseAwsRequest(bearer, expected) : undefined;
   const row = await store.read((tx) => tx.identities.get(identity));
   const relationship = relationshipFromJson(row?.relationship ?? {});
-  if (relationship.case === "awsIdentity" && request !== undefined) {
-    return { by: "aws", identity, caller: await askAws(request, fetch) };
-  }
-  if (token !== undefined && relationship.case === "staticKeys") {
-    return { by: "keys", identity, token, ...(asPassword && { maxLifeS: MAX_PASSWORD_LIFE_S }) };
-  }
-  if (token === undefined || relationship.case !== "claimMatch" || !admitsIssuer(relationship.value, token.issuer)) {
+  const organisation = rootOf(identity);
+  const gather = async (): Promise<Evidence> => {
+    if (request !== undefined && relationship.case === "awsIdentity") {
+      return { by: "aws", caller: await askAws(request, fetch, organisation) };
+    }
+    if (token !== undefined && relationship.case === "staticKeys") return { by: "keys", token, maxLifeS };
+    if (token !== undefined && relationship.case === "claimMatch" && admitsIssuer(relationship.value, token.issuer)) {
+      const byPattern = relationship.value.iss.case === "issuerPattern";
+      return { by: "claims", token: await issuers.verify(token, { organisation, byPattern }, nowMs) };
+    }
+    if (token !== undefined) verifyWithDecoy(token);
     throw notAssumable(identity);
+  };
+  try {
+    const evidence = await gather();
+    requireAssumable(relationship, evidence, { identity, ownUrls: ownUrls(), nowMs });
+    return { by: "identity", identity, evidence, relationship: row?.relationship ?? {} };
+  } catch (error) {
+    throw alike(error, identity, token?.audiences, ownUrls());
   }
-  return { by: "claims", identity, token: await issuers.verify(token, nowMs) };
+}
+
+// What depends on the identity looks the same for all, and like an identity that is not there.
+function alike(error: unknown, identity: string, audiences: readonly string[] | undefined, ownUrls: readonly string[]) {
+  if (!isRefused(error) || error instanceof InvalidClaim) return error;
+  const isForOthers = audiences !== undefined && !audiences.some((audience) => isOurName(audience, ownUrls));
+  return notAssumable(identity, isForOthers, error.cause ?? error);
 }
 
 async function personProof(
@@ -128,10 +157,12 @@ async function personProof(
     trusted = row && oidcFromJson(row.oidc);
   }
   if (trusted === undefined || trusted.issuer !== token.issuer || !isFor(trusted.clientId, token)) {
+    verifyWithDecoy(token);
     throw unauthenticated();
   }
   const providerUid = identityProvider === "" ? undefined : identityProvider;
-  return { by: "person", token: await issuers.verify(token, nowMs), providerUid };
+  const organisation = providerUid === undefined ? undefined : rootOf(providerUid);
+  return { by: "person", token: await issuers.verify(token, { organisation }, nowMs), providerUid };
 }
 
 // OpenID Connect Core, section 3.1.3.7: with several audiences the authorized party says whose it is.
@@ -159,32 +190,21 @@ export async function decide(
     const { issuer, subject, claims } = token;
     return knownPerson(tx, { issuer, subject, claims, providerUid });
   }
-  const { identity } = proof;
-  const relationship = relationshipFromJson((await tx.identities.get(identity))?.relationship ?? {});
-  switch (relationship.case) {
-    case "claimMatch":
-      if (proof.by !== "claims") break;
-      requireClaimMatch(relationship.value, proof.token, ownUrls(), identity);
-      return assumed(identity, actOf(proof.token));
-    case "staticKeys":
-      if (proof.by !== "keys") break;
-      return assumed(
-        identity,
-        actOf(verifyStaticKeys(relationship.value, proof.token, ownUrls(), identity, nowMs, proof.maxLifeS)),
-      );
-    case "awsIdentity":
-      if (proof.by !== "aws") break;
-      requireAwsMatch(relationship.value, proof.caller, identity);
-      return assumed(identity, { sub: proof.caller.arn, ...proof.caller });
-    default:
+  const { identity, evidence } = proof;
+  const stored = (await tx.identities.get(identity))?.relationship ?? {};
+  // Only an identity that changed in the meantime is looked at again.
+  if (!isDeepStrictEqual(stored, proof.relationship)) {
+    const urls = ownUrls();
+    try {
+      requireAssumable(relationshipFromJson(stored), evidence, { identity, ownUrls: urls, nowMs });
+    } catch (error) {
+      throw alike(error, identity, evidence.by === "aws" ? undefined : evidence.token.audiences, urls);
+    }
   }
-  throw notAssumable(identity);
+  const act = evidence.by === "aws" ? { sub: evidence.caller.arn, ...evidence.caller } : actOf(evidence.token);
+  return { identityUid: identity, mappings: [], informative: { act } };
 }
 
-function assumed(identityUid: string, act: object): Identified {
-  return { identityUid, mappings: [], informative: { act } };
-}
-
-function actOf({ issuer, subject, audiences }: VerifiedToken): object {
+function actOf({ issuer, subject, audiences }: Pick<VerifiedToken, "issuer" | "subject" | "audiences">): object {
   return { iss: issuer, sub: subject, aud: audiences.length === 1 ? audiences[0] : audiences };
 }

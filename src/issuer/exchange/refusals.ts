@@ -1,20 +1,17 @@
-// Limits that only refusals count against: whoever is let in is never held up
-// (spec section 8), and whoever guesses is.
+// Limits against guessing, where the next try might be right. Only refusals count.
 import { Code } from "@connectrpc/connect";
-import { RateLimiterMemory } from "rate-limiter-flexible";
 import { ApiError, resourceExhausted } from "../../kernel/errors.js";
+import { createFailureCounter, type FailureLimit } from "./failure-counter.js";
 
 export { addressKey } from "../../kernel/address-key.js";
 
-/** How many refusals are allowed within how many seconds. */
-export interface RefusalLimit {
-  readonly points: number;
-  readonly seconds: number;
+/** How many refusals are allowed, and what happens beyond. */
+export interface RefusalLimit extends FailureLimit {
   /**
-   * Whether nothing is done any more for who is over the limit: against guessing, where the next try
-   * might be right. Otherwise only refusals turn into another one, and whoever is in order is let in.
+   * Whether nothing is done any more for who is over the limit, as by default. Otherwise only refusals turn into
+   * another one, and whoever is in order is let in.
    */
-  readonly blocks: boolean;
+  readonly blocks?: boolean;
 }
 
 /** Refusals of one sort. */
@@ -35,28 +32,29 @@ const REFUSED: ReadonlySet<Code> = new Set([
   Code.NotFound,
 ]);
 
-/** Creates a limit that counts in memory, per key. */
-export function createRefusals({ points, seconds, blocks }: RefusalLimit): Refusals {
-  const limiter = new RateLimiterMemory({ points, duration: seconds });
+/** Whether an error says that a caller is refused, and not that something is out of order here. */
+export function isRefused(error: unknown): error is ApiError {
+  return error instanceof ApiError && REFUSED.has(error.code);
+}
 
-  async function requireRoom(keys: readonly string[]): Promise<void> {
-    for (const key of keys) {
-      const counted = await limiter.get(key);
-      if (counted !== null && counted.consumedPoints >= points) {
-        throw resourceExhausted("too many refused requests", counted.msBeforeNext);
-      }
-    }
+/** Creates a limit that counts in memory, per key; for a bounded number of keys. */
+export function createRefusals({ blocks = true, ...limit }: RefusalLimit): Refusals {
+  const counter = createFailureCounter(limit);
+
+  function requireRoom(keys: readonly string[]): void {
+    const waitMs = Math.max(0, ...keys.map((key) => counter.exhaustedForMs(key)));
+    if (waitMs > 0) throw resourceExhausted("too many refused requests", waitMs);
   }
 
   return {
     async guard(keys, work) {
-      if (blocks) await requireRoom(keys);
+      if (blocks) requireRoom(keys);
       try {
         return await work();
       } catch (error) {
-        if (!(error instanceof ApiError) || !REFUSED.has(error.code)) throw error;
-        if (!blocks) await requireRoom(keys);
-        for (const key of keys) await limiter.penalty(key);
+        if (!isRefused(error)) throw error;
+        if (!blocks) requireRoom(keys);
+        for (const key of keys) counter.add(key);
         throw error;
       }
     },

@@ -1,11 +1,11 @@
 import type { Clock } from "../../kernel/clock.js";
 import type { Ids } from "../../kernel/ids.js";
+import type { GuardedFetch } from "../../outbound/guarded-fetch.js";
 import type { Store } from "../../store/port.js";
 import type { Exchanger } from "../exchange/exchange.js";
 import type { Refusals } from "../exchange/refusals.js";
 import type { MasterKey } from "../master-key.js";
 import type { Tokens } from "../tokens.js";
-import type { GuardedFetch } from "../../outbound/guarded-fetch.js";
 import type { Providers } from "./choice.js";
 import type { Oidc } from "./oidc.js";
 import type { LoginProvider } from "./providers.js";

@@ -2,6 +2,7 @@
 // authorization code, PKCE, nonce, and an ID token whose signature is verified.
 import { LRUCache } from "lru-cache";
 import * as client from "openid-client";
+import { rootOf } from "../../kernel/uidp.js";
 import { asFetch, FetchRefused } from "../../outbound/guarded-fetch.js";
 import type { Provider } from "./choice.js";
 import type { LoginDeps } from "./deps.js";
@@ -51,7 +52,8 @@ export function createOidc({ fetch, onProblem }: Pick<LoginDeps, "fetch" | "onPr
     const key = JSON.stringify([id, issuer, clientId, clientSecret]);
     const found = known.get(key);
     if (found !== undefined) return found;
-    const guarded = asFetch((url, init) => fetch(url, { ...init, issuer }));
+    const organisation = provider.providerUid === undefined ? undefined : rootOf(provider.providerUid);
+    const guarded = asFetch((url, init) => fetch(url, { ...init, issuer }), organisation);
     const made = discover(provider, guarded as client.CustomFetch);
     known.set(key, made);
     made.catch(() => known.set(key, made, { ttl: PAUSE_MS }));

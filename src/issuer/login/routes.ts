@@ -16,9 +16,9 @@ import { createTickets } from "./tickets.js";
 import { token } from "./token.js";
 
 /** Wrong tries at one code from one address, within ten minutes. */
-const CODE_GUESSES = { points: 10, seconds: 600, blocks: true };
+const CODE_GUESSES = { points: 10, seconds: 600 };
 /** Wrong tries at codes of devices from one address, within ten minutes. */
-const ADDRESS_GUESSES = { points: 30, seconds: 600, blocks: true };
+const ADDRESS_GUESSES = { points: 30, seconds: 600 };
 
 /** A token of another issuer with the groups of a directory may fill half of this. */
 const MAX_TOKEN_FORM_BYTES = 32 * 1024;

@@ -14,6 +14,24 @@ export interface Algorithm {
   readonly options: SigningOptions;
 }
 
+/**
+ * How long signatures with a key are, in bytes: as long as its modulus (RFC 8017, section 8.1.2), or
+ * two numbers of the length of its field. Verification alone takes an RSASSA-PSS signature that lost
+ * its leading zero bytes, so one token would have several spellings.
+ *
+ * @param modulusBits the size of an RSA key
+ */
+export function signatureLengthOf(type: KeyType, modulusBits = 0): number {
+  return SIGNATURE_BYTES[type] ?? Math.ceil(modulusBits / 8);
+}
+
+const SIGNATURE_BYTES: Readonly<Partial<Record<KeyType, number>>> = {
+  "P-256": 64,
+  "P-384": 96,
+  "P-521": 132,
+  Ed25519: 64,
+};
+
 // JOSE writes the two numbers of an ECDSA signature side by side, not as DER.
 const ecdsa: SigningOptions = { dsaEncoding: "ieee-p1363" };
 const pkcs1: SigningOptions = { padding: constants.RSA_PKCS1_PADDING };

@@ -1,14 +1,14 @@
-// The keys and metadata of other issuers (OpenID Connect Discovery 1.0), kept
-// in memory. An issuer that cannot be reached never makes a token valid, and
-// nobody can make us ask one more often than every 30 s.
-import { LRUCache } from "lru-cache";
+// The keys of other issuers (OpenID Connect Discovery 1.0), kept in memory. An
+// issuer that cannot be reached never makes a token valid, and nobody can make us
+// ask one whose keys are known more often than every 30 s.
 import type { Clock } from "../../kernel/clock.js";
-import { unavailable } from "../../kernel/errors.js";
-import type { GuardedFetch } from "../../outbound/guarded-fetch.js";
+import { type ApiError, unavailable } from "../../kernel/errors.js";
+import { FetchRefused, type GuardedFetch, type GuardedRequest } from "../../outbound/guarded-fetch.js";
+import { Refusal } from "../../outbound/refusal.js";
+import { createIssuerCache, type IssuerCache, type IssuerEntry } from "./issuer-cache.js";
 import { jsonObjectIn } from "./json-object.js";
 import { type UsableKeys, usableKeys, verifyWithKeys } from "./keys.js";
-import { Refusal } from "../../outbound/refusal.js";
-import { checkTimes, type ParsedToken, refused, type VerifiedToken } from "./token.js";
+import { checkTimes, MAX_ISSUER_LENGTH, type ParsedToken, refused, type VerifiedToken } from "./token.js";
 
 /** Keys of this age are used without asking, in milliseconds. */
 const FRESH_MS = 10 * 60_000;
@@ -16,14 +16,21 @@ const FRESH_MS = 10 * 60_000;
 const STALE_MS = 60 * 60_000;
 /** Between two attempts at one issuer, whether for a key id that is not known or after a failure, in milliseconds. */
 const PAUSE_MS = 30_000;
-/** How many issuers are kept. */
-const MAX_ISSUERS = 200;
-/** How many attempts are remembered: more, so that issuers which fail do not push out those which do not. */
-const MAX_ATTEMPTS = 2_000;
-const MAX_ISSUER_LENGTH = 255;
+/** When to try again after too many other requests were under way, in milliseconds. */
+const BUSY_MS = 1_000;
+/** How many values the documents of an issuer may hold, nested ones included. */
+const MAX_VALUES = 4_096;
 
-/** What another issuer publishes of itself. */
-export type IssuerMetadata = Readonly<Record<string, unknown>>;
+/** How an issuer is registered for what a token is used for. */
+export interface Registration {
+  /**
+   * The root group of the organisation that registered it; undefined: the operator. What one causes to
+   * be fetched is neither used for nor delays another.
+   */
+  readonly organisation: string | undefined;
+  /** Whether it is not named but matches a pattern, so that the bearer of any token can choose it. */
+  readonly byPattern?: boolean;
+}
 
 /** The issuers of foreign tokens. */
 export interface Issuers {
@@ -31,16 +38,11 @@ export interface Issuers {
    * Verifies a token with the keys of its issuer: at once when they are in memory. The caller has made
    * sure that this issuer is registered for what the token is used for; nothing else may cause a fetch.
    *
+   * @param nowMs the time, in epoch milliseconds
    * @throws ApiError UNAUTHENTICATED with one text for every fault of the token, UNAVAILABLE when the
    * keys cannot be had. Thrown, or what the promise rejects with.
    */
-  verify(token: ParsedToken, nowMs?: number): Promise<VerifiedToken> | VerifiedToken;
-  /**
-   * The OpenID Provider metadata of a registered issuer; `issuer` and `jwks_uri` in it were checked.
-   *
-   * @throws ApiError UNAVAILABLE
-   */
-  metadata(issuer: string): Promise<IssuerMetadata>;
+  verify(token: ParsedToken, registration: Registration, nowMs?: number): Promise<VerifiedToken> | VerifiedToken;
 }
 
 /** What the issuers need. */
@@ -51,23 +53,19 @@ export interface IssuersOptions {
   readonly isOurs: (issuer: string) => boolean;
   /** Told of an issuer whose keys could not be had, and why: for the operator's log. */
   readonly onProblem?: (issuer: string, reason: string) => void;
+  readonly cache?: IssuerCache;
 }
 
-interface Known {
-  readonly metadata: IssuerMetadata;
-  readonly keys: UsableKeys;
-  readonly atMs: number;
-}
-
-interface Attempt {
-  readonly atMs: number;
-  readonly failed: boolean;
-}
+type Lane = Pick<GuardedRequest, "organisation" | "unproven">;
 
 /** Creates the issuers, none of them known yet. */
-export function createIssuers({ fetch, clock, isOurs, onProblem }: IssuersOptions): Issuers {
-  const known = new LRUCache<string, Known>({ max: MAX_ISSUERS });
-  const attempts = new LRUCache<string, Attempt>({ max: MAX_ATTEMPTS });
+export function createIssuers({
+  fetch,
+  clock,
+  isOurs,
+  onProblem,
+  cache = createIssuerCache(),
+}: IssuersOptions): Issuers {
   const running = new Map<string, Promise<void>>();
 
   // A time that lies ahead means that the clock was set back: then nothing is known of any age.
@@ -77,85 +75,93 @@ export function createIssuers({ fetch, clock, isOurs, onProblem }: IssuersOption
     return age >= 0 && age < spanMs;
   };
 
-  function freshOf(issuer: string): Known | undefined {
-    const found = known.get(issuer);
-    return isWithin(found?.atMs, FRESH_MS) ? found : undefined;
-  }
-
-  async function attempt(issuer: string): Promise<void> {
-    let failed = false;
+  async function attempt(issuer: string, lane: Lane): Promise<void> {
     try {
-      const found = await discover(issuer, fetch);
-      known.set(issuer, { ...found, atMs: clock() });
-      if (found.keys.size === 0) onProblem?.(issuer, "it has no usable keys");
+      const keys = await discover(issuer, (url) => objectAt(url, fetch, { ...lane, issuer }));
+      const nowMs = clock();
+      const proven = cache.get(lane.organisation, issuer)?.proven ?? false;
+      cache.set(lane.organisation, issuer, { keys, fetchedMs: nowMs, attemptMs: nowMs, failed: false, proven });
+      if (!keys.any) onProblem?.(issuer, "it has no usable keys");
     } catch (error) {
-      failed = true;
+      // The issuer was not asked: that says nothing about it.
+      if (error instanceof FetchRefused && error.isBusy) return;
       onProblem?.(issuer, error instanceof Refusal ? error.message : "it cannot be reached");
+      const known = cache.get(lane.organisation, issuer);
+      const { keys, fetchedMs = 0, proven = false } = known ?? {};
+      cache.set(lane.organisation, issuer, { keys, fetchedMs, attemptMs: clock(), failed: true, proven });
     }
-    attempts.set(issuer, { atMs: clock(), failed });
   }
 
   // Asks the issuer unless that was done a moment ago; all who want it at a time wait for one attempt.
-  async function refresh(issuer: string): Promise<void> {
-    let attempting = running.get(issuer);
+  async function refresh(issuer: string, { organisation, byPattern }: Registration): Promise<void> {
+    const known = cache.get(organisation, issuer);
+    const unproven = byPattern === true && known?.proven !== true;
+    const name = JSON.stringify([organisation, unproven, issuer]);
+    let attempting = running.get(name);
     if (attempting === undefined) {
-      if (isWithin(attempts.get(issuer)?.atMs, PAUSE_MS)) return;
-      attempting = attempt(issuer).finally(() => running.delete(issuer));
-      running.set(issuer, attempting);
+      if (isWithin(known?.attemptMs, PAUSE_MS)) return;
+      attempting = attempt(issuer, { organisation, unproven }).finally(() => running.delete(name));
+      running.set(name, attempting);
     }
     await attempting;
   }
 
-  async function usable(issuer: string): Promise<Known> {
-    await refresh(issuer);
-    const found = known.get(issuer);
-    if (found === undefined || !isWithin(found.atMs, STALE_MS)) throw unreachable(issuer);
-    return found;
+  function unreachable(entry: IssuerEntry | undefined): ApiError {
+    const retryMs = entry?.failed ? entry.attemptMs + PAUSE_MS - clock() : BUSY_MS;
+    return unavailable("the keys of the token's issuer cannot be obtained", retryMs);
   }
 
-  function unreachable(issuer: string) {
-    const { atMs } = attempts.get(issuer) ?? { atMs: clock() };
-    return unavailable("the keys of the token's issuer cannot be obtained", atMs + PAUSE_MS - clock());
-  }
-
-  async function verifyAfterRefresh(token: ParsedToken, nowMs: number): Promise<VerifiedToken> {
-    const { keys } = await usable(token.issuer);
+  async function verifyAfterRefresh(token: ParsedToken, registration: Registration, nowMs: number) {
+    await refresh(token.issuer, registration);
+    const entry = cache.get(registration.organisation, token.issuer);
+    if (entry?.keys === undefined || !isWithin(entry.fetchedMs, STALE_MS)) throw unreachable(entry);
     // The key may be one that the issuer, were it there, would tell us of.
-    if (lacksKeyOf(token, keys) && attempts.get(token.issuer)?.failed) throw unreachable(token.issuer);
-    return verifyWithKeys(token, keys, nowMs);
+    if (lacksKeyOf(token, entry.keys) && entry.failed) throw unreachable(entry);
+    return verifyAndProve(token, registration, entry, entry.keys, nowMs);
+  }
+
+  function verifyAndProve(
+    token: ParsedToken,
+    { organisation }: Registration,
+    entry: IssuerEntry,
+    keys: UsableKeys,
+    nowMs: number,
+  ): VerifiedToken {
+    const verified = verifyWithKeys(token, keys, nowMs);
+    if (!entry.proven) cache.set(organisation, token.issuer, { ...entry, proven: true });
+    return verified;
   }
 
   return {
-    verify(token, nowMs = clock()) {
+    verify(token, registration, nowMs = clock()) {
       if (isOurs(token.issuer)) throw refused("is one of ours");
       checkTimes(token, nowMs);
-      const fresh = freshOf(token.issuer);
-      if (fresh === undefined || lacksKeyOf(token, fresh.keys)) return verifyAfterRefresh(token, nowMs);
-      return verifyWithKeys(token, fresh.keys, nowMs);
-    },
-    async metadata(issuer) {
-      if (isOurs(issuer)) throw unreachable(issuer);
-      const { metadata } = freshOf(issuer) ?? (await usable(issuer));
-      return metadata;
+      const entry = cache.get(registration.organisation, token.issuer);
+      if (entry?.keys === undefined || !isWithin(entry.fetchedMs, FRESH_MS) || lacksKeyOf(token, entry.keys)) {
+        return verifyAfterRefresh(token, registration, nowMs);
+      }
+      return verifyAndProve(token, registration, entry, entry.keys, nowMs);
     },
   };
 }
 
 function lacksKeyOf({ header: { kid } }: ParsedToken, keys: UsableKeys): boolean {
-  return kid !== undefined && !keys.byKid.has(kid);
+  return kid !== undefined && !keys.has(kid);
 }
 
-async function discover(issuer: string, fetch: GuardedFetch): Promise<Omit<Known, "atMs">> {
+type Document = Readonly<Record<string, unknown>>;
+
+async function discover(issuer: string, objectAt: (url: string) => Promise<Document>): Promise<UsableKeys> {
   if (!isIssuer(issuer)) throw new Refusal("it is not written as issuers are");
   const base = issuer.endsWith("/") ? issuer.slice(0, -1) : issuer;
-  const metadata = await objectAt(`${base}/.well-known/openid-configuration`, issuer, fetch);
+  const metadata = await objectAt(`${base}/.well-known/openid-configuration`);
   // Byte by byte: another spelling is another issuer (OpenID Connect Discovery 1.0, section 4.3).
   if (metadata.issuer !== issuer) throw new Refusal("its metadata are of another issuer");
   if (typeof metadata.jwks_uri !== "string") throw new Refusal("its metadata have no jwks_uri");
-  const jwks = await objectAt(metadata.jwks_uri, issuer, fetch);
+  const jwks = await objectAt(metadata.jwks_uri);
   // An empty list is an answer, and takes the place of what was known; no list is none.
   if (!Array.isArray(jwks.keys)) throw new Refusal("its jwks_uri leads to no JWK Set");
-  return { metadata, keys: usableKeys(jwks) };
+  return usableKeys(jwks);
 }
 
 // Where issuers are registered by a pattern, the rest of the text is the token's: it must be a URL in
@@ -167,12 +173,12 @@ function isIssuer(text: string): boolean {
   return !/[?#]/.test(text) && !/\/\/|%[01]|%7f/i.test(pathname);
 }
 
-async function objectAt(url: string, issuer: string, fetch: GuardedFetch): Promise<IssuerMetadata> {
-  const { status, headers, bytes } = await fetch(url, { issuer, headers: { accept: "application/json" } });
+async function objectAt(url: string, fetch: GuardedFetch, lane: Lane & { readonly issuer: string }): Promise<Document> {
+  const { status, headers, bytes } = await fetch(url, { headers: { accept: "application/json" }, ...lane });
   if (status !== 200) throw new Refusal(`it answered with status ${status}`);
   // Stores that serve these files give them all kinds of types; a page for people is none of them.
   if (/html/i.test(headers.get("content-type") ?? "")) throw new Refusal("it answered with a page");
-  const object = jsonObjectIn(bytes);
+  const object = jsonObjectIn(bytes, MAX_VALUES);
   if (object === undefined) throw new Refusal("it did not answer with a plain JSON object");
   return object;
 }

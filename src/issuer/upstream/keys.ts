@@ -1,14 +1,22 @@
 // The public keys of an issuer (RFC 7517) and what they verify. A key that is
 // weak, odd, private or meant for something else does not exist for us.
 import { createPublicKey, type JsonWebKey, type KeyObject, verify } from "node:crypto";
-import { algorithms, type KeyType } from "./algorithms.js";
+import { algorithms, type KeyType, signatureLengthOf } from "./algorithms.js";
+import { verifyWithDecoy } from "./decoy.js";
 import { checkTimes, type ParsedToken, refused, type VerifiedToken } from "./token.js";
 
-const MAX_KEYS = 32;
+/** How many entries of a JWK Set are looked at, whatever they are. */
+export const MAX_LISTED_KEYS = 32;
 const MIN_RSA_BITS = 2048;
 const MAX_RSA_BITS = 8192;
 /** Beyond 32 bits an exponent makes verification slow and nothing safer. */
 const MAX_RSA_EXPONENT = 2n ** 32n;
+/** The longest member of a key, in characters: a modulus of 8192 bits with room for a zero byte. */
+const MAX_MEMBER = 1_400;
+/** The longest key id of a listed key, in characters. */
+const MAX_KID = 1_024;
+/** What a key occupies in memory besides its members, in bytes. */
+const KEY_BYTES = 1_024;
 /** What only a private or a symmetric key has (RFC 7518, section 6). */
 const PRIVATE = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 
@@ -18,38 +26,64 @@ export interface UsableKey {
   readonly type: KeyType;
   /** The one algorithm its issuer uses it with, if the issuer says so. */
   readonly alg: string | undefined;
+  /** The length of its signatures, in bytes. */
+  readonly signatureLength: number;
 }
 
 /** The keys of an issuer that verify tokens. */
 export interface UsableKeys {
-  /** How many there are. */
-  readonly size: number;
-  /** By key id; undefined for an id that several have, which therefore names none of them. */
-  readonly byKid: ReadonlyMap<string, UsableKey | undefined>;
-  /** The only key, if there is just one: that of tokens which name none. */
-  readonly only: UsableKey | undefined;
+  /** Whether there is one at all. */
+  readonly any: boolean;
+  /** About how much memory they occupy, in bytes. */
+  readonly bytes: number;
+  /** Whether a key of this id is listed, usable or not. */
+  has(kid: string): boolean;
+  /**
+   * The key of an id; undefined for an id that several usable keys have, which names none of them.
+   *
+   * @param kid undefined: the only usable key, if there is just one
+   */
+  find(kid: string | undefined): UsableKey | undefined;
 }
 
 /**
- * The first 32 usable keys of a JWK Set. Skipped are RSA keys below 2048 or above 8192 bits or with an
- * exponent that is even, 1 or above 2^32, points that are not on their curve, other curves, symmetric
- * keys, keys with private members, and keys that are not for verifying signatures.
+ * The usable keys among the first 32 entries of a JWK Set. Skipped are RSA keys below 2048 or above
+ * 8192 bits or with an exponent that is even, 1 or above 2^32, points that are not on their curve, other
+ * curves, symmetric keys, keys with private members, and keys that are not for verifying signatures.
+ * Keys are imported when a token first needs them, since that takes up to a millisecond each.
  *
  * @param jwks the parsed JWK Set; whatever is none has no usable keys.
  */
 export function usableKeys(jwks: unknown): UsableKeys {
   const listed: unknown = isObject(jwks) ? jwks.keys : undefined;
-  const byKid = new Map<string, UsableKey | undefined>();
-  const usable: UsableKey[] = [];
-  for (const jwk of Array.isArray(listed) ? listed : []) {
-    if (usable.length === MAX_KEYS) break;
-    const key = isObject(jwk) ? usableKey(jwk) : undefined;
-    if (key === undefined) continue;
-    usable.push(key);
-    const { kid } = jwk;
-    if (typeof kid === "string") byKid.set(kid, byKid.has(kid) ? undefined : key);
+  const entries: readonly unknown[] = Array.isArray(listed) ? listed.slice(0, MAX_LISTED_KEYS) : [];
+  const candidates = entries
+    .map((jwk) => (isObject(jwk) ? candidateOf(jwk) : undefined))
+    .filter((one) => one !== undefined);
+  const byKid = new Map<string, Candidate[]>();
+  for (const candidate of candidates) {
+    if (candidate.kid !== undefined) byKid.set(candidate.kid, [...(byKid.get(candidate.kid) ?? []), candidate]);
   }
-  return { size: usable.length, byKid, only: usable.length === 1 ? usable[0] : undefined };
+  return {
+    get any() {
+      return candidates.some((candidate) => candidate.key() !== undefined);
+    },
+    bytes: candidates.reduce((sum, { bytes }) => sum + bytes, 0),
+    has: (kid) => byKid.has(kid),
+    find: (kid) => onlyUsable(kid === undefined ? candidates : (byKid.get(kid) ?? [])),
+  };
+}
+
+// Looks no further than the second that is usable, so that many of one id cost no more than two.
+function onlyUsable(candidates: readonly Candidate[]): UsableKey | undefined {
+  let only: UsableKey | undefined;
+  for (const candidate of candidates) {
+    const key = candidate.key();
+    if (key === undefined) continue;
+    if (only !== undefined) return undefined;
+    only = key;
+  }
+  return only;
 }
 
 /**
@@ -61,31 +95,68 @@ export function usableKeys(jwks: unknown): UsableKeys {
  */
 export function verifyWithKeys(token: ParsedToken, keys: UsableKeys, nowMs: number, maxLifeS?: number): VerifiedToken {
   checkTimes(token, nowMs, maxLifeS);
-  const { alg, kid } = token.header;
-  const found = kid === undefined ? keys.only : keys.byKid.get(kid);
-  if (found === undefined) throw refused("names no key of its issuer, or none that is the only one of its name");
-  const algorithm = algorithms.get(alg);
-  if (algorithm?.keyType !== found.type || (found.alg !== undefined && found.alg !== alg))
-    throw refused("is signed with an algorithm that is not that of the key");
-  const { hash, options } = algorithm;
-  if (!verify(hash, token.signingInput, { key: found.key, ...options }, token.signature))
-    throw refused("has a signature that does not verify");
+  const key = keys.find(token.header.kid);
+  const fault = keyFault(token, key);
+  if (fault !== undefined) verifyWithDecoy(token);
+  if (key === undefined || fault !== undefined) throw refused(fault ?? "names no key");
+  const { hash = null, options } = algorithms.get(token.header.alg) ?? {};
+  if (!verify(hash, token.signingInput, { key: key.key, ...options }, token.signature)) throw refused(BAD_SIGNATURE);
   const { issuer, subject, audiences, claims, expiresAt, issuedAt } = token;
   return { issuer, subject, audiences, claims, expiresAt, issuedAt };
 }
 
-function usableKey(jwk: Record<string, unknown>): UsableKey | undefined {
-  const { use, key_ops: operations, alg } = jwk;
+const BAD_SIGNATURE = "has a signature that does not verify";
+
+// What shows without computing: no key, another one, or a signature of another length.
+function keyFault({ header, signature }: ParsedToken, key: UsableKey | undefined): string | undefined {
+  if (key === undefined) return "names no key of its issuer, or none that is the only one of its name";
+  const { type, alg, signatureLength } = key;
+  if (algorithms.get(header.alg)?.keyType !== type || (alg !== undefined && alg !== header.alg)) {
+    return "is signed with an algorithm that is not that of the key";
+  }
+  return signature.length === signatureLength ? undefined : BAD_SIGNATURE;
+}
+
+/** An entry that looks like a usable key. */
+interface Candidate {
+  readonly kid: string | undefined;
+  readonly bytes: number;
+  /** Imports the key the first time. */
+  key(): UsableKey | undefined;
+}
+
+function candidateOf(jwk: Readonly<Record<string, unknown>>): Candidate | undefined {
+  const { use, key_ops: operations, alg, kid } = jwk;
   if (use !== undefined && use !== "sig") return undefined;
   if (operations !== undefined && !(Array.isArray(operations) && operations.includes("verify"))) return undefined;
   if (PRIVATE.some((name) => name in jwk)) return undefined;
   const type = typeOf(jwk);
   if (type === undefined) return undefined;
   if (alg !== undefined && (typeof alg !== "string" || algorithms.get(alg)?.keyType !== type)) return undefined;
+  if (typeof kid === "string" && kid.length > MAX_KID) return undefined;
+  const { kty, crv, n, e, x, y } = jwk;
+  const members = [n, e, x, y].filter((member) => member !== undefined);
+  if (!members.every((member) => typeof member === "string" && member.length <= MAX_MEMBER)) return undefined;
+  // Only what the key is made of: an entry may hold kilobytes of certificates besides.
+  let source: JsonWebKey | undefined = { kty, crv, n, e, x, y } as JsonWebKey;
+  let imported: UsableKey | undefined;
+  return {
+    kid: typeof kid === "string" ? kid : undefined,
+    bytes: KEY_BYTES + members.join().length,
+    key() {
+      if (source !== undefined) imported = importKey(source, type, alg);
+      source = undefined;
+      return imported;
+    },
+  };
+}
+
+function importKey(jwk: JsonWebKey, type: KeyType, alg: string | undefined): UsableKey | undefined {
   try {
     // This finds points that are not on their curve, and coordinates of another length.
-    const key = createPublicKey({ key: jwk as JsonWebKey, format: "jwk" });
-    return type !== "RSA" || isSoundRsa(key) ? { key, type, alg } : undefined;
+    const key = createPublicKey({ key: jwk, format: "jwk" });
+    if (type === "RSA" && !isSoundRsa(key)) return undefined;
+    return { key, type, alg, signatureLength: signatureLengthOf(type, key.asymmetricKeyDetails?.modulusLength) };
   } catch {
     return undefined;
   }

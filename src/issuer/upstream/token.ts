@@ -7,6 +7,8 @@ import { algorithms } from "./algorithms.js";
 import { jsonObjectIn } from "./json-object.js";
 
 const MAX_TOKEN_LENGTH = 16 * 1024;
+/** The longest issuer, in characters. */
+export const MAX_ISSUER_LENGTH = 255;
 const MAX_SUBJECT_LENGTH = 1024;
 const MAX_AUDIENCES = 16;
 /** How far the clocks of two installations may differ, in seconds. */
@@ -57,6 +59,7 @@ export function parseUpstreamToken(text: string): ParsedToken {
   if (claims === undefined) throw refused("has claims that are not a plain JSON object");
   const { iss, sub, aud, exp, iat, nbf } = claims;
   if (typeof iss !== "string" || iss === "") throw refused("has no issuer");
+  if (iss.length > MAX_ISSUER_LENGTH) throw refused("has an issuer that is too long");
   if (typeof sub !== "string" || sub === "" || sub.length > MAX_SUBJECT_LENGTH) throw refused("has no usable subject");
   if (typeof exp !== "number") throw refused("has no expiry");
   if (iat !== undefined && typeof iat !== "number") throw refused("has an iat that is no number");

@@ -9,8 +9,8 @@ import {
 import { parseAwsRequest } from "../../../src/issuer/assume/aws.js";
 import { type AwsCaller, askAws, requireAwsMatch } from "../../../src/issuer/assume/aws-caller.js";
 import { AwsRefusal } from "../../../src/issuer/assume/refusal.js";
-import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
 import { ApiError } from "../../../src/kernel/errors.js";
+import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
 import { authorizationOf } from "./sigv4.js";
 import {
   answerOf,

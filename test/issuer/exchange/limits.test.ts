@@ -153,7 +153,7 @@ describe("a limit on refusals", () => {
     );
 
   it("counts against every key, and what is no refusal against none", async () => {
-    const { guard } = createRefusals({ points: 2, seconds: 60, blocks: true });
+    const { guard } = createRefusals({ points: 2, seconds: 60 });
     assert.equal(await outcome(guard(["a", "b"], refuse)), "Permission denied");
     assert.equal(await outcome(guard(["a"], () => Promise.reject(unavailable("now")))), "Unavailable");
     assert.equal(await outcome(guard(["a"], () => Promise.reject(new TypeError("broken")))), "broken");
@@ -168,7 +168,7 @@ describe("a limit on refusals", () => {
   });
 
   it("ends", async () => {
-    const { guard } = createRefusals({ points: 1, seconds: 1, blocks: true });
+    const { guard } = createRefusals({ points: 1, seconds: 1 });
     await outcome(guard(["a"], refuse));
     assert.equal(await outcome(guard(["a"], () => 1)), "Resource exhausted");
     await sleep(1_100);

@@ -1,10 +1,10 @@
 // Exchanges that are refused: with which code and text, for whom alike, and
 // without a trace in the database.
 import assert from "node:assert/strict";
-import { generateKeyPairSync } from "node:crypto";
+import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import { after, before, describe, it } from "node:test";
 import { randomIds } from "../../../src/kernel/ids.js";
-import { denied, type Expected, invalid, unauthenticated } from "../../contract/expectations.js";
+import { denied, type Expected, invalid, notAssumable, unauthenticated } from "../../contract/expectations.js";
 import { type LocalIssuer, startLocalIssuer } from "../../support/local-issuer.js";
 import { ask } from "./ask.js";
 import { dumpOf, type ExchangeWorld, type Parameters, startExchangeWorld } from "./exchange-world.js";
@@ -35,7 +35,7 @@ after(async () => {
 
 const nowS = () => Math.floor(Date.now() / 1000);
 const good = (claims: object = {}) => world.token({ sub: SUBJECT, ...claims });
-const notFor = (uid: string) => denied(`assuming ${uid}`);
+const notFor = (uid: string) => notAssumable(uid);
 // Nothing that is refused may leave a trace, or make the service forget what is good.
 async function refusedWith(expected: Expected, parameters: Parameters, bearer: string | undefined): Promise<void> {
   const stored = dumpOf(world.data);
@@ -124,11 +124,8 @@ describe("tokens that are none, for every identity alike", () => {
   });
 });
 
-describe("tokens whose issuer vouches for nothing here", () => {
+describe("tokens whose time is not now, for every identity alike", () => {
   const cases: readonly [name: string, make: () => string][] = [
-    ["signed by another key", () => forged()],
-    ["for another service", () => good({ aud: "https://elsewhere.example" })],
-    ["for a service of a like name", () => good({ aud: `${world.url}.example` })],
     ["run out 61 s ago", () => good({ iat: nowS() - 700, exp: nowS() - 61 })],
     ["not valid for another 65 s", () => good({ nbf: nowS() + 65 })],
     ["issued in 65 s", () => good({ iat: nowS() + 65 })],
@@ -136,48 +133,82 @@ describe("tokens whose issuer vouches for nothing here", () => {
     ["older than a day, although it runs on", () => good({ iat: nowS() - 25 * HOUR_S })],
   ];
   for (const [name, make] of cases) {
-    it(name, () => refusedWith(unauthenticated(), { identity }, make()));
-  }
-
-  for (const [name, claims] of [
-    ["ran out 55 s ago", { iat: nowS() - 600, exp: nowS() - 55 }],
-    ["is valid in 55 s", { nbf: nowS() + 55 }],
-    ["is for several, us among them", { aud: ["https://elsewhere.example", "<us>"] }],
-  ] as const) {
-    it(`but not one that ${name}`, async () => {
-      const aud = "aud" in claims ? claims.aud.map((one) => (one === "<us>" ? world.url : one)) : world.url;
-      assert.equal((await world.exchange({ identity }, good({ ...claims, aud }))).status, 200);
+    it(name, async () => {
+      for (const uid of [identity, unknown]) await refusedWith(unauthenticated(), { identity: uid }, make());
     });
   }
 
-  function forged(): string {
-    const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-    return world.workloads.token({ aud: world.url, sub: SUBJECT }, { key: privateKey });
+  for (const [name, make] of [
+    ["ran out 55 s ago", () => good({ iat: nowS() - 600, exp: nowS() - 55 })],
+    ["is valid in 55 s", () => good({ nbf: nowS() + 55 })],
+    ["is for several, us among them", () => good({ aud: ["https://elsewhere.example", world.url] })],
+  ] as const) {
+    it(`but not one that ${name}`, async () => {
+      assert.equal((await world.exchange({ identity }, make())).status, 200);
+    });
   }
 });
 
 describe("who may not assume an identity learns nothing of it", () => {
-  const cases: readonly [name: string, make: () => string][] = [
+  const keyOf = () => generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey;
+  const signedBy = (key: KeyObject, claims: object = {}, header?: Readonly<Record<string, unknown>>) =>
+    world.workloads.token({ aud: world.url, sub: SUBJECT, ...claims }, { key, ...(header && { header }) });
+  let bare: string;
+  let keyed: string;
+  let lapsed: string;
+  let patterned: string;
+  before(async () => {
+    const { issuer } = world.workloads;
+    const { publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+    const issuerKeys = JSON.stringify({ keys: [{ ...publicKey.export({ format: "jwk" }), kid: "k" }] });
+    const staticKeys = { issuer, subject: SUBJECT, issuerKeys };
+    bare = await world.assumable({});
+    keyed = await world.assumable({ staticKeys: { ...staticKeys, expirationTime: "2099-01-01T00:00:00Z" } });
+    lapsed = await world.assumable({ staticKeys: { ...staticKeys, expirationTime: "2020-01-01T00:00:00Z" } });
+    const claims = { repository: "acme/app" };
+    patterned = await world.assumable({ claimMatch: { issuer, subject: SUBJECT, claims } });
+  });
+
+  const ISSUED_FOR_OTHERS = true;
+  const cases: readonly [name: string, make: () => string, isForOthers?: boolean][] = [
     ["another subject", () => good({ sub: "somebody else" })],
     ["an issuer with another path", () => good({ iss: `${world.workloads.issuer}/tenant` })],
     ["an issuer with a slash behind", () => good({ iss: `${world.workloads.issuer}/` })],
     ["an issuer on another port", () => stranger.token({ aud: world.url, sub: SUBJECT })],
+    ["another key", () => signedBy(keyOf())],
+    ["another key of a name that nobody knows", () => signedBy(keyOf(), {}, { kid: "unknown" })],
+    ["another algorithm", () => signedBy(keyOf(), {}, { alg: "RS256" })],
+    ["another audience", () => good({ aud: "https://elsewhere.example" }), ISSUED_FOR_OTHERS],
+    ["an audience of a like name", () => good({ aud: `${world.url}.example` }), ISSUED_FOR_OTHERS],
+    ["another subject and audience", () => good({ sub: "x", aud: "https://elsewhere.example" }), ISSUED_FOR_OTHERS],
+    ["another key and audience", () => signedBy(keyOf(), { aud: "https://elsewhere.example" }), ISSUED_FOR_OTHERS],
   ];
-  for (const [name, make] of cases) {
+  for (const [name, make, isForOthers = false] of cases) {
     it(name, async () => {
       const bearer = make();
-      const answers = await Promise.all(
-        [identity, twin, unknown].map((uid) => world.exchange({ identity: uid }, bearer)),
-      );
-      const texts = [identity, twin, unknown].map((uid, i) => answers[i]?.text.replaceAll(uid, "<uid>"));
-      assert.deepEqual(texts, [texts[2], texts[2], texts[2]]);
-      const heads = answers.map(({ headers }) =>
-        [...headers].filter(([field]) => !/^(date|x-request-id|content-length)$/.test(field)),
-      );
-      assert.deepEqual(heads, [heads[2], heads[2], heads[2]]);
-      await refusedWith(notFor(identity), { identity }, bearer);
+      // Its custom claim is told only to a bearer who matches in all else.
+      const all = [identity, twin, bare, keyed, lapsed, patterned, unknown];
+      const texts = new Set<string>();
+      const heads = new Set<string>();
+      for (const uid of all) {
+        const { text, headers, status } = await world.exchange({ identity: uid }, bearer);
+        assert.equal(status, 403);
+        texts.add(text.replaceAll(uid, "<uid>"));
+        heads.add(
+          JSON.stringify([...headers].filter(([field]) => !/^(date|x-request-id|content-length)$/.test(field))),
+        );
+      }
+      assert.deepEqual([texts.size, heads.size], [1, 1], [...texts, ...heads].join("\n"));
+      for (const uid of [identity, unknown]) {
+        await refusedWith(notAssumable(uid, isForOthers), { identity: uid }, bearer);
+      }
     });
   }
+
+  it("nor the claim that it asks for, until the signature was verified", async () => {
+    await refusedWith(denied('invalid "repository"'), { identity: patterned }, good());
+    await refusedWith(notAssumable(patterned), { identity: patterned }, signedBy(keyOf()));
+  });
 
   it("and asks nobody", () => assert.deepEqual(stranger.asked, { discovery: 0, keys: 0 }));
 

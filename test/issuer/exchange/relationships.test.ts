@@ -6,7 +6,7 @@ import { generateKeyPairSync } from "node:crypto";
 import { after, before, describe, it, type TestContext } from "node:test";
 import { Code } from "@connectrpc/connect";
 import { randomIds } from "../../../src/kernel/ids.js";
-import { denied, type Expected, unauthenticated } from "../../contract/expectations.js";
+import { denied, type Expected, notAssumable, unauthenticated } from "../../contract/expectations.js";
 import { type LocalIssuer, signed, startLocalIssuer } from "../../support/local-issuer.js";
 import { role as awsRole, bearerOf, serveSts, signedRequest } from "../assume/sts.js";
 import { exchangerOf } from "../mutations/exchanger.js";
@@ -31,8 +31,8 @@ const escaped = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 describe("a claim match", () => {
   type Claims = Readonly<Record<string, unknown>>;
   const PERMITTED = "OK";
-  const FORBIDDEN = (uid: string) => denied(`assuming ${uid}`);
-  const STOLEN = () => unauthenticated();
+  const FORBIDDEN = (uid: string) => notAssumable(uid);
+  const FOR_OTHERS = (uid: string) => notAssumable(uid, true);
   const invalidClaim = (name: string) => () => denied(`invalid "${name}"`);
   const cases: readonly {
     readonly name: string;
@@ -68,8 +68,9 @@ describe("a claim match", () => {
         [{ sub: "s", aud: "sts.example" }, PERMITTED],
         [{ sub: "s", aud: ["x", "sts.example"] }, PERMITTED],
         [{ sub: "s" }, FORBIDDEN],
-        [{ sub: "s", aud: "sts.example/" }, FORBIDDEN],
-        [{ sub: "s", aud: "STS.example" }, FORBIDDEN],
+        [{ sub: "s", aud: "sts.example/" }, FOR_OTHERS],
+        [{ sub: "s", aud: "STS.example" }, FOR_OTHERS],
+        [{ sub: "x", aud: "sts.example" }, FOR_OTHERS],
       ],
     },
     {
@@ -78,7 +79,7 @@ describe("a claim match", () => {
       tokens: [
         [{ sub: "s", aud: "api-1" }, PERMITTED],
         [{ sub: "s", aud: ["x", "api-2"] }, PERMITTED],
-        [{ sub: "s", aud: "api-12" }, FORBIDDEN],
+        [{ sub: "s", aud: "api-12" }, FOR_OTHERS],
         [{ sub: "s" }, FORBIDDEN],
       ],
     },
@@ -89,9 +90,9 @@ describe("a claim match", () => {
         [{ sub: "s", aud: ["x", "<us>"] }, PERMITTED],
         [{ sub: "s", aud: "<us>/" }, PERMITTED],
         [{ sub: "s", aud: "<host>" }, PERMITTED],
-        [{ sub: "s", aud: "https://elsewhere.example" }, STOLEN],
-        [{ sub: "s", aud: "<us>.example" }, STOLEN],
-        [{ sub: "x", aud: "https://elsewhere.example" }, FORBIDDEN],
+        [{ sub: "s", aud: "https://elsewhere.example" }, FOR_OTHERS],
+        [{ sub: "s", aud: "<us>.example" }, FOR_OTHERS],
+        [{ sub: "x", aud: "https://elsewhere.example" }, FOR_OTHERS],
       ],
     },
     {
@@ -178,16 +179,19 @@ describe("static keys", () => {
     const identity = await create();
     const other = await create({ issuerKeys: JSON.stringify({ keys: [pair().jwk] }) });
     const forbidden = denied(`assuming ${identity}`);
-    assert.deepEqual(await outcomeOf(identity, token({}, pair().privateKey)), unauthenticated());
-    assert.deepEqual(await outcomeOf(other, token()), unauthenticated(), "keys of another identity");
+    assert.deepEqual(await outcomeOf(identity, token({}, pair().privateKey)), forbidden);
+    assert.deepEqual(await outcomeOf(other, token()), notAssumable(other), "keys of another identity");
     assert.deepEqual(await outcomeOf(identity, token({ sub: "pods" })), forbidden);
     assert.deepEqual(await outcomeOf(identity, token({ iss: "https://cluster.example/" })), forbidden);
-    assert.deepEqual(await outcomeOf(identity, token({ aud: "https://elsewhere.example" })), unauthenticated());
+    assert.deepEqual(
+      await outcomeOf(identity, token({ aud: "https://elsewhere.example" })),
+      notAssumable(identity, true),
+    );
     const stated = await create({ audiences: ["cluster"] });
     assert.equal(await outcomeOf(stated, token({ aud: "cluster" })), "OK");
     assert.deepEqual(await outcomeOf(stated, token()), denied(`assuming ${stated}`));
     const unreadable = await create({ issuerKeys: "no keys" });
-    assert.deepEqual(await outcomeOf(unreadable, token()), unauthenticated());
+    assert.deepEqual(await outcomeOf(unreadable, token()), notAssumable(unreadable));
   });
 
   it("run out", async () => {
@@ -196,7 +200,8 @@ describe("static keys", () => {
     assert.equal(await outcomeOf(identity, token()), "OK");
     world.harness.skewMs = HOUR_MS;
     try {
-      assert.deepEqual(await outcomeOf(identity, token({}, ours.privateKey, Date.now() + HOUR_MS)), unauthenticated());
+      const late = token({}, ours.privateKey, Date.now() + HOUR_MS);
+      assert.deepEqual(await outcomeOf(identity, late), notAssumable(identity));
     } finally {
       world.harness.skewMs = 0;
     }
@@ -235,7 +240,7 @@ it("AWS roles are let in as AWS says, over the exchange", async (context: TestCo
   for (const uid of [identity, unknown]) assert.deepEqual(await refused(uid, bearer(other)), unauthenticated());
   assert.equal(sts.requests.length, asked, "nobody was asked about what fits no identity");
   assert.deepEqual(await refused(other, bearer(other)), denied(`assuming ${other}`));
-  assert.deepEqual(await refused(identity, bearer(identity, "guessed")), unauthenticated());
+  assert.deepEqual(await refused(identity, bearer(identity, "guessed")), notAssumable(identity));
 });
 
 describe("who is asked for keys", () => {

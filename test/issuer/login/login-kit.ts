@@ -11,18 +11,21 @@ import { bootstrap } from "../../../src/iam/operator/bootstrap.js";
 import { openInstallation } from "../../../src/installation.js";
 import { isOurName } from "../../../src/issuer/assume/audience.js";
 import { createExchanger } from "../../../src/issuer/exchange/exchange.js";
+import { createFailureLimiter } from "../../../src/issuer/exchange/failure-limiter.js";
 import { createLastSeen } from "../../../src/issuer/exchange/last-seen.js";
 import { createRefusals } from "../../../src/issuer/exchange/refusals.js";
 import type { LoginDeps } from "../../../src/issuer/login/deps.js";
 import { loginRoutes } from "../../../src/issuer/login/routes.js";
 import { createTokens } from "../../../src/issuer/tokens.js";
-import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
 import { createIssuers } from "../../../src/issuer/upstream/issuers.js";
 import { builtinRoleUid, randomIds } from "../../../src/kernel/ids.js";
+import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
 import { createWeb } from "../../../src/server/web-routes.js";
 import type { Store } from "../../../src/store/port.js";
 import { type OidcAccount, type OidcProvider, startOidcProvider } from "../../support/oidc-provider.js";
 import { tempDir } from "../../support/temp-dir.js";
+
+const PLENTY = { points: 1000, seconds: 1 };
 
 /** Where programs listen; nobody does, since redirects there are not followed. */
 export const PROGRAM = "http://127.0.0.1:9/callback";
@@ -93,7 +96,7 @@ export async function startLogin(
       stsOrigins: [],
       issuers: createIssuers({ fetch, clock, isOurs: (name) => isOurName(name, ownUrls()) }),
       lastSeen: createLastSeen(store),
-      refusals: createRefusals({ points: 1000, seconds: 1, blocks: false }),
+      limiter: createFailureLimiter({ perName: PLENTY, perAddress: PLENTY }),
     }),
     masterKey,
     fetch,

@@ -2,12 +2,14 @@
 import type { Installation } from "../../../src/installation.js";
 import { isOurName } from "../../../src/issuer/assume/audience.js";
 import { createExchanger, type Exchanger } from "../../../src/issuer/exchange/exchange.js";
+import { createFailureLimiter } from "../../../src/issuer/exchange/failure-limiter.js";
 import { createLastSeen } from "../../../src/issuer/exchange/last-seen.js";
-import { createRefusals } from "../../../src/issuer/exchange/refusals.js";
 import { createTokens } from "../../../src/issuer/tokens.js";
-import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
 import { createIssuers, type Issuers } from "../../../src/issuer/upstream/issuers.js";
 import { randomIds } from "../../../src/kernel/ids.js";
+import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
+
+const NEVER = { points: Number.MAX_SAFE_INTEGER, seconds: 4 };
 
 /** How the exchanger is set up. */
 export interface ExchangerSetup {
@@ -38,7 +40,7 @@ export function exchangerOf({ installation, url, names = [], trustedOrigins, ver
     audiences: () => [url],
     tokens: createTokens({ keys, ids: randomIds, issuer: () => url }),
     lastSeen: createLastSeen(store),
-    refusals: createRefusals({ points: Number.MAX_SAFE_INTEGER, seconds: 4, blocks: false }),
+    limiter: createFailureLimiter({ perName: NEVER, perAddress: NEVER }),
     clock,
   });
 }

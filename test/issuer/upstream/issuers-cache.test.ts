@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import { Code } from "@connectrpc/connect";
-import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
-import { createIssuers, type Issuers } from "../../../src/issuer/upstream/issuers.js";
+import { createIssuers, type Issuers, type Registration } from "../../../src/issuer/upstream/issuers.js";
 import { type ParsedToken, parseUpstreamToken, type VerifiedToken } from "../../../src/issuer/upstream/token.js";
 import { ApiError } from "../../../src/kernel/errors.js";
+import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
 import {
   DISCOVERY,
   type ForeignIssuer,
@@ -19,6 +19,7 @@ import {
   testKey,
 } from "./foreign-issuer.js";
 
+const OPERATOR = { organisation: undefined };
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const first = testKey("ES256", "first");
@@ -48,7 +49,7 @@ function tokenBy(key: typeof first, issuer = other.issuer): ParsedToken {
   return parseUpstreamToken(signed(key, { ...goodClaims(issuer), iat, exp: iat + 600 }));
 }
 
-const verify = async (key: typeof first): Promise<VerifiedToken> => issuers.verify(tokenBy(key));
+const verify = async (key: typeof first): Promise<VerifiedToken> => issuers.verify(tokenBy(key), OPERATOR);
 const times = (path: string) => other.asked.filter((asked) => asked === path).length;
 const isError = (code: Code) => (error: unknown) => error instanceof ApiError && error.code === code;
 const refused = (key: typeof first) => assert.rejects(verify(key), isError(Code.Unauthenticated));
@@ -58,7 +59,7 @@ const breakDown = () => other.answers.set(JWKS, (res) => json(res, {}, 503));
 test("keys are used for ten minutes without asking, at once, and then asked for again", async () => {
   await verify(first);
   nowMs += 10 * MINUTE - 1;
-  assert.equal(issuers.verify(tokenBy(first)) instanceof Promise, false);
+  assert.equal(issuers.verify(tokenBy(first), OPERATOR) instanceof Promise, false);
   assert.equal(times(JWKS), 1);
   nowMs += 1;
   await verify(first);
@@ -87,7 +88,7 @@ test("10,000 key ids that nobody knows make one request in 30 s", async () => {
   nowMs += MINUTE;
   const unknown = Array.from({ length: 10_000 }, (_, i) => tokenBy({ ...first, kid: `unknown ${i}` }));
   const outcomes = async () => {
-    const results = await Promise.allSettled(unknown.map(async (token) => issuers.verify(token)));
+    const results = await Promise.allSettled(unknown.map(async (token) => issuers.verify(token, OPERATOR)));
     return results.filter((result) => result.status === "rejected" && isError(Code.Unauthenticated)(result.reason))
       .length;
   };
@@ -117,7 +118,6 @@ test("keys are used for an hour while the issuer fails, which is asked every 30 
   await unavailable(first);
   nowMs += 30 * SECOND;
   await unavailable(first);
-  await assert.rejects(issuers.metadata(other.issuer), isError(Code.Unavailable));
   other.answers.clear();
   nowMs += 30 * SECOND;
   await verify(first);
@@ -167,7 +167,8 @@ test("a clock that is set back makes nothing younger", async () => {
   await unavailable(first);
 });
 
-test("200 issuers are kept, those used last; issuers that fail push out none of them", async () => {
+/** An issuer for every path below its origin but those that begin with `bad`; notes what it is asked for. */
+async function manyIssuers() {
   const asked: string[] = [];
   const server = await serve((req, res) => {
     const [, name = ""] = (req.url ?? "").split("/");
@@ -177,7 +178,23 @@ test("200 issuers are kept, those used last; issuers that fail push out none of 
     else json(res, { issuer: `${server.origin}/${name}`, jwks_uri: `${server.origin}/${name}/keys` });
   });
   issuers = issuersTrusting(server.origin);
-  const verifyAt = async (name: string) => issuers.verify(tokenBy(first, `${server.origin}/${name}`));
+  const at = (name: string) => `${server.origin}/${name}`;
+  return {
+    asked,
+    close: () => server.close(),
+    verifyAt: async (name: string, registration: Registration = OPERATOR) =>
+      issuers.verify(tokenBy(first, at(name)), registration),
+    /** A token that names the issuer and its key, and that nobody signed. */
+    unsignedAt: async (name: string, registration: Registration) => {
+      const token = tokenBy(first, at(name));
+      const forged = { ...token, signature: Buffer.alloc(token.signature.length, 1) };
+      await assert.rejects(async () => issuers.verify(forged, registration), isError(Code.Unauthenticated));
+    },
+  };
+}
+
+test("200 issuers are kept, those used last; issuers that fail push out none of them", async () => {
+  const { asked, close, verifyAt } = await manyIssuers();
   try {
     for (let i = 0; i < 200; i++) await verifyAt(`good${i}`);
     for (let i = 0; i < 300; i++) await assert.rejects(verifyAt(`bad${i}`), isError(Code.Unavailable));
@@ -190,6 +207,71 @@ test("200 issuers are kept, those used last; issuers that fail push out none of 
     for (const name of ["good1", "good200", "good0"]) await verifyAt(name);
     assert.deepEqual(asked, ["/good0/.well-known/openid-configuration", "/good0/keys"]);
   } finally {
-    server.close();
+    close();
+  }
+});
+
+test("unsigned tokens that name 230 issuers push out none that a token was verified of", async () => {
+  const { asked, close, verifyAt, unsignedAt } = await manyIssuers();
+  const own = { organisation: "own", byPattern: true };
+  const other = { organisation: "other" };
+  try {
+    await verifyAt("good", own);
+    await verifyAt("good", other);
+    await verifyAt("good");
+    for (let i = 0; i < 230; i++) await unsignedAt(`forged${i}`, own);
+    asked.length = 0;
+    for (const registration of [own, other, OPERATOR]) await verifyAt("good", registration);
+    assert.deepEqual(asked, [], "all are still known");
+    // The control: what was pushed out were others that nobody proved anything with.
+    await unsignedAt("forged0", own);
+    assert.equal(asked.length, 2);
+  } finally {
+    close();
+  }
+});
+
+test("an issuer that was pushed out after it answered is asked again at once", async () => {
+  const { asked, close, verifyAt, unsignedAt } = await manyIssuers();
+  const own = { organisation: "own", byPattern: true };
+  try {
+    for (let i = 0; i < 60; i++) await unsignedAt(`forged${i}`, own);
+    asked.length = 0;
+    await verifyAt("forged0", own);
+    assert.equal(asked.length, 2);
+  } finally {
+    close();
+  }
+});
+
+test("an issuer that fails for one organisation is not paused for another", async () => {
+  breakDown();
+  await assert.rejects(async () => issuers.verify(tokenBy(first), { organisation: "a" }), isError(Code.Unavailable));
+  other.answers.clear();
+  await issuers.verify(tokenBy(first), { organisation: "b" });
+  await assert.rejects(async () => issuers.verify(tokenBy(first), { organisation: "a" }), isError(Code.Unavailable));
+});
+
+test("an issuer that was not asked because others hang is not paused", async () => {
+  const tarpit = await serve(() => {});
+  const both = [new URL(other.issuer).origin, tarpit.origin];
+  const fetch = createGuardedFetch({ trustedOrigins: both });
+  const own = createIssuers({ fetch, clock: () => nowMs, isOurs: () => false });
+  const registration = { organisation: "a" };
+  const hanging = Array.from({ length: 36 }, (_, i) =>
+    Promise.resolve(own.verify(tokenBy(first, `${tarpit.origin}/${i}`), registration)).catch(() => "hung"),
+  );
+  try {
+    await assert.rejects(
+      async () => own.verify(tokenBy(first), registration),
+      (error: ApiError) => {
+        assert.deepEqual(error.details[0]?.value, { retryDelay: { seconds: 1n, nanos: 0 } });
+        return true;
+      },
+    );
+    await Promise.all(hanging);
+    await own.verify(tokenBy(first), registration);
+  } finally {
+    tarpit.close();
   }
 });

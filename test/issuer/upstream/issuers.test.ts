@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import type { ServerResponse } from "node:http";
 import { test } from "node:test";
 import { Code } from "@connectrpc/connect";
-import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
 import { createIssuers } from "../../../src/issuer/upstream/issuers.js";
 import { parseUpstreamToken } from "../../../src/issuer/upstream/token.js";
 import { ApiError } from "../../../src/kernel/errors.js";
+import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
 import {
   DISCOVERY,
   type ForeignIssuer,
@@ -23,6 +23,7 @@ import { isRefusal } from "./refusals.js";
 
 const key = testKey("ES256", "k1");
 const clock = () => NOW_S * 1000;
+const OPERATOR = { organisation: undefined };
 const OURS = "https://ours.test";
 
 function issuersTrusting(...origins: string[]) {
@@ -67,15 +68,11 @@ async function withIssuer(run: (other: ForeignIssuer, origin: string) => Promise
 test("a token is verified with the keys that its issuer publishes", () =>
   withIssuer(async (other, origin) => {
     const { issuers, problems } = issuersTrusting(origin);
-    const verified = await issuers.verify(tokenOf(other.issuer));
+    const verified = await issuers.verify(tokenOf(other.issuer), OPERATOR);
     assert.deepEqual([verified.issuer, verified.subject], [other.issuer, "repo:octo/app"]);
     assert.deepEqual([other.asked, problems], [[DISCOVERY, JWKS], []]);
     const stranger = parseUpstreamToken(signed(testKey("ES256", "k1"), goodClaims(other.issuer)));
-    assert.throws(() => issuers.verify(stranger), isRefusal("has a signature that does not verify"));
-    assert.deepEqual(
-      { ...(await issuers.metadata(other.issuer)) },
-      { issuer: other.issuer, jwks_uri: `${origin}${JWKS}` },
-    );
+    assert.throws(() => issuers.verify(stranger, OPERATOR), isRefusal("has a signature that does not verify"));
     assert.equal(other.asked.length, 2);
   }));
 
@@ -84,15 +81,14 @@ test("an issuer that ends with a slash is asked at the same place, and is anothe
     const issuer = `${other.issuer}/`;
     other.answers.set(DISCOVERY, (res) => json(res, { issuer, jwks_uri: `${origin}${JWKS}` }));
     const { issuers, problems } = issuersTrusting(origin);
-    assert.equal((await issuers.verify(tokenOf(issuer))).issuer, issuer);
-    await assert.rejects(async () => issuers.verify(tokenOf(other.issuer)), isUnavailable);
+    assert.equal((await issuers.verify(tokenOf(issuer), OPERATOR)).issuer, issuer);
+    await assert.rejects(async () => issuers.verify(tokenOf(other.issuer), OPERATOR), isUnavailable);
     assert.deepEqual(problems, [`${other.issuer}: its metadata are of another issuer`]);
   }));
 
 test("our own tokens are refused, and nothing is fetched", async () => {
   const { issuers, problems, reasons } = issuersTrusting();
-  assert.throws(() => issuers.verify(tokenOf(OURS)), isRefusal("is one of ours"));
-  await assert.rejects(issuers.metadata(OURS), isUnavailable);
+  assert.throws(() => issuers.verify(tokenOf(OURS), OPERATOR), isRefusal("is one of ours"));
   assert.deepEqual([problems, reasons], [[], []]);
 });
 
@@ -100,7 +96,7 @@ test("a token whose time is not now makes nobody ask its issuer", () =>
   withIssuer(async (other, origin) => {
     const { issuers } = issuersTrusting(origin);
     const expired = parseUpstreamToken(signed(key, { ...goodClaims(other.issuer), exp: NOW_S - 61 }));
-    assert.throws(() => issuers.verify(expired), isRefusal("has expired"));
+    assert.throws(() => issuers.verify(expired, OPERATOR), isRefusal("has expired"));
     assert.deepEqual(other.asked, []);
   }));
 
@@ -155,8 +151,8 @@ for (const { name, reason, metadata, keys } of answers) {
       if (metadata) other.answers.set(DISCOVERY, (res) => metadata(res, other.issuer));
       if (keys) other.answers.set(JWKS, (res) => keys(res, other.issuer));
       const { issuers, problems } = issuersTrusting(origin);
-      await assert.rejects(async () => issuers.verify(tokenOf(other.issuer)), isUnavailable);
-      await assert.rejects(issuers.metadata(other.issuer), isUnavailable);
+      await assert.rejects(async () => issuers.verify(tokenOf(other.issuer), OPERATOR), isUnavailable);
+      await assert.rejects(async () => issuers.verify(tokenOf(other.issuer), OPERATOR), isUnavailable);
       assert.deepEqual(problems, [`${other.issuer}: ${reason}`]);
       assert.deepEqual(other.asked, metadata ? [DISCOVERY] : [DISCOVERY, JWKS]);
       assert.equal(Object.hasOwn(Object.prototype, "issuer"), false);
@@ -168,8 +164,7 @@ test("an issuer without usable keys is one, but verifies nothing", () =>
     other.keys = [testKey("RS256", "weak", 1024)];
     const { issuers, problems } = issuersTrusting(origin);
     const noKey = "names no key of its issuer, or none that is the only one of its name";
-    await assert.rejects(async () => issuers.verify(tokenOf(other.issuer)), isRefusal(noKey));
-    assert.equal((await issuers.metadata(other.issuer)).issuer, other.issuer);
+    await assert.rejects(async () => issuers.verify(tokenOf(other.issuer), OPERATOR), isRefusal(noKey));
     assert.deepEqual(problems, [`${other.issuer}: it has no usable keys`]);
   }));
 
@@ -192,7 +187,7 @@ for (const { uri, reason } of elsewhere) {
       try {
         other.answers.set(DISCOVERY, (res) => json(res, { issuer: other.issuer, jwks_uri: uri(victim.port) }));
         const { issuers, reasons } = issuersTrusting(origin);
-        await assert.rejects(async () => issuers.verify(tokenOf(other.issuer)), isUnavailable);
+        await assert.rejects(async () => issuers.verify(tokenOf(other.issuer), OPERATOR), isUnavailable);
         assert.deepEqual([reasons.length, reasons[0]?.endsWith(`: ${reason}`)], [1, true], reasons[0]);
         assert.equal(victim.connections, 0);
       } finally {
@@ -224,7 +219,7 @@ for (const end of misspelt) {
     withIssuer(async (other, origin) => {
       const { issuers, problems, reasons } = issuersTrusting(origin);
       const issuer = other.issuer + end;
-      await assert.rejects(async () => issuers.verify(tokenOf(issuer)), isUnavailable);
+      await assert.rejects(async () => issuers.verify(tokenOf(issuer), OPERATOR), isUnavailable);
       assert.deepEqual([problems, reasons, other.asked], [[`${issuer}: it is not written as issuers are`], [], []]);
     }));
 }
@@ -243,7 +238,8 @@ for (const issuer of [
 ]) {
   test(`the issuer ${issuer.slice(0, 40)} is asked nothing`, async () => {
     const { issuers, reasons } = issuersTrusting();
-    await assert.rejects(issuers.metadata(issuer), isUnavailable);
+    const token = { ...tokenOf("https://issuer.test"), issuer };
+    await assert.rejects(async () => issuers.verify(token, OPERATOR), isUnavailable);
     assert.ok(reasons.every((reason) => reason.endsWith(": the address is not https")));
   });
 }
@@ -253,5 +249,5 @@ test("an issuer that is refused, down or closed looks the same to the caller", a
   closed.close();
   const { issuers } = issuersTrusting(closed.origin);
   for (const issuer of ["https://10.0.0.1", "https://private.test", "http://public.test", closed.origin])
-    await assert.rejects(async () => issuers.verify(tokenOf(issuer)), isUnavailable);
+    await assert.rejects(async () => issuers.verify(tokenOf(issuer), OPERATOR), isUnavailable);
 });

@@ -1,5 +1,6 @@
 // Which keys of a JWK Set are used at all.
 import assert from "node:assert/strict";
+import { createPublicKey } from "node:crypto";
 import { test } from "node:test";
 import { type UsableKeys, usableKeys, verifyWithKeys } from "../../../src/issuer/upstream/keys.js";
 import { parseUpstreamToken } from "../../../src/issuer/upstream/token.js";
@@ -34,7 +35,7 @@ const usable: Readonly<Record<string, unknown>> = {
 };
 
 for (const [name, jwk] of Object.entries(usable)) {
-  test(`uses ${name}`, () => assert.equal(usableKeys({ keys: [jwk] }).size, 1));
+  test(`uses ${name}`, () => assert.equal(usableKeys({ keys: [jwk] }).any, true));
 }
 
 const skipped: Readonly<Record<string, unknown>> = {
@@ -94,18 +95,21 @@ const skipped: Readonly<Record<string, unknown>> = {
 for (const [name, jwk] of Object.entries(skipped)) {
   test(`skips ${name}, and uses the key behind it`, () => {
     const keys = usableKeys({ keys: [jwk, other.publicJwk] });
-    assert.equal(keys.size, 1);
+    assert.equal(usableKeys({ keys: [jwk] }).any, false);
     assert.equal(verified(keys, other), true);
+    // The one that a token means that names none.
+    assert.equal(keys.find(undefined)?.type, "P-256");
   });
 }
 
 for (const jwks of [undefined, null, [], "keys", {}, { keys: {} }, { keys: "x" }, { keys: null }]) {
-  test(`${JSON.stringify(jwks)} has no usable keys`, () => assert.equal(usableKeys(jwks).size, 0));
+  test(`${JSON.stringify(jwks)} has no usable keys`, () => assert.equal(usableKeys(jwks).any, false));
 }
 
-test("of 10,000 keys the first 32 are used", () => {
+test("of 10,000 entries the first 32 are looked at, whatever they are", () => {
   const keys = usableKeys({ keys: Array.from({ length: 10_000 }, (_, i) => ({ ...ec.publicJwk, kid: `k${i}` })) });
-  assert.equal(keys.size, 32);
+  const behind = usableKeys({ keys: [...Array.from({ length: 32 }, () => ({ kty: "oct" })), ec.publicJwk] });
+  assert.equal(behind.any, false);
   assert.equal(verified(keys, { ...ec, kid: "k31" }), true);
   assert.throws(() => verified(keys, { ...ec, kid: "k32" }));
 });
@@ -120,6 +124,25 @@ test("a key id that several keys have names none of them, however many they are"
     for (const key of [ec, other]) assert.throws(() => verified(keys, { ...key, kid: "same" }), isRefusal(ambiguous));
     assert.equal(verified(keys, rsa), true);
   }
+});
+
+test("what a full list of the slowest keys costs is bounded, however often it is used", () => {
+  const slow = testKey("ES512", "slow").publicJwk;
+  const listed = { keys: Array.from({ length: 1_000 }, (_, i) => ({ ...slow, kid: i % 2 === 0 ? "same" : `k${i}` })) };
+  const cpuMsOf = (work: () => unknown) => {
+    const start = process.cpuUsage();
+    for (let i = 0; i < 10; i++) work();
+    const { user, system } = process.cpuUsage(start);
+    return (user + system) / 10_000;
+  };
+  const read = cpuMsOf(() => usableKeys(listed));
+  assert.ok(read < 2, `reading a list takes ${read} ms`);
+  const ambiguous = cpuMsOf(() => assert.equal(usableKeys(listed).find("same"), undefined));
+  const none = cpuMsOf(() => assert.equal(usableKeys(listed).find(undefined), undefined));
+  const imported = cpuMsOf(() => createPublicKey({ key: slow, format: "jwk" }));
+  // The control: as many keys as were imported when all were.
+  const all = 32 * imported;
+  assert.ok(ambiguous < all / 4 && none < all / 4, `${ambiguous} and ${none} ms, all of them ${all} ms`);
 });
 
 test("a modulus that is even verifies nothing and breaks nothing", () => {

@@ -105,6 +105,26 @@ test("RSA and Ed25519 signatures of other lengths are refused", () => {
   }
 });
 
+// One signature in 256 begins with a zero byte, so 5,000 tries find one but for once in 10^8 runs.
+function beginningWithZero(key: (typeof keys)[0]): { readonly signedInput: string; readonly bytes: Buffer } {
+  for (let i = 0; i < 5_000; i++) {
+    const signedInput = `${part(headerOf(key))}.${part({ ...goodClaims(), nonce: i })}`;
+    const bytes = signatureOf(signedInput, key.alg, key.privateKey);
+    if (bytes[0] === 0) return { signedInput, bytes };
+  }
+  throw new Error("no signature began with a zero byte");
+}
+
+for (const key of keys.filter(({ alg }) => !alg.startsWith("Ed") && alg !== "ES512")) {
+  test(`${key.alg}: a signature that begins with a zero byte is refused without it`, { timeout: 60_000 }, () => {
+    const { signedInput, bytes } = beginningWithZero(key);
+    const text = (signature: Buffer) => `${signedInput}.${signature.toString("base64url")}`;
+    assert.equal(verify(text(bytes)).issuer, "https://issuer.test");
+    const spellings = [bytes.subarray(1), Buffer.concat([Buffer.alloc(1), bytes])];
+    for (const spelling of spellings) assert.throws(() => verify(text(spelling)), BAD_SIGNATURE);
+  });
+}
+
 test("no token with one bit flipped is accepted", () => {
   const token = Buffer.from(signed(es256));
   verify(token.toString("latin1"));
