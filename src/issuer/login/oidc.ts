@@ -1,17 +1,13 @@
 // Signing in with an OpenID Provider (OpenID Connect Core 1.0, section 3.1):
 // authorization code, PKCE, nonce, and an ID token whose signature is verified.
-import { LRUCache } from "lru-cache";
 import * as client from "openid-client";
 import { rootOf } from "../../kernel/uidp.js";
 import { asFetch, FetchRefused } from "../../outbound/guarded-fetch.js";
 import type { Provider } from "./choice.js";
 import type { LoginDeps } from "./deps.js";
 import { type Failure, failure } from "./failure.js";
+import { createProviderConfigurations } from "./provider-configurations.js";
 
-/** Metadata are used for so long, in milliseconds; and a provider that fails is left alone for so long. */
-const FRESH_MS = 60_000;
-const PAUSE_MS = 10_000;
-const MAX_PROVIDERS = 200;
 /** The longest ID token, in characters: it is kept while somebody decides on the login. */
 const MAX_ID_TOKEN = 24 * 1024;
 /** For each request to a provider, in seconds. */
@@ -45,19 +41,16 @@ export interface Oidc {
 
 /** Creates it. */
 export function createOidc({ fetch, onProblem }: Pick<LoginDeps, "fetch" | "onProblem">): Oidc {
-  const known = new LRUCache<string, Promise<client.Configuration>>({ max: MAX_PROVIDERS, ttl: FRESH_MS });
+  const configurations = createProviderConfigurations((provider: Provider) => {
+    const { issuer } = provider;
+    const guarded = asFetch((url, init) => fetch(url, { ...init, issuer }), organisationOf(provider));
+    return discover(provider, guarded as client.CustomFetch);
+  });
 
   function configurationOf(provider: Provider): Promise<client.Configuration> {
     const { id, issuer, clientId, clientSecret = "" } = provider;
     const key = JSON.stringify([id, issuer, clientId, clientSecret]);
-    const found = known.get(key);
-    if (found !== undefined) return found;
-    const organisation = provider.providerUid === undefined ? undefined : rootOf(provider.providerUid);
-    const guarded = asFetch((url, init) => fetch(url, { ...init, issuer }), organisation);
-    const made = discover(provider, guarded as client.CustomFetch);
-    known.set(key, made);
-    made.catch(() => known.set(key, made, { ttl: PAUSE_MS }));
-    return made;
+    return configurations(organisationOf(provider), key, provider);
   }
 
   // Codes and our own words alone: what these errors carry besides may hold tokens.
@@ -113,6 +106,10 @@ export function createOidc({ fetch, onProblem }: Pick<LoginDeps, "fetch" | "onPr
       }
     },
   };
+}
+
+function organisationOf({ providerUid }: Provider): string | undefined {
+  return providerUid === undefined ? undefined : rootOf(providerUid);
 }
 
 async function discover(provider: Provider, fetch: client.CustomFetch): Promise<client.Configuration> {

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { addressKey, createRefusals } from "../../../src/issuer/exchange/refusals.js";
 import { notFound, permissionDenied, unavailable } from "../../../src/kernel/errors.js";
+import { randomIds } from "../../../src/kernel/ids.js";
 import { rawClients, requestOf } from "../../contract/iam-clients.js";
 import { queryOf } from "./ask.js";
 import { type ExchangeWorld, startExchangeWorld } from "./exchange-world.js";
@@ -74,34 +75,31 @@ describe("exchanges", () => {
     assert.deepEqual([[...statuses.keys()], good], [[200], 10_000]);
   });
 
-  it("that are refused are, by address, until it has cooled down", { timeout: 60_000 }, async () => {
+  it("that are refused slow their address down, and good ones pass", { timeout: 60_000 }, async () => {
     const [good, bad] = [world.token({ sub: "ci" }), world.token({ sub: "somebody else" })];
-    let refused = 0;
-    let limited: Answered | undefined;
+    // Of names of its own: what one name does slows down that name alone.
+    const names = Array.from({ length: 50 }, () => randomIds.newUid(world.root));
+    let next = 0;
+    const spray = () => from("127.0.0.2", bad, names[next++ % names.length]);
     // As many as it takes: on a machine that is busy the window may end before it is full.
-    await many(10 * AT_ONCE, 8, async () => {
-      const answered = limited ?? (await from("127.0.0.2", bad));
-      if (answered.status === 403) refused++;
-      else limited ??= answered;
-      return answered;
-    });
-    assert.equal(limited?.status, 429);
-    assert.ok(refused >= AT_ONCE && refused < 10 * AT_ONCE, `${refused} were refused`);
-    assert.ok(Number(limited?.retryAfter) >= 1 && Number(limited?.retryAfter) <= WINDOW_S, limited?.retryAfter);
-    const { code, message, details } = JSON.parse(limited?.text ?? "") as {
-      code: number;
-      message: string;
-      details: object[];
-    };
+    let full: Answered | undefined;
+    for (let i = 0; i < 10 && full === undefined; i++) {
+      await many(AT_ONCE, 8, spray);
+      const flood = await Promise.all(Array.from({ length: 60 }, spray));
+      full = flood.find(({ status }) => status === 429);
+    }
+    assert.ok(full, "a full queue refuses");
+    assert.ok(Number(full.retryAfter) >= 1 && Number(full.retryAfter) <= WINDOW_S, full.retryAfter);
+    const { code, message, details } = JSON.parse(full.text) as { code: number; message: string; details: object[] };
     assert.deepEqual([code, message], [8, "Resource exhausted: too many refused requests"]);
     assert.match(JSON.stringify(details), /RetryInfo","retryDelay":"[0-3](?:\.\d+)?s"/);
     for (const other of ["127.0.0.1", "127.0.0.3"]) {
       assert.equal((await from(other, bad)).status, 403);
       assert.equal((await from(other, good)).status, 200);
     }
-    await sleep(Number(limited?.retryAfter) * 1_000 + 100);
-    assert.equal((await from("127.0.0.2", good)).status, 200);
-    assert.equal((await from("127.0.0.2", bad)).status, 403);
+    const start = performance.now();
+    assert.equal((await from("127.0.0.2", good)).status, 200, "a good token of the same address waits, and passes");
+    assert.ok(performance.now() - start < 3_000, `${performance.now() - start} ms`);
   });
 
   it("count together whatever they were refused for, over all protocols", { timeout: 60_000 }, async () => {
@@ -114,15 +112,15 @@ describe("exchanges", () => {
       [requestOf(exchange, { identity }), world.token({ sub: "ci" })],
     ] as const;
     const counts = new Map<string, number>();
-    for (let i = 0; (counts.get("RESOURCE_EXHAUSTED") ?? 0) < clients.length && i < 2 * AT_ONCE; i++) {
+    const one = async (i: number) => {
       const [message, bearer] = wrong[i % wrong.length] ?? wrong[0];
       const { code } = (await clients[i % clients.length]?.call(exchange, message, bearer)) ?? {};
       counts.set(String(code), (counts.get(String(code)) ?? 0) + 1);
+    };
+    for (let round = 0; round < 10 && !counts.has("RESOURCE_EXHAUSTED"); round++) {
+      for (let i = 0; i < 100; i += 10) await Promise.all(Array.from({ length: 10 }, (_, j) => one(i + j)));
+      await Promise.all(Array.from({ length: 100 }, (_, i) => one(i)));
     }
-    assert.ok(
-      [...counts.values()].every((count) => count > 3),
-      JSON.stringify([...counts]),
-    );
     assert.deepEqual([...counts.keys()].sort(), [
       "INVALID_ARGUMENT",
       "PERMISSION_DENIED",

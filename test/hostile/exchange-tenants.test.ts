@@ -1,0 +1,118 @@
+// What one tenant, or somebody without any token, can do to the exchanges of others.
+import assert from "node:assert/strict";
+import { generateKeyPairSync } from "node:crypto";
+import { createServer, type Server } from "node:net";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type ExchangeWorld, startExchangeWorld } from "../issuer/exchange/exchange-world.js";
+import { type LocalIssuer, startLocalIssuer } from "../support/local-issuer.js";
+
+let world: ExchangeWorld;
+let honest: LocalIssuer;
+let tarpit: Server;
+let tarpitUrl: string;
+
+before(async () => {
+  tarpit = createServer(() => {});
+  await new Promise<void>((resolve) => tarpit.listen(0, "127.0.0.1", resolve));
+  const address = tarpit.address();
+  assert.ok(typeof address === "object" && address !== null);
+  tarpitUrl = `http://127.0.0.1:${address.port}`;
+  honest = await startLocalIssuer();
+  const issuer = new URL(honest.issuer).origin;
+  world = await startExchangeWorld({ trustedIssuers: `${tarpitUrl},${issuer}` });
+});
+after(async () => {
+  await world.stop();
+  await honest.stop();
+  tarpit.close();
+});
+
+const b64 = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
+
+/** A token that nobody signed. */
+function unsigned(iss: string, sub: string, kid: string): string {
+  const nowS = Math.floor(Date.now() / 1000);
+  const claims = { iss, sub, aud: world.url, iat: nowS, exp: nowS + 600 };
+  return `${b64({ alg: "ES256", kid, typ: "JWT" })}.${b64(claims)}.${Buffer.alloc(64, 1).toString("base64url")}`;
+}
+
+test("issuers of one tenant that never answer delay nobody else", { timeout: 60_000 }, async () => {
+  const identities: string[] = [];
+  for (let i = 0; i < 40; i++) {
+    const claimMatch = { issuer: `${tarpitUrl}/${i}`, subject: "s" };
+    identities.push(await world.assumable({ claimMatch }, { group: world.foreign }));
+  }
+  const claimMatch = { issuer: honest.issuer, subject: "ci" };
+  const [ours, theirs] = [
+    await world.assumable({ claimMatch }),
+    await world.assumable({ claimMatch }, { group: world.foreign }),
+  ];
+  const hanging = identities.map(async (identity, i) =>
+    world.exchange({ identity }, unsigned(`${tarpitUrl}/${i}`, "s", "k")),
+  );
+  await sleep(300);
+  const bearer = honest.token({ aud: world.url, sub: "ci" });
+  const start = performance.now();
+  assert.equal((await world.exchange({ identity: ours }, bearer)).status, 200);
+  const ms = performance.now() - start;
+  assert.ok(ms < 2_000, `${ms} ms`);
+  // The control: an identity of the tenant itself finds its organisation's slots taken.
+  assert.equal((await world.exchange({ identity: theirs }, bearer)).status, 503);
+  for (const { status } of await Promise.all(hanging)) assert.equal(status, 503);
+  assert.equal(
+    (await world.exchange({ identity: theirs }, bearer)).status,
+    200,
+    "which was not the fault of the issuer",
+  );
+});
+
+test("unsigned tokens that name 230 issuers do not make an issuer be asked again", { timeout: 60_000 }, async () => {
+  const escaped = new URL(honest.issuer).origin.replaceAll(".", "\\.");
+  const claimMatch = { issuerPattern: `${escaped}/.*`, subject: "s" };
+  const pattern = await world.assumable({ claimMatch }, { group: world.foreign });
+  const ours = await world.assumable({ claimMatch: { issuer: honest.issuer, subject: "ci" } });
+  const bearer = honest.token({ aud: world.url, sub: "ci" });
+  assert.equal((await world.exchange({ identity: ours }, bearer)).status, 200);
+  const asked = { ...honest.asked };
+  for (let i = 0; i < 230; i += 10) {
+    const batch = Array.from({ length: 10 }, (_, j) => unsigned(`${honest.issuer}/forged${i + j}`, "s", "k"));
+    await Promise.all(batch.map((token) => world.exchange({ identity: pattern }, token)));
+  }
+  assert.equal((await world.exchange({ identity: ours }, bearer)).status, 200);
+  assert.deepEqual(honest.asked, asked);
+});
+
+test("refused tokens cost little, whatever keys and patterns stand on the identity", { timeout: 120_000 }, async () => {
+  const expirationTime = "2099-01-01T00:00:00Z";
+  const { publicKey } = generateKeyPairSync("ec", { namedCurve: "P-384" });
+  const junk = { ...publicKey.export({ format: "jwk" }), kid: "k" };
+  // Stored before what may be written was limited: 64 KiB of keys, each with the same name.
+  const issuerKeys = JSON.stringify({ keys: Array.from({ length: 300 }, () => junk) });
+  assert.ok(issuerKeys.length < 64 * 1024);
+  const issuer = "https://a.example/";
+  const plain = await world.assumable({ claimMatch: { issuer, subject: "s" } });
+  const keyed = await world.assumable({ staticKeys: { issuer, subject: "s", issuerKeys, expirationTime } });
+  const claimMatch = { issuerPattern: "https://a\\.example/(?:.{0,30}.{0,30}){1,8}[0-9]", subject: "s" };
+  const patterned = await world.assumable({ claimMatch });
+  let next = 0;
+  const cpuMsOf = async (identity: string, rounds: number, path: () => string) => {
+    const start = process.cpuUsage();
+    for (let i = 0; i < rounds; i++) {
+      const { status } = await world.exchange({ identity }, unsigned(issuer + path(), "s", "k"));
+      assert.equal(status, 403);
+    }
+    const { user, system } = process.cpuUsage(start);
+    return (user + system) / 1_000 / rounds;
+  };
+  const text = () =>
+    `${Array.from({ length: 220 }, (_, j) => "abcde"[(next * j * j + (j >> 3)) % 5]).join("")}${next++ % 7}x`;
+  await cpuMsOf(plain, 20, () => "other");
+  const usual = await cpuMsOf(plain, 40, () => "other");
+  const withKeys = await cpuMsOf(keyed, 40, () => "");
+  const withPattern = await cpuMsOf(patterned, 40, text);
+  // The whole call, client and server in one process. Before, keys added 50 ms and patterns 130.
+  assert.ok(withKeys - usual < 8, `${withKeys} ms with keys, ${usual} ms without`);
+  assert.ok(withPattern - usual < 8, `${withPattern} ms with a pattern, ${usual} ms without`);
+  console.log(JSON.stringify({ usual, withKeys, withPattern }));
+});
