@@ -72,7 +72,6 @@ const rules: Record<string, readonly string[]> = {
     "jose",
     "lru-cache",
     "openid-client",
-    "rate-limiter-flexible",
     "re2js",
     "node:",
   ],

@@ -15,6 +15,9 @@ before(async () => {
 });
 after(() => world.stop());
 
+/** A pattern of about so many instructions. */
+const large = (size: number) => `(?:x{${size / 10}}){10}`;
+
 const create = (body: object) => world.owner.rest("POST", `/identities/${world.child}`, body);
 
 describe("a claim match", () => {
@@ -104,6 +107,58 @@ describe("a claim match", () => {
       const { outcome } = await create({ name: "n", claimMatch: { issuer: "https://a.example", subjectPattern } });
       if (good) assert.equal(outcome.code, "OK");
       else assert.deepEqual(outcome, invalid(["claimMatch", patternRule("claimMatch.subjectPattern")]));
+    });
+  }
+});
+
+describe("what is computed for an identity is bounded when it is written", () => {
+  const issuer = "https://a.example";
+  const keys = (count: number, key: object = { kty: "oct" }) =>
+    JSON.stringify({ keys: Array.from({ length: count }, () => key) });
+  const staticKeys = (values: object) => ({ staticKeys: { issuer, subject: "s", issuerKeys: "keys", ...values } });
+  const steps = (field: string, most: number) =>
+    `${field} must be a smaller regular expression: at most ${most} steps of RE2`;
+  const cases: readonly [name: string, body: object, broken: readonly [string, string] | undefined][] = [
+    [
+      "a pattern of issuers of 240 instructions",
+      { claimMatch: { issuerPattern: `https://a\\.example/${large(200)}`, subject: "s" } },
+      undefined,
+    ],
+    [
+      "a pattern of issuers of 420 instructions",
+      { claimMatch: { issuerPattern: `https://a\\.example/${large(400)}`, subject: "s" } },
+      ["claimMatch", steps("claimMatch.issuerPattern", 300)],
+    ],
+    ["a pattern of subjects of 900", { claimMatch: { issuer, subjectPattern: large(900) } }, undefined],
+    [
+      "patterns of 2,400 in all",
+      {
+        claimMatch: { issuer, subjectPattern: large(800), claimPatterns: { a: large(800), b: large(800) } },
+      },
+      ["claimMatch", "claimMatch must have smaller regular expressions: at most 2000 steps of RE2 in all"],
+    ],
+    ["32 keys", staticKeys({ issuerKeys: keys(32) }), undefined],
+    [
+      "33 keys",
+      staticKeys({ issuerKeys: keys(33) }),
+      ["staticKeys", "staticKeys.issuerKeys must hold at most 32 keys"],
+    ],
+    [
+      "a key of many values",
+      staticKeys({ issuerKeys: keys(1, { x5c: Array.from({ length: 1_024 }, () => 1) }) }),
+      ["staticKeys", "staticKeys.issuerKeys must hold at most 1024 values, those within keys included"],
+    ],
+    [
+      "an issuer of 256 characters",
+      staticKeys({ issuer: `https://a.example/${"x".repeat(238)}` }),
+      ["staticKeys", "staticKeys.issuer must be 1 to 255 characters"],
+    ],
+  ];
+  for (const [name, body, broken] of cases) {
+    it(`${name} ${broken === undefined ? "is taken" : "is refused"}`, async () => {
+      const { outcome } = await create({ name: "n", ...body });
+      if (broken === undefined) assert.equal(outcome.code, "OK");
+      else assert.deepEqual(outcome, invalid([broken[0], broken[1]]));
     });
   }
 });
