@@ -57,7 +57,8 @@ const MAX_NAME = 100;
 export function createFailureLimiter({ perName, perAddress }: FailureLimits): FailureLimiter {
   const names = createFailureCounter(perName);
   const addresses = createFailureCounter(perAddress);
-  const proven = new LRUCache<string, true>({ max: MAX_PROVEN, ttl: PROVEN_MS });
+  const proven = new LRUCache<string, number>({ max: MAX_PROVEN });
+  const isProven = (name: string) => performance.now() - (proven.get(name) ?? Number.NEGATIVE_INFINITY) < PROVEN_MS;
   const slots = createSlots({
     running: Number.POSITIVE_INFINITY,
     runningPerAccount: SLOTS,
@@ -70,7 +71,7 @@ export function createFailureLimiter({ perName, perAddress }: FailureLimits): Fa
   function exhausted(address: string, name: string): { readonly account: string; readonly forMs: number } | undefined {
     const byName = names.exhaustedForMs(name);
     if (byName > 0) return { account: name, forMs: byName };
-    const byAddress = proven.has(name) ? 0 : addresses.exhaustedForMs(address);
+    const byAddress = isProven(name) ? 0 : addresses.exhaustedForMs(address);
     return byAddress > 0 ? { account: address, forMs: byAddress } : undefined;
   }
 
@@ -96,7 +97,7 @@ export function createFailureLimiter({ perName, perAddress }: FailureLimits): Fa
   async function counted<T>(address: string, name: string, work: () => T | Promise<T>): Promise<T> {
     try {
       const result = await work();
-      proven.set(name, true);
+      proven.set(name, performance.now());
       return result;
     } catch (error) {
       if (isRefused(error)) {
