@@ -77,7 +77,8 @@ test("issuers of one tenant that never answer delay nobody else", { timeout: 60_
   const start = performance.now();
   assert.equal((await world.exchange({ identity: ours }, bearer)).status, 200);
   const ms = performance.now() - start;
-  assert.ok(ms < 2_000, `${ms} ms`);
+  // Requests that hang are given up after 5 s.
+  assert.ok(ms < 4_500, `${ms} ms`);
   // The control: an identity of the tenant itself finds its organisation's slots taken.
   assert.equal((await world.exchange({ identity: theirs }, bearer)).status, 503);
   for (const { status } of await Promise.all(hanging)) assert.equal(status, 503);
