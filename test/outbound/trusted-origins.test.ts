@@ -4,11 +4,11 @@ import assert from "node:assert/strict";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, beforeEach, test } from "node:test";
-import { createOidc } from "../../../src/issuer/login/oidc.js";
-import { createGuardedFetch } from "../../../src/issuer/upstream/guarded-fetch.js";
-import { createIssuers } from "../../../src/issuer/upstream/issuers.js";
-import { parseUpstreamToken } from "../../../src/issuer/upstream/token.js";
-import { goodClaims, NOW_S, signed, testKey } from "./foreign-issuer.js";
+import { createOidc } from "../../src/issuer/login/oidc.js";
+import { createIssuers } from "../../src/issuer/upstream/issuers.js";
+import { parseUpstreamToken } from "../../src/issuer/upstream/token.js";
+import { createGuardedFetch } from "../../src/outbound/guarded-fetch.js";
+import { goodClaims, NOW_S, signed, testKey } from "../issuer/upstream/foreign-issuer.js";
 
 const DISCOVERY = "/.well-known/openid-configuration";
 const key = testKey("ES256", "k1");
@@ -70,7 +70,7 @@ async function verifyToken(operatorIssuers: readonly string[]): Promise<unknown>
     clock: () => NOW_S * 1000,
     isOurs: () => false,
   });
-  return issuers.verify(parseUpstreamToken(signed(key, goodClaims(issuer.origin))));
+  return issuers.verify(parseUpstreamToken(signed(key, goodClaims(issuer.origin))), { organisation: "a".repeat(40) });
 }
 
 function finishLogin(operatorIssuers: readonly string[]) {
