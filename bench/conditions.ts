@@ -1,6 +1,6 @@
 import { cpus } from "node:os";
 import { join } from "node:path";
-import Database from "better-sqlite3";
+import { openDatabase } from "../src/store/sqlite-driver.js";
 import { describeLimits } from "../src/transport/http/limits.js";
 
 /** What was measured, besides what every benchmark prints. */
@@ -12,7 +12,7 @@ export interface Conditions {
 
 /** Prints under which conditions the figures below hold. */
 export function printConditions({ directory, rows, tokens }: Conditions): void {
-  const db = new Database(join(directory, "arbor.db"), { readonly: true });
+  const db = openDatabase(join(directory, "arbor.db"), { readonly: true });
   const journal = db.pragma("journal_mode", { simple: true });
   const version = db.prepare("SELECT sqlite_version()").pluck().get();
   db.close();

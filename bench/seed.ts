@@ -6,13 +6,13 @@ import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isDeepStrictEqual, parseArgs } from "node:util";
-import Database from "better-sqlite3";
 import { resolveSettings } from "../src/config.js";
 import { openInstallation } from "../src/installation.js";
 import { builtinRoleUid } from "../src/kernel/ids.js";
 import { groupLists } from "../src/store/group-store.js";
 import { openSqlite } from "../src/store/open-sqlite.js";
 import type { GroupRow, RoleBindingRow } from "../src/store/port.js";
+import { openDatabase, type SqliteDatabase } from "../src/store/sqlite-driver.js";
 import { bindingRow, identityRow } from "../test/support/rows.js";
 import { groupsOf, type Tree, treeOf } from "./tree.js";
 
@@ -61,7 +61,7 @@ export function identityUid(tree: Tree, n: number): string {
 
 /** The groups of the first level, sorted. */
 export function firstLevel({ directory, tree }: Seeded): string[] {
-  const db = new Database(join(directory, "arbor.db"), { readonly: true });
+  const db = openDatabase(join(directory, "arbor.db"), { readonly: true });
   try {
     return db.prepare("SELECT uid FROM groups WHERE parent_uid = ? ORDER BY uid").pluck().all(tree.root) as string[];
   } finally {
@@ -87,7 +87,7 @@ export function readerBinding(tree: Tree, level: readonly string[], n: number): 
 // Without a journal and index by index in key order: minutes become seconds. A crash leaves rubbish,
 // which the next run throws away.
 function fill(file: string, tree: Tree): void {
-  const db = new Database(file);
+  const db = openDatabase(file);
   for (const pragma of [
     "journal_mode = OFF",
     "synchronous = OFF",
@@ -118,7 +118,7 @@ function fill(file: string, tree: Tree): void {
 const LINEAGE = `SELECT substr(g.uid, 1, 40 + 17 * depth.value) AS scope, g.*
   FROM groups g JOIN json_each('[0,1,2,3]') depth ON length(g.uid) >= 40 + 17 * depth.value`;
 
-function fillLists(db: Database.Database): void {
+function fillLists(db: SqliteDatabase): void {
   db.exec(`INSERT INTO text_order SELECT ${NAME_LIST}, scope, name, uid FROM (${LINEAGE}) ORDER BY scope, name, uid`);
   for (const { list, column } of TIME_LISTS) {
     const key = column === "createTimeMs" ? "create_time_ms" : "update_time_ms";
@@ -148,7 +148,7 @@ async function addReaders(directory: string, tree: Tree): Promise<void> {
 }
 
 // What is kept for a group besides its row: its places in lists, and the counters of all that holds it.
-function listingOf(db: Database.Database, uid: string): unknown[] {
+function listingOf(db: SqliteDatabase, uid: string): unknown[] {
   const ancestors = "(SELECT substr(?, 1, 40 + 17 * value) FROM json_each('[0,1,2,3]'))";
   const places = (table: string) =>
     db.prepare(`SELECT * FROM ${table} WHERE list = ? AND scope IN ${ancestors} AND uid = ? ORDER BY scope`);
@@ -164,7 +164,7 @@ function listingOf(db: Database.Database, uid: string): unknown[] {
 // made to take out and to put back.
 async function verify(directory: string, tree: Tree): Promise<void> {
   const store = openSqlite({ directory });
-  const db = new Database(join(directory, "arbor.db"), { readonly: true });
+  const db = openDatabase(join(directory, "arbor.db"), { readonly: true });
   const check = (what: string, found: unknown, expected: unknown) => {
     if (!isDeepStrictEqual(found, expected)) {
       throw new Error(`${what}: ${JSON.stringify(found)} is not ${JSON.stringify(expected)}`);

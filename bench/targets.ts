@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import Database from "better-sqlite3";
 import { rootOf } from "../src/kernel/uidp.js";
+import { openDatabase } from "../src/store/sqlite-driver.js";
 import { firstLevel, homeOf, type Seeded } from "./seed.js";
 
 /** A read that its reader may make. */
@@ -18,7 +18,7 @@ export interface Target {
 export function targetsIn(seeded: Seeded, readers: number, count: number): Target[] {
   const { directory, tree } = seeded;
   const level = firstLevel(seeded);
-  const db = new Database(join(directory, "arbor.db"), { readonly: true });
+  const db = openDatabase(join(directory, "arbor.db"), { readonly: true });
   const sql = "SELECT uid FROM groups WHERE uid >= ? AND uid < ? ORDER BY uid";
   const uids = db.prepare(sql).pluck().all(tree.root, `${tree.root}0`) as string[];
   db.close();

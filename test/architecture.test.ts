@@ -75,7 +75,7 @@ const rules: Record<string, readonly string[]> = {
     "re2js",
     "node:",
   ],
-  store: ["kernel", "drizzle-orm", "better-sqlite3", "pg", "node:fs", "node:path", "node:url"],
+  store: ["kernel", "drizzle-orm", "types:better-sqlite3", "pg", "node:fs", "node:module", "node:path", "node:url"],
   gateway: ["kernel", "rpc", "transport", "#gen/google", "@bufbuild/protobuf", "@connectrpc/connect", "node:"],
   server: [
     "kernel",

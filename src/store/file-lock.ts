@@ -1,4 +1,4 @@
-import Database from "better-sqlite3";
+import { openDatabase } from "./sqlite-driver.js";
 
 /**
  * Takes a lock that the operating system releases when the process dies, however it dies: an
@@ -10,7 +10,7 @@ import Database from "better-sqlite3";
  * @throws Error when another process holds it
  */
 export function holdFileLock(file: string, waitMs: number): () => void {
-  const db = new Database(file, { timeout: waitMs });
+  const db = openDatabase(file, { timeout: waitMs });
   try {
     db.exec("BEGIN EXCLUSIVE");
   } catch (error) {

@@ -1,8 +1,8 @@
 // Runs a prepared query on better-sqlite3 itself. The query builder's own way
 // from values to parameters and from columns to rows looks every column's kind
 // up again for every row, which costs more than SQLite takes to find it.
-import type { Database } from "better-sqlite3";
 import { Column, is, Param, Placeholder, SQL } from "drizzle-orm";
+import type { SqliteDatabase } from "./sqlite-driver.js";
 import type { Preparable } from "./statement.js";
 
 /** A statement on one connection: takes values by name, gives rows. */
@@ -35,7 +35,7 @@ interface Selected {
  *
  * @throws TypeError when the query selects objects within rows.
  */
-export function nativeStatement(db: Database, query: Preparable): NativeStatement {
+export function nativeStatement(db: SqliteDatabase, query: Preparable): NativeStatement {
   const prepared = query.prepare() as Prepared;
   const { sql, params } = prepared.getQuery();
   const statement = db.prepare(sql.replace(BARE_LIMIT, "$1+0"));

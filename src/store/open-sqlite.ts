@@ -1,7 +1,6 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import Database from "better-sqlite3";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import { migrate } from "drizzle-orm/better-sqlite3/migrator";
 import { type Clock, systemClock } from "../kernel/clock.js";
@@ -10,6 +9,7 @@ import { holdFileLock } from "./file-lock.js";
 import { type NativeStatement, nativeStatement } from "./native-statement.js";
 import type { Awaitable, Store, Tx } from "./port.js";
 import * as schema from "./schema-sqlite.js";
+import { openDatabase, type SqliteDatabase, type SqliteStatement } from "./sqlite-driver.js";
 import type { Executor, Sql, Statement } from "./statement.js";
 import type { Tables } from "./tables.js";
 import { createTurnReader } from "./turn-reader.js";
@@ -68,7 +68,7 @@ export function openSqlite(options: SqliteOptions): Store {
 
 function openConnections(directory: string) {
   const file = join(directory, "arbor.db");
-  const writing = new Database(file);
+  const writing = openDatabase(file);
   return releasingOnFailure(
     () => writing.close(),
     () => {
@@ -78,7 +78,7 @@ function openConnections(directory: string) {
       });
       // From here on the write queue waits for other processes: SQLite would let the event loop wait.
       writing.pragma("busy_timeout = 0");
-      const reading = new Database(file, { readonly: true });
+      const reading = openDatabase(file, { readonly: true });
       configure(reading);
       // In KiB: the upper levels of all trees and many leaves. Taken only as far as pages are read.
       reading.pragma("cache_size = -65536");
@@ -87,7 +87,7 @@ function openConnections(directory: string) {
   );
 }
 
-function becomeOurs(db: Database.Database, file: string): void {
+function becomeOurs(db: SqliteDatabase, file: string): void {
   const version = String(db.prepare("SELECT sqlite_version()").pluck().get());
   if (!isAtLeast(version, [3, 51, 3])) throw new Error(`SQLite ${version} may corrupt WAL files; 3.51.3 is needed`);
   const id = db.pragma("application_id", { simple: true });
@@ -98,7 +98,7 @@ function becomeOurs(db: Database.Database, file: string): void {
   configure(db);
 }
 
-function configure(db: Database.Database): void {
+function configure(db: SqliteDatabase): void {
   db.pragma("synchronous = FULL");
   db.pragma("foreign_keys = ON");
   db.pragma("trusted_schema = OFF");
@@ -110,7 +110,7 @@ function configure(db: Database.Database): void {
 }
 
 // Statements are prepared once per connection and kept by their number.
-function connectionTo(db: Database.Database): Executor {
+function connectionTo(db: SqliteDatabase): Executor {
   const sql = drizzle(db) as unknown as Sql;
   const tables = schema as unknown as Tables;
   const prepared: (NativeStatement | undefined)[] = [];
@@ -131,8 +131,8 @@ function connectionTo(db: Database.Database): Executor {
   };
 }
 
-function framing(db: Database.Database) {
-  const known = new Map<string, Database.Statement>();
+function framing(db: SqliteDatabase) {
+  const known = new Map<string, SqliteStatement>();
   return (statement: string): void => {
     let ready = known.get(statement);
     if (ready === undefined) {

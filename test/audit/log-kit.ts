@@ -1,12 +1,12 @@
 // An audit log in a data directory, with what writes, seals, verifies and attacks it.
 import { join } from "node:path";
-import Database from "better-sqlite3";
 import { createSealer, type Sealer, type SealerDeps } from "../../src/audit/sealer.js";
 import { type LogReport, verifyLog } from "../../src/audit/verify.js";
 import { type KeyRing, openKeyRing } from "../../src/issuer/key-ring.js";
 import { type MasterKey, readMasterKey } from "../../src/issuer/master-key.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import type { AuditRow, Store } from "../../src/store/port.js";
+import { openDatabase } from "../../src/store/sqlite-driver.js";
 import { tempDir } from "../support/temp-dir.js";
 
 export function auditRow(rootUid: string, values: Partial<AuditRow> = {}): AuditRow {
@@ -68,7 +68,7 @@ export async function openLog(
 
 /** Changes the database of a directory behind the back of the service. */
 export function attack(directory: string, ...statements: readonly string[]): void {
-  const db = new Database(join(directory, "arbor.db"));
+  const db = openDatabase(join(directory, "arbor.db"));
   try {
     for (const statement of statements) db.exec(statement);
   } finally {

@@ -5,12 +5,12 @@ import { generateKeyPairSync } from "node:crypto";
 import { cpSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
-import Database from "better-sqlite3";
 import { getTableColumns } from "drizzle-orm";
 import { CompactSign, calculateJwkThumbprint } from "jose";
 import { linkAfter, start } from "../../src/audit/chain.js";
 import type { AuditHead, StoredAuditRow } from "../../src/store/port.js";
 import { audit } from "../../src/store/schema-sqlite.js";
+import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite-driver.js";
 import { rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
 import { auditRow, openLog } from "./log-kit.js";
@@ -18,7 +18,7 @@ import { auditRow, openLog } from "./log-kit.js";
 const [victim, other] = [rootUid(0xa), rootUid(0xb)];
 const NOT_SEALED_HERE = "is not what was sealed here: it was changed, moved or inserted";
 
-type Db = Database.Database;
+type Db = SqliteDatabase;
 
 interface Tampering {
   readonly name: string;
@@ -302,7 +302,7 @@ function computeAnew(db: Db): void {
 async function attackedLog(attack: (db: Db) => void) {
   const directory = tempDir();
   for (const name of ["arbor.db", "master.key"]) cpSync(join(template, name), join(directory, name));
-  const db = new Database(join(directory, "arbor.db"));
+  const db = openDatabase(join(directory, "arbor.db"));
   attack(db);
   db.close();
   return openLog(directory);

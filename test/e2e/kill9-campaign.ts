@@ -6,13 +6,13 @@ import { Agent, request } from "node:http";
 import { join } from "node:path";
 import { createInterface, type Interface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import Database from "better-sqlite3";
 import { resolveSettings } from "../../src/config.js";
 import { bootstrap } from "../../src/iam/operator/bootstrap.js";
 import { openInstallation } from "../../src/installation.js";
 import { issueToken } from "../../src/issuer/issue-token.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
+import { openDatabase } from "../../src/store/sqlite-driver.js";
 import { inconsistenciesIn } from "../support/consistency.js";
 import { tempDir } from "../support/temp-dir.js";
 import { nameOf, versionOf } from "./kill9-names.js";
@@ -174,7 +174,7 @@ async function lookedAt(directory: string, acknowledged: Acknowledged) {
   const store = openSqlite({ directory, exclusive: true });
   await store.check();
   await store.close();
-  const db = new Database(join(directory, "arbor.db"), { readonly: true });
+  const db = openDatabase(join(directory, "arbor.db"), { readonly: true });
   try {
     const rows = db.prepare("SELECT uid, name FROM groups").raw().all() as [uid: string, name: string][];
     const versions = new Map(rows.map(([uid, name]) => [uid, versionOf(name)]));

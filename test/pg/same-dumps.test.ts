@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import Database from "better-sqlite3";
 import pg from "pg";
 import { openPg } from "../../src/store/open-pg.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
+import { openDatabase } from "../../src/store/sqlite-driver.js";
 import { dump, runOperations } from "../support/operations.js";
 import { tempDir } from "../support/temp-dir.js";
 import { emptyDatabase } from "./empty-database.js";
@@ -18,7 +18,7 @@ for (let seed = 1; seed <= seeds; seed++) {
   test(`seed ${seed}: ${operations} operations end in equal dumps`, async () => {
     const directory = tempDir();
     const onSqlite = await runOperations((clock) => openSqlite({ directory, clock }), seed, operations);
-    const file = new Database(join(directory, "arbor.db"), { readonly: true });
+    const file = openDatabase(join(directory, "arbor.db"), { readonly: true });
     const sqliteDump = await dump(
       async (table) => file.prepare(`SELECT * FROM ${table}`).all() as Record<string, unknown>[],
     );

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import * as grpc from "@grpc/grpc-js";
 import { loadSync, type ServiceDefinition } from "@grpc/proto-loader";
-import Database from "better-sqlite3";
+import { openDatabase } from "../../src/store/sqlite-driver.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { tempDir } from "../support/temp-dir.js";
 
@@ -70,7 +70,7 @@ describe("a service that stops", () => {
     ]);
 
     // Whoever holds the database holds up the call.
-    const other = new Database(join(data, "arbor.db"));
+    const other = openDatabase(join(data, "arbor.db"));
     other.exec("BEGIN IMMEDIATE");
     const client = new grpc.Client(new URL(service.url).host, grpc.credentials.createInsecure());
     const begun = call(client, groups.CreateGroup, { parent, group: { name: "last" } }, 10_000, token);

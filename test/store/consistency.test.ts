@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import Database from "better-sqlite3";
 import { openSqlite } from "../../src/store/open-sqlite.js";
+import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite-driver.js";
 import { inconsistenciesIn } from "../support/consistency.js";
 import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
@@ -11,7 +11,7 @@ import { repoRow, tagRow } from "./registry-suite.js";
 
 const root = rootUid(1);
 
-async function database(): Promise<Database.Database> {
+async function database(): Promise<SqliteDatabase> {
   const directory = tempDir();
   const store = openSqlite({ directory });
   await store.write(async (tx) => {
@@ -31,7 +31,7 @@ async function database(): Promise<Database.Database> {
     for (const n of [2, 4]) await tx.tags.delete(childUid(repo.uid, n));
   });
   await store.close();
-  return new Database(join(directory, "arbor.db"));
+  return openDatabase(join(directory, "arbor.db"));
 }
 
 test("a whole database is whole", async (t) => {

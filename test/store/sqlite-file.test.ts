@@ -6,8 +6,8 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync, writeFileS
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import Database from "better-sqlite3";
 import { openSqlite } from "../../src/store/open-sqlite.js";
+import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite-driver.js";
 import { groupRow, rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
 
@@ -15,14 +15,17 @@ import { tempDir } from "../support/temp-dir.js";
 const APPLICATION_ID = 0x4172626f;
 
 test("every connection to the database syncs each commit, knows its foreign keys and trusts no schema", async (t) => {
-  const connections = new Set<Database.Database>();
-  const { pragma } = Database.prototype;
-  Database.prototype.pragma = function (this: Database.Database, ...args: Parameters<typeof pragma>) {
+  const connections = new Set<SqliteDatabase>();
+  const any = openDatabase(":memory:");
+  const prototype = Object.getPrototypeOf(any) as SqliteDatabase;
+  any.close();
+  const { pragma } = prototype;
+  prototype.pragma = function (this: SqliteDatabase, ...args: Parameters<typeof pragma>) {
     connections.add(this);
     return pragma.apply(this, args);
   };
   t.after(() => {
-    Database.prototype.pragma = pragma;
+    prototype.pragma = pragma;
   });
   const store = openSqlite({ directory: tempDir() });
   t.after(() => store.close());
@@ -57,18 +60,18 @@ test("the directory is made, for its owner alone", async (t) => {
 
 const strangers: readonly { make: (file: string) => void; error: RegExp; reason: string }[] = [
   {
-    make: (file) => new Database(file).exec("CREATE TABLE theirs (a); INSERT INTO theirs VALUES (1)").close(),
+    make: (file) => openDatabase(file).exec("CREATE TABLE theirs (a); INSERT INTO theirs VALUES (1)").close(),
     error: /arbor\.db is not a database of this program/,
     reason: "a database that does not say whose it is",
   },
   {
     make: (file) =>
-      new Database(file).exec("PRAGMA application_id = 1196444487; CREATE TABLE gpkg_contents (a)").close(),
+      openDatabase(file).exec("PRAGMA application_id = 1196444487; CREATE TABLE gpkg_contents (a)").close(),
     error: /arbor\.db is not a database of this program/,
     reason: "a database of another program",
   },
   {
-    make: (file) => new Database(file).exec("PRAGMA application_id = 1196444487").close(),
+    make: (file) => openDatabase(file).exec("PRAGMA application_id = 1196444487").close(),
     error: /arbor\.db is not a database of this program/,
     reason: "an empty database of another program",
   },
@@ -150,7 +153,7 @@ test("opening again changes nothing and keeps everything", async () => {
     const store = openSqlite({ directory });
     await store.write((tx) => tx.groups.insert(groupRow(rootUid(i))));
     await store.close();
-    const db = new Database(join(directory, "arbor.db"), { readonly: true });
+    const db = openDatabase(join(directory, "arbor.db"), { readonly: true });
     schemas.push(db.prepare("SELECT sql FROM sqlite_schema ORDER BY name").all());
     assert.equal(db.prepare("SELECT count(*) FROM groups").pluck().get(), i);
     db.close();

@@ -5,12 +5,12 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { Code } from "@connectrpc/connect";
-import Database from "better-sqlite3";
 import fc from "fast-check";
 import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.js";
 import { ApiError, connectErrorFrom, invalidArgument } from "../../src/kernel/errors.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import type { Store, Tx } from "../../src/store/port.js";
+import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite-driver.js";
 import { OverdueError } from "../../src/store/write-queue.js";
 import { inconsistenciesIn } from "../support/consistency.js";
 import { childUid, groupRow, rootUid } from "../support/rows.js";
@@ -44,14 +44,14 @@ describe("the write queue", () => {
   const directory = tempDir();
   const file = join(directory, "arbor.db");
   let store: Store;
-  let beside: Database.Database;
+  let beside: SqliteDatabase;
   let now = 0;
   let roots = 0;
 
   before(() => {
     store = openSqlite({ directory, clock: () => now });
     // Sees what is committed and nothing else.
-    beside = new Database(file);
+    beside = openDatabase(file);
   });
   beforeEach(() => {
     now = 1_000_000;

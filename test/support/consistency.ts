@@ -1,7 +1,6 @@
 // Whether a SQLite database is whole: what SQLite says of the file itself, and
 // whether lists and counters are those that follow from the rows. Worked out
 // from the rows alone, not with the code that keeps them.
-import type Database from "better-sqlite3";
 import { getTableColumns, getTableName } from "drizzle-orm";
 import { advisoryLists } from "../../src/store/advisory-store.js";
 import { groupLists } from "../../src/store/group-store.js";
@@ -12,6 +11,7 @@ import { repoLists } from "../../src/store/repo-store.js";
 import { roleBindingLists } from "../../src/store/role-binding-store.js";
 import { roleLists } from "../../src/store/role-store.js";
 import * as schema from "../../src/store/schema-sqlite.js";
+import type { SqliteDatabase } from "../../src/store/sqlite-driver.js";
 import type { Tables } from "../../src/store/tables.js";
 import { tagLists, usualTagLists } from "../../src/store/tag-store.js";
 
@@ -37,7 +37,7 @@ interface Expected {
 }
 
 /** Everything that is wrong with a database; empty when it is whole. */
-export function inconsistenciesIn(db: Database.Database): string[] {
+export function inconsistenciesIn(db: SqliteDatabase): string[] {
   const integrity = db.pragma("integrity_check", { simple: true });
   const orphans = db.pragma("foreign_key_check") as object[];
   const expected: Expected = { text_order: new Set(), time_order: new Set(), counters: new Map() };
@@ -51,7 +51,7 @@ export function inconsistenciesIn(db: Database.Database): string[] {
   ];
 }
 
-function expect(db: Database.Database, kind: ListedKind, expected: Expected): void {
+function expect(db: SqliteDatabase, kind: ListedKind, expected: Expected): void {
   const table = kind.table(tables);
   const columns = getTableColumns(table) as Record<string, { name: string } | undefined>;
   const rows = db.prepare(`SELECT * FROM ${getTableName(table)}`).all() as Record<string, unknown>[];
@@ -77,12 +77,12 @@ function expect(db: Database.Database, kind: ListedKind, expected: Expected): vo
   }
 }
 
-function stored(db: Database.Database, table: string): Set<string> {
+function stored(db: SqliteDatabase, table: string): Set<string> {
   const rows = db.prepare(`SELECT list, scope, "key", uid FROM ${table}`).raw().all();
   return new Set(rows.map((row) => JSON.stringify(row)));
 }
 
-function storedCounters(db: Database.Database): Set<string> {
+function storedCounters(db: SqliteDatabase): Set<string> {
   const rows = db.prepare("SELECT counter, scope, sum(n) FROM counters GROUP BY counter, scope HAVING sum(n) <> 0");
   return new Set(
     (rows.raw().all() as unknown[][]).map(([counter, scope, n]) => `${JSON.stringify([counter, scope])} ${n}`),

@@ -3,9 +3,9 @@
 import { createHash } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import Database from "better-sqlite3";
 import { personUid } from "../../../src/kernel/ids.js";
 import type { IdentityRow, Tx } from "../../../src/store/port.js";
+import { openDatabase } from "../../../src/store/sqlite-driver.js";
 import { type Harness, startHarness } from "../../support/harness.js";
 import { type LocalIssuer, startLocalIssuer } from "../../support/local-issuer.js";
 import { tempDir } from "../../support/temp-dir.js";
@@ -133,7 +133,7 @@ export function claimsOf(token: string): Record<string, unknown> {
  * identities were seen, which is written down some time later.
  */
 export function dumpOf(data: string): Record<string, string> {
-  const db = new Database(join(data, "arbor.db"), { readonly: true });
+  const db = openDatabase(join(data, "arbor.db"), { readonly: true });
   try {
     const tables = db.prepare("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").pluck().all();
     const kept = tables.map(String).filter((name) => !/^(?:audit|sqlite_)/.test(name));

@@ -4,11 +4,11 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import Database from "better-sqlite3";
 import { createLastSeen } from "../../../src/issuer/exchange/last-seen.js";
 import { randomIds } from "../../../src/kernel/ids.js";
 import { openSqlite } from "../../../src/store/open-sqlite.js";
 import type { Store } from "../../../src/store/port.js";
+import { openDatabase } from "../../../src/store/sqlite-driver.js";
 import { groupRow, identityRow } from "../../support/rows.js";
 import { tempDir } from "../../support/temp-dir.js";
 import { ask } from "./ask.js";
@@ -31,7 +31,7 @@ describe("exchanges", () => {
     const unused = await world.workload("not seen");
     const bearer = world.token({ sub: "seen" });
     // Moves when another connection commits.
-    const db = new Database(join(world.data, "arbor.db"), { readonly: true });
+    const db = openDatabase(join(world.data, "arbor.db"), { readonly: true });
     const version = () => Number(db.pragma("data_version", { simple: true }));
     let [commits, last] = [0, version()];
     const beganMs = Date.now();
@@ -57,7 +57,7 @@ describe("exchanges", () => {
     await world.exchange({ identity }, world.token({ sub: "x" }));
     await world.exchange({ identity, aud: "x" }, world.token({ sub: "refused" }));
     await world.harness.app.stop();
-    const db = new Database(join(world.data, "arbor.db"), { readonly: true });
+    const db = openDatabase(join(world.data, "arbor.db"), { readonly: true });
     const row = db.prepare("SELECT last_seen_time_ms AS seen FROM identities WHERE uid = ?").get(identity);
     assert.deepEqual(row, { seen: 1_000 });
     db.close();
@@ -70,7 +70,7 @@ it("a service that stops writes down what it knows", async () => {
   const beganMs = Date.now();
   await world.exchanged({ identity }, world.token({ sub: "late" }));
   await world.stop();
-  const db = new Database(join(world.data, "arbor.db"), { readonly: true });
+  const db = openDatabase(join(world.data, "arbor.db"), { readonly: true });
   const { seen } = db.prepare("SELECT last_seen_time_ms AS seen FROM identities WHERE uid = ?").get(identity) as {
     seen: number;
   };

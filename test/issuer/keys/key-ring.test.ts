@@ -4,7 +4,6 @@ import { type KeyObject, sign, verify } from "node:crypto";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import Database from "better-sqlite3";
 import { calculateJwkThumbprint, type JWK } from "jose";
 import { createKeyKeeper } from "../../../src/issuer/key-keeper.js";
 import { newKey } from "../../../src/issuer/key-making.js";
@@ -12,6 +11,7 @@ import type { KeyRing } from "../../../src/issuer/key-ring.js";
 import { addSuccessor, type KeyMove, revokeKey, rotateKey } from "../../../src/issuer/key-states.js";
 import { unavailable } from "../../../src/kernel/errors.js";
 import type { KeyPurpose, Store } from "../../../src/store/port.js";
+import { openDatabase } from "../../../src/store/sqlite-driver.js";
 import { type KeyKit, openKit, SECOND, schedule } from "./key-kit.js";
 
 let kit: KeyKit;
@@ -76,11 +76,11 @@ describe("the key ring", () => {
   test("publishes no key that was put beside a sealed one", async () => {
     const before = ring.published();
     const strange = newKey("api-token", kit.masterKey, 0);
-    const db = new Database(join(kit.directory, "arbor.db"));
+    const db = openDatabase(join(kit.directory, "arbor.db"));
     db.prepare("UPDATE keys SET public_jwk = ?").run(strange.publicJwk);
     db.close();
     assert.deepEqual((await kit.node()).published(), before);
-    const db2 = new Database(join(kit.directory, "arbor.db"));
+    const db2 = openDatabase(join(kit.directory, "arbor.db"));
     db2.prepare("UPDATE keys SET sealed = ? WHERE purpose = 'api-token'").run(strange.sealed);
     db2.close();
     await assert.rejects(kit.node(), /does not open what is stored \(api-token /);

@@ -1,0 +1,78 @@
+// Which driver runs on which Node, and that nothing gets round the choice.
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { chooseDriver, openDatabase } from "../../src/store/sqlite-driver.js";
+
+const load = createRequire(import.meta.url);
+const LOADER = "src/store/sqlite-driver.ts";
+/** The query builder opens databases by itself when it is given a path. */
+const QUERY_BUILDER = "src/store/open-sqlite.ts";
+
+interface Manifest {
+  readonly version: string;
+}
+interface Lock {
+  readonly packages: Readonly<Record<string, { version: string; optional?: boolean; engines?: { node?: string } }>>;
+}
+
+describe("the SQLite driver", () => {
+  for (const [node, expected] of [
+    ["20.19.0", "better-sqlite3-node20"],
+    ["20.20.2", "better-sqlite3-node20"],
+    ["21.7.3", "better-sqlite3-node20"],
+    ["22.0.0", "better-sqlite3"],
+    ["24.15.0", "better-sqlite3"],
+    ["26.10.0", "better-sqlite3"],
+    ["100.0.0", "better-sqlite3"],
+  ] as const) {
+    it(`of Node ${node} is ${expected}`, () => assert.equal(chooseDriver(node), expected));
+  }
+
+  it("is the one chosen for this Node, and opens a database", () => {
+    const { version } = load(`${chooseDriver(process.versions.node)}/package.json`) as Manifest;
+    const ofNode20 = process.versions.node.startsWith("20.");
+    assert.equal(Number.parseInt(version, 10), ofNode20 ? 12 : 13);
+    const db = openDatabase(":memory:");
+    assert.equal(db.prepare("SELECT 1").pluck().get(), 1);
+    db.close();
+    const inUse = Object.keys(load.cache).filter((file) => /\/better-sqlite3(-node20)?\/lib\/database\.js$/.test(file));
+    const [used] = inUse.filter((file) => file.includes(`/${chooseDriver(process.versions.node)}/`));
+    assert.ok(used, inUse.join());
+  });
+
+  it("is imported by the loader alone, here and in tests, benchmarks and scripts", () => {
+    const importing = /(?:from|import|import\(|require\(|load\()\s*"better-sqlite3(?:-node20)?"/;
+    const files = ["src", "test", "bench", "scripts"].flatMap(sourcesIn);
+    assert.ok(files.length > 500, `${files.length} files were found`);
+    assert.deepEqual(
+      files.filter((file) => importing.test(readFileSync(file, "utf8"))),
+      [LOADER],
+    );
+    assert.deepEqual(
+      files.filter((file) => /from "drizzle-orm\/better-sqlite3"/.test(readFileSync(file, "utf8"))),
+      [QUERY_BUILDER],
+    );
+    const given = [...readFileSync(QUERY_BUILDER, "utf8").matchAll(/\bdrizzle\(([^)]*)\)/g)].map(([, what]) => what);
+    assert.deepEqual(given, ["writing", "db"], "the query builder is given an open database");
+  });
+
+  it("of Node 20 is left out by npm ci on every other", () => {
+    const { packages } = JSON.parse(readFileSync("package-lock.json", "utf8")) as Lock;
+    const old = packages["node_modules/better-sqlite3-node20"];
+    // The package itself declares newer versions too, and npm would compile it there for nothing.
+    // npm keeps what the lock file says; who writes that file anew has to say it again.
+    assert.deepEqual([old?.optional, old?.engines], [true, { node: "20.x" }]);
+    assert.equal(packages["node_modules/better-sqlite3"]?.optional, undefined);
+  });
+});
+
+function sourcesIn(directory: string): string[] {
+  return readdirSync(directory, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(directory, entry.name);
+    if (entry.isDirectory()) return sourcesIn(path);
+    return /\.(?:ts|mjs|js)$/.test(entry.name) ? [path] : [];
+  });
+}
