@@ -149,7 +149,14 @@ function withSettings(command: Command, names: readonly SettingName[]): Command 
     // A switch that is on unless told otherwise needs a way to be turned off.
     if (setting.fallback === true) command.option(`--no-${flagOf(name).slice(2)}`, `do not: ${setting.help}`);
   }
-  return command.option("--config <file>", "JSON file of settings (ARBOR_CONFIG)").exitOverride();
+  return closedToOthers(command.option("--config <file>", "JSON file of settings (ARBOR_CONFIG)").exitOverride());
+}
+
+// What a command on the host makes is for its own user, unless it says otherwise.
+function closedToOthers(command: Command): Command {
+  return command.hook("preAction", () => {
+    process.umask(0o077);
+  });
 }
 
 function settingsFrom(options: Readonly<Record<string, string | boolean | undefined>>): Settings {

@@ -1,3 +1,4 @@
+import { createPrivateFile } from "./data-directory.js";
 import { openDatabase } from "./sqlite-driver.js";
 
 /**
@@ -10,6 +11,7 @@ import { openDatabase } from "./sqlite-driver.js";
  * @throws Error when another process holds it
  */
 export function holdFileLock(file: string, waitMs: number): () => void {
+  createPrivateFile(file);
   const db = openDatabase(file, { timeout: waitMs });
   try {
     db.exec("BEGIN EXCLUSIVE");

@@ -1,10 +1,10 @@
-import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import { migrate } from "drizzle-orm/better-sqlite3/migrator";
 import { type Clock, systemClock } from "../kernel/clock.js";
 import { unavailable } from "../kernel/errors.js";
+import { createPrivateFile, secureDataDirectory } from "./data-directory.js";
 import { holdFileLock } from "./file-lock.js";
 import { type NativeStatement, nativeStatement } from "./native-statement.js";
 import type { Awaitable, Store, Tx } from "./port.js";
@@ -21,7 +21,7 @@ const MIGRATIONS = fileURLToPath(new URL("./migrations/sqlite", import.meta.url)
 
 /** How to open a SQLite store. */
 export interface SqliteOptions {
-  /** The data directory; made if missing, readable by its owner alone. */
+  /** The data directory; made if missing, and closed to all but its owner. */
   readonly directory: string;
   readonly clock?: Clock;
   /** Refuse to open while another process does the same; what a server asks for. */
@@ -34,12 +34,13 @@ export interface SqliteOptions {
  * One connection writes, behind a queue with group commit; another only reads. Both are asserted to
  * sync every commit to disk: the library's own default would lose acknowledged writes to a power cut.
  *
- * @throws Error when the directory belongs to another server, the file is not one of Arbor's, or
- * the linked SQLite has the WAL-reset race (before 3.51.3).
+ * @throws Error when the directory belongs to another server, it or a file in it is open to other users
+ * and cannot be closed, the file is not one of Arbor's, or the linked SQLite has the WAL-reset race
+ * (before 3.51.3).
  */
 export function openSqlite(options: SqliteOptions): Store {
   const { directory, clock = systemClock } = options;
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  secureDataDirectory(directory);
   const release = options.exclusive ? holdFileLock(join(directory, "serve.lock"), 0) : () => {};
   const { reading, writing } = releasingOnFailure(release, () => openConnections(directory));
 
@@ -68,6 +69,7 @@ export function openSqlite(options: SqliteOptions): Store {
 
 function openConnections(directory: string) {
   const file = join(directory, "arbor.db");
+  createPrivateFile(file);
   const writing = openDatabase(file);
   return releasingOnFailure(
     () => writing.close(),

@@ -1,6 +1,6 @@
 // `arbor registry configure`: what a stock registry needs to trust this service.
-import { mkdirSync, readFileSync, realpathSync } from "node:fs";
-import { join } from "node:path";
+import { chmodSync, mkdirSync, readFileSync, realpathSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Settings } from "../../config.js";
 import { readSecret } from "../../registry/oci/notification-secret.js";
@@ -33,7 +33,7 @@ export async function configureCommand(settings: Settings, { out, mountedAt }: C
   const { registryService: service, registrySecretFile: secretFile } = settings;
   await onHost(settings, async (host) => {
     const { baseUrl, issuer } = await originOn(host, settings);
-    mkdirSync(out, { recursive: true });
+    createShared(out);
     const [bundle, sections] = [join(out, BUNDLE), join(out, SECTIONS)];
     const certificates = host.keys.registryTrusted().map((pair) => selfSigned(pair, "Arbor registry tokens", 0));
     await replaceFile(bundle, certificates.join(""), 0o644);
@@ -47,6 +47,14 @@ export async function configureCommand(settings: Settings, { out, mountedAt }: C
       process.stderr.write("arbor: without --registry-secret-file the registry will not tell of what is pushed\n");
     }
   });
+}
+
+// The registry, which reads the bundle there, runs as another user.
+function createShared(directory: string): void {
+  const topmost = mkdirSync(directory, { recursive: true });
+  if (topmost === undefined) return;
+  const end = dirname(resolve(topmost));
+  for (let path = resolve(directory); path !== end; path = dirname(path)) chmodSync(path, 0o755);
 }
 
 function notificationsOf(baseUrl: string, secretFile: string): JsonObject {

@@ -26,6 +26,8 @@ test("writes what a registry needs, and prints no secret", async () => {
   assert.equal(stdout, `${bundle}\n${sections}\n`);
   assert.equal(stderr, "");
   assert.equal(statSync(sections).mode & 0o777, 0o600);
+  // The registry, another user, reads the bundle there.
+  assert.deepEqual([statSync(out).mode & 0o777, statSync(bundle).mode & 0o777], [0o755, 0o644]);
   assert.deepEqual(parse(readFileSync(sections, "utf8")), {
     auth: {
       token: {
