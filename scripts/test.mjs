@@ -2,31 +2,18 @@
 // only those of what the service is made of, which take a minute.
 //   npm test [-- --unit | FILE...]
 import { spawnSync } from "node:child_process";
-import { readdirSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { join } from "node:path";
-
-// These need PostgreSQL, a browser, a container registry or the npm registry; .ci/run sees to that.
-const SEPARATE = ["pg", "pack", "browser", "registry-e2e"];
+import { SEPARATE, testsIn } from "./test-files.mjs";
 
 // These run the service as a whole, many of them as a process.
 const WHOLE = ["e2e", "contract", "audit", "cli", "client", "events", "iam", "issuer", "registry", "vulnerabilities"];
 
 const unit = process.argv.includes("--unit");
 const named = process.argv.slice(2).filter((argument) => argument !== "--unit");
-const skipped = unit ? [...SEPARATE, ...WHOLE] : SEPARATE;
-const files = named.length > 0 ? named : testsIn("test");
+const files = named.length > 0 ? named : testsIn("test", unit ? [...SEPARATE, ...WHOLE] : SEPARATE);
 // Long runs measure times; units can share the machine with each other.
 const options = unit ? [`--test-concurrency=${availableParallelism()}`] : [];
 const { status } = spawnSync(process.execPath, ["--import", "tsx", "--test", ...options, ...files], {
   stdio: "inherit",
 });
 process.exit(status ?? 1);
-
-function testsIn(directory) {
-  return readdirSync(directory, { withFileTypes: true }).flatMap((entry) => {
-    const path = join(directory, entry.name);
-    if (entry.isDirectory()) return skipped.includes(entry.name) ? [] : testsIn(path);
-    return entry.name.endsWith(".test.ts") ? [path] : [];
-  });
-}

@@ -3,21 +3,18 @@
 // npm's registry or its cache, so it runs apart from the rest.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { type Harness, startHarness } from "../support/harness.js";
+import { pack } from "../support/packed.js";
 import { tempDir } from "../support/temp-dir.js";
 
 const run = promisify(execFile);
 const root = resolve(import.meta.dirname, "../..");
 const fixture = (name: string) => fileURLToPath(new URL(`./project/${name}`, import.meta.url));
-
-/** What the build and the package are made of; `files` of package.json says what goes in. */
-const SOURCES = ["src", "gen", "proto", "scripts", "package.json", "tsconfig.json", "tsconfig.build.json"];
-const TEXTS = ["README.md", "CHANGELOG.md", "LICENSE"];
 
 /** All packages that a client may load. */
 const CLIENT_PACKAGES = ["@bufbuild/protobuf", "@connectrpc/connect", "@connectrpc/connect-node", "arbor-platform"];
@@ -32,7 +29,7 @@ describe("the package", () => {
     const tarball = await pack();
     mkdirSync(project);
     writeFileSync(join(project, "package.json"), JSON.stringify({ name: "consumer", private: true, type: "module" }));
-    // Nothing of the server runs here, so better-sqlite3 need not be compiled.
+    // Nothing of the server runs here, so its driver for Node 20 need not be compiled.
     const install = ["install", "--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund", tarball];
     await run("npm", install, { cwd: project });
     for (const name of ["call.js", "record.js", "resolve-hook.js"]) cpSync(fixture(name), join(project, name));
@@ -98,20 +95,6 @@ describe("the package", () => {
     }
   });
 });
-
-/** Packs a copy of the tree, so that no build here meets another one; returns the path of the tarball. */
-async function pack(): Promise<string> {
-  const copy = tempDir();
-  const present = readdirSync(root);
-  for (const name of [...SOURCES, ...TEXTS.filter((text) => present.includes(text))]) {
-    cpSync(join(root, name), join(copy, name), { recursive: true });
-  }
-  symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));
-  await run("npm", ["pack", "--silent"], { cwd: copy });
-  const tarball = readdirSync(copy).find((name) => name.endsWith(".tgz"));
-  assert.ok(tarball, "npm pack made no tarball");
-  return join(copy, tarball);
-}
 
 function packageOf(url: string): string {
   const [first = "", second = ""] = (url.split("/node_modules/").at(-1) ?? "").split("/");
