@@ -266,7 +266,10 @@ export function rawTcp(port: number, bytes: string | Buffer, enough: (text: stri
       text += chunk.toString("latin1");
       if (enough(text)) socket.destroy();
     });
-    socket.on("error", reject);
+    // Whether a cut connection ends or is reset depends on what of it had been read by then.
+    socket.on("error", (error: NodeJS.ErrnoException) => {
+      if (error.code !== "ECONNRESET") reject(error);
+    });
     socket.on("close", () => resolve(text));
   });
 }
