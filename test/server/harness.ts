@@ -191,7 +191,9 @@ export class GrpcJs {
     ) => grpc.Client & Record<string, GrpcMethod>;
     const credentials =
       protocol === "https:" ? grpc.credentials.createSsl(TLS.cert) : grpc.credentials.createInsecure();
-    this.#client = new Service(host, credentials, options);
+    // It would send the address as server name, which RFC 6066 forbids and Node 26 refuses.
+    const named = protocol === "https:" ? { "grpc.ssl_target_name_override": "localhost" } : {};
+    this.#client = new Service(host, credentials, { ...named, ...options });
   }
 
   call(method: string, request: object, metadata = new grpc.Metadata(), options: grpc.CallOptions = {}) {
