@@ -28,8 +28,8 @@ const FILES = [
   "test/e2e/hostile.test.ts",
   ...filesIn("test/hostile").filter((name) => /\/reset[^/]*\.test\.ts$/.test(name)),
 ];
-const INSTALL_MS = 600_000;
-const FILE_MS = 600_000;
+const INSTALL_MS = 1_200_000;
+const FILE_MS = 900_000;
 /** What a checkout has that is not in the repository. */
 const NOT_COPIED = new Set(["node_modules", "dist", "data", ".git"].map((name) => resolve(name)));
 
