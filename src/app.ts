@@ -10,6 +10,7 @@ import { createSealer } from "./audit/sealer.js";
 import { createAuthenticate } from "./auth/authenticate.js";
 import type { Settings } from "./config.js";
 import { createGateway } from "./gateway/gateway.js";
+import { createAcceptances } from "./iam/people/acceptances.js";
 import { type Installation, openInstallation } from "./installation.js";
 import { createIssuer, type Issuer } from "./issuer/issuer.js";
 import type { Clock } from "./kernel/clock.js";
@@ -143,7 +144,9 @@ export async function startApp(options: AppOptions): Promise<App> {
         onNews: (news) => logger.info(news, "news of the registry"),
       }),
     ];
-    const pipeline = { store, clock, authenticate, errorDomain, onInternalError };
+    const acceptances = createAcceptances({ store, clock, ids, onProblem });
+    const onPendingUsed = acceptances.note;
+    const pipeline = { store, clock, authenticate, errorDomain, onInternalError, onPendingUsed };
     const invoke = createInvoke(pipeline);
     const invokeStream = createInvokeStream(pipeline);
     const prove = createProve(authenticate);
@@ -209,6 +212,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       stopping.abort();
       await server.stop(drainMs);
       await started.stop();
+      await acceptances.stop();
       await sealer.stop();
       await installation.close();
     };

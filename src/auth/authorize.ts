@@ -28,14 +28,26 @@ export function bitOf(capability: Capability): number {
 /**
  * Establishes that the bearer of a token may make this request.
  *
+ * What an unscoped method may do depends on where; its lists show what lies within the grants that the
+ * caller has, but for pending ones. Unscoped writes are about a place that their handlers look at, by
+ * `Call.callerAt`, and nobody's grants are read for them: there may be thousands.
+ *
  * @throws ApiError UNAUTHENTICATED when the identity is gone or its tokens were revoked,
  * INVALID_ARGUMENT when the scope is not a uid at all, PERMISSION_DENIED when a capability is missing.
  */
-export function authorize(guard: Guard, principal: Principal | undefined, request: Message, tx: Tx): Awaitable<Caller> {
+export function authorize(
+  guard: Guard,
+  principal: Principal | undefined,
+  request: Message,
+  tx: Tx,
+  access: "read" | "write" = "read",
+): Awaitable<Caller> {
   if (principal === undefined) throw unauthenticated();
   const { scope, capabilities } = guard;
   if (scope === undefined) {
-    const rows = withMapped(principal, tx.access.everywhere(principal.identityUid), tx);
+    const { identityUid } = principal;
+    const held = access === "read" ? tx.access.everywhere(identityUid) : tx.access.alone(identityUid);
+    const rows = withMapped(principal, held, tx);
     const caller = (found: readonly AccessRow[]) => callerOf(principal, capabilities, found);
     return rows instanceof Promise ? rows.then(caller) : caller(rows);
   }

@@ -19,6 +19,9 @@ export class Caller {
   readonly providerUid: string | null;
   readonly #needed: readonly CapabilityBit[];
   readonly #grants: readonly Grant[];
+  #byGroup: ReadonlyMap<string, CapabilitySet[]> | undefined;
+  /** The group of a pending binding among what is granted; undefined where there is none. */
+  readonly pendingAt: string | undefined;
 
   /** @param rows what the store says of the caller; see {@link countingGrants} */
   constructor(principal: Principal, needed: readonly CapabilityBit[], rows: readonly AccessRow[]) {
@@ -26,6 +29,7 @@ export class Caller {
     this.providerUid = rows[0]?.providerUid ?? null;
     this.#needed = needed;
     this.#grants = countingGrants(principal, rows);
+    this.pendingAt = pendingIn(rows);
   }
 
   /** The uid of the identity that calls. */
@@ -45,6 +49,10 @@ export class Caller {
 
   /** Whether the caller holds all of `capabilities` at `scope`, there or at any group above it. */
   holds(capabilities: readonly CapabilityBit[], scope: string): boolean {
+    if (this.#grants.length > FEW) {
+      const sets = this.#setsAt(scope);
+      return capabilities.every(({ bit }) => sets.some((set) => holdsBit(set, bit)));
+    }
     return capabilities.every(({ bit }) =>
       this.#grants.some(({ groupUid, capabilities: set }) => isWithin(scope, groupUid) && holdsBit(set, bit)),
     );
@@ -57,9 +65,7 @@ export class Caller {
 
   /** All that the caller holds at `scope`, there or above it. */
   rightsAt(scope: string): CapabilitySet {
-    return unionOf(
-      this.#grants.flatMap(({ groupUid, capabilities }) => (isWithin(scope, groupUid) ? [capabilities] : [])),
-    );
+    return unionOf(this.#setsAt(scope));
   }
 
   /**
@@ -67,16 +73,40 @@ export class Caller {
    * show lies within them.
    */
   visibleGroups(): string[] {
-    const setsAt = new Map<string, CapabilitySet[]>();
-    for (const { groupUid, capabilities } of this.#grants) {
-      const sets = setsAt.get(groupUid);
-      if (sets) sets.push(capabilities);
-      else setsAt.set(groupUid, [capabilities]);
-    }
+    const setsAt = this.#setsByGroup();
     const holdsAt = (groupUid: string) => {
       const sets = lineageOf(groupUid).flatMap((uid) => setsAt.get(uid) ?? []);
       return this.#needed.every(({ bit }) => sets.some((set) => holdsBit(set, bit)));
     };
     return maximalOf([...setsAt.keys()].filter(holdsAt));
   }
+
+  // What is granted at `scope` and above it. Few grants are gone through, many are looked up.
+  #setsAt(scope: string): CapabilitySet[] {
+    if (this.#grants.length <= FEW) {
+      return this.#grants.flatMap(({ groupUid, capabilities }) => (isWithin(scope, groupUid) ? [capabilities] : []));
+    }
+    const setsAt = this.#setsByGroup();
+    return lineageOf(scope).flatMap((uid) => setsAt.get(uid) ?? []);
+  }
+
+  #setsByGroup(): ReadonlyMap<string, CapabilitySet[]> {
+    if (this.#byGroup !== undefined) return this.#byGroup;
+    const setsAt = new Map<string, CapabilitySet[]>();
+    for (const { groupUid, capabilities } of this.#grants) {
+      const sets = setsAt.get(groupUid);
+      if (sets) sets.push(capabilities);
+      else setsAt.set(groupUid, [capabilities]);
+    }
+    this.#byGroup = setsAt;
+    return setsAt;
+  }
+}
+
+/** How many grants are gone through one by one. */
+const FEW = 32;
+
+function pendingIn(rows: readonly AccessRow[]): string | undefined {
+  for (const { pending, groupUid } of rows) if (pending) return groupUid ?? undefined;
+  return undefined;
 }

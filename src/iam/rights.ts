@@ -68,10 +68,9 @@ export async function requireRightsOf(call: Call, identityUid: string): Promise<
   const { tx } = call;
   const bindings = await tx.roleBindings.ofIdentity(identityUid);
   if (bindings.length === 0) return;
-  const everywhere = await call.callerEverywhere();
   for (const { roleUid, groupUid } of bindings) {
     const role = await tx.roles.get(roleUid);
-    if (role) requireGrantable(everywhere, role, groupUid);
+    if (role) requireGrantable(await call.callerAt(groupUid), role, groupUid);
   }
 }
 

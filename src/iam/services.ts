@@ -2,6 +2,7 @@
 import type { ServedService } from "../rpc/method-table.js";
 import { accountAssociationsV1 } from "./account-associations/account-association-v1.js";
 import { accountAssociationsV2beta1 } from "./account-associations/account-association-v2beta1.js";
+import { bindingsV1 } from "./bindings/bindings-v1.js";
 import { groupInvitesV1 } from "./group-invites/group-invite-v1.js";
 import { groupInvitesV2beta1 } from "./group-invites/group-invite-v2beta1.js";
 import { groupMappingsV1 } from "./group-mappings/group-mapping-v1.js";
@@ -56,5 +57,6 @@ export function iamServices(deps: IamDeps & { readonly rootCreation: RootCreatio
     termsV1(terms),
     ping,
     pingV1(ping),
+    bindingsV1(deps),
   ];
 }

@@ -10,7 +10,7 @@ import { intersectionOf } from "../kernel/capability-set.js";
 import { notFound } from "../kernel/errors.js";
 import type { Call } from "../rpc/call.js";
 
-/** At most this many bindings are told of; who has more lists them. */
+/** At most this many bindings are told of; who has more lists them. Those that are pending are told of nowhere but there. */
 const MAX_TOLD = 200;
 
 type Told = NonNullable<MessageInitShape<typeof WhoAmISchema>["capabilities"]>[number];
@@ -22,7 +22,7 @@ export async function whoAmI(call: Call): Promise<WhoAmI> {
   const row = await tx.identities.get(caller.uid);
   if (row === undefined) throw notFound(identityKind, caller.uid);
   const told: Told[] = [];
-  for (const { groupUid, roleUid } of (await tx.roleBindings.ofIdentity(caller.uid)).slice(0, MAX_TOLD)) {
+  for (const { groupUid, roleUid } of await tx.roleBindings.byPending(caller.uid, false, "", MAX_TOLD)) {
     const role = await tx.roles.get(roleUid);
     const group = await tx.groups.get(groupUid);
     if (role === undefined || group === undefined) continue;

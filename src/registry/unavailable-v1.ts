@@ -56,21 +56,25 @@ function refusalOf(method: DescMethod | undefined, reason: string) {
   const rule = authRuleOf(method);
   const needed = namesOf(capabilitiesFor(method));
   const unscoped = rule.mode === "guarded" && rule.scope === undefined;
-  return (request: Message, call: Call): never => {
-    if (unscoped) requireRights(request, call, needed);
+  return async (request: Message, call: Call): Promise<never> => {
+    if (unscoped) await requireRights(request, call, needed);
     throw unimplemented(`${method.parent.name}.${method.name}: ${reason}`);
   };
 }
 
 // The rights for methods without a scope are left to their handlers.
-function requireRights(request: Message & { readonly repoId?: string }, { caller }: Call, needed: string): void {
+async function requireRights(
+  request: Message & { readonly repoId?: string },
+  call: Call,
+  needed: string,
+): Promise<void> {
   const { repoId = "" } = request;
   if (repoId === "") {
-    if (caller.visibleGroups().length === 0) throw permissionDenied(`${needed} at any group`);
+    if (call.caller.visibleGroups().length === 0) throw permissionDenied(`${needed} at any group`);
     return;
   }
   if (!isUidp(repoId)) {
     throw invalidArgument({ field: "repoId", description: "repoId must be an id, such as the service assigns" });
   }
-  if (!caller.holdsNeeded(repoId)) throw permissionDenied(`${needed} at ${repoId}`);
+  if (!(await call.callerAt(repoId)).holdsNeeded(repoId)) throw permissionDenied(`${needed} at ${repoId}`);
 }

@@ -78,7 +78,7 @@ export function listQueryOf<D extends DescMessage, M extends FieldName<D>>(
     ...(also && { also }),
     filter,
     order,
-    limit: Math.min(request.pageSize || DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE),
+    limit: pageSizeOf(request.pageSize),
     // Rule 1 repeats the query: the skip that the token has behind it is not applied again.
     skip: cursor?.skip === skip ? 0 : skip,
     ...(cursor && { after: { key: cursor.key, uid: cursor.uid } }),
@@ -91,6 +91,17 @@ export function listQueryOf<D extends DescMessage, M extends FieldName<D>>(
       skipped: skip,
     }),
   };
+}
+
+/**
+ * How many elements a page holds at most.
+ *
+ * @param pageSize what the request says; 0 for nothing
+ * @throws ApiError INVALID_ARGUMENT when it is negative.
+ */
+export function pageSizeOf(pageSize: number): number {
+  if (pageSize < 0) throw invalidArgument({ field: "pageSize", description: "pageSize must not be negative" });
+  return Math.min(pageSize || DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE);
 }
 
 /** Told of a field and the rule that it breaks. */

@@ -49,7 +49,7 @@ export function partQuery(
 export interface PartReader {
   readonly tx: Tx;
   readonly startMs: number;
-  readonly caller: { visibleGroups(): readonly string[] };
+  visibleGroups(uidp?: UIDPFilter, place?: string): Promise<readonly string[]>;
 }
 
 /** What a filter asks for, in the terms of {@link partQuery}. */
@@ -73,7 +73,8 @@ export function rowsInParts<Filter extends WholeListRequest | object, Row, Item>
 ) {
   return async (filter: Filter, call: PartReader, after: ListPosition | undefined) => {
     const { request, ...context } = asked(filter);
-    const query = partQuery(request, { visible: call.caller.visibleGroups(), ...context }, after);
+    const visible = await call.visibleGroups(request.uidp, request.id);
+    const query = partQuery(request, { visible, ...context }, after);
     const { rows, next } = await rowsOf(call.tx).list({ ...query, limit });
     const items: Item[] = [];
     for (const row of rows) items.push(await view(row, call));

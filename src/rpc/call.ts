@@ -5,6 +5,7 @@ import type { Caller } from "../auth/caller.js";
 import type { ApiError } from "../kernel/errors.js";
 import { randomIds } from "../kernel/ids.js";
 import type { Principal } from "../kernel/principal.js";
+import { isUidp, isWithin, lineageOf, maximalOf } from "../kernel/uidp.js";
 import type { Tx } from "../store/port.js";
 
 /** The wire protocol a call came in by. */
@@ -104,6 +105,7 @@ export class Call implements HandlerContext {
   #values: ContextValues | undefined;
   #signal: AbortSignal | undefined;
   #caller: Caller | undefined;
+  #pendingAt: string | undefined;
   #tx: Tx | undefined;
 
   constructor(inbound: Inbound, method: DescMethod, startMs: number) {
@@ -126,10 +128,45 @@ export class Call implements HandlerContext {
     return this.#caller;
   }
 
-  /** The caller with all of its rights, also those far from the scope of the method, as `tx` sees them. */
+  /**
+   * The caller with the rights that add to lists over all groups, as `tx` sees them: what is granted by
+   * pending bindings is not among them.
+   */
   async callerEverywhere(tx: Tx = this.tx): Promise<Caller> {
     const { principal, uid } = this.caller;
     return this.caller.withGrants(await withMapped(principal, tx.access.everywhere(uid), tx));
+  }
+
+  /** The caller with all of its rights at one place, however far from the scope of the method. */
+  async callerAt(place: string, tx: Tx = this.tx): Promise<Caller> {
+    const { principal, uid } = this.caller;
+    const caller = this.caller.withGrants(await withMapped(principal, tx.access.at(uid, lineageOf(place)), tx));
+    this.#pendingAt ??= caller.pendingAt;
+    return caller;
+  }
+
+  /**
+   * The groups within which lies what a list may show: those of all the caller's bindings but the pending
+   * ones, and where the request names a place also what those grant there.
+   *
+   * @param uidp what the request says of the place
+   * @param named what another filter names by its uid; empty for nothing
+   */
+  async visibleGroups(
+    uidp?: { readonly descendantsOf: string; readonly childrenOf: string },
+    named = "",
+  ): Promise<readonly string[]> {
+    let visible = this.caller.visibleGroups();
+    for (const place of [uidp?.descendantsOf ?? "", uidp?.childrenOf ?? "", named]) {
+      if (!isUidp(place) || visible.some((top) => isWithin(place, top))) continue;
+      visible = maximalOf([...visible, ...(await this.callerAt(place)).visibleGroups()]);
+    }
+    return visible;
+  }
+
+  /** The group of a pending binding that a right was read from which this call names the place of, if any. */
+  get pendingAt(): string | undefined {
+    return this.#pendingAt ?? this.#caller?.pendingAt;
   }
 
   /** Lets the pipeline hand the transaction and the caller over; not for handlers. */

@@ -9,6 +9,7 @@ import type { Caller } from "../auth/caller.js";
 import type { Clock } from "../kernel/clock.js";
 import { ApiError, connectErrorFrom, deadlineExceeded } from "../kernel/errors.js";
 import type { Principal } from "../kernel/principal.js";
+import { rootOf } from "../kernel/uidp.js";
 import type { Awaitable, Store, Tx } from "../store/port.js";
 import { auditRowOf } from "./audit.js";
 import type { Call } from "./call.js";
@@ -33,6 +34,8 @@ export interface InvokeDeps {
   readonly clock: Clock;
   /** ErrorInfo's domain. */
   readonly errorDomain: string;
+  /** Told after the answer that a person was let in by a binding that is pending in an organisation. */
+  readonly onPendingUsed?: (identityUid: string, rootUid: string) => void;
   /** Told of errors the caller learns nothing about. */
   readonly onInternalError: (error: ConnectError, call: Call) => void;
 }
@@ -62,6 +65,7 @@ export function createInvoke(deps: InvokeDeps): Invoke {
       const response = method.access === "read" ? store.read(unit, options) : store.write(unit, options);
       const answer = response instanceof Promise ? await response : response;
       if (call.refusal !== undefined) throw call.refusal;
+      if (call.pendingAt !== undefined) deps.onPendingUsed?.(call.caller.uid, rootOf(call.pendingAt));
       return answer;
     } catch (error) {
       throw seen(error, call);
@@ -83,7 +87,9 @@ export function createInvoke(deps: InvokeDeps): Invoke {
   ): Promise<void> {
     const { auth } = method;
     const caller =
-      auth.mode === "guarded" ? await store.read((tx) => authorize(auth, principal, request, tx)) : undefined;
+      auth.mode === "guarded"
+        ? await store.read((tx) => authorize(auth, principal, request, tx, method.access))
+        : undefined;
     call.admit(caller);
     requiredFieldsOf(method.desc.input)(request);
     try {
@@ -103,7 +109,7 @@ export function createInvoke(deps: InvokeDeps): Invoke {
   ): Awaitable<object> {
     if (clock() >= call.deadlineMs) throw deadlineExceeded();
     const { auth } = method;
-    const admitted = auth.mode === "guarded" ? authorize(auth, principal, request, tx) : undefined;
+    const admitted = auth.mode === "guarded" ? authorize(auth, principal, request, tx, method.access) : undefined;
     if (admitted instanceof Promise) return admitted.then((caller) => handle(method, call, request, tx, caller));
     return handle(method, call, request, tx, admitted);
   }

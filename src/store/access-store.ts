@@ -1,4 +1,4 @@
-import { and, between, eq, inArray, sql } from "drizzle-orm";
+import { and, asc, between, eq, gt, inArray, sql } from "drizzle-orm";
 import type { AccessRow, AccessStore, Awaitable, MappedGrant } from "./port.js";
 import { type Executor, statement, statementFamily } from "./statement.js";
 import type { Tables } from "./tables.js";
@@ -9,10 +9,15 @@ const columns = (t: Tables) => ({
   providerUid: t.identities.providerUid,
   groupUid: t.roleBindings.groupUid,
   capabilities: t.roles.capabilities,
+  pending: t.roleBindings.pending,
 });
 
 /** How many grants are looked through for those that matter before they are asked for by name. */
 const LOOKED_THROUGH = 32;
+/** How many grants are read in one statement. */
+const PAGE = 256;
+
+type Page = (AccessRow & { readonly uid: string | null })[];
 
 // One query answers whether the identity exists and what it holds at a group and above. All that is
 // above a group sorts between its root and the group itself, so the few grants an identity has in
@@ -48,12 +53,37 @@ const grantsAt = statementFamily<number, Record<string, string>, AccessRow>(Stri
     .where(eq(t.identities.uid, sql.placeholder("identity")));
 });
 
-const grantsEverywhere = statement<{ identity: string }, AccessRow>((q, t) =>
+// What adds to lists over all groups, in pages: an identity may have thousands of grants.
+const acceptedGrants = statement<
+  { identity: string; after: string; limit: number },
+  AccessRow & { uid: string | null }
+>((q, t) =>
   q
-    .select(columns(t))
+    .select({ ...columns(t), uid: t.roleBindings.uid })
     .from(t.identities)
-    .leftJoin(t.roleBindings, eq(t.roleBindings.identityUid, t.identities.uid))
+    .leftJoin(
+      t.roleBindings,
+      and(
+        eq(t.roleBindings.identityUid, t.identities.uid),
+        eq(t.roleBindings.pending, false),
+        gt(t.roleBindings.uid, sql.placeholder("after")),
+      ),
+    )
     .leftJoin(t.roles, eq(t.roles.uid, t.roleBindings.roleUid))
+    .where(eq(t.identities.uid, sql.placeholder("identity")))
+    .orderBy(asc(t.roleBindings.uid))
+    .limit(sql.placeholder("limit")),
+);
+
+const identityAlone = statement<{ identity: string }, AccessRow>((q, t) =>
+  q
+    .select({
+      ...columns(t),
+      groupUid: sql<null>`null`.as("group_uid"),
+      capabilities: sql<null>`null`.as("capabilities"),
+      pending: sql<null>`null`.as("pending"),
+    })
+    .from(t.identities)
     .where(eq(t.identities.uid, sql.placeholder("identity"))),
 );
 
@@ -88,8 +118,28 @@ export class Access implements AccessStore {
     return this.#tx.rows(grantsAt(size), { ...params, identity: identityUid });
   }
 
+  alone(identityUid: string): Awaitable<AccessRow[]> {
+    return this.#tx.rows(identityAlone, { identity: identityUid });
+  }
+
   everywhere(identityUid: string): Awaitable<AccessRow[]> {
-    return this.#tx.rows(grantsEverywhere, { identity: identityUid });
+    const found = this.#page(identityUid, "");
+    const whole = (rows: Page) => (rows.length < PAGE ? rows : this.#others(identityUid, rows));
+    return found instanceof Promise ? found.then(whole) : whole(found);
+  }
+
+  #page(identity: string, after: string): Awaitable<Page> {
+    return this.#tx.rows(acceptedGrants, { identity, after, limit: PAGE });
+  }
+
+  async #others(identityUid: string, first: Page): Promise<AccessRow[]> {
+    const all: AccessRow[] = [...first];
+    for (let page = first; page.length === PAGE; ) {
+      await this.#tx.pause?.();
+      page = await this.#page(identityUid, page.at(-1)?.uid ?? "");
+      for (const row of page) if (row.groupUid !== null) all.push(row);
+    }
+    return all;
   }
 
   mapped(providerUid: string, mappingUids: readonly string[]): Awaitable<MappedGrant[]> {
@@ -111,5 +161,5 @@ function grantsAmong(rows: AccessRow[], lineage: readonly string[]): AccessRow[]
   const grants = rows.filter(({ groupUid }) => groupUid !== null && lineage.includes(groupUid));
   const [identity] = rows;
   if (grants.length > 0 || identity === undefined) return grants;
-  return [{ ...identity, groupUid: null, capabilities: null }];
+  return [{ ...identity, groupUid: null, capabilities: null, pending: null }];
 }

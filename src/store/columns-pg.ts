@@ -30,4 +30,7 @@ export const serial = (name: string) => bigserial(name, { mode: "number" }).prim
 /** Whether a column has one of the values in the JSON array that the placeholder `name` stands for. */
 export const anyOf = (column: SQLWrapper, name: string): SQL =>
   sql`${column}::text in (select jsonb_array_elements_text(${sql.placeholder(name)}::jsonb))`;
+/** The table `scopes` with one column `scope`: the values in the JSON array that the placeholder `name` stands for. */
+export const scopesIn = (name: string): SQL =>
+  sql`(select jsonb_array_elements_text(${sql.placeholder(name)}::jsonb) as scope) scopes`;
 export { index, primaryKey, uniqueIndex };

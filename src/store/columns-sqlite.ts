@@ -15,4 +15,7 @@ export const serial = (name: string) => integer(name).primaryKey({ autoIncrement
 /** Whether a column has one of the values in the JSON array that the placeholder `name` stands for. */
 export const anyOf = (column: SQLWrapper, name: string): SQL =>
   sql`${column} in (select value from json_each(${sql.placeholder(name)}))`;
+/** The table `scopes` with one column `scope`: the values in the JSON array that the placeholder `name` stands for. */
+export const scopesIn = (name: string): SQL =>
+  sql`(select value as scope from json_each(${sql.placeholder(name)})) scopes`;
 export { index, primaryKey, uniqueIndex };

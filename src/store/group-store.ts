@@ -36,11 +36,20 @@ const child = statement<{ uid: string }, object>((q, t) =>
     .where(eq(t.groups.parentUid, sql.placeholder("uid")))
     .limit(1),
 );
-const rootsNamed = statement<{ name: string }, GroupRow>((q, t) =>
+// Anybody may give a root any name: neither may look through all that have it.
+const verifiedRoot = statement<{ name: string }, GroupRow>((q, t) =>
   q
     .select()
     .from(t.groups)
-    .where(and(eq(t.groups.name, sql.placeholder("name")), isNull(t.groups.parentUid))),
+    .where(and(eq(t.groups.name, sql.placeholder("name")), isNull(t.groups.parentUid), eq(t.groups.verified, true)))
+    .limit(1),
+);
+const rootNamed = statement<{ name: string }, object>((q, t) =>
+  q
+    .select({ uid: t.groups.uid })
+    .from(t.groups)
+    .where(and(eq(t.groups.name, sql.placeholder("name")), isNull(t.groups.parentUid)))
+    .limit(1),
 );
 
 /** Groups; see {@link GroupStore}. */
@@ -82,7 +91,11 @@ export class Groups implements GroupStore {
     return any(this.#tx.rows(child, { uid }));
   }
 
-  rootsNamed(name: string): Awaitable<GroupRow[]> {
-    return this.#tx.rows(rootsNamed, { name });
+  verifiedRoot(name: string): Awaitable<GroupRow | undefined> {
+    return first(this.#tx.rows(verifiedRoot, { name }));
+  }
+
+  anyRootNamed(name: string): Awaitable<boolean> {
+    return any(this.#tx.rows(rootNamed, { name }));
   }
 }

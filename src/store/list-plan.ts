@@ -20,7 +20,7 @@ export interface Subtree {
 /** The parts of a list's question that plans are made from. */
 export type Question = Pick<ListQuery, "visible" | "also" | "filter">;
 
-/** The plan for `query`. Rows of a `uids` plan must still pass {@link admits}. */
+/** The plan for `query`. Rows of a `uids` plan must still pass {@link createAdmits}. */
 export function planList({ visible, also = [], filter }: Question): ListPlan {
   if (filter.uids) return { from: "uids", uids: [...new Set(filter.uids)] };
   if (filter.ancestorsOf !== undefined) return { from: "uids", uids: lineageOf(filter.ancestorsOf) };
@@ -37,13 +37,14 @@ export function planList({ visible, also = [], filter }: Question): ListPlan {
   return { from: "subtrees", scopes: whole(visible.filter((uid) => isBelow(uid, top))), also: [] };
 }
 
-/** Whether a row may be seen and passes every filter that its kind does not leave to the database. */
-export function admits(
+/** Makes the test whether a row may be seen and passes every filter that its kind does not leave to the database. */
+export function createAdmits(
   { visible, also = [], filter }: Question,
-  row: Listed,
   kind: Pick<ListedKind, "filters">,
-): boolean {
-  return (sees(visible, row.uid) || also.includes(row.uid)) && passes(filter, row, kind);
+): (row: Listed) => boolean {
+  const tops = new Set(visible);
+  return (row) =>
+    (lineageOf(row.uid).some((uid) => tops.has(uid)) || also.includes(row.uid)) && passes(filter, row, kind);
 }
 
 function passes(filter: ListFilter, row: Listed, { filters }: Pick<ListedKind, "filters">): boolean {

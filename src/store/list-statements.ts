@@ -29,7 +29,8 @@ export interface PageShape extends RowShape {
   readonly after: boolean;
 }
 
-const value = (name: string) => sql.placeholder(name);
+/** The parameter of this name. */
+export const value = (name: string) => sql.placeholder(name);
 const rowKey = (s: RowShape) => [s.kind.counter, s.from, s.named, s.withSelf, ...s.equals].join(" ");
 
 /**
@@ -48,7 +49,8 @@ export const pageStatement = statementFamily<PageShape, ListParams, Listed>(
 // their indexes; of filtered ones only those within the subtree are looked at.
 const byTable = ({ from, equals }: RowShape) => from === "children" || equals.length > 0;
 
-function inTable(shape: RowShape, t: Tables, place = placeOf(shape, t)): SQL | undefined {
+/** The conditions on rows of the kind itself that a shape asks for. */
+export function inTable(shape: RowShape, t: Tables, place = placeOf(shape, t)): SQL | undefined {
   const { kind, named, equals } = shape;
   const table = kind.table(t);
   return and(
@@ -93,21 +95,29 @@ function tablePage(shape: PageShape) {
   };
 }
 
-function shownOf(kind: ListedKind, t: Tables) {
+/** What is shown of a row. */
+export function shownOf(kind: ListedKind, t: Tables) {
   return { ...getTableColumns(kind.table(t)), ...kind.joined?.columns(t) };
 }
 
-// Joins the kind's own table where `on` says how, and the other tables it shows.
-function withJoined<Q>(query: Q, kind: ListedKind, t: Tables, on?: SQL): Q {
+/** Joins the kind's own table where `on` or `inner` says how, and the other tables it shows. */
+export function withJoined<Q>(query: Q, kind: ListedKind, t: Tables, on?: SQL, inner?: readonly [SQLiteTable, SQL]): Q {
   const own: (readonly [SQLiteTable, SQL])[] = on ? [[kind.table(t), on]] : [];
   let joined = query as Joinable;
+  if (inner) joined = joined.innerJoin(...inner);
   for (const [table, condition] of [...own, ...(kind.joined?.tables(t) ?? [])])
     joined = joined.leftJoin(table, condition);
   return joined as Q;
 }
 
 interface Joinable {
+  innerJoin(table: SQLiteTable, on: SQL): Joinable;
   leftJoin(table: SQLiteTable, on: SQL): Joinable;
+}
+
+/** The order table of a field. The text table stands for both: they differ in the type of the key alone. */
+export function orderTableOf(kind: ListedKind, field: string, t: Tables): typeof t.textOrder {
+  return (kind.sorts[field]?.type === "time" ? t.timeOrder : t.textOrder) as typeof t.textOrder;
 }
 
 // By the order table: the entries of the page are found first, so that rows
@@ -116,8 +126,7 @@ function orderedPage({ kind, field, descending, after, withSelf }: PageShape) {
   return (q: Sql, t: Tables) => {
     const table = kind.table(t);
     const direction = descending ? desc : asc;
-    // The text table stands for both: they differ in the type of the key alone.
-    const o = (kind.sorts[field]?.type === "time" ? t.timeOrder : t.textOrder) as typeof t.textOrder;
+    const o = orderTableOf(kind, field, t);
     const entries = q
       .select({ key: o.key, uid: o.uid })
       .from(o)
@@ -169,9 +178,11 @@ function inNamedRange(t: Tables, withSelf: boolean): SQL | undefined {
   );
 }
 
-// As a row value: written as `key > ? OR (key = ? AND uid > ?)` the last page of
-// a long list costs a hundred times the first.
-function past(key: SQL | undefined, uid: SQL, descending: boolean): SQL {
+/**
+ * Behind the position that the parameters `key` and `uid` name. As a row value: written as `key > ? OR (key = ? AND uid > ?)` the last page of
+ * a long list costs a hundred times the first.
+ */
+export function past(key: SQL | undefined, uid: SQL, descending: boolean): SQL {
   const sign = sql.raw(descending ? "<" : ">");
   return key ? sql`(${key}, ${uid}) ${sign} (${value("key")}, ${value("uid")})` : sql`${uid} ${sign} ${value("uid")}`;
 }
@@ -182,11 +193,11 @@ export const countStatement = statementFamily<RowShape, ListParams, { total: num
   (shape) => (q, t) =>
     byTable(shape)
       ? q
-          .select({ total: total("count(*)") })
+          .select({ total: total(sql`count(*)`) })
           .from(shape.kind.table(t))
           .where(inTable(shape, t))
       : q
-          .select({ total: total("count(*)") })
+          .select({ total: total(sql`count(*)`) })
           .from(t.textOrder)
           .where(inNamedRange(t, shape.withSelf)),
 );
@@ -196,14 +207,14 @@ export const counterTotal = statementFamily<"counter", ListParams, { total: numb
   String,
   () => (q, t) =>
     q
-      .select({ total: total("coalesce(sum(n), 0)") })
+      .select({ total: total(sql`coalesce(sum(n), 0)`) })
       .from(t.counters)
       .where(and(eq(t.counters.counter, value("counter")), eq(t.counters.scope, value("scope")))),
 )("counter");
 
-// Counts come from PostgreSQL as strings.
-function total(expression: string): SQL<number> {
-  return sql<number>`${sql.raw(expression)}`.mapWith(Number);
+/** A count as a number: PostgreSQL gives it as text. */
+export function total(expression: SQL): SQL<number> {
+  return sql<number>`${expression}`.mapWith(Number);
 }
 
 /** Which rows {@link rowsByUid} finds: `size` of them, if they pass the filters of these names. */

@@ -42,9 +42,14 @@ export function openSqlite(options: SqliteOptions): Store {
   const { directory, clock = systemClock } = options;
   secureDataDirectory(directory);
   const release = options.exclusive ? holdFileLock(join(directory, "serve.lock"), 0) : () => {};
-  const { reading, writing } = releasingOnFailure(release, () => openConnections(directory));
+  const { reading, writing, openReading } = releasingOnFailure(release, () => openConnections(directory));
 
-  const reader = createTurnReader(connectionTo(reading), framing(reading));
+  let first: Database.Database | undefined = reading;
+  const reader = createTurnReader(() => {
+    const db = first ?? openReading();
+    first = undefined;
+    return Object.assign(connectionTo(db), { frame: framing(db), close: () => void db.close() });
+  });
   const frame = framing(writing);
   const writer: WriterConnection = Object.assign(connectionTo(writing), { frame, inTransaction: false });
   Object.defineProperty(writer, "inTransaction", { get: () => writing.inTransaction });
@@ -59,8 +64,7 @@ export function openSqlite(options: SqliteOptions): Store {
     },
     async close() {
       await queue.close();
-      reader.endTurn();
-      reading.close();
+      await reader.close();
       writing.close();
       release();
     },
@@ -80,11 +84,15 @@ function openConnections(directory: string) {
       });
       // From here on the write queue waits for other processes: SQLite would let the event loop wait.
       writing.pragma("busy_timeout = 0");
-      const reading = openDatabase(file, { readonly: true });
-      configure(reading);
-      // In KiB: the upper levels of all trees and many leaves. Taken only as far as pages are read.
-      reading.pragma("cache_size = -65536");
-      return { reading, writing };
+      // In KiB, taken only as far as pages are read: the upper levels of all trees and many leaves for the
+      // connection that nearly all reads go through, and less for those that help it out.
+      const openReading = (cache = 8_192) => {
+        const reading = openDatabase(file, { readonly: true });
+        configure(reading);
+        reading.pragma(`cache_size = -${cache}`);
+        return reading;
+      };
+      return { reading: openReading(65_536), writing, openReading };
     },
   );
 }

@@ -81,7 +81,7 @@ export interface Tx {
   readonly roleBindings: RoleBindingStore;
   readonly identityProviders: IdentityProviderStore;
   readonly accountAssociations: ListedStore<AccountAssociationRow>;
-  readonly groupInvites: ListedStore<GroupInviteRow>;
+  readonly groupInvites: GroupInviteStore;
   readonly groupMappings: ListedStore<GroupMappingRow>;
   readonly subscriptions: ListedStore<SubscriptionRow>;
   readonly terms: TermsStore;
@@ -102,7 +102,9 @@ export interface Tx {
 export interface AccessStore {
   /** The identity and its grants at a group and above it, root first. Empty: there is no such identity. */
   at(identityUid: string, lineage: readonly string[]): Awaitable<AccessRow[]>;
-  /** The identity and all of its grants. Empty: there is no such identity. */
+  /** The identity, without its grants. Empty: there is no such identity. */
+  alone(identityUid: string): Awaitable<AccessRow[]>;
+  /** The identity and all of its grants that are not pending. Empty: there is no such identity. */
   everywhere(identityUid: string): Awaitable<AccessRow[]>;
   /** What those of `mappingUids` that belong to the provider and still exist grant; they are few. */
   mapped(providerUid: string, mappingUids: readonly string[]): Awaitable<MappedGrant[]>;
@@ -163,8 +165,10 @@ export interface GroupStore {
   delete(row: GroupRow): Awaitable<void>;
   list(query: ListQuery): Awaitable<Page<GroupRow>>;
   hasChildren(uid: string): Awaitable<boolean>;
-  /** Root groups with this name; more than one unless verified. */
-  rootsNamed(name: string): Awaitable<GroupRow[]>;
+  /** The verified root group with this name: there is one at most. */
+  verifiedRoot(name: string): Awaitable<GroupRow | undefined>;
+  /** Whether any root group has this name. */
+  anyRootNamed(name: string): Awaitable<boolean>;
 }
 
 /** Identities. */
@@ -197,7 +201,7 @@ export interface RoleStore {
 }
 
 /** What changes of a binding. */
-export type BindingChange = Pick<RoleBindingRow, "identityUid" | "roleUid" | "accepted">;
+export type BindingChange = Pick<RoleBindingRow, "identityUid" | "roleUid" | "accepted" | "pending">;
 
 /** Role bindings. */
 export interface RoleBindingStore {
@@ -212,17 +216,35 @@ export interface RoleBindingStore {
   /** Does nothing when it is not there. */
   delete(uid: string): Awaitable<void>;
   list(query: ListQuery): Awaitable<Page<HydratedBinding>>;
-  /** All bindings of an identity. */
-  ofIdentity(identityUid: string): Awaitable<RoleBindingRow[]>;
+  /** The bindings of an identity, at most `limit`; all unless set. */
+  ofIdentity(identityUid: string, limit?: number): Awaitable<RoleBindingRow[]>;
+  /** The bindings of an identity that are pending, or are not, in the order of their uids, from behind `after`. */
+  byPending(identityUid: string, pending: boolean, after: string, limit: number): Awaitable<HydratedBinding[]>;
+  /** How many bindings of an identity are pending, or are not. */
+  countPending(identityUid: string, pending: boolean): Awaitable<number>;
+  /** Whether the identity has a binding at a root group, or below it, that is not pending. */
+  anyAccepted(identityUid: string, rootUid: string): Awaitable<boolean>;
+  /** Accepts pending bindings of the identity at the root group and below it, at most `limit`; returns their uids. */
+  accept(identityUid: string, rootUid: string, limit: number): Awaitable<string[]>;
+  /** Accepts a binding. */
+  acceptOne(uid: string): Awaitable<void>;
+  /** Whether the identity has the role at any group. */
+  anyOf(identityUid: string, roleUid: string): Awaitable<boolean>;
   /** The groups a role is bound at, each once. */
   groupsOfRole(roleUid: string): Awaitable<string[]>;
   /** Whether the group has a binding that did not come with it. */
   anyGranted(groupUid: string): Awaitable<boolean>;
-  /** How many existing identities have the role at the group; not more than two are counted. */
+  /** How many existing identities have the role at the group, `anonymous` aside; not more than two are counted. */
   holders(groupUid: string, roleUid: string): Awaitable<number>;
   /** Whether the identity has the role at any root group. */
   holdsAtRoot(identityUid: string, roleUid: string): Awaitable<boolean>;
   deleteAutomatic(groupUid: string): Awaitable<void>;
+}
+
+/** Group invites. */
+export interface GroupInviteStore extends ListedStore<GroupInviteRow> {
+  /** The uids of those of the group that end after `nowMs` (`live`) or do not, at most `limit`. */
+  byExpiry(groupUid: string, nowMs: number, live: boolean, limit: number): Awaitable<string[]>;
 }
 
 /** What stores of listed kinds have in common. */

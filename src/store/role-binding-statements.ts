@@ -1,9 +1,11 @@
 // The statements behind role-binding-store.ts.
-import { and, between, eq, isNull, or, sql } from "drizzle-orm";
+import { and, asc, between, eq, gt, isNull, lt, ne, or, sql } from "drizzle-orm";
+import { ANONYMOUS_UID } from "../kernel/ids.js";
+import { total } from "./list-statements.js";
 import type { Joined } from "./listed-kind.js";
 import { placeholderSet, placeholdersFor } from "./placeholders.js";
 import type { BindingChange, RoleBindingRow } from "./port.js";
-import { statement } from "./statement.js";
+import { statement, statementFamily } from "./statement.js";
 
 type Named<K extends "groupUid" | "identityUid" | "roleUid"> = Record<K, string>;
 
@@ -59,7 +61,7 @@ export const insert = statement<RoleBindingRow>((q, t) =>
 export const update = statement<BindingChange & Pick<RoleBindingRow, "uid" | "automatic" | "updateTimeMs">>((q, t) =>
   q
     .update(t.roleBindings)
-    .set(placeholderSet(t.roleBindings, "identityUid", "roleUid", "automatic", "accepted", "updateTimeMs"))
+    .set(placeholderSet(t.roleBindings, "identityUid", "roleUid", "automatic", "accepted", "pending", "updateTimeMs"))
     .where(eq(t.roleBindings.uid, sql.placeholder("uid"))),
 );
 
@@ -68,12 +70,68 @@ export const remove = statement<{ uid: string }>((q, t) =>
   q.delete(t.roleBindings).where(eq(t.roleBindings.uid, sql.placeholder("uid"))),
 );
 
-/** All bindings of an identity. */
-export const ofIdentity = statement<Named<"identityUid">, RoleBindingRow>((q, t) =>
+/** Bindings of an identity. */
+export const ofIdentity = statement<Named<"identityUid"> & { limit: number }, RoleBindingRow>((q, t) =>
   q
     .select()
     .from(t.roleBindings)
-    .where(eq(t.roleBindings.identityUid, sql.placeholder("identityUid"))),
+    .where(eq(t.roleBindings.identityUid, sql.placeholder("identityUid")))
+    .limit(sql.placeholder("limit")),
+);
+
+/** Bindings of an identity that are pending, or those that are not, below a place in the order of uids. */
+export const byPending = statementFamily<
+  boolean,
+  Named<"identityUid"> & { after: string; end: string; limit: number },
+  RoleBindingRow
+>(
+  String,
+  (pending) => (q, t) =>
+    q
+      .select()
+      .from(t.roleBindings)
+      .where(
+        and(
+          eq(t.roleBindings.identityUid, sql.placeholder("identityUid")),
+          eq(t.roleBindings.pending, pending),
+          gt(t.roleBindings.uid, sql.placeholder("after")),
+          lt(t.roleBindings.uid, sql.placeholder("end")),
+        ),
+      )
+      .orderBy(asc(t.roleBindings.uid))
+      .limit(sql.placeholder("limit")),
+);
+
+/** How many bindings of an identity are pending, or are not. */
+export const countPending = statementFamily<boolean, Named<"identityUid">, { total: number }>(
+  String,
+  (pending) => (q, t) =>
+    q
+      .select({ total: total(sql`count(*)`) })
+      .from(t.roleBindings)
+      .where(and(eq(t.roleBindings.identityUid, sql.placeholder("identityUid")), eq(t.roleBindings.pending, pending))),
+);
+
+/** Accepts a binding. */
+export const accept = statement<{ uid: string }>((q, t) =>
+  q
+    .update(t.roleBindings)
+    .set({ pending: false })
+    .where(eq(t.roleBindings.uid, sql.placeholder("uid"))),
+);
+
+/** A binding of the identity to the role. */
+export const anyOf = statement<Named<"identityUid" | "roleUid">, object>((q, t) =>
+  q
+    .select({ uid: t.roleBindings.uid })
+    .from(t.roleBindings)
+    .where(
+      and(
+        eq(t.roleBindings.roleUid, sql.placeholder("roleUid")),
+        eq(t.roleBindings.identityUid, sql.placeholder("identityUid")),
+      ),
+    )
+    .limit(1),
 );
 
 /** The groups a role is bound at. */
@@ -104,6 +162,8 @@ export const holder = statement<Named<"groupUid" | "roleUid">, object>((q, t) =>
       and(
         eq(t.roleBindings.groupUid, sql.placeholder("groupUid")),
         eq(t.roleBindings.roleUid, sql.placeholder("roleUid")),
+        // Everybody is nobody in particular.
+        ne(t.roleBindings.identityUid, ANONYMOUS_UID),
         // Of people of another organisation's provider no binding counts here.
         or(
           isNull(t.identities.providerUid),

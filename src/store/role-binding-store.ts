@@ -22,6 +22,11 @@ export const roleBindingLists = listedKind(4, {
   joined: statements.joined,
 });
 
+/** As a limit: none. */
+const ALL = 2 ** 31 - 1;
+/** Behind every uid. */
+const LAST = "g";
+
 /** Role bindings; see {@link RoleBindingStore}. */
 export class RoleBindings implements RoleBindingStore {
   readonly #tx: Executor;
@@ -62,8 +67,39 @@ export class RoleBindings implements RoleBindingStore {
     return listPage<HydratedBinding>(this.#tx, roleBindingLists, query);
   }
 
-  ofIdentity(identityUid: string): Awaitable<RoleBindingRow[]> {
-    return this.#tx.rows(statements.ofIdentity, { identityUid });
+  ofIdentity(identityUid: string, limit = ALL): Awaitable<RoleBindingRow[]> {
+    return this.#tx.rows(statements.ofIdentity, { identityUid, limit });
+  }
+
+  async byPending(identityUid: string, pending: boolean, after: string, limit: number): Promise<HydratedBinding[]> {
+    const rows = await this.#tx.rows(statements.byPending(pending), { identityUid, after, end: LAST, limit });
+    const found = new Map((await this.hydrated(rows.map(({ uid }) => uid))).map((row) => [row.uid, row]));
+    return rows.flatMap(({ uid }) => found.get(uid) ?? []);
+  }
+
+  async countPending(identityUid: string, pending: boolean): Promise<number> {
+    const [row] = await this.#tx.rows(statements.countPending(pending), { identityUid });
+    return row?.total ?? 0;
+  }
+
+  anyAccepted(identityUid: string, rootUid: string): Awaitable<boolean> {
+    const range = { after: rootUid, end: `${rootUid}0`, limit: 1 };
+    return any(this.#tx.rows(statements.byPending(false), { identityUid, ...range }));
+  }
+
+  async accept(identityUid: string, rootUid: string, limit: number): Promise<string[]> {
+    const range = { after: rootUid, end: `${rootUid}0`, limit };
+    const rows = await this.#tx.rows(statements.byPending(true), { identityUid, ...range });
+    for (const { uid } of rows) await this.acceptOne(uid);
+    return rows.map(({ uid }) => uid);
+  }
+
+  acceptOne(uid: string): Awaitable<void> {
+    return done(this.#tx.rows(statements.accept, { uid }));
+  }
+
+  anyOf(identityUid: string, roleUid: string): Awaitable<boolean> {
+    return any(this.#tx.rows(statements.anyOf, { identityUid, roleUid }));
   }
 
   async groupsOfRole(roleUid: string): Promise<string[]> {

@@ -10,6 +10,8 @@ export interface AccessRow {
   readonly providerUid: string | null;
   readonly groupUid: string | null;
   readonly capabilities: CapabilitySet | null;
+  /** Whether the binding that grants this is pending; null where there is no grant. */
+  readonly pending: boolean | null;
 }
 
 /** What a mapping of a directory's group grants to those in it. */
@@ -106,6 +108,11 @@ export interface RoleBindingRow {
   readonly automatic: boolean;
   /** Whether the person it is for brought it about by accepting an invite. */
   readonly accepted: boolean;
+  /**
+   * Whether the person it is for has yet to accept it. It grants its role wherever a call names the group,
+   * but adds nothing to lists over all groups.
+   */
+  readonly pending: boolean;
   readonly createTimeMs: number;
   readonly updateTimeMs: number;
 }

@@ -37,5 +37,6 @@ export const {
   timeOrder,
   counters,
   anyOf,
+  scopesIn,
   // The query-builder surface that stores use is the same in both dialects; only its types differ.
 } = defineTables(columns as unknown as Columns);

@@ -37,4 +37,5 @@ export const {
   timeOrder,
   counters,
   anyOf,
+  scopesIn,
 } = defineTables(columns);

@@ -56,4 +56,10 @@ export interface Executor {
   /** Which of the counters' slots this transaction may choose from: 1 where there is one writer. */
   readonly counterSlots: number;
   rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Awaitable<Row[]>;
+  /**
+   * Lets others have the event loop when this transaction has kept it for a while. To be awaited between
+   * the statements of work whose length depends on how much is stored. Writers on SQLite never pause: they
+   * hold up all others.
+   */
+  pause?(): Promise<void> | undefined;
 }

@@ -29,7 +29,7 @@ export function defineTables(c: Columns) {
       c.index("groups_children_name").on(t.parentUid, t.name, t.uid),
       c.index("groups_children_created").on(t.parentUid, t.createTimeMs, t.uid),
       c.index("groups_children_updated").on(t.parentUid, t.updateTimeMs, t.uid),
-      c.index("groups_name").on(t.name, t.parentUid),
+      c.index("groups_name").on(t.name, t.parentUid, t.verified),
     ],
   );
 
@@ -87,13 +87,15 @@ export function defineTables(c: Columns) {
         .references(() => roles.uid),
       automatic: c.bool("automatic").notNull(),
       accepted: c.bool("accepted").notNull().default(false),
+      pending: c.bool("pending").notNull().default(false),
       createTimeMs: c.long("create_time_ms").notNull(),
       updateTimeMs: c.long("update_time_ms").notNull(),
     },
     (t) => [
       c.index("role_bindings_identity").on(t.identityUid, t.groupUid, t.roleUid),
       c.index("role_bindings_group").on(t.groupUid, t.automatic),
-      c.index("role_bindings_role").on(t.roleUid, t.uid),
+      c.index("role_bindings_pending").on(t.identityUid, t.pending, t.uid),
+      c.index("role_bindings_role").on(t.roleUid, t.identityUid),
       c.uniqueIndex("role_bindings_same").on(t.groupUid, t.identityUid, t.roleUid),
     ],
   );
@@ -165,6 +167,7 @@ export function defineTables(c: Columns) {
     },
     (t) => [
       c.index("group_invites_group").on(t.groupUid, t.uid),
+      c.index("group_invites_expiry").on(t.groupUid, t.expireTimeMs),
       c.index("group_invites_role").on(t.roleUid),
       c.uniqueIndex("group_invites_key").on(t.keyId),
     ],
@@ -341,6 +344,7 @@ export function defineTables(c: Columns) {
     ...defineListTables(c),
     // Not a table, but as different between databases as those are.
     anyOf: c.anyOf,
+    scopesIn: c.scopesIn,
   };
 }
 

@@ -3,13 +3,14 @@ import { Access } from "./access-store.js";
 import { Advisories } from "./advisory-store.js";
 import { AuditChain } from "./audit-chain-store.js";
 import { Audit } from "./audit-store.js";
+import { GroupInvites } from "./group-invite-store.js";
 import { Groups } from "./group-store.js";
 import { IdentityProviders } from "./identity-provider-store.js";
 import { Identities } from "./identity-store.js";
 import { Keys, Settings } from "./key-store.js";
-import { accountAssociationLists, groupInviteLists, groupMappingLists, subscriptionLists } from "./kinds.js";
+import { accountAssociationLists, groupMappingLists, subscriptionLists } from "./kinds.js";
 import { ListedRows } from "./listed-store.js";
-import type { AccountAssociationRow, Awaitable, GroupInviteRow, GroupMappingRow, SubscriptionRow, Tx } from "./port.js";
+import type { AccountAssociationRow, Awaitable, GroupMappingRow, SubscriptionRow, Tx } from "./port.js";
 import { Registry } from "./registry-store.js";
 import { Repos } from "./repo-store.js";
 import { RoleBindings } from "./role-binding-store.js";
@@ -42,8 +43,13 @@ export class Transaction implements Tx, Executor {
   }
 
   rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Awaitable<Row[]> {
-    if (!this.#open) throw new TypeError("a transaction was used after its unit of work had settled");
+    if (!this.#open) throw afterTheEnd();
     return this.#connection.rows(statement, params);
+  }
+
+  pause(): Promise<void> | undefined {
+    if (!this.#open) throw afterTheEnd();
+    return this.#connection.pause?.();
   }
 
   get access(): Access {
@@ -76,8 +82,8 @@ export class Transaction implements Tx, Executor {
     return new ListedRows(this, accountAssociationLists);
   }
 
-  get groupInvites(): ListedRows<GroupInviteRow> {
-    return new ListedRows(this, groupInviteLists);
+  get groupInvites(): GroupInvites {
+    return new GroupInvites(this);
   }
 
   get groupMappings(): ListedRows<GroupMappingRow> {
@@ -135,4 +141,8 @@ export class Transaction implements Tx, Executor {
   get settings(): Settings {
     return new Settings(this);
   }
+}
+
+function afterTheEnd(): TypeError {
+  return new TypeError("a transaction was used after its unit of work had settled");
 }

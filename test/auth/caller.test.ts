@@ -26,7 +26,14 @@ function callerOf(grants: readonly Grant[], needed: readonly number[] = [A]): Ca
 }
 
 function row(groupUid: string | null, capabilities: string | null): AccessRow {
-  return { identityUid: principal.identityUid, notBefore: 0, providerUid: null, groupUid, capabilities };
+  return {
+    identityUid: principal.identityUid,
+    notBefore: 0,
+    providerUid: null,
+    groupUid,
+    capabilities,
+    pending: false,
+  };
 }
 
 const decisions: readonly {

@@ -88,6 +88,7 @@ export async function startIamWorld(): Promise<IamWorld> {
         roleUid,
         automatic: false,
         accepted: false,
+        pending: false,
         ...times,
       };
       await write((tx) => tx.roleBindings.insert(binding));

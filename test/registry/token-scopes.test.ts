@@ -135,7 +135,14 @@ test("a first push needs the right to create repos, a later one does not", async
   const { uid, token } = await world.harness.identity({}, world.root);
   const times = { createTimeMs: 1, updateTimeMs: 1 };
   const capabilities = capabilitySetNamed(["manifest.create", "tag.create", "tag.update"]);
-  const binding = { groupUid: world.root, identityUid: uid, roleUid: role, automatic: false, accepted: false };
+  const binding = {
+    groupUid: world.root,
+    identityUid: uid,
+    roleUid: role,
+    automatic: false,
+    accepted: false,
+    pending: false,
+  };
   await world.write(async (tx) => {
     await tx.roles.insert({ uid: role, groupUid: world.root, name: "r", description: "", capabilities, ...times });
     await tx.roleBindings.insert({ uid: randomIds.newUid(world.root), ...binding, ...times });

@@ -156,9 +156,16 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
         await tx.roleBindings.insert(bindingRow(childUid(other, 9), caller, viewer));
       });
       await store.read(async (tx) => {
-        const grant = { identityUid: caller, notBefore: 7, providerUid: null, groupUid: child, capabilities };
+        const grant = {
+          identityUid: caller,
+          notBefore: 7,
+          providerUid: null,
+          groupUid: child,
+          capabilities,
+          pending: false,
+        };
         assert.deepEqual((await tx.access.at(caller, [root, child])).map(plain), [grant]);
-        const none = { identityUid: caller, notBefore: 7, providerUid: null, groupUid: null, capabilities: null };
+        const none = { ...grant, groupUid: null, capabilities: null, pending: null };
         assert.deepEqual((await tx.access.at(caller, [root])).map(plain), [none]);
         assert.deepEqual((await tx.access.at(nobody, [root, child])).map(plain), [{ ...none, identityUid: nobody }]);
         assert.deepEqual(await tx.access.at(rootUid(63), [root]), []);

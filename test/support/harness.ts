@@ -86,6 +86,7 @@ export async function startHarness(settings: Readonly<Record<string, string | bo
           roleUid: builtinRoleUid(role),
           automatic: false,
           accepted: false,
+          pending: false,
           createTimeMs: clock(),
           updateTimeMs: clock(),
         }),

@@ -72,6 +72,7 @@ export function bindingRow(uid: string, identityUid: string, roleUid: string, va
     roleUid,
     automatic: false,
     accepted: false,
+    pending: false,
     createTimeMs: 1_000,
     updateTimeMs: 1_000,
     ...values,

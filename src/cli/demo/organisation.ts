@@ -27,7 +27,7 @@ export interface SampleOrganisation {
 /** Makes the root group with Alice as its owner, and verifies it; or finds it. */
 export function ensureRoot(store: Store, issuer: string, nowMs: number): Promise<string> {
   return store.write(async (tx) => {
-    const [root] = await tx.groups.rootsNamed(ORGANISATION);
+    const root = await tx.groups.verifiedRoot(ORGANISATION);
     if (root !== undefined) return root.uid;
     const owner = { issuer, subject: alice.subject };
     const { group } = await bootstrap(tx, { org: ORGANISATION, owner }, randomIds, nowMs);

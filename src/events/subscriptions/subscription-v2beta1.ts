@@ -23,8 +23,14 @@ export function subscriptionsV2beta1({ tokens, ids }: SubscriptionDeps) {
       return subscriptionView(await foundSubscription(uid, tx));
     },
 
-    async listSubscriptions(request, { tx, caller, startMs }) {
-      const context = { method: "ListSubscriptions", tokens, nowMs: startMs, visible: caller.visibleGroups() };
+    async listSubscriptions(request, call) {
+      const { tx, startMs } = call;
+      const context = {
+        method: "ListSubscriptions",
+        tokens,
+        nowMs: startMs,
+        visible: await call.visibleGroups(request.uidp),
+      };
       const list = listQueryOf(subscriptions, request, context);
       const page = await tx.subscriptions.list(list.query);
       return { subscriptions: page.rows.map(subscriptionView), ...list.envelope(page) };

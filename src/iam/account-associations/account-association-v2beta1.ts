@@ -25,8 +25,14 @@ export function accountAssociationsV2beta1({ tokens }: IamDeps) {
       return accountAssociationView(await found(uid, tx));
     },
 
-    async listAccountAssociations(request, { tx, caller, startMs }) {
-      const context = { method: "ListAccountAssociations", tokens, nowMs: startMs, visible: caller.visibleGroups() };
+    async listAccountAssociations(request, call) {
+      const { tx, startMs } = call;
+      const context = {
+        method: "ListAccountAssociations",
+        tokens,
+        nowMs: startMs,
+        visible: await call.visibleGroups(request.uidp),
+      };
       const list = listQueryOf(accountAssociations, request, context);
       const page = await tx.accountAssociations.list(list.query);
       return { accountAssociations: page.rows.map(accountAssociationView), ...list.envelope(page) };

@@ -23,13 +23,14 @@ export function groupInvitesV2beta1({ tokens, ids }: IamDeps) {
       return viewOf(await found(uid, tx), tx);
     },
 
-    async listGroupInvites(request, { tx, caller, startMs }) {
+    async listGroupInvites(request, call) {
+      const { tx, startMs } = call;
       const equals = request.keyId === "" ? {} : { equals: { keyId: request.keyId } };
       const context = {
         method: "ListGroupInvites",
         tokens,
         nowMs: startMs,
-        visible: caller.visibleGroups(),
+        visible: await call.visibleGroups(request.uidp),
         ...equals,
       };
       const list = listQueryOf(groupInvites, request, context);

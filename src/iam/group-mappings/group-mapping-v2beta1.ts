@@ -45,10 +45,11 @@ export function groupMappingsV2beta1({ tokens, ids }: IamDeps) {
       return groupMappingView(row);
     },
 
-    async listExternalGroupRoleMappings(request, { tx, caller, startMs }) {
+    async listExternalGroupRoleMappings(request, call) {
+      const { tx, startMs } = call;
       const providerUid = uidFilter("identityProviderUid", request.identityProviderUid);
       const equals = providerUid === "" ? {} : { equals: { providerUid } };
-      const visible = caller.visibleGroups();
+      const visible = await call.visibleGroups(request.uidp);
       const context = { method: "ListExternalGroupRoleMappings", tokens, nowMs: startMs, visible, ...equals };
       const list = listQueryOf(groupMappings, request, context);
       const page = await tx.groupMappings.list(list.query);

@@ -49,8 +49,9 @@ export function groupsV2beta1({ tokens, ids, rootCreation }: GroupsDeps) {
       return found instanceof Promise ? found.then(view) : view(found);
     },
 
-    async listGroups(request, { tx, caller, startMs }) {
-      const visible = caller.visibleGroups();
+    async listGroups(request, call) {
+      const { tx, startMs } = call;
+      const visible = await call.visibleGroups(request.uidp);
       const list = listQueryOf(groups, request, { method: "ListGroups", tokens, nowMs: startMs, visible });
       const page = await tx.groups.list(list.query);
       return { groups: page.rows.map(groupView), ...list.envelope(page) };
@@ -139,8 +140,10 @@ async function deleteBelongings(uid: string, tx: Tx): Promise<void> {
 
 // The method is unscoped because a root has no parent to be allowed at, so the
 // parent of any other group is checked here.
-async function requireParent(parent: string, { caller, tx }: Call): Promise<void> {
+async function requireParent(parent: string, call: Call): Promise<void> {
   if (!isUidp(parent)) throw invalidArgument({ field: "parent", description: "parent must be the uid of a group" });
+  const { tx } = call;
+  const caller = await call.callerAt(parent);
   if (!caller.holds(createGroups, parent)) throw permissionDenied(`groups.create at ${parent}`);
   if ((await tx.groups.get(parent)) === undefined) {
     throw missing(caller, parent, notFound(groups, parent), "groups.create");
@@ -158,8 +161,7 @@ async function ownBy({ caller, tx, startMs }: Call, root: GroupRow, ids: Ids): P
 
 async function organisationOf(call: Call): Promise<GroupRow> {
   const domain = await domainOf(call);
-  const named = domain === undefined ? [] : await call.tx.groups.rootsNamed(domain);
-  const verified = named.find((row) => row.verified);
+  const verified = domain === undefined ? undefined : await call.tx.groups.verifiedRoot(domain);
   if (verified === undefined) throw noOrganisation("");
   return verified;
 }

@@ -29,9 +29,16 @@ export function identitiesV2beta1({ tokens, ids, trustedIssuers }: IamDeps) {
       return identityView(row);
     },
 
-    async listIdentities(request, { tx, caller, startMs }) {
+    async listIdentities(request, call) {
+      const { tx, startMs } = call;
       const equals = request.relationshipType === 0 ? {} : { equals: { relation: request.relationshipType } };
-      const context = { method: "ListIdentities", tokens, nowMs: startMs, visible: caller.visibleGroups(), ...equals };
+      const context = {
+        method: "ListIdentities",
+        tokens,
+        nowMs: startMs,
+        visible: await call.visibleGroups(request.uidp),
+        ...equals,
+      };
       const list = listQueryOf(identities, request, context);
       const page = await tx.identities.list(list.query);
       return { identities: page.rows.map(identityView), ...list.envelope(page) };

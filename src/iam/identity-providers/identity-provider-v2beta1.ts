@@ -30,8 +30,14 @@ export function identityProvidersV2beta1({ tokens, ids, seal, trustedIssuers }: 
       return identityProviderView(await found(uid, tx), startMs);
     },
 
-    async listIdentityProviders(request, { tx, caller, startMs }) {
-      const context = { method: "ListIdentityProviders", tokens, nowMs: startMs, visible: caller.visibleGroups() };
+    async listIdentityProviders(request, call) {
+      const { tx, startMs } = call;
+      const context = {
+        method: "ListIdentityProviders",
+        tokens,
+        nowMs: startMs,
+        visible: await call.visibleGroups(request.uidp),
+      };
       const list = listQueryOf(identityProviders, request, context);
       const page = await tx.identityProviders.list(list.query);
       const views = page.rows.map((row) => identityProviderView(row, startMs));

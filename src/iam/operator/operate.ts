@@ -30,9 +30,8 @@ export async function verifyGroup(tx: Tx, uid: string, kind: string | undefined,
   const refuse = (rule: string) => failedPrecondition("GROUP_NOT_VERIFIABLE", rule);
   if (row.parentUid !== null) throw refuse("only a root group can be verified");
   if (!DOMAIN.test(row.name)) throw refuse("a verified group must be named like a domain, such as example.org");
-  const namesakes = await tx.groups.rootsNamed(row.name);
-  if (namesakes.some((other) => other.verified && other.uid !== uid))
-    throw refuse("another verified group has this name");
+  const namesake = await tx.groups.verifiedRoot(row.name);
+  if (namesake !== undefined && namesake.uid !== uid) throw refuse("another verified group has this name");
   const patch: GroupPatch = { verified: true, ...(kind !== undefined && { kind: kindNumber(kind) }) };
   await tx.groups.update(uid, patch, context.nowMs);
   await auditOnHost(tx, "arbor.group.verified.v1", uid, context.nowMs, context.ids);

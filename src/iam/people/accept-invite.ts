@@ -3,10 +3,11 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { Caller } from "../../auth/caller.js";
 import { permissionDenied } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
-import { isUidp, rootOf } from "../../kernel/uidp.js";
+import { isUidp, lineageOf, rootOf } from "../../kernel/uidp.js";
 import type { GroupInviteRow, IdentityRow, RoleRow, Tx } from "../../store/port.js";
 import { requireGrantable } from "../rights.js";
 import { insertBinding } from "../role-bindings/new-binding.js";
+import { acceptBindingsAt, isPerson } from "./pending-bindings.js";
 
 /** What a code says; nothing of it is to be believed before the secret was compared. */
 export interface InviteCode {
@@ -86,6 +87,7 @@ export async function acceptInvite(
   if ((await tx.roleBindings.same(groupUid, identity.uid, roleUid)) === undefined) {
     await insertBinding(tx, groupUid, { identityUid: identity.uid, roleUid }, context, { accepted: true });
   }
+  if (isPerson(identity.uid)) await acceptBindingsAt(tx, identity.uid, groupUid);
   if (invite.singleUse) await tx.groupInvites.delete(invite.uid);
 }
 
@@ -96,7 +98,7 @@ async function requireMakersRights(tx: Tx, invite: GroupInviteRow, role: RoleRow
   if (identity === undefined || Math.floor(invite.createTimeMs / 1000) < identity.notBefore) throw refused();
   const seconds = Math.floor(nowMs / 1000);
   const principal = { identityUid: createdBy, tokenId: "", issuedAt: seconds, expiresAt: seconds };
-  const maker = new Caller(principal, [], await tx.access.everywhere(createdBy));
+  const maker = new Caller(principal, [], await tx.access.at(createdBy, lineageOf(groupUid)));
   requireGrantable(maker, role, groupUid);
 }
 

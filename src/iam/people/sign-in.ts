@@ -7,6 +7,7 @@ import { oidcFromJson } from "../identity-providers/identity-provider.js";
 import { identityKind } from "../kinds.js";
 import { insertBinding } from "../role-bindings/new-binding.js";
 import { acceptInvite, type Invitee, requireInvite } from "./accept-invite.js";
+import { acceptBindingsAt } from "./pending-bindings.js";
 import { type InvitePreview, previewInvite } from "./preview-invite.js";
 import { emailOf, register, uidOf, type Vouched } from "./registration.js";
 
@@ -57,6 +58,7 @@ export async function signIn(
     if (provider !== undefined) {
       const joined = { identityUid: person.uid, roleUid: provider.defaultRole };
       await insertBinding(tx, provider.groupUid, joined, context, { accepted: true });
+      await acceptBindingsAt(tx, person.uid, provider.groupUid);
     }
   } else {
     person = await refreshed(tx, person, vouched, nowMs);

@@ -1,11 +1,13 @@
 // Binding: who may bind what to whom, and the row that comes of it.
 import { type FieldViolation, invalidArgument } from "../../kernel/errors.js";
-import type { Ids } from "../../kernel/ids.js";
+import { ANONYMOUS_UID, type Ids } from "../../kernel/ids.js";
 import { rootOf } from "../../kernel/uidp.js";
 import type { Call } from "../../rpc/call.js";
 import type { RoleBindingRow, RoleRow } from "../../store/port.js";
+import { isPendingFor } from "../people/pending-bindings.js";
 import { requireGrantable } from "../rights.js";
 import { availableRole } from "../roles/available-role.js";
+import { isPullRole, PULL_ROLE_RULE } from "./anonymous-rights.js";
 import { insertBinding, type Joined } from "./new-binding.js";
 
 /**
@@ -32,6 +34,8 @@ export async function requireBindable(group: string, joined: Joined, call: Call,
     isPerson || (rootOf(identityUid) === rootOf(group) && (await tx.identities.get(identityUid)) !== undefined);
   if (!known) refuse("identityUid", "must be a person or an identity of the organisation");
 
+  if (available && identityUid === ANONYMOUS_UID && !isPullRole(available)) refuse("roleUid", PULL_ROLE_RULE);
+
   if (available === undefined || violations.length > 0) throw invalidArgument(...violations);
   requireGrantable(caller, available, group);
   return available;
@@ -39,7 +43,9 @@ export async function requireBindable(group: string, joined: Joined, call: Call,
 
 /** Joins them at `group`, or finds that they are joined already; what exists is not an error. */
 export async function bind(group: string, joined: Joined, call: Call, ids: Ids): Promise<RoleBindingRow> {
-  const { tx, startMs } = call;
+  const { tx, caller, startMs } = call;
   const existing = await tx.roleBindings.same(group, joined.identityUid, joined.roleUid);
-  return existing ?? insertBinding(tx, group, joined, { ids, nowMs: startMs });
+  if (existing !== undefined) return existing;
+  const pending = await isPendingFor(tx, joined.identityUid, group, caller.uid);
+  return insertBinding(tx, group, joined, { ids, nowMs: startMs }, { pending });
 }

@@ -1,5 +1,6 @@
-import type { Ids } from "../../kernel/ids.js";
+import { ANONYMOUS_UID, type Ids } from "../../kernel/ids.js";
 import type { RoleBindingRow, Tx } from "../../store/port.js";
+import { requirePullRole } from "./anonymous-rights.js";
 
 /** What a binding joins. */
 export interface Joined {
@@ -8,9 +9,13 @@ export interface Joined {
 }
 
 /** How a binding comes about: by somebody's hand unless one of these is set. */
-export type Origin = Partial<Pick<RoleBindingRow, "automatic" | "accepted">>;
+export type Origin = Partial<Pick<RoleBindingRow, "automatic" | "accepted" | "pending">>;
 
-/** Stores a new binding at `group`, whose rules were checked before, and returns it. */
+/**
+ * Stores a new binding at `group`, whose rules were checked before, and returns it.
+ *
+ * @throws ApiError INVALID_ARGUMENT where `anonymous` would get more than it may have.
+ */
 export async function insertBinding(
   tx: Tx,
   group: string,
@@ -18,6 +23,7 @@ export async function insertBinding(
   { ids, nowMs }: { readonly ids: Ids; readonly nowMs: number },
   origin: Origin = {},
 ): Promise<RoleBindingRow> {
+  if (identityUid === ANONYMOUS_UID) requirePullRole(await tx.roles.get(roleUid));
   const row: RoleBindingRow = {
     uid: ids.newUid(group),
     groupUid: group,
@@ -25,6 +31,7 @@ export async function insertBinding(
     roleUid,
     automatic: false,
     accepted: false,
+    pending: false,
     ...origin,
     createTimeMs: nowMs,
     updateTimeMs: nowMs,

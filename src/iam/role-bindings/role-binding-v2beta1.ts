@@ -14,6 +14,7 @@ import { serve } from "../../rpc/method-table.js";
 import type { Tx } from "../../store/port.js";
 import type { IamDeps } from "../iam-deps.js";
 import { requireParentGroup } from "../parent-group.js";
+import { isPendingFor } from "../people/pending-bindings.js";
 import { requireOwner } from "../rights.js";
 import { bind, requireBindable } from "./bind.js";
 import { roleBindings, roleBindingView } from "./role-binding.js";
@@ -25,9 +26,10 @@ export function roleBindingsV2beta1({ tokens, ids }: IamDeps) {
   return serve(RoleBindingsService, {
     getRoleBinding: ({ uid }, { tx }) => viewOf(uid, tx),
 
-    async listRoleBindings(request, { tx, caller, startMs }) {
+    async listRoleBindings(request, call) {
+      const { tx, startMs } = call;
       const equals = equalsOf({ identityUid: request.identity, groupUid: request.group, roleUid: request.role });
-      const visible = caller.visibleGroups();
+      const visible = await call.visibleGroups(request.uidp, request.group);
       const context = { method: "ListRoleBindings", tokens, nowMs: startMs, visible, ...(equals && { equals }) };
       const list = listQueryOf(roleBindings, request, context);
       const page = await tx.roleBindings.list(list.query);
@@ -68,8 +70,10 @@ export function roleBindingsV2beta1({ tokens, ids }: IamDeps) {
       await requireBindable(groupUid, joined, call);
       if (await tx.roleBindings.same(groupUid, joined.identityUid, joined.roleUid))
         throw alreadyExists(roleBindings, uid);
-      const accepted = before.accepted && joined.identityUid === identityUid;
-      await tx.roleBindings.update(uid, { ...joined, accepted }, startMs);
+      const isSame = joined.identityUid === identityUid;
+      const accepted = before.accepted && isSame;
+      const pending = isSame ? before.pending : await isPendingFor(tx, joined.identityUid, groupUid, call.caller.uid);
+      await tx.roleBindings.update(uid, { ...joined, accepted, pending }, startMs);
       await requireOwner(tx, rootOf(groupUid));
       return viewOf(uid, tx);
     },

@@ -12,6 +12,7 @@ import type { RoleRow } from "../../store/port.js";
 import type { IamDeps } from "../iam-deps.js";
 import { requireParentGroup } from "../parent-group.js";
 import { requireRights } from "../rights.js";
+import { requireNotPublic } from "../role-bindings/anonymous-rights.js";
 import { capabilitySetNumbered } from "./capability-names.js";
 import { builtinRoleUids, roles, roleView } from "./role.js";
 
@@ -22,12 +23,13 @@ export function rolesV2beta1({ tokens, ids }: IamDeps) {
       return roleView(await visibleRole(uid, call));
     },
 
-    async listRoles(request, { tx, caller, startMs }) {
+    async listRoles(request, call) {
+      const { tx, startMs } = call;
       const context = {
         method: "ListRoles",
         tokens,
         nowMs: startMs,
-        visible: caller.visibleGroups(),
+        visible: await call.visibleGroups(request.uidp),
         also: builtinRoleUids,
       };
       const list = listQueryOf(roles, request, context);
@@ -59,6 +61,7 @@ export function rolesV2beta1({ tokens, ids }: IamDeps) {
       const change = { ...patch, ...(capabilities && { capabilities: setOf(capabilities) }) };
       if (change.capabilities !== undefined && change.capabilities !== before.capabilities) {
         await requireRightsWhereBound(before, change.capabilities, call);
+        await requireNotPublic(tx, { uid: before.uid, capabilities: change.capabilities });
       }
       if (Object.keys(change).length === 0) return roleView(before);
       return roleView((await tx.roles.update(before.uid, change, startMs)) ?? before);
@@ -76,7 +79,8 @@ export function rolesV2beta1({ tokens, ids }: IamDeps) {
 
 // The method is unscoped because built-in roles lie in no group; custom ones
 // are only for callers who may see their group.
-async function visibleRole(uid: string, { tx, caller }: Call): Promise<RoleRow> {
+async function visibleRole(uid: string, call: Call): Promise<RoleRow> {
+  const { tx } = call;
   if (!isUidp(uid))
     throw invalidArgument({ field: "uid", description: "uid must be a uid, such as the service assigns" });
   const row = await tx.roles.get(uid);
@@ -84,6 +88,7 @@ async function visibleRole(uid: string, { tx, caller }: Call): Promise<RoleRow> 
   if (row?.groupUid === null) return row;
   const seen = notFound(roles, uid);
   if (group === undefined) throw seen;
+  const caller = await call.callerAt(group);
   if (!caller.holdsNeeded(group)) throw permissionDenied(`roles.list at ${uid}`);
   if (row === undefined) throw missing(caller, uid, seen, "roles.list");
   return row;
@@ -106,9 +111,8 @@ async function isInUse(uid: string, { tx }: Call): Promise<boolean> {
 
 // A role that is bound already gives what it gains to whoever holds it, at each place it is bound.
 async function requireRightsWhereBound(role: RoleRow, rights: CapabilitySet, call: Call): Promise<void> {
-  const everywhere = await call.callerEverywhere();
   for (const group of [role.groupUid ?? "", ...(await call.tx.roleBindings.groupsOfRole(role.uid))]) {
-    requireRights(everywhere, rights, group);
+    requireRights(await call.callerAt(group), rights, group);
   }
 }
 

@@ -120,8 +120,7 @@ export function loginCallbackPath({ name }: Pick<LoginProvider, "name">, all: re
  * @param limit how many at most
  */
 export async function providersOfVerified(tx: Tx, name: string, limit: number): Promise<string[]> {
-  const roots = (await tx.groups.rootsNamed(name)).filter(({ verified }) => verified);
+  const root = await tx.groups.verifiedRoot(name);
   // Asked in any case, so that the time does not tell which names are verified.
-  const uids = await tx.identityProviders.uidsWhere("groupUid", roots[0]?.uid ?? "", limit);
-  return roots.length === 1 ? uids : [];
+  return tx.identityProviders.uidsWhere("groupUid", root?.uid ?? "", limit);
 }

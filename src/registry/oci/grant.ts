@@ -2,8 +2,9 @@
 // that the store holds now.
 import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { bitOf, callerOf, withMapped } from "../../auth/authorize.js";
-import type { Caller } from "../../auth/caller.js";
+import { ANONYMOUS_UID } from "../../kernel/ids.js";
 import type { Principal } from "../../kernel/principal.js";
+import { lineageOf } from "../../kernel/uidp.js";
 import type { Tx } from "../../store/port.js";
 import { groupOfOrg } from "./repo-path.js";
 import type { AskedAccess, RepoAction } from "./scope.js";
@@ -34,21 +35,27 @@ const pushAnew = [...needed.push, ...all(Capability.CAP_REPO_CREATE)];
  * @throws ApiError UNAUTHENTICATED when the identity is gone or its tokens were revoked.
  */
 export async function grantedAccess(tx: Tx, principal: Principal, asked: readonly AskedAccess[]): Promise<Access[]> {
-  const caller = callerOf(principal, [], await withMapped(principal, tx.access.everywhere(principal.identityUid), tx));
+  // Also where nothing is asked for, so that the login of a client fails when its identity is gone.
+  callerOf(principal, [], await tx.access.alone(principal.identityUid));
   const granted: Access[] = [];
   for (const one of asked) {
-    const actions = await allowed(tx, caller, one);
+    const actions = await allowed(tx, principal, one);
     if (actions.length > 0) granted.push({ type: "repository", name: one.name, actions });
   }
   return granted;
 }
 
-async function allowed(tx: Tx, caller: Caller, { path, actions }: AskedAccess): Promise<readonly RepoAction[]> {
+async function allowed(tx: Tx, principal: Principal, { path, actions }: AskedAccess): Promise<readonly RepoAction[]> {
   const group = await groupOfOrg(tx, path.org);
   if (group === undefined) return [];
   const repo = await tx.repos.named(group, path.repo);
+  const place = repo?.uid ?? group;
+  const held = await withMapped(principal, tx.access.at(principal.identityUid, lineageOf(place)), tx);
+  const caller = callerOf(principal, [], held);
   return actions.filter((action) => {
+    // Whatever its bindings say: those from before it was held to pull roles may say more.
+    if (principal.identityUid === ANONYMOUS_UID && action !== "pull") return false;
     const capabilities = action === "push" && repo === undefined ? pushAnew : needed[action];
-    return caller.holds(capabilities, repo?.uid ?? group);
+    return caller.holds(capabilities, place);
   });
 }

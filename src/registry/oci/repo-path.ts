@@ -41,5 +41,5 @@ export function parseRepoPath(path: string): RepoPath | undefined {
  */
 export async function groupOfOrg(tx: Tx, org: string): Promise<string | undefined> {
   if (isUidp(org)) return (await tx.groups.get(org))?.uid;
-  return (await tx.groups.rootsNamed(org)).find(({ verified }) => verified)?.uid;
+  return (await tx.groups.verifiedRoot(org))?.uid;
 }

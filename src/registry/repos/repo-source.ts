@@ -94,7 +94,7 @@ async function sourceNamed(source: string, { groupUid, uid }: Change, call: Call
 }
 
 async function mayPull(uid: string, call: Call): Promise<boolean> {
-  if ((await call.callerEverywhere()).holds(pull, uid)) return true;
+  if ((await call.callerAt(uid)).holds(pull, uid)) return true;
   const rows = await call.tx.access.at(ANONYMOUS_UID, lineageOf(uid));
   return new Caller({ ...call.caller.principal, identityUid: ANONYMOUS_UID }, pull, rows).holdsNeeded(uid);
 }

@@ -20,8 +20,9 @@ export function reposV2beta1({ tokens, ids }: RegistryDeps) {
       return repoView(await foundRepo(uid, tx));
     },
 
-    async listRepos(request, { tx, caller, startMs }) {
-      const context = { method: "ListRepos", tokens, nowMs: startMs, visible: caller.visibleGroups() };
+    async listRepos(request, call) {
+      const { tx, startMs } = call;
+      const context = { method: "ListRepos", tokens, nowMs: startMs, visible: await call.visibleGroups(request.uidp) };
       const list = listQueryOf(repos, { ...request, name: request.name ?? "" }, context);
       const page = await tx.repos.list(list.query);
       return { repos: page.rows.map(repoView), ...list.envelope(page) };

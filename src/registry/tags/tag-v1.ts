@@ -42,9 +42,9 @@ export function tagHandlersV1(served: ServedService<typeof TagsService>, { ids }
 
     deleteTag: ({ id }, call) => v2.deleteTag({ uid: id }, call),
 
-    listTags: inParts(async (filter: TagFilter, { tx, caller }, after: ListPosition | undefined) => {
-      const place = { visible: caller.visibleGroups(), ...filtersIn(filter) };
-      const { rows, next } = await tagPage(tx, partQuery(filter, place, after), familiesLeftIn(filter));
+    listTags: inParts(async (filter: TagFilter, call, after: ListPosition | undefined) => {
+      const place = { visible: await call.visibleGroups(filter.uidp, filter.id), ...filtersIn(filter) };
+      const { rows, next } = await tagPage(call.tx, partQuery(filter, place, after), familiesLeftIn(filter));
       return { part: { items: rows.map(tagV1) }, next };
     }),
   } satisfies Partial<Handlers<typeof Registry>>;

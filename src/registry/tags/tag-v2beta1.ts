@@ -24,14 +24,15 @@ export function tagsV2beta1({ tokens, ids }: RegistryDeps) {
       return tagView(await foundTag(uid, tx));
     },
 
-    async listTags(request, { tx, caller, startMs }) {
+    async listTags(request, call) {
+      const { tx, startMs } = call;
       const families = familiesIn(request);
       const list = listQueryOf(tags, request, {
         // A page token does not lead from some families into others.
         method: `ListTags ${families.join(" ")}`,
         tokens,
         nowMs: startMs,
-        visible: caller.visibleGroups(),
+        visible: await call.visibleGroups(request.uidp),
         ...filtersIn(request),
       });
       const page = await tagPage(tx, list.query, families);

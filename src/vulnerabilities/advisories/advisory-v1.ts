@@ -60,14 +60,14 @@ export function advisoriesV1({ tokens, ids }: AdvisoryDeps) {
 }
 
 async function listed(filter: AdvisoryFilter, { tokens }: Pick<AdvisoryDeps, "tokens">, call: Call) {
-  const { tx, caller, startMs } = call;
+  const { tx, startMs } = call;
   const request = listRequestOf(filter);
   if (request === undefined) return { totalCount: 0n };
   const list = listQueryOf(advisories, request, {
     method: "vulnerabilities.v1.Advisories.List",
     tokens,
     nowMs: startMs,
-    visible: caller.visibleGroups(),
+    visible: await call.visibleGroups(request.uidp),
     equals: filtersOf(request),
   });
   const page = await tx.advisories.list(list.query);

@@ -28,12 +28,13 @@ export function advisoriesV2beta1({ tokens }: Pick<AdvisoryDeps, "tokens">) {
         return advisoryView(row, await tx.advisories.events([uid]));
       },
 
-      async listAdvisories(request, { tx, caller, startMs }) {
+      async listAdvisories(request, call) {
+        const { tx, startMs } = call;
         const list = listQueryOf(advisories, request, {
           method: "ListAdvisories",
           tokens,
           nowMs: startMs,
-          visible: caller.visibleGroups(),
+          visible: await call.visibleGroups(request.uidp),
           equals: filtersOf(request),
         });
         const page = await tx.advisories.list(list.query);
