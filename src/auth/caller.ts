@@ -1,6 +1,6 @@
 import { type CapabilitySet, holdsBit, unionOf } from "../kernel/capability-set.js";
 import type { Principal } from "../kernel/principal.js";
-import { isWithin, lineageOf, maximalOf } from "../kernel/uidp.js";
+import { isWithin, lineageOf } from "../kernel/uidp.js";
 import type { AccessRow } from "../store/port.js";
 import { countingGrants, type Grant } from "./grants.js";
 
@@ -73,12 +73,21 @@ export class Caller {
    * show lies within them.
    */
   visibleGroups(): string[] {
-    const setsAt = this.#setsByGroup();
-    const holdsAt = (groupUid: string) => {
-      const sets = lineageOf(groupUid).flatMap((uid) => setsAt.get(uid) ?? []);
-      return this.#needed.every(({ bit }) => sets.some((set) => holdsBit(set, bit)));
-    };
-    return maximalOf([...setsAt.keys()].filter(holdsAt));
+    const visible: string[] = [];
+    let last: string | undefined;
+    // There may be thousands: in the order of uids what lies above a group comes before it, so that one
+    // pass with the grants above at hand is enough.
+    let above: Grant[] = [];
+    for (const grant of inOrder(this.#grants)) {
+      const { groupUid } = grant;
+      if (last !== undefined && isWithin(groupUid, last)) continue;
+      above = above.filter((one) => isWithin(groupUid, one.groupUid));
+      above.push(grant);
+      if (!this.#needed.every(({ bit }) => above.some(({ capabilities }) => holdsBit(capabilities, bit)))) continue;
+      visible.push(groupUid);
+      last = groupUid;
+    }
+    return visible;
   }
 
   // What is granted at `scope` and above it. Few grants are gone through, many are looked up.
@@ -109,4 +118,11 @@ const FEW = 32;
 function pendingIn(rows: readonly AccessRow[]): string | undefined {
   for (const { pending, groupUid } of rows) if (pending) return groupUid ?? undefined;
   return undefined;
+}
+
+// To see that thousands are in order already takes a tenth of the time that sorting them does.
+function inOrder(grants: readonly Grant[]): readonly Grant[] {
+  const isBehind = (a: Grant, b: Grant) => a.groupUid > b.groupUid;
+  const sorted = grants.every((one, i) => i === 0 || !isBehind(grants[i - 1] as Grant, one));
+  return sorted ? grants : [...grants].sort((a, b) => (isBehind(a, b) ? 1 : isBehind(b, a) ? -1 : 0));
 }

@@ -1,5 +1,6 @@
 // Every service of the domain, ready to be served.
 import type { ServedService } from "../rpc/method-table.js";
+import type { Store } from "../store/port.js";
 import { accountAssociationsV1 } from "./account-associations/account-association-v1.js";
 import { accountAssociationsV2beta1 } from "./account-associations/account-association-v2beta1.js";
 import { bindingsV1 } from "./bindings/bindings-v1.js";
@@ -25,7 +26,9 @@ import { termsV1 } from "./terms/terms-v1.js";
 import { termsV2beta1 } from "./terms/terms-v2beta1.js";
 
 /** The services; what they need differs in one setting alone. */
-export function iamServices(deps: IamDeps & { readonly rootCreation: RootCreation }): ServedService[] {
+export function iamServices(
+  deps: IamDeps & { readonly rootCreation: RootCreation; readonly store: Store },
+): ServedService[] {
   const groups = groupsV2beta1(deps);
   const identities = identitiesV2beta1(deps);
   const roles = rolesV2beta1(deps);
@@ -38,7 +41,7 @@ export function iamServices(deps: IamDeps & { readonly rootCreation: RootCreatio
   const ping = pingV2beta1();
   return [
     groups,
-    groupsV1(groups),
+    groupsV1(groups, deps),
     identities,
     identitiesV1(identities),
     roles,

@@ -6,7 +6,7 @@ import { groupRowV1 } from "../iam/groups/group-v1-view.js";
 import { identityKind } from "../iam/kinds.js";
 import { capabilityNamesIn } from "../iam/roles/capability-names.js";
 import { roleRowV1 } from "../iam/roles/role-v1-view.js";
-import { intersectionOf } from "../kernel/capability-set.js";
+import { type CapabilitySet, intersectionOf } from "../kernel/capability-set.js";
 import { notFound } from "../kernel/errors.js";
 import type { Call } from "../rpc/call.js";
 
@@ -22,12 +22,13 @@ export async function whoAmI(call: Call): Promise<WhoAmI> {
   const row = await tx.identities.get(caller.uid);
   if (row === undefined) throw notFound(identityKind, caller.uid);
   const told: Told[] = [];
+  const namesOf = cachedNames();
   for (const { groupUid, roleUid } of await tx.roleBindings.byPending(caller.uid, false, "", MAX_TOLD)) {
     const role = await tx.roles.get(roleUid);
     const group = await tx.groups.get(groupUid);
     if (role === undefined || group === undefined) continue;
     // What the token is not good for, or does not count there, the caller does not have.
-    const names = capabilityNamesIn(intersectionOf(role.capabilities, caller.rightsAt(groupUid)));
+    const names = namesOf(role.capabilities, caller.rightsAt(groupUid));
     if (names.length > 0) told.push({ group: groupRowV1(group), role: roleRowV1(role), capabilities: names });
   }
   const { iss, aud, upstream } = claimsOf(inbound.header("authorization") ?? "");
@@ -48,6 +49,20 @@ export async function whoAmI(call: Call): Promise<WhoAmI> {
       },
     }),
   });
+}
+
+// Of hundreds of bindings most have the same role and the same rights.
+function cachedNames(): (role: CapabilitySet, rights: CapabilitySet) => string[] {
+  const known = new Map<string, string[]>();
+  return (role, rights) => {
+    const key = role + rights;
+    let names = known.get(key);
+    if (names === undefined) {
+      names = capabilityNamesIn(intersectionOf(role, rights));
+      known.set(key, names);
+    }
+    return names;
+  };
 }
 
 interface Claims {

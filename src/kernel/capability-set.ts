@@ -35,7 +35,8 @@ export function bitsOf(set: CapabilitySet): number[] {
 
 /** What any of `sets` holds. */
 export function unionOf(sets: readonly CapabilitySet[]): CapabilitySet {
-  return capabilitySetOf(sets.flatMap(bitsOf));
+  const [only] = sets;
+  return only !== undefined && sets.length === 1 ? only : capabilitySetOf(sets.flatMap(bitsOf));
 }
 
 /** What both sets hold. */

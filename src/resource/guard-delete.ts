@@ -5,8 +5,8 @@ import type { Awaitable, Tx } from "../store/port.js";
 export interface DeleteGuard {
   /** What the error calls it, in the plural. */
   readonly children: string;
-  /** Whether there is any below `uid`. */
-  readonly any: (tx: Tx, uid: string) => Awaitable<boolean>;
+  /** Whether there is any below `uid` that counts at `nowMs`. */
+  readonly any: (tx: Tx, uid: string, nowMs: number) => Awaitable<boolean>;
 }
 
 /**
@@ -20,9 +20,10 @@ export async function guardDelete(
   guards: readonly DeleteGuard[],
   uid: string,
   tx: Tx,
+  nowMs: number,
 ): Promise<void> {
   for (const { children, any } of guards) {
-    if (!(await any(tx, uid))) continue;
+    if (!(await any(tx, uid, nowMs))) continue;
     throw failedPrecondition("RESOURCE_NOT_EMPTY", `cannot delete ${noun} with child ${children}`);
   }
 }

@@ -13,7 +13,7 @@ import {
 import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.js";
 import { ApiError, type FieldViolation, invalidArgument } from "../kernel/errors.js";
 import type { Call } from "./call.js";
-import type { ServedService } from "./method-table.js";
+import type { Handler, ServedService } from "./method-table.js";
 import { requiredFieldsOf } from "./required-fields.js";
 
 /** The unary methods of a service, as functions to be called within handlers. */
@@ -34,7 +34,9 @@ export type FieldNames = Readonly<Record<string, string>>;
  * transaction, for its caller; that the caller may call the method has been decided.
  *
  * @param names what errors call its fields
- * @throws TypeError when called for a method that prepares something outside the transaction.
+ * A method that prepares something outside the transaction gets what the view itself has prepared.
+ *
+ * @throws TypeError when called for a list that has no pages.
  */
 export function operationsOf<S extends DescService>(
   { desc, handlers }: ServedService<S>,
@@ -44,11 +46,12 @@ export function operationsOf<S extends DescService>(
     const handler = handlers[method.localName];
     const maps = mapsIn(method.input);
     const run = async (init: object, call: Call): Promise<Message> => {
-      if (typeof handler !== "function") throw new TypeError(`${method} takes more than its transaction`);
+      const handle = handlingOf(handler);
+      if (handle === undefined) throw new TypeError(`${method} takes more than its transaction`);
       const request = create<DescMessage>(method.input, init as MessageInitShape<DescMessage>);
       try {
         requiredFieldsOf(method.input)(request);
-        const answer = await handler(request as never, call);
+        const answer = await handle(request as never, call);
         return create<DescMessage>(method.output, answer as MessageInitShape<DescMessage>);
       } catch (error) {
         throw inNamesOf(error, names, maps);
@@ -57,6 +60,14 @@ export function operationsOf<S extends DescService>(
     return [method.localName, run];
   });
   return Object.fromEntries(operations) as Operations<S>;
+}
+
+function handlingOf(
+  handler: Handler | undefined,
+): ((request: never, call: Call) => Promise<object> | object) | undefined {
+  if (typeof handler === "function") return handler;
+  if (handler === undefined || !("handle" in handler)) return undefined;
+  return (request, call) => handler.handle(request, call, call.prepared);
 }
 
 /**

@@ -139,6 +139,7 @@ export class Access implements AccessStore {
       page = await this.#page(identityUid, page.at(-1)?.uid ?? "");
       for (const row of page) if (row.groupUid !== null) all.push(row);
     }
+    await this.#tx.pause?.();
     return all;
   }
 

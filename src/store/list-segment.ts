@@ -100,7 +100,7 @@ export async function rowsByUids(
 }
 
 /** How many uids one statement names at most. */
-export const CHUNK = 256;
+export const CHUNK = 128;
 
 /** As {@link rowsByUids}, for at most {@link CHUNK} uids. */
 export async function chunkByUids(

@@ -1,6 +1,6 @@
 // The statements that lists are answered with, one per shape of question.
 import { and, asc, desc, eq, getTableColumns, gt, gte, inArray, lt, ne, type SQL, sql } from "drizzle-orm";
-import type { SQLiteTable } from "drizzle-orm/sqlite-core";
+import type { AnySQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
 import { columnOf, type Listed, type ListedKind } from "./listed-kind.js";
 import { type Sql, statementFamily } from "./statement.js";
 import type { Tables } from "./tables.js";
@@ -49,15 +49,24 @@ export const pageStatement = statementFamily<PageShape, ListParams, Listed>(
 // their indexes; of filtered ones only those within the subtree are looked at.
 const byTable = ({ from, equals }: RowShape) => from === "children" || equals.length > 0;
 
-/** The conditions on rows of the kind itself that a shape asks for. */
-export function inTable(shape: RowShape, t: Tables, place = placeOf(shape, t)): SQL | undefined {
+/**
+ * The conditions on rows of the kind itself that a shape asks for.
+ *
+ * @param compared what of a filtered column is compared
+ */
+export function inTable(
+  shape: RowShape,
+  t: Tables,
+  place = placeOf(shape, t),
+  compared: (column: AnySQLiteColumn) => AnySQLiteColumn | SQL = (column) => column,
+): SQL | undefined {
   const { kind, named, equals } = shape;
   const table = kind.table(t);
   return and(
     place,
     kind.only?.condition(t),
     named ? eq(columnOf(table, "name"), value("name")) : undefined,
-    ...equals.map((name) => kind.filters?.[name]?.(t) ?? eq(columnOf(table, name), value(name))),
+    ...equals.map((name) => kind.filters?.[name]?.(t) ?? eq(compared(columnOf(table, name)) as SQL, value(name))),
   );
 }
 
@@ -101,17 +110,17 @@ export function shownOf(kind: ListedKind, t: Tables) {
 }
 
 /** Joins the kind's own table where `on` or `inner` says how, and the other tables it shows. */
-export function withJoined<Q>(query: Q, kind: ListedKind, t: Tables, on?: SQL, inner?: readonly [SQLiteTable, SQL]): Q {
+export function withJoined<Q>(query: Q, kind: ListedKind, t: Tables, on?: SQL, inner?: SQLiteTable): Q {
   const own: (readonly [SQLiteTable, SQL])[] = on ? [[kind.table(t), on]] : [];
   let joined = query as Joinable;
-  if (inner) joined = joined.innerJoin(...inner);
+  if (inner) joined = joined.crossJoin(inner);
   for (const [table, condition] of [...own, ...(kind.joined?.tables(t) ?? [])])
     joined = joined.leftJoin(table, condition);
   return joined as Q;
 }
 
 interface Joinable {
-  innerJoin(table: SQLiteTable, on: SQL): Joinable;
+  crossJoin(table: SQLiteTable): Joinable;
   leftJoin(table: SQLiteTable, on: SQL): Joinable;
 }
 

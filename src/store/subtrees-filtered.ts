@@ -33,8 +33,8 @@ export async function filteredPage(
   top.add(behind(single.rows, kind, query));
   let { total } = single;
   let found = 0;
-  // In uid order a list that is not counted is complete as soon as the page is.
-  const isComplete = () => uncounted && order.field === "uid" && found >= skip + wanted;
+  // In the order of uids, which is that of the ranges, a list that is not counted is complete with its page.
+  const isComplete = () => uncounted && order.field === "uid" && !order.descending && found >= skip + wanted;
   const look = async (part: readonly Segment[]) => {
     const [only] = part;
     if (only && part.length === 1) {

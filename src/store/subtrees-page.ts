@@ -162,6 +162,7 @@ export async function orderedPage(
   for (let cursor = heap.pop(); cursor !== undefined && uids.length < wanted; cursor = heap.pop()) {
     if (skip > 0) skip--;
     else uids.push(cursor.head.uid);
+    if (skip % CHUNK === 0) await tx.pause?.();
     const next = await advance(tx, shape, list, cursor);
     if (next) heap.push(next);
   }

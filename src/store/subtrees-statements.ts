@@ -104,10 +104,9 @@ export const manyPageStatement = statementFamily<ManyShape, ListParams, Listed>(
   const order = [...(key ? [direction(key)] : []), direction(uid)];
   return (
     equals.length > 0
-      ? withJoined(q.select(shownOf(kind, t)).from(t.scopesIn("scopes")), kind, t, undefined, [
-          table,
-          and(inTable({ ...shape, from: "subtree", withSelf: true }, t, inScopes(kind, t)), position) as SQL,
-        ])
+      ? withJoined(q.select(shownOf(kind, t)).from(t.scopesIn("scopes")), kind, t, undefined, table).where(
+          and(inScopes(shape, t), position),
+        )
       : withJoined(q.select(shownOf(kind, t)).from(t.textOrder), kind, t, eq(table.uid, uid)).where(
           and(namedIn(t), position),
         )
@@ -123,21 +122,26 @@ export const manyCountStatement = statementFamily<ManyShape, ListParams, { total
     const { kind, equals } = shape;
     const counted = { total: total(sql`count(*)`) };
     if (equals.length === 0) return q.select(counted).from(t.textOrder).where(namedIn(t));
-    const table = kind.table(t);
     return q
       .select(counted)
       .from(t.scopesIn("scopes"))
-      .innerJoin(
-        table,
-        inTable({ ...shape, from: "subtree", withSelf: true }, t, inScopes(kind, t)) as SQL,
-      ) as Preparable;
+      .crossJoin(kind.table(t))
+      .where(inScopes(shape, t)) as Preparable;
   },
 );
 
 const namedIn = (t: Tables) =>
   and(eq(t.textOrder.list, value("list")), t.anyOf(t.textOrder.scope, "scopes"), eq(t.textOrder.key, value("name")));
 
-function inScopes(kind: ListedKind, t: Tables): SQL {
-  const { uid } = kind.table(t);
-  return sql`${uid} >= ${scope} and ${uid} < ${scope} || '0'`;
+// Subtree by subtree through the primary key: an index of a filtered column would be gone through as a
+// whole for each subtree, so none may serve. SQLite keeps to the order of a cross join.
+function inScopes(shape: ManyShape, t: Tables): SQL | undefined {
+  const { uid } = shape.kind.table(t);
+  const place = sql`${uid} >= ${scope} and ${uid} < ${scope} || '0'`;
+  return inTable(
+    { ...shape, from: "subtree", withSelf: true },
+    t,
+    place,
+    (column) => sql`coalesce(${column}, ${column})`,
+  );
 }

@@ -95,7 +95,7 @@ export function defineTables(c: Columns) {
       c.index("role_bindings_identity").on(t.identityUid, t.groupUid, t.roleUid),
       c.index("role_bindings_group").on(t.groupUid, t.automatic),
       c.index("role_bindings_pending").on(t.identityUid, t.pending, t.uid),
-      c.index("role_bindings_role").on(t.roleUid, t.identityUid),
+      c.index("role_bindings_role").on(t.roleUid, t.uid),
       c.uniqueIndex("role_bindings_same").on(t.groupUid, t.identityUid, t.roleUid),
     ],
   );

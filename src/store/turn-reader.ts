@@ -20,7 +20,7 @@ export interface TurnReader {
 }
 
 /** How long units of one snapshot may keep the event loop before they pause, in milliseconds. */
-const SLICE_MS = 4;
+const SLICE_MS = 3;
 
 /** How many snapshots may outlive their turn at once; each holds a connection. */
 const MAX_HELD = 4;

@@ -304,7 +304,10 @@ describe("what another organisation wrote", () => {
 
   it("would be found if lists showed every organisation", async () => {
     const everything = mock.method(Caller.prototype, "visibleGroups", () => [a.group, b[0]?.group ?? ""].sort());
-    const unscoped = lists.filter((method) => placeFieldOf(method).length === 0 && !tellsNoText(method));
+    // What the caller itself is bound to does not follow from what it sees.
+    const unscoped = lists.filter(
+      (method) => placeFieldOf(method).length === 0 && !tellsNoText(method) && method.parent.name !== "BindingsService",
+    );
     const { found } = await leaks(
       unscoped.map((method) => ({ method, request: {} })),
       tokens.a,

@@ -42,7 +42,7 @@ for (const { below, named } of cases) {
       await tx.roles.insert(roleRow(role));
       for (const what of below) await put[what]?.(tx);
     });
-    const guarded = async () => store.read((tx) => guardDelete(groups, groupGuards, group, tx));
+    const guarded = async () => store.read((tx) => guardDelete(groups, groupGuards, group, tx, 1_000));
     if (named === undefined) return guarded();
     await assert.rejects(guarded, (error) => {
       assert.ok(error instanceof ApiError);

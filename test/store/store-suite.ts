@@ -8,6 +8,7 @@ import type { Store, Tx } from "../../src/store/port.js";
 import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../support/rows.js";
 import { auditChainSuite } from "./audit-chain-suite.js";
 import { listSuite } from "./list-suite.js";
+import { manySubtreesSuite } from "./many-subtrees-suite.js";
 import { registrySuite } from "./registry-suite.js";
 
 /** Registers the suite under `name` for the store that `open` opens empty. */
@@ -265,6 +266,7 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
     });
 
     listSuite(() => store);
+    manySubtreesSuite(() => store);
     registrySuite(() => store);
     auditChainSuite(() => store);
   });

@@ -19,7 +19,9 @@ export async function inProcess(store: Store, ids: Ids, clock: () => number): Pr
   await store.write((tx) => seedRoles(tx, 1_000));
   const tokens = createPageTokens(() => [{ id: "00".repeat(8), secret: Buffer.alloc(32, 7) }]);
   const seal = (secret: Buffer, context: string) => `sealed ${context} ${secret.toString("hex")}`;
-  const methods = createMethodTable(iamServices({ tokens, ids, seal, rootCreation: "users", trustedIssuers: [] }));
+  const methods = createMethodTable(
+    iamServices({ tokens, ids, seal, rootCreation: "users", trustedIssuers: [], store }),
+  );
   const invoke = createInvoke({
     store,
     clock,

@@ -42,6 +42,19 @@ export function addAuthCommands(arbor: Command): void {
     .option("--bin-dir <directory>", "where the helper goes that docker runs; ~/.local/bin unless set")
     .action(worded(async () => (await import("./configure-docker.js")).configureDockerCommand));
 
+  const bindings = auth.command("bindings").description("your roles in groups, and those you have yet to accept");
+  withCommon(bindings.command("list"))
+    .description("list them, the pending ones first")
+    .option("--pending", "only those that are pending")
+    .action(worded(async () => (await import("./bindings.js")).listOwnBindings));
+  withCommon(bindings.command("accept <uid>"))
+    .description("accept one, and with it all that are pending in the same organization")
+    .action(async (uid, given) => (await import("./bindings.js")).acceptOwnBinding(uid, given));
+  withCommon(bindings.command("drop <uid>"))
+    .description("give one up")
+    .option("--yes", "do not ask whether to")
+    .action(async (uid, given) => (await import("./bindings.js")).dropOwnBinding(uid, given));
+
   const pullToken = auth.command("pull-token").description("passwords for registries that live for weeks");
   withCommon(pullToken.command("create"))
     .description("make one, and print it this one time")

@@ -1,15 +1,16 @@
 // Groups, version 1: a view of GroupsService.
-import { type Group, Groups } from "#gen/chainguard/platform/iam/group_pb.js";
+import { type DeleteGroupRequest, type Group, Groups } from "#gen/chainguard/platform/iam/group_pb.js";
 import type { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { rowsInParts } from "../../resource/whole-list.js";
-import { inParts, type ServedService, serve } from "../../rpc/method-table.js";
+import { inParts, prepared, type ServedService, serve } from "../../rpc/method-table.js";
 import { operationsOf } from "../../rpc/operations.js";
 import { groupRowV1, groupV1 } from "./group-v1-view.js";
+import { deleteEndedInvites, type GroupsDeps } from "./group-v2beta1.js";
 
 const whole = { paths: ["name", "description"] };
 
 /** Groups, ready to be served. */
-export function groupsV1(served: ServedService<typeof GroupsService>) {
+export function groupsV1(served: ServedService<typeof GroupsService>, { store }: Pick<GroupsDeps, "store">) {
   const v2 = operationsOf(served, { uid: "id", groupUid: "groupId" });
   return serve(Groups, {
     create: async ({ parent, group }, call) =>
@@ -19,7 +20,10 @@ export function groupsV1(served: ServedService<typeof GroupsService>) {
 
     list: inParts(rowsInParts((tx) => tx.groups, groupRowV1)),
 
-    delete: ({ id }, call) => v2.deleteGroup({ uid: id }, call),
+    delete: prepared({
+      prepare: ({ id }: DeleteGroupRequest, { startMs }) => deleteEndedInvites(id, startMs, store),
+      handle: ({ id }: DeleteGroupRequest, call) => v2.deleteGroup({ uid: id }, call),
+    }),
 
     async lookupGroup(_, call) {
       const { group } = await v2.lookupGroup({}, call);

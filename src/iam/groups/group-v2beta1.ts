@@ -1,7 +1,7 @@
 // The handlers of GroupsService in version 2beta1.
 
 import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
-import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import { type DeleteGroupRequest, GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { bitOf, missing } from "../../auth/authorize.js";
 import {
   failedPrecondition,
@@ -17,8 +17,8 @@ import { guardDelete } from "../../resource/guard-delete.js";
 import { listQueryOf } from "../../resource/list-query.js";
 import { patchOf, valuesOf } from "../../resource/patch.js";
 import type { Call } from "../../rpc/call.js";
-import { type Handlers, serve } from "../../rpc/method-table.js";
-import type { GroupRow, Tx } from "../../store/port.js";
+import { type Handlers, prepared, serve } from "../../rpc/method-table.js";
+import type { GroupRow, Store, Tx } from "../../store/port.js";
 import { insertBinding } from "../role-bindings/new-binding.js";
 import { organisationDomainOf } from "./email-domain.js";
 import { groupGuards, groups, groupView, lastOwnerOf, withdrawnOnlyIn } from "./group.js";
@@ -29,16 +29,20 @@ export interface GroupsDeps {
   readonly tokens: PageTokens;
   readonly ids: Ids;
   readonly rootCreation: RootCreation;
+  readonly store: Store;
 }
 
 /** Asking the owners of a group again makes sense after this long: a day, in milliseconds. */
 const ACCESS_REQUEST_PAUSE_MS = 24 * 60 * 60 * 1000;
 
+/** How many invites are deleted in one unit of work. */
+const MAX_DELETED = 100;
+
 const createGroups = [{ bit: bitOf(Capability.CAP_IAM_GROUPS_CREATE) }];
 const owner = builtinRoleUid("owner");
 
 /** GroupsService, ready to be served. */
-export function groupsV2beta1({ tokens, ids, rootCreation }: GroupsDeps) {
+export function groupsV2beta1({ tokens, ids, rootCreation, store }: GroupsDeps) {
   const handlers: Handlers<typeof GroupsService> = {
     getGroup({ uid }, { tx }) {
       const view = (row: GroupRow | undefined) => {
@@ -88,14 +92,17 @@ export function groupsV2beta1({ tokens, ids, rootCreation }: GroupsDeps) {
       return groupView(row);
     },
 
-    async deleteGroup({ uid }, { tx }) {
-      const row = await tx.groups.get(uid);
-      if (row === undefined) throw notFound(groups, uid);
-      await guardDelete(groups, groupGuards, uid, tx);
-      await deleteBelongings(uid, tx);
-      await tx.groups.delete(row);
-      return {};
-    },
+    deleteGroup: prepared({
+      prepare: ({ uid }: DeleteGroupRequest, call) => deleteEndedInvites(uid, call.startMs, store),
+      async handle({ uid }: DeleteGroupRequest, { tx, startMs }) {
+        const row = await tx.groups.get(uid);
+        if (row === undefined) throw notFound(groups, uid);
+        await guardDelete(groups, groupGuards, uid, tx, startMs);
+        await deleteBelongings(uid, tx);
+        await tx.groups.delete(row);
+        return {};
+      },
+    }),
 
     async lookupGroup(_, call) {
       return { group: groupView(await organisationOf(call)) };
@@ -129,13 +136,35 @@ async function deleteBelongings(uid: string, tx: Tx): Promise<void> {
   await tx.roleBindings.deleteAutomatic(uid);
   const last = await lastOwnerOf(tx, uid);
   if (last) await tx.roleBindings.delete(last.uid);
+  // As good as all have been deleted before this began.
   for (const invite of await tx.groupInvites.uidsWhere("groupUid", uid)) await tx.groupInvites.delete(invite);
   await tx.accountAssociations.delete(uid);
   await tx.terms.deleteOf(uid);
   await tx.accessRequests.deleteOf(uid);
   for (const one of (await withdrawnOnlyIn(tx, uid)) ?? []) await tx.advisories.delete(one);
   await tx.registry.deleteSettings(uid);
-  for (const one of await tx.subscriptions.uidsWhere("groupUid", uid)) await tx.subscriptions.delete(one);
+  for (let found = await subscriptions(); found.length > 0; found = await subscriptions()) {
+    for (const one of found) await tx.subscriptions.delete(one);
+  }
+
+  async function subscriptions(): Promise<string[]> {
+    return tx.subscriptions.uidsWhere("groupUid", uid);
+  }
+}
+
+/**
+ * Deletes the invites of a group that let nobody in any more, in units of work that are short however many
+ * there are. What goes on to delete the group finds none, or few.
+ */
+export async function deleteEndedInvites(uid: string, nowMs: number, store: Pick<Store, "write">): Promise<void> {
+  let deleted: number;
+  do {
+    deleted = await store.write(async (tx) => {
+      const uids = await tx.groupInvites.byExpiry(uid, nowMs, false, MAX_DELETED);
+      for (const one of uids) await tx.groupInvites.delete(one);
+      return uids.length;
+    });
+  } while (deleted === MAX_DELETED);
 }
 
 // The method is unscoped because a root has no parent to be allowed at, so the

@@ -35,6 +35,11 @@ export const groupGuards: readonly DeleteGuard[] = [
     children: "role bindings",
     any: async (tx, uid) => (await tx.roleBindings.anyGranted(uid)) && !(await lastOwnerOf(tx, uid)),
   },
+  // Those that have ended let nobody in any more, and go with the group.
+  {
+    children: "group invites",
+    any: async (tx, uid, nowMs) => (await tx.groupInvites.byExpiry(uid, nowMs, true, 1)).length > 0,
+  },
 ];
 
 /**

@@ -1,0 +1,204 @@
+// What others bind a person to: it grants its role where a call names the group,
+// and is in no list over all groups until the person accepts it.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { bindIdentity } from "../../src/iam/operator/operate.js";
+import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
+import { precondition } from "../contract/expectations.js";
+import { restAs } from "../contract/rest.js";
+import { bindingRow } from "../support/rows.js";
+import { type IamWorld, type Somebody, startIamWorld } from "./iam-world.js";
+
+const [viewer, owner, editor] = ["viewer", "owner", "editor"].map(builtinRoleUid) as [string, string, string];
+
+let world: IamWorld;
+before(async () => {
+  world = await startIamWorld();
+});
+after(() => world.stop());
+
+const newPerson = async (): Promise<Somebody & { own: ReturnType<typeof restAs>; v1: ReturnType<typeof restAs> }> => {
+  const made = await world.harness.identity();
+  const [own, v1] = ["/bindings/v1", "/iam/v1"].map((base) => restAs(world.url, made.token, base));
+  return { ...made, rest: restAs(world.url, made.token), own: own as never, v1: v1 as never };
+};
+const bindAt = async (
+  identityUid: string,
+  group = world.child,
+  roleUid = viewer,
+  by = world.owner,
+): Promise<string> => {
+  const { json, status, text } = await by.rest("POST", `/roleBindings/${group}`, { identityUid, roleUid });
+  assert.equal(status, 200, text);
+  return String(json?.uid);
+};
+const uidsIn = async (rest: Somebody["rest"], path: string, key = path.slice(1)): Promise<string[]> => {
+  const { json, status, text } = await rest("GET", path);
+  assert.equal(status, 200, text);
+  const rows = (json?.[key.replace(/\?.*/, "")] ?? []) as { uid?: string; id?: string }[];
+  return rows.map((row) => row.uid ?? row.id ?? "");
+};
+const pendingOf = ({ own }: { own: Somebody["rest"] }) => uidsIn(own, "/bindings?pending=true");
+const storedPending = async (uid: string) => (await world.write((tx) => tx.roleBindings.get(uid)))?.pending;
+
+/** Waits until a call that was answered has been written down. */
+async function eventually(what: () => Promise<boolean>): Promise<void> {
+  for (let i = 0; i < 100 && !(await what()); i++) await new Promise((resolve) => setTimeout(resolve, 50));
+  assert.ok(await what());
+}
+
+describe("a binding that somebody else made", () => {
+  it("is pending, grants its role at its group, and is in no list over all groups", async () => {
+    const person = await newPerson();
+    const uid = await bindAt(person.uid);
+    assert.equal(await storedPending(uid), true);
+    for (const path of ["/groups", "/roleBindings", "/identities"])
+      assert.deepEqual(await uidsIn(person.rest, path), []);
+    assert.deepEqual(await uidsIn(person.v1, "/groups", "items"), []);
+    const { json } = await restAs(world.url, person.token, "/auth/v1")("GET", "/ok");
+    assert.deepEqual(json?.capabilities, []);
+    assert.deepEqual(await pendingOf(person), [uid]);
+    assert.equal((await person.rest("GET", `/groups/${world.child}`)).status, 200);
+  });
+
+  it("shows who gives what, and is accepted by hand with all others of the organisation", async () => {
+    const person = await newPerson();
+    const uids = [await bindAt(person.uid), await bindAt(person.uid, world.grandchild, editor)].sort();
+    const foreign = await bindAt(person.uid, world.foreign, viewer, world.foreignOwner);
+    const { json } = await person.own("GET", "/bindings?pending=true&pageSize=1");
+    assert.equal(json?.totalCount, "3");
+    const all = [...uids, foreign].sort();
+    const found: unknown[] = [];
+    let token = "";
+    do {
+      const page = (await person.own("GET", `/bindings?pending=true&pageSize=1&pageToken=${encodeURIComponent(token)}`))
+        .json;
+      found.push(...((page?.bindings ?? []) as unknown[]));
+      token = String(page?.nextPageToken ?? "");
+    } while (token !== "");
+    assert.deepEqual(
+      found.map((one) => (one as { uid: string }).uid),
+      all,
+    );
+    const { createTime, ...shown } = found[all.indexOf(foreign)] as Record<string, unknown>;
+    assert.match(String(createTime), /Z$/);
+    const organization = { uid: world.foreign, name: "theirs" };
+    const role = { uid: viewer, name: "viewer", description: "Viewer Role (built-in)" };
+    assert.deepEqual(shown, { uid: foreign, group: organization, organization, role, pending: true });
+
+    const accepted = await person.own("POST", `/bindings/${uids[0]}:accept`, {});
+    assert.deepEqual([accepted.status, accepted.json?.uid, accepted.json?.pending], [200, uids[0], false]);
+    assert.deepEqual(await pendingOf(person), [foreign]);
+    assert.deepEqual((await uidsIn(person.rest, "/groups")).sort(), [world.child, world.grandchild].sort());
+    // Accepting again changes nothing, and from here on nothing of this organisation waits.
+    assert.equal((await person.own("POST", `/bindings/${uids[0]}:accept`, {})).status, 200);
+    assert.equal(await storedPending(await bindAt(person.uid, world.root)), false);
+  });
+
+  it("is accepted by the first call that names the group, however it does", async () => {
+    const calls: readonly ((person: Somebody) => Promise<{ readonly status: number }>)[] = [
+      ({ rest }) => rest("GET", `/groups/${world.child}`),
+      ({ rest }) => rest("GET", `/groups?uidp.descendantsOf=${world.child}`),
+      ({ rest }) => rest("POST", `/groups/${world.child}`, { name: "made" }),
+      (person) => restAs(world.url, person.token, "/iam/v1")("GET", `/groups?id=${world.grandchild}`),
+    ];
+    for (const call of calls) {
+      const person = await newPerson();
+      const uid = await bindAt(person.uid, world.child, owner);
+      assert.deepEqual(await uidsIn(person.rest, "/groups"), []);
+      assert.equal((await call(person)).status, 200);
+      await eventually(async () => (await storedPending(uid)) === false);
+      assert.ok((await uidsIn(person.rest, "/groups")).includes(world.child));
+    }
+  });
+
+  it("stays pending after calls that are refused or name other groups", async () => {
+    const person = await newPerson();
+    const uid = await bindAt(person.uid);
+    assert.equal((await person.rest("DELETE", `/groups/${world.grandchild}`)).status, 403);
+    assert.equal((await person.rest("GET", `/groups/${world.root}`)).status, 403);
+    assert.equal((await person.rest("GET", "/groups")).status, 200);
+    await new Promise((resolve) => setTimeout(resolve, 400));
+    assert.equal(await storedPending(uid), true);
+  });
+
+  it("does not wait where it is made by hand of the operator, for the maker, for workloads or for members", async () => {
+    const person = await newPerson();
+    const context = { ids: randomIds, nowMs: Date.now() };
+    const bound = await world.write((tx) =>
+      bindIdentity(tx, { identity: person.uid, role: viewer, group: world.child }, context),
+    );
+    assert.equal(await storedPending(bound), false);
+    assert.equal(await storedPending(await bindAt(person.uid, world.grandchild, editor)), false);
+    assert.equal(await storedPending(await bindAt(world.owner.uid, world.child)), false);
+    assert.equal(await storedPending(await bindAt(await world.identity())), false);
+    // As it was before bindings waited: what has no mark counts.
+    const other = await newPerson();
+    await world.write((tx) => tx.roleBindings.insert(bindingRow(randomIds.newUid(world.root), other.uid, viewer)));
+    assert.equal(await storedPending(await bindAt(other.uid)), false);
+  });
+
+  it("waits by every path: batch, version 1, and a change of whom it is for", async () => {
+    const [a, b, c] = [await newPerson(), await newPerson(), await newPerson()];
+    const batch = { parent: world.child, requests: [{ roleBinding: { identityUid: a.uid, roleUid: viewer } }] };
+    assert.equal((await world.owner.rest("POST", "/roleBindings:batchCreate", batch)).status, 200);
+    const v1 = restAs(world.url, world.owner.token, "/iam/v1");
+    assert.equal((await v1("POST", `/rolebindings/${world.child}`, { identity: b.uid, role: viewer })).status, 200);
+    const uid = await bindAt(await world.identity());
+    assert.equal((await world.owner.rest("PATCH", `/roleBindings/${uid}`, { identityUid: c.uid })).status, 200);
+    for (const person of [a, b, c]) assert.equal((await pendingOf(person)).length, 1);
+  });
+});
+
+describe("a binding of one's own", () => {
+  it("can be dropped, pending or not, by nobody else, and not where it is the last owner's", async () => {
+    const [person, other] = [await newPerson(), await newPerson()];
+    const pending = await bindAt(person.uid);
+    for (const path of [`/bindings/${pending}`, `/bindings/${randomIds.newUid(world.child)}`]) {
+      assert.equal((await other.own("DELETE", path)).status, 403);
+      assert.equal((await other.own("POST", `${path}:accept`, {})).status, 403);
+    }
+    assert.equal((await person.own("DELETE", `/bindings/${pending}`)).status, 200);
+    assert.equal((await person.rest("GET", `/groups/${world.child}`)).status, 403);
+    const { json, status, text } = await person.rest("POST", "/groups/", { name: "mine" });
+    assert.equal(status, 200, text);
+    const [mine] = await uidsIn(person.own, "/bindings");
+    const kept = await person.own("DELETE", `/bindings/${mine}`);
+    assert.deepEqual(kept.outcome, precondition("OWNER_REQUIRED", "a root group must keep an owner"));
+    assert.equal((await person.rest("GET", `/groups/${json?.uid}`)).status, 200);
+  });
+
+  it("is no business of an identity that lies in a group", async () => {
+    const made = await world.harness.identity({}, world.child);
+    const uid = await bindAt(made.uid);
+    assert.equal((await restAs(world.url, made.token, "/bindings/v1")("DELETE", `/bindings/${uid}`)).status, 403);
+  });
+});
+
+describe("bindings by a stranger", () => {
+  it("of hundreds of groups leave the lists of a person as they were", async () => {
+    const person = await world.bound("viewer", world.child);
+    const before = await uidsIn(person.rest, "/groups");
+    await world.write(async (tx) => {
+      for (let i = 0; i < 300; i++) {
+        const row = bindingRow(randomIds.newUid(world.foreign), person.uid, viewer, { pending: true });
+        const role = randomIds.newUid(world.foreign);
+        const times = { createTimeMs: 1, updateTimeMs: 1 };
+        const rights = (await tx.roles.get(viewer))?.capabilities ?? "";
+        await tx.roles.insert({
+          uid: role,
+          groupUid: world.foreign,
+          name: "r",
+          description: "",
+          capabilities: rights,
+          ...times,
+        });
+        await tx.roleBindings.insert({ ...row, roleUid: role });
+      }
+    });
+    assert.deepEqual(await uidsIn(person.rest, "/groups"), before);
+    // More than are accepted at a time follow with the next call that names the group.
+    assert.equal((await person.rest("GET", `/groups/${world.foreign}`)).status, 200);
+    await eventually(async () => (await world.write((tx) => tx.roleBindings.countPending(person.uid, true))) === 0);
+  });
+});

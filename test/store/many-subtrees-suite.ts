@@ -1,0 +1,145 @@
+// Lists over more subtrees than are asked one by one, against a list made by hand.
+import assert from "node:assert/strict";
+import { before, describe, test } from "node:test";
+import { parentOf } from "../../src/kernel/uidp.js";
+import type { GroupRow, IdentityRow, ListQuery, Store } from "../../src/store/port.js";
+import { childUid, groupRow, identityRow, rootUid } from "../support/rows.js";
+
+const ROOTS = 330;
+/** One of them is larger than what one statement looks at. */
+const LARGE_ROOT = 7;
+const LARGE = 4_300;
+const names = ["a", "b", "same", "z"];
+
+interface Model {
+  readonly groups: readonly GroupRow[];
+  readonly identities: readonly IdentityRow[];
+}
+
+// Uids are spread, so that their order is not that of names or times.
+const top = (i: number) => rootUid(0x9_0000 + ((i * 7919) % 65_537));
+
+function model(): Model {
+  const groups: GroupRow[] = [];
+  const identities: IdentityRow[] = [];
+  const add = (uid: string) => {
+    const i = groups.length;
+    groups.push(groupRow(uid, { name: names[(i * 11) % 4] ?? "", createTimeMs: 1_000 + ((i * 31) % 97) }));
+  };
+  for (let i = 0; i < ROOTS; i++) {
+    add(top(i));
+    for (let k = 0; k < i % 3; k++) add(childUid(top(i), k));
+    // Most roots have none.
+    const count = i === LARGE_ROOT ? LARGE : i % 10 === 0 ? 12 : 0;
+    for (let k = 0; k < count; k++) {
+      identities.push(
+        identityRow(childUid(top(i), 0x1000 + k), {
+          name: names[(k * 7) % 4] ?? "",
+          relation: k % 5,
+          createTimeMs: 1_000 + ((k * 17) % 89),
+        }),
+      );
+    }
+  }
+  return { groups, identities };
+}
+
+type Ordered = GroupRow | IdentityRow;
+type Asked = Pick<ListQuery, "visible" | "filter" | "order">;
+
+function byHand(rows: readonly Ordered[], { visible, filter, order }: Asked): string[] {
+  const tops = new Set(visible);
+  const key = (row: Ordered) => ({ uid: row.uid, name: row.name, created_at: row.createTimeMs })[order.field] ?? "";
+  const admitted = rows.filter(
+    (row) =>
+      tops.has(row.uid.slice(0, 40)) &&
+      (filter.name === undefined || row.name === filter.name) &&
+      (!filter.inRoot || parentOf(row.uid) === undefined) &&
+      (filter.equals?.relation === undefined || (row as IdentityRow).relation === filter.equals.relation),
+  );
+  admitted.sort((a, b) => (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : a.uid < b.uid ? -1 : 1));
+  const uids = admitted.map(({ uid }) => uid);
+  return order.descending ? uids.reverse() : uids;
+}
+
+const kinds = {
+  groups: { filters: [{}, { name: "same" }, { inRoot: true }, { inRoot: true, name: "b" }] },
+  identities: {
+    filters: [{}, { name: "same" }, { equals: { relation: 3 } }, { name: "a", equals: { relation: 1 } }],
+  },
+} as const;
+const orders = ["uid", "name", "created_at"].flatMap((field) => [
+  { field, descending: false },
+  { field, descending: true },
+]);
+/** How many of the subtrees are seen: few enough to be asked one by one, and all. */
+const views = [60, ROOTS];
+
+/** Registers the suite. */
+export function manySubtreesSuite(store: () => Store): void {
+  describe("lists over many subtrees", () => {
+    const all = model();
+    before(async () => {
+      for (const part of partsOf(all.groups)) {
+        await store().write(async (tx) => {
+          for (const row of part) await tx.groups.insert(row);
+        });
+      }
+      for (const part of partsOf(all.identities)) {
+        await store().write(async (tx) => {
+          for (const row of part) await tx.identities.insert(row);
+        });
+      }
+    });
+
+    for (const kind of ["groups", "identities"] as const) {
+      for (const filter of kinds[kind].filters) {
+        for (const size of views) {
+          test(`${kind} in ${size} subtrees, ${JSON.stringify(filter)}: every order, by pages and by skip`, async () => {
+            const visible = Array.from({ length: size }, (_, i) => top(i)).sort();
+            for (const order of orders) {
+              const asked = { visible, filter, order };
+              const expected = byHand(all[kind], asked);
+              const page = (query: Partial<ListQuery>) =>
+                store().read((tx) => tx[kind].list({ ...asked, limit: 50, skip: 0, ...query }));
+              const seen: string[] = [];
+              const uncounted: string[] = [];
+              // Long lists are looked at in full by large pages, and at their beginning by small ones.
+              const limit = expected.length > 1_000 ? 1_500 : 73;
+              for (let after: ListQuery["after"], i = 0; i === 0 || after; i++) {
+                const found = await page({ limit, ...(after && { after }) });
+                assert.equal(found.total, expected.length);
+                seen.push(...found.rows.map(({ uid }) => uid));
+                const again = await page({ limit, uncounted: true, ...(after && { after }) });
+                assert.equal(again.total, 0);
+                uncounted.push(...again.rows.map(({ uid }) => uid));
+                after = found.next;
+              }
+              const what = `${order.field} ${order.descending}`;
+              assert.deepEqual(seen, expected, what);
+              assert.deepEqual(uncounted, expected, `${what} uncounted`);
+              for (const skip of [1, 60, Math.max(0, expected.length - 5), expected.length + 5]) {
+                const skipped = (await page({ skip, limit: 7 })).rows.map(({ uid }) => uid);
+                assert.deepEqual(skipped, expected.slice(skip, skip + 7), `${what} skip ${skip}`);
+              }
+              const [from] = (await page({ limit: 20 })).rows.slice(-1);
+              const key = { uid: from?.uid, name: from?.name, created_at: from?.createTimeMs }[order.field] ?? "";
+              const behind = await page({ after: { key, uid: from?.uid ?? "" }, skip: 40, limit: 9 });
+              if (from) {
+                assert.deepEqual(
+                  behind.rows.map(({ uid }) => uid),
+                  expected.slice(60, 69),
+                  `${what} both`,
+                );
+              }
+            }
+          });
+        }
+      }
+    }
+  });
+}
+
+function* partsOf<T>(rows: readonly T[]): Generator<readonly T[]> {
+  for (let i = 0; i < rows.length; i += 500) yield rows.slice(i, i + 500);
+}
