@@ -9,6 +9,7 @@ import { roleRowV1 } from "../iam/roles/role-v1-view.js";
 import { type CapabilitySet, intersectionOf } from "../kernel/capability-set.js";
 import { notFound } from "../kernel/errors.js";
 import type { Call } from "../rpc/call.js";
+import type { RoleRow } from "../store/port.js";
 
 /** At most this many bindings are told of; who has more lists them. Those that are pending are told of nowhere but there. */
 const MAX_TOLD = 200;
@@ -23,10 +24,12 @@ export async function whoAmI(call: Call): Promise<WhoAmI> {
   if (row === undefined) throw notFound(identityKind, caller.uid);
   const told: Told[] = [];
   const namesOf = cachedNames();
+  const roles = new Map<string, RoleRow>();
   for (const { groupUid, roleUid } of await tx.roleBindings.byPending(caller.uid, false, "", MAX_TOLD)) {
-    const role = await tx.roles.get(roleUid);
+    const role = roles.get(roleUid) ?? (await tx.roles.get(roleUid));
     const group = await tx.groups.get(groupUid);
     if (role === undefined || group === undefined) continue;
+    roles.set(roleUid, role);
     // What the token is not good for, or does not count there, the caller does not have.
     const names = namesOf(role.capabilities, caller.rightsAt(groupUid));
     if (names.length > 0) told.push({ group: groupRowV1(group), role: roleRowV1(role), capabilities: names });

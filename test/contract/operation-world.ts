@@ -140,6 +140,9 @@ export async function startOperationWorld(): Promise<OperationWorld> {
         return repo;
       case "groups":
         return freshGroup();
+      // The caller's own.
+      case "bindings":
+        return world.harness.bind(caller.uid, "viewer", await freshGroup());
       case "deployed": {
         const deployed = await create("repos");
         await answered(await arranged(operationTo("POST", /\/deployment$/), deployed));
@@ -278,6 +281,7 @@ function valuesOf({ organisation, somebody, url }: ValueContext): Readonly<Recor
     subject: () => ["somebody"],
     parent: () => [organisation],
     prevent_existing: () => [true, false],
+    pending: () => [true, false],
     exclude_referrers: () => [true, false],
     exclude_dates: () => [true, false],
     exclude_epochs: () => [true, false],

@@ -109,9 +109,8 @@ describe(`a person with ${ROOTS} organisations`, () => {
     });
   }
 
-  it("and with what the token says of itself, with version 1 and with many lists at once", async (t) => {
+  it("and with a write that is about one of them, and with many lists at once", async (t) => {
     const works: Record<string, () => Promise<unknown>> = {
-      validate: () => restAs(harness.url, token, "/auth/v1")("GET", "/ok"),
       create: () => restAs(harness.url, token)("POST", `/groups/${uids[0]}`, { name: "one" }),
       "twelve at once": () =>
         Promise.all(Array.from({ length: 12 }, () => restAs(harness.url, token)("GET", "/groups?orderBy=name"))),

@@ -160,12 +160,14 @@ describe("a binding of one's own", () => {
     }
     assert.equal((await person.own("DELETE", `/bindings/${pending}`)).status, 200);
     assert.equal((await person.rest("GET", `/groups/${world.child}`)).status, 403);
-    const { json, status, text } = await person.rest("POST", "/groups/", { name: "mine" });
-    assert.equal(status, 200, text);
-    const [mine] = await uidsIn(person.own, "/bindings");
-    const kept = await person.own("DELETE", `/bindings/${mine}`);
+    const founder = await world.harness.organisation("founded");
+    const own = restAs(world.url, founder.token, "/bindings/v1");
+    assert.deepEqual(await uidsIn(own, "/bindings"), [founder.roleBinding]);
+    const kept = await own("DELETE", `/bindings/${founder.roleBinding}`);
     assert.deepEqual(kept.outcome, precondition("OWNER_REQUIRED", "a root group must keep an owner"));
-    assert.equal((await person.rest("GET", `/groups/${json?.uid}`)).status, 200);
+    await world.harness.bind(person.uid, "owner", founder.group);
+    assert.equal((await own("DELETE", `/bindings/${founder.roleBinding}`)).status, 200);
+    assert.equal((await restAs(world.url, founder.token)("GET", `/groups/${founder.group}`)).status, 403);
   });
 
   it("is no business of an identity that lies in a group", async () => {
