@@ -158,6 +158,10 @@ describe("a binding of one's own", () => {
       assert.equal((await other.own("DELETE", path)).status, 403);
       assert.equal((await other.own("POST", `${path}:accept`, {})).status, 403);
     }
+    const anybody = restAs(world.url, undefined, "/bindings/v1");
+    assert.equal((await anybody("DELETE", `/bindings/${pending}`)).status, 401);
+    assert.equal((await anybody("POST", `/bindings/${pending}:accept`, {})).status, 401);
+    assert.equal((await anybody("GET", "/bindings")).status, 401);
     assert.equal((await person.own("DELETE", `/bindings/${pending}`)).status, 200);
     assert.equal((await person.rest("GET", `/groups/${world.child}`)).status, 403);
     const founder = await world.harness.organisation("founded");
