@@ -44,7 +44,7 @@ export function openSqlite(options: SqliteOptions): Store {
   const release = options.exclusive ? holdFileLock(join(directory, "serve.lock"), 0) : () => {};
   const { reading, writing, openReading } = releasingOnFailure(release, () => openConnections(directory));
 
-  let first: Database.Database | undefined = reading;
+  let first: SqliteDatabase | undefined = reading;
   const reader = createTurnReader(() => {
     const db = first ?? openReading();
     first = undefined;
