@@ -36,7 +36,8 @@ export type FieldNames = Readonly<Record<string, string>>;
  * @param names what errors call its fields
  * A method that prepares something outside the transaction gets what the view itself has prepared.
  *
- * @throws TypeError when called for a list that has no pages.
+ * @throws TypeError when called for a list that has no pages, or by a view that has prepared nothing for a
+ * method that needs it.
  */
 export function operationsOf<S extends DescService>(
   { desc, handlers }: ServedService<S>,
@@ -67,7 +68,10 @@ function handlingOf(
 ): ((request: never, call: Call) => Promise<object> | object) | undefined {
   if (typeof handler === "function") return handler;
   if (handler === undefined || !("handle" in handler)) return undefined;
-  return (request, call) => handler.handle(request, call, call.prepared);
+  return (request, call) => {
+    if (call.prepared === undefined) throw new TypeError(`${call.method} prepared nothing`);
+    return handler.handle(request, call, call.prepared);
+  };
 }
 
 /**

@@ -156,15 +156,18 @@ async function deleteBelongings(uid: string, tx: Tx): Promise<void> {
  * Deletes the invites of a group that let nobody in any more, in units of work that are short however many
  * there are. What goes on to delete the group finds none, or few.
  */
-export async function deleteEndedInvites(uid: string, nowMs: number, store: Pick<Store, "write">): Promise<void> {
+export async function deleteEndedInvites(uid: string, nowMs: number, store: Pick<Store, "write">): Promise<number> {
   let deleted: number;
+  let total = 0;
   do {
     deleted = await store.write(async (tx) => {
       const uids = await tx.groupInvites.byExpiry(uid, nowMs, false, MAX_DELETED);
       for (const one of uids) await tx.groupInvites.delete(one);
       return uids.length;
     });
+    total += deleted;
   } while (deleted === MAX_DELETED);
+  return total;
 }
 
 // The method is unscoped because a root has no parent to be allowed at, so the
