@@ -3,6 +3,7 @@ import { verifyGroup } from "../../src/iam/operator/operate.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { invite } from "../issuer/auth-world.js";
 import { startExchangeWorld } from "../issuer/exchange/exchange-world.js";
+import type { Harness } from "../support/harness.js";
 import {
   type ApiDocument,
   createValidators,
@@ -12,6 +13,7 @@ import {
 } from "../support/openapi/document.js";
 import type { Random } from "../support/openapi/random.js";
 import { readDocument } from "../support/openapi/request.js";
+import { groupRow } from "../support/rows.js";
 import { type KnownCaller, knownCaller } from "./known-caller.js";
 import { letDoEverything, placeAdvisory, placeRepo } from "./registry-things.js";
 
@@ -78,6 +80,8 @@ export async function startFuzzWorld(): Promise<FuzzWorld> {
     }
     return { repo: await placeRepo(tx, organisation, "application"), advisories };
   });
+  const bindings: string[] = [];
+  while (bindings.length < PREPARED) bindings.push(await bindingBelow(harness, owner.uid, organisation));
   const viewer = await harness.identity();
   await harness.bind(viewer.uid, "viewer", organisation);
   const nobody = await harness.identity();
@@ -87,6 +91,7 @@ export async function startFuzzWorld(): Promise<FuzzWorld> {
   const invites = Array.from({ length: INVITES }, () => invite(world, { group: organisation, by: owner }));
   const known = createKnown({
     advisories,
+    bindings,
     delete: [...people.keys()],
     asking: (await Promise.all(asking)).map(({ token }) => token),
     refreshTokens: await somebody.refreshTokens(PREPARED),
@@ -108,6 +113,13 @@ export async function startFuzzWorld(): Promise<FuzzWorld> {
     known,
     stop: () => world.stop(),
   };
+}
+
+// A binding that its holder may drop and keeps every right without.
+async function bindingBelow(harness: Harness, identity: string, organisation: string): Promise<string> {
+  const team = groupRow(randomIds.newUid(organisation));
+  await harness.app.installation.store.write((tx) => tx.groups.insert(team));
+  return harness.bind(identity, "viewer", team.uid);
 }
 
 function createKnown(first: Readonly<Record<string, string[]>>): KnownThings {
