@@ -6,6 +6,7 @@ import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { Health } from "#gen/health/v1/health_pb.js";
 import { openApiJson } from "./api-document.js";
+import { roomChecks } from "./app/quotas.js";
 import { createSealer } from "./audit/sealer.js";
 import { createAuthenticate } from "./auth/authenticate.js";
 import type { Settings } from "./config.js";
@@ -17,6 +18,7 @@ import type { Clock } from "./kernel/clock.js";
 import { type Ids, randomIds } from "./kernel/ids.js";
 import { createPageTokens } from "./kernel/page-token.js";
 import { originOf } from "./origin.js";
+import { createQuotas } from "./pipeline/quotas.js";
 import { platformServices } from "./platform-services.js";
 import { internalTokens } from "./registry/oci/internal-token.js";
 import { notificationRoutes } from "./registry/oci/notification-routes.js";
@@ -76,6 +78,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   try {
     const policy = { ...originOf(settings) };
     const onProblem = (problem: string, err?: unknown) => logger.error({ err }, problem);
+    const quotas = createQuotas(settings.quotas);
     const started = createIssuer({
       settings,
       store,
@@ -84,6 +87,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       clock,
       ids,
       origin: () => policy,
+      quotas,
       onNews: (news) => logger.info(news, "a key moved on"),
       onProblem,
       onRedirectNotice: ({ message, ...named }) => logger.warn(named, message),
@@ -108,13 +112,14 @@ export async function startApp(options: AppOptions): Promise<App> {
         ids,
         seal: masterKey.seal,
         rootCreation: settings.rootCreation,
+        limits: settings.quotas,
         trustedIssuers: settings.trustedIssuers,
         store,
         registry,
       }),
       ...issuer.services,
     ];
-    const methods = createMethodTable(services);
+    const methods = createMethodTable(services, roomChecks(quotas));
     const ready = () => store.check();
     const described = services.map(({ desc, published = desc }) => published);
     const { errorDomain } = policy;

@@ -3,6 +3,7 @@
 // it is reported at once.
 import { readFileSync } from "node:fs";
 import { BlockList, isIP } from "node:net";
+import { defaultLimits, parseLimits, type QuotaLimits } from "./kernel/quotas.js";
 
 /** One setting: how it is written, read and explained. */
 interface Setting<T> {
@@ -181,6 +182,12 @@ export const settings = {
   rootCreation: oneOf(["users", "owners", "off"], "users", "who may create root groups"),
   requestBuffer: size("how much of request bodies is held at one time", "128MiB", 32 * 1024 ** 2),
   answerBuffer: size("how much of answers is held at one time", "384MiB", 128 * 1024 ** 2),
+  quotas: {
+    parse: parseLimits,
+    fallback: defaultLimits,
+    help: "how many root groups a person and how many things an organisation may have; see docs/operations.md",
+    placeholder: "kind=limit,...",
+  } satisfies Setting<QuotaLimits>,
   logLevel: oneOf(
     ["fatal", "error", "warn", "info", "debug", "trace", "silent"],
     "info",

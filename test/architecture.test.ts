@@ -12,8 +12,21 @@ const MAX_LINES = 400;
 const rules: Record<string, readonly string[]> = {
   kernel: ["#gen/google/rpc", "@connectrpc/connect", "node:crypto", "node:net"],
   rpc: ["kernel", "auth", "types:store/port", "#gen", "@bufbuild/protobuf", "@connectrpc/connect"],
+  // What of rpc, auth and resource is to come here.
+  pipeline: ["kernel", "types:store/port"],
   resource: ["kernel", "types:store/port", "types:#gen", "@bufbuild/protobuf"],
-  iam: ["kernel", "resource", "rpc", "auth", "types:store/port", "#gen", "@bufbuild/protobuf", "re2js", "node:crypto"],
+  iam: [
+    "kernel",
+    "resource",
+    "rpc",
+    "types:pipeline/quotas",
+    "auth",
+    "types:store/port",
+    "#gen",
+    "@bufbuild/protobuf",
+    "re2js",
+    "node:crypto",
+  ],
   registry: [
     "kernel",
     "resource",
@@ -62,6 +75,7 @@ const rules: Record<string, readonly string[]> = {
     "iam/groups/group-v1-view",
     "iam/kinds",
     "iam/people",
+    "types:pipeline/quotas",
     "iam/roles/capability-names",
     "iam/roles/role-v1-view",
     "outbound",

@@ -13,6 +13,7 @@ import {
   settings,
   variableOf,
 } from "../src/config.js";
+import { defaultLimits } from "../src/kernel/quotas.js";
 import { originOf } from "../src/origin.js";
 import { tempDir } from "./support/temp-dir.js";
 
@@ -56,6 +57,7 @@ test("the defaults", () => {
     rootCreation: "users",
     requestBuffer: 128 * 1024 * 1024,
     answerBuffer: 384 * 1024 * 1024,
+    quotas: defaultLimits,
     logLevel: "info",
     accessLog: true,
   } satisfies Settings);
@@ -135,6 +137,12 @@ const values: readonly { name: SettingName; given: string | boolean; value: unkn
     (given) => ({ name: "accessLog", given, value: false, reason: given }) as const,
   ),
   { name: "rootCreation", given: "owners", value: "owners", reason: "one of a few" },
+  {
+    name: "quotas",
+    given: "roots=0, tags=2147483647",
+    value: { ...defaultLimits, roots: 0, tags: 2_147_483_647 },
+    reason: "some, the others as they are",
+  },
   { name: "logLevel", given: "silent", value: "silent", reason: "one of a few" },
 ];
 
@@ -148,6 +156,9 @@ for (const { name, given, value, reason } of values) {
 const LISTEN = "must be host:port, such as 127.0.0.1:8080 or [::1]:8080";
 const URL_RULE = "must be an http or https URL without path, query or user";
 const ORIGINS = "must be * or a comma-separated list of origins, such as https://app.example.org";
+const LIMITS =
+  "must be limits such as roots=5,tags=2000000: whole numbers up to 2147483647 for roots, groups, identities, roles, " +
+  "bindings, invites, providers, mappings, subscriptions, repos, tags, advisories";
 const LEVELS = "must be one of fatal, error, warn, info, debug, trace, silent";
 
 const refusedValues: readonly { name: SettingName; given: string; rule: string }[] = [
@@ -168,6 +179,13 @@ const refusedValues: readonly { name: SettingName; given: string; rule: string }
   ),
   { name: "rootCreation", given: "everyone", rule: "must be one of users, owners, off" },
   { name: "rootCreation", given: "Users", rule: "must be one of users, owners, off" },
+  ...["roots", "roots=", "roots=-1", "roots=1.5", "roots=2147483648", "=1", "clusters=1", "roots=1,", "roots=1=2"].map(
+    (given) => ({ name: "quotas", given, rule: LIMITS }) as const,
+  ),
+  ...["toString=1", "__proto__=1", "roots=0x10", " "].map(
+    (given) => ({ name: "quotas", given, rule: LIMITS }) as const,
+  ),
+  { name: "quotas", given: "roots=1,roots=2", rule: "must name roots once" },
   { name: "logLevel", given: "verbose", rule: LEVELS },
 ];
 

@@ -83,6 +83,24 @@ function program(): Command {
   )
     .option("--kind <kind>", "what sort of organisation it is, such as ORG_KIND_CUSTOMER")
     .action(async (uid, options) => (await import("./host.js")).verifyCommand(settingsFrom(options), uid, options));
+  const quota = admin.command("quota").description("how much one organisation may have, on the host");
+  withSettings(quota.command("list").description("print what an organisation has and may have"), [
+    ...hostSettings,
+    "quotas",
+  ])
+    .requiredOption("--group <uid>", "the root group of the organisation")
+    .option("--json", "print a JSON object per line")
+    .action(async (options) => (await import("./host/quota.js")).quotaListCommand(settingsFrom(options), options));
+  withSettings(
+    quota
+      .command("set <quota=limit...>")
+      .description("set limits for an organisation, such as repos=500; repos=default takes one back"),
+    hostSettings,
+  )
+    .requiredOption("--group <uid>", "the root group of the organisation")
+    .action(async (limits, options) =>
+      (await import("./host/quota.js")).quotaSetCommand(settingsFrom(options), limits, options),
+    );
   const keys = admin.command("keys").description("keys of the installation, on the host");
   withSettings(keys.command("rotate").description("make a new key"), hostSettings)
     .addOption(

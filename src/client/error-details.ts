@@ -11,6 +11,8 @@ import {
   ErrorInfoSchema,
   type PreconditionFailure_Violation,
   PreconditionFailureSchema,
+  type QuotaFailure_Violation,
+  QuotaFailureSchema,
   RetryInfoSchema,
 } from "#gen/google/rpc/error_details_pb.js";
 
@@ -30,6 +32,14 @@ export function fieldViolations(error: unknown): BadRequest_FieldViolation[] {
 /** What stands in the way of a FAILED_PRECONDITION, such as a violation of type `RESOURCE_NOT_EMPTY`. */
 export function preconditionViolations(error: unknown): PreconditionFailure_Violation[] {
   return detailsOf(error, PreconditionFailureSchema).flatMap((detail) => detail.violations);
+}
+
+/**
+ * The quotas that a RESOURCE_EXHAUSTED is about: `subject` is whose, such as `group:<uid>` of an
+ * organisation's root group. Empty where another limit was reached; see {@link retryDelayMs}.
+ */
+export function quotaViolations(error: unknown): QuotaFailure_Violation[] {
+  return detailsOf(error, QuotaFailureSchema).flatMap((detail) => detail.violations);
 }
 
 /** How long the service asks to wait before another try (RetryInfo), in milliseconds; 0 when it does not say. */

@@ -4,7 +4,7 @@
 export type { CallOptions, Client, Interceptor } from "@connectrpc/connect";
 export { Code, ConnectError } from "@connectrpc/connect";
 export { type ClientTls, type Connection, type ConnectionOptions, connectTo, type Protocol } from "./connection.js";
-export { errorInfo, fieldViolations, preconditionViolations } from "./error-details.js";
+export { errorInfo, fieldViolations, preconditionViolations, quotaViolations } from "./error-details.js";
 export { type ExchangedTokenOptions, exchangedToken } from "./exchanged-token.js";
 export { type RefreshingTokenOptions, refreshingToken } from "./refreshing-token.js";
 export { type TokenFileOptions, tokenFile } from "./token-file.js";

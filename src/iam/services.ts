@@ -1,4 +1,5 @@
 // Every service of the domain, ready to be served.
+import type { QuotaLimits } from "../kernel/quotas.js";
 import type { ServedService } from "../rpc/method-table.js";
 import type { Store } from "../store/port.js";
 import { accountAssociationsV1 } from "./account-associations/account-association-v1.js";
@@ -25,9 +26,13 @@ import { rolesV2beta1 } from "./roles/role-v2beta1.js";
 import { termsV1 } from "./terms/terms-v1.js";
 import { termsV2beta1 } from "./terms/terms-v2beta1.js";
 
-/** The services; what they need differs in one setting alone. */
+/**
+ * The services.
+ *
+ * @param deps with who may create root groups, and the quotas that version 1 shows
+ */
 export function iamServices(
-  deps: IamDeps & { readonly rootCreation: RootCreation; readonly store: Store },
+  deps: IamDeps & { readonly rootCreation: RootCreation; readonly store: Store; readonly limits: QuotaLimits },
 ): ServedService[] {
   const groups = groupsV2beta1(deps);
   const identities = identitiesV2beta1(deps);

@@ -2,12 +2,14 @@
 import { Auth, type RegistrationRequest } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { acceptInvite, requireInvite } from "../iam/people/accept-invite.js";
 import { deletePerson } from "../iam/people/registration.js";
-import { signIn } from "../iam/people/sign-in.js";
+import { type RoomContext, requireRoomForInvite, requireRoomForLogin } from "../iam/people/room.js";
+import { type SignIn, signIn } from "../iam/people/sign-in.js";
 import { type ApiError, invalidArgument, notFound, permissionDenied } from "../kernel/errors.js";
 import type { Ids } from "../kernel/ids.js";
 import { isUidp } from "../kernel/uidp.js";
+import type { Quotas } from "../pipeline/quotas.js";
 import { prepared, serve } from "../rpc/method-table.js";
-import type { Tx } from "../store/port.js";
+import type { Store, Tx } from "../store/port.js";
 import { bearerIn } from "./exchange/bearer.js";
 import type { Exchanger } from "./exchange/exchange.js";
 import type { Proof } from "./exchange/identify.js";
@@ -20,29 +22,37 @@ import { whoAmI } from "./who-am-i.js";
 export interface AuthDeps {
   readonly exchanger: Pick<Exchanger, "verifyBearer" | "decide">;
   readonly ids: Ids;
+  readonly store: Pick<Store, "read">;
+  readonly quotas: Quotas;
   /** Whether people may register without an invite. */
   readonly open: boolean;
   /** Counts wrong codes of invites. */
   readonly guesses: Refusals;
 }
 
+type PersonProof = Extract<Proof, { by: "person" }>;
 type Registration = Pick<RegistrationRequest, "code" | "identityId">;
 
 /** Auth, ready to be served. */
-export function authV1({ exchanger, ids, open, guesses }: AuthDeps) {
+export function authV1({ exchanger, ids, store, quotas, open, guesses }: AuthDeps) {
   return serve(Auth, {
-    validate: (_request, call) => whoAmI(call),
+    validate: (_request, call) => whoAmI(call, quotas.limits),
 
     register: prepared({
-      async prepare({ identityId }: Registration, { inbound }): Promise<Proof> {
+      async prepare({ code, identityId }: Registration, { inbound, startMs }): Promise<Proof> {
         if (identityId !== "" && !isUidp(identityId)) {
           throw invalidArgument({ field: "identityId", description: "identityId must be a uid" });
         }
-        return exchanger.verifyBearer(
+        const proof = await exchanger.verifyBearer(
           { identity: identityId, identityProvider: "" },
           bearerIn(inbound.header("authorization")),
           inbound.remoteAddress,
         );
+        const context = { quotas, nowMs: startMs };
+        await guesses.guard([inviteFailureKey(inbound.remoteAddress, code)], () =>
+          store.read((tx) => requireRoomFor(tx, proof, code, context)),
+        );
+        return proof;
       },
       async handle({ code }: Registration, call, proof: Proof) {
         const { tx, startMs, inbound } = call;
@@ -75,15 +85,22 @@ export function authV1({ exchanger, ids, open, guesses }: AuthDeps) {
 
   async function registered(
     tx: Tx,
-    { token, providerUid }: Extract<Proof, { by: "person" }>,
+    proof: PersonProof,
     code: string,
     context: { readonly ids: Ids; readonly nowMs: number },
   ) {
-    const { issuer, subject, claims } = token;
-    const invite = code === "" ? undefined : code;
-    const asked = { issuer, subject, claims, providerUid, invite, register: open };
-    const { identityUid, group = "" } = await signIn(tx, asked, context);
+    const { identityUid, group = "" } = await signIn(tx, loginOf(proof, code), context);
     return { identity: identityUid, group };
+  }
+
+  function loginOf({ token: { issuer, subject, claims }, providerUid }: PersonProof, code: string): SignIn {
+    return { issuer, subject, claims, providerUid, invite: code === "" ? undefined : code, register: open };
+  }
+
+  async function requireRoomFor(tx: Tx, proof: Proof, code: string, context: RoomContext): Promise<void> {
+    if (proof.by === "person") return requireRoomForLogin(tx, loginOf(proof, code), context);
+    const identity = await tx.identities.get(proof.identity);
+    if (identity !== undefined) await requireRoomForInvite(tx, code, { person: identity }, context);
   }
 
   async function joined(tx: Tx, proof: Proof, code: string, address: string | undefined, nowMs: number) {

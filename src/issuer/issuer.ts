@@ -3,6 +3,7 @@ import type { Clock } from "../kernel/clock.js";
 import type { Ids } from "../kernel/ids.js";
 import type { WebRoutes } from "../kernel/web.js";
 import { createGuardedFetch } from "../outbound/guarded-fetch.js";
+import type { Quotas } from "../pipeline/quotas.js";
 import type { ServedService } from "../rpc/method-table.js";
 import type { Store } from "../store/port.js";
 import { isOurName } from "./assume/audience.js";
@@ -61,6 +62,8 @@ export interface IssuerDeps {
   readonly ids: Ids;
   /** Asked each time: with port 0 the address is known only once it listens. */
   readonly origin: () => IssuerOrigin;
+  /** The quotas of the organisations that people join, and of what they are told of those. */
+  readonly quotas: Quotas;
   /** For the operator's log: what went wrong, and which keys moved on. */
   readonly onNews: (news: object) => void;
   readonly onProblem: (problem: string, error?: unknown) => void;
@@ -87,7 +90,7 @@ export interface Issuer {
  * @throws Error when the file of the login providers cannot be used.
  */
 export function createIssuer(deps: IssuerDeps): Issuer {
-  const { settings, store, keys, masterKey, clock, ids, origin, onNews, onProblem, onRedirectNotice } = deps;
+  const { settings, store, keys, masterKey, clock, ids, origin, quotas, onNews, onProblem, onRedirectNotice } = deps;
   const ownUrls = () => {
     const { issuer, audiences } = origin();
     return [issuer, ...audiences];
@@ -123,7 +126,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
   return {
     services: [
       securityTokenService({ exchanger, tokens, limiter, audiences, lastSeen }),
-      authV1({ exchanger, ids, open: settings.registration === "open", guesses }),
+      authV1({ exchanger, ids, store, quotas, open: settings.registration === "open", guesses }),
     ],
     routes: [
       ...wellKnownRoutes({ keys, issuer: () => origin().issuer, maxAgeS: settings.jwksMaxAge }),
@@ -140,6 +143,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
         registration: settings.registration,
         secure: origin().baseUrl.startsWith("https:"),
         guesses,
+        quotas,
         onProblem,
       }),
     ],

@@ -8,6 +8,7 @@ import { capabilityNamesIn } from "../iam/roles/capability-names.js";
 import { roleRowV1 } from "../iam/roles/role-v1-view.js";
 import { type CapabilitySet, intersectionOf } from "../kernel/capability-set.js";
 import { notFound } from "../kernel/errors.js";
+import type { QuotaLimits } from "../kernel/quotas.js";
 import type { Call } from "../rpc/call.js";
 import type { RoleRow } from "../store/port.js";
 
@@ -16,8 +17,12 @@ const MAX_TOLD = 200;
 
 type Told = NonNullable<MessageInitShape<typeof WhoAmISchema>["capabilities"]>[number];
 
-/** Tells the caller of itself: its token, and what that may be used for. */
-export async function whoAmI(call: Call): Promise<WhoAmI> {
+/**
+ * Tells the caller of itself: its token, and what that may be used for.
+ *
+ * @param limits the quotas of organisations that have none of their own
+ */
+export async function whoAmI(call: Call, limits: QuotaLimits): Promise<WhoAmI> {
   const { tx, caller, inbound } = call;
   const { principal } = caller;
   const row = await tx.identities.get(caller.uid);
@@ -32,7 +37,7 @@ export async function whoAmI(call: Call): Promise<WhoAmI> {
     roles.set(roleUid, role);
     // What the token is not good for, or does not count there, the caller does not have.
     const names = namesOf(role.capabilities, caller.rightsAt(groupUid));
-    if (names.length > 0) told.push({ group: groupRowV1(group), role: roleRowV1(role), capabilities: names });
+    if (names.length > 0) told.push({ group: groupRowV1(group, limits), role: roleRowV1(role), capabilities: names });
   }
   const { iss, aud, upstream } = claimsOf(inbound.header("authorization") ?? "");
   return create(WhoAmISchema, {

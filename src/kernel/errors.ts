@@ -7,6 +7,7 @@ import {
   BadRequestSchema,
   ErrorInfoSchema,
   PreconditionFailureSchema,
+  QuotaFailureSchema,
   ResourceInfoSchema,
   RetryInfoSchema,
 } from "#gen/google/rpc/error_details_pb.js";
@@ -121,6 +122,20 @@ export function resourceExhausted(what: string, retryAfterMs?: number): ApiError
     `Resource exhausted: ${what}`,
     retryIn(retryAfterMs),
   );
+}
+
+/**
+ * RESOURCE_EXHAUSTED: there are as many of something as its quota allows. Waiting does not help, so
+ * nothing says when to try again.
+ *
+ * @param subject whose quota it is, such as `group:<uid of the root group>`
+ * @param quota the name of the quota, as settings have it
+ * @param rule what the quota allows and what there is, as a sentence without a full stop
+ */
+export function quotaExceeded(subject: string, quota: string, rule: string): ApiError {
+  return new ApiError(Code.ResourceExhausted, "RESOURCE_EXHAUSTED", `Resource exhausted: ${quota}: ${rule}`, [
+    { desc: QuotaFailureSchema, value: { violations: [{ subject, description: rule }] } },
+  ]);
 }
 
 /** UNAVAILABLE: try again soon. `retryAfterMs` in milliseconds. */

@@ -4,7 +4,7 @@
 import type { Message } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
 import type { Authenticate } from "../auth/authenticate.js";
-import { authorize, seenBy } from "../auth/authorize.js";
+import { authorize, type Guard, seenBy } from "../auth/authorize.js";
 import type { Caller } from "../auth/caller.js";
 import type { Clock } from "../kernel/clock.js";
 import { ApiError, connectErrorFrom, deadlineExceeded } from "../kernel/errors.js";
@@ -61,7 +61,7 @@ export function createInvoke(deps: InvokeDeps): Invoke {
       requireText(method.desc.input, request);
       const unit = (tx: Tx) => run(method, call, request, principal, tx);
       const options = { deadlineMs: call.deadlineMs };
-      if (method.prepare) await prepare(method, call, request, principal);
+      if (method.prepare ?? method.requireRoom) await prepare(method, call, request, principal);
       const response = method.access === "read" ? store.read(unit, options) : store.write(unit, options);
       const answer = response instanceof Promise ? await response : response;
       if (call.refusal !== undefined) throw call.refusal;
@@ -78,7 +78,8 @@ export function createInvoke(deps: InvokeDeps): Invoke {
     return shown;
   }
 
-  // Nobody gets the service to do work elsewhere who may not call the method at all.
+  // Nobody gets the service to do work elsewhere, or learns that a quota is full, who may not call the
+  // method at all.
   async function prepare(
     method: UnaryEntry,
     call: Call,
@@ -86,10 +87,13 @@ export function createInvoke(deps: InvokeDeps): Invoke {
     principal: Principal | undefined,
   ): Promise<void> {
     const { auth } = method;
-    const caller =
-      auth.mode === "guarded"
-        ? await store.read((tx) => authorize(auth, principal, request, tx, method.access))
-        : undefined;
+    const admit = async (tx: Tx, guard: Guard) => {
+      const admitted = await authorize(guard, principal, request, tx, method.access);
+      await method.requireRoom?.(request, admitted, tx);
+      return admitted;
+    };
+    const options = { deadlineMs: call.deadlineMs };
+    const caller = auth.mode === "guarded" ? await store.read((tx) => admit(tx, auth), options) : undefined;
     call.admit(caller);
     requiredFieldsOf(method.desc.input)(request);
     try {

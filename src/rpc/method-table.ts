@@ -17,6 +17,8 @@ import {
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { events, iam, iam_scope } from "#gen/chainguard/annotations/annotations_pb.js";
 import { bit, CapabilitySchema, name as capabilityName } from "#gen/chainguard/capabilities/capabilities_pb.js";
+import type { Caller } from "../auth/caller.js";
+import type { Awaitable, Tx } from "../store/port.js";
 import type { Call, StreamCall } from "./call.js";
 
 /**
@@ -115,6 +117,14 @@ export const PUBLIC_REQUEST_BYTES = 16 * 1024;
 /** The largest request that a service may be registered with, in bytes; the same as gRPC's own default. */
 export const MAX_REQUEST_BYTES = 4 * 1024 * 1024;
 
+/**
+ * Makes sure that there is room for what a request creates, in a read of its own before the method runs.
+ * It is called only after the caller was authorized.
+ *
+ * @throws ApiError RESOURCE_EXHAUSTED
+ */
+export type RoomCheck = (request: Message, caller: Caller, tx: Tx) => Awaitable<void>;
+
 /** A method with one answer. */
 export interface UnaryEntry extends DeclaredMethod {
   readonly kind: "unary";
@@ -125,6 +135,8 @@ export interface UnaryEntry extends DeclaredMethod {
   readonly handler: (request: Message, call: Call) => Promise<object> | object;
   /** What is done before the transaction, if anything is. */
   readonly prepare?: (request: Message, call: StreamCall) => Promise<unknown>;
+  /** Whether a quota allows what is to be created; absent where none limits it. */
+  readonly requireRoom?: RoomCheck;
   /** The list that is the whole answer, where the handler gives it in parts; see list-parts. */
   readonly list?: DescField;
 }
@@ -179,17 +191,23 @@ export function serve<S extends DescService>(
 /**
  * Builds the table.
  *
+ * @param roomCheckOf what makes sure that a quota allows what a method creates; no quotas unless given
  * @throws TypeError at boot when a method takes a stream, has no handler, no authorization rule, or a
  * scope that is not exactly one field.
  */
-export function createMethodTable(services: readonly ServedService[]): MethodTable {
+export function createMethodTable(
+  services: readonly ServedService[],
+  roomCheckOf: (method: DescMethod) => RoomCheck | undefined = () => undefined,
+): MethodTable {
   const table = new Map<string, MethodEntry>();
   for (const { desc, handlers, published, maxRequestBytes = {} } of services) {
     for (const method of desc.methods) {
       const handler = handlers[method.localName];
       if (handler === undefined) throw new TypeError(`${method} has no handler`);
+      const requireRoom = roomCheckOf(method);
       const entry = {
         ...entryOf(method, handler, maxRequestBytes[method.localName]),
+        ...(requireRoom && { requireRoom }),
         published: published?.method[method.localName] ?? method,
       };
       table.set(entry.path, entry);

@@ -25,7 +25,7 @@ const insert = statement<GroupRow>((q, t) => q.insert(t.groups).values(placehold
 const update = statement<Required<GroupPatch> & { uid: string; updateTimeMs: number }>((q, t) =>
   q
     .update(t.groups)
-    .set(placeholderSet(t.groups, "name", "description", "verified", "kind", "updateTimeMs"))
+    .set(placeholderSet(t.groups, "name", "description", "verified", "kind", "resourceLimits", "updateTimeMs"))
     .where(eq(t.groups.uid, sql.placeholder("uid"))),
 );
 const remove = statement<{ uid: string }>((q, t) => q.delete(t.groups).where(eq(t.groups.uid, sql.placeholder("uid"))));

@@ -1,6 +1,8 @@
 // What the rest of the service sees of storage: types only. Two stores
 // implement it, SQLite and PostgreSQL; `test/store/store-suite.ts` says what
 // both must do.
+
+import type { QuotaKind } from "../kernel/quotas.js";
 import type { AuditChainStore, AuditStore } from "./port-audit.js";
 import type { KeyStore, SettingStore } from "./port-keys.js";
 import type { AdvisoryStore, RegistryStore, RepoStore, TagStore } from "./port-registry.js";
@@ -90,6 +92,7 @@ export interface Tx {
   readonly tags: TagStore;
   readonly registry: RegistryStore;
   readonly advisories: AdvisoryStore;
+  readonly usage: UsageStore;
   readonly keys: KeyStore;
   readonly tickets: TicketStore;
   readonly refreshTokens: RefreshTokenStore;
@@ -264,6 +267,18 @@ export interface ListedStore<Row> {
 export interface IdentityProviderStore extends ListedStore<IdentityProviderRow> {
   /** The uids of up to `limit` of those that were last changed before `timeMs`, at the cost of looking at all. */
   unchangedSince(timeMs: number, limit: number): Awaitable<string[]>;
+}
+
+/** How much there is of what quotas limit. */
+export interface UsageStore {
+  /**
+   * How many things of a kind belong to an owner. Units of work that write do not ask: on PostgreSQL
+   * each would lose against all others that create something in the same organisation.
+   *
+   * @param ownerUid the root group of the organisation, or the person where the quota is a person's
+   * @param cap where no counter is stored, not more than this are counted
+   */
+  count(kind: QuotaKind, ownerUid: string, cap: number): Awaitable<number>;
 }
 
 /** Acceptances of terms. */

@@ -30,13 +30,16 @@ export interface GroupRow {
   readonly verified: boolean;
   /** The number of the OrgKind. */
   readonly kind: number;
+  /** Of a root group: the quotas that the operator set for the organisation, by name. Empty for all others. */
   readonly resourceLimits: Readonly<Record<string, number>>;
+  /** Who created a root group by a call; empty for one made on the host, and for all other groups. */
+  readonly createdBy: string;
   readonly createTimeMs: number;
   readonly updateTimeMs: number;
 }
 
 /** The columns of a group that change after its creation. */
-export type GroupPatch = Partial<Pick<GroupRow, "name" | "description" | "verified" | "kind">>;
+export type GroupPatch = Partial<Pick<GroupRow, "name" | "description" | "verified" | "kind" | "resourceLimits">>;
 
 /** An identity as stored. */
 export interface IdentityRow {

@@ -21,6 +21,7 @@ export function defineTables(c: Columns) {
       verified: c.bool("verified").notNull(),
       kind: c.int("kind").notNull(),
       resourceLimits: c.json<Record<string, number>>("resource_limits").notNull(),
+      createdBy: c.str("created_by").notNull().default(""),
       createTimeMs: c.long("create_time_ms").notNull(),
       updateTimeMs: c.long("update_time_ms").notNull(),
     },
@@ -30,6 +31,7 @@ export function defineTables(c: Columns) {
       c.index("groups_children_created").on(t.parentUid, t.createTimeMs, t.uid),
       c.index("groups_children_updated").on(t.parentUid, t.updateTimeMs, t.uid),
       c.index("groups_name").on(t.name, t.parentUid, t.verified),
+      c.index("groups_created_by").on(t.createdBy, t.uid),
     ],
   );
 

@@ -19,6 +19,7 @@ import { RefreshTokens, Tickets } from "./secret-stores.js";
 import type { Executor, Statement } from "./statement.js";
 import { Tags } from "./tag-store.js";
 import { Terms } from "./terms-store.js";
+import { Usage } from "./usage-store.js";
 
 /**
  * An open transaction on either database. The stores of the nouns are made when first used: most
@@ -120,6 +121,10 @@ export class Transaction implements Tx, Executor {
 
   get advisories(): Advisories {
     return new Advisories(this);
+  }
+
+  get usage(): Usage {
+    return new Usage(this);
   }
 
   get tickets(): Tickets {

@@ -89,6 +89,15 @@ export function exhausted(what: string): Expected {
   });
 }
 
+/** RESOURCE_EXHAUSTED by a quota, which no waiting ends. */
+export function overQuota(subject: string, quota: string, description: string): Expected {
+  const violations = [{ subject, description }];
+  return failure("RESOURCE_EXHAUSTED", `Resource exhausted: ${quota}: ${description}`, {
+    "@type": `${TYPE}QuotaFailure`,
+    violations,
+  });
+}
+
 /** UNIMPLEMENTED. */
 export function unimplemented(what: string): Expected {
   return failure("UNIMPLEMENTED", `Unimplemented: ${what}`);

@@ -3,6 +3,7 @@
 import { verifyGroup } from "../../src/iam/operator/operate.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { parentOf } from "../../src/kernel/uidp.js";
+import type { Store } from "../../src/store/port.js";
 import { invite } from "../issuer/auth-world.js";
 import { type ExchangeWorld, startExchangeWorld } from "../issuer/exchange/exchange-world.js";
 import { type AnyObject, type ApiDocument, operationsOf, type PlacedOperation } from "../support/openapi/document.js";
@@ -16,6 +17,7 @@ import {
   withQuery,
 } from "../support/openapi/request.js";
 import { parentsOf, type Subject, subjectOf } from "../support/openapi/subject.js";
+import { setLimits } from "../support/quotas.js";
 import { type KnownCaller, knownCaller } from "./known-caller.js";
 import { imageDigest, letDoEverything, placeAdvisory, placeRepo } from "./registry-things.js";
 
@@ -33,6 +35,9 @@ export interface Arranged extends PlainRequest {
 export interface OperationWorld {
   readonly document: ApiDocument;
   readonly operations: readonly PlacedOperation[];
+  /** The root group that everything lies in, and where it is stored. */
+  readonly organisation: string;
+  readonly store: Store;
   /** The example of an operation, to be accepted. */
   arranged(operation: PlacedOperation): Promise<Arranged>;
   /** One part of a query for each value of each parameter that need not be given. */
@@ -213,6 +218,8 @@ export async function startOperationWorld(): Promise<OperationWorld> {
   return {
     document,
     operations,
+    organisation,
+    store: world.harness.app.installation.store,
     arranged,
     schemeOf,
     bearers,
@@ -238,6 +245,8 @@ async function filled(world: ExchangeWorld) {
   const { group: organisation } = await harness.organisation(ORGANISATION);
   const context = { ids: randomIds, nowMs: Date.now() };
   await world.write((tx) => verifyGroup(tx, organisation, "ORG_KIND_CUSTOMER", context));
+  // More than an organisation ever needs: most operations are tried on a provider of their own.
+  await setLimits(harness.app.installation.store, organisation, { providers: 10_000 });
   const caller = await harness.identity({ email: `ann@${ORGANISATION}` });
   await harness.bind(caller.uid, "owner", organisation);
   const repo = await world.write(async (tx) => {

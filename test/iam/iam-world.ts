@@ -44,9 +44,13 @@ export function claimMatch(): { issuer: string; subject: string } {
   return { issuer: "https://issuer.example", subject: randomBytes(4).toString("hex") };
 }
 
-/** Starts the service. */
-export async function startIamWorld(): Promise<IamWorld> {
-  const harness = await startHarness();
+/**
+ * Starts the service.
+ *
+ * @param settings see {@link startHarness}
+ */
+export async function startIamWorld(settings: Parameters<typeof startHarness>[0] = {}): Promise<IamWorld> {
+  const harness = await startHarness(settings);
   const { url } = harness;
   const { store } = harness.app.installation;
   const write: IamWorld["write"] = (unit) => store.write(unit);

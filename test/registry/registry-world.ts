@@ -18,9 +18,9 @@ export interface RegistryWorld extends IamWorld {
   tag(repo: string, name: string, digit?: string): Promise<string>;
 }
 
-/** Starts the service. */
-export async function startRegistryWorld(): Promise<RegistryWorld> {
-  const world = await startIamWorld();
+/** Starts the service; see {@link startIamWorld}. */
+export async function startRegistryWorld(settings?: Parameters<typeof startIamWorld>[0]): Promise<RegistryWorld> {
+  const world = await startIamWorld(settings);
   const call: RegistryWorld["call"] = (method, path, body, by = world.owner) =>
     // Paths of `rest` follow those of the other API; `fetch` resolves the dots.
     by.rest(method, `/../../registry/v2beta1${path}`, body);

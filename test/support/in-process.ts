@@ -2,10 +2,13 @@
 // that need many calls, or the same calls on several databases.
 import type { DescMethod, Message } from "@bufbuild/protobuf";
 import { create } from "@bufbuild/protobuf";
+import { roomChecks } from "../../src/app/quotas.js";
 import { seedRoles } from "../../src/iam/roles/seed-roles.js";
 import { iamServices } from "../../src/iam/services.js";
 import type { Ids } from "../../src/kernel/ids.js";
 import { createPageTokens } from "../../src/kernel/page-token.js";
+import { defaultLimits, type QuotaLimits } from "../../src/kernel/quotas.js";
+import { createQuotas } from "../../src/pipeline/quotas.js";
 import { Call, type Inbound } from "../../src/rpc/call.js";
 import { createInvoke } from "../../src/rpc/invoke.js";
 import { createMethodTable } from "../../src/rpc/method-table.js";
@@ -15,12 +18,18 @@ import type { Store } from "../../src/store/port.js";
 export type InProcess = (path: string, identity: string, request: object) => Promise<object>;
 
 /** Makes the pipeline. The clock must not stand still for page tokens to age; ids are the test's. */
-export async function inProcess(store: Store, ids: Ids, clock: () => number): Promise<InProcess> {
+export async function inProcess(
+  store: Store,
+  ids: Ids,
+  clock: () => number,
+  limits: QuotaLimits = defaultLimits,
+): Promise<InProcess> {
   await store.write((tx) => seedRoles(tx, 1_000));
   const tokens = createPageTokens(() => [{ id: "00".repeat(8), secret: Buffer.alloc(32, 7) }]);
   const seal = (secret: Buffer, context: string) => `sealed ${context} ${secret.toString("hex")}`;
   const methods = createMethodTable(
-    iamServices({ tokens, ids, seal, rootCreation: "users", trustedIssuers: [], store }),
+    iamServices({ tokens, ids, seal, rootCreation: "users", trustedIssuers: [], store, limits }),
+    roomChecks(createQuotas(limits)),
   );
   const invoke = createInvoke({
     store,

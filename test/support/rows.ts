@@ -22,6 +22,7 @@ export function groupRow(uid: string, values: Partial<GroupRow> = {}): GroupRow 
     verified: false,
     kind: 0,
     resourceLimits: {},
+    createdBy: "",
     createTimeMs: 1_000,
     updateTimeMs: 1_000,
     ...values,

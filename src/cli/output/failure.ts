@@ -1,7 +1,7 @@
 // Errors as people read them: the message, then a line for each field that
 // broke a rule, and never where in the program it happened.
 import { Code, ConnectError } from "@connectrpc/connect";
-import { fieldViolations, preconditionViolations } from "../../client/index.js";
+import { fieldViolations, preconditionViolations, quotaViolations } from "../../client/index.js";
 import { printableLines } from "./lines.js";
 
 /** A failure worded for the terminal. */
@@ -27,6 +27,7 @@ export function failureOf(error: unknown, anonymous: boolean): unknown {
     error.rawMessage,
     ...fieldViolations(error).map(({ field, description }) => `  ${field}: ${description}`),
     ...preconditionViolations(error).map(({ type, description }) => `  ${type}: ${description}`),
+    ...quotaViolations(error).map(({ subject, description }) => `  ${subject}: ${description}`),
   ];
   if (error.code === Code.Unauthenticated && anonymous) {
     lines.push("  no credentials were given: run `arbor auth login`, or set ARBOR_TOKEN");

@@ -4,6 +4,7 @@ import {
   BadRequestSchema,
   ErrorInfoSchema,
   PreconditionFailureSchema,
+  QuotaFailureSchema,
   ResourceInfoSchema,
   RetryInfoSchema,
 } from "#gen/google/rpc/error_details_pb.js";
@@ -31,6 +32,11 @@ const details: readonly { desc: DescMessage; about: string; required: readonly s
     required: ["fieldViolations"],
   },
   { desc: PreconditionFailureSchema, about: "What stands in the way.", required: ["violations"] },
+  {
+    desc: QuotaFailureSchema,
+    about: "Which quota does not allow more. Waiting does not help: something must be deleted, or the quota raised.",
+    required: ["violations"],
+  },
   { desc: ResourceInfoSchema, about: "Which resource the error is about.", required: ["resourceType"] },
   { desc: RetryInfoSchema, about: "When it makes sense to try again.", required: ["retryDelay"] },
 ];

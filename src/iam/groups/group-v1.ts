@@ -1,24 +1,46 @@
 // Groups, version 1: a view of GroupsService.
 import { type DeleteGroupRequest, type Group, Groups } from "#gen/chainguard/platform/iam/group_pb.js";
 import type { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import { notFound } from "../../kernel/errors.js";
+import type { QuotaLimits } from "../../kernel/quotas.js";
 import { rowsInParts } from "../../resource/whole-list.js";
+import type { Call } from "../../rpc/call.js";
 import { inParts, prepared, type ServedService, serve } from "../../rpc/method-table.js";
 import { operationsOf } from "../../rpc/operations.js";
-import { groupRowV1, groupV1 } from "./group-v1-view.js";
+import { groups } from "./group.js";
+import { groupRowV1 } from "./group-v1-view.js";
 import { deleteEndedInvites, type GroupsDeps } from "./group-v2beta1.js";
 
 const whole = { paths: ["name", "description"] };
 
 /** Groups, ready to be served. */
-export function groupsV1(served: ServedService<typeof GroupsService>, { store }: Pick<GroupsDeps, "store">) {
+export function groupsV1(
+  served: ServedService<typeof GroupsService>,
+  { store, limits }: Pick<GroupsDeps, "store"> & { readonly limits: QuotaLimits },
+) {
   const v2 = operationsOf(served, { uid: "id", groupUid: "groupId" });
+  const shown = async (uid: string, { tx }: Call) => {
+    const row = await tx.groups.get(uid);
+    if (row === undefined) throw notFound(groups, uid);
+    return groupRowV1(row, limits);
+  };
   return serve(Groups, {
-    create: async ({ parent, group }, call) =>
-      groupV1(await v2.createGroup({ parent: parent === "/" ? "" : parent, group: sent(group) }, call)),
+    async create({ parent, group }, call) {
+      const { uid } = await v2.createGroup({ parent: parent === "/" ? "" : parent, group: sent(group) }, call);
+      return shown(uid, call);
+    },
 
-    update: async (group, call) => groupV1(await v2.updateGroup({ group: sent(group), updateMask: whole }, call)),
+    async update(group, call) {
+      const { uid } = await v2.updateGroup({ group: sent(group), updateMask: whole }, call);
+      return shown(uid, call);
+    },
 
-    list: inParts(rowsInParts((tx) => tx.groups, groupRowV1)),
+    list: inParts(
+      rowsInParts(
+        (tx) => tx.groups,
+        (row) => groupRowV1(row, limits),
+      ),
+    ),
 
     delete: prepared({
       prepare: ({ id }: DeleteGroupRequest, { startMs }) => deleteEndedInvites(id, startMs, store),
@@ -27,7 +49,7 @@ export function groupsV1(served: ServedService<typeof GroupsService>, { store }:
 
     async lookupGroup(_, call) {
       const { group } = await v2.lookupGroup({}, call);
-      return group ? { group: groupV1(group) } : {};
+      return group ? { group: await shown(group.uid, call) } : {};
     },
 
     requestGroupAccess: ({ groupId }, call) => v2.requestGroupAccess({ groupUid: groupId }, call).then(() => ({})),

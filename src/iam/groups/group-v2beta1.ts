@@ -72,6 +72,7 @@ export function groupsV2beta1({ tokens, ids, rootCreation, store }: GroupsDeps) 
         verified: false,
         kind: 0,
         resourceLimits: {},
+        createdBy: parent === "" ? call.caller.uid : "",
         createTimeMs: startMs,
         updateTimeMs: startMs,
       };

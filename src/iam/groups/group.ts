@@ -78,7 +78,8 @@ export function groupView(row: GroupRow): Group {
     uid: row.uid,
     name: row.name,
     description: row.description,
-    resourceLimits: { ...row.resourceLimits },
+    // Version 1 tells of quotas; here the published contract shows none.
+    resourceLimits: {},
     verified: row.verified,
     createTime: timestampFromMs(row.createTimeMs),
     updateTime: timestampFromMs(row.updateTimeMs),

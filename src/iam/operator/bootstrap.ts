@@ -43,6 +43,7 @@ export async function bootstrap(tx: Tx, { org, owner }: Bootstrap, ids: Ids, now
     verified: false,
     kind: 0,
     resourceLimits: {},
+    createdBy: "",
     ...times,
   });
   const identity = owner ? personUid(owner.issuer, owner.subject) : builtinIdentityUid(`owner@${group}`);

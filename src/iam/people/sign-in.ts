@@ -48,7 +48,7 @@ export async function signIn(
   context: { readonly ids: Ids; readonly nowMs: number },
 ): Promise<SignedIn> {
   const { nowMs, ids } = context;
-  const vouched = await vouchedBy(tx, asked);
+  const vouched = await assertedBy(tx, asked);
   const { provider } = vouched;
   const invite = asked.invite === undefined ? undefined : await requireInvite(tx, asked.invite, nowMs);
   let person = await tx.identities.get(uidOf(vouched));
@@ -79,7 +79,7 @@ export async function signIn(
  * @throws ApiError as {@link signIn}
  */
 export async function previewSignIn(tx: Tx, request: SignIn, nowMs: number): Promise<InvitePreview | undefined> {
-  const vouched = await vouchedBy(tx, request);
+  const vouched = await assertedBy(tx, request);
   const uid = uidOf(vouched);
   if ((await tx.identities.get(uid)) === undefined) requireMayRegister(request, vouched);
   if (request.invite === undefined) return undefined;
@@ -98,7 +98,7 @@ function requireMayRegister({ register, invite }: SignIn, { provider }: Vouched)
  * @throws ApiError PERMISSION_DENIED for somebody unknown, else as {@link signIn}.
  */
 export async function knownPerson(tx: Tx, asked: Omit<SignIn, "invite" | "register">): Promise<SignedIn> {
-  const vouched = await vouchedBy(tx, asked);
+  const vouched = await assertedBy(tx, asked);
   const person = await tx.identities.get(uidOf(vouched));
   if (person === undefined) throw permissionDenied("Identity not found");
   return {
@@ -108,7 +108,15 @@ export async function knownPerson(tx: Tx, asked: Omit<SignIn, "invite" | "regist
   };
 }
 
-async function vouchedBy(tx: Tx, { issuer, subject, claims, providerUid }: Omit<SignIn, "register">): Promise<Vouched> {
+/**
+ * Who signs in, with the provider as it is stored now.
+ *
+ * @throws ApiError UNAUTHENTICATED when the provider is gone or was changed to another issuer.
+ */
+export async function assertedBy(
+  tx: Tx,
+  { issuer, subject, claims, providerUid }: Omit<SignIn, "register">,
+): Promise<Vouched> {
   if (providerUid === undefined) return { issuer, subject, claims };
   const provider = await tx.identityProviders.get(providerUid);
   // It may have been deleted, or pointed elsewhere, since the person was sent there.

@@ -19,7 +19,8 @@ import { requireOwner } from "../rights.js";
 import { bind, requireBindable } from "./bind.js";
 import { roleBindings, roleBindingView } from "./role-binding.js";
 
-const MAX_BATCH = 25;
+/** How many bindings a batch creates at most. */
+export const MAX_BATCH = 25;
 
 /** RoleBindingsService, ready to be served. */
 export function roleBindingsV2beta1({ tokens, ids }: IamDeps) {

@@ -1,4 +1,5 @@
 // The outcome of a login: who signed in, and what whoever asked for it gets.
+import { requireRoomForLogin } from "../../iam/people/room.js";
 import { type SignedIn, type SignIn, signIn } from "../../iam/people/sign-in.js";
 import { rootOf } from "../../kernel/uidp.js";
 import type { WebAnswer, WebRequest } from "../../kernel/web.js";
@@ -41,11 +42,15 @@ export interface Concluding {
  * @throws ApiError when the person is not known, or what they bring is not good.
  */
 export async function conclude(context: LoginContext, concluding: Concluding): Promise<WebAnswer> {
-  const { store, guesses, startLimit } = context;
+  const { store, guesses, startLimit, quotas, clock } = context;
   const { login, provider, request } = concluding;
   if (login.identity !== undefined) return assume(context, concluding, login.identity);
   const counted = login.invite === undefined ? [] : [inviteFailureKey(request.remoteAddress, login.invite)];
-  const answer = await guesses.guard(counted, () => store.write((tx) => signInAndAnswer(tx, context, concluding)));
+  const answer = await guesses.guard(counted, async () => {
+    const asked = signInRequestOf(context, concluding);
+    await store.read((tx) => requireRoomForLogin(tx, asked, { quotas, nowMs: clock() }));
+    return store.write((tx) => signInAndAnswer(tx, context, concluding));
+  });
   if (provider.providerUid === undefined) startLimit.finish(request.remoteAddress);
   return answer;
 }

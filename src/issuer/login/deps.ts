@@ -1,6 +1,7 @@
 import type { Clock } from "../../kernel/clock.js";
 import type { Ids } from "../../kernel/ids.js";
 import type { GuardedFetch } from "../../outbound/guarded-fetch.js";
+import type { Quotas } from "../../pipeline/quotas.js";
 import type { Store } from "../../store/port.js";
 import type { Exchanger } from "../exchange/exchange.js";
 import type { Refusals } from "../exchange/refusals.js";
@@ -29,6 +30,7 @@ export interface LoginDeps {
   readonly registration: "invite" | "open";
   /** Whether browsers reach the service by https. */
   readonly secure: boolean;
+  readonly quotas: Quotas;
   /** Counts wrong codes of invites; shared with whatever else takes them. */
   readonly guesses: Refusals;
   /** For the operator's log. */

@@ -19,7 +19,9 @@ import { loginRoutes } from "../../../src/issuer/login/routes.js";
 import { createTokens } from "../../../src/issuer/tokens.js";
 import { createIssuers } from "../../../src/issuer/upstream/issuers.js";
 import { builtinRoleUid, randomIds } from "../../../src/kernel/ids.js";
+import { defaultLimits } from "../../../src/kernel/quotas.js";
 import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
+import { createQuotas } from "../../../src/pipeline/quotas.js";
 import { createWeb } from "../../../src/server/web-routes.js";
 import type { Store } from "../../../src/store/port.js";
 import { type OidcAccount, type OidcProvider, startOidcProvider } from "../../support/oidc-provider.js";
@@ -106,6 +108,7 @@ export async function startLogin(
     loginProviders,
     registration: "open",
     secure: tls,
+    quotas: createQuotas(defaultLimits),
     guesses: createRefusals({ points: 5, seconds: 600, blocks: false }),
     onProblem: (problem, error) => problems.push(error instanceof Error ? `${problem}: ${error.message}` : problem),
   };

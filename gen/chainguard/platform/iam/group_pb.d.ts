@@ -46,8 +46,9 @@ export declare type Group = Message<"chainguard.platform.iam.Group"> & {
   description: string;
 
   /**
-   * How many of each resource the group may hold, by the name of the resource.
-   * Empty: no limits. Set by the service.
+   * Of a root group: how many identity providers (`idps`) and repos
+   * (`repositories`) its organisation may have. Empty for all other groups.
+   * Set by the service.
    *
    * @generated from field: map<string, int32> resource_limits = 4;
    */

@@ -45,7 +45,8 @@ export declare type Group = Message<"chainguard.platform.iam.v2beta1.Group"> & {
   description: string;
 
   /**
-   * How many things of a kind may lie below the group. Empty: no limits.
+   * Always empty. An organisation does have quotas: version 1 shows two of them,
+   * and a call that would exceed one is refused with its limit.
    *
    * @generated from field: map<string, int32> resource_limits = 4;
    */

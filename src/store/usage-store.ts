@@ -1,0 +1,71 @@
+import { and, eq, gt, lt, sql } from "drizzle-orm";
+import type { QuotaKind } from "../kernel/quotas.js";
+import { advisoryLists } from "./advisory-store.js";
+import { groupLists } from "./group-store.js";
+import { identityLists } from "./identity-store.js";
+import { groupInviteLists, groupMappingLists, identityProviderLists, subscriptionLists } from "./kinds.js";
+import { counterTotal } from "./list-statements.js";
+import type { ListedKind } from "./listed-kind.js";
+import type { UsageStore } from "./port.js";
+import { repoLists } from "./repo-store.js";
+import { roleBindingLists } from "./role-binding-store.js";
+import { roleLists } from "./role-store.js";
+import { type Executor, statement } from "./statement.js";
+import { tagLists } from "./tag-store.js";
+
+/** Whose stored counters tell how many things of a kind lie below a root group. */
+const counted: Readonly<Record<Exclude<QuotaKind, "roots">, ListedKind>> = {
+  groups: groupLists,
+  identities: identityLists,
+  roles: roleLists,
+  bindings: roleBindingLists,
+  invites: groupInviteLists,
+  providers: identityProviderLists,
+  mappings: groupMappingLists,
+  subscriptions: subscriptionLists,
+  repos: repoLists,
+  tags: tagLists,
+  advisories: advisoryLists,
+};
+
+const rootsOf = statement<{ createdBy: string; cap: number }, { uid: string }>((q, t) =>
+  q
+    .select({ uid: t.groups.uid })
+    .from(t.groups)
+    .where(eq(t.groups.createdBy, sql.placeholder("createdBy")))
+    .limit(sql.placeholder("cap")),
+);
+
+// The uids of the providers of an organisation begin with that of its root group.
+const peopleOf = statement<{ from: string; to: string; cap: number }, { total: number }>((q, t) => {
+  const people = q
+    .select({ providerUid: t.identities.providerUid })
+    .from(t.identities)
+    .where(
+      and(gt(t.identities.providerUid, sql.placeholder("from")), lt(t.identities.providerUid, sql.placeholder("to"))),
+    )
+    .limit(sql.placeholder("cap"))
+    .as("people");
+  return q.select({ total: sql<number>`count(*)`.mapWith(Number) }).from(people);
+});
+
+/** How much there is of what quotas limit; see {@link UsageStore}. */
+export class Usage implements UsageStore {
+  readonly #tx: Executor;
+
+  constructor(tx: Executor) {
+    this.#tx = tx;
+  }
+
+  async count(kind: QuotaKind, ownerUid: string, cap: number): Promise<number> {
+    if (kind === "roots") return (await this.#tx.rows(rootsOf, { createdBy: ownerUid, cap })).length;
+    const { counter, listsItself } = counted[kind];
+    const [row] = await this.#tx.rows(counterTotal, { counter, scope: ownerUid });
+    const stored = Math.max(0, (row?.total ?? 0) - (listsItself ? 1 : 0));
+    if (kind !== "identities" || stored >= cap) return stored;
+    // People lie in no group, so no counter of a group tells how many came through its providers.
+    const range = { from: `${ownerUid}/`, to: `${ownerUid}0`, cap: cap - stored };
+    const [people] = await this.#tx.rows(peopleOf, range);
+    return stored + (people?.total ?? 0);
+  }
+}
