@@ -1,0 +1,5 @@
+import { openSqlite } from "../../src/store/open-sqlite.js";
+import { tempDir } from "../support/temp-dir.js";
+import { quotaRaceSuite } from "./quota-race-suite.js";
+
+quotaRaceSuite("quotas on SQLite", async () => openSqlite({ directory: tempDir() }));

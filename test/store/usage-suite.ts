@@ -1,0 +1,117 @@
+// What quotas are measured by, run by every store there is.
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import type { QuotaKind } from "../../src/kernel/quotas.js";
+import type { Store } from "../../src/store/port.js";
+import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../support/rows.js";
+
+/** Registers the suite under `name` for the store that `open` opens empty. */
+export function usageSuite(name: string, open: () => Promise<Store>): void {
+  describe(name, () => {
+    let store: Store;
+    before(async () => {
+      store = await open();
+    });
+    after(() => store.close());
+    const count = (kind: QuotaKind, owner: string, cap: number) => store.read((tx) => tx.usage.count(kind, owner, cap));
+
+    test("roots count for who created them, up to the cap, and no longer when they are gone", async () => {
+      const [ann, bob] = [rootUid(0xa1), rootUid(0xb1)];
+      const roots = [1, 2, 3, 4].map((n) => groupRow(rootUid(n), { createdBy: n === 4 ? bob : ann }));
+      await store.write(async (tx) => {
+        for (const row of roots) await tx.groups.insert(row);
+        await tx.groups.insert(groupRow(childUid(rootUid(1), 1)));
+        await tx.groups.insert(groupRow(rootUid(5)));
+      });
+      assert.deepEqual([await count("roots", ann, 20), await count("roots", bob, 20)], [3, 1]);
+      assert.equal(await count("roots", ann, 2), 2);
+      const [, last] = roots;
+      assert.ok(last);
+      await store.write((tx) => tx.groups.delete(last));
+      assert.equal(await count("roots", ann, 20), 2);
+    });
+
+    test("groups count without their root, in one organisation alone", async () => {
+      const [root, other] = [rootUid(0x10), rootUid(0x11)];
+      const child = childUid(root, 1);
+      await store.write(async (tx) => {
+        for (const uid of [root, other, child, childUid(child, 1), childUid(other, 1)])
+          await tx.groups.insert(groupRow(uid));
+      });
+      assert.deepEqual([await count("groups", root, 20), await count("groups", other, 20)], [2, 1]);
+      assert.equal(await count("groups", rootUid(0x99), 20), 0);
+    });
+
+    test("identities count with the people of the organisation's providers, up to the cap", async () => {
+      // Their uids sort side by side, so that a range too wide would count those of the neighbours.
+      const [before, root, behind] = [rootUid(0x1f), rootUid(0x20), rootUid(0x21)];
+      await store.write(async (tx) => {
+        for (const uid of [before, root, behind]) {
+          await tx.groups.insert(groupRow(uid));
+          await tx.identities.insert(identityRow(childUid(uid, 1)));
+          for (let n = 0; n < 4; n++) {
+            const person = rootUid(0xc00 + Number.parseInt(uid, 16) * 8 + n);
+            await tx.identities.insert(identityRow(person, { providerUid: childUid(uid, 0x50 + n) }));
+          }
+        }
+        await tx.identities.insert(identityRow(rootUid(0xfff)));
+      });
+      for (const uid of [before, root, behind]) assert.equal(await count("identities", uid, 20), 5);
+      assert.deepEqual([await count("identities", root, 3), await count("identities", root, 1)], [3, 1]);
+    });
+  });
+}
+
+/**
+ * Registers a test of the migration that says who created the root groups there are.
+ *
+ * @param dialect the folder of its migrations
+ * @param open opens the same database each time
+ * @param run runs statements on it while it is closed
+ */
+export function creatorsSuite(
+  dialect: "sqlite" | "pg",
+  open: () => Promise<Store>,
+  run: (statements: readonly string[]) => Promise<void>,
+): void {
+  test("roots from before creators were kept count for the owner that came with them", async () => {
+    const [first, second, ann, bob, role] = [1, 2, 0xa1, 0xb1, 0x70].map(rootUid) as [
+      string,
+      string,
+      string,
+      string,
+      string,
+    ];
+    const store = await open();
+    await store.write(async (tx) => {
+      for (const uid of [first, second, childUid(first, 1)]) await tx.groups.insert(groupRow(uid));
+      await tx.identities.insert(identityRow(ann));
+      await tx.roles.insert(roleRow(role));
+      await tx.roleBindings.insert(bindingRow(childUid(first, 2), ann, role, { automatic: true }));
+      await tx.roleBindings.insert(bindingRow(childUid(first, 3), bob, role));
+      await tx.roleBindings.insert(bindingRow(childUid(second, 2), bob, role));
+    });
+    await store.close();
+    await run(["DROP INDEX groups_created_by", "ALTER TABLE groups DROP COLUMN created_by", ...migration(dialect)]);
+    const again = await open();
+    const counts = await again.read(async (tx) => [
+      await tx.usage.count("roots", ann, 9),
+      await tx.usage.count("roots", bob, 9),
+      (await tx.groups.get(childUid(first, 1)))?.createdBy,
+    ]);
+    await again.close();
+    assert.deepEqual(counts, [1, 0, ""]);
+  });
+}
+
+function migration(dialect: string): string[] {
+  const directory = `src/store/migrations/${dialect}`;
+  const texts = readdirSync(directory)
+    .filter((name) => name.endsWith(".sql"))
+    .map((name) => readFileSync(join(directory, name), "utf8"))
+    .filter((text) => text.includes("groups_created_by"));
+  assert.equal(texts.length, 1);
+  return (texts[0] ?? "").split("--> statement-breakpoint");
+}
