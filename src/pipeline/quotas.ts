@@ -43,7 +43,7 @@ export function createQuotas(limits: QuotaLimits): Quotas {
     if (more === 0 || used + more <= limit) return;
     const [subject, owner] =
       per === "person" ? [`identity:${ownerUid}`, "a person"] : [`group:${ownerUid}`, "the organisation"];
-    const rule = `${owner} may have at most ${limit} ${noun}, and ${more} more would be too many`;
+    const rule = `${owner}'s limit of ${noun} is ${limit}, and ${more} more would exceed it`;
     throw quotaExceeded(subject, kind, rule);
   }
 

@@ -36,7 +36,7 @@ before(async () => {
 after(() => world.stop());
 
 describe("root groups", () => {
-  const rule = "a person may have at most 2 root groups, and 1 more would be too many";
+  const rule = "a person's limit of root groups is 2, and 1 more would exceed it";
   const tooMany = (person: string) => (thrown: unknown) => {
     const error = ConnectError.from(thrown);
     assert.equal(error.code, Code.ResourceExhausted, error.message);
@@ -85,7 +85,7 @@ describe("root groups", () => {
 
 describe("what belongs to an organisation", () => {
   const rule = (limit: number, noun: string, more = 1) =>
-    `the organisation may have at most ${limit} ${noun}, and ${more} more would be too many`;
+    `the organisation's limit of ${noun} is ${limit}, and ${more} more would exceed it`;
 
   it("is counted in all of its groups, and refused to those alone who may create it", async () => {
     const { roles } = await usageOf(store, world.root);
@@ -182,9 +182,9 @@ describe("in a full organisation", () => {
       const changed = await v1.createRepo({ parentId: world.root, repo: { name: "moved", description: "new" } });
       assert.deepEqual([changed.id, changed.description], [repo, "new"]);
       for (const refused of [
-        v1.createTag({ repoId: repo, tag: { name: "other" } }),
-        v1.createRepo({ parentId: world.root, repo: { name: "other" } }),
-        v1.createRepo({ parentId: world.root, repo: { name: "moved" }, preventExisting: true }),
+        () => v1.createTag({ repoId: repo, tag: { name: "other" } }),
+        () => v1.createRepo({ parentId: world.root, repo: { name: "other" } }),
+        () => v1.createRepo({ parentId: world.root, repo: { name: "moved" }, preventExisting: true }),
       ]) {
         await assert.rejects(refused, (error: unknown) => (error as ConnectError).code === Code.ResourceExhausted);
       }
