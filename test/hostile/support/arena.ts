@@ -1,0 +1,260 @@
+// The service under attack with the good client beside it: one row after the
+// other, each judged by what the good client saw, by memory, and by whether the
+// process is still the same.
+import { type ChildProcess, execFileSync } from "node:child_process";
+import { createServer } from "node:net";
+import { setPriority } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
+import { tempDir } from "../../support/temp-dir.js";
+import type { AttackOrder, AttackReport } from "./attack-process.js";
+import { type Demands, type Figures, faultsIn } from "./figures.js";
+import type { Order } from "./good-client.js";
+import { onCpu, type ServiceProcess, spawnLoad, startService } from "./service.js";
+import { makeWorld, type Target } from "./world.js";
+
+/** Whether this is the long run of `npm run test:campaigns`. */
+export const IS_CAMPAIGN = process.env.ARBOR_HOSTILE_CAMPAIGN !== undefined;
+/** How many calls the good client makes beside each attack. */
+export const CALLS = IS_CAMPAIGN ? 3_000 : 1_000;
+const CALLS_A_SECOND = 100;
+const MIB = 1024 * 1024;
+/** What buffered requests and answers may take together above an idle service, in MiB. */
+const BUFFERED_MIB = 512;
+const WARM_UP_MS = 3_000;
+const UNDISTURBED_CALLS = IS_CAMPAIGN ? 2_000 : 700;
+const PREPARE_MS = IS_CAMPAIGN ? 240_000 : 90_000;
+const RECOVER_MS = 15_000;
+const STOP_MS = 10_000;
+const ISSUER_PORTS = 3;
+/** Attackers are less urgent than the good client, which shares their processor. */
+const ATTACK_NICENESS = 15;
+
+/** What one row is. */
+export interface Row {
+  readonly name: string;
+  /** Files of `test/hostile/attacks`, which run at once. */
+  readonly attacks: readonly string[];
+  /** How much resident memory the service may have above its idle memory, in MiB; 512 unless given. */
+  readonly ceilingMib?: number;
+  /** How many calls the good client makes at least. */
+  readonly calls?: number;
+}
+
+/** What came of a row. */
+export interface RowResult {
+  readonly figures: Figures;
+  readonly peakMib: number;
+  /** What is wrong; empty when the row holds. */
+  readonly faults: readonly string[];
+}
+
+/** The service and the good client. */
+export interface Arena {
+  readonly service: ServiceProcess;
+  readonly undisturbed: Figures;
+  readonly target: Target;
+  /** Attacks, and judges. Starts the service anew where the row before has ended it. */
+  run(row: Row): Promise<RowResult>;
+  /** The good client rests until the next row. */
+  rest(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Starts both and lets the good client call undisturbed. @param flags more of `arbor serve` */
+export async function openArena(...flags: readonly string[]): Promise<Arena> {
+  pinSelf();
+  const client = spawnLoad("./good-client.ts");
+  const issuer = await firstMessage(client);
+  const ports = await freePorts(ISSUER_PORTS);
+  const trusted = [issuer, ...ports.map((port) => `http://127.0.0.1:${port}`)].join(",");
+  let orders = 0;
+  const order = <T>(what: { readonly do: "begin" | "end" | "count" | "rest" } | Omit<Order & { do: "call" }, "id">) =>
+    new Promise<T>((resolve, reject) => {
+      const id = ++orders;
+      const onMessage = (answer: { id: number; value: T }) => {
+        if (answer.id !== id) return;
+        client.off("message", onMessage);
+        resolve(answer.value);
+      };
+      client.on("message", onMessage);
+      client.send({ ...what, id }, (error) => error && reject(error));
+    });
+
+  async function start() {
+    const service = await startService(tempDir(), "--no-access-log", "--trusted-issuers", trusted, ...flags);
+    const { good, target } = await makeWorld(service, issuer, ports);
+    await order({ do: "call", world: good });
+    await sleep(WARM_UP_MS);
+    await order({ do: "begin" });
+    await countTo(UNDISTURBED_CALLS, service);
+    const undisturbed = await order<Figures>({ do: "end" });
+    const idleMib = service.rssBytes() / MIB;
+    console.log(`undisturbed: ${described(undisturbed)}, idle ${idleMib.toFixed(0)} MiB`);
+    return { service, good, target, undisturbed, idleMib };
+  }
+
+  async function countTo(calls: number, service: ServiceProcess): Promise<void> {
+    const endMs = performance.now() + (3_000 * calls) / CALLS_A_SECOND;
+    while (performance.now() < endMs && service.alive()) {
+      await sleep(100);
+      if ((await order<number>({ do: "count" })) >= calls) return;
+    }
+  }
+
+  let current = await start();
+  let isSpoilt = false;
+
+  async function judge({ name, attacks, ceilingMib = BUFFERED_MIB, calls = CALLS }: Row): Promise<RowResult> {
+    // What a failed row leaves behind is not held against the next.
+    if (isSpoilt || !(await isWell(current.service))) {
+      await order({ do: "rest" });
+      await current.service.stop();
+      current = await start();
+    }
+    const { service, target, undisturbed, idleMib, good } = current;
+    await order({ do: "call", world: good });
+    const attackers = await Promise.all(attacks.map((attack) => startAttack(attack, target)));
+    service.resetPeak();
+    await order({ do: "begin" });
+    for (const attacker of attackers) attacker.begin();
+    await countTo(calls, service);
+    const outcomes = await Promise.all(attackers.map((attacker) => attacker.stop()));
+    const figures = await order<Figures>({ do: "end" });
+    const peakMib = service.peakBytes() / MIB;
+    const demands: Demands = { calls: service.alive() ? calls : 0, answered: 0.999, p99Ms: 10 * undisturbed.p99Ms };
+    const faults = [
+      ...(service.alive() ? [] : [service.ending()]),
+      ...faultsIn(figures, demands),
+      ...(peakMib > idleMib + ceilingMib
+        ? [`${peakMib.toFixed(0)} MiB resident, above ${(idleMib + ceilingMib).toFixed(0)}`]
+        : []),
+      ...outcomes.flatMap(({ problems }) => problems),
+    ];
+    isSpoilt = faults.length > 0;
+    const verdict = faults.length === 0 ? "held" : `FAILED: ${faults.join(" | ")}`;
+    const done = outcomes.map((outcome) => JSON.stringify(outcome.done)).join(" ");
+    console.log(`${name}: ${described(figures)}, ${peakMib.toFixed(0)} MiB, sent ${done}: ${verdict}`);
+    return { figures, peakMib, faults };
+  }
+
+  return {
+    get service() {
+      return current.service;
+    },
+    get undisturbed() {
+      return current.undisturbed;
+    },
+    get target() {
+      return current.target;
+    },
+    run: judge,
+    rest: () => order({ do: "rest" }),
+    async close() {
+      client.disconnect();
+      await current.service.stop();
+    },
+  };
+}
+
+/** The figures in one line. */
+export function described(figures: Figures): string {
+  const { calls, answered, p50Ms, p99Ms, lagMs, lateSlices, slices } = figures;
+  return (
+    `${calls} calls, ${(answered * 100).toFixed(2)} % answered, p50 ${p50Ms.toFixed(1)} ms, p99 ${p99Ms.toFixed(1)} ms ` +
+    `(own lag up to ${lagMs.toFixed(0)} ms, ${lateSlices} of ${slices} slices not counted)`
+  );
+}
+
+interface Attacker {
+  begin(): void;
+  stop(): Promise<{ readonly done: object; readonly problems: readonly string[] }>;
+}
+
+async function startAttack(name: string, target: Target): Promise<Attacker> {
+  const child = spawnLoad("./attack-process.ts", name);
+  if (child.pid !== undefined) setPriority(child.pid, ATTACK_NICENESS);
+  const send = (order: AttackOrder) => child.connected && child.send(order);
+  const reports: AttackReport[] = [];
+  const waiting = new Set<() => void>();
+  const wake = () => {
+    for (const one of waiting) one();
+  };
+  child.on("message", (report: AttackReport) => {
+    reports.push(report);
+    wake();
+  });
+  child.on("exit", wake);
+  const find = <S extends AttackReport["said"]>(said: S) =>
+    reports.find((report): report is Extract<AttackReport, { said: S }> => report.said === said);
+  async function until<S extends AttackReport["said"]>(said: S, ms: number) {
+    const endMs = performance.now() + ms;
+    while (find(said) === undefined && find("failed") === undefined && performance.now() < endMs) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, endMs - performance.now());
+        waiting.add(() => {
+          clearTimeout(timer);
+          resolve();
+        });
+      });
+      waiting.clear();
+    }
+    return find(said);
+  }
+  await until("started", PREPARE_MS);
+  send({ do: "prepare", target });
+  if ((await until("prepared", PREPARE_MS)) === undefined) {
+    child.kill("SIGKILL");
+    throw new Error(`${name} could not be prepared: ${find("failed")?.reason ?? "it took too long"}`);
+  }
+  return {
+    begin: () => void send({ do: "begin" }),
+    async stop() {
+      send({ do: "stop" });
+      const over = await until("over", STOP_MS);
+      child.kill("SIGKILL");
+      const outcome = over?.outcomes[name];
+      return outcome ?? { done: {}, problems: [`the attack ${name} broke: ${find("failed")?.reason ?? "no report"}`] };
+    },
+  };
+}
+
+// Whether it answers as fast as an idle service does, within a while.
+async function isWell(service: ServiceProcess): Promise<boolean> {
+  const endMs = performance.now() + RECOVER_MS;
+  while (service.alive() && performance.now() < endMs) {
+    const startMs = performance.now();
+    const answer = await fetch(`${service.url}/readyz`, { signal: AbortSignal.timeout(2_000) }).catch(() => undefined);
+    if (answer?.ok && performance.now() - startMs < 100) return true;
+    await sleep(100);
+  }
+  return false;
+}
+
+function firstMessage(child: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
+    child.once("message", ({ value }: { value: string }) => resolve(value));
+    child.once("exit", (code) => reject(new Error(`the good client ended with ${code}`)));
+  });
+}
+
+async function freePorts(count: number): Promise<number[]> {
+  const servers = await Promise.all(
+    Array.from({ length: count }, () => {
+      const server = createServer();
+      return new Promise<typeof server>((resolve) => server.listen(0, "127.0.0.1", () => resolve(server)));
+    }),
+  );
+  return Promise.all(
+    servers.map((server) => {
+      const address = server.address();
+      const port = typeof address === "object" && address !== null ? address.port : 0;
+      return new Promise<number>((resolve) => server.close(() => resolve(port)));
+    }),
+  );
+}
+
+function pinSelf(): void {
+  const [program, ...args] = onCpu("load");
+  if (program === undefined) console.log("one processor alone, or no taskset: service and load share it");
+  else execFileSync(program, ["-cp", args[1] ?? "", String(process.pid)], { stdio: "ignore" });
+}

@@ -1,0 +1,119 @@
+// The calls of the good client, each checked: an answer that is not the one that
+// was asked for is a failure.
+import { Agent, request } from "node:http";
+import type { LocalIssuer } from "../../support/local-issuer.js";
+import { openGrpc } from "./grpc.js";
+import type { GoodWorld } from "./world.js";
+
+/** One call of each kind; rejects with the reason when it is not answered as it should be. */
+export interface Caller {
+  get(): Promise<void>;
+  list(): Promise<void>;
+  create(): Promise<void>;
+  delete(): Promise<void>;
+  grpc(): Promise<void>;
+  exchange(): Promise<void>;
+  close(): void;
+}
+
+const GROUPS = "/iam/v2beta1/groups";
+const GET_GROUP = "/chainguard.platform.iam.v2beta1.GroupsService/GetGroup";
+const SUBJECT = "ci";
+/** Sockets that are idle for longer are given up before the service does it, in milliseconds. */
+const IDLE_MS = 8_000;
+
+/** Creates a caller. @param timeoutMs how long an answer may take */
+export function callerOf(world: GoodWorld, issuer: LocalIssuer, timeoutMs: number): Caller {
+  const { url, address, token, group, identity } = world;
+  const { port } = new URL(url);
+  const agent = new Agent({ keepAlive: true, maxSockets: 100, timeout: IDLE_MS });
+  const created: string[] = [];
+  const grpc = openGrpc(url, address);
+  let count = 0;
+
+  function http(method: string, path: string, bearer: string, body?: string): Promise<string> {
+    return new Promise((resolve, reject) => {
+      const req = request({
+        agent,
+        host: "127.0.0.1",
+        port,
+        localAddress: address,
+        method,
+        path,
+        headers: {
+          authorization: `Bearer ${bearer}`,
+          ...(body !== undefined && { "content-type": "application/json", "content-length": Buffer.byteLength(body) }),
+        },
+      });
+      const timer = setTimeout(() => req.destroy(new Error(`no answer in ${timeoutMs} ms`)), timeoutMs);
+      req.on("error", (error: NodeJS.ErrnoException) => reject(error.code ? new Error(error.code) : error));
+      req.on("close", () => {
+        clearTimeout(timer);
+        reject(new Error("closed before the answer was whole"));
+      });
+      req.on("response", (res) => {
+        let text = "";
+        res.setEncoding("utf8");
+        res.on("data", (chunk) => (text += chunk));
+        res.on("end", () => {
+          if (res.statusCode === 200) resolve(text);
+          else reject(new Error(`HTTP ${res.statusCode} ${messageIn(text)}`));
+        });
+      });
+      req.end(body);
+    });
+  }
+
+  return {
+    async get() {
+      const answer = JSON.parse(await http("GET", `${GROUPS}/${group}`, token)) as { uid?: string };
+      if (answer.uid !== group) throw new Error("another group was answered");
+    },
+    async list() {
+      const path = `${GROUPS}?uidp.descendants_of=${group}&page_size=10`;
+      const answer = JSON.parse(await http("GET", path, token)) as { items?: unknown; groups?: unknown };
+      if (!Array.isArray(answer.groups ?? answer.items)) throw new Error("no list was answered");
+    },
+    async create() {
+      const body = JSON.stringify({ name: `group ${++count}`, description: "x".repeat(200) });
+      const answer = JSON.parse(await http("POST", `${GROUPS}/${group}`, token, body)) as { uid?: string };
+      if (!answer.uid?.startsWith(`${group}/`)) throw new Error("no group was answered");
+      created.push(answer.uid);
+    },
+    async delete() {
+      const uid = created.shift();
+      // The first comes before there is anything to delete.
+      if (uid !== undefined) await http("DELETE", `${GROUPS}/${uid}`, token);
+      else await this.get();
+    },
+    async grpc() {
+      const uid = Buffer.from(group);
+      const { status, messages } = await grpc.call({
+        path: GET_GROUP,
+        token,
+        message: Buffer.concat([Buffer.from([0x0a, uid.length]), uid]),
+        timeoutMs,
+      });
+      if (status !== "0") throw new Error(`grpc-status ${status}`);
+      if (!messages[0]?.includes(uid)) throw new Error("another group was answered");
+    },
+    async exchange() {
+      const bearer = issuer.token({ sub: SUBJECT, aud: url, jti: String(++count) });
+      const query = `aud=${encodeURIComponent(url)}&identity=${encodeURIComponent(identity)}`;
+      const answer = JSON.parse(await http("POST", `/sts/exchange?${query}`, bearer)) as { token?: string };
+      if (!answer.token?.startsWith("eyJ")) throw new Error("no token was answered");
+    },
+    close() {
+      agent.destroy();
+      grpc.close();
+    },
+  };
+}
+
+function messageIn(text: string): string {
+  try {
+    return String((JSON.parse(text) as { message?: unknown }).message).slice(0, 120);
+  } catch {
+    return text.slice(0, 120);
+  }
+}

@@ -1,0 +1,169 @@
+// The service as a process of its own on one processor, as it was built in this
+// tree or in another one.
+import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+
+const HERE = fileURLToPath(new URL("../../../", import.meta.url));
+const REPORT_MEMORY = new URL("./report-memory.mjs", import.meta.url).href;
+const SERVER_CPU = 0;
+const LOAD_CPU = 1;
+const START_MS = 30_000;
+const MEMORY_MS = 20_000;
+const LOG_LINES = 40;
+
+/** The tree whose service is attacked: this one, unless ARBOR_HOSTILE_ROOT names another that has `node_modules`. */
+export const ROOT = process.env.ARBOR_HOSTILE_ROOT ?? HERE;
+
+/** A running service. */
+export interface ServiceProcess {
+  readonly url: string;
+  readonly port: number;
+  readonly pid: number;
+  /** Where its data is. */
+  readonly data: string;
+  /** Whether it still runs. */
+  alive(): boolean;
+  /** How it ended, and its last log lines; empty while it runs. */
+  ending(): string;
+  /** Resident memory in bytes; 0 when it is gone. */
+  rssBytes(): number;
+  /** The most resident memory since {@link resetPeak}, in bytes. */
+  peakBytes(): number;
+  resetPeak(): void;
+  /** Collects its garbage and tells what is left. */
+  memory(): Promise<NodeJS.MemoryUsage>;
+  signal(name: NodeJS.Signals): void;
+  stop(): Promise<void>;
+}
+
+let isBuilt = process.env.ARBOR_HOSTILE_BUILT !== undefined;
+
+/** Compiles the service, once a process; not at all where ARBOR_HOSTILE_BUILT says that it just was. */
+export function build(): void {
+  if (isBuilt && existsSync(join(ROOT, "dist", "main.js"))) return;
+  execFileSync("npm", ["run", "-s", "build"], { cwd: ROOT, stdio: ["ignore", "inherit", "inherit"] });
+  isBuilt = true;
+}
+
+/** The words to put before a command that is to run on the processor of the load, or of the service. */
+export function onCpu(side: "service" | "load"): readonly string[] {
+  if (availableParallelism() < 2 || spawnSync("taskset", ["-V"]).status !== 0) return [];
+  return ["taskset", "-c", String(side === "service" ? SERVER_CPU : LOAD_CPU)];
+}
+
+function spawnNode(
+  side: "service" | "load",
+  args: readonly string[],
+  options: { readonly ipc: boolean },
+): ChildProcess {
+  const [program = process.execPath, ...before] = [...onCpu(side), process.execPath];
+  const env = { ...process.env };
+  for (const name of Object.keys(env)) if (name.startsWith("ARBOR_") || name === "NODE_TEST_CONTEXT") delete env[name];
+  return spawn(program, [...before, ...args], {
+    cwd: HERE,
+    env,
+    stdio: ["ignore", "pipe", "pipe", ...(options.ipc ? (["ipc"] as const) : [])],
+  });
+}
+
+/** Runs a program of this folder beside the service, on the other processor, with a channel to it. */
+export function spawnLoad(file: string, ...args: readonly string[]): ChildProcess {
+  const path = fileURLToPath(new URL(file, import.meta.url));
+  const child = spawnNode("load", ["--import", "tsx", path, ...args], { ipc: true });
+  child.stderr?.pipe(process.stderr);
+  child.stdout?.pipe(process.stderr);
+  return child;
+}
+
+/** Runs an `arbor` command on the host and returns what it prints. */
+export function arbor(...args: readonly string[]): Promise<string> {
+  const child = spawnNode("load", [join(ROOT, "dist", "main.js"), ...args], { ipc: false });
+  let [stdout, stderr] = ["", ""];
+  child.stdout?.on("data", (chunk) => (stdout += chunk));
+  child.stderr?.on("data", (chunk) => (stderr += chunk));
+  return new Promise((resolve, reject) => {
+    child.on("close", (code) => {
+      if (code === 0) resolve(stdout.trim());
+      else reject(new Error(`arbor ${args[0]} ended with ${code}: ${stderr}`));
+    });
+  });
+}
+
+/** Starts `arbor serve` on a free port of 127.0.0.1 and waits until it says that it is ready. */
+export async function startService(data: string, ...args: readonly string[]): Promise<ServiceProcess> {
+  build();
+  const command = ["serve", "--data", data, "--listen", "127.0.0.1:0", "--log-level", "warn", ...args];
+  const node = ["--expose-gc", "--import", REPORT_MEMORY, join(ROOT, "dist", "main.js")];
+  const child = spawnNode("service", [...node, ...command], { ipc: true });
+  const { stdout, stderr, pid } = child;
+  if (stdout === null || stderr === null || pid === undefined) throw new Error("the service did not start");
+  const log: string[] = [];
+  createInterface({ input: stderr }).on("line", (line) => {
+    log.push(line.slice(0, 300));
+    if (log.length > LOG_LINES) log.shift();
+  });
+  const closed = once(child, "close");
+  closed.catch(() => {});
+  const ending = () => {
+    if (child.exitCode === null && child.signalCode === null) return "";
+    return `it ended with ${child.signalCode ?? child.exitCode}\n${log.join("\n")}`;
+  };
+  const url = await new Promise<string>((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error("the service took too long to start")), START_MS);
+    createInterface({ input: stdout }).on("line", (line) => {
+      const found = /^arbor listening on (https?:\/\/127\.0\.0\.1:\d+)$/.exec(line)?.[1];
+      if (found === undefined) return;
+      clearTimeout(timer);
+      resolve(found);
+    });
+    closed.then(() => reject(new Error(ending())), reject);
+  });
+  const statusLine = (name: string) => {
+    try {
+      const kilobytes = new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(
+        readFileSync(`/proc/${pid}/status`, "utf8"),
+      )?.[1];
+      return Number(kilobytes ?? 0) * 1024;
+    } catch {
+      return 0;
+    }
+  };
+  return {
+    url,
+    port: Number(new URL(url).port),
+    pid,
+    data,
+    alive: () => ending() === "",
+    ending,
+    rssBytes: () => statusLine("VmRSS"),
+    peakBytes: () => statusLine("VmHWM"),
+    resetPeak() {
+      // Linux: 5 sets the peak back to what is resident now (proc_pid_clear_refs).
+      if (child.exitCode === null) writeFileSync(`/proc/${pid}/clear_refs`, "5");
+    },
+    memory() {
+      return new Promise((resolve, reject) => {
+        const timer = setTimeout(() => reject(new Error("the service does not tell its memory")), MEMORY_MS);
+        child.once("message", (usage) => {
+          clearTimeout(timer);
+          resolve(usage as NodeJS.MemoryUsage);
+        });
+        child.send("memory", (error) => error && reject(error));
+      });
+    },
+    signal: (name) => void child.kill(name),
+    async stop() {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      child.kill("SIGCONT");
+      child.kill("SIGTERM");
+      const timer = setTimeout(() => child.kill("SIGKILL"), 15_000);
+      await closed;
+      clearTimeout(timer);
+    },
+  };
+}
