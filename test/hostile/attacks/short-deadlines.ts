@@ -1,65 +1,93 @@
-// An impatient client and a patient one share connections, as threads of one
-// program do: 300 lists that may take 5 ms, beside some that may take long. Those
-// that expire are lost, and none besides.
+// An impatient program and a patient one share connections: lists of 200 groups
+// that may take some milliseconds, beside lists that may take long. Calls whose
+// deadlines expire are lost, and none besides.
 import * as grpc from "@grpc/grpc-js";
 import { type Attack, Counts, pause } from "../support/attack.js";
+import { createGroups } from "../support/http.js";
+import type { Target } from "../support/world.js";
 
 const LIST = "/chainguard.platform.iam.v2beta1.GroupsService/ListGroups";
+/** ListGroupsRequest with a page_size of 200. */
+const REQUEST = Buffer.from([0x18, 0xc8, 0x01]);
+const GROUPS = 200;
+/** Lists under way at once on one connection, fewer than the streams it may have. */
+const IMPATIENT_LANES = 80;
+const PATIENT_LANES = 10;
+/** Calls in a round, of which every one in a lane follows the one before. */
 const IMPATIENT = 300;
-const PATIENT = 20;
+const PATIENT = 30;
 const IMPATIENT_MS = 5;
-const PATIENT_MS = 10_000;
+const PATIENT_MS = 20_000;
 const ROUND_MS = 200;
 
 export const attack: Attack = {
+  prepare: prepareLists,
   async run({ url, token }, stop) {
     const counts = new Counts();
     // A channel of its own each, so that one client's connection is not the other's.
-    const clients = Array.from({ length: 2 }, () => newClient(url));
-    const lane = async (client: grpc.Client) => {
+    const lane = async () => {
+      const client = newClient(url);
       while (!stop.aborted) {
-        await deadlineRound(client, token, counts);
+        await deadlineRound(client, token, counts, IMPATIENT_MS);
         await pause(ROUND_MS, stop);
       }
       client.close();
     };
-    await Promise.all(clients.map(lane));
+    await Promise.all([lane(), lane()]);
+    if ((counts.done["impatient DEADLINE_EXCEEDED"] ?? 0) < IMPATIENT) counts.problem("too few deadlines expired");
     return counts;
   },
 };
+
+/** Creates what is listed. */
+export async function prepareLists({ url, token, group, addresses: [address = ""] }: Target): Promise<void> {
+  await createGroups({ url, token, address }, group, GROUPS, { name: "listed", description: "d".repeat(200) });
+}
 
 /** A client whose calls share one connection. */
 export function newClient(url: string): grpc.Client {
   return new grpc.Client(new URL(url).host, grpc.credentials.createInsecure(), { "grpc.use_local_subchannel_pool": 1 });
 }
 
-/** One round: all at once; what the patient ones are told besides OK is a problem. */
-export async function deadlineRound(client: grpc.Client, token: string, counts: Counts): Promise<void> {
-  const call = async (ms: number, isPatient: boolean) => {
-    const code = await listGroups(client, token, ms);
-    const name = code === undefined ? "OK" : (grpc.status[code] ?? String(code));
-    counts.add(`${isPatient ? "patient" : "impatient"} ${name}`);
-    if (isPatient && code !== undefined) counts.problem(`a patient call ended with ${name}`);
-    if (!isPatient && code !== undefined && code !== grpc.status.DEADLINE_EXCEEDED) {
-      counts.problem(`an impatient call ended with ${name}`);
-    }
-  };
-  const every = Math.floor(IMPATIENT / PATIENT);
-  await Promise.all(
-    Array.from({ length: IMPATIENT + PATIENT }, (_, i) => {
-      const isPatient = i % (every + 1) === every;
-      return call(isPatient ? PATIENT_MS : IMPATIENT_MS, isPatient);
-    }),
+/**
+ * One round on one connection. What a patient call is told besides OK is a problem, and what an
+ * impatient one is told besides OK and DEADLINE_EXCEEDED.
+ *
+ * @param impatientMs how long impatient calls may take
+ */
+export async function deadlineRound(
+  client: grpc.Client,
+  token: string,
+  counts: Counts,
+  impatientMs: number,
+): Promise<void> {
+  await new Promise<void>((resolve, reject) =>
+    client.waitForReady(Date.now() + PATIENT_MS, (error) => (error ? reject(error) : resolve())),
   );
+  const lanes = (kind: "patient" | "impatient", width: number, calls: number, ms: number) => {
+    let begun = 0;
+    return Array.from({ length: width }, async () => {
+      while (begun++ < calls) {
+        const code = await listGroups(client, token, ms);
+        const name = code === undefined ? "OK" : (grpc.status[code] ?? String(code));
+        counts.add(`${kind} ${name}`);
+        const isExpected = kind === "impatient" && code === grpc.status.DEADLINE_EXCEEDED;
+        if (code !== undefined && !isExpected) counts.problem(`a call of a ${kind} client ended with ${name}`);
+      }
+    });
+  };
+  await Promise.all([
+    ...lanes("patient", PATIENT_LANES, PATIENT, PATIENT_MS),
+    ...lanes("impatient", IMPATIENT_LANES, IMPATIENT, impatientMs),
+  ]);
 }
 
-/** Lists groups; resolves with the code of the error, or undefined. */
-export function listGroups(client: grpc.Client, token: string, ms: number): Promise<grpc.status | undefined> {
+function listGroups(client: grpc.Client, token: string, ms: number): Promise<grpc.status | undefined> {
   const metadata = new grpc.Metadata();
   metadata.set("authorization", `Bearer ${token}`);
   const same = (bytes: Buffer) => bytes;
   return new Promise((resolve) => {
-    client.makeUnaryRequest(LIST, same, same, Buffer.alloc(0), metadata, { deadline: Date.now() + ms }, (error) =>
+    client.makeUnaryRequest(LIST, same, same, REQUEST, metadata, { deadline: Date.now() + ms }, (error) =>
       resolve(error?.code),
     );
   });

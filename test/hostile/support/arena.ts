@@ -10,7 +10,7 @@ import type { AttackOrder, AttackReport } from "./attack-process.js";
 import { type Demands, type Figures, faultsIn } from "./figures.js";
 import type { Order } from "./good-client.js";
 import { onCpu, type ServiceProcess, spawnLoad, startService } from "./service.js";
-import { makeWorld, type Target } from "./world.js";
+import { type GoodWorld, makeWorld, type Target } from "./world.js";
 
 /** Whether this is the long run of `npm run test:campaigns`. */
 export const IS_CAMPAIGN = process.env.ARBOR_HOSTILE_CAMPAIGN !== undefined;
@@ -53,11 +53,21 @@ export interface Arena {
   readonly service: ServiceProcess;
   readonly undisturbed: Figures;
   readonly target: Target;
+  /** The service and what attacks are told of it; starts it anew where a row before has ended or spoilt it. */
+  ready(): Promise<{ readonly service: ServiceProcess; readonly target: Target }>;
   /** Attacks, and judges. Starts the service anew where the row before has ended it. */
   run(row: Row): Promise<RowResult>;
   /** The good client rests until the next row. */
   rest(): Promise<void>;
   close(): Promise<void>;
+}
+
+interface Started {
+  readonly service: ServiceProcess;
+  readonly good: GoodWorld;
+  readonly target: Target;
+  readonly undisturbed: Figures;
+  readonly idleMib: number;
 }
 
 /** Starts both and lets the good client call undisturbed. @param flags more of `arbor serve` */
@@ -80,7 +90,7 @@ export async function openArena(...flags: readonly string[]): Promise<Arena> {
       client.send({ ...what, id }, (error) => error && reject(error));
     });
 
-  async function start() {
+  async function start(): Promise<Started> {
     const service = await startService(tempDir(), "--no-access-log", "--trusted-issuers", trusted, ...flags);
     const { good, target } = await makeWorld(service, issuer, ports);
     await order({ do: "call", world: good });
@@ -104,14 +114,18 @@ export async function openArena(...flags: readonly string[]): Promise<Arena> {
   let current = await start();
   let isSpoilt = false;
 
+  // What a failed row leaves behind is not held against the next.
+  async function ready(): Promise<Started> {
+    if (!isSpoilt && (await isWell(current.service))) return current;
+    await order({ do: "rest" });
+    await current.service.stop();
+    isSpoilt = false;
+    current = await start();
+    return current;
+  }
+
   async function judge({ name, attacks, ceilingMib = BUFFERED_MIB, calls = CALLS }: Row): Promise<RowResult> {
-    // What a failed row leaves behind is not held against the next.
-    if (isSpoilt || !(await isWell(current.service))) {
-      await order({ do: "rest" });
-      await current.service.stop();
-      current = await start();
-    }
-    const { service, target, undisturbed, idleMib, good } = current;
+    const { service, target, undisturbed, idleMib, good } = await ready();
     await order({ do: "call", world: good });
     const attackers = await Promise.all(attacks.map((attack) => startAttack(attack, target)));
     service.resetPeak();
@@ -147,6 +161,7 @@ export async function openArena(...flags: readonly string[]): Promise<Arena> {
     get target() {
       return current.target;
     },
+    ready,
     run: judge,
     rest: () => order({ do: "rest" }),
     async close() {

@@ -82,14 +82,17 @@ export function callOn(session: ClientHttp2Session, call: GrpcCall): Promise<Grp
     stream.on("trailers", (trailers) => (status ??= trailers["grpc-status"] as string | undefined));
     stream.on("data", (chunk: Buffer) => chunks.push(chunk));
     stream.on("error", (error: NodeJS.ErrnoException) => reject(new Error(error.code ?? error.message)));
-    // The answer is whole although the request may not be: what is left of that nobody reads.
-    stream.on("end", () => {
-      if (status !== undefined) stream.close(constants.NGHTTP2_CANCEL);
-    });
-    stream.on("close", () => {
+    const finish = () => {
       clearTimeout(timer);
       resolve({ status, messages: messagesIn(Buffer.concat(chunks)) });
+    };
+    // The answer is whole although the request may not be: what is left of that nobody reads.
+    stream.on("end", () => {
+      if (status === undefined) return;
+      finish();
+      if (!stream.writableFinished) stream.close(constants.NGHTTP2_CANCEL);
     });
+    stream.on("close", finish);
     stream.end(framed);
   });
 }
