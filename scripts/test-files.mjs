@@ -2,8 +2,8 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 
-/** Folders of tests that need PostgreSQL, a browser, a container registry or the npm registry. */
-export const SEPARATE = ["pg", "pack", "browser", "registry-e2e"];
+/** Folders of tests that need PostgreSQL, a browser, a container registry, the npm registry or an idle machine. */
+export const SEPARATE = ["pg", "pack", "browser", "registry-e2e", "hostile"];
 
 /** The paths of the tests in `directory`, but for those in folders named in `skipped`. */
 export function testsIn(directory, skipped) {

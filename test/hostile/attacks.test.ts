@@ -3,12 +3,15 @@
 // memory stays below its ceiling, and the process is the same at the end.
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
+import { fileURLToPath } from "node:url";
+import { tempDir } from "../support/temp-dir.js";
 import { type Arena, openArena, type Row } from "./support/arena.js";
+import { HTTP_FORMS, readStatus } from "./support/http1.js";
+import { startService } from "./support/service.js";
 
 const rows: readonly Row[] = [
   { name: "HTTP/2.0 on an HTTP/1.1 connection", attacks: ["http-version-2"] },
   { name: "invalid bytes behind a request", attacks: ["trailing-bytes"] },
-  { name: "large bodies of refused gRPC calls", attacks: ["refused-bodies"] },
   { name: "gzip bombs", attacks: ["gzip-bombs"] },
   { name: "tokens that are dear to refuse", attacks: ["costly-tokens"] },
   { name: "issuers of one tenant that are many, or never answer", attacks: ["foreign-issuers"] },
@@ -31,3 +34,17 @@ for (const row of rows) {
     assert.deepEqual(faults, []);
   });
 }
+
+it("answers every version of HTTP/1 over TLS too, and lives", { timeout: 60_000 }, async () => {
+  await arena.rest();
+  const pem = (name: string) => fileURLToPath(new URL(`../support/tls/${name}.pem`, import.meta.url));
+  const service = await startService(tempDir(), "--tls-cert", pem("cert"), "--tls-key", pem("key"));
+  try {
+    for (const { name, text, status } of HTTP_FORMS) {
+      assert.equal(await readStatus(service.url, text, "127.0.0.2"), status, name);
+    }
+    assert.ok(service.alive(), service.ending());
+  } finally {
+    await service.stop();
+  }
+});

@@ -2,14 +2,16 @@
 // other, each judged by what the good client saw, by memory, and by whether the
 // process is still the same.
 import { type ChildProcess, execFileSync } from "node:child_process";
+import { appendFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { setPriority } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { tempDir } from "../../support/temp-dir.js";
+import type { Outcome } from "./attack.js";
 import type { AttackOrder, AttackReport } from "./attack-process.js";
 import { type Demands, type Figures, faultsIn } from "./figures.js";
 import type { Order } from "./good-client.js";
-import { onCpu, type ServiceProcess, spawnLoad, startService } from "./service.js";
+import { onCpu, ROOT, type ServiceProcess, spawnLoad, startService } from "./service.js";
 import { type GoodWorld, makeWorld, type Target } from "./world.js";
 
 /** Whether this is the long run of `npm run test:campaigns`. */
@@ -24,7 +26,9 @@ const WARM_UP_MS = 3_000;
 const UNDISTURBED_CALLS = IS_CAMPAIGN ? 2_000 : 700;
 const PREPARE_MS = IS_CAMPAIGN ? 240_000 : 90_000;
 const RECOVER_MS = 15_000;
-const STOP_MS = 10_000;
+const STOP_MS = 25_000;
+/** How many attacks share a process. */
+const TOGETHER = 5;
 const ISSUER_PORTS = 3;
 /** Attackers are less urgent than the good client, which shares their processor. */
 const ATTACK_NICENESS = 15;
@@ -38,6 +42,8 @@ export interface Row {
   readonly ceilingMib?: number;
   /** How many calls the good client makes at least. */
   readonly calls?: number;
+  /** Goes on with the same process although a round before failed, as long as it lives. */
+  readonly keep?: boolean;
 }
 
 /** What came of a row. */
@@ -124,15 +130,15 @@ export async function openArena(...flags: readonly string[]): Promise<Arena> {
     return current;
   }
 
-  async function judge({ name, attacks, ceilingMib = BUFFERED_MIB, calls = CALLS }: Row): Promise<RowResult> {
-    const { service, target, undisturbed, idleMib, good } = await ready();
+  async function judge({ name, attacks, ceilingMib = BUFFERED_MIB, calls = CALLS, keep }: Row): Promise<RowResult> {
+    const { service, target, undisturbed, idleMib, good } = keep && current.service.alive() ? current : await ready();
     await order({ do: "call", world: good });
-    const attackers = await Promise.all(attacks.map((attack) => startAttack(attack, target)));
+    const attackers = await Promise.all(chunksOf(attacks, TOGETHER).map((names) => startAttacks(names, target)));
     service.resetPeak();
     await order({ do: "begin" });
     for (const attacker of attackers) attacker.begin();
     await countTo(calls, service);
-    const outcomes = await Promise.all(attackers.map((attacker) => attacker.stop()));
+    const outcomes = (await Promise.all(attackers.map((attacker) => attacker.stop()))).flat();
     const figures = await order<Figures>({ do: "end" });
     const peakMib = service.peakBytes() / MIB;
     const demands: Demands = { calls: service.alive() ? calls : 0, answered: 0.999, p99Ms: 10 * undisturbed.p99Ms };
@@ -145,6 +151,7 @@ export async function openArena(...flags: readonly string[]): Promise<Arena> {
       ...outcomes.flatMap(({ problems }) => problems),
     ];
     isSpoilt = faults.length > 0;
+    record({ name, faults, figures, peakMib, idleMib, undisturbed, done: outcomes.map((outcome) => outcome.done) });
     const verdict = faults.length === 0 ? "held" : `FAILED: ${faults.join(" | ")}`;
     const done = outcomes.map((outcome) => JSON.stringify(outcome.done)).join(" ");
     console.log(`${name}: ${described(figures)}, ${peakMib.toFixed(0)} MiB, sent ${done}: ${verdict}`);
@@ -182,11 +189,11 @@ export function described(figures: Figures): string {
 
 interface Attacker {
   begin(): void;
-  stop(): Promise<{ readonly done: object; readonly problems: readonly string[] }>;
+  stop(): Promise<readonly Outcome[]>;
 }
 
-async function startAttack(name: string, target: Target): Promise<Attacker> {
-  const child = spawnLoad("./attack-process.ts", name);
+async function startAttacks(names: readonly string[], target: Target): Promise<Attacker> {
+  const child = spawnLoad("./attack-process.ts", ...names);
   if (child.pid !== undefined) setPriority(child.pid, ATTACK_NICENESS);
   const send = (order: AttackOrder) => child.connected && child.send(order);
   const reports: AttackReport[] = [];
@@ -219,7 +226,7 @@ async function startAttack(name: string, target: Target): Promise<Attacker> {
   send({ do: "prepare", target });
   if ((await until("prepared", PREPARE_MS)) === undefined) {
     child.kill("SIGKILL");
-    throw new Error(`${name} could not be prepared: ${find("failed")?.reason ?? "it took too long"}`);
+    throw new Error(`${names.join(", ")} could not be prepared: ${find("failed")?.reason ?? "it took too long"}`);
   }
   return {
     begin: () => void send({ do: "begin" }),
@@ -227,8 +234,8 @@ async function startAttack(name: string, target: Target): Promise<Attacker> {
       send({ do: "stop" });
       const over = await until("over", STOP_MS);
       child.kill("SIGKILL");
-      const outcome = over?.outcomes[name];
-      return outcome ?? { done: {}, problems: [`the attack ${name} broke: ${find("failed")?.reason ?? "no report"}`] };
+      const broken = { done: {}, problems: [`${names.join(", ")} broke: ${find("failed")?.reason ?? "no report"}`] };
+      return over === undefined ? [broken] : Object.values(over.outcomes);
     },
   };
 }
@@ -252,6 +259,10 @@ function firstMessage(child: ChildProcess): Promise<string> {
   });
 }
 
+function chunksOf<T>(all: readonly T[], size: number): T[][] {
+  return Array.from({ length: Math.ceil(all.length / size) }, (_, i) => all.slice(i * size, (i + 1) * size));
+}
+
 async function freePorts(count: number): Promise<number[]> {
   const servers = await Promise.all(
     Array.from({ length: count }, () => {
@@ -266,6 +277,12 @@ async function freePorts(count: number): Promise<number[]> {
       return new Promise<number>((resolve) => server.close(() => resolve(port)));
     }),
   );
+}
+
+// For those who compare runs: one line of JSON a row, in the file that ARBOR_HOSTILE_RESULTS names.
+function record(row: object): void {
+  const file = process.env.ARBOR_HOSTILE_RESULTS;
+  if (file !== undefined) appendFileSync(file, `${JSON.stringify({ root: ROOT, ...row })}\n`);
 }
 
 function pinSelf(): void {

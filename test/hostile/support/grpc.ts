@@ -81,7 +81,10 @@ export function callOn(session: ClientHttp2Session, call: GrpcCall): Promise<Grp
     stream.on("response", (answer) => (status ??= answer["grpc-status"] as string | undefined));
     stream.on("trailers", (trailers) => (status ??= trailers["grpc-status"] as string | undefined));
     stream.on("data", (chunk: Buffer) => chunks.push(chunk));
-    stream.on("error", (error: NodeJS.ErrnoException) => reject(new Error(error.code ?? error.message)));
+    stream.on("error", (error: NodeJS.ErrnoException) => {
+      // A reset that follows the status takes nothing from it.
+      if (status === undefined) reject(new Error(error.code ?? error.message));
+    });
     const finish = () => {
       clearTimeout(timer);
       resolve({ status, messages: messagesIn(Buffer.concat(chunks)) });

@@ -1,5 +1,6 @@
 // Requests over HTTP/1.1 from a chosen address, judged by their status alone.
 import { Agent, request } from "node:http";
+import { api } from "./world.js";
 
 const TIMEOUT_MS = 10_000;
 const CREATE_GROUP = "/chainguard.platform.iam.v2beta1.GroupsService/CreateGroup";
@@ -48,7 +49,7 @@ export function get(url: string, path: string, localAddress: string, token: stri
 }
 
 /**
- * Creates groups until there are `count` or the service refuses one; resolves with how many it made.
+ * Creates groups of one name until there are `count` or the service refuses one; resolves with how many there are.
  *
  * @param parent empty for root groups
  */
@@ -56,13 +57,16 @@ export async function createGroups(
   { url, token, address }: { readonly url: string; readonly token: string; readonly address: string },
   parent: string,
   count: number,
-  group: object,
+  group: { readonly name: string; readonly description?: string },
 ): Promise<number> {
   const agent = new Agent({ keepAlive: true, maxSockets: WIDTH });
   const body = Buffer.from(JSON.stringify({ parent, group }));
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
-  let begun = 0;
-  let made = 0;
+  // A round before may have made them.
+  const scope = parent === "" ? "" : `&uidp.children_of=${parent}`;
+  const { totalCount = 0 } = await api(url, token, "GET", `/iam/v2beta1/groups?page_size=1&name=${group.name}${scope}`);
+  let begun = Number(totalCount);
+  let made = begun;
   let isRefused = false;
   const lane = async () => {
     while (!isRefused && begun++ < count) {

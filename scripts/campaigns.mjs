@@ -1,0 +1,37 @@
+// The long runs that shorter ones in the tests stand for: hours on two processors.
+// Each prints its seed and its figures; the table at the end says which failed.
+//   npm run test:campaigns [-- NAME...]
+import { spawnSync } from "node:child_process";
+
+const node = (script, ...args) => [process.execPath, `scripts/${script}.mjs`, ...args];
+const wire = (kind) => [`fuzz-${kind}`, node("fuzz-wire", "--kind", kind, "--inputs", "1000000")];
+const campaigns = new Map([
+  ["hostile", node("hostile", "--campaign")],
+  ...["http1", "http2", "envelopes", "json", "query"].map(wire),
+  ["fuzz", node("fuzz", "--requests", "1000000")],
+  ["tokens", node("mutate-tokens", "--tokens", "1000000")],
+  ["decisions", node("decisions", "--decisions", "1000000")],
+  ["kill9", node("kill9", "--cycles", "500")],
+  ["rotation", node("rotate-under-load", "--seconds", "600")],
+]);
+
+const names = process.argv.slice(2);
+const unknown = names.filter((name) => !campaigns.has(name));
+if (unknown.length > 0) {
+  console.error(`campaigns: ${unknown.join(", ")} is none of ${[...campaigns.keys()].join(", ")}`);
+  process.exit(2);
+}
+const results = [...campaigns]
+  .filter(([name]) => names.length === 0 || names.includes(name))
+  .map(([name, [program, ...args]]) => {
+    console.log(`\n== ${name}: ${args.join(" ")}`);
+    const startMs = performance.now();
+    const { status } = spawnSync(program, args, { stdio: "inherit" });
+    return {
+      name,
+      seconds: Math.round((performance.now() - startMs) / 1000),
+      result: status === 0 ? "held" : "FAILED",
+    };
+  });
+console.table(results);
+process.exit(results.every(({ result }) => result === "held") ? 0 : 1);

@@ -1,0 +1,34 @@
+// Attacks a real service while an honest client calls it: builds the service,
+// then runs test/hostile, one file after the other.
+//   npm run test:hostile [-- --campaign] [-- FILE...]
+// With --campaign the honest client makes 3,000 calls beside each attack in place
+// of 1,000, and all attacks at once last 5 minutes in place of one.
+//   ARBOR_HOSTILE_ROOT     another built checkout to attack, such as the commit before
+//   ARBOR_HOSTILE_SECONDS  how long all attacks at once last
+//   ARBOR_HOSTILE_RESULTS  a file that gets a line of JSON for each row
+import { spawnSync } from "node:child_process";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+
+const given = process.argv.slice(2);
+const named = given.filter((argument) => !argument.startsWith("--"));
+const folder = join("test", "hostile");
+const files = named.length > 0 ? named : testsIn(folder);
+const env = {
+  ...process.env,
+  ARBOR_HOSTILE_BUILT: "1",
+  ...(given.includes("--campaign") && { ARBOR_HOSTILE_CAMPAIGN: "1" }),
+};
+
+if (process.env.ARBOR_HOSTILE_ROOT === undefined) run("npm", ["run", "-s", "build"]);
+run(process.execPath, ["--import", "tsx", "--test", "--test-concurrency=1", ...files]);
+
+function testsIn(directory) {
+  const names = readdirSync(directory, { recursive: true }).filter((name) => name.endsWith(".test.ts"));
+  return names.map((name) => join(directory, name)).sort();
+}
+
+function run(program, args) {
+  const { status } = spawnSync(program, args, { stdio: "inherit", env });
+  if (status !== 0) process.exit(status ?? 1);
+}

@@ -1,0 +1,15 @@
+// No attack: ends the process at once, as a fault in native code does.
+import { type Attack, Counts, pause } from "../support/attack.js";
+
+const AFTER_MS = 500;
+
+export const attack: Attack = {
+  async run({ pid }, stop) {
+    const counts = new Counts();
+    await pause(AFTER_MS, stop);
+    process.kill(pid, "SIGKILL");
+    counts.add("kills");
+    await pause(60_000, stop);
+    return counts;
+  },
+};
