@@ -4,14 +4,13 @@
 import { type ChildProcess, execFileSync } from "node:child_process";
 import { appendFileSync } from "node:fs";
 import { createServer } from "node:net";
-import { setPriority } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { tempDir } from "../../support/temp-dir.js";
 import type { Outcome } from "./attack.js";
 import type { AttackOrder, AttackReport } from "./attack-process.js";
-import { type Demands, type Figures, faultsIn } from "./figures.js";
+import { type Demands, type Figures, faultsIn, SLICE_MS } from "./figures.js";
 import type { Order } from "./good-client.js";
-import { onCpu, ROOT, type ServiceProcess, spawnLoad, startService } from "./service.js";
+import { onCpu, ROOT, type ServiceProcess, setUrgency, spawnLoad, startService } from "./service.js";
 import { type GoodWorld, makeWorld, type Target } from "./world.js";
 
 /** Whether this is the long run of `npm run test:campaigns`. */
@@ -30,8 +29,6 @@ const STOP_MS = 25_000;
 /** How many attacks share a process. */
 const TOGETHER = 5;
 const ISSUER_PORTS = 3;
-/** Attackers are less urgent than the good client, which shares their processor. */
-const ATTACK_NICENESS = 15;
 
 /** What one row is. */
 export interface Row {
@@ -80,6 +77,7 @@ interface Started {
 export async function openArena(...flags: readonly string[]): Promise<Arena> {
   pinSelf();
   const client = spawnLoad("./good-client.ts");
+  setUrgency(client, "measured");
   const issuer = await firstMessage(client);
   const ports = await freePorts(ISSUER_PORTS);
   const trusted = [issuer, ...ports.map((port) => `http://127.0.0.1:${port}`)].join(",");
@@ -109,10 +107,11 @@ export async function openArena(...flags: readonly string[]): Promise<Arena> {
     return { service, good, target, undisturbed, idleMib };
   }
 
+  // Until so many calls count, however busy the machine is; three times as long as they take at the most.
   async function countTo(calls: number, service: ServiceProcess): Promise<void> {
     const endMs = performance.now() + (3_000 * calls) / CALLS_A_SECOND;
     while (performance.now() < endMs && service.alive()) {
-      await sleep(100);
+      await sleep(SLICE_MS);
       if ((await order<number>({ do: "count" })) >= calls) return;
     }
   }
@@ -194,7 +193,7 @@ interface Attacker {
 
 async function startAttacks(names: readonly string[], target: Target): Promise<Attacker> {
   const child = spawnLoad("./attack-process.ts", ...names);
-  if (child.pid !== undefined) setPriority(child.pid, ATTACK_NICENESS);
+  setUrgency(child, "attack");
   const send = (order: AttackOrder) => child.connected && child.send(order);
   const reports: AttackReport[] = [];
   const waiting = new Set<() => void>();

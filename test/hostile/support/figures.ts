@@ -44,9 +44,7 @@ const MAX_FAILURE_KINDS = 8;
  * @param lagBySlice the longest lag in each slice, by its number since the client started
  */
 export function figuresOf(samples: readonly Sample[], lagBySlice: ReadonlyMap<number, number>): Figures {
-  const sliceOf = (ms: number) => Math.floor(ms / SLICE_MS);
-  const isLate = (ms: number) => (lagBySlice.get(sliceOf(ms)) ?? 0) > MAX_LAG_MS;
-  const counted = samples.filter((sample) => !isLate(sample.startMs) && !isLate(sample.startMs + sample.ms));
+  const counted = punctual(samples, lagBySlice);
   const times = counted.map(({ ms }) => ms).sort((a, b) => a - b);
   const failed = samples.filter(({ failure }) => failure !== undefined);
   const failures: Record<string, number> = {};
@@ -82,6 +80,12 @@ export function figuresOf(samples: readonly Sample[], lagBySlice: ReadonlyMap<nu
   };
 }
 
+/** The samples that neither began nor ended in a slice in which the client itself was late. */
+export function punctual(samples: readonly Sample[], lagBySlice: ReadonlyMap<number, number>): readonly Sample[] {
+  const isLate = (ms: number) => (lagBySlice.get(Math.floor(ms / SLICE_MS)) ?? 0) > MAX_LAG_MS;
+  return samples.filter((sample) => !isLate(sample.startMs) && !isLate(sample.startMs + sample.ms));
+}
+
 /** The value that `share` of the sorted values do not exceed; 0 when there are none. */
 export function percentile(sorted: readonly number[], share: number): number {
   return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? 0;
@@ -99,7 +103,7 @@ export function faultsIn(figures: Figures, demands: Demands): string[] {
   const faults: string[] = [];
   if (figures.calls < demands.calls) faults.push(`only ${figures.calls} calls of the good client`);
   // Where the client is late most of the time, nothing was measured.
-  if (figures.counted < figures.calls / 2)
+  if (figures.counted < demands.calls / 2)
     faults.push(`the good client was late itself: ${figures.counted} calls count`);
   if (figures.answered < demands.answered) {
     const why = Object.entries(figures.failures).map(([name, count]) => `${count} × ${name}`);

@@ -5,7 +5,7 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { type LocalIssuer, startLocalIssuer } from "../../support/local-issuer.js";
 import { type Caller, callerOf } from "./caller.js";
-import { type Figures, figuresOf, type Sample, SLICE_MS } from "./figures.js";
+import { type Figures, figuresOf, punctual, type Sample, SLICE_MS } from "./figures.js";
 import type { GoodWorld } from "./world.js";
 
 /** What the parent says. */
@@ -14,7 +14,7 @@ export type Order =
   | { readonly id: number; readonly do: "begin" }
   /** Ends counting; answered with the figures once the last call is over. */
   | { readonly id: number; readonly do: "end" }
-  /** Answered with how many calls count so far. */
+  /** Answered with how many calls are over and count so far. */
   | { readonly id: number; readonly do: "count" }
   | { readonly id: number; readonly do: "rest" };
 
@@ -94,7 +94,7 @@ process.on("message", async (order: Order) => {
     counting = true;
     answer(true);
   } else if (order.do === "count") {
-    answer(samples.length);
+    answer(punctual(samples, lags).length);
   } else answer(await finish());
 });
 process.on("disconnect", () => process.exit(0));
