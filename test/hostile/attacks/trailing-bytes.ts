@@ -14,9 +14,9 @@ export const attack: Attack = {
   async run({ url, addresses, token, group }, stop) {
     const counts = new Counts();
     await repeat({ ms: 50, width: 4, limit: 5_000, stop }, async (n) => {
-      const body = JSON.stringify({ name: `trailing ${n}` });
+      const body = JSON.stringify({ description: `trailing ${n}` });
       const request =
-        `POST /iam/v2beta1/groups/${group} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${token}\r\n` +
+        `PATCH /iam/v2beta1/groups/${group} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${token}\r\n` +
         `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
       const { statuses } = await exchangeBytes(url, request + pick(TRAILING, n), pick(addresses, n), true);
       if (stop.aborted) return;

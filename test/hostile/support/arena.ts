@@ -10,7 +10,7 @@ import type { Outcome } from "./attack.js";
 import type { AttackOrder, AttackReport } from "./attack-process.js";
 import { type Demands, type Figures, faultsIn, SLICE_MS } from "./figures.js";
 import type { Order } from "./good-client.js";
-import { onCpu, ROOT, type ServiceProcess, setUrgency, spawnLoad, startService } from "./service.js";
+import { arbor, build, onCpu, ROOT, type ServiceProcess, setUrgency, spawnLoad, startService } from "./service.js";
 import { type GoodWorld, makeWorld, type Target } from "./world.js";
 
 /** Whether this is the long run of `npm run test:campaigns`. */
@@ -28,7 +28,7 @@ const RECOVER_MS = 15_000;
 const STOP_MS = 25_000;
 /** How many attacks share a process. */
 const TOGETHER = 5;
-const ISSUER_PORTS = 3;
+const ISSUER_PORTS = 2;
 
 /** What one row is. */
 export interface Row {
@@ -78,9 +78,9 @@ export async function openArena(...flags: readonly string[]): Promise<Arena> {
   pinSelf();
   const client = spawnLoad("./good-client.ts");
   setUrgency(client, "measured");
-  const issuer = await firstMessage(client);
+  const origin = await firstMessage(client);
   const ports = await freePorts(ISSUER_PORTS);
-  const trusted = [issuer, ...ports.map((port) => `http://127.0.0.1:${port}`)].join(",");
+  const trusted = [origin, ...ports.map((port) => `http://127.0.0.1:${port}`)].join(",");
   let orders = 0;
   const order = <T>(what: { readonly do: "begin" | "end" | "count" | "rest" } | Omit<Order & { do: "call" }, "id">) =>
     new Promise<T>((resolve, reject) => {
@@ -95,9 +95,16 @@ export async function openArena(...flags: readonly string[]): Promise<Arena> {
     });
 
   async function start(): Promise<Started> {
-    const service = await startService(tempDir(), "--no-access-log", "--trusted-issuers", trusted, ...flags);
-    const { good, target } = await makeWorld(service, issuer, ports);
-    await order({ do: "call", world: good });
+    const service = await startService(
+      tempDir(),
+      "--no-access-log",
+      "--trusted-issuers",
+      trusted,
+      ...(await quotaFlags()),
+      ...flags,
+    );
+    const { good, target } = await makeWorld(service, origin, ports);
+    await order({ do: "call", world: good, isNew: true });
     await sleep(WARM_UP_MS);
     await order({ do: "begin" });
     await countTo(UNDISTURBED_CALLS, service);
@@ -131,7 +138,7 @@ export async function openArena(...flags: readonly string[]): Promise<Arena> {
 
   async function judge({ name, attacks, ceilingMib = BUFFERED_MIB, calls = CALLS, keep }: Row): Promise<RowResult> {
     const { service, target, undisturbed, idleMib, good } = keep && current.service.alive() ? current : await ready();
-    await order({ do: "call", world: good });
+    await order({ do: "call", world: good, isNew: false });
     const attackers = await Promise.all(chunksOf(attacks, TOGETHER).map((names) => startAttacks(names, target)));
     service.resetPeak();
     await order({ do: "begin" });
@@ -175,6 +182,12 @@ export async function openArena(...flags: readonly string[]): Promise<Arena> {
       await current.service.stop();
     },
   };
+}
+
+// Attackers get more root groups than people usually may, so that what they see is dear to list.
+async function quotaFlags(): Promise<readonly string[]> {
+  build();
+  return (await arbor("serve", "--help")).includes("--quotas") ? ["--quotas", "roots=20000"] : [];
 }
 
 /** The figures in one line. */

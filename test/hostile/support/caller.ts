@@ -1,8 +1,8 @@
 // The calls of the good client, each checked: an answer that is not the one that
 // was asked for is a failure.
 import { Agent, request } from "node:http";
-import type { LocalIssuer } from "../../support/local-issuer.js";
 import { openGrpc } from "./grpc.js";
+import type { Issuers } from "./issuers.js";
 import type { GoodWorld } from "./world.js";
 
 /** One call of each kind; rejects with the reason when it is not answered as it should be. */
@@ -18,18 +18,23 @@ export interface Caller {
 
 const GROUPS = "/iam/v2beta1/groups";
 const GET_GROUP = "/chainguard.platform.iam.v2beta1.GroupsService/GetGroup";
-const SUBJECT = "ci";
+/** Workloads that come again and again. */
+const KNOWN = 20;
+/** Every so many exchanges a workload comes whose issuer the service has not met, while there are any. */
+const NEW_EVERY = 5;
 /** Sockets that are idle for longer are given up before the service does it, in milliseconds. */
 const IDLE_MS = 8_000;
 
 /** Creates a caller. @param timeoutMs how long an answer may take */
-export function callerOf(world: GoodWorld, issuer: LocalIssuer, timeoutMs: number): Caller {
-  const { url, address, token, group, identity } = world;
+export function callerOf(world: GoodWorld, issuers: Issuers, timeoutMs: number): Caller {
+  const { url, address, token, group, workloads } = world;
   const { port } = new URL(url);
   const agent = new Agent({ keepAlive: true, maxSockets: 100, timeout: IDLE_MS });
   const created: string[] = [];
   const grpc = openGrpc(url, address);
   let count = 0;
+  let exchanges = 0;
+  let met = KNOWN;
 
   function http(method: string, path: string, bearer: string, body?: string): Promise<string> {
     return new Promise((resolve, reject) => {
@@ -98,7 +103,10 @@ export function callerOf(world: GoodWorld, issuer: LocalIssuer, timeoutMs: numbe
       if (!messages[0]?.includes(uid)) throw new Error("another group was answered");
     },
     async exchange() {
-      const bearer = issuer.token({ sub: SUBJECT, aud: url, jti: String(++count) });
+      const n = exchanges++;
+      const isNew = n % NEW_EVERY === 0 && met < workloads.length;
+      const { identity, issuer } = workloads[isNew ? met++ : n % KNOWN] ?? { identity: "", issuer: "" };
+      const bearer = issuers.token(new URL(issuer).pathname, url);
       const query = `aud=${encodeURIComponent(url)}&identity=${encodeURIComponent(identity)}`;
       const answer = JSON.parse(await http("POST", `/sts/exchange?${query}`, bearer)) as { token?: string };
       if (!answer.token?.startsWith("eyJ")) throw new Error("no token was answered");

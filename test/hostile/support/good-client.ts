@@ -3,14 +3,15 @@
 // calls at its pace however slow the answers are. Its parent tells it when to
 // begin and to end counting.
 import { monitorEventLoopDelay } from "node:perf_hooks";
-import { type LocalIssuer, startLocalIssuer } from "../../support/local-issuer.js";
 import { type Caller, callerOf } from "./caller.js";
 import { type Figures, figuresOf, punctual, type Sample, SLICE_MS } from "./figures.js";
+import { startIssuers } from "./issuers.js";
 import type { GoodWorld } from "./world.js";
 
 /** What the parent says. */
 export type Order =
-  | { readonly id: number; readonly do: "call"; readonly world: GoodWorld }
+  /** Calls, unless it does so already; a new service is called from the beginning. */
+  | { readonly id: number; readonly do: "call"; readonly world: GoodWorld; readonly isNew: boolean }
   | { readonly id: number; readonly do: "begin" }
   /** Ends counting; answered with the figures once the last call is over. */
   | { readonly id: number; readonly do: "end" }
@@ -24,7 +25,7 @@ const MIX = ["get", "list", "grpc", "create", "get", "exchange", "list", "grpc",
 /** How long a start that was due while this process was late is made up for, in calls. */
 const MAX_BACKLOG = 25;
 
-const issuer: LocalIssuer = await startLocalIssuer();
+const issuers = await startIssuers();
 const delay = monitorEventLoopDelay({ resolution: 1 });
 delay.enable();
 const lags = new Map<number, number>();
@@ -42,9 +43,8 @@ setInterval(() => {
   delay.reset();
 }, SLICE_MS / 5).unref();
 
-function startCalling(world: GoodWorld): void {
+function startCalling(): void {
   stopCalling();
-  caller = callerOf(world, issuer, CALL_MS);
   let n = 0;
   let dueMs = performance.now();
   timer = setInterval(() => {
@@ -56,8 +56,6 @@ function startCalling(world: GoodWorld): void {
 
 function stopCalling(): void {
   clearInterval(timer);
-  caller?.close();
-  caller = undefined;
 }
 
 async function callOnce(kind: (typeof MIX)[number]): Promise<void> {
@@ -83,7 +81,9 @@ async function finish(): Promise<Figures> {
 process.on("message", async (order: Order) => {
   const answer = (value: unknown) => process.send?.({ id: order.id, value });
   if (order.do === "call") {
-    startCalling(order.world);
+    if (order.isNew) caller?.close();
+    if (order.isNew) caller = callerOf(order.world, issuers, CALL_MS);
+    startCalling();
     answer(true);
   } else if (order.do === "rest") {
     stopCalling();
@@ -98,4 +98,4 @@ process.on("message", async (order: Order) => {
   } else answer(await finish());
 });
 process.on("disconnect", () => process.exit(0));
-process.send?.({ id: 0, value: issuer.issuer });
+process.send?.({ id: 0, value: issuers.origin });

@@ -9,8 +9,14 @@ export interface GoodWorld {
   readonly address: string;
   readonly token: string;
   readonly group: string;
-  /** An identity that the good client's issuer vouches for, by the subject `ci`. */
+  /** Identities that issuers of the good client vouch for, each by an issuer of its own. */
+  readonly workloads: readonly Workload[];
+}
+
+/** An identity, and the issuer whose tokens for the subject `ci` may be exchanged for it. */
+export interface Workload {
   readonly identity: string;
+  readonly issuer: string;
 }
 
 /** What attacks are told. */
@@ -25,39 +31,25 @@ export interface Target {
   readonly group: string;
   /** Ports whose origins on 127.0.0.1 are trusted issuers: attacks may listen there. */
   readonly issuerPorts: readonly number[];
-  /** The token of the good client's organisation, for what honest people do during an attack. */
-  readonly good: GoodWorld;
 }
 
+/** Enough for every row to meet some that are new. */
+const WORKLOADS = 300;
+const WIDTH = 16;
 const GOOD_ADDRESS = "127.0.0.9";
 const ADDRESSES = ["127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"];
 
-/** Makes both organisations. @param issuer the good client's, which the service trusts */
+/** Makes both organisations. @param origin of the good client's issuers, which the service trusts */
 export async function makeWorld(
   service: ServiceProcess,
-  issuer: string,
+  origin: string,
   issuerPorts: readonly number[],
 ): Promise<{ readonly good: GoodWorld; readonly target: Target }> {
   const { url, data, pid } = service;
   const [honest, hostile] = await Promise.all([bootstrap(data, "honest.example"), bootstrap(data, "hostile.example")]);
-  const claimMatch = { issuer, subject: "ci" };
-  const identity = await createIdentity(url, honest, { name: "ci", claimMatch });
-  const role = await findRole(url, honest.token, "viewer");
-  await api(url, honest.token, "POST", `/iam/v2beta1/roleBindings/${honest.group}`, {
-    identityUid: identity,
-    roleUid: role,
-  });
-  const good = { url, address: GOOD_ADDRESS, token: honest.token, group: honest.group, identity };
-  const target = {
-    url,
-    pid,
-    data,
-    addresses: ADDRESSES,
-    token: hostile.token,
-    group: hostile.group,
-    issuerPorts,
-    good,
-  };
+  const workloads = await createIdentities(url, honest, origin, WORKLOADS);
+  const good = { url, address: GOOD_ADDRESS, token: honest.token, group: honest.group, workloads };
+  const target = { url, pid, data, addresses: ADDRESSES, token: hostile.token, group: hostile.group, issuerPorts };
   return { good, target };
 }
 
@@ -77,11 +69,18 @@ export async function createIdentity(url: string, { group, token }: Owner, ident
   return String(made.uid);
 }
 
-async function findRole(url: string, token: string, name: string): Promise<string> {
-  const { roles } = await api(url, token, "GET", `/iam/v2beta1/roles?name=${name}`);
-  const [role] = roles as readonly { readonly uid: string }[];
-  if (role === undefined) throw new Error(`there is no role ${name}`);
-  return role.uid;
+/** Creates identities in the owner's group, each of an issuer of its own below the origin. */
+export async function createIdentities(url: string, owner: Owner, origin: string, count: number): Promise<Workload[]> {
+  const made: Workload[] = [];
+  for (let i = 0; i < count; i += WIDTH) {
+    const some = Array.from({ length: Math.min(WIDTH, count - i) }, async (_, j) => {
+      const issuer = `${origin}/i/${i + j}`;
+      const claimMatch = { issuer, subject: "ci" };
+      return { issuer, identity: await createIdentity(url, owner, { name: `ci ${i + j}`, claimMatch }) };
+    });
+    made.push(...(await Promise.all(some)));
+  }
+  return made;
 }
 
 /** Makes a call of the REST API; rejects when it is refused. */
