@@ -4,6 +4,7 @@
 // With --campaign the honest client makes 3,000 calls beside each attack in place
 // of 1,000, and all attacks at once last 5 minutes in place of one.
 //   ARBOR_HOSTILE_ROOT     another built checkout to attack, such as the commit before
+//   ARBOR_HOSTILE_CALLS    how many calls the honest client makes beside each attack
 //   ARBOR_HOSTILE_SECONDS  how long all attacks at once last
 //   ARBOR_HOSTILE_RESULTS  a file that gets a line of JSON for each row
 import { spawnSync } from "node:child_process";

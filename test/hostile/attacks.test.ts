@@ -29,7 +29,7 @@ before(async () => {
 after(() => arena?.close());
 
 for (const row of rows) {
-  it(`serves others under attack: ${row.name}`, { timeout: 180_000 }, async () => {
+  it(`serves others under attack: ${row.name}`, { timeout: 400_000 }, async () => {
     const { faults } = await arena.run(row);
     assert.deepEqual(faults, []);
   });

@@ -16,14 +16,14 @@ import { type GoodWorld, makeWorld, type Target } from "./world.js";
 /** Whether this is the long run of `npm run test:campaigns`. */
 export const IS_CAMPAIGN = process.env.ARBOR_HOSTILE_CAMPAIGN !== undefined;
 /** How many calls the good client makes beside each attack. */
-export const CALLS = IS_CAMPAIGN ? 3_000 : 1_000;
+export const CALLS = Number(process.env.ARBOR_HOSTILE_CALLS ?? (IS_CAMPAIGN ? 3_000 : 1_000));
 const CALLS_A_SECOND = 100;
 const MIB = 1024 * 1024;
 /** What buffered requests and answers may take together above an idle service, in MiB. */
 const BUFFERED_MIB = 512;
 const WARM_UP_MS = 3_000;
-const UNDISTURBED_CALLS = IS_CAMPAIGN ? 2_000 : 700;
-const PREPARE_MS = IS_CAMPAIGN ? 240_000 : 90_000;
+const UNDISTURBED_CALLS = Math.min(CALLS, IS_CAMPAIGN ? 2_000 : 700);
+const PREPARE_MS = IS_CAMPAIGN ? 300_000 : 120_000;
 const RECOVER_MS = 15_000;
 const STOP_MS = 25_000;
 /** How many attacks share a process. */
