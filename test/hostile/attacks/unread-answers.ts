@@ -9,7 +9,7 @@ import { frame } from "../support/grpc.js";
 import { createGroups } from "../support/http.js";
 import type { Target } from "../support/world.js";
 
-const GROUPS = 2_500;
+const GROUPS = 1_000;
 const DESCRIPTION = "d".repeat(512);
 const SILENT_CONNECTIONS = 12;
 const STREAMS = 100;

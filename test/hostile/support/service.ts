@@ -59,7 +59,7 @@ export function onCpu(side: "service" | "load"): readonly string[] {
 function spawnNode(
   side: "service" | "load",
   args: readonly string[],
-  options: { readonly ipc: boolean },
+  options: { readonly ipc: boolean; readonly output: "pipe" | "inherit" },
 ): ChildProcess {
   const [program = process.execPath, ...before] = [...onCpu(side), process.execPath];
   const env = { ...process.env };
@@ -67,17 +67,14 @@ function spawnNode(
   return spawn(program, [...before, ...args], {
     cwd: HERE,
     env,
-    stdio: ["ignore", "pipe", "pipe", ...(options.ipc ? (["ipc"] as const) : [])],
+    stdio: ["ignore", options.output, options.output, ...(options.ipc ? (["ipc"] as const) : [])],
   });
 }
 
 /** Runs a program of this folder beside the service, on the other processor, with a channel to it. */
 export function spawnLoad(file: string, ...args: readonly string[]): ChildProcess {
   const path = fileURLToPath(new URL(file, import.meta.url));
-  const child = spawnNode("load", ["--import", "tsx", path, ...args], { ipc: true });
-  child.stderr?.pipe(process.stderr);
-  child.stdout?.pipe(process.stderr);
-  return child;
+  return spawnNode("load", ["--import", "tsx", path, ...args], { ipc: true, output: "inherit" });
 }
 
 /** How urgent processes are, as `nice` says it. */
@@ -97,7 +94,7 @@ export function setUrgency({ pid }: ChildProcess, urgency: keyof typeof NICENESS
 
 /** Runs an `arbor` command on the host and returns what it prints. */
 export function arbor(...args: readonly string[]): Promise<string> {
-  const child = spawnNode("load", [join(ROOT, "dist", "main.js"), ...args], { ipc: false });
+  const child = spawnNode("load", [join(ROOT, "dist", "main.js"), ...args], { ipc: false, output: "pipe" });
   let [stdout, stderr] = ["", ""];
   child.stdout?.on("data", (chunk) => (stdout += chunk));
   child.stderr?.on("data", (chunk) => (stderr += chunk));
@@ -114,7 +111,7 @@ export async function startService(data: string, ...args: readonly string[]): Pr
   build();
   const command = ["serve", "--data", data, "--listen", "127.0.0.1:0", "--log-level", "warn", ...args];
   const node = ["--expose-gc", "--import", REPORT_MEMORY, join(ROOT, "dist", "main.js")];
-  const child = spawnNode("service", [...node, ...command], { ipc: true });
+  const child = spawnNode("service", [...node, ...command], { ipc: true, output: "pipe" });
   const { stdout, stderr, pid } = child;
   if (stdout === null || stderr === null || pid === undefined) throw new Error("the service did not start");
   const log: string[] = [];
