@@ -1,9 +1,15 @@
 // Connect's answers on their way out: what they leave empty is filled, and
 // errors the library raised itself get what all our errors have.
 import type { OutgoingHttpHeaders } from "node:http";
+import type { JsonValue } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
-import { codeToHttpStatus, errorFromJsonBytes } from "@connectrpc/connect/protocol-connect";
+import {
+  codeToHttpStatus,
+  endStreamFlag,
+  errorFromJson,
+  errorFromJsonBytes,
+} from "@connectrpc/connect/protocol-connect";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag, trailerParse, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
 import { connectErrorFrom } from "../kernel/errors.js";
@@ -28,10 +34,15 @@ export async function writeAnswer(
     answer.status >= 400 && contentType === "application/json" ? await repairUnaryError(answer, errorDomain) : answer;
   if (isGone(res)) return;
   const web = contentType.startsWith("application/grpc-web");
+  const stream = contentType.startsWith("application/connect+");
   let bytes = 0;
   for await (const chunk of body ?? []) {
     if (isGone(res)) return;
-    const out = web ? repairWebTrailer(chunk, errorDomain, access) : chunk;
+    const out = web
+      ? repairWebTrailer(chunk, errorDomain, access)
+      : stream
+        ? repairEndOfStream(chunk, errorDomain)
+        : chunk;
     bytes += out.length;
     // Where there is no room for the answer, there may still be for a status that says so.
     chargeAnswer(res, out.length);
@@ -85,14 +96,29 @@ async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
 function repairWebTrailer(frame: Uint8Array, errorDomain: string, access: AccessRecord | undefined): Uint8Array {
   if (frame[0] !== trailerFlag) return frame;
   const trailer = trailerParse(frame.subarray(5));
+  const isRepaired = addDetails(trailer, errorDomain);
   if (access) access.grpcCode = Number(trailer.get("grpc-status"));
-  if (!addDetails(trailer, errorDomain)) return frame;
-  const data = trailerSerialize(trailer);
-  const repaired = Buffer.allocUnsafe(5 + data.length);
-  repaired[0] = trailerFlag;
-  repaired.writeUInt32BE(data.length, 1);
-  repaired.set(data, 5);
-  return repaired;
+  return isRepaired ? envelope(trailerFlag, trailerSerialize(trailer)) : frame;
+}
+
+// The last message of a Connect stream is JSON with the error that ended the stream. One that is
+// compressed holds details, and so is none of the library's own.
+function repairEndOfStream(frame: Uint8Array, errorDomain: string): Uint8Array {
+  if (frame[0] !== endStreamFlag) return frame;
+  const end = JSON.parse(Buffer.from(frame.subarray(5)).toString("utf8")) as { readonly error?: JsonValue };
+  if (end.error === undefined) return frame;
+  const error = errorFromJson(end.error, undefined, new ConnectError("", Code.Unknown));
+  if (error.details.length > 0) return frame;
+  const repaired = JSON.parse(connectJson(repair(error, errorDomain))) as JsonValue;
+  return envelope(endStreamFlag, Buffer.from(JSON.stringify({ ...end, error: repaired })));
+}
+
+function envelope(flag: number, data: Uint8Array): Buffer {
+  const bytes = Buffer.allocUnsafe(5 + data.length);
+  bytes[0] = flag;
+  bytes.writeUInt32BE(data.length, 1);
+  bytes.set(data, 5);
+  return bytes;
 }
 
 // The library escapes more than gRPC does, and gRPC clients do not undo that for `:` or `,`.

@@ -1,0 +1,76 @@
+// What a caller does wrong in a Connect stream or by gRPC-Web is called INTERNAL neither in the answer nor in
+// the access log.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { gzipSync } from "node:zlib";
+import { createLogger } from "../../src/telemetry/logger.js";
+import { type Harness, startHarness } from "../support/harness.js";
+import { frame, SERVICE, startServer } from "./harness.js";
+
+let service: Harness;
+before(async () => {
+  service = await startHarness();
+});
+after(() => service?.stop());
+
+const WATCH = "/grpc.health.v1.Health/Watch";
+const END_OF_STREAM = 2;
+const COMPRESSED = 1;
+
+function envelope(flag: number, content: Uint8Array): Buffer<ArrayBuffer> {
+  const bytes = Buffer.alloc(5 + content.length);
+  bytes[0] = flag;
+  bytes.writeUInt32BE(content.length, 1);
+  bytes.set(content, 5);
+  return bytes;
+}
+
+const rows = [
+  { name: "no message of its type", type: "proto", body: envelope(0, Buffer.from("{}")), message: /^parse binary/ },
+  {
+    name: "a compressed message without an encoding",
+    type: "json",
+    body: envelope(COMPRESSED, gzipSync("{}")),
+    message: /^received compressed envelope/,
+  },
+];
+for (const { name, type, body, message } of rows) {
+  test(`a Connect stream of ${name} ends as an invalid argument`, async () => {
+    const contentType = `application/connect+${type}`;
+    const answer = await fetch(service.url + WATCH, { method: "POST", headers: { "content-type": contentType }, body });
+    const bytes = Buffer.from(await answer.arrayBuffer());
+    assert.equal(bytes[0], END_OF_STREAM);
+    assert.equal(bytes.readUInt32BE(1), bytes.length - 5);
+    const { error } = JSON.parse(bytes.subarray(5).toString()) as {
+      readonly error: {
+        readonly code: string;
+        readonly message: string;
+        readonly details: readonly { type: string }[];
+      };
+    };
+    assert.equal(error.code, "invalid_argument");
+    assert.match(error.message, message);
+    assert.deepEqual(
+      error.details.map((detail) => detail.type),
+      ["google.rpc.ErrorInfo"],
+    );
+  });
+}
+
+test("the access log has the code that a caller of gRPC-Web got", async () => {
+  let logged: (line: string) => void = () => {};
+  const line = new Promise<string>((resolve) => {
+    logged = resolve;
+  });
+  const logger = createLogger("info", { write: (text) => text.includes('"msg":"request"') && logged(text) });
+  const server = await startServer({ logger, accessLog: true });
+  const answer = await fetch(`${server.url}${SERVICE}/GetGroup`, {
+    method: "POST",
+    headers: { "content-type": "application/grpc-web+proto" },
+    body: frame(Buffer.from("{}")),
+  });
+  const code = /grpc-status: (\d+)/.exec(await answer.text())?.[1];
+  assert.equal(code, "3");
+  assert.equal(JSON.parse(await line).grpcCode, 3);
+  await server.stop();
+});
