@@ -15,7 +15,8 @@ export function spoil(request: FuzzRequest, world: FuzzWorld, random: Random): v
   if (request.method === "HEAD") delete request.headers["x-large"];
 }
 
-const PIECES = [
+/** Segments that paths should not have. */
+export const PIECES = [
   "..",
   ".",
   "%2e%2e",
@@ -82,7 +83,8 @@ const spoilPath: Spoil = (request, { foreign }, random) => {
   request.path = parts.join("/").replace(/^\/*/, "/") + (query === undefined ? "" : `?${query}`);
 };
 
-const QUERIES = [
+/** Parameters, most of which no operation takes as they are. */
+export const QUERIES = [
   "page_size=-1",
   "page_size=99999999999999999999",
   "page_size=1e3",
@@ -159,7 +161,8 @@ function nameOf(part: string): string {
   return part.split("=")[0] ?? "";
 }
 
-const BODIES: readonly (string | Buffer)[] = [
+/** Bodies that are no JSON, or none that an operation takes. */
+export const BODIES: readonly (string | Buffer)[] = [
   "",
   "{",
   "[]",
