@@ -157,6 +157,15 @@ test("no modules import each other in a circle", () => {
   for (const file of sources) walk(file, []);
 });
 
+// Native code may still be reading a session from inside one of its events.
+test("HTTP/2 sessions and streams are ended by one file alone", () => {
+  const ends = /\b(?:session|stream)\w*\.(?:destroy|close|goaway)\(/;
+  const found = sources.filter(
+    (file) => /^src\/(?:server|gateway|transport)\//.test(file) && ends.test(readFileSync(file, "utf8")),
+  );
+  assert.deepEqual(found, ["src/transport/http/http2-end.ts"]);
+});
+
 test(`no file has more than ${MAX_LINES} lines`, () => {
   const long = [...sources, ...filesIn("test"), ...filesIn("bench")]
     .map((file) => ({ file, lines: readFileSync(file, "utf8").split("\n").length - 1 }))
