@@ -103,7 +103,7 @@ export function createServer(options: ServerOptions): Server {
 
   const listener = createListener({
     ...dispatch,
-    connections: createConnections(new Buffers(limits), options.proxies),
+    connections: createConnections(new Buffers(limits), options.proxies, behindProxy),
     listen: options.listen,
     tls: options.tls,
     limits,

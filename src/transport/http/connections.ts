@@ -12,11 +12,24 @@ export interface Connections {
   begin(connection: ConnectionHolders, socketAddress: string | undefined, headers: IncomingHttpHeaders): RequestBuffers;
 }
 
-/** Creates it. @param proxies whose requests count as those of the addresses they name */
-export function createConnections(buffers: Buffers, proxies: TrustedProxies | undefined): Connections {
+/**
+ * Creates it.
+ *
+ * @param proxies whose requests count as those of the addresses they name
+ * @param behindProxy whether every connection is a proxy's, also where none is trusted to name addresses
+ */
+export function createConnections(
+  buffers: Buffers,
+  proxies: TrustedProxies | undefined,
+  behindProxy: boolean,
+): Connections {
+  const isProxy = (address: string | undefined) =>
+    behindProxy || (proxies !== undefined && isTrustedProxy(address, proxies));
   return {
-    open: (address) => buffers.connect(address, proxies !== undefined && isTrustedProxy(address, proxies)),
-    begin: (connection, address, headers) =>
-      new RequestBuffers(buffers, connection, connection.isProxy ? peerAddress(address, headers, proxies) : undefined),
+    open: (address) => buffers.connect(address, isProxy(address)),
+    begin(connection, address, headers) {
+      const peer = connection.isProxy ? peerAddress(address, headers, proxies) : undefined;
+      return new RequestBuffers(buffers, connection, peer === address ? undefined : peer);
+    },
   };
 }

@@ -99,10 +99,11 @@ export class RequestBuffers {
   #request: Charge | undefined;
   #answer: Charge | undefined;
 
-  /** @param address the address that a trusted proxy names; that of the connection counts otherwise */
+  /** @param address the address that a trusted proxy names, if one does */
   constructor(buffers: Buffers, connection: ConnectionHolders, address: string | undefined) {
     this.#buffers = buffers;
-    this.#holders = connection.isProxy ? [buffers.holder(addressKey(address))] : connection.holders;
+    const named = address === undefined ? [] : [buffers.holder(addressKey(address))];
+    this.#holders = connection.isProxy ? named : connection.holders;
   }
 
   /** Called before the first byte of the body is read, where the peer waits to be asked (RFC 9110, section 10.1.1). */
