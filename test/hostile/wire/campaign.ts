@@ -190,6 +190,15 @@ export async function runCampaign(kind: Kind, target: Target, options: CampaignO
   };
 }
 
+/**
+ * The address that a batch comes from. Connections are limited by address, and Node 20 keeps those that it ended
+ * by an error for a while; elsewhere than on Linux there is only one loopback address.
+ */
+export function addressOf({ batch }: Pick<Peer, "batch">): string {
+  if (process.platform !== "linux") return "127.0.0.1";
+  return `127.0.${1 + (Math.floor(batch / 250) % 250)}.${1 + (batch % 250)}`;
+}
+
 /** What keeps a process from answering a good request; empty when it answers. */
 export async function goodAnswers(target: Target): Promise<readonly string[]> {
   const { url, organisation, token } = target;

@@ -3,7 +3,7 @@
 import { gzipSync } from "node:zlib";
 import type { Random } from "../../support/openapi/random.js";
 import { mutateBytes, randomBytes } from "./bytes.js";
-import type { Kind, Peer, Sent } from "./campaign.js";
+import { addressOf, type Kind, type Peer, type Sent } from "./campaign.js";
 import { type Field, literal } from "./hpack.js";
 import { ANSWER_MS, sendHttp1 } from "./http1-connection.js";
 import { RPC_PATHS } from "./http2-fields.js";
@@ -162,6 +162,7 @@ async function overHttp2(random: Random, peer: Peer): Promise<Sent> {
     frames.push(...framesOf(call, stream, random, isCut));
   }
   const session = openSession(peer.target.port, {
+    localAddress: addressOf(peer),
     settings: [[1, 0]],
     reads: (name) => name === ":status" || name === "grpc-status",
     onFields(stream, fields) {
@@ -181,10 +182,11 @@ async function overHttp2(random: Random, peer: Peer): Promise<Sent> {
   const deadline = performance.now() + ANSWER_MS;
   while (left.size > 0 && !session.isClosed() && performance.now() < deadline) await session.next(ANSWER_MS);
   if (left.size > 0 && !session.isClosed()) peer.fault(`no end of ${shown(calls[([...left][0] ?? 1) >> 1])}`);
-  if (peer.hold) return { inputs: calls.length, closed: session.closed, destroy: session.destroy };
+  const inputs = session.isGreeted() ? calls.length : 0;
+  if (peer.hold) return { inputs, closed: session.closed, destroy: session.destroy };
   session.end();
   await session.closed;
-  return { inputs: calls.length };
+  return { inputs };
 }
 
 function framesOf({ path, type, fields, body }: RpcCall, stream: number, random: Random, isCut: boolean): Buffer[] {

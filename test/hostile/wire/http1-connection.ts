@@ -1,6 +1,6 @@
 // An HTTP/1.1 connection by hand: any bytes go out, and answers are read as they come.
 import { connect } from "node:net";
-import type { Peer, Sent } from "./campaign.js";
+import { addressOf, type Peer, type Sent } from "./campaign.js";
 
 /** An answer as it came. */
 export interface RawAnswer {
@@ -34,7 +34,7 @@ export const ANSWER_MS = 20_000;
  */
 export async function sendHttp1(peer: Peer, inputs: readonly Buffer[], options: Http1Options): Promise<Sent> {
   const { onAnswer, onStatus, pieces, quietMs } = options;
-  const socket = connect({ port: peer.target.port, host: "127.0.0.1", noDelay: true });
+  const socket = connect({ port: peer.target.port, host: "127.0.0.1", localAddress: addressOf(peer), noDelay: true });
   let answers = 0;
   let fin = false;
   let endedByService = false;

@@ -2,7 +2,7 @@
 // floods of frames that are each allowed; and header blocks that are not.
 import type { Random } from "../../support/openapi/random.js";
 import { randomBytes } from "./bytes.js";
-import type { Kind, Peer, Sent } from "./campaign.js";
+import { addressOf, type Kind, type Peer, type Sent } from "./campaign.js";
 import type { Field } from "./hpack.js";
 import { brokenBlock, fieldsFor, writtenBlock } from "./http2-fields.js";
 import { FLAG, FRAME, frame, openSession, settingsFrame, uint32 } from "./http2-session.js";
@@ -36,6 +36,7 @@ async function exchange({ first = [], frames }: Frames, random: Random, peer: Pe
   let isBroken = false;
   let isBegun = false;
   const session = openSession(peer.target.port, {
+    localAddress: addressOf(peer),
     settings: random.chance(0.8) ? [[1, 0]] : firstSettings(random),
     polite: random.chance(0.9),
     reads: (name) => name === ":status" || name.startsWith("grpc-"),
@@ -80,7 +81,9 @@ async function exchange({ first = [], frames }: Frames, random: Random, peer: Pe
   session.send(frame(FRAME.PING, 0, 0, LAST_PING));
   const deadline = performance.now() + QUIET_MS;
   while (!isAnswered && !isBroken && !session.isClosed() && performance.now() < deadline) await session.next(QUIET_MS);
-  const inputs = first.length + frames.length;
+  // A session that was refused at once has read nothing.
+  if (!session.isGreeted()) peer.count("not greeted");
+  const inputs = session.isGreeted() ? first.length + frames.length : 0;
   if (peer.hold) return { inputs, closed: session.closed, destroy: session.destroy };
   if (random.chance(0.2)) session.reset();
   else session.end();

@@ -51,6 +51,8 @@ export function uint32(value: number): Buffer {
 
 /** What a session is made of. */
 export interface SessionOptions {
+  /** The address that the connection comes from; the system's choice unless given. */
+  readonly localAddress?: string;
   /** The pairs of the first SETTINGS frame. */
   readonly settings?: readonly (readonly [id: number, value: number])[];
   /** Whether the value of a header of this name is of interest; all are unless given. */
@@ -82,18 +84,22 @@ export interface RawSession {
   reset(): void;
   destroy(): void;
   isClosed(): boolean;
+  /** Whether anything has come. */
+  isGreeted(): boolean;
   readonly closed: Promise<void>;
 }
 
 /** Opens a session on 127.0.0.1. The preface goes out with the first frames. */
 export function openSession(port: number, options: SessionOptions = {}): RawSession {
   const { settings = [], onFields, onData, onEnd, onGoAway, onPong, reads, polite = true } = options;
-  const socket = connect({ port, host: "127.0.0.1", noDelay: true });
+  const from = options.localAddress === undefined ? {} : { localAddress: options.localAddress };
+  const socket = connect({ port, host: "127.0.0.1", noDelay: true, ...from });
   const decoder = createDecoder(reads);
   let rest: Buffer = Buffer.alloc(0);
   let block: Buffer[] = [];
   let wake: (() => void) | undefined;
   let isClosed = false;
+  let isGreeted = false;
   const closed = new Promise<void>((resolve) => {
     socket.once("close", () => {
       isClosed = true;
@@ -139,6 +145,7 @@ export function openSession(port: number, options: SessionOptions = {}): RawSess
   }
 
   socket.on("data", (chunk: Buffer) => {
+    isGreeted = true;
     rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
     let at = 0;
     while (rest.length - at >= HEAD_BYTES) {
@@ -184,6 +191,7 @@ export function openSession(port: number, options: SessionOptions = {}): RawSess
     reset: () => void socket.resetAndDestroy(),
     destroy: () => void socket.destroy(),
     isClosed: () => isClosed,
+    isGreeted: () => isGreeted,
     closed,
   };
 }

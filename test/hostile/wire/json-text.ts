@@ -2,7 +2,7 @@
 import type { Random } from "../../support/openapi/random.js";
 
 const TOKENS = [
-  ...['"', "{", "}", "[", "]", ":", ",", "\\", "null", "true", "false", "tru", "NaN", "Infinity", "undefined"],
+  ...['"', "{", "}", "[", "]", ":", ",", "\\", "null", "true", "false", "tru", "NaN", "Infinity"],
   ...["1e999", "-", "-0", "01", "1.", ".5", "+1", "0x1", "1e", "1E+", "9".repeat(400), "1e-400", "'", "/**/", "//"],
   ...[
     "\u0000",

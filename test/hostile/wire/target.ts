@@ -47,7 +47,7 @@ function node(root: string, args: readonly string[]): ChildProcess {
  */
 export async function startArbor(root = process.env.ARBOR_HOSTILE_ROOT ?? here): Promise<Target> {
   const data = tempDir();
-  const args = ["--data", data, "--listen", "127.0.0.1:0", "--trusted-proxies", "127.0.0.1"];
+  const args = ["--data", data, "--listen", "127.0.0.1:0", "--trusted-proxies", "127.0.0.0/8"];
   const target = await targetOf(node(root, ["src/main.ts", "serve", ...args]));
   const made = node(root, ["src/main.ts", "bootstrap", "--org", "acme.example", "--data", data, "--json"]);
   const [stdout, stderr] = await Promise.all([textOf(made.stdout), textOf(made.stderr), once(made, "close")]);
