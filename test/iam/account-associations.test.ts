@@ -59,6 +59,11 @@ describe("an association", () => {
       body: { name: "a", github: { appInstallations: { 1: { installations: [{ installationId: "0" }] } } } },
       broken: ["github", "github.appInstallations must have positive installation ids"],
     },
+    ...["0x1", " 1", "+1"].map((app) => ({
+      name: `the app ${JSON.stringify(app)}`,
+      body: { name: "a", github: { appInstallations: { [app]: {} } } },
+      broken: ["github", "github.appInstallations must have numbers of apps as keys"] as [string, string],
+    })),
   ];
   for (const { name, body, broken } of cases) {
     it(`with ${name} is refused`, async () => {

@@ -40,6 +40,9 @@ const isGitHub: FieldRule = (value, field) => {
   const { appInstallations } = value as NonNullable<AccountAssociation["github"]>;
   if (Object.keys(appInstallations).length > MAX_ENTRIES)
     return `${field}.appInstallations must be at most ${MAX_ENTRIES}`;
+  // The JSON reader of the library lets other forms of a number through, as they are: `0x1`, ` 1`.
+  if (!Object.keys(appInstallations).every((app) => /^(?:0|-?[1-9][0-9]*)$/.test(app)))
+    return `${field}.appInstallations must have numbers of apps as keys`;
   const all = Object.values(appInstallations).flatMap(({ installations }) => installations);
   if (!all.every(({ installationId }) => installationId > 0n))
     return `${field}.appInstallations must have positive installation ids`;
