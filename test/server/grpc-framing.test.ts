@@ -242,6 +242,15 @@ describe("gRPC framing", () => {
     await slow.stop();
   });
 
+  it("a call that never sends a byte is given up", async () => {
+    const slow = await startServer({ limits: { requestMs: 50 } });
+    const peer = openHttp2(slow.url);
+    const { headers } = await rawHttp2(peer, { ":path": GET, "content-type": "application/grpc" }, undefined, false);
+    assert.equal(headers["grpc-message"], "Invalid argument: the message did not arrive in time");
+    peer.destroy();
+    await slow.stop();
+  });
+
   for (const [name, flags] of [
     ["before its end", 0],
     ["with its end", END_STREAM],

@@ -135,7 +135,7 @@ export function collectBody(source: BodySource, options: BodyOptions, receiver: 
   // The first piece belongs to all that was read at once; alone it must not keep that.
   function onUnfinished(): void {
     if (isOver) return;
-    timer = setTimeout(() => fail(malformedRequest("the message did not arrive in time")), options.timeoutMs);
+    timer ??= setTimeout(() => fail(malformedRequest("the message did not arrive in time")), options.timeoutMs);
     const least = Math.min(LEAST_BYTES, maxBytes);
     if (body === undefined || size >= least || isWaiting || charged >= least || charge?.grow(least - charged) === false)
       return;
@@ -165,7 +165,11 @@ export function collectBody(source: BodySource, options: BodyOptions, receiver: 
   buffers?.askForBody();
   // The end of an empty body comes with the headers, before anybody listens.
   if (source.readableEnded) onEnd();
-  else source.on("data", onData).on("end", onEnd).on("close", onGone).on("error", onGone);
+  else {
+    source.on("data", onData).on("end", onEnd).on("close", onGone).on("error", onGone);
+    // Also where no byte ever comes.
+    nextTick(onUnfinished);
+  }
 }
 
 // A reset of an HTTP/2 stream ends it as well; half a request must never run.
