@@ -98,6 +98,7 @@ export class RequestBuffers {
   #holders: readonly Holder[];
   #request: Charge | undefined;
   #answer: Charge | undefined;
+  #isOver = false;
 
   /** @param address the address that a trusted proxy names, if one does */
   constructor(buffers: Buffers, connection: ConnectionHolders, address: string | undefined) {
@@ -135,7 +136,7 @@ export class RequestBuffers {
    * @throws ApiError RESOURCE_EXHAUSTED
    */
   chargeRequest(bytes: number): void {
-    if (this.#request?.growFirst(bytes) === false)
+    if (!this.#isOver && this.#request?.growFirst(bytes) === false)
       throw resourceExhausted("body: the service holds as many bytes as it may, try again", RETRY_MS);
   }
 
@@ -147,6 +148,8 @@ export class RequestBuffers {
    * @throws ApiError RESOURCE_EXHAUSTED
    */
   chargeAnswer(bytes: number, onRefused: () => void, isList = false): void {
+    // Nobody gets the answer, and nobody would give its bytes back.
+    if (this.#isOver) return;
     const { answers, maxListBytes } = this.#buffers;
     this.#answer ??= answers.open(this.#holders, onRefused, isList ? maxListBytes : undefined);
     // A list moves while it is made.
@@ -165,8 +168,9 @@ export class RequestBuffers {
     this.#answer = undefined;
   }
 
-  /** Gives back all bytes. */
+  /** Gives back all bytes: the request is over, and nothing is charged for it any more. */
   release(): void {
+    this.#isOver = true;
     this.#request?.release();
     this.#answer?.release();
   }

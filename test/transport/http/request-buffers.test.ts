@@ -127,6 +127,14 @@ describe("a body without room", () => {
 });
 
 describe("an answer", () => {
+  it("that is made after its request was over is not charged", () => {
+    const { begin, buffers } = start();
+    const request = begin("192.0.2.1");
+    request.release();
+    request.chargeAnswer(MIB, refused);
+    assert.equal(buffers.answers.held, 0);
+  });
+
   it("that nobody reads gives way to another", async () => {
     const { begin } = start();
     let cut = 0;
