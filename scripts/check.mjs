@@ -37,8 +37,8 @@ function step(name, program, args) {
     process.stderr.write(stderr ?? "");
     fail(`${name} failed after ${seconds} s`);
   }
-  const summary = /^# (?:tests|pass) .*$/gm;
-  console.log(`${name}: ${seconds} s ${name === "tests" ? (stdout.match(summary) ?? []).join(" ") : ""}`);
+  const summary = name === "tests" ? `, ${stdout.trim().split("\n").at(-1)}` : "";
+  console.log(`${name}: ${seconds} s${summary}`);
   if (name === "contract") process.stdout.write(stdout);
 }
 

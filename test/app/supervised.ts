@@ -4,9 +4,8 @@ import { once } from "node:events";
 import { Agent, request } from "node:http";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
+import { PROJECT, scriptArguments } from "../support/project.js";
 
-const root = fileURLToPath(new URL("../../", import.meta.url));
 const LANES = 8;
 
 /** How one run of the service ended. */
@@ -38,16 +37,25 @@ export function supervise(data: string, baseUrl: string, fault: string, control 
   let current = start();
 
   function start() {
-    const args = ["src/main.ts", "serve", "--data", data, "--listen", "127.0.0.1:0", "--base-url", baseUrl];
+    const args = [
+      ...scriptArguments("src/main.ts"),
+      "serve",
+      "--data",
+      data,
+      "--listen",
+      "127.0.0.1:0",
+      "--base-url",
+      baseUrl,
+    ];
     const env = {
       PATH: process.env.PATH,
       TMPDIR: process.env.TMPDIR,
       PLANTED_FAULT: fault,
       ...(control && { PLANTED_FAULT_CONTROL: "1" }),
     };
-    const preload = ["--import", "tsx", "--import", "./test/app/planted-fault.mjs"];
+    const preload = ["--import", "./test/app/planted-fault.mjs"];
     const child: ChildProcess = spawn(process.execPath, [...preload, ...args, "--no-access-log"], {
-      cwd: root,
+      cwd: PROJECT,
       env,
       stdio: ["ignore", "pipe", "pipe"],
     });

@@ -4,12 +4,12 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { describe, test } from "node:test";
 import { setTimeout as afterMs, setImmediate as nextTurn } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { newKey } from "../../src/issuer/key-making.js";
 import { rotateKey } from "../../src/issuer/key-states.js";
 import { unavailable } from "../../src/kernel/errors.js";
 import type { Store } from "../../src/store/port.js";
 import { startHarness } from "../support/harness.js";
+import { scriptArguments } from "../support/project.js";
 import { rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
 import { attack, auditRow, type Log, openLog } from "./log-kit.js";
@@ -234,9 +234,8 @@ describe("the sealer", () => {
 
   test("kill -9 between two batches leaves whole chains, and the next run seals the rest", async () => {
     const directory = tempDir();
-    const script = fileURLToPath(new URL("./sealing-process.ts", import.meta.url));
     for (let kill = 0; kill < 3; kill++) {
-      const child = spawn(process.execPath, ["--import", "tsx", script, directory], {
+      const child = spawn(process.execPath, [...scriptArguments("test/audit/sealing-process.ts"), directory], {
         stdio: ["ignore", "pipe", "inherit"],
       });
       let sealed = 0;

@@ -7,11 +7,11 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
-import { fileURLToPath } from "node:url";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { type Demo, startDemo } from "../../src/cli/demo/demo.js";
 import { announcement } from "../../src/cli/demo/story.js";
 import { type Ended, type Running, run } from "../cli/auth/process.js";
+import { scriptArguments } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 import { measure } from "./measure.js";
 
@@ -27,7 +27,6 @@ const sizes = [
   { width: 1280, height: 800 },
 ];
 const GROUPS = ["demo.example", "platform", "production", "research"];
-const root = fileURLToPath(new URL("../../", import.meta.url));
 
 let demo: Demo;
 let browser: Browser;
@@ -98,7 +97,7 @@ async function consent(title: string, button: string, tab = page): Promise<void>
 
 function arbor(args: readonly string[], env: Readonly<Record<string, string>> = {}): Running {
   const settings = { ARBOR_API: demo.url, ARBOR_CREDENTIALS: credentials, DISPLAY: "", ...env };
-  return run(process.execPath, ["--import", "tsx", "src/main.ts", ...args], settings);
+  return run(process.execPath, [...scriptArguments("src/main.ts"), ...args], settings);
 }
 
 /** The address that a login prints. */
@@ -357,7 +356,7 @@ describe("docs/demo.md", () => {
     await page.goto(await pageOf(alice));
     await pick("Alice");
     assertLoggedIn(await alice.ended);
-    const shell = announcement(demo, { kept: true, root })
+    const shell = announcement(demo, { kept: true })
       .split("\n")
       .filter((line) => /^ {2}(PLATFORM=|arbor\(\))/.test(line));
     const guide = readFileSync("docs/demo.md", "utf8");

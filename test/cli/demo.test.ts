@@ -12,6 +12,7 @@ import { type Demo, startDemo } from "../../src/cli/demo/demo.js";
 import { keepFresh } from "../../src/cli/demo/workload-token.js";
 import { type Host, startHost } from "../e2e/process.js";
 import { Agent, claimsOf, codeRequest, linksIn, newPkce, PROGRAM } from "../issuer/login/login-kit.js";
+import { scriptArguments } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 import { type Ended, run } from "./auth/process.js";
 
@@ -32,7 +33,7 @@ interface Shown {
 /** Starts `arbor demo` as a process. */
 async function demo(test: TestContext, ...flags: string[]): Promise<Shown> {
   const startMs = performance.now();
-  const { child, ended } = run(process.execPath, ["--import", "tsx", "src/main.ts", "demo", ...flags]);
+  const { child, ended } = run(process.execPath, [...scriptArguments("src/main.ts"), "demo", ...flags]);
   test.after(() => child.kill("SIGKILL"));
   let text = "";
   await new Promise<void>((resolve, reject) => {

@@ -3,6 +3,7 @@
 // and so does all of version 2. Nothing stands there that the protos lack.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, it } from "node:test";
 import {
   createFileRegistry,
@@ -16,8 +17,9 @@ import {
 } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { http } from "#gen/google/api/annotations_pb.js";
+import { PROJECT } from "../support/project.js";
 
-const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url));
+const read = (path: string) => readFileSync(join(PROJECT, path));
 const protos = createFileRegistry(fromBinary(FileDescriptorSetSchema, read("gen/api.binpb")));
 const documented = read("docs/migration.md").toString();
 const ROOT = "chainguard.platform.";

@@ -5,7 +5,6 @@ import { once } from "node:events";
 import { Agent, request } from "node:http";
 import { join } from "node:path";
 import { createInterface, type Interface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import { resolveSettings } from "../../src/config.js";
 import { bootstrap } from "../../src/iam/operator/bootstrap.js";
 import { openInstallation } from "../../src/installation.js";
@@ -14,6 +13,7 @@ import { randomIds } from "../../src/kernel/ids.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import { openDatabase } from "../../src/store/sqlite-driver.js";
 import { inconsistenciesIn } from "../support/consistency.js";
+import { PROJECT, scriptArguments } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 import { nameOf, versionOf } from "./kill9-names.js";
 
@@ -44,7 +44,6 @@ export interface CampaignResult {
 const CYCLES_PER_DIRECTORY = 10;
 const HTTP_LANES = 8;
 const BASE_URL = "http://arbor.test";
-const project = fileURLToPath(new URL("../../", import.meta.url));
 
 /** The last acknowledged version of each group, by uid. */
 type Acknowledged = Map<string, number>;
@@ -155,9 +154,12 @@ function post(url: string, token: string, agent: Agent): Promise<string | undefi
   });
 }
 
-function start(script: string, ...args: readonly string[]): { child: ChildProcess; lines: Interface } {
-  const child = spawn(process.execPath, ["--import", "tsx", script, ...args], {
-    cwd: project,
+function start(
+  script: `${"src" | "test"}/${string}.ts`,
+  ...args: readonly string[]
+): { child: ChildProcess; lines: Interface } {
+  const child = spawn(process.execPath, [...scriptArguments(script), ...args], {
+    cwd: PROJECT,
     env: { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR },
     stdio: ["ignore", "pipe", "ignore"],
   });

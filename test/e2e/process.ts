@@ -3,9 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
-import { fileURLToPath } from "node:url";
-
-const root = fileURLToPath(new URL("../../", import.meta.url));
+import { PROJECT, scriptArguments } from "../support/project.js";
 
 /** What a finished process left. */
 export interface Finished {
@@ -28,8 +26,8 @@ export interface Service {
 function node(args: readonly string[], input: "ignore" | "pipe" = "ignore"): ChildProcess {
   const env = { ...process.env };
   for (const name of Object.keys(env)) if (name.startsWith("ARBOR_") || name === "NODE_TEST_CONTEXT") delete env[name];
-  return spawn(process.execPath, ["--import", "tsx", ...args], {
-    cwd: root,
+  return spawn(process.execPath, args, {
+    cwd: PROJECT,
     env,
     stdio: [input, "pipe", input === "pipe" ? "inherit" : "pipe"],
   });
@@ -43,7 +41,7 @@ function outputOf(child: ChildProcess): Promise<[stdout: string, stderr: string]
 
 /** Runs `arbor` with these arguments. */
 export async function arbor(...args: readonly string[]): Promise<Finished> {
-  const child = node(["src/main.ts", ...args]);
+  const child = node([...scriptArguments("src/main.ts"), ...args]);
   const [[stdout, stderr], [code]] = await Promise.all([outputOf(child), once(child, "close")]);
   return { code, stdout, stderr };
 }
@@ -64,7 +62,7 @@ export interface Command {
 
 /** Starts such a process. */
 export function startHost(): Host {
-  const child = node(["test/e2e/run-commands.ts"], "pipe");
+  const child = node(scriptArguments("test/e2e/run-commands.ts"), "pipe");
   const { stdin, stdout } = child;
   if (stdin === null || stdout === null) throw new Error("the process did not start");
   const waiting: { resolve: (result: Finished) => void; reject: (error: Error) => void }[] = [];
@@ -98,7 +96,7 @@ export interface Organisation {
 
 /** Starts `arbor serve` on a free port and waits until it says that it is ready. */
 export async function startService(data: string, ...args: readonly string[]): Promise<Service> {
-  const child = node(["src/main.ts", "serve", "--data", data, "--listen", "127.0.0.1:0", ...args]);
+  const child = node([...scriptArguments("src/main.ts"), "serve", "--data", data, "--listen", "127.0.0.1:0", ...args]);
   const { stdout, stderr, pid } = child;
   if (stdout === null || stderr === null || pid === undefined) throw new Error("the service did not start");
   const log = text(stderr);

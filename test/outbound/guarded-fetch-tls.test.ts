@@ -10,9 +10,9 @@ import type { Server } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { connect } from "node:tls";
-import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { listen, serve } from "../issuer/upstream/foreign-issuer.js";
+import { scriptArguments } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 
 const file = (name: string) => readFileSync(new URL(`./tls/${name}`, import.meta.url), "utf8");
@@ -20,16 +20,19 @@ const valid = { key: file("test-key.pem"), cert: file("test-cert.pem") };
 const expired = { key: file("test-key.pem"), cert: file("test-expired-cert.pem") };
 const authorities = join(tempDir(), "authorities.pem");
 writeFileSync(authorities, valid.cert + expired.cert);
-const client = fileURLToPath(new URL("./guarded-client.ts", import.meta.url));
 
 /** Fetches from `host` at 127.0.0.1 in a new process with these variables. */
 async function fetchAs(
   url: string,
   env: Readonly<Record<string, string>>,
 ): Promise<{ result: string; reasons: string[] }> {
-  const { stdout } = await promisify(execFile)(process.execPath, ["--import", "tsx", client, url], {
-    env: { PATH: process.env.PATH, ...env },
-  });
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    [...scriptArguments("test/outbound/guarded-client.ts"), url],
+    {
+      env: { PATH: process.env.PATH, ...env },
+    },
+  );
   return JSON.parse(stdout);
 }
 

@@ -4,16 +4,16 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { type Harness, startHarness } from "../support/harness.js";
 import { pack } from "../support/packed.js";
+import { PROJECT } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 
 const run = promisify(execFile);
-const root = resolve(import.meta.dirname, "../..");
 const fixture = (name: string) => fileURLToPath(new URL(`./project/${name}`, import.meta.url));
 
 /** All packages that a client may load. */
@@ -77,12 +77,12 @@ describe("the package", () => {
       lib: ["es2023", "dom"],
       noEmit: true,
       types: ["node"],
-      typeRoots: [join(root, "node_modules/@types")],
+      typeRoots: [join(PROJECT, "node_modules/@types")],
     };
     // It cannot be checked in place, where nothing is installed, and so is no .ts file there.
     cpSync(fixture("types.ts.txt"), join(project, "types.ts"));
     writeFileSync(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["types.ts"] }));
-    const { stdout } = await run(join(root, "node_modules/.bin/tsc"), ["-p", "."], { cwd: project }).catch(
+    const { stdout } = await run(join(PROJECT, "node_modules/.bin/tsc"), ["-p", "."], { cwd: project }).catch(
       (error: { stdout: string }) => error,
     );
     assert.equal(stdout, "");

@@ -7,6 +7,7 @@ import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { parse, stringify } from "yaml";
+import { scriptArguments } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 
 /** How a registry is set up. */
@@ -83,7 +84,7 @@ export async function startRegistry({ data, flags = [], sections = {} }: Registr
 
 /** Runs a command of this tree. */
 export function arbor(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Outcome> {
-  return outcomeOf(process.execPath, ["--import", "tsx", "src/main.ts", ...args], env);
+  return outcomeOf(process.execPath, [...scriptArguments("src/main.ts"), ...args], env);
 }
 
 /**

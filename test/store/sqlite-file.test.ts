@@ -5,9 +5,9 @@ import { once } from "node:events";
 import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { fileURLToPath } from "node:url";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite-driver.js";
+import { scriptArguments } from "../support/project.js";
 import { groupRow, rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
 
@@ -118,8 +118,7 @@ test("a second server on the same directory is refused; commands are not", async
 
 test("kill -9 releases the directory and keeps what was written", async () => {
   const directory = tempDir();
-  const holder = fileURLToPath(new URL("./lock-holder.ts", import.meta.url));
-  const child = spawn(process.execPath, ["--import", "tsx", holder, directory], {
+  const child = spawn(process.execPath, [...scriptArguments("test/store/lock-holder.ts"), directory], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   await once(child.stdout, "data");
@@ -164,10 +163,9 @@ test("opening again changes nothing and keeps everything", async () => {
 
 test("an empty directory opened by several processes at once is made once, and all can use it", async () => {
   const directory = tempDir();
-  const holder = fileURLToPath(new URL("./lock-holder.ts", import.meta.url));
   const outcomes = await Promise.all(
     Array.from({ length: 3 }, async () => {
-      const args = ["--import", "tsx", holder, directory, "shared"];
+      const args = [...scriptArguments("test/store/lock-holder.ts"), directory, "shared"];
       const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
       let said = "";
       child.stderr.on("data", (chunk: Buffer) => {

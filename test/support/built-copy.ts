@@ -1,11 +1,11 @@
 import { execFile } from "node:child_process";
 import { cpSync, symlinkSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { promisify } from "node:util";
+import { PROJECT } from "./project.js";
 import { tempDir } from "./temp-dir.js";
 
 const run = promisify(execFile);
-const root = resolve(import.meta.dirname, "../..");
 
 /** What the build is made of. */
 const SOURCES = ["src", "gen", "scripts", "package.json", "tsconfig.json", "tsconfig.build.json"];
@@ -17,8 +17,8 @@ const SOURCES = ["src", "gen", "scripts", "package.json", "tsconfig.json", "tsco
  */
 export async function buildCopy(): Promise<string> {
   const copy = tempDir();
-  for (const name of SOURCES) cpSync(join(root, name), join(copy, name), { recursive: true });
-  symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));
+  for (const name of SOURCES) cpSync(join(PROJECT, name), join(copy, name), { recursive: true });
+  symlinkSync(join(PROJECT, "node_modules"), join(copy, "node_modules"));
   // Not through npm, which another Node than the running one may belong to.
   await run(process.execPath, ["node_modules/typescript/bin/tsc", "-p", "tsconfig.build.json"], { cwd: copy });
   await run(process.execPath, ["scripts/copy-assets.mjs"], { cwd: copy });

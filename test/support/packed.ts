@@ -1,11 +1,11 @@
 import { execFile } from "node:child_process";
 import { cpSync, readdirSync, symlinkSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { promisify } from "node:util";
+import { PROJECT } from "./project.js";
 import { tempDir } from "./temp-dir.js";
 
 const run = promisify(execFile);
-const root = resolve(import.meta.dirname, "../..");
 
 /** What the build and the package are made of; `files` of package.json says what goes in. */
 const SOURCES = ["src", "gen", "proto", "scripts", "package.json", "tsconfig.json", "tsconfig.build.json"];
@@ -14,11 +14,11 @@ const TEXTS = ["README.md", "CHANGELOG.md", "LICENSE"];
 /** Packs a copy of the tree, so that no build here meets another one; returns the path of the tarball. */
 export async function pack(): Promise<string> {
   const copy = tempDir();
-  const present = readdirSync(root);
+  const present = readdirSync(PROJECT);
   for (const name of [...SOURCES, ...TEXTS.filter((text) => present.includes(text))]) {
-    cpSync(join(root, name), join(copy, name), { recursive: true });
+    cpSync(join(PROJECT, name), join(copy, name), { recursive: true });
   }
-  symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));
+  symlinkSync(join(PROJECT, "node_modules"), join(copy, "node_modules"));
   await run("npm", ["pack", "--silent"], { cwd: copy });
   const tarball = readdirSync(copy).find((name) => name.endsWith(".tgz"));
   if (tarball === undefined) throw new Error("npm pack made no tarball");

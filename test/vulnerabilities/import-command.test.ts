@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import { arbor, type Finished, type Host, startHost } from "../e2e/process.js";
+import { scriptArguments } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 import { manyRecord, osvRecord } from "./osv-kit.js";
 import { writeZip } from "./zip-writer.js";
@@ -45,7 +46,7 @@ describe("an import", () => {
       records.map(({ id, json }) => ({ name: `${id}.json`, content: json })),
     );
     const args = ["advisories", "import", zip, "--data", data, "--group", group, "--progress"];
-    const child = spawn(process.execPath, ["--import", "tsx", "src/main.ts", ...args], {
+    const child = spawn(process.execPath, [...scriptArguments("src/main.ts"), ...args], {
       stdio: ["ignore", "ignore", "pipe"],
     });
     // It says that something is stored after the first transaction.

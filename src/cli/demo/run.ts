@@ -2,7 +2,6 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
 import { untilStopped } from "../until-stopped.js";
 import { startDemo } from "./demo.js";
 import { announcement } from "./story.js";
@@ -23,10 +22,9 @@ export interface DemoFlags {
 export async function demoCommand({ data, listen }: DemoFlags): Promise<void> {
   const directory = data === undefined ? passingDirectory() : resolve(data);
   const demo = await startDemo({ data: directory, listen });
-  const root = fileURLToPath(new URL("../../../", import.meta.url));
   // Before anybody can know that there is something to stop.
   const stopped = untilStopped();
-  process.stdout.write(announcement(demo, { kept: data !== undefined, root }));
+  process.stdout.write(announcement(demo, { kept: data !== undefined }));
   await stopped;
   await demo.stop();
 }

@@ -1,6 +1,6 @@
 // What the demo prints: commands that work when they are pasted as they are, one
 // after another, into any shell of the POSIX kind.
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import type { Demo } from "./demo.js";
 import { ORGANISATION } from "./people.js";
 
@@ -8,8 +8,6 @@ import { ORGANISATION } from "./people.js";
 export interface AnnouncementOptions {
   /** Whether its directory is there afterwards. */
   readonly kept: boolean;
-  /** The directory of this package, from which `arbor` is called. */
-  readonly root: string;
 }
 
 interface Step {
@@ -18,7 +16,7 @@ interface Step {
 }
 
 /** What to print when the demo is ready. */
-export function announcement(demo: Demo, { kept, root }: AnnouncementOptions): string {
+export function announcement(demo: Demo, { kept }: AnnouncementOptions): string {
   const { url, issuer, data } = demo;
   const head = `The demo of Arbor is ready. It is for trying out only: whoever uses this machine can sign in as anybody.
 
@@ -28,13 +26,13 @@ export function announcement(demo: Demo, { kept, root }: AnnouncementOptions): s
 
 Paste these into another terminal, from the top. Ctrl-C here ends the demo.
 `;
-  const steps = stepsOf(demo, root).map(({ text, commands }) => {
+  const steps = stepsOf(demo).map(({ text, commands }) => {
     return `\n${text}:\n\n${commands.map((command) => `  ${command}\n`).join("")}`;
   });
   return head + steps.join("");
 }
 
-function stepsOf({ url, data, workloadToken, organisation }: Demo, root: string): readonly Step[] {
+function stepsOf({ url, data, workloadToken, organisation }: Demo): readonly Step[] {
   const { platform, workload, builder } = organisation;
   const curl = (token: string) => `curl -sS -w '\\n' -H "Authorization: Bearer ${token}"`;
   const json = "-H 'Content-Type: application/json'";
@@ -45,7 +43,7 @@ function stepsOf({ url, data, workloadToken, organisation }: Demo, root: string)
       commands: [
         `export ARBOR_API=${url} ARBOR_CREDENTIALS=${quoted(join(data, "credentials.json"))}`,
         `PLATFORM=${platform} WORKLOAD=${workload} BUILDER=${builder}`,
-        `arbor() { ${programIn(root)} "$@"; }`,
+        `arbor() { ${program()} "$@"; }`,
       ],
     },
     {
@@ -71,11 +69,11 @@ function stepsOf({ url, data, workloadToken, organisation }: Demo, root: string)
   ];
 }
 
-// In a checkout there is no other program than the one npm knows of.
-function programIn(root: string): string {
+// In a checkout that was not compiled there is no other program than the one npm knows of.
+function program(): string {
   return import.meta.url.endsWith(".ts")
-    ? `npm run -s --prefix ${quoted(root.replace(/\/$/, ""))} arbor --`
-    : `node ${quoted(join(root, "dist", "main.js"))}`;
+    ? `npm run -s --prefix ${quoted(resolve(import.meta.dirname, "../../.."))} arbor --`
+    : `node ${quoted(resolve(import.meta.dirname, "../../main.js"))}`;
 }
 
 function quoted(text: string): string {

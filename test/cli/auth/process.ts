@@ -1,9 +1,7 @@
 // `arbor` and scripts of these tests as processes of their own.
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
-
-const root = fileURLToPath(new URL("../../../", import.meta.url));
+import { PROJECT, scriptArguments } from "../../support/project.js";
 
 /** A process that runs, or has run. */
 export interface Running {
@@ -32,7 +30,7 @@ export function run(
   for (const name of Object.keys(inherited)) {
     if (name.startsWith("ARBOR_") || name === "NODE_TEST_CONTEXT") delete inherited[name];
   }
-  const child = spawn(program, args, { cwd: root, env: { ...inherited, ...env } });
+  const child = spawn(program, args, { cwd: PROJECT, env: { ...inherited, ...env } });
   const written = { stdout: "", stderr: "" };
   for (const name of ["stdout", "stderr"] as const) {
     child[name].setEncoding("utf8").on("data", (text: string) => {
@@ -62,10 +60,14 @@ export function run(
 
 /** Runs `arbor auth` with these arguments. */
 export function auth(args: readonly string[], env: Readonly<Record<string, string>>, input = ""): Running {
-  return run(process.execPath, ["--import", "tsx", "src/main.ts", "auth", ...args], env, input);
+  return run(process.execPath, [...scriptArguments("src/main.ts"), "auth", ...args], env, input);
 }
 
 /** Runs a script that lies beside these tests. */
-export function script(name: string, args: readonly string[], env: Readonly<Record<string, string>> = {}): Running {
-  return run(process.execPath, ["--import", "tsx", `test/cli/auth/${name}`, ...args], env);
+export function script(
+  name: `${string}.ts`,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Running {
+  return run(process.execPath, [...scriptArguments(`test/cli/auth/${name}`), ...args], env);
 }

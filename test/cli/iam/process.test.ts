@@ -5,12 +5,10 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { text } from "node:stream/consumers";
 import { after, before, describe, it } from "node:test";
-import { fileURLToPath } from "node:url";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import { PROJECT, scriptArguments } from "../../support/project.js";
 import { type CliWorld, startCliWorld } from "./cli-world.js";
 import { startTold } from "./told-service.js";
-
-const root = fileURLToPath(new URL("../../../", import.meta.url));
 
 let world: CliWorld;
 before(async () => {
@@ -20,9 +18,9 @@ after(() => world?.stop());
 
 function start(args: readonly string[], api = world.service.url, redirect = "") {
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
-  const command = [process.execPath, "--import", "tsx", "src/main.ts", "iam", ...args];
+  const command = [process.execPath, ...scriptArguments("src/main.ts"), "iam", ...args];
   return spawn("sh", ["-c", `exec "$0" "$@" ${redirect}`, ...command], {
-    cwd: root,
+    cwd: PROJECT,
     env: { ...env, ARBOR_API: api, ARBOR_TOKEN: world.token },
   });
 }

@@ -3,13 +3,13 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { newKey } from "../../../src/issuer/key-making.js";
 import { rotateKey } from "../../../src/issuer/key-states.js";
 import { type Harness, startHarness } from "../../support/harness.js";
+import { scriptArguments } from "../../support/project.js";
 
 /** What to run. */
 export interface RotationRun {
@@ -147,8 +147,12 @@ export async function runRotation(run: RotationRun): Promise<RotationResult> {
 }
 
 function startVerifier(url: string, maxAgeS: number) {
-  const file = fileURLToPath(new URL("./verifying-process.ts", import.meta.url));
-  const args = ["--import", "tsx", file, `${url}/.well-known/jwks.json`, String(maxAgeS * 1000), ISSUER];
+  const args = [
+    ...scriptArguments("test/issuer/keys/verifying-process.ts"),
+    `${url}/.well-known/jwks.json`,
+    String(maxAgeS * 1000),
+    ISSUER,
+  ];
   const child = spawn(process.execPath, args, { stdio: ["pipe", "pipe", "inherit"] });
   const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   return {

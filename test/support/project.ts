@@ -1,0 +1,24 @@
+// Where the checkout is, and how a process of its own runs one of its files.
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** The tree that these tests belong to: the checkout, or what scripts/build-tests.mjs compiled of it. */
+const TREE = fileURLToPath(new URL("../../", import.meta.url));
+const IS_COMPILED = import.meta.url.endsWith(".js");
+
+/** The checkout, with package.json, proto/ and docs/. */
+export const PROJECT = checkoutAbove(TREE);
+
+/**
+ * The arguments with which `node` runs a file of this tree from any folder of the checkout.
+ *
+ * @param path such as `src/main.ts`
+ */
+export function scriptArguments(path: `${"src" | "test" | "bench"}/${string}.ts`): readonly string[] {
+  return IS_COMPILED ? [join(TREE, path.replace(/\.ts$/, ".js"))] : ["--import", "tsx", join(TREE, path)];
+}
+
+function checkoutAbove(directory: string): string {
+  return existsSync(join(directory, "package-lock.json")) ? directory : checkoutAbove(dirname(directory));
+}
