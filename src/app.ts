@@ -192,8 +192,6 @@ export async function startApp(options: AppOptions): Promise<App> {
           ready,
           stopping: stopping.signal,
           errorDomain,
-          proxies: settings.trustedProxies,
-          behindProxy: settings.behindProxy,
         }),
         ...createReflection([...described, Health]),
       ],

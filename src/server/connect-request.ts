@@ -1,21 +1,11 @@
-import { Code, ConnectError, type ContextValues, createContextKey } from "@connectrpc/connect";
+import { Code, ConnectError, type ContextValues } from "@connectrpc/connect";
 import type { UniversalServerRequest } from "@connectrpc/connect/protocol";
 import { grpcTimeoutMs } from "../rpc/grpc-timeout.js";
-import { type HttpRequest, type HttpResponse, isHttp2, socketAddressOf } from "../transport/http/http-message.js";
+import type { HttpRequest, HttpResponse } from "../transport/http/http-message.js";
 import { webHeaders } from "./inbound.js";
 
 // Timers hold 31 bits of milliseconds and fire at once beyond them.
 const LONGEST_TIMEOUT_MS = 2_147_483_647;
-
-/** The connection that a call came by. */
-export interface CallConnection {
-  /** The session of HTTP/2 or the socket of HTTP/1.1; undefined when it is gone. */
-  readonly connection: object | undefined;
-  readonly socketAddress: string | undefined;
-}
-
-/** Where handlers find the connection of their call among its context values. */
-export const connectionKey = createContextKey<CallConnection>({ connection: undefined, socketAddress: undefined });
 
 /**
  * A request as connect's handlers take it. The authority must have been validated.
@@ -28,10 +18,6 @@ export function universalRequest(
   contextValues: ContextValues,
   body: AsyncIterable<Uint8Array>,
 ): UniversalServerRequest {
-  contextValues.set(connectionKey, {
-    connection: isHttp2(req) ? req.stream.session : req.socket,
-    socketAddress: socketAddressOf(req),
-  });
   const header = webHeaders(req.headers);
   limitTimeout(header);
   const scheme = "encrypted" in req.socket && req.socket.encrypted ? "https" : "http";

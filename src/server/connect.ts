@@ -33,12 +33,14 @@ import {
   type HttpRequest,
   type HttpResponse,
   isGone,
+  isHttp2,
   peerAddress,
   socketAddressOf,
   type TrustedProxies,
 } from "../transport/http/http-message.js";
 import type { Limits } from "../transport/http/limits.js";
 import { buffersOf } from "../transport/http/request-buffers.js";
+import { createStreamShares } from "../transport/rpc/stream-shares.js";
 import type { AccessRecord } from "./access-log.js";
 import { writeAnswer } from "./connect-answer.js";
 import { universalRequest } from "./connect-request.js";
@@ -71,6 +73,8 @@ export interface ConnectOptions {
   readonly limits: Limits;
   readonly listFrames: ListFrames;
   readonly proxies: TrustedProxies | undefined;
+  /** Whether connections are all of a proxy's: then nothing is counted by an address that may be its own. */
+  readonly behindProxy?: boolean | undefined;
   readonly onInternalError: (error: unknown) => void;
 }
 
@@ -100,11 +104,26 @@ const responseKey = createContextKey<HttpResponse | undefined>(undefined);
 export function createConnect(options: ConnectOptions): Connect {
   const { errorDomain, limits } = options;
   const handlers = createHandlers(options);
+  const streams = createStreamShares("streams", {
+    total: limits.openStreams,
+    perConnection: limits.openStreamsPerConnection,
+    perAddress: limits.openStreamsPerAddress,
+  });
+
+  // Many peers share the connections of a trusted proxy, and the address of a proxy nobody trusts.
+  function takeStream(req: HttpRequest, address: string | undefined): () => void {
+    if (address !== socketAddressOf(req)) return streams.take({ connection: undefined, address });
+    const connection = isHttp2(req) ? req.stream.session : req.socket;
+    return streams.take({ connection, address: options.behindProxy ? undefined : address });
+  }
 
   async function answer(handler: UniversalHandler, req: HttpRequest, res: HttpResponse, access?: AccessRecord) {
     const remote = peerAddress(socketAddressOf(req), req.headers, options.proxies);
     const entry = options.methods.get(handler.requestPath);
+    let release: (() => void) | undefined;
     try {
+      // Before anything else: whoever has too many open already shall not cost more.
+      if (handler.method.methodKind !== "unary") release = takeStream(req, remote);
       const principal = entry && (await options.prove(entry, req.headers.authorization));
       if (principal !== undefined) buffersOf(req)?.holdFor(principal.identityUid);
       const values: ContextValues = createContextValues()
@@ -126,6 +145,8 @@ export function createConnect(options: ConnectOptions): Connect {
         if (!isGone(res)) options.onInternalError(error);
         abort(res);
       }
+    } finally {
+      release?.();
     }
   }
 

@@ -8,7 +8,7 @@ import {
   type IncomingHttpHeaders,
   type ServerHttp2Stream,
 } from "node:http2";
-import { connectErrorFrom, malformedRequest } from "../kernel/errors.js";
+import { connectErrorFrom, malformedRequest, resourceExhausted } from "../kernel/errors.js";
 import {
   type HttpRequest,
   type HttpResponse,
@@ -58,8 +58,8 @@ export interface DispatchOptions {
 export interface Dispatch {
   onHttp1(req: IncomingMessage, res: ServerResponse): void;
   readonly onHttp2Stream: OnHttp2Stream;
-  /** The body of the answer to bytes that are no HTTP request, by HTTP status. */
-  malformedBody(status: number): string;
+  /** The body of the answer to what is refused before anybody looks at it, by HTTP status. */
+  refusalBody(status: number): string;
 }
 
 /** Creates the dispatcher. */
@@ -158,7 +158,8 @@ export function createDispatch(options: DispatchOptions): Dispatch {
   return {
     onHttp1,
     onHttp2Stream,
-    malformedBody(status) {
+    refusalBody(status) {
+      if (status === 503) return bodyOf(resourceExhausted("too many requests of this address are open", RETRY_MS));
       if (status === 505) return bodyOf(malformedRequest("the HTTP version must be 1.0, 1.1 or 2"));
       if (status === 408) return bodyOf(malformedRequest("the request did not arrive in time"));
       if (status === 431) return bodyOf(malformedRequest("the headers are larger than allowed"));
@@ -168,6 +169,7 @@ export function createDispatch(options: DispatchOptions): Dispatch {
 }
 
 const END_STREAM = 0x1;
+const RETRY_MS = 1_000;
 
 // gRPC proper, whatever its codec; gRPC-Web is another protocol with a longer name.
 function isGrpc(contentType: string | undefined): boolean {

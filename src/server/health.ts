@@ -2,15 +2,10 @@
 // as a whole is called "", each RPC service by its full name; all are ready or
 // not together, and none is once the service begins to stop.
 import { setMaxListeners } from "node:events";
-import type { HandlerContext } from "@connectrpc/connect";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "#gen/health/v1/health_pb.js";
 import { connectErrorFrom, notFound } from "../kernel/errors.js";
-import { peerAddress, type TrustedProxies } from "../transport/http/http-message.js";
-import { defaultLimits, type Limits } from "../transport/http/limits.js";
 import { createFeed } from "../transport/rpc/status-feed.js";
-import { createStreamShares, type StreamPeer } from "../transport/rpc/stream-shares.js";
 import { type ExtraService, extraService } from "./connect.js";
-import { connectionKey } from "./connect-request.js";
 
 const healthKind = { noun: "service", type: "grpc.health.v1.Service" };
 
@@ -24,16 +19,11 @@ export interface HealthOptions {
   readonly stopping: AbortSignal;
   /** ErrorInfo's domain. */
   readonly errorDomain: string;
-  /** Whose `x-forwarded-for` counts; nobody's unless given. */
-  readonly proxies?: TrustedProxies | undefined;
-  /** Whether connections are all of a proxy's: then nothing is counted by an address that may be its own. */
-  readonly behindProxy?: boolean | undefined;
-  readonly limits?: Limits | undefined;
 }
 
 /** The health service, with `Check`, `Watch` and `List`. */
 export function createHealth(options: HealthOptions): ExtraService {
-  const { stopping, limits = defaultLimits } = options;
+  const { stopping } = options;
   const known = new Set(["", Health.typeName, ...options.services]);
   // One listener for all of health and some of others; none is a leak.
   setMaxListeners(0, stopping);
@@ -46,29 +36,6 @@ export function createHealth(options: HealthOptions): ExtraService {
     );
   };
   const feed = createFeed({ check: current, end: stopping, last: Status.NOT_SERVING });
-  const shares = createStreamShares("watchers", {
-    total: limits.healthWatchers,
-    perConnection: limits.healthWatchersPerConnection,
-    perAddress: limits.healthWatchersPerAddress,
-  });
-
-  // Many peers share the connections of a trusted proxy, and the address of a proxy nobody trusts.
-  function peerOf({ values, requestHeader }: HandlerContext): StreamPeer {
-    const { connection, socketAddress } = values.get(connectionKey);
-    const forwarded = requestHeader.get("x-forwarded-for");
-    const headers = forwarded === null ? {} : { "x-forwarded-for": forwarded };
-    const address = peerAddress(socketAddress, headers, options.proxies);
-    if (address !== socketAddress) return { connection: undefined, address };
-    return { connection, address: options.behindProxy ? undefined : address };
-  }
-
-  function take(context: HandlerContext): () => void {
-    try {
-      return shares.take(peerOf(context));
-    } catch (error) {
-      throw connectErrorFrom(error, options.errorDomain);
-    }
-  }
 
   return extraService(Health, {
     async check({ service }) {
@@ -79,7 +46,6 @@ export function createHealth(options: HealthOptions): ExtraService {
     // A stream says UNKNOWN of services it does not know, and goes on (health.proto). It ends when the
     // service stops, which it would hold up; watchers then look for another that serves.
     async *watch({ service }, context) {
-      const release = take(context);
       const follower = feed.follow(context.signal);
       try {
         if (!known.has(service)) {
@@ -94,7 +60,6 @@ export function createHealth(options: HealthOptions): ExtraService {
         }
       } finally {
         follower.close();
-        release();
       }
     },
 

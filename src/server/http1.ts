@@ -3,6 +3,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Limits } from "../transport/http/limits.js";
 import { attachBuffers, buffersOf, type RequestBuffers } from "../transport/http/request-buffers.js";
+import { waitForTurn } from "../transport/http/turns.js";
 
 /** The HTTP/1.1 side of the port. It never listens; sockets are handed to it. */
 export interface Http1 {
@@ -24,8 +25,8 @@ export interface Http1Options {
   readonly onError: (error: unknown) => void;
   /** Opens what bytes of a request are held for. */
   readonly beginRequest: (req: IncomingMessage) => RequestBuffers;
-  /** The body of the answer to bytes that are no HTTP request, by HTTP status. */
-  readonly malformedBody: (status: number) => string;
+  /** The body of the answer to what is refused before anybody looks at it, by HTTP status. */
+  readonly refusalBody: (status: number) => string;
 }
 
 /** Creates the HTTP/1.1 side (RFC 9112) with every timeout set. */
@@ -67,24 +68,36 @@ export function createHttp1(options: Http1Options): Http1 {
   const entry = (handle: Handle): Handle => {
     return (req, res) => {
       answering.set(req.socket, res);
-      attachBuffers(options.beginRequest(req), req, res);
+      const buffers = options.beginRequest(req);
+      attachBuffers(buffers, req, res);
       res.on("close", onClose);
       res.on("error", ignore);
       if (draining) res.shouldKeepAlive = false;
-      try {
-        if (req.httpVersionMajor === 1) handle(req, res);
-        else refuseVersion(res);
-      } catch (error) {
-        options.onError(error);
-        res.destroy();
+      // The parser also passes on what calls itself HTTP/0.9 or HTTP/2.0 (RFC 9110, section 15.6.6).
+      if (req.httpVersionMajor !== 1) {
+        refuse(res, 505);
+        return;
       }
+      if (buffers.peer.open > limits.requestsPerAddress) {
+        refuse(res, 503);
+        return;
+      }
+      waitForTurn(buffers.peer, {
+        // Who has gone meanwhile costs no work.
+        run() {
+          if (!res.destroyed) handle(req, res);
+        },
+        onError(error) {
+          options.onError(error);
+          res.destroy();
+        },
+      });
     };
   };
 
-  // The parser also passes on what calls itself HTTP/0.9 or HTTP/2.0 (RFC 9110, section 15.6.6).
-  function refuseVersion(res: ServerResponse): void {
-    res.writeHead(505, { "content-type": "application/json", connection: "close" });
-    res.end(options.malformedBody(505));
+  function refuse(res: ServerResponse, status: 503 | 505): void {
+    res.writeHead(status, { "content-type": "application/json", connection: "close" });
+    res.end(options.refusalBody(status));
   }
 
   server.on("request", entry(options.onRequest));
@@ -122,7 +135,7 @@ export function createHttp1(options: Http1Options): Http1 {
       return;
     }
     const status = statusOfParserError[error.code ?? ""] ?? 400;
-    const body = options.malformedBody(status);
+    const body = options.refusalBody(status);
     // Who asks for the head alone takes a body for the next answer (RFC 9110, section 9.3.2).
     const isHead = error.rawPacket?.subarray(0, 5).toString("latin1") === "HEAD ";
     socket.end(

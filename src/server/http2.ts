@@ -11,7 +11,8 @@ import type { Connections } from "../transport/http/connections.js";
 import { closeSession, destroySession, drainSession, refuseSession, resetStream } from "../transport/http/http2-end.js";
 import type { Limits } from "../transport/http/limits.js";
 import { attachBuffers, buffersOf } from "../transport/http/request-buffers.js";
-import { flushPerTick, lastTickMs } from "../transport/http/tick.js";
+import { tickCount } from "../transport/http/tick.js";
+import { type Turn, waitForTurn } from "../transport/http/turns.js";
 
 /** A request on an HTTP/2 stream. */
 export interface StreamRequest {
@@ -99,33 +100,33 @@ export function createHttp2(options: Http2Options): Http2 {
   };
 }
 
-// When work on a stream began, and how long its caller said to wait: all that is kept for every stream.
-const takenAtMs = Symbol("takenAtMs");
+// When a stream was opened, in which tick, and how long its caller said to wait: all that is kept for every stream.
+const openedMs = Symbol("openedMs");
+const openedIn = Symbol("openedIn");
 const allowedMs = Symbol("allowedMs");
-type WatchedStream = ServerHttp2Stream & { [takenAtMs]?: number; [allowedMs]?: number };
+type WatchedStream = ServerHttp2Stream & { [openedMs]?: number; [openedIn]?: number; [allowedMs]?: number };
 
-interface OpenedStream {
-  readonly request: StreamRequest;
-  readonly options: Http2Options;
-}
+class StreamTurn implements Turn {
+  readonly #request: StreamRequest;
+  readonly #options: Http2Options;
 
-const dispatchStream = flushPerTick<OpenedStream>(
-  "requests",
+  constructor(request: StreamRequest, options: Http2Options) {
+    this.#request = request;
+    this.#options = options;
+  }
+
   // A stream that was reset before its turn costs no work. What it left unread would keep it from closing.
-  ({ request, options }) => {
-    const stream: WatchedStream = request.stream;
-    if (stream.destroyed || stream.closed) {
-      stream.resume();
-      return;
-    }
-    stream[takenAtMs] = performance.now();
-    options.onStream(request);
-  },
-  (error, { request, options }) => {
-    options.onError(error);
-    resetStream(request.stream, constants.NGHTTP2_INTERNAL_ERROR);
-  },
-);
+  run(): void {
+    const { stream } = this.#request;
+    if (stream.destroyed || stream.closed) stream.resume();
+    else this.#options.onStream(this.#request);
+  }
+
+  onError(error: unknown): void {
+    this.#options.onError(error);
+    resetStream(this.#request.stream, constants.NGHTTP2_INTERNAL_ERROR);
+  }
+}
 
 function watchStreams(session: ServerHttp2Session, options: Http2Options): void {
   const { limits } = options;
@@ -139,28 +140,37 @@ function watchStreams(session: ServerHttp2Session, options: Http2Options): void 
   // provokes from this side count like its own.
   function onClose(this: WatchedStream): void {
     buffersOf(this)?.release();
+    if (this.rstCode === constants.NGHTTP2_REFUSED_STREAM) return;
     if (this.headersSent || (this.rstCode === constants.NGHTTP2_NO_ERROR && !this.aborted)) return;
-    if (resets.count(this[takenAtMs], this[allowedMs])) refuseSession(session, limits.refusedSessionMs);
+    if (resets.count(this[openedMs], this[openedIn], this[allowedMs])) refuseSession(session, limits.refusedSessionMs);
   }
 
   const open = (stream: WatchedStream, headers: IncomingHttpHeaders, flags: number, rawHeaders: string[]) => {
     resets.opened();
     const timeout = headers["grpc-timeout"];
     if (timeout !== undefined) stream[allowedMs] = grpcTimeoutMs(String(timeout));
-    attachBuffers(options.connections.begin(connection, socketAddress, headers), stream);
+    stream[openedMs] = performance.now();
+    stream[openedIn] = tickCount();
+    const buffers = options.connections.begin(connection, socketAddress, headers);
+    attachBuffers(buffers, stream);
     stream.on("error", ignore);
     stream.on("close", onClose);
     if (++opened === limits.streamsPerSession) drainSession(session);
-    dispatchStream({ request: { stream, headers, flags, rawHeaders, socketAddress }, options });
+    if (buffers.peer.open > limits.requestsPerAddress) {
+      // A caller may try again what was refused so (RFC 9113, section 8.7).
+      resetStream(stream, constants.NGHTTP2_REFUSED_STREAM);
+      return;
+    }
+    waitForTurn(buffers.peer, new StreamTurn({ stream, headers, flags, rawHeaders, socketAddress }, options));
   };
   session.on("stream", open as (...event: unknown[]) => void);
 }
 
 /**
  * Tells peers that open streams only to reset them from callers whose time ran out. A reset counts when it came
- * within milliseconds of its request and before any answer, unless the caller announced a deadline that may have
- * passed: how long a request and its reset waited together to be read, nobody knows, and work on it never began.
- * It takes many of them, and most of what was opened, to end a session.
+ * with its request or within milliseconds of it, and before any answer, unless the caller announced a deadline that
+ * may have passed: how long a request waited to be sent and to be read, nobody knows. It takes many of them, and most
+ * of what was opened, to end a session.
  */
 function createResetLimit(limits: Limits) {
   let windowStartMs = 0;
@@ -168,11 +178,10 @@ function createResetLimit(limits: Limits) {
   let resets = 0;
   let isOver = false;
 
-  function isRapid(takenMs: number | undefined, callerWaitsMs: number | undefined): boolean {
-    if (takenMs === undefined) return callerWaitsMs === undefined;
-    const nowMs = performance.now();
-    if (nowMs - takenMs > limits.rapidResetMs) return false;
-    return callerWaitsMs === undefined || callerWaitsMs > nowMs - lastTickMs();
+  function isRapid(sinceMs: number, tick: number | undefined, callerWaitsMs: number | undefined): boolean {
+    const elapsedMs = performance.now() - sinceMs;
+    if (elapsedMs > limits.rapidResetMs && tick !== tickCount()) return false;
+    return callerWaitsMs === undefined || callerWaitsMs > elapsedMs + limits.deadlineLagMs;
   }
 
   return {
@@ -190,11 +199,12 @@ function createResetLimit(limits: Limits) {
     /**
      * Counts a reset without an answer; true once, when there were too many.
      *
-     * @param takenMs when work on the request began, in milliseconds; undefined when it never did
+     * @param sinceMs when the request was read, in milliseconds
+     * @param tick the tick it was read after
      * @param callerWaitsMs how long the caller said to wait, in milliseconds
      */
-    count(takenMs: number | undefined, callerWaitsMs: number | undefined): boolean {
-      if (isOver || !isRapid(takenMs, callerWaitsMs)) return false;
+    count(sinceMs = 0, tick?: number, callerWaitsMs?: number): boolean {
+      if (isOver || !isRapid(sinceMs, tick, callerWaitsMs)) return false;
       if (++resets <= limits.streamResets || resets * 2 <= streams) return false;
       isOver = true;
       return true;

@@ -36,8 +36,8 @@ export interface ListenerOptions {
   /** Who the bytes of requests and answers are held for. */
   readonly connections: Connections;
   readonly onHttp2Stream: OnHttp2Stream;
-  /** The body of the answer to bytes that are no HTTP request, by HTTP status. */
-  readonly malformedBody: (status: number) => string;
+  /** The body of the answer to what is refused before anybody looks at it, by HTTP status. */
+  readonly refusalBody: (status: number) => string;
   readonly logger?: Logger | undefined;
 }
 

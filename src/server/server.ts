@@ -89,7 +89,7 @@ export function createServer(options: ServerOptions): Server {
 
   const dispatch = createDispatch({
     grpc: createGrpcUnary(shared),
-    connect: createConnect({ ...shared, extraServices: options.extraServices ?? [] }),
+    connect: createConnect({ ...shared, behindProxy, extraServices: options.extraServices ?? [] }),
     ops: firstOf([createOps(options.ready ?? alwaysReady, () => draining), ...(options.extraRoutes ?? [])]),
     web: createWeb({ ...shared, routes: options.webRoutes ?? [] }),
     gateway: options.gateway,

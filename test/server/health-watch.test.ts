@@ -10,7 +10,7 @@ import { startService } from "../e2e/process.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { tempDir } from "../support/temp-dir.js";
 
-const { healthWatchersPerAddress: perAddress, healthWatchersPerConnection: perConnection } = defaultLimits;
+const { openStreamsPerAddress: perAddress, openStreamsPerConnection: perConnection } = defaultLimits;
 const RESOURCE_EXHAUSTED = "8";
 
 /** An open watch, or the status it was refused with. */

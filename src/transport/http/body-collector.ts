@@ -5,6 +5,7 @@ import { type ApiError, malformedRequest } from "../../kernel/errors.js";
 import type { Charge } from "./buffer-account.js";
 import { buffersOf } from "./request-buffers.js";
 import { flushPerTick } from "./tick.js";
+import { waitForTurn } from "./turns.js";
 
 /** What bodies are read from. */
 export type BodySource = IncomingMessage | Http2ServerRequest | ServerHttp2Stream;
@@ -36,13 +37,7 @@ export interface BodyOptions {
 const LEAST_BYTES = 8 * 1024;
 
 // Most bodies arrive whole within a tick, and are worth neither a timer nor a copy.
-const nextTick = flushPerTick<() => void>(
-  "answers",
-  (act) => act(),
-  (error) => {
-    throw error;
-  },
-);
+const nextTick = flushPerTick<() => void>("answers", (act) => act(), rethrow);
 
 /**
  * Reads a body to its end. Bytes are charged before they are kept; while there is no room for more, the peer is
@@ -60,6 +55,7 @@ export function collectBody(source: BodySource, options: BodyOptions, receiver: 
   let charged = 0;
   let isWaiting = false;
   let hasEnded = false;
+  let isLate = false;
 
   function finish(): boolean {
     if (isOver) return false;
@@ -135,6 +131,7 @@ export function collectBody(source: BodySource, options: BodyOptions, receiver: 
   // The first piece belongs to all that was read at once; alone it must not keep that.
   function onUnfinished(): void {
     if (isOver) return;
+    isLate = true;
     timer ??= setTimeout(() => fail(malformedRequest("the message did not arrive in time")), options.timeoutMs);
     const least = Math.min(LEAST_BYTES, maxBytes);
     if (body === undefined || size >= least || isWaiting || charged >= least || charge?.grow(least - charged) === false)
@@ -151,7 +148,10 @@ export function collectBody(source: BodySource, options: BodyOptions, receiver: 
     if (!isComplete(source)) onGone();
     else if (finish()) {
       charge?.complete();
-      receiver.onBody(body === undefined ? Buffer.alloc(0) : body.subarray(0, size));
+      const bytes = body === undefined ? Buffer.alloc(0) : body.subarray(0, size);
+      // A body that came with its request shares the turn of it; who sends the last bytes of many at once has one for each.
+      if (isLate && buffers) waitForTurn(buffers.peer, { run: () => receiver.onBody(bytes), onError: rethrow });
+      else receiver.onBody(bytes);
     }
   }
 
@@ -176,6 +176,10 @@ export function collectBody(source: BodySource, options: BodyOptions, receiver: 
 function isComplete(source: BodySource): boolean {
   if (source instanceof Http2ServerRequest) return !(source.aborted || source.stream.closed || source.stream.destroyed);
   return "complete" in source ? source.complete : !(source.closed || source.destroyed);
+}
+
+function rethrow(error: unknown): never {
+  throw error;
 }
 
 function ignore(): void {}

@@ -118,6 +118,8 @@ export class BufferAccount {
 
   /** Charges bytes for a body, or returns false. */
   charge(body: BodyCharge, bytes: number): boolean {
+    // Nothing is held for an empty body, so nothing would give it up.
+    if (bytes === 0) return true;
     if (!this.#fits(body, bytes)) return false;
     if (body.bytes === 0) this.#keep(body);
     this.#add(body, bytes);
@@ -137,7 +139,6 @@ export class BufferAccount {
 
   /** Gives back bytes of a body. */
   discharge(body: BodyCharge, bytes: number): void {
-    if (bytes === 0) return;
     this.#add(body, -bytes);
     if (body.bytes === 0) this.#bodies.delete(body);
     if (this.#waiting.size > 0) this.#admit();

@@ -29,20 +29,27 @@ const table = {
   callMs: { value: MAX_CALL_MS, why: "a unary call's deadline, whatever the caller allows; enforced by the pipeline" },
 
   connections: { value: 15_000, why: "all sockets together, below the usual 20,000 file descriptors" },
+  requestsPerAddress: {
+    value: 4_000,
+    why: "requests without an answer, each of which holds some kilobytes; per connection of a proxy that names nobody",
+  },
   connectionsPerAddress: { value: 200, why: "one peer cannot use up all sockets; off behind a proxy" },
   protocolDetectionMs: { value: 5_000, why: "a peer that never says which protocol it speaks, or stalls in TLS" },
   idleSocketMs: { value: 60_000, why: "an HTTP/1.1 peer that neither reads nor writes" },
   drainMs: { value: 10_000, why: "how long a stop waits for calls in flight" },
   validatedHosts: { value: 1_000, why: "entries of the cache of Host values found valid" },
 
-  healthWatchers: { value: 10_000, why: "open Health.Watch streams together; they share one look at the health" },
-  healthWatchersPerConnection: {
+  openStreams: {
+    value: 10_000,
+    why: "calls of methods that stream, such as Health.Watch, which may stay open for ever",
+  },
+  openStreamsPerConnection: {
     value: 50,
     why: "a balancer watches a few services on each of its connections; not for those of a trusted proxy",
   },
-  healthWatchersPerAddress: {
+  openStreamsPerAddress: {
     value: 200,
-    why: "one peer cannot use up healthWatchers; by X-Forwarded-For behind trusted proxies, off behind others",
+    why: "one peer cannot use up openStreams; by X-Forwarded-For behind trusted proxies, off behind others",
   },
 
   headerBytes: { value: 16_384, why: "all headers of one request" },
@@ -51,7 +58,10 @@ const table = {
   keepAliveMs: { value: 15_000, why: "HTTP/1.1: an idle connection between two requests" },
   timeoutCheckMs: { value: 1_000, why: "HTTP/1.1: how often headersMs and requestMs are looked at" },
 
-  concurrentStreams: { value: 100, why: "HTTP/2: open streams per session" },
+  concurrentStreams: {
+    value: 500,
+    why: "HTTP/2: open streams per session, and those given up that the library has yet to free: most callers open 100",
+  },
   streamsPerSession: {
     value: 1_000_000,
     why: "HTTP/2: then the session is closed gently, which rebalances long links",
@@ -60,7 +70,10 @@ const table = {
   settingsEntries: { value: 32, why: "HTTP/2: entries of one SETTINGS frame" },
   outstandingPings: { value: 10, why: "HTTP/2: PINGs waiting for their answer" },
   outstandingSettings: { value: 10, why: "HTTP/2: SETTINGS waiting for their answer" },
-  sessionMemoryMegabytes: { value: 16, why: "HTTP/2: queued data of one session; room for four full messages" },
+  sessionMemoryMegabytes: {
+    value: 128,
+    why: "HTTP/2: queued data of one session: more than its share of answerBufferBytes, beyond which answers are refused",
+  },
   invalidFrames: { value: 100, why: "HTTP/2: then the session is cut" },
   rejectedStreams: {
     value: 500,
@@ -78,6 +91,10 @@ const table = {
   },
   streamResetWindowMs: { value: 10_000, why: "HTTP/2: the window in which streamResets counts" },
   rapidResetMs: { value: 10, why: "HTTP/2: a reset this soon after its request was never meant to be answered" },
+  deadlineLagMs: {
+    value: 100,
+    why: "HTTP/2: how long a request may have waited, at its caller too, before it was read; a shorter deadline may be over",
+  },
   refusedSessionMs: { value: 5_000, why: "HTTP/2: what open streams have left when their session is refused" },
   receivedResets: {
     value: 10_000,

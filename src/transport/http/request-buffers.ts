@@ -5,17 +5,21 @@ import { addressKey } from "../../kernel/address-key.js";
 import { type ApiError, resourceExhausted } from "../../kernel/errors.js";
 import { BufferAccount, type Charge, type Holder, newHolder } from "./buffer-account.js";
 import type { Limits } from "./limits.js";
+import { isRested, newPeer, type Peer } from "./turns.js";
 
 /** A connection and the address at its other end. */
 export interface ConnectionHolders {
   readonly holders: readonly Holder[];
   /** Without a share of their own the requests of a trusted proxy are those of the addresses it names. */
   readonly isProxy: boolean;
+  /** Whose requests wait for each other, unless a proxy names another. */
+  readonly peer: Peer;
   /** Forgets the connection. */
   close(): void;
 }
 
 interface Counted extends Holder {
+  readonly peer: Peer;
   connections: number;
 }
 
@@ -58,13 +62,14 @@ export class Buffers {
 
   /** Opens the holders of a connection. */
   connect(address: string | undefined, isProxy: boolean): ConnectionHolders {
-    if (isProxy) return { holders: [], isProxy, close() {} };
+    if (isProxy) return { holders: [], isProxy, peer: newPeer(), close() {} };
     const key = addressKey(address);
     const network = this.#holderOf(key);
     network.connections++;
     return {
       holders: [newHolder(), network],
       isProxy,
+      peer: network.peer,
       close: () => {
         if (--network.connections === 0 && isIdle(network)) this.#holders.delete(key);
       },
@@ -72,7 +77,7 @@ export class Buffers {
   }
 
   /** The holder of a caller, or of an address that a proxy names. */
-  holder(key: string): Holder {
+  holder(key: string): Holder & { readonly peer: Peer } {
     return this.#holderOf(key);
   }
 
@@ -82,18 +87,20 @@ export class Buffers {
     if (this.#holders.size >= SWEEP_AT) {
       for (const [other, holder] of this.#holders) if (isIdle(holder)) this.#holders.delete(other);
     }
-    const holder = { ...newHolder(), connections: 0 };
+    const holder = { ...newHolder(), peer: newPeer(), connections: 0 };
     this.#holders.set(key, holder);
     return holder;
   }
 }
 
-function isIdle({ connections, held: [requests, answers] }: Counted): boolean {
-  return connections === 0 && requests === 0 && answers === 0;
+function isIdle({ connections, held: [requests, answers], peer }: Counted): boolean {
+  return connections === 0 && requests === 0 && answers === 0 && isRested(peer);
 }
 
 /** The bytes held for one request and its answer; released when the request is over. */
 export class RequestBuffers {
+  /** Whose requests wait for each other. */
+  readonly peer: Peer;
   readonly #buffers: Buffers;
   #holders: readonly Holder[];
   #request: Charge | undefined;
@@ -103,8 +110,10 @@ export class RequestBuffers {
   /** @param address the address that a trusted proxy names, if one does */
   constructor(buffers: Buffers, connection: ConnectionHolders, address: string | undefined) {
     this.#buffers = buffers;
-    const named = address === undefined ? [] : [buffers.holder(addressKey(address))];
-    this.#holders = connection.isProxy ? named : connection.holders;
+    const named = address === undefined ? undefined : buffers.holder(addressKey(address));
+    this.#holders = connection.isProxy ? (named === undefined ? [] : [named]) : connection.holders;
+    this.peer = named?.peer ?? connection.peer;
+    this.peer.open++;
   }
 
   /** Called before the first byte of the body is read, where the peer waits to be asked (RFC 9110, section 10.1.1). */
@@ -170,6 +179,7 @@ export class RequestBuffers {
 
   /** Gives back all bytes: the request is over, and nothing is charged for it any more. */
   release(): void {
+    if (!this.#isOver) this.peer.open--;
     this.#isOver = true;
     this.#request?.release();
     this.#answer?.release();

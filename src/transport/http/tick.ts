@@ -6,13 +6,20 @@
 /** What a tick does first and what it does after that. */
 export type TickPhase = "requests" | "answers";
 
-interface Queue {
-  flush(): void;
-}
+/**
+ * Does its work of a tick.
+ *
+ * @param lastTickMs how long the tick before took, in milliseconds
+ * @returns whether there is work left for the next tick
+ */
+export type Flush = (lastTickMs: number) => boolean;
 
-const queues: Record<TickPhase, Queue[]> = { requests: [], answers: [] };
+const flushes: Record<TickPhase, Flush[]> = { requests: [], answers: [] };
 let scheduled = false;
-let flushedMs = performance.now();
+let count = 0;
+let startMs = 0;
+let lastTickMs = 0;
+let isWorkLeft = false;
 
 // Both phases are scheduled at once: what requests lead to in promises is settled between the two, so that
 // their answers leave in the same tick.
@@ -24,18 +31,40 @@ function schedule(): void {
 }
 
 function flushRequests(): void {
-  for (const queue of queues.requests) queue.flush();
+  const nowMs = performance.now();
+  // Between two ticks in a row the event loop never rests: all of that time is the work of the first.
+  if (isWorkLeft) lastTickMs = nowMs - startMs;
+  startMs = nowMs;
+  count++;
+  isWorkLeft = flush("requests");
 }
 
 function flushAnswers(): void {
   scheduled = false;
-  for (const queue of queues.answers) queue.flush();
-  flushedMs = performance.now();
+  if (flush("answers")) isWorkLeft = true;
+  lastTickMs = performance.now() - startMs;
+  if (isWorkLeft) schedule();
 }
 
-/** When the last tick that had work was over, by `performance.now()`: nothing that arrives now is older. */
-export function lastTickMs(): number {
-  return flushedMs;
+function flush(phase: TickPhase): boolean {
+  let isLeft = false;
+  for (const work of flushes[phase]) if (work(lastTickMs)) isLeft = true;
+  return isLeft;
+}
+
+/** How many ticks have begun: what comes between two of them is told apart by this number. */
+export function tickCount(): number {
+  return count;
+}
+
+/**
+ * Adds work that is done in a phase of ticks.
+ *
+ * @returns a function that asks for a tick
+ */
+export function onTick(phase: TickPhase, work: Flush): () => void {
+  flushes[phase].push(work);
+  return schedule;
 }
 
 /**
@@ -53,23 +82,22 @@ export function flushPerTick<T>(
 ): (item: T) => void {
   let waiting: T[] = [];
 
-  queues[phase].push({
-    flush() {
-      if (waiting.length === 0) return;
-      const items = waiting;
-      waiting = [];
-      for (const item of items) {
-        try {
-          take(item);
-        } catch (error) {
-          onError(error, item);
-        }
+  const ask = onTick(phase, () => {
+    if (waiting.length === 0) return false;
+    const items = waiting;
+    waiting = [];
+    for (const item of items) {
+      try {
+        take(item);
+      } catch (error) {
+        onError(error, item);
       }
-    },
+    }
+    return false;
   });
 
   return (item) => {
     waiting.push(item);
-    schedule();
+    ask();
   };
 }

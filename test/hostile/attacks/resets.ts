@@ -105,7 +105,8 @@ function isAnswered(connection: FrameConnection, stream: number, stop: AbortSign
     const timer = setTimeout(() => done(false), FIRST_ANSWER_MS);
     stop.addEventListener("abort", () => done(false), { once: true });
     connection.onFrame = (frame) => {
-      if (frame.stream === stream && (frame.type === FRAME.data || frame.type === FRAME.reset)) done(true);
+      const isAnswer = frame.type === FRAME.headers || frame.type === FRAME.data || frame.type === FRAME.reset;
+      if (frame.stream === stream && isAnswer) done(true);
       if (frame.type === FRAME.goaway) done(false);
     };
   });

@@ -32,6 +32,20 @@ function start({ proxy, behindProxy = false }: { proxy?: string; behindProxy?: b
 const refused = () => assert.fail("the body was refused");
 const fits = (request: RequestBuffers, bytes: number) => request.openRequest(refused).grow(bytes);
 
+describe("an empty answer", () => {
+  it("is not kept, so that nobody has to give way to it or it to others", async () => {
+    const { buffers, begin } = start();
+    const empty = begin("192.0.2.1");
+    empty.chargeAnswer(0, () => assert.fail("nothing is held for it"));
+    await delay(300);
+    const large = begin("192.0.2.1");
+    large.chargeAnswer(SHARE, () => {});
+    assert.throws(() => begin("192.0.2.1").chargeAnswer(MIB, () => {}), /too much is being sent/);
+    for (const request of [empty, large]) request.release();
+    assert.equal(buffers.answers.held, 0);
+  });
+});
+
 describe("a share of the requests", () => {
   it("belongs to an address, whatever the number of its connections", () => {
     const { begin } = start();

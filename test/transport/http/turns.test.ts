@@ -1,0 +1,104 @@
+// Whose request is taken next while more wait than a tick takes.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { isRested, newPeer, type Peer, waitForTurn } from "../../../src/transport/http/turns.js";
+
+const MANY = 600;
+const tick = () => new Promise((resolve) => setImmediate(resolve));
+
+function burn(ms: number): void {
+  const endMs = performance.now() + ms;
+  while (performance.now() < endMs);
+}
+
+async function untilTaken(taken: readonly unknown[], count: number): Promise<number> {
+  let ticks = 0;
+  for (; taken.length < count; ticks++) {
+    assert.ok(ticks < 2 * MANY, `only ${taken.length} of ${count} were taken`);
+    await tick();
+  }
+  return ticks;
+}
+
+function put(peer: Peer, taken: string[], name: string, costMs = 0): void {
+  waitForTurn(peer, {
+    run() {
+      burn(costMs);
+      taken.push(name);
+    },
+    onError: assert.fail,
+  });
+}
+
+test("a few requests are all taken in the next tick, each peer's in their order", async () => {
+  const taken: string[] = [];
+  const [one, two] = [newPeer(), newPeer()];
+  for (const name of ["a", "b", "c"]) put(one, taken, name);
+  put(two, taken, "d");
+  assert.deepEqual(taken, []);
+  await tick();
+  await tick();
+  assert.deepEqual(taken, ["a", "b", "c", "d"]);
+});
+
+test("who sends many waits for itself, and nobody else for it", async () => {
+  const taken: string[] = [];
+  const [many, few] = [newPeer(), newPeer()];
+  for (let i = 0; i < MANY; i++) put(many, taken, "many", 0.5);
+  for (let call = 0; call < 5; call++) {
+    put(few, taken, "few");
+    const before = taken.length;
+    while (taken.filter((name) => name === "few").length <= call) await tick();
+    // One that came later than all of the others would be the last of them if it waited behind them.
+    assert.ok(taken.length - before < 60, `${taken.length - before} were taken before it`);
+  }
+  await untilTaken(taken, MANY + 5);
+});
+
+test("those that have cost least come first, however many peers there are", async () => {
+  const taken: string[] = [];
+  const dear = Array.from({ length: 40 }, newPeer);
+  for (const peer of dear) for (let i = 0; i < 3; i++) put(peer, taken, "dear", 2);
+  await untilTaken(taken, 120);
+  taken.length = 0;
+  for (const peer of dear) for (let i = 0; i < 3; i++) put(peer, taken, "dear", 2);
+  put(newPeer(), taken, "new");
+  await untilTaken(taken, 121);
+  assert.equal(taken[0], "new");
+});
+
+test("the event loop turns while requests wait", async () => {
+  const taken: string[] = [];
+  const peer = newPeer();
+  for (let i = 0; i < 200; i++) put(peer, taken, "x", 1);
+  const ticks = await untilTaken(taken, 200);
+  assert.ok(ticks > 10, `all were taken within ${ticks} ticks`);
+});
+
+test("an error of one request is told, and keeps no other from its turn", async () => {
+  const taken: string[] = [];
+  const told: unknown[] = [];
+  const peer = newPeer();
+  const error = new Error("broken");
+  waitForTurn(peer, {
+    run() {
+      throw error;
+    },
+    onError: (caught) => told.push(caught),
+  });
+  put(peer, taken, "after");
+  await untilTaken(taken, 1);
+  assert.deepEqual(told, [error]);
+});
+
+test("a peer that has cost much is remembered for a while", async () => {
+  const taken: string[] = [];
+  const peer = newPeer();
+  assert.ok(isRested(peer));
+  for (let i = 0; i < 20; i++) put(peer, taken, "x", 2);
+  assert.ok(!isRested(peer), "some of its requests wait");
+  await untilTaken(taken, 20);
+  put(newPeer(), taken, "other");
+  await untilTaken(taken, 21);
+  assert.ok(!isRested(peer), "its requests have cost 40 ms");
+});
