@@ -9,6 +9,8 @@ import type { UnaryEntry } from "./method-table.js";
 
 /** How many elements a list may have that is put together as one message. */
 const MAX_AT_ONCE = 50_000;
+/** How many lists of one caller are under way at one time; more of them wait. */
+const MAX_UNDER_WAY = 8;
 
 /**
  * The parts of a list, each a message of the method's output type; of any other method its one answer.
@@ -28,11 +30,16 @@ export async function* partsOf(
     decoded ??= typeof request === "function" ? request() : request;
     return decoded;
   };
-  for (;;) {
-    yield await invoke(entry, call, once);
-    if (call.next === undefined) return;
-    call.moveOn(clock());
-    await new Promise((resolve) => setImmediate(resolve));
+  const leave = entry.list === undefined ? undefined : await enter(call);
+  try {
+    for (;;) {
+      yield await invoke(entry, call, once);
+      if (call.next === undefined) return;
+      call.moveOn(clock());
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  } finally {
+    leave?.();
   }
 }
 
@@ -51,15 +58,20 @@ export async function wholeOf(
   request: Message,
   join: (parts: AsyncIterable<object>) => Promise<object>,
 ): Promise<object> {
-  const first = await invoke(entry, call, request);
   const { list } = entry;
-  if (list === undefined || call.next === undefined) return first;
+  if (list === undefined) return invoke(entry, call, request);
   const sizeOf = (part: object) => ((part as Record<string, unknown>)[list.localName] as unknown[] | undefined)?.length;
   let elements = 0;
+  const parts = partsOf(invoke, clock, entry, call, request);
+  const first = await parts.next();
+  if (first.done) throw new TypeError(`${entry.path} made no list`);
+  if (call.next === undefined) {
+    await parts.return();
+    return first.value;
+  }
   async function* all() {
-    yield first;
-    call.moveOn(clock());
-    yield* partsOf(invoke, clock, entry, call, request);
+    yield first.value as object;
+    yield* parts;
   }
   async function* counted() {
     for await (const part of all()) {
@@ -71,6 +83,28 @@ export async function wholeOf(
     }
   }
   return join(counted());
+}
+
+interface Lists {
+  underWay: number;
+  readonly waiting: (() => void)[];
+}
+
+const listsByCaller = new Map<string, Lists>();
+
+// What a list holds while it is under way is the larger, the more its caller may see; a caller who asks for many
+// at once waits for itself.
+async function enter(call: Call): Promise<() => void> {
+  const caller = call.principal?.identityUid ?? "";
+  const lists = listsByCaller.get(caller) ?? { underWay: 0, waiting: [] };
+  listsByCaller.set(caller, lists);
+  if (lists.underWay >= MAX_UNDER_WAY) await new Promise<void>((resolve) => lists.waiting.push(resolve));
+  else lists.underWay++;
+  return () => {
+    const next = lists.waiting.shift();
+    if (next !== undefined) next();
+    else if (--lists.underWay === 0) listsByCaller.delete(caller);
+  };
 }
 
 /** The uid of who calls a method, as soon as it was run; empty where anybody may. */

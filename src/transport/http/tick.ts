@@ -20,11 +20,16 @@ let count = 0;
 let startMs = 0;
 let lastTickMs = 0;
 let isWorkLeft = false;
+let isBetweenPhases = false;
 
 // Both phases are scheduled at once: what requests lead to in promises is settled between the two, so that
 // their answers leave in the same tick.
-function schedule(): void {
-  if (scheduled) return;
+function schedule(phase: TickPhase): void {
+  if (scheduled) {
+    // Too late for this tick.
+    if (phase === "requests" && isBetweenPhases) isWorkLeft = true;
+    return;
+  }
   scheduled = true;
   setImmediate(flushRequests);
   setImmediate(flushAnswers);
@@ -37,13 +42,15 @@ function flushRequests(): void {
   startMs = nowMs;
   count++;
   isWorkLeft = flush("requests");
+  isBetweenPhases = true;
 }
 
 function flushAnswers(): void {
   scheduled = false;
+  isBetweenPhases = false;
   if (flush("answers")) isWorkLeft = true;
   lastTickMs = performance.now() - startMs;
-  if (isWorkLeft) schedule();
+  if (isWorkLeft) schedule("requests");
 }
 
 function flush(phase: TickPhase): boolean {
@@ -64,7 +71,7 @@ export function tickCount(): number {
  */
 export function onTick(phase: TickPhase, work: Flush): () => void {
   flushes[phase].push(work);
-  return schedule;
+  return () => schedule(phase);
 }
 
 /**

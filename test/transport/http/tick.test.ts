@@ -34,6 +34,24 @@ test("an item that is put off while others are taken waits for the next tick", a
   }
 });
 
+test("a request that is put off between the phases of a tick has its turn in the next", async () => {
+  const taken: string[] = [];
+  const late = flushPerTick<string>("requests", (item) => taken.push(item), assert.fail);
+  const early = flushPerTick<string>(
+    "requests",
+    (item) => {
+      taken.push(item);
+      void Promise.resolve().then(() => late("late"));
+    },
+    assert.fail,
+  );
+  early("early");
+  await tick();
+  await tick();
+  await tick();
+  assert.deepEqual(taken, ["early", "late"]);
+});
+
 test("requests come before answers, with what they lead to in promises between the two", async () => {
   const taken: string[] = [];
   const answer = flushPerTick<string>("answers", (item) => taken.push(item), assert.fail);
