@@ -225,6 +225,8 @@ export interface RoleBindingStore {
   byPending(identityUid: string, pending: boolean, after: string, limit: number): Awaitable<HydratedBinding[]>;
   /** How many bindings of an identity are pending, or are not. */
   countPending(identityUid: string, pending: boolean): Awaitable<number>;
+  /** The root groups at or below which bindings of an identity are pending, in the order of their uids. */
+  pendingRoots(identityUid: string, limit: number): Awaitable<string[]>;
   /** Whether the identity has a binding at a root group, or below it, that is not pending. */
   anyAccepted(identityUid: string, rootUid: string): Awaitable<boolean>;
   /** Accepts pending bindings of the identity at the root group and below it, at most `limit`; returns their uids. */

@@ -1,11 +1,11 @@
 // The statements behind role-binding-store.ts.
-import { and, asc, between, eq, gt, isNull, lt, ne, or, sql } from "drizzle-orm";
+import { and, asc, between, eq, gt, isNull, lt, ne, or, type SQL, sql } from "drizzle-orm";
 import { ANONYMOUS_UID } from "../kernel/ids.js";
 import { total } from "./list-statements.js";
 import type { Joined } from "./listed-kind.js";
 import { placeholderSet, placeholdersFor } from "./placeholders.js";
 import type { BindingChange, RoleBindingRow } from "./port.js";
-import { statement, statementFamily } from "./statement.js";
+import { type Preparable, statement, statementFamily } from "./statement.js";
 
 type Named<K extends "groupUid" | "identityUid" | "roleUid"> = Record<K, string>;
 
@@ -111,6 +111,26 @@ export const countPending = statementFamily<boolean, Named<"identityUid">, { tot
       .from(t.roleBindings)
       .where(and(eq(t.roleBindings.identityUid, sql.placeholder("identityUid")), eq(t.roleBindings.pending, pending))),
 );
+
+/**
+ * The root groups that pending bindings of an identity lie in. Goes from one root to the next through the index,
+ * so that bindings of the same root cost nothing. Its parameter `limit` is at least 1.
+ */
+export const pendingRoots = statement<Named<"identityUid"> & { limit: number }, { root: string }>((q, t) => {
+  const b = t.roleBindings;
+  const next = (after?: SQL) => {
+    const mine = and(eq(b.identityUid, sql.placeholder("identityUid")), eq(b.pending, true), after);
+    return sql`(select substr(${b.uid}, 1, 40) from ${b} where ${mine} order by ${b.uid} limit 1)`;
+  };
+  return q.select({ root: sql<string>`roots.root`.as("root") }).from(
+    sql`(with recursive found(root, n) as (
+      select ${next()}, 1
+      union all
+      select ${next(sql`${b.uid} > found.root || '0'`)}, n + 1 from found
+      where found.root is not null and n < ${sql.placeholder("limit")}
+    ) select root from found where root is not null) as roots`,
+  ) as Preparable;
+});
 
 /** Accepts a binding. */
 export const accept = statement<{ uid: string }>((q, t) =>

@@ -82,6 +82,11 @@ export class RoleBindings implements RoleBindingStore {
     return row?.total ?? 0;
   }
 
+  async pendingRoots(identityUid: string, limit: number): Promise<string[]> {
+    const rows = await this.#tx.rows(statements.pendingRoots, { identityUid, limit });
+    return rows.map(({ root }) => root);
+  }
+
   anyAccepted(identityUid: string, rootUid: string): Awaitable<boolean> {
     const range = { after: rootUid, end: `${rootUid}0`, limit: 1 };
     return any(this.#tx.rows(statements.byPending(false), { identityUid, ...range }));

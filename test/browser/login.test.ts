@@ -9,8 +9,9 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
-import { personUid } from "../../src/kernel/ids.js";
+import { builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
 import {
+  alice,
   claimsOf,
   codeRequest,
   inviteTo,
@@ -20,7 +21,7 @@ import {
   startLogin,
 } from "../issuer/login/login-kit.js";
 import { startAttacker } from "../issuer/login/mix-up-kit.js";
-import { groupRow } from "../support/rows.js";
+import { bindingRow, groupRow } from "../support/rows.js";
 import { measure } from "./measure.js";
 
 const BROWSER = process.env.CHROMIUM ?? "/usr/bin/chromium";
@@ -224,6 +225,46 @@ for (const { provider, stripIss, sizes } of variants) {
             tx.roleBindings.ofIdentity(personUid(kit.provider.issuer, "alice")),
           );
           assert.ok(bindings.some(({ groupUid }) => groupUid === group));
+        }));
+
+      test(`others gave roles, by keyboard, ${name}`, () =>
+        inBrowser(async (page, look) => {
+          kit.provider.account = { ...alice, subject: `bound ${name}` };
+          try {
+            const uid = personUid(kit.provider.issuer, `bound ${name}`);
+            const offers = await Promise.all(
+              [`kept ${name}`, `later ${name}`, name.padEnd(255, "x")].map(async (title) => {
+                const { group } = await kit.organisation(title, false);
+                const binding = bindingRow(randomIds.newUid(group), uid, builtinRoleUid("viewer"), { pending: true });
+                await kit.store.write((tx) => tx.roleBindings.insert(binding));
+                return binding.uid;
+              }),
+            );
+            const asked = codeRequest(newPkce().challenge, { redirect_uri: programUrl, connection: "test" });
+            await page.goto(oauth(asked));
+            await look("Give a program access?");
+            for (const [label, letter, value] of [
+              [/^kept/, "a", "accept"],
+              [new RegExp(`^${name}x`), "r", "remove"],
+            ] as const) {
+              await page.getByLabel(label).focus();
+              await page.keyboard.press(letter);
+              assert.equal(await page.getByLabel(label).inputValue(), value);
+            }
+            assert.equal(await page.getByLabel(/^later/).inputValue(), "later");
+            const count = got.length;
+            await page.getByRole("button", { name: "Continue" }).focus();
+            await page.keyboard.press("Enter");
+            await page.waitForURL(`${programUrl}?**`);
+            assert.deepEqual([got.length - count, got.at(-1)?.has("code")], [1, true]);
+            const left = await kit.store.read((tx) => tx.roleBindings.ofIdentity(uid));
+            assert.deepEqual(
+              new Map(left.map((row) => [row.uid, row.pending])),
+              new Map([[offers[0], false] as const, [offers[1], true] as const].sort()),
+            );
+          } finally {
+            kit.provider.account = alice;
+          }
         }));
 
       test(`what cannot be done, ${name}`, () =>

@@ -41,7 +41,7 @@ const SCRIPT = `() => {
   const text = (element) => (element.textContent || element.id).trim().slice(0, 40);
   return {
     overflow: document.documentElement.scrollWidth - window.innerWidth,
-    targets: visible.filter((one) => one.matches("a, button, input")).map((one) => ({ text: text(one), height: height(one) })),
+    targets: visible.filter((one) => one.matches("a, button, input, select")).map((one) => ({ text: text(one), height: height(one) })),
     texts: visible.filter(hasText).map((one) => ({ text: text(one), contrast: contrast(one) })),
   };
 }`;

@@ -201,6 +201,32 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
       }
     });
 
+    test("the root groups of pending bindings, however many bindings each has", async () => {
+      const [person, other, viewer] = [rootUid(70), rootUid(71), rootUid(72)];
+      const roots = Array.from({ length: 12 }, (_, i) => rootUid(700 + i));
+      await store.write(async (tx) => {
+        await tx.roles.insert(roleRow(viewer));
+        for (const [i, root] of roots.entries()) {
+          await tx.groups.insert(groupRow(root));
+          await tx.groups.insert(groupRow(childUid(root, 1)));
+          const bind = (group: string, n: number, identity: string, pending: boolean) =>
+            tx.roleBindings.insert(bindingRow(childUid(group, n), identity, viewer, { pending }));
+          // The third root has none that is pending, the last is the other person's.
+          await bind(root, 2, i === 11 ? other : person, i !== 2);
+          await bind(childUid(root, 1), 3, i === 11 ? other : person, i !== 2);
+        }
+      });
+      const expected = roots.filter((_, i) => i !== 2 && i !== 11);
+      await store.read(async (tx) => {
+        assert.deepEqual(await tx.roleBindings.pendingRoots(person, 100), expected);
+        assert.deepEqual(await tx.roleBindings.pendingRoots(person, 10), expected);
+        assert.deepEqual(await tx.roleBindings.pendingRoots(person, 1), expected.slice(0, 1));
+        assert.deepEqual(await tx.roleBindings.pendingRoots(person, 4), expected.slice(0, 4));
+        assert.deepEqual(await tx.roleBindings.pendingRoots(other, 4), [roots[11]]);
+        assert.deepEqual(await tx.roleBindings.pendingRoots(rootUid(73), 4), []);
+      });
+    });
+
     test("audit rows keep their order and belong to their organisation", async () => {
       const row = (i: number, root: string) => ({
         rootUid: root,

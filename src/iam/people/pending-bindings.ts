@@ -58,19 +58,20 @@ async function withOrganization(tx: Tx, row: HydratedBinding): Promise<OwnBindin
   return { ...row, organization: { uid, name: root?.name ?? "", verified: root?.verified ?? false } };
 }
 
-/** The pending bindings of a person, for a page that asks whether to accept them; at most `limit`. */
-export function listPendingBindings(tx: Tx, identityUid: string, limit: number): Promise<OwnBinding[]> {
-  return listBindingsOf(tx, identityUid, { pending: true, limit });
-}
-
 /**
  * Accepts pending bindings of a person in the organisation that `place` lies in.
  *
  * @param place the uid of the organisation or of anything in it, such as a binding
+ * @param limit how many at most
  * @returns the uids of the bindings; none where there was nothing to accept
  */
-export async function acceptBindingsAt(tx: Tx, identityUid: string, place: string): Promise<string[]> {
-  return tx.roleBindings.accept(identityUid, rootOf(place), MAX_ACCEPTED);
+export async function acceptBindingsAt(
+  tx: Tx,
+  identityUid: string,
+  place: string,
+  limit = MAX_ACCEPTED,
+): Promise<string[]> {
+  return tx.roleBindings.accept(identityUid, rootOf(place), limit);
 }
 
 /**

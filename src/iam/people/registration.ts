@@ -16,7 +16,11 @@ export interface Vouched {
 }
 
 /** The uid of the person, known or not. */
-export function uidOf({ issuer, subject, provider }: Vouched): string {
+export function uidOf({
+  issuer,
+  subject,
+  provider,
+}: Pick<Vouched, "issuer" | "subject"> & { readonly provider?: { readonly uid: string } | undefined }): string {
   return provider === undefined ? personUid(issuer, subject) : providerPersonUid(provider.uid, issuer, subject);
 }
 

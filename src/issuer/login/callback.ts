@@ -34,7 +34,9 @@ export async function callback(context: LoginContext, request: WebRequest): Prom
     const vouched = await oidc.finish(provider, url, { state, nonce, verifier });
     if (isFailure(vouched)) return failed(context, login.to, vouched);
     const concluding = { login, provider, vouched, browser: authorization.browser, request };
-    return needsConsent(login) ? await askForConsent(context, concluding, sentTo) : await conclude(context, concluding);
+    return (await needsConsent(context, concluding))
+      ? await askForConsent(context, concluding, sentTo)
+      : await conclude(context, concluding);
   } catch (error) {
     return failedLogin(context, login.to, error);
   }

@@ -1,4 +1,5 @@
 // The outcome of a login: who signed in, and what whoever asked for it gets.
+import type { BindingDecisions } from "../../iam/people/pending-organizations.js";
 import { requireRoomForLogin } from "../../iam/people/room.js";
 import { type SignedIn, type SignIn, signIn } from "../../iam/people/sign-in.js";
 import { rootOf } from "../../kernel/uidp.js";
@@ -7,6 +8,7 @@ import type { Tx } from "../../store/port.js";
 import { grantOf } from "../exchange/wanted.js";
 import { inviteFailureKey } from "../invite-failures.js";
 import type { Grant } from "../tokens.js";
+import { applyBindingDecisions } from "./binding-decisions.js";
 import { LOGIN_MS } from "./browser.js";
 import { CALLBACK } from "./callback-path.js";
 import type { Provider } from "./choice.js";
@@ -34,6 +36,8 @@ export interface Concluding {
   /** The browser it went on in. */
   readonly browser: string;
   readonly request: WebRequest;
+  /** What the person decided about roles that others gave them, where they were asked. */
+  readonly decisions?: BindingDecisions | undefined;
 }
 
 /**
@@ -84,10 +88,13 @@ async function assume(context: LoginContext, { login, vouched, request }: Conclu
 
 async function signInAndAnswer(tx: Tx, context: LoginContext, concluding: Concluding): Promise<WebAnswer> {
   const { clock, ids } = context;
-  const { login, provider } = concluding;
+  const { login, provider, request, decisions } = concluding;
   const nowMs = clock();
   const signedIn = await signIn(tx, signInRequestOf(context, concluding), { ids, nowMs });
   const { identityUid, mappings, informative } = signedIn;
+  if (decisions !== undefined) {
+    await applyBindingDecisions(tx, { identityUid, decisions }, { ids, nowMs, method: request.path, request });
+  }
   const refresh = getsRefreshToken(login, provider);
   const known: SignedInFor = { identityUid, mappings, informative, asked: login.asked, refresh, atMs: nowMs };
   const answer = await answered(tx, context, concluding, known);

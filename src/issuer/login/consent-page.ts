@@ -1,11 +1,13 @@
 // Asking somebody who signed in what to do with it: what they would be granted
 // and by whom, and which program would get access in their name.
+import type { PendingOrganizations } from "../../iam/people/pending-organizations.js";
 import type { InvitePreview } from "../../iam/people/preview-invite.js";
 import type { WebAnswer } from "../../kernel/web.js";
 import type { Asked } from "../exchange/wanted.js";
 import { type Html, html } from "./html.js";
 import { pageAnswer } from "./page.js";
 import { type Frame, type Hidden, hiddenInputs } from "./pages.js";
+import { pendingSection } from "./pending-section.js";
 import type { Destination } from "./state.js";
 
 /** What the page asks about. */
@@ -14,6 +16,8 @@ export interface ConsentPage {
   readonly person: string;
   /** What would be granted. A list, since a person may be offered more than the invite that the link brought. */
   readonly grants: readonly InvitePreview[];
+  /** Roles that others gave the person, who decides about them here; undefined where nobody signs in. */
+  readonly pending?: PendingOrganizations | undefined;
   readonly recipient: Recipient;
   readonly hidden: Hidden;
 }
@@ -29,7 +33,7 @@ export interface Recipient {
 }
 
 /** The page. Nothing is granted or handed over before its form is sent. */
-export function consentPage(frame: Frame, { person, grants, recipient, hidden }: ConsentPage): WebAnswer {
+export function consentPage(frame: Frame, { person, grants, pending, recipient, hidden }: ConsentPage): WebAnswer {
   const isInvite = grants.length > 0;
   const body = html`<dl>
 <dt>You are</dt><dd>${person}</dd>
@@ -37,8 +41,9 @@ export function consentPage(frame: Frame, { person, grants, recipient, hidden }:
 ${grants.map(grantSection)}
 <h2>${isInvite ? "What gets access then" : "What gets access"}</h2>
 <dl>${recipientRows(recipient)}</dl>
-<p>Go on only if you started this yourself just now${isInvite ? " and know who invites you" : undefined}.</p>
 <form method="post" action="/oauth/consent">${hiddenInputs(hidden)}
+${pending && pendingSection(pending)}
+<p>Go on only if you started this yourself just now${isInvite ? " and know who invites you" : undefined}.</p>
 <div class="buttons">
 <button class="button plain" name="decision" value="decline">${isInvite ? "Decline" : "Cancel"}</button>
 <button class="button" name="decision" value="accept">${isInvite ? "Accept" : "Continue"}</button>

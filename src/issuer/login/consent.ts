@@ -3,11 +3,21 @@
 // where the browser is signed in at the provider already, any page could lead
 // it through a login by navigation alone.
 import { decodeJwt } from "jose";
+import { parseInviteCode } from "../../iam/people/accept-invite.js";
+import {
+  type BindingDecisions,
+  hasPendingBindings,
+  listPendingOrganizations,
+  type PendingOrganizations,
+} from "../../iam/people/pending-organizations.js";
+import { uidOf } from "../../iam/people/registration.js";
 import { previewSignIn } from "../../iam/people/sign-in.js";
+import { rootOf } from "../../kernel/uidp.js";
 import type { WebAnswer, WebRequest } from "../../kernel/web.js";
 import { inviteFailureKey } from "../invite-failures.js";
+import { parseBindingDecisions } from "./binding-decisions.js";
 import { type Browser, knownBrowserOf, LOGIN_MS, requireOwnForm } from "./browser.js";
-import { findSentTo, type Provider } from "./choice.js";
+import { findSentTo } from "./choice.js";
 import { type Concluding, conclude, getsRefreshToken, nameOf, signInRequestOf } from "./conclude.js";
 import { consentPage } from "./consent-page.js";
 import { failed, failedLogin, refusedPage } from "./deliver.js";
@@ -15,7 +25,7 @@ import { hostOf, type LoginContext } from "./deps.js";
 import { failure, isFailure, loginOver } from "./failure.js";
 import type { Vouched } from "./oidc.js";
 import { redirect } from "./page.js";
-import type { Authorization, LoginRequest, SentTo } from "./state.js";
+import type { Authorization, SentTo } from "./state.js";
 import { newSecret } from "./tickets.js";
 
 /** The path of the page. */
@@ -23,13 +33,18 @@ export const CONSENT = "/oauth/consent";
 
 type Consent = Extract<Authorization, { stage: "consent" }>;
 
+/** Somebody whom a provider vouches for, and what their login is for. */
+type Login = Pick<Concluding, "login" | "provider" | "vouched">;
+
 /**
- * Whether a login must be consented to: one that brings an invite, and one that hands the tokens themselves to a
- * program. Where a program gets a code it must have made the request itself to be able to use it; for terminals and
- * devices a code was typed.
+ * Whether a login must be consented to: one that brings an invite, one that hands the tokens themselves to a program,
+ * and one of a person who has yet to decide about roles that others gave them. Otherwise, where a program gets a code
+ * it must have made the request itself to be able to use it; for terminals and devices a code was typed.
  */
-export function needsConsent({ invite, to }: LoginRequest): boolean {
-  return invite !== undefined || to.kind === "redirect";
+export async function needsConsent({ store }: Pick<LoginContext, "store">, asked: Login): Promise<boolean> {
+  const { invite, to, identity } = asked.login;
+  if (invite !== undefined || to.kind === "redirect") return true;
+  return identity === undefined && store.read((tx) => hasPendingBindings(tx, personUidOf(asked)));
 }
 
 /**
@@ -70,6 +85,7 @@ export async function showConsent(context: LoginContext, request: WebRequest): P
       {
         person: nameOf(vouched),
         grants: await grantsOf(context, { login, provider, vouched }),
+        pending: await pendingOf(context, { login, provider, vouched }),
         recipient: {
           to: login.to,
           scope: login.asked,
@@ -90,22 +106,26 @@ export async function showConsent(context: LoginContext, request: WebRequest): P
 /** `POST /oauth/consent`: the decision. */
 export async function decideConsent(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
   const form = await request.form();
+  const isAccepted = form.get("decision") === "accept";
   let found: Consent | undefined;
+  let decisions: BindingDecisions | undefined;
   try {
     const browser = requireOwnForm(form, knownBrowserOf(request, context.secure));
+    // Before the login is taken, so that it can go on with a form that is in order.
+    decisions = isAccepted ? parseBindingDecisions(form) : undefined;
     found = await takeConsent(context, form.get("login") ?? "", browser);
   } catch (error) {
     return refusedPage(context, error);
   }
   if (found === undefined) return refusedPage(context, loginOver());
   const { request: login, browser } = found;
-  if (form.get("decision") !== "accept") {
+  if (!isAccepted) {
     return failed(context, login.to, failure("access_denied", "the login was declined", 403));
   }
   try {
     const provider = await findSentTo(context.providers, found.sentTo);
     if (isFailure(provider)) return failed(context, login.to, provider);
-    return await conclude(context, { login, provider, vouched: vouchedIn(found), browser, request });
+    return await conclude(context, { login, provider, vouched: vouchedIn(found), browser, request, decisions });
   } catch (error) {
     return failedLogin(context, login.to, error);
   }
@@ -122,14 +142,29 @@ function takeConsent({ store, tickets, clock }: LoginContext, key: string, brows
 }
 
 // Whoever assumes an identity does not sign in: nothing is granted, and the exchange decides.
-async function grantsOf(
-  context: LoginContext,
-  login: { readonly login: LoginRequest; readonly provider: Provider; readonly vouched: Vouched },
-) {
-  if (login.login.identity !== undefined) return [];
+async function grantsOf(context: LoginContext, asked: Login) {
+  if (asked.login.identity !== undefined) return [];
   const { store, clock } = context;
-  const invite = await store.read((tx) => previewSignIn(tx, signInRequestOf(context, login), clock()));
+  const invite = await store.read((tx) => previewSignIn(tx, signInRequestOf(context, asked), clock()));
   return invite === undefined ? [] : [invite];
+}
+
+// What is pending in the organisation of an invite is accepted with the invite.
+async function pendingOf({ store }: LoginContext, asked: Login): Promise<PendingOrganizations | undefined> {
+  const { identity, invite } = asked.login;
+  if (identity !== undefined) return undefined;
+  const group = invite === undefined ? undefined : parseInviteCode(invite)?.group;
+  const except = group === undefined ? undefined : rootOf(group);
+  return store.read((tx) => listPendingOrganizations(tx, personUidOf(asked), except));
+}
+
+function personUidOf({ provider, vouched }: Login): string {
+  const { issuer, providerUid } = provider;
+  return uidOf({
+    issuer,
+    subject: vouched.subject,
+    provider: providerUid === undefined ? undefined : { uid: providerUid },
+  });
 }
 
 function vouchedIn({ idToken }: Consent): Vouched {

@@ -24,12 +24,13 @@ p { margin: 0 0 1rem; overflow-wrap: anywhere }
 dl { margin: 0 0 1.25rem; display: grid; grid-template-columns: max-content 1fr; gap: .375rem 1rem }
 dt { color: var(--soft) }
 dd { margin: 0; overflow-wrap: anywhere; font-weight: 600 }
-label { display: block; margin-bottom: .25rem; font-weight: 600 }
+label { display: block; margin-bottom: .25rem; font-weight: 600; overflow-wrap: anywhere }
 .hint { margin: 0 0 .5rem; color: var(--soft); font-size: .9375rem }
 .whole { white-space: nowrap }
 .hint.after { margin: 1rem 0 0 }
-input[type=text] { width: 100%; min-height: 3rem; padding: .5rem .75rem; margin: 0 0 1rem; color: inherit;
+input[type=text], select { width: 100%; min-height: 3rem; padding: .5rem .75rem; margin: 0 0 1rem; color: inherit;
   background: transparent; border: 1px solid var(--line); border-radius: .5rem; font: inherit }
+select { background: var(--card) }
 input.code { font: 600 1.375rem/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace;
   letter-spacing: .12em; text-transform: uppercase }
 .choices { list-style: none; margin: 0; padding: 0; display: grid; gap: .625rem }

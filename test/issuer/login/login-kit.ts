@@ -232,8 +232,12 @@ export class Agent {
     return this.#go(url, { method: "GET" });
   }
 
-  async post(url: string, form: Readonly<Record<string, string>>): Promise<Seen> {
-    return this.#go(url, { method: "POST", body: new URLSearchParams(form) });
+  /** Sends a form; a list of fields where one comes twice. */
+  async post(
+    url: string,
+    form: Readonly<Record<string, string>> | readonly (readonly [string, string])[],
+  ): Promise<Seen> {
+    return this.#go(url, { method: "POST", body: new URLSearchParams(form as Record<string, string>) });
   }
 
   /** Decides on the page that asks whether to go on, where that is what was seen. */

@@ -42,6 +42,18 @@ const pages: Readonly<Record<string, WebAnswer>> = {
         role: { name: evil, description: evil, capabilities: [evil] },
       },
     ],
+    pending: {
+      organizations: [true, false].map((isRemovable) => ({
+        uid: "a".repeat(40),
+        name: evil,
+        verified: false,
+        bindings: { count: 1, isMore: true },
+        roles: [evil, evil],
+        hasMoreRoles: true,
+        isRemovable,
+      })),
+      others: { count: 2, isMore: true },
+    },
     recipient: {
       to: { kind: "device", userCode: evil, asker },
       scope: { aud: [evil], cap: [evil], scopes: [evil] },
@@ -69,7 +81,7 @@ for (const [name, { headers = {}, body = "" }] of Object.entries(pages)) {
     assert.match(body, /<title>.+<\/title>/);
     assert.equal(body.split("<h1>").length, 2);
     const ids = new Set([...body.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id));
-    for (const [, id = ""] of body.matchAll(/<input [^>]*type="text" id="([^"]+)"/g)) {
+    for (const [, id = ""] of body.matchAll(/<(?:input [^>]*type="text"|select) id="([^"]+)"/g)) {
       assert.ok(body.includes(`<label for="${id}">`), id);
     }
     for (const [, list = ""] of body.matchAll(/aria-describedby="([^"]+)"/g)) {
