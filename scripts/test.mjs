@@ -13,6 +13,8 @@ import { SEPARATE, secondsOf, testsIn } from "./test-files.mjs";
 const WHOLE = ["e2e", "contract", "audit", "cli", "client", "events", "iam", "issuer", "registry", "vulnerabilities"];
 // A process takes more than a second to import the service, and one that runs many files keeps what they left.
 const PROCESSES = 12;
+// Many tests wait most of their time.
+const AT_ONCE = Math.ceil(1.5 * availableParallelism());
 
 const arguments_ = process.argv.slice(2);
 const unit = arguments_.includes("--unit");
@@ -22,7 +24,7 @@ if (named.length > 0) process.exit(run(["--import", "tsx", "--test", ...named]))
 buildTests();
 const files = testsIn("test", unit ? [...SEPARATE, ...WHOLE] : SEPARATE);
 const options = ["--test", "--test-reporter=./scripts/test-reporter.mjs", "--test-reporter-destination=stdout"];
-process.exit(run([...options, `--test-concurrency=${availableParallelism()}`, ...writeShards(files)]));
+process.exit(run([...options, `--test-concurrency=${AT_ONCE}`, ...writeShards(files)]));
 
 /** Writes the files that each run some of the tests in one process, about as long as one another. */
 function writeShards(files) {
