@@ -76,7 +76,7 @@ async function run(fault: string, options: { times: number; control?: boolean; s
   for (let i = 0; i < options.times; i++) {
     if (options.slowPeer) await halfRequest(await service.url());
     const before = writers.acknowledged.size;
-    for (let tries = 0; writers.acknowledged.size < before + WRITES && tries < 600; tries++) await delay(50);
+    for (let tries = 0; writers.acknowledged.size < before + WRITES && tries < 3_000; tries++) await delay(10);
     ends.push(await service.fail());
   }
   await service.url();

@@ -5,7 +5,7 @@ import { scaled } from "../../support/scale.js";
 import { runRotation } from "./rotation-run.js";
 
 /** Between two calls of one client, in milliseconds: each key still meets hundreds of calls. */
-const pauseMs = scaled(4, 16);
+const pauseMs = scaled(4, 8);
 
 describe("rotating keys under load", { concurrency: true }, () => {
   test("refuses nobody", async () => {
