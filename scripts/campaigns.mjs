@@ -6,6 +6,7 @@ import { spawnSync } from "node:child_process";
 const node = (script, ...args) => [process.execPath, `scripts/${script}.mjs`, ...args];
 const wire = (kind) => [`fuzz-${kind}`, node("fuzz-wire", "--kind", kind, "--inputs", "1000000")];
 const campaigns = new Map([
+  ["tests", [process.execPath, "scripts/test.mjs"]],
   ["hostile", node("hostile", "--campaign")],
   ...["http1", "http2", "envelopes", "json", "query"].map(wire),
   ["fuzz", node("fuzz", "--requests", "1000000")],
@@ -26,7 +27,8 @@ const results = [...campaigns]
   .map(([name, [program, ...args]]) => {
     console.log(`\n== ${name}: ${args.join(" ")}`);
     const startMs = performance.now();
-    const { status } = spawnSync(program, args, { stdio: "inherit" });
+    const env = { ...process.env, ARBOR_TEST_CAMPAIGN: "1" };
+    const { status } = spawnSync(program, args, { stdio: "inherit", env });
     return {
       name,
       seconds: Math.round((performance.now() - startMs) / 1000),

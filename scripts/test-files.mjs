@@ -13,3 +13,47 @@ export function testsIn(directory, skipped) {
     return entry.name.endsWith(".test.ts") ? [path] : [];
   });
 }
+
+/** How many seconds the longest take, about; all others take one or less. */
+const LONG = new Map([
+  ["test/app/last-resort.test.ts", 32],
+  ["test/iam/many-roots.test.ts", 17],
+  ["test/contract/authorization-matrix.test.ts", 17],
+  ["test/contract/openapi-operations.test.ts", 15],
+  ["test/contract/fuzz.test.ts", 14],
+  ["test/cli/demo.test.ts", 14],
+  ["test/iam/visibility.test.ts", 12],
+  ["test/iam/tenants.test.ts", 11],
+  ["test/issuer/keys/rotation.test.ts", 11],
+  ["test/vulnerabilities/import-command.test.ts", 10],
+  ["test/store/sqlite.test.ts", 9],
+  ["test/issuer/exchange/limits.test.ts", 9],
+  ["test/audit/sealer.test.ts", 8],
+  ["test/server/health-watch.test.ts", 8],
+  ["test/cli/auth/docker.test.ts", 8],
+  ["test/cli/auth/login.test.ts", 8],
+  ["test/issuer/exchange/failure-limiter.test.ts", 8],
+  ["test/issuer/keys/interleaving.test.ts", 7],
+  ["test/server/long-lists.test.ts", 7],
+  ["test/server/protocols.test.ts", 7],
+  ["test/e2e/kill9.test.ts", 7],
+  ["test/issuer/auth-v1-invites.test.ts", 7],
+  ["test/contract/matrix.test.ts", 7],
+  ["test/outbound/guarded-fetch-limits.test.ts", 7],
+  ["test/vulnerabilities/filters.test.ts", 6],
+  ["test/contract/request-sizes.test.ts", 6],
+  ["test/issuer/exchange/last-seen.test.ts", 6],
+  ["test/server/second-service.test.ts", 6],
+  ["test/issuer/upstream/issuers-cache.test.ts", 6],
+  ["test/cli/iam/process.test.ts", 6],
+  ["test/cli/auth/lock.test.ts", 5],
+  ["test/e2e/one-processor.test.ts", 5],
+  ["test/contract/quota-operations.test.ts", 5],
+  ["test/server/reflection-client.test.ts", 5],
+]);
+const SHORT_S = 0.6;
+
+/** How long a test takes, about, in seconds. */
+export function secondsOf(path) {
+  return LONG.get(path) ?? SHORT_S;
+}

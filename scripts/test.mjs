@@ -1,16 +1,20 @@
 // Runs the tests: all that need nothing but Node, or those named; with --unit
-// only those of what the service is made of.
+// only those of what the service is made of. How long those that repeat something
+// do so: test/support/scale.ts.
 //   npm test [-- --unit | FILE...]
 import { spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { BUILD, buildTests } from "./build-tests.mjs";
-import { SEPARATE, testsIn } from "./test-files.mjs";
+import { SEPARATE, secondsOf, testsIn } from "./test-files.mjs";
 
 // These run the service as a whole, many of them as a process.
 const WHOLE = ["e2e", "contract", "audit", "cli", "client", "events", "iam", "issuer", "registry", "vulnerabilities"];
-const PROCESSES = 24;
+// A process takes more than a second to import the service, and one that runs many files keeps what they left.
+const PROCESSES = 12;
+// Many tests wait most of their time.
+const AT_ONCE = Math.ceil(1.5 * availableParallelism());
 
 const arguments_ = process.argv.slice(2);
 const unit = arguments_.includes("--unit");
@@ -20,14 +24,21 @@ if (named.length > 0) process.exit(run(["--import", "tsx", "--test", ...named]))
 buildTests();
 const files = testsIn("test", unit ? [...SEPARATE, ...WHOLE] : SEPARATE);
 const options = ["--test", "--test-reporter=./scripts/test-reporter.mjs", "--test-reporter-destination=stdout"];
-process.exit(run([...options, `--test-concurrency=${availableParallelism()}`, ...inShards(files)]));
+process.exit(run([...options, `--test-concurrency=${AT_ONCE}`, ...writeShards(files)]));
 
-function inShards(files) {
+/** Writes the files that each run some of the tests in one process, about as long as one another. */
+function writeShards(files) {
   const directory = join(BUILD, "shards");
   mkdirSync(directory, { recursive: true });
-  const shards = Array.from({ length: PROCESSES }, () => []);
-  for (const [i, file] of files.entries()) shards[i % PROCESSES].push(file);
-  return shards.map((names, i) => {
+  const shards = Array.from({ length: PROCESSES }, () => ({ names: [], seconds: 0 }));
+  for (const name of [...files].sort((one, other) => secondsOf(other) - secondsOf(one))) {
+    const least = shards.reduce((one, other) => (other.seconds < one.seconds ? other : one));
+    least.names.push(name);
+    least.seconds += secondsOf(name);
+  }
+  // The longest come first, so that no processor is idle while the other runs one of them.
+  shards.sort((one, other) => other.seconds - one.seconds);
+  return shards.map(({ names }, i) => {
     const path = join(directory, `${String(i).padStart(2, "0")}.test.mjs`);
     const lines = names.map(
       (name) => `describe(${JSON.stringify(name)}, () => import(${JSON.stringify(compiled(name))}));`,

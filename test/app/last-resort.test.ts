@@ -13,11 +13,16 @@ import { issueToken } from "../../src/issuer/issue-token.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { openDatabase } from "../../src/store/sqlite-driver.js";
 import { inconsistenciesIn } from "../support/consistency.js";
+import { scaled } from "../support/scale.js";
 import { tempDir } from "../support/temp-dir.js";
 import { type Ended, startWriters, supervise } from "./supervised.js";
 
 const BASE_URL = "http://arbor.test";
 const MAX_END_MS = 5_000;
+/** How often each fault ends the service, which is started again on the same data each time. */
+const TIMES = scaled(3, 1);
+/** Writes acknowledged by each run before its fault comes, which is then under load. */
+const WRITES = 50;
 
 for (const [fault, event] of [
   ["timer", "uncaughtException"],
@@ -26,7 +31,7 @@ for (const [fault, event] of [
   ["repeated", "uncaughtException"],
 ] as const) {
   test(`${fault}: the process ends with 70, and every write it acknowledged is there, and no other`, async (t) => {
-    const { ends, acknowledged, unanswered, stored, problems } = await run(fault, { times: 3 });
+    const { ends, acknowledged, unanswered, stored, problems } = await run(fault, { times: TIMES });
     for (const { code, signal, ms, log } of ends) {
       assert.deepEqual([code, signal], [70, null], log);
       assert.ok(ms < MAX_END_MS, `it took ${ms} ms`);
@@ -34,7 +39,7 @@ for (const [fault, event] of [
       assert.match(fatal[0] ?? "", /planted/);
       assert.match(fatal[0] ?? "", new RegExp(event));
     }
-    assert.ok(acknowledged.size > 100, `only ${acknowledged.size} writes were acknowledged`);
+    assert.ok(acknowledged.size >= TIMES * WRITES, `only ${acknowledged.size} writes were acknowledged`);
     assert.deepEqual(missingIn(stored, acknowledged), [], "acknowledged and lost");
     assert.deepEqual(missingIn(acknowledged, stored), [], "stored and never acknowledged");
     assert.deepEqual(problems, []);
@@ -71,7 +76,7 @@ async function run(fault: string, options: { times: number; control?: boolean; s
   for (let i = 0; i < options.times; i++) {
     if (options.slowPeer) await halfRequest(await service.url());
     const before = writers.acknowledged.size;
-    for (let tries = 0; writers.acknowledged.size < before + 50 && tries < 600; tries++) await delay(50);
+    for (let tries = 0; writers.acknowledged.size < before + WRITES && tries < 3_000; tries++) await delay(10);
     ends.push(await service.fail());
   }
   await service.url();

@@ -14,6 +14,7 @@ import { type Placed, placeGroup, populate } from "../iam/populate.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { readDocument } from "../support/openapi/request.js";
 import { groupRow } from "../support/rows.js";
+import { inTurn } from "../support/scale.js";
 import { clientsFor, type RawAnswer, type RawClient, rawClients, requestOf } from "./iam-clients.js";
 import { isUnavailable, methods, nameOf, placeFieldOf, requestAt, subjectOf } from "./iam-methods.js";
 
@@ -138,8 +139,8 @@ describe("the authorization matrix", () => {
 
   // One's own bindings lie anywhere, and nobody else may touch them: test/iam/pending-bindings.test.ts.
   const own = /^arbor\.bindings\.v1\.BindingsService\.(Accept|Drop)Binding$/;
-  for (const method of methods.filter((one) => !own.test(nameOf(one)))) {
-    for (const caller of callers) {
+  for (const [row, method] of methods.filter((one) => !own.test(nameOf(one))).entries()) {
+    for (const [column, caller] of callers.entries()) {
       it(`${nameOf(method)} by ${caller.name}`, async () => {
         const there = subjectOf(method, target);
         const allowed = mayCall(method, caller, there);
@@ -161,14 +162,14 @@ describe("the authorization matrix", () => {
               `${client.name}: ${code} ${bytes}`,
             );
         };
-        await Promise.all(clientsFor(method, clients).map(check));
+        await Promise.all(inTurn(clientsFor(method, clients), row + column).map(check));
       });
     }
   }
 });
 
 describe("what is of another organisation", () => {
-  for (const method of methods.filter((one) => placeFieldOf(one).length > 0)) {
+  for (const [row, method] of methods.filter((one) => placeFieldOf(one).length > 0).entries()) {
     it(`looks to ${nameOf(method)} like what is not there, byte for byte`, async () => {
       const token = tokens.get("an owner of the root");
       const there = subjectOf(method, foreign);
@@ -186,7 +187,7 @@ describe("what is of another organisation", () => {
         }
         assert.deepEqual(seen, [seen[0], seen[0], seen[0]], client.name);
       };
-      await Promise.all(clients.map(check));
+      await Promise.all(inTurn(clientsFor(method, clients), row).map(check));
     });
   }
 });

@@ -16,6 +16,7 @@ import {
   file_chainguard_platform_iam_v2beta1_groups as groupsFile,
 } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { file_google_rpc_error_details as errorDetailsFile } from "#gen/google/rpc/error_details_pb.js";
+import { sendHttp } from "../support/send-http.js";
 import { connectGrpcJs } from "./grpc-js-client.js";
 import { restRequestOf } from "./rest-request.js";
 import { codeName, type MethodName, type Outcome, type WireClient } from "./wire.js";
@@ -86,7 +87,7 @@ export function restClient(url: string): RestClient {
     },
     async call({ method, request, token, rest }) {
       const sent = rest ?? restRequestOf(method, request);
-      const answer = await fetch(url + sent.path, {
+      const answer = await sendHttp(url + sent.path, {
         method: sent.method,
         headers: {
           ...(token !== undefined && { authorization: `Bearer ${token}` }),
@@ -95,7 +96,7 @@ export function restClient(url: string): RestClient {
         ...(sent.body !== undefined && { body: JSON.stringify(sent.body) }),
       });
       status = answer.status;
-      const text = await answer.text();
+      const { text } = answer;
       if (!answer.ok) {
         const { code, message, details } = JSON.parse(text) as { code: number; message: string; details: JsonValue[] };
         return { code: codeName(code), message, details };

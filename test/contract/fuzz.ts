@@ -23,6 +23,8 @@ export interface FuzzOptions {
   readonly spoilt?: number;
   /** How long an answer may take, in milliseconds; 2,000 unless given. */
   readonly timeoutMs?: number;
+  /** How many more requests an operation is given that none of them had success with; none unless given. */
+  readonly tries?: number;
   /** Told how many requests are done, now and then. */
   readonly onProgress?: (done: number) => void;
 }
@@ -57,7 +59,7 @@ const THEN_OF_EACH = 3;
 
 /** Starts a service, fuzzes it, and makes sure that it still answers. */
 export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
-  const { requests, seed, concurrency = 16, spoilt = 0.3, timeoutMs = 2_000, onProgress } = options;
+  const { requests, seed, concurrency = 16, spoilt = 0.3, timeoutMs = 2_000, tries = 0, onProgress } = options;
   const world = await startFuzzWorld();
   const judge = createJudge(world);
   const sender = createSender(world.url, concurrency, timeoutMs);
@@ -75,11 +77,11 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
   let next = 0;
   let reached = 0;
 
-  async function one(number: number): Promise<void> {
+  async function one(number: number, given = first[number]): Promise<void> {
     const random = createRandom(seed + Math.imul(number, 0x9e3779b9));
-    const operation = first[number] ?? chosen(world.operations, random);
+    const operation = given ?? chosen(world.operations, random);
     const request = validRequest(world, operation, random);
-    const isSpoilt = number >= first.length && random.chance(spoilt);
+    const isSpoilt = given === undefined && random.chance(spoilt);
     if (isSpoilt) spoil(request, world, random);
     let answer: FuzzAnswer;
     try {
@@ -122,8 +124,18 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
     }
   }
 
+  // What is good for success only now and then may need more requests than there were.
+  async function tryAgain(): Promise<void> {
+    for (const operation of world.operations.filter((one) => refusalOf(one) === undefined)) {
+      const keys = [operation.operationId, `${operation.operationId} by a form`];
+      const isMissing = () => keys.some((key) => successes[key] === 0);
+      for (let i = 0; i < tries && isMissing() && faults.length < MAX_FAULTS; i++) await one(next++, operation);
+    }
+  }
+
   try {
     await Promise.all(Array.from({ length: concurrency }, worker));
+    await tryAgain();
     const alive = await fetch(`${world.url}/healthz`);
     if (alive.status !== 200) faults.push(`/healthz answers ${alive.status} in the end`);
   } finally {

@@ -13,6 +13,7 @@ import {
 } from "@bufbuild/protobuf";
 import * as grpc from "@grpc/grpc-js";
 import { http } from "#gen/google/api/annotations_pb.js";
+import { sendHttp } from "../support/send-http.js";
 import { codeName } from "./wire.js";
 
 /** What came back. */
@@ -64,12 +65,12 @@ export function rawRest(url: string): RawClient {
     async call(method, request, token) {
       const { verb, path, body } = restRequest(method, request);
       const headers = { ...bearer(token), ...(body !== undefined && { "content-type": "application/json" }) };
-      const answer = await fetch(url + path, {
+      const answer = await sendHttp(url + path, {
         method: verb,
         headers,
         ...(body !== undefined && { body: JSON.stringify(body) }),
       });
-      const text = await answer.text();
+      const { text } = answer;
       const json = (text === "" ? {} : JSON.parse(text)) as JsonObject;
       const code = answer.ok ? "OK" : codeName(Number(json.code));
       return { code, bytes: `${answer.status}\n${headOf(answer.headers)}\n${text}`, json };
@@ -159,8 +160,8 @@ export function rawConnect(url: string): RawClient {
     async call(method, request, token) {
       const headers = { ...bearer(token), "content-type": "application/json", "connect-protocol-version": "1" };
       const body = JSON.stringify(toJson(method.input, request));
-      const answer = await fetch(url + pathOf(method), { method: "POST", headers, body });
-      const text = await answer.text();
+      const answer = await sendHttp(url + pathOf(method), { method: "POST", headers, body });
+      const { text } = answer;
       const json = JSON.parse(text) as JsonObject;
       const details = ((json.details ?? []) as { value?: string }[]).map(({ value = "" }) =>
         Buffer.from(value, "base64").toString("latin1"),
@@ -182,8 +183,8 @@ export function rawGrpcWeb(url: string): RawClient {
       body.writeUInt32BE(message.length, 1);
       body.set(message, 5);
       const headers = { ...bearer(token), "content-type": "application/grpc-web+proto", "x-grpc-web": "1" };
-      const answer = await fetch(url + pathOf(method), { method: "POST", headers, body });
-      const frames = Buffer.from(await answer.arrayBuffer());
+      const answer = await sendHttp(url + pathOf(method), { method: "POST", headers, body });
+      const frames = answer.body;
       const bytes = frames.toString("latin1");
       const status = answer.headers.get("grpc-status") ?? /grpc-status: ?(\d+)/i.exec(bytes)?.[1] ?? "2";
       const all = `${answer.status}\n${headOf(answer.headers)}\n${bytes}`.replace(/(?<=-bin: ?)[\w+/=-]+/g, (value) =>

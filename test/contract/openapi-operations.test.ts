@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { createValidators, type PlacedOperation, type Validators } from "../support/openapi/document.js";
 import { withQuery } from "../support/openapi/request.js";
+import { isCampaign } from "../support/scale.js";
 import { type Arranged, type OperationWorld, startOperationWorld } from "./operation-world.js";
 import { refusalOf } from "./served.js";
 
@@ -48,6 +49,8 @@ describe("every operation of the document", () => {
 
 async function doesWhatItSays(operation: PlacedOperation): Promise<void> {
   await succeeds(operation, await world.arranged(operation));
+  // The stable names of version 2 are answered by the handlers of its beta, to which every parameter is given.
+  if (!isCampaign && operation.operationId.startsWith("v2_")) return;
   for (const part of await world.optionalParts(operation)) {
     const request = await world.arranged(operation);
     const extended = { ...request, path: withQuery(request.path, [part]) };

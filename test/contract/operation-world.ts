@@ -18,6 +18,7 @@ import {
 } from "../support/openapi/request.js";
 import { parentsOf, type Subject, subjectOf } from "../support/openapi/subject.js";
 import { setLimits } from "../support/quotas.js";
+import { sendHttp } from "../support/send-http.js";
 import { type KnownCaller, knownCaller } from "./known-caller.js";
 import { imageDigest, letDoEverything, placeAdvisory, placeRepo } from "./registry-things.js";
 
@@ -205,8 +206,8 @@ export async function startOperationWorld(): Promise<OperationWorld> {
       ...(bearer !== undefined && { authorization: `Bearer ${bearer}` }),
       ...(sent !== undefined && { "content-type": type }),
     };
-    const response = await fetch(world.url + path, { method, headers, ...(sent !== undefined && { body: sent }) });
-    return { status: response.status, text: await response.text() };
+    const response = await sendHttp(world.url + path, { method, headers, ...(sent !== undefined && { body: sent }) });
+    return { status: response.status, text: response.text };
   }
 
   async function answered(request: Arranged): Promise<AnyObject> {

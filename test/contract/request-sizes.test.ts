@@ -8,6 +8,7 @@ import { createFileRegistry, type DescMethod, fromBinary } from "@bufbuild/proto
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { authRuleOf } from "../../src/rpc/method-table.js";
 import { type Harness, startHarness } from "../support/harness.js";
+import { sendHttp } from "../support/send-http.js";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -51,12 +52,12 @@ after(() => harness.stop());
 const padded = (bytes: number) => `{${" ".repeat(bytes - 2)}}`;
 
 async function post(method: DescMethod, bytes: number): Promise<string> {
-  const answer = await fetch(`${harness.url}/${pathOf(method)}`, {
+  const answer = await sendHttp(`${harness.url}/${pathOf(method)}`, {
     method: "POST",
     headers: { "content-type": "application/json", authorization: `Bearer ${token}` },
     body: padded(bytes),
   });
-  const { code } = (await answer.json()) as { code?: string };
+  const { code } = JSON.parse(answer.text) as { code?: string };
   return code ?? "ok";
 }
 

@@ -1,3 +1,4 @@
+import { sendHttp } from "../support/send-http.js";
 import type { Expected } from "./expectations.js";
 import { codeName } from "./wire.js";
 
@@ -18,7 +19,7 @@ export type Rest = (method: string, path: string, body?: object | string) => Pro
 /** REST calls with one token; paths follow `base`. */
 export function restAs(url: string, token?: string, base = "/iam/v2beta1"): Rest {
   return async (method, path, body) => {
-    const answer = await fetch(`${url}${base}${path}`, {
+    const answer = await sendHttp(`${url}${base}${path}`, {
       method,
       headers: {
         ...(token !== undefined && { authorization: `Bearer ${token}` }),
@@ -26,7 +27,7 @@ export function restAs(url: string, token?: string, base = "/iam/v2beta1"): Rest
       },
       ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
     });
-    const text = await answer.text();
+    const { text } = answer;
     const json = text === "" ? undefined : JSON.parse(text);
     const outcome = answer.ok ? { code: "OK", result: json ?? {} } : { ...json, code: codeName(json.code) };
     return { status: answer.status, headers: answer.headers, text, json, outcome };

@@ -1,29 +1,37 @@
 // The usual container has one processor. A driver that does not fit the running
-// Node ends the built service there while it starts, most times but not always.
+// Node ends the service there while it starts, most times but not always.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { test } from "node:test";
-import { buildCopy } from "../support/built-copy.js";
+import { PROJECT, scriptArguments } from "../support/project.js";
+import { scaled } from "../support/scale.js";
 import { tempDir } from "../support/temp-dir.js";
 
-const STARTS = 10;
+const STARTS = scaled(10, 3);
 const START_MS = 60_000;
 const { NODE_TEST_CONTEXT: _, ...env } = process.env;
 
 test(`starts ${STARTS} times of ${STARTS} on one processor`, { skip: process.platform !== "linux" }, async () => {
-  const built = await buildCopy();
   for (let i = 1; i <= STARTS; i++) {
-    const { line, code, signal, stderr } = await startOnce(built, tempDir());
+    const { line, code, signal, stderr } = await startOnce(tempDir());
     assert.match(line, /^arbor listening on /, `start ${i} ended with ${code ?? signal}: ${stderr}`);
     assert.deepEqual([code, signal], [0, null], `start ${i}: ${stderr}`);
   }
 });
 
 /** Starts the service on a new data directory, and stops it when it listens; tells how that went. */
-async function startOnce(cwd: string, data: string) {
-  const serve = ["dist/main.js", "serve", "--data", data, "--listen", "127.0.0.1:0", "--no-access-log"];
-  const child = spawn("taskset", ["-c", "0", process.execPath, ...serve], { cwd, env, timeout: START_MS });
+async function startOnce(data: string) {
+  const serve = [
+    ...scriptArguments("src/main.ts"),
+    "serve",
+    "--data",
+    data,
+    "--listen",
+    "127.0.0.1:0",
+    "--no-access-log",
+  ];
+  const child = spawn("taskset", ["-c", "0", process.execPath, ...serve], { cwd: PROJECT, env, timeout: START_MS });
   const closed = once(child, "close") as Promise<[number | null, NodeJS.Signals | null]>;
   let [line, stderr] = ["", ""];
   child.stderr.on("data", (chunk) => {

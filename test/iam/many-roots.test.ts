@@ -6,12 +6,15 @@ import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { restAs } from "../contract/rest.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { bindingRow, groupRow, identityRow, rootUid } from "../support/rows.js";
+import { scaled } from "../support/scale.js";
 
 const ROOTS = 15_000;
 /** The longest that one caller may keep the event loop, in milliseconds. */
 const MAX_TICK_MS = 20;
 /** Collecting garbage and compiling fall into some tick: what a list costs shows in the best of so many rounds. */
-const ROUNDS = 5;
+const ROUNDS = 10;
+/** Pages that a list is followed from each of its ends: in a campaign all of them. */
+const PAGES = scaled(Number.POSITIVE_INFINITY, 6);
 
 let harness: Harness;
 let token: string;
@@ -64,10 +67,10 @@ async function worstTickOf(work: () => Promise<unknown>): Promise<number> {
   return worst;
 }
 
-async function bestWorstTick(work: () => Promise<unknown>): Promise<number> {
+/** One round within the limit shows that it can be kept. */
+async function bestWorstTick(work: () => Promise<unknown>, limitMs = MAX_TICK_MS): Promise<number> {
   let best = Number.POSITIVE_INFINITY;
-  for (let round = 0; round < ROUNDS && best >= MAX_TICK_MS / 2; round++)
-    best = Math.min(best, await worstTickOf(work));
+  for (let round = 0; round < ROUNDS && best >= limitMs; round++) best = Math.min(best, await worstTickOf(work));
   return best;
 }
 
@@ -116,9 +119,9 @@ describe(`a person with ${ROOTS} organisations`, () => {
         Promise.all(Array.from({ length: 12 }, () => restAs(harness.url, token)("GET", "/groups?orderBy=name"))),
     };
     for (const [what, work] of Object.entries(works)) {
-      const worst = await bestWorstTick(work);
-      t.diagnostic(`${what}: worst tick ${worst.toFixed(1)} ms`);
       // The clients of many calls at once share this event loop with the service.
+      const worst = await bestWorstTick(work, 2 * MAX_TICK_MS);
+      t.diagnostic(`${what}: worst tick ${worst.toFixed(1)} ms`);
       assert.ok(worst < 2 * MAX_TICK_MS, `${what}: ${worst.toFixed(1)} ms`);
     }
   });
@@ -129,7 +132,10 @@ describe(`a person with ${ROOTS} organisations`, () => {
       const [x = "", y = ""] = [names.get(a), names.get(b)];
       return x < y ? -1 : x > y ? 1 : a < b ? -1 : 1;
     });
-    for (const [orderBy, expected] of [["name", byName]] as const) {
+    for (const [orderBy, expected] of [
+      ["name", byName],
+      ["name desc", [...byName].reverse()],
+    ] as const) {
       const seen: string[] = [];
       let pageToken = "";
       let slowest = 0;
@@ -141,9 +147,10 @@ describe(`a person with ${ROOTS} organisations`, () => {
         const page = json as { groups: { uid: string }[]; nextPageToken?: string };
         seen.push(...page.groups.map(({ uid }) => uid));
         pageToken = page.nextPageToken ?? "";
-      } while (pageToken !== "");
+      } while (pageToken !== "" && seen.length < PAGES * 200);
       t.diagnostic(`${orderBy}: the slowest page took ${slowest.toFixed(0)} ms`);
-      assert.deepEqual(seen, expected);
+      assert.equal(seen.length, Math.min(PAGES * 200, ROOTS));
+      assert.deepEqual(seen, expected.slice(0, seen.length));
     }
   });
 });

@@ -11,6 +11,7 @@ import { methods as all, isUnavailable, nameOf, placeFieldOf, requestAt, subject
 import { imageDigest } from "../contract/registry-things.js";
 import { type ExchangeWorld, startExchangeWorld } from "../issuer/exchange/exchange-world.js";
 import type { Harness } from "../support/harness.js";
+import { inTurn, isCampaign } from "../support/scale.js";
 import { type Placed, placeGroup, populate } from "./populate.js";
 
 const MARK = "zqxmarkb";
@@ -76,12 +77,9 @@ function listCalls(of: readonly Placed[], at: Placed): Prepared[] {
       const isList = field.fieldKind === "list";
       const filled = (value: unknown) => ({ [field.localName]: isList ? [value] : value });
       if (field.name === "uidp") {
-        const places = uids.flatMap((uid) => [
-          { ancestorsOf: uid },
-          { descendantsOf: uid },
-          { childrenOf: uid },
-          { ids: [uid] },
-        ]);
+        const places = uids.flatMap((uid, turn) =>
+          inTurn([{ ancestorsOf: uid }, { descendantsOf: uid }, { childrenOf: uid }, { ids: [uid] }], turn),
+        );
         return [...places, { ids: uids }, { inRoot: true }, { childrenOf: "/" }].map((uidp) => ({ uidp }));
       }
       if (field.name === "name") return [`${MARK} name`, `${MARK} org`, MARK].map((name) => ({ name }));
@@ -112,8 +110,10 @@ function listCalls(of: readonly Placed[], at: Placed): Prepared[] {
 function foreignCalls(of: readonly Placed[]): Prepared[] {
   const placed = methods.filter((method) => placeFieldOf(method).length > 0);
   return of.flatMap((one) =>
-    placed.flatMap((method) =>
+    placed.flatMap((method, row) =>
       uidsOf(one)
+        // Uids of the kinds that a method is not about: every fourth, but in a campaign.
+        .filter((_, column) => isCampaign || (row + column) % 4 === 0)
         .concat(subjectOf(method, one))
         .map((uid) => ({ method, request: requestAt(method, uid, MARK) })),
     ),
@@ -195,9 +195,11 @@ function namingCalls(of: readonly Placed[], at: Placed): Prepared[] {
 
 async function leaks(calls: readonly Prepared[], token: string): Promise<{ found: string[]; sent: number }> {
   const found: string[] = [];
-  for (const { method, request } of calls) {
+  let sent = 0;
+  for (const [turn, { method, request }] of calls.entries()) {
     const message = requestOf(method, request);
-    for (const { name, call } of clientsFor(method, clients)) {
+    for (const { name, call } of inTurn(clientsFor(method, clients), turn)) {
+      sent++;
       const { bytes, code } = await call(method, message, token);
       assert.ok(
         !/^(INTERNAL|UNKNOWN|UNAUTHENTICATED)$/.test(code),
@@ -206,7 +208,7 @@ async function leaks(calls: readonly Prepared[], token: string): Promise<{ found
       if (bytes.includes(MARK)) found.push(`${name} ${nameOf(method)} ${JSON.stringify(request, plain)}`);
     }
   }
-  return { found, sent: calls.length * clients.length };
+  return { found, sent };
 }
 
 function plain(_: string, value: unknown): unknown {
@@ -257,9 +259,9 @@ describe("what another organisation wrote", () => {
 
   it("is in no answer of the services by which callers become known, nor in their tokens", async (t) => {
     const calls = signInCalls(b);
-    t.diagnostic(`${calls.length * clients.length} calls`);
-    for (const { method, request, bearer, code } of calls) {
-      for (const client of clients) {
+    t.diagnostic(`${calls.length} calls`);
+    for (const [turn, { method, request, bearer, code }] of calls.entries()) {
+      for (const client of inTurn(clients, turn)) {
         const answer = await client.call(method, requestOf(method, request), bearer);
         assert.match(answer.code, code, `${client.name} ${method.name} ${JSON.stringify(request)}`);
         const text = readable(answer.bytes);

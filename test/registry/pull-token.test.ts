@@ -1,24 +1,29 @@
 // `arbor auth pull-token` against a running service.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { type Host, startHost } from "../e2e/process.js";
 import { claimsOf, type ExchangeWorld, startExchangeWorld } from "../issuer/exchange/exchange-world.js";
-import { arbor } from "../registry-e2e/registry.js";
 import { askToken } from "./token-kit.js";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 let world: ExchangeWorld;
+let host: Host;
 before(async () => {
+  host = startHost();
   world = await startExchangeWorld();
 });
-after(() => world.stop());
+after(async () => {
+  host.close();
+  await world.stop();
+});
 
 const pullToken = (args: readonly string[], token = world.owner.token) =>
-  arbor(["auth", "pull-token", ...args, "--api", world.url], { ARBOR_TOKEN: token });
+  host.run(["auth", "pull-token", ...args, "--api", world.url], { ARBOR_TOKEN: token });
 
 async function made(...flags: string[]) {
-  const { status, stdout, stderr } = await pullToken(["create", "--group", world.root, "-o", "json", ...flags]);
-  assert.equal(status, 0, stderr);
+  const { code, stdout, stderr } = await pullToken(["create", "--group", world.root, "-o", "json", ...flags]);
+  assert.equal(code, 0, stderr);
   return JSON.parse(stdout) as { name: string; username: string; password: string; expireTime: string };
 }
 
@@ -65,16 +70,16 @@ test("lives as long as it is told, within a year", async () => {
   const { expireTime } = await made("--ttl", "8760h");
   assert.ok(Date.parse(expireTime) - Date.now() > 364.9 * DAY_MS);
   for (const ttl of ["8761h", "366d", "0h", "30", "1y", "-1h"]) {
-    const { status, stderr } = await pullToken(["create", "--group", world.root, `--ttl=${ttl}`]);
-    assert.notEqual(status, 0);
+    const { code, stderr } = await pullToken(["create", "--group", world.root, `--ttl=${ttl}`]);
+    assert.notEqual(code, 0);
     assert.match(stderr, /--ttl must be a number of h or d, at most 8760h/);
   }
 });
 
 test("who may not bind leaves nothing behind, and other identities are not revoked", async () => {
   const { token } = await world.harness.identity({}, world.root);
-  const { status, stdout } = await pullToken(["create", "--group", world.root], token);
-  assert.notEqual(status, 0);
+  const { code, stdout } = await pullToken(["create", "--group", world.root], token);
+  assert.notEqual(code, 0);
   assert.equal(stdout, "");
   const workload = await world.workload("ci");
   const refused = await pullToken(["revoke", workload]);

@@ -1,6 +1,7 @@
 // One request over HTTP as a test says it, and its answer in the form of expectations.
 import type { Expected } from "../../contract/expectations.js";
 import { codeName } from "../../contract/wire.js";
+import { sendHttp } from "../../support/send-http.js";
 
 /** What is sent. */
 export interface Asked {
@@ -29,7 +30,7 @@ export async function ask(url: string, path: string, asked: Asked = {}): Promise
   const { method = "GET", bearer, json, form, headers } = asked;
   const type = form === undefined ? "application/json" : "application/x-www-form-urlencoded";
   const body = form ?? (json && JSON.stringify(json));
-  const answer = await fetch(url + path, {
+  const answer = await sendHttp(url + path, {
     method,
     headers: {
       ...(bearer !== undefined && { authorization: `Bearer ${bearer}` }),
@@ -38,7 +39,7 @@ export async function ask(url: string, path: string, asked: Asked = {}): Promise
     },
     ...(body !== undefined && { body }),
   });
-  const text = await answer.text();
+  const { text } = answer;
   const read = (text === "" ? {} : JSON.parse(text)) as Answer["json"];
   const outcome: Expected = answer.ok ? { code: "OK", result: read } : errorOf(read);
   return { status: answer.status, headers: answer.headers, text, json: read, outcome };

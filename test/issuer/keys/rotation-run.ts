@@ -18,6 +18,8 @@ export interface RotationRun {
   readonly maxAgeS: number;
   /** Settings of each node besides; all on one database. */
   readonly nodes?: readonly Readonly<Record<string, string>>[];
+  /** Between two calls of one client, in milliseconds; 4 unless given. */
+  readonly pauseMs?: number;
   /** New keys are used at once, as they must not be: then some must be refused. */
   readonly control?: boolean;
 }
@@ -41,8 +43,6 @@ export interface RotationResult {
 const ISSUER = "http://arbor.example";
 /** One token of each node is made that often, in milliseconds. */
 const SIGN_MS = 50;
-/** Between two calls of one client, in milliseconds. */
-const PAUSE_MS = 4;
 
 interface Token {
   readonly text: string;
@@ -51,7 +51,7 @@ interface Token {
 
 /** Runs it. */
 export async function runRotation(run: RotationRun): Promise<RotationResult> {
-  const { seconds, rotationS, maxAgeS, nodes = [{}], control = false } = run;
+  const { seconds, rotationS, maxAgeS, nodes = [{}], control = false, pauseMs = 4 } = run;
   const settings = { baseUrl: ISSUER, keyRotation: control ? "30d" : `${rotationS}s`, jwksMaxAge: `${maxAgeS}s` };
   const services: Harness[] = [];
   for (const node of nodes) services.push(await startHarness({ ...settings, ...node }));
@@ -96,7 +96,7 @@ export async function runRotation(run: RotationRun): Promise<RotationResult> {
       } catch (error) {
         problems.push(`REST: ${error}`);
       }
-      await sleep(PAUSE_MS);
+      await sleep(pauseMs);
     }
   }
 
@@ -111,7 +111,7 @@ export async function runRotation(run: RotationRun): Promise<RotationResult> {
         if (error instanceof ConnectError && error.code === Code.Unauthenticated) count("grpc", token, true);
         else problems.push(`gRPC: ${error}`);
       }
-      await sleep(PAUSE_MS);
+      await sleep(pauseMs);
     }
   }
 
@@ -123,7 +123,7 @@ export async function runRotation(run: RotationRun): Promise<RotationResult> {
       const answer = await verifier.verify(token.text);
       if (answer === "accepted" || answer.startsWith("refused")) count("elsewhere", token, answer !== "accepted");
       else problems.push(`elsewhere: ${answer}`);
-      await sleep(PAUSE_MS);
+      await sleep(pauseMs);
     }
     verifier.close();
   }

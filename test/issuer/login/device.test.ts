@@ -2,7 +2,11 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import { personUid } from "../../../src/kernel/ids.js";
+import { scaled } from "../../support/scale.js";
 import { Agent, alice, claimsOf, hiddenIn, type LoginKit, linksIn, postForm, startLogin } from "./login-kit.js";
+
+/** Guesses of a code, of which 30 are looked at. */
+const GUESSES = scaled(10_000, 1_000);
 
 const DEVICE = "urn:ietf:params:oauth:grant-type:device_code";
 
@@ -204,21 +208,21 @@ for (const [name, more, error] of broken) {
   });
 }
 
-test("of ten thousand guesses of a code hardly any are looked at", async () => {
+test(`of ${GUESSES} guesses of a code hardly any are looked at`, async () => {
   const guessed = await startLogin();
   try {
     const { user_code } = await ask({}, guessed);
     const agent = new Agent();
     const form = hiddenIn((await agent.get(`${guessed.url}/activate`)).text);
     const seen = new Map<number, number>();
-    for (let i = 0; i < 10_000; i++) {
+    for (let i = 0; i < GUESSES; i++) {
       const guess = [...i.toString(20).padStart(8, "0")].map((digit) => LETTERS[Number.parseInt(digit, 20)]).join("");
       const { status } = await agent.post(`${guessed.url}/activate`, { ...form, user_code: guess });
       seen.set(status, (seen.get(status) ?? 0) + 1);
     }
     assert.deepEqual([...seen].sort(), [
       [400, 30],
-      [429, 9_970],
+      [429, GUESSES - 30],
     ]);
     const right = await type(agent, user_code, guessed);
     assert.equal(right.status, 429);

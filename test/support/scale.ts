@@ -1,0 +1,25 @@
+// How long the tests that repeat something do so. `npm test` repeats enough for each
+// assertion to be able to fail; `npm run test:campaigns -- tests` runs them in full.
+
+/** Whether this run is a campaign: ARBOR_TEST_CAMPAIGN is set. */
+export const isCampaign = (process.env.ARBOR_TEST_CAMPAIGN ?? "") !== "";
+
+/**
+ * Chooses a number of repetitions, seconds or rows.
+ *
+ * @param full in a campaign
+ * @param everyday in `npm test`
+ */
+export function scaled(full: number, everyday: number): number {
+  return isCampaign ? full : everyday;
+}
+
+/**
+ * Chooses of many checks of the same kind: all of them in a campaign, otherwise one in turn.
+ *
+ * @param all such as the clients of all protocols
+ * @param turn a number that grows from check to check, so that each one of `all` comes up as often as the others
+ */
+export function inTurn<T>(all: readonly T[], turn: number): readonly T[] {
+  return isCampaign || all.length === 0 ? all : [all[turn % all.length] as T];
+}
