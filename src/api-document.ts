@@ -2,18 +2,20 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { HttpBinding } from "./gateway/binding.js";
 import { openApiDocument } from "./gateway/openapi/document.js";
-import { commentsOf } from "./gateway/openapi/proto-comments.js";
+import { readComments } from "./gateway/openapi/proto-comments.js";
+import { inTurns } from "./kernel/steps.js";
 
 // The same path from `src` and from `dist`.
 const IMAGE = fileURLToPath(new URL("../gen/api.binpb", import.meta.url));
 const PACKAGE = fileURLToPath(new URL("../package.json", import.meta.url));
 
 /** The OpenAPI document of the routes served, as JSON. @param baseUrl where they are served */
-export function openApiJson(routes: readonly HttpBinding[], baseUrl: string): string {
+export async function openApiJson(routes: readonly HttpBinding[], baseUrl: string): Promise<string> {
   const { version } = JSON.parse(readFileSync(PACKAGE, "utf8")) as { version: string };
   const description =
     "Organisations as a tree of groups, identities, roles and access. Every operation is a gRPC method too, on the same " +
     "host and port.";
   const info = { title: "Arbor", version, description, baseUrl };
-  return JSON.stringify(openApiDocument(routes, commentsOf(readFileSync(IMAGE)), info));
+  const comments = await inTurns(readComments(readFileSync(IMAGE)));
+  return JSON.stringify(await inTurns(openApiDocument(routes, comments, info)));
 }

@@ -219,13 +219,18 @@ export function createGateway(options: GatewayOptions): Gateway {
     decode: () => Message,
   ): Promise<void> {
     const parts = partsOf(invoke, clock, entry, call, decode);
-    const first = await parts.next();
-    if (first.done === true) return;
-    const answer = encode(first.value);
-    if (call.next === undefined) await sendAnswer(req, res, call, answer);
-    else {
-      const onError = (error: unknown) => failures.report(error, call);
-      await sendParts({ req, res, first: answer, parts, encode, headers: headersFor(req, call), onError });
+    try {
+      const first = await parts.next();
+      if (first.done === true) return;
+      const answer = encode(first.value);
+      if (call.next === undefined) await sendAnswer(req, res, call, answer);
+      else {
+        const onError = (error: unknown) => failures.report(error, call);
+        await sendParts({ req, res, first: answer, parts, encode, headers: headersFor(req, call), onError });
+      }
+    } finally {
+      // Its caller may have so many lists under way.
+      await parts.return();
     }
   }
 

@@ -14,7 +14,8 @@ const MAX_UNDER_WAY = 8;
 
 /**
  * The parts of a list, each a message of the method's output type; of any other method its one answer.
- * Others have their turn between two parts. See {@link Invoke} for `request`.
+ * Others have their turn between two parts. See {@link Invoke} for `request`. Whoever does not take all of the parts
+ * must return the generator: until then its caller has one list more under way.
  *
  * @throws ConnectError with ErrorInfo, also between parts: rights and deadlines count for each of them.
  */
@@ -63,14 +64,18 @@ export async function wholeOf(
   const sizeOf = (part: object) => ((part as Record<string, unknown>)[list.localName] as unknown[] | undefined)?.length;
   let elements = 0;
   const parts = partsOf(invoke, clock, entry, call, request);
-  const first = await parts.next();
-  if (first.done) throw new TypeError(`${entry.path} made no list`);
-  if (call.next === undefined) {
-    await parts.return();
-    return first.value;
+  let first: IteratorResult<object, void>;
+  try {
+    first = await parts.next();
+  } finally {
+    // What follows ends with the parts themselves.
+    if (call.next === undefined) await parts.return();
   }
+  if (first.done) throw new TypeError(`${entry.path} made no list`);
+  if (call.next === undefined) return first.value;
+  const { value } = first;
   async function* all() {
-    yield first.value as object;
+    yield value;
     yield* parts;
   }
   async function* counted() {

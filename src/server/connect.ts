@@ -2,7 +2,16 @@
 // RPC that is not on the lean path, through connect's own protocol handlers.
 // The handlers they call are the same pipeline as everywhere.
 import { setImmediate as turnOver } from "node:timers/promises";
-import { type DescMethod, type DescService, fromBinary, type Message } from "@bufbuild/protobuf";
+import {
+  create,
+  type DescMessage,
+  type DescMethod,
+  type DescService,
+  fromBinary,
+  type Message,
+  type UnknownField,
+} from "@bufbuild/protobuf";
+import { BinaryReader } from "@bufbuild/protobuf/wire";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import {
   Code,
@@ -311,7 +320,9 @@ function unaryImpl(entry: UnaryEntry, options: ConnectOptions): UnaryImpl {
       const buffers = res && buffersOf(res);
       const frame = await options.listFrames({ output, parts, gone, buffers, cutOff: () => res && abort(res) });
       await turn();
-      return fromBinary(output, Buffer.concat(frame.pieces).subarray(ENVELOPE_BYTES));
+      const bytes = Buffer.concat(frame.pieces).subarray(ENVELOPE_BYTES);
+      const isJson = context.requestHeader.get("content-type")?.includes("json") ?? true;
+      return isJson ? fromBinary(output, bytes) : encodedMessage(output, bytes);
     };
     try {
       return await wholeOf(options.invoke, options.clock, entry, call, request, join);
@@ -322,6 +333,19 @@ function unaryImpl(entry: UnaryEntry, options: ConnectOptions): UnaryImpl {
       copyFields(call.responseTrailerIfSet, context.responseTrailer);
     }
   };
+}
+
+// A message that is written as these bytes: to read a long list and write it again would keep everybody waiting.
+function encodedMessage(desc: DescMessage, bytes: Uint8Array): Message {
+  const message = create(desc);
+  const reader = new BinaryReader(bytes);
+  const fields: UnknownField[] = [];
+  while (reader.pos < reader.len) {
+    const [no, wireType] = reader.tag();
+    fields.push({ no, wireType, data: reader.skip(wireType, no) });
+  }
+  message.$unknown = fields;
+  return message;
 }
 
 function streamImpl(entry: StreamEntry, options: ConnectOptions): StreamImpl {

@@ -88,7 +88,7 @@ const assets: Readonly<Record<string, string>> = {
  *
  * @param document makes the OpenAPI document as JSON; called when it is first asked for
  */
-export function createDocs(document: () => string): Ops {
+export function createDocs(document: () => Promise<string>): Ops {
   const page = createStaticDocument({
     contentType: "text/html; charset=utf-8",
     headers: PAGE_HEADERS,

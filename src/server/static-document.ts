@@ -14,7 +14,7 @@ export interface StaticDocumentOptions {
   /** Header fields by lower-case name, such as `cache-control`. */
   readonly headers: Readonly<Record<string, string>>;
   /** Makes the content; called when it is first asked for, and again if it failed. */
-  readonly load: () => string | Buffer;
+  readonly load: () => string | Buffer | Promise<string>;
 }
 
 /** A document that can be sent. */
@@ -51,15 +51,20 @@ const encode: Readonly<Record<Coding, (bytes: Buffer) => Promise<Buffer>>> = {
 
 /** Creates a document; nothing is done until it is asked for. */
 export function createStaticDocument({ contentType, headers, load }: StaticDocumentOptions): StaticDocument {
-  let plain: Variant | undefined;
+  let plain: Promise<Variant> | undefined;
   const coded = new Map<Coding, Promise<Variant>>();
 
-  function loaded(): Variant {
-    if (plain === undefined) {
-      const content = load();
-      const bytes = typeof content === "string" ? Buffer.from(content) : content;
-      plain = { bytes, etag: `"${createHash("sha256").update(bytes).digest("base64url")}"`, coding: undefined };
-    }
+  async function read(): Promise<Variant> {
+    const content = await load();
+    const bytes = typeof content === "string" ? Buffer.from(content) : content;
+    return { bytes, etag: `"${createHash("sha256").update(bytes).digest("base64url")}"`, coding: undefined };
+  }
+
+  function loaded(): Promise<Variant> {
+    plain ??= read().catch((error) => {
+      plain = undefined;
+      throw error;
+    });
     return plain;
   }
 
@@ -83,7 +88,7 @@ export function createStaticDocument({ contentType, headers, load }: StaticDocum
   return {
     async send(res) {
       const { method, headers: asked } = res.req;
-      const whole = loaded();
+      const whole = await loaded();
       const compressible = whole.bytes.length >= MIN_COMPRESSED_BYTES;
       const preferred = compressible ? codingFor(headerText(asked["accept-encoding"])) : undefined;
       const { bytes, etag, coding } = preferred === undefined ? whole : await codedAs(preferred, whole);

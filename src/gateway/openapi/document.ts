@@ -30,18 +30,24 @@ const HTTP_METHODS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Makes the document. Routes for any HTTP method, or for one that OpenAPI has no word for, are left out.
+ * Makes the document in steps of some milliseconds, between which others may have their turn. Routes for any HTTP
+ * method, or for one that OpenAPI has no word for, are left out.
  *
  * @throws TypeError when two routes differ only in what OpenAPI cannot express, such as `*` and `**`.
  */
-export function openApiDocument(all: readonly HttpBinding[], comments: Comments, info: DocumentInfo): Schema {
+export function* openApiDocument(
+  all: readonly HttpBinding[],
+  comments: Comments,
+  info: DocumentInfo,
+): Generator<void, Schema> {
   const routes = all.filter(({ method }) => HTTP_METHODS.has(method.toLowerCase()));
   const schemas = createSchemas(comments);
   const ids = operationIdsOf(routes);
   const paths: Record<string, Schema> = {};
-  documentPathsOf(routes).forEach((path, i) => {
+  for (const [i, path] of documentPathsOf(routes).entries()) {
     const route = routes[i];
-    if (route === undefined) return;
+    if (route === undefined) continue;
+    yield;
     const method = route.method.toLowerCase();
     const item = paths[path.template] ?? {};
     if (item[method] !== undefined) {
@@ -49,7 +55,7 @@ export function openApiDocument(all: readonly HttpBinding[], comments: Comments,
     }
     paths[path.template] = item;
     item[method] = operationOf(route, ids[i] ?? "", path, { schemas, comments });
-  });
+  }
   const services = [...new Set(routes.map(({ entry }) => entry.desc.parent))];
   return {
     openapi: "3.1.0",

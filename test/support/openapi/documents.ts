@@ -8,6 +8,7 @@ import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { bindingsOf, type HttpBinding } from "../../../src/gateway/binding.js";
 import { openApiDocument } from "../../../src/gateway/openapi/document.js";
 import { type Comments, commentsOf } from "../../../src/gateway/openapi/proto-comments.js";
+import { atOnce } from "../../../src/kernel/steps.js";
 import { authRuleOf } from "../../../src/rpc/method-table.js";
 import { entryOf, featureService, streamEntryOf } from "../feature/feature.js";
 import type { ApiDocument } from "./document.js";
@@ -19,7 +20,7 @@ export const namedComments: Comments = (name) => `About ${name}. And more.`;
 
 /** The document of routes, as a reader gets it. */
 export function documentOf(routes: readonly HttpBinding[], comments: Comments, baseUrl = INFO.baseUrl): ApiDocument {
-  return JSON.parse(JSON.stringify(openApiDocument(routes, comments, { ...INFO, baseUrl }))) as ApiDocument;
+  return JSON.parse(JSON.stringify(atOnce(openApiDocument(routes, comments, { ...INFO, baseUrl })))) as ApiDocument;
 }
 
 /** The routes of a service of the API. */

@@ -1,0 +1,23 @@
+// Long work in steps, so that others have their turn between them.
+
+/** How long steps may keep the event loop before it turns, in milliseconds. */
+const TURN_MS = 5;
+
+/** Does the work without a turn of the event loop, where nobody waits. */
+export function atOnce<T>(steps: Generator<void, T>): T {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+  }
+}
+
+/** Does the work with turns of the event loop between its steps. @throws whatever a step throws */
+export async function inTurns<T>(steps: Generator<void, T>): Promise<T> {
+  for (let startMs = performance.now(); ; ) {
+    const { done, value } = steps.next();
+    if (done) return value;
+    if (performance.now() - startMs < TURN_MS) continue;
+    await new Promise((resolve) => setImmediate(resolve));
+    startMs = performance.now();
+  }
+}

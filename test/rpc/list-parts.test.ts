@@ -1,0 +1,74 @@
+// How many lists of one caller are under way: more wait, those of others do not, and none is counted for ever.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
+import type { Call } from "../../src/rpc/call.js";
+import type { Invoke } from "../../src/rpc/invoke.js";
+import { partsOf } from "../../src/rpc/list-parts.js";
+import type { UnaryEntry } from "../../src/rpc/method-table.js";
+
+const AT_ONCE = 8;
+const entry = { list: { localName: "items" } } as unknown as UnaryEntry;
+const request = {} as Parameters<typeof partsOf>[4];
+let callers = 0;
+
+/** A list of two parts. */
+function listOf(caller: string, invoke: () => Promise<object> = async () => ({})) {
+  const call = { principal: { identityUid: caller }, next: {} as object | undefined, moveOn: () => {} };
+  call.moveOn = () => {
+    call.next = undefined;
+  };
+  return partsOf(invoke as unknown as Invoke, () => 0, entry, call as unknown as Call, request);
+}
+
+async function isGiven(part: Promise<unknown>): Promise<boolean> {
+  let given = false;
+  part.then(
+    () => {
+      given = true;
+    },
+    () => {
+      given = true;
+    },
+  );
+  for (let i = 0; i < 5; i++) await turn();
+  return given;
+}
+
+async function fill(caller: string) {
+  const lists = Array.from({ length: AT_ONCE }, () => listOf(caller));
+  for (const list of lists) await list.next();
+  return lists;
+}
+
+const ends: Record<string, (list: ReturnType<typeof listOf>) => Promise<unknown>> = {
+  "was read to its end": async (list) => {
+    for await (const _ of list);
+  },
+  "was given up": (list) => list.return(),
+};
+
+for (const [how, end] of Object.entries(ends)) {
+  test(`one more than ${AT_ONCE} lists waits until another ${how}`, async () => {
+    const caller = `caller ${callers++}`;
+    const [first, ...others] = await fill(caller);
+    assert.ok(first);
+    const late = listOf(caller);
+    const part = late.next();
+    assert.equal(await isGiven(part), false);
+    assert.equal(await isGiven(listOf("somebody else").next()), true);
+    await end(first);
+    assert.equal(await isGiven(part), true);
+    for (const list of [...others, late]) await list.return();
+    for (const list of await fill(caller)) await list.return();
+  });
+}
+
+test("a list that fails is under way no more", async () => {
+  const caller = `caller ${callers++}`;
+  for (let i = 0; i < 3 * AT_ONCE; i++) {
+    const failing = listOf(caller, () => Promise.reject(new Error("broken")));
+    await assert.rejects(failing.next(), /broken/);
+  }
+  assert.equal(await isGiven(listOf(caller).next()), true);
+});
