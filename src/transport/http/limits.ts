@@ -58,10 +58,7 @@ const table = {
   keepAliveMs: { value: 15_000, why: "HTTP/1.1: an idle connection between two requests" },
   timeoutCheckMs: { value: 1_000, why: "HTTP/1.1: how often headersMs and requestMs are looked at" },
 
-  concurrentStreams: {
-    value: 500,
-    why: "HTTP/2: open streams per session, and those given up that the library has yet to free: most callers open 100",
-  },
+  concurrentStreams: { value: 100, why: "HTTP/2: open streams per session" },
   streamsPerSession: {
     value: 1_000_000,
     why: "HTTP/2: then the session is closed gently, which rebalances long links",
