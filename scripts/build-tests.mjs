@@ -7,6 +7,11 @@ import { join } from "node:path";
 /** Where it is compiled to. */
 export const BUILD = "build";
 
+/** What a file of the tests or of the service is compiled to. @param path such as `test/config.test.ts` */
+export function compiled(path) {
+  return join(BUILD, path.replace(/\.ts$/, ".js"));
+}
+
 /** Compiles; prints what the compiler says and ends the process when it fails. */
 export function buildTests() {
   rmSync(BUILD, { recursive: true, force: true });

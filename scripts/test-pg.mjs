@@ -2,7 +2,9 @@
 // those of the API that change most, on it instead of SQLite.
 import { spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
+import { buildTests, compiled } from "./build-tests.mjs";
 
 const ofApi = ["test/iam/v1", "test/registry/v1", "test/vulnerabilities/v1", "test/events"];
 const testsIn = (folder) =>
@@ -11,5 +13,8 @@ const testsIn = (folder) =>
     .map((name) => join(folder, name));
 const published = testsIn("test/contract").filter((name) => name.includes("published-"));
 const files = [...["test/pg", ...ofApi].flatMap(testsIn), ...published];
-const args = ["scripts/with-pg.mjs", process.execPath, "--import", "tsx", "--test", ...files];
+buildTests();
+const options = ["--test-reporter=./scripts/test-reporter.mjs", "--test-reporter-destination=stdout"];
+const tests = ["--test", `--test-concurrency=${availableParallelism()}`, ...options, ...files.map(compiled)];
+const args = ["scripts/with-pg.mjs", process.execPath, ...tests];
 process.exit(spawnSync(process.execPath, args, { stdio: "inherit" }).status ?? 1);

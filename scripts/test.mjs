@@ -6,7 +6,7 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { BUILD, buildTests } from "./build-tests.mjs";
+import { BUILD, buildTests, compiled } from "./build-tests.mjs";
 import { SEPARATE, secondsOf, testsIn } from "./test-files.mjs";
 
 // These run the service as a whole, many of them as a process.
@@ -41,15 +41,11 @@ function writeShards(files) {
   return shards.map(({ names }, i) => {
     const path = join(directory, `${String(i).padStart(2, "0")}.test.mjs`);
     const lines = names.map(
-      (name) => `describe(${JSON.stringify(name)}, () => import(${JSON.stringify(compiled(name))}));`,
+      (name) => `describe(${JSON.stringify(name)}, () => import(${JSON.stringify(join("..", "..", compiled(name)))}));`,
     );
     writeFileSync(path, `import { describe } from "node:test";\n${lines.join("\n")}\n`);
     return path;
   });
-}
-
-function compiled(name) {
-  return `../${name.replace(/\.ts$/, ".js")}`;
 }
 
 function run(args) {

@@ -27,6 +27,9 @@ const [program, args] = command(
   String(port),
   "-c",
   "listen_addresses=127.0.0.1",
+  // Nothing of it outlives the tests, which end no server.
+  "-c",
+  "fsync=off",
   "-k",
   directory,
 );
