@@ -3,6 +3,7 @@
 import type { Message } from "@bufbuild/protobuf";
 import type { Clock } from "../kernel/clock.js";
 import { resourceExhausted } from "../kernel/errors.js";
+import { ownTurn } from "../kernel/steps.js";
 import type { Call } from "./call.js";
 import type { Invoke } from "./invoke.js";
 import type { UnaryEntry } from "./method-table.js";
@@ -34,10 +35,11 @@ export async function* partsOf(
   const leave = entry.list === undefined ? undefined : await enter(call);
   try {
     for (;;) {
+      // Each part takes milliseconds, and the first of a list may follow the last of another.
+      if (leave !== undefined) await ownTurn();
       yield await invoke(entry, call, once);
       if (call.next === undefined) return;
       call.moveOn(clock());
-      await new Promise((resolve) => setImmediate(resolve));
     }
   } finally {
     leave?.();

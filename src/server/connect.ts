@@ -1,7 +1,6 @@
 // Connect, gRPC-Web, streams, and gRPC with compression or JSON: everything of
 // RPC that is not on the lean path, through connect's own protocol handlers.
 // The handlers they call are the same pipeline as everywhere.
-import { setImmediate as turnOver } from "node:timers/promises";
 import {
   create,
   type DescMessage,
@@ -29,6 +28,7 @@ import { compressionGzip } from "@connectrpc/connect-node";
 import type { Clock } from "../kernel/clock.js";
 import { ApiError, connectErrorFrom, deadlineExceeded, malformedRequest, unimplemented } from "../kernel/errors.js";
 import type { Principal } from "../kernel/principal.js";
+import { ownTurn } from "../kernel/steps.js";
 import { Call } from "../rpc/call.js";
 import type { Invoke } from "../rpc/invoke.js";
 import type { InvokeStream } from "../rpc/invoke-stream.js";
@@ -287,16 +287,6 @@ function servicesOf(methods: MethodTable): { desc: DescService; methods: MethodE
   return [...services].map(([desc, entries]) => ({ desc, methods: entries }));
 }
 
-// A tick of the event loop that nobody else has taken: to make a long list one message takes long, and
-// others must get in between two of them.
-const turn = (() => {
-  let last = Promise.resolve();
-  return () => {
-    last = last.then(() => turnOver());
-    return last;
-  };
-})();
-
 type UnaryImpl = (request: Message, context: HandlerContext) => Promise<object>;
 type StreamImpl = (request: Message, context: HandlerContext) => AsyncIterable<object>;
 
@@ -319,7 +309,7 @@ function unaryImpl(entry: UnaryEntry, options: ConnectOptions): UnaryImpl {
       const res = context.values.get(responseKey);
       const buffers = res && buffersOf(res);
       const frame = await options.listFrames({ output, parts, gone, buffers, cutOff: () => res && abort(res) });
-      await turn();
+      await ownTurn();
       const bytes = Buffer.concat(frame.pieces).subarray(ENVELOPE_BYTES);
       const isJson = context.requestHeader.get("content-type")?.includes("json") ?? true;
       return isJson ? fromBinary(output, bytes) : encodedMessage(output, bytes);

@@ -31,7 +31,7 @@ async function isGiven(part: Promise<unknown>): Promise<boolean> {
       given = true;
     },
   );
-  for (let i = 0; i < 5; i++) await turn();
+  for (let i = 0; i < 200; i++) await turn();
   return given;
 }
 
