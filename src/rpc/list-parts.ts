@@ -1,8 +1,9 @@
 // Lists that have no pages, on their way out: whoever can send them piece by
 // piece asks for their parts, everybody else for all of it at once.
 import type { Message } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
 import type { Clock } from "../kernel/clock.js";
-import { resourceExhausted } from "../kernel/errors.js";
+import { deadlineExceeded, resourceExhausted } from "../kernel/errors.js";
 import { ownTurn } from "../kernel/steps.js";
 import type { Call } from "./call.js";
 import type { Invoke } from "./invoke.js";
@@ -105,13 +106,35 @@ async function enter(call: Call): Promise<() => void> {
   const caller = call.principal?.identityUid ?? "";
   const lists = listsByCaller.get(caller) ?? { underWay: 0, waiting: [] };
   listsByCaller.set(caller, lists);
-  if (lists.underWay >= MAX_UNDER_WAY) await new Promise<void>((resolve) => lists.waiting.push(resolve));
+  if (lists.underWay >= MAX_UNDER_WAY) await place(lists.waiting, call.signal);
   else lists.underWay++;
   return () => {
     const next = lists.waiting.shift();
     if (next !== undefined) next();
     else if (--lists.underWay === 0) listsByCaller.delete(caller);
   };
+}
+
+// Whoever goes away or runs out of time while waiting leaves the queue at once.
+function place(waiting: (() => void)[], signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const begin = () => {
+      signal.removeEventListener("abort", giveUp);
+      resolve();
+    };
+    const giveUp = () => {
+      const at = waiting.indexOf(begin);
+      if (at >= 0) waiting.splice(at, 1);
+      const late = signal.reason instanceof DOMException && signal.reason.name === "TimeoutError";
+      reject(late ? deadlineExceeded() : new ConnectError("the caller has gone", Code.Canceled));
+    };
+    if (signal.aborted) {
+      giveUp();
+      return;
+    }
+    waiting.push(begin);
+    signal.addEventListener("abort", giveUp);
+  });
 }
 
 /** The uid of who calls a method, as soon as it was run; empty where anybody may. */

@@ -33,6 +33,7 @@ export interface Http1Options {
 export function createHttp1(options: Http1Options): Http1 {
   const { limits } = options;
   const answering = new Map<Socket, ServerResponse>();
+  const openOn = new WeakMap<Socket, Set<ServerResponse>>();
   let draining = false;
 
   const server = createServer({
@@ -51,8 +52,21 @@ export function createHttp1(options: Http1Options): Http1 {
   server.maxRequestsPerSocket = 0;
   server.timeout = limits.idleSocketMs;
 
+  // Node closes the answer that has its turn on the connection, and forgets those behind it.
+  function track(socket: Socket, res: ServerResponse): void {
+    let open = openOn.get(socket);
+    if (open === undefined) {
+      const all = new Set<ServerResponse>();
+      open = all;
+      openOn.set(socket, all);
+      socket.once("close", () => setImmediate(closeAll, all));
+    }
+    open.add(res);
+  }
+
   function onClose(this: ServerResponse): void {
     const { socket } = this.req;
+    openOn.get(socket)?.delete(this);
     if (answering.get(socket) === this) answering.delete(socket);
     buffersOf(this)?.release();
     if (draining) setImmediate(closeIdle);
@@ -68,6 +82,7 @@ export function createHttp1(options: Http1Options): Http1 {
   const entry = (handle: Handle): Handle => {
     return (req, res) => {
       answering.set(req.socket, res);
+      track(req.socket, res);
       const buffers = options.beginRequest(req);
       attachBuffers(buffers, req, res);
       res.on("close", onClose);
@@ -178,5 +193,12 @@ const reasons: Readonly<Record<number, string>> = {
   408: "Request Timeout",
   431: "Request Header Fields Too Large",
 };
+
+function closeAll(open: ReadonlySet<ServerResponse>): void {
+  for (const res of open) {
+    res.destroy();
+    res.emit("close");
+  }
+}
 
 function ignore(): void {}

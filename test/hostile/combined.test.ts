@@ -25,7 +25,8 @@ const SECONDS = Number(process.env.ARBOR_HOSTILE_SECONDS ?? (IS_CAMPAIGN ? 300 :
 const ROUNDS = 3;
 const CALLS_A_SECOND = 100;
 /** How long the service is left alone before its memory is looked at, in milliseconds. */
-const QUIET_MS = 5_000;
+const QUIET_MS = 15_000;
+const WARM_UP_CALLS = 500;
 const MAX_GROWTH = 1.1;
 
 let arena: Arena;
@@ -35,6 +36,8 @@ before(async () => {
 after(() => arena?.close());
 
 it("serves others under all attacks at once and keeps nothing of them", { timeout: 900_000 }, async () => {
+  // What was never run is not compiled, and documents that nobody asked for are not there yet: neither is kept of attacks.
+  await arena.run({ name: "warm-up", attacks: ATTACKS, calls: WARM_UP_CALLS, judgesAnswers: false, keep: true });
   await arena.rest();
   await sleep(QUIET_MS);
   const { service } = arena;
@@ -48,7 +51,6 @@ it("serves others under all attacks at once and keeps nothing of them", { timeou
     faults.push(...result.faults.map((fault) => `round ${round}: ${fault}`));
     peaks.push(result.peakMib);
   }
-  assert.deepEqual(faults, []);
   await arena.rest();
   await sleep(QUIET_MS);
   const after = await heldBytes(service);
@@ -56,6 +58,7 @@ it("serves others under all attacks at once and keeps nothing of them", { timeou
   console.log(`heap and external memory: ${mib(idle)} MiB idle, ${mib(after)} MiB afterwards`);
   console.log(`peaks of the rounds: ${peaks.map((peak) => peak.toFixed(0)).join(", ")} MiB`);
   const [first = 0, , last = 0] = peaks;
+  assert.deepEqual(faults, []);
   assert.ok(last <= first * MAX_GROWTH, `the last round took ${last.toFixed(0)} MiB, the first ${first.toFixed(0)}`);
   assert.ok(after <= idle * MAX_GROWTH, `${mib(after)} MiB are held afterwards, ${mib(idle)} before`);
 });

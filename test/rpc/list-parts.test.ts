@@ -1,7 +1,8 @@
 // How many lists of one caller are under way: more wait, those of others do not, and none is counted for ever.
 import assert from "node:assert/strict";
+import { setMaxListeners } from "node:events";
 import { test } from "node:test";
-import { setImmediate as turn } from "node:timers/promises";
+import { setTimeout as delay, setImmediate as turn } from "node:timers/promises";
 import type { Call } from "../../src/rpc/call.js";
 import type { Invoke } from "../../src/rpc/invoke.js";
 import { partsOf } from "../../src/rpc/list-parts.js";
@@ -13,8 +14,12 @@ const request = {} as Parameters<typeof partsOf>[4];
 let callers = 0;
 
 /** A list of two parts. */
-function listOf(caller: string, invoke: () => Promise<object> = async () => ({})) {
-  const call = { principal: { identityUid: caller }, next: {} as object | undefined, moveOn: () => {} };
+function listOf(
+  caller: string,
+  invoke: () => Promise<object> = async () => ({}),
+  signal = new AbortController().signal,
+) {
+  const call = { principal: { identityUid: caller }, next: {} as object | undefined, moveOn: () => {}, signal };
   call.moveOn = () => {
     call.next = undefined;
   };
@@ -63,6 +68,32 @@ for (const [how, end] of Object.entries(ends)) {
     for (const list of await fill(caller)) await list.return();
   });
 }
+
+test("who goes away while waiting leaves the queue, and costs nothing when its turn would have come", async () => {
+  const caller = `caller ${callers++}`;
+  const lists = await fill(caller);
+  const gone = new AbortController();
+  setMaxListeners(0, gone.signal);
+  let invoked = 0;
+  const invoke = async () => {
+    invoked++;
+    return {};
+  };
+  const waiting = Array.from({ length: 20 }, () => listOf(caller, invoke, gone.signal).next());
+  const patient = listOf(caller).next();
+  assert.equal(await isGiven(patient), false);
+  gone.abort();
+  for (const part of waiting) await assert.rejects(part, /the caller has gone/);
+  await assert.rejects(listOf(caller, invoke, gone.signal).next(), /the caller has gone/);
+  const late = assert.rejects(listOf(caller, invoke, AbortSignal.timeout(1)).next(), { code: 4 });
+  // Its timer keeps no process alive.
+  await delay(50);
+  await late;
+  await lists[0]?.return();
+  assert.equal(await isGiven(patient), true);
+  assert.equal(invoked, 0);
+  for (const list of lists) await list.return();
+});
 
 test("a list that fails is under way no more", async () => {
   const caller = `caller ${callers++}`;

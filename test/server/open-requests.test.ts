@@ -103,6 +103,32 @@ it("refuses an address one more over HTTP/1.1 with 503", async () => {
   assert.match(chunk.toString(), /^HTTP\/1\.1 503 [^]*connection: close[^]*"code":8/i);
 });
 
+it("forgets requests behind one that is not answered when their connection is lost", async () => {
+  const server = await start({ requestsPerAddress: LIMIT });
+  // What is counted for an address is forgotten with the last of its connections.
+  await connectFrames(server, "127.0.0.1");
+  const requests = "GET /x HTTP/1.1\r\nHost: a\r\n\r\n".repeat(LIMIT - 1);
+  let release = () => {};
+  server.probe.gate = new Promise((resolve) => {
+    release = resolve;
+  });
+  const slow = `${SERVICE}/GetGroup`;
+  for (let round = 0; round < 4; round++) {
+    const socket = connect(server.port, "127.0.0.1");
+    socket.on("error", () => {});
+    await once(socket, "connect");
+    const body = '{"uid":"slow"}';
+    const head = `POST ${slow} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;
+    socket.write(head + body + requests);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    socket.destroy();
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  release();
+  const answer = await fetch(`${server.url}/x`);
+  assert.equal(answer.status, 200);
+});
+
 for (const [sessionMemoryMegabytes, expected] of [
   [defaultLimits.sessionMemoryMegabytes, 0],
   // What the library counts itself must not be the narrower limit: it resets calls that have just begun.
