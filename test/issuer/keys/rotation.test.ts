@@ -10,7 +10,7 @@ const pauseMs = scaled(4, 8);
 describe("rotating keys under load", { concurrency: true }, () => {
   test("refuses nobody", async () => {
     const { keys, rest, grpc, elsewhere, oldestS, ...wrong } = await runRotation({
-      seconds: 10,
+      seconds: 14,
       rotationS: 3,
       maxAgeS: 1,
       pauseMs,
