@@ -68,18 +68,20 @@ it("refuses an address one more over HTTP/2 so that it may be tried again, and n
   const ids = Array.from({ length: LIMIT }, (_, i) => 1 + 2 * i);
   holding.send(...ids.map((id) => headersFrame(id, grpcFields(server.url, `${SERVICE}/GetGroup`))));
   const second = await connectFrames(server, "127.0.2.1");
-  const outcome = async (connection: FrameConnection, id: number) => {
+  let next = 1;
+  const outcome = async (connection: FrameConnection) => {
+    const id = next;
+    next += 2;
     const ended = endsOf(connection, 1);
     connection.send(...call(server, id, "x"));
     return (await ended).get(id);
   };
-  let id = -1;
   const deadline = performance.now() + 5_000;
   const refused = `reset with ${constants.NGHTTP2_REFUSED_STREAM}`;
-  while ((await outcome(second, (id += 2))) !== refused) assert.ok(performance.now() < deadline, "never refused");
-  assert.equal(await outcome(await connectFrames(server, "127.0.2.2"), 1), "answered");
+  while ((await outcome(second)) !== refused) assert.ok(performance.now() < deadline, "never refused");
+  assert.equal(await outcome(await connectFrames(server, "127.0.2.2")), "answered");
   holding.send(resetFrame(ids[0] ?? 0));
-  while ((await outcome(second, (id += 2))) !== "answered") assert.ok(performance.now() < deadline, "room is lost");
+  while ((await outcome(second)) !== "answered") assert.ok(performance.now() < deadline, "room is lost");
 });
 
 it("refuses an address one more over HTTP/1.1 with 503", async () => {
@@ -100,7 +102,7 @@ it("refuses an address one more over HTTP/1.1 with 503", async () => {
   const socket = await ask();
   socket.write(head);
   const [chunk] = (await once(socket, "data")) as [Buffer];
-  assert.match(chunk.toString(), /^HTTP\/1\.1 503 [^]*connection: close[^]*"code":8/i);
+  assert.match(chunk.toString(), /^HTTP\/1\.1 503 .*connection: close.*"code":8/is);
 });
 
 it("forgets requests behind one that is not answered when their connection is lost", async () => {
