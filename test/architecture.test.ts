@@ -166,6 +166,17 @@ test("HTTP/2 sessions and streams are ended by one file alone", () => {
   assert.deepEqual(found, ["src/transport/http/http2-end.ts"]);
 });
 
+// Node keeps a signal made of several for as long as it has a listener, also after it fired.
+test("listeners of abort signals go with the event", () => {
+  const listening = sources.flatMap((file) => {
+    const calls = readFileSync(file, "utf8").match(/addEventListener\(\s*"abort"[^;]*;/g) ?? [];
+    return calls.map((call) => `${file}: ${call}`);
+  });
+  assert.ok(listening.length > 5, "the listeners were not found");
+  const found = listening.filter((call) => !call.endsWith(", { once: true });"));
+  assert.deepEqual(found, []);
+});
+
 test(`no file has more than ${MAX_LINES} lines`, () => {
   const long = [...sources, ...filesIn("test"), ...filesIn("bench")]
     .map((file) => ({ file, lines: readFileSync(file, "utf8").split("\n").length - 1 }))

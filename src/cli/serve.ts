@@ -1,3 +1,4 @@
+import { limitHeapGrowth } from "../app/heap-growth.js";
 import { installLastResort } from "../app/last-resort.js";
 import { type App, startApp } from "../app.js";
 import type { Settings } from "../config.js";
@@ -10,6 +11,7 @@ import { untilStopped } from "./until-stopped.js";
  * process with exit code 70 after committed writes are answered.
  */
 export async function serve(settings: Settings): Promise<void> {
+  limitHeapGrowth();
   const logger = createLogger(settings.logLevel);
   let app: App | undefined;
   installLastResort({ logger, abandon: (drainMs) => app?.abandon(drainMs) });

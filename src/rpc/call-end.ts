@@ -59,7 +59,7 @@ export function watchEnd(call: Call, clock: Clock): CallEnd {
   }
 
   if (gone?.aborted) onGone();
-  else gone?.addEventListener("abort", onGone);
+  else gone?.addEventListener("abort", onGone, { once: true });
   if (!signal.aborted && call.deadlineMs !== Number.POSITIVE_INFINITY) arm();
 
   return {

@@ -133,7 +133,7 @@ function place(waiting: (() => void)[], signal: AbortSignal): Promise<void> {
       return;
     }
     waiting.push(begin);
-    signal.addEventListener("abort", giveUp);
+    signal.addEventListener("abort", giveUp, { once: true });
   });
 }
 

@@ -3,6 +3,8 @@ import assert from "node:assert/strict";
 import { setMaxListeners } from "node:events";
 import { test } from "node:test";
 import { setTimeout as delay, setImmediate as turn } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import type { Call } from "../../src/rpc/call.js";
 import type { Invoke } from "../../src/rpc/invoke.js";
 import { partsOf } from "../../src/rpc/list-parts.js";
@@ -102,4 +104,28 @@ test("a list that fails is under way no more", async () => {
     await assert.rejects(failing.next(), /broken/);
   }
   assert.equal(await isGiven(listOf(caller).next()), true);
+});
+
+test("nothing is kept of who has gone while waiting", async () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  const caller = `caller ${callers++}`;
+  const lists = await fill(caller);
+  // Node 20 keeps a signal made of several, as those of calls are, for as long as it has a listener.
+  async function leave(): Promise<WeakRef<AbortSignal>> {
+    const gone = new AbortController();
+    const signal = AbortSignal.any([gone.signal, AbortSignal.timeout(60_000)]);
+    const late = listOf(caller, undefined, signal).next();
+    await turn();
+    gone.abort();
+    await assert.rejects(late);
+    return new WeakRef(signal);
+  }
+  const waited = await leave();
+  for (let i = 0; i < 10; i++) {
+    await turn();
+    collect();
+  }
+  assert.equal(waited.deref(), undefined);
+  for (const list of lists) await list.return();
 });

@@ -57,11 +57,12 @@ export function createFeed<T>({ check, end, last }: FeedOptions<T>): Feed<T> {
     publish(found);
   }
 
-  end.addEventListener("abort", () => {
+  const finish = () => {
     clearTimeout(timer);
     value = last;
     for (const wake of waiting) wake();
-  });
+  };
+  end.addEventListener("abort", finish, { once: true });
 
   // Resolves with the next change, the end, or when the follower has gone.
   function change(gone: AbortSignal): Promise<void> {
@@ -72,7 +73,7 @@ export function createFeed<T>({ check, end, last }: FeedOptions<T>): Feed<T> {
         resolve();
       };
       waiting.add(wake);
-      gone.addEventListener("abort", wake);
+      gone.addEventListener("abort", wake, { once: true });
     });
   }
 
