@@ -27,13 +27,13 @@ export function atOnce<T>(steps: Generator<void, T>): T {
   }
 }
 
-/** Does the work with turns of the event loop between its steps. @throws whatever a step throws */
+/** Does the work in steps that each wait for their own turn. @throws whatever a step throws */
 export async function inTurns<T>(steps: Generator<void, T>): Promise<T> {
   for (let startMs = performance.now(); ; ) {
     const { done, value } = steps.next();
     if (done) return value;
     if (performance.now() - startMs < TURN_MS) continue;
-    await new Promise((resolve) => setImmediate(resolve));
+    await ownTurn();
     startMs = performance.now();
   }
 }

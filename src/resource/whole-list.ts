@@ -14,7 +14,7 @@ export interface WholeListRequest {
 }
 
 /** How many rows are read in one unit of work. */
-const PART_SIZE = 500;
+const PART_SIZE = 200;
 
 /**
  * The query for the part of a list that lies behind `after`, in the order of uids, so that groups come

@@ -1,6 +1,6 @@
 // Whose request is taken next, when more wait than the event loop can take at once:
-// the one of the peer that has cost least lately. Peers that send more than their
-// part wait for themselves, and whoever calls now and then is not behind them.
+// one of the peer that has cost least lately and has the fewest under way. Peers that
+// send more than their part wait for themselves, and others do not wait for them.
 import { onTick } from "./tick.js";
 
 /** Somebody whose requests wait for each other: an address, mostly. */
@@ -67,19 +67,22 @@ export function waitForTurn(peer: Peer, turn: Turn): void {
   schedule();
 }
 
-// One request of each peer and then again one of each, those first that have cost least.
+// Each time one of the peer that has cost least, with what its open requests are about to cost: whoever has many
+// under way waits for them, and whoever calls now and then does not pay for the ticks that others make long.
 function takeFairly(room: number): void {
   const nowMs = performance.now();
-  const peers = [...ready].sort((a, b) => spentBy(a, nowMs) - spentBy(b, nowMs));
-  let left = room;
-  for (let isAnyLeft = true; isAnyLeft; ) {
-    isAnyLeft = false;
-    for (const peer of peers) {
-      if (peer.waiting.length === 0) continue;
-      if (left-- === 0) return;
-      takeOne(peer);
-      isAnyLeft = true;
-    }
+  const queue = [...ready]
+    .map((peer) => ({ peer, loadMs: spentBy(peer, nowMs) + (peer.open + peer.waiting.length) * costMs }))
+    .sort((a, b) => a.loadMs - b.loadMs);
+  for (let left = room; left > 0; left--) {
+    const [first] = queue;
+    if (first === undefined) return;
+    takeOne(first.peer);
+    first.loadMs += costMs;
+    queue.shift();
+    if (first.peer.waiting.length === 0) continue;
+    const place = queue.findIndex(({ loadMs }) => loadMs > first.loadMs);
+    queue.splice(place < 0 ? queue.length : place, 0, first);
   }
 }
 

@@ -102,3 +102,17 @@ test("a peer that has cost much is remembered for a while", async () => {
   await untilTaken(taken, 21);
   assert.ok(!isRested(peer), "its requests have cost 40 ms");
 });
+
+test("who has many requests under way pays for the ticks that they make long", async () => {
+  const taken: string[] = [];
+  const [busy, honest] = [newPeer(), newPeer()];
+  // Both cost the same so far, as far as can be told.
+  for (let i = 0; i < 20; i++) for (const peer of [busy, honest]) put(peer, taken, "before", 2);
+  await untilTaken(taken, 40);
+  taken.length = 0;
+  busy.open = 300;
+  for (let i = 0; i < 12; i++) put(busy, taken, "busy", 2);
+  for (let i = 0; i < 12; i++) put(honest, taken, "honest", 2);
+  await untilTaken(taken, 24);
+  assert.deepEqual(taken.slice(0, 12), Array.from({ length: 12 }, () => "honest"));
+});
