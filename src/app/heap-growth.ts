@@ -3,7 +3,7 @@
 import { setFlagsFromString } from "node:v8";
 
 /** How much the heap may grow after a full collection before the next one begins, in percent of what was left. */
-const GROWTH_PERCENT = 70;
+const GROWTH_PERCENT = 100;
 
 /**
  * Makes the collector of this process begin its full collections earlier than V8 would by itself.

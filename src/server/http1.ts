@@ -32,8 +32,9 @@ export interface Http1Options {
 /** Creates the HTTP/1.1 side (RFC 9112) with every timeout set. */
 export function createHttp1(options: Http1Options): Http1 {
   const { limits } = options;
-  const answering = new Map<Socket, ServerResponse>();
-  const openOn = new WeakMap<Socket, Set<ServerResponse>>();
+  // By connection the answers that are not over, in their order. No Map of answers: its old tables, which refer to
+  // the next one, would keep every answer until the next full collection.
+  const open = new Map<Socket, ServerResponse[]>();
   let draining = false;
 
   const server = createServer({
@@ -54,20 +55,23 @@ export function createHttp1(options: Http1Options): Http1 {
 
   // Node closes the answer that has its turn on the connection, and forgets those behind it.
   function track(socket: Socket, res: ServerResponse): void {
-    let open = openOn.get(socket);
-    if (open === undefined) {
-      const all = new Set<ServerResponse>();
-      open = all;
-      openOn.set(socket, all);
-      socket.once("close", () => setImmediate(closeAll, all));
+    const answers = open.get(socket);
+    if (answers !== undefined) {
+      answers.push(res);
+      return;
     }
-    open.add(res);
+    const first = [res];
+    open.set(socket, first);
+    socket.once("close", () => {
+      open.delete(socket);
+      setImmediate(closeAll, first);
+    });
   }
 
   function onClose(this: ServerResponse): void {
-    const { socket } = this.req;
-    openOn.get(socket)?.delete(this);
-    if (answering.get(socket) === this) answering.delete(socket);
+    const answers = open.get(this.req.socket);
+    const place = answers?.indexOf(this) ?? -1;
+    if (place >= 0) answers?.splice(place, 1);
     buffersOf(this)?.release();
     if (draining) setImmediate(closeIdle);
   }
@@ -81,7 +85,6 @@ export function createHttp1(options: Http1Options): Http1 {
   // Every request enters here, so that no error of one ends anything but that one.
   const entry = (handle: Handle): Handle => {
     return (req, res) => {
-      answering.set(req.socket, res);
       track(req.socket, res);
       const buffers = options.beginRequest(req);
       attachBuffers(buffers, req, res);
@@ -138,7 +141,7 @@ export function createHttp1(options: Http1Options): Http1 {
   );
 
   server.on("clientError", (error: ClientError, socket: Duplex) => {
-    const pending = answering.get(socket as Socket);
+    const pending = open.get(socket as Socket)?.at(-1);
     if (pending?.req.complete && socket.writable && error.code !== "ECONNRESET") {
       // The request before the invalid bytes was whole, and may have been carried out: its answer goes first.
       pending.shouldKeepAlive = false;
@@ -169,7 +172,10 @@ export function createHttp1(options: Http1Options): Http1 {
     },
     drain() {
       draining = true;
-      for (const res of answering.values()) if (!res.headersSent) res.shouldKeepAlive = false;
+      for (const answers of open.values()) {
+        const last = answers.at(-1);
+        if (last?.headersSent === false) last.shouldKeepAlive = false;
+      }
       closeIdle();
     },
     close() {
@@ -194,8 +200,8 @@ const reasons: Readonly<Record<number, string>> = {
   431: "Request Header Fields Too Large",
 };
 
-function closeAll(open: ReadonlySet<ServerResponse>): void {
-  for (const res of open) {
+function closeAll(answers: readonly ServerResponse[]): void {
+  for (const res of [...answers]) {
     res.destroy();
     res.emit("close");
   }

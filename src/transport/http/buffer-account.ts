@@ -83,7 +83,8 @@ interface Waiter {
 export class BufferAccount {
   readonly #place: 0 | 1;
   readonly #limits: AccountLimits;
-  readonly #bodies = new Set<BodyCharge>();
+  // Not a Set: its old tables, which refer to the next one, would keep every body until the next full collection.
+  readonly #bodies: BodyCharge[] = [];
   readonly #waiting = new Set<Waiter>();
   #held = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -140,7 +141,7 @@ export class BufferAccount {
   /** Gives back bytes of a body. */
   discharge(body: BodyCharge, bytes: number): void {
     this.#add(body, -bytes);
-    if (body.bytes === 0) this.#bodies.delete(body);
+    if (body.bytes === 0) this.#drop(body);
     if (this.#waiting.size > 0) this.#admit();
   }
 
@@ -164,20 +165,30 @@ export class BufferAccount {
   }
 
   #keep(body: BodyCharge): void {
-    this.#bodies.add(body);
+    body.index = this.#bodies.push(body) - 1;
     if (this.#limits.stallMs === undefined || this.#stallTimer !== undefined) return;
     const everyMs = Math.min(STALL_CHECK_MS, this.#limits.stallMs / 2);
     this.#stallTimer = setInterval(() => this.#refuseStalled(), everyMs);
     this.#stallTimer.unref();
   }
 
+  #drop(body: BodyCharge): void {
+    if (body.index < 0) return;
+    const last = this.#bodies.pop();
+    if (last !== undefined && last !== body) {
+      this.#bodies[body.index] = last;
+      last.index = body.index;
+    }
+    body.index = -1;
+  }
+
   #refuseStalled(): void {
-    if (this.#bodies.size === 0) {
+    if (this.#bodies.length === 0) {
       clearInterval(this.#stallTimer);
       this.#stallTimer = undefined;
     }
     const beforeMs = performance.now() - (this.#limits.stallMs ?? 0);
-    for (const body of this.#bodies) if (body.movedMs < beforeMs) body.refuse();
+    for (const body of this.#bodies.filter(({ movedMs }) => movedMs < beforeMs)) body.refuse();
   }
 
   #add(body: BodyCharge, bytes: number): void {
@@ -241,6 +252,8 @@ export class BufferAccount {
 /** The charge of one body in one account. */
 class BodyCharge implements Charge {
   bytes = 0;
+  /** Where it stands among the bodies of its account; -1 while nothing is held for it. */
+  index = -1;
   movedBytes = 0;
   readonly sinceMs = performance.now();
   movedMs = this.sinceMs;
