@@ -1,14 +1,13 @@
 // Runs a command with ARBOR_TEST_DATABASE_URL naming an empty PostgreSQL
 // database of a server made for it alone, on a free port of 127.0.0.1.
 import { spawn, spawnSync } from "node:child_process";
-import { chmodSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { findPgBin } from "./pg-bin.mjs";
 
-const DEBIAN = "/usr/lib/postgresql";
-
-const bin = findBin();
+const bin = findPgBin();
 const directory = mkdtempSync(join(tmpdir(), "arbor-pg-"));
 const port = await freePort();
 // PostgreSQL refuses to run as root.
@@ -45,15 +44,6 @@ try {
   rmSync(directory, { recursive: true, force: true });
 }
 process.exit(code);
-
-function findBin() {
-  const versions = () => readdirSync(DEBIAN).sort((a, b) => Number(b) - Number(a));
-  try {
-    return join(DEBIAN, versions()[0], "bin");
-  } catch {
-    throw new Error("PostgreSQL is not installed: apt-get install postgresql");
-  }
-}
 
 function command(name, ...args) {
   const all = [...asUser, join(bin, name), ...args];

@@ -1,0 +1,185 @@
+// Writes the databases that a version leaves behind, for the tests of upgrades (test/upgrade/): runs the service of a
+// built checkout, fills it through its commands and its API, and keeps the databases with what it answered.
+//   node scripts/with-pg.mjs node scripts/database-fixture.mjs [CHECKOUT]
+// Without scripts/with-pg.mjs there is no PostgreSQL, and the tests complain of the folder that is written then.
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { createInterface } from "node:readline";
+import { text } from "node:stream/consumers";
+import { setTimeout as sleep } from "node:timers/promises";
+import { gzipSync } from "node:zlib";
+import pg from "pg";
+import { GUEST, readAnswers, readGuestAnswers } from "./fixture-answers.mjs";
+import { createContent } from "./fixture-content.mjs";
+import { findPgBin } from "./pg-bin.mjs";
+
+/** What the service is called; answers may contain it. */
+const BASE_URL = "http://arbor.example";
+const PROJECT = resolve(import.meta.dirname, "..");
+const README = `What version VERSION leaves behind, made by scripts/database-fixture.mjs: both databases and what it answered.
+\`master.key\` sealed the secrets in them. It was made for these fixtures and protects nothing else.
+`;
+
+const checkout = resolve(process.argv[2] ?? PROJECT);
+const main = join(checkout, "dist", "main.js");
+if (!existsSync(main)) throw new Error(`${checkout} is not built: npm run build`);
+const { version } = JSON.parse(readFileSync(join(checkout, "package.json"), "utf8"));
+const server = process.env.ARBOR_TEST_DATABASE_URL;
+const directory = mkdtempSync(join(tmpdir(), "arbor-fixture-"));
+const masterKey = join(directory, "data", "master.key");
+// The commands read their settings from flags alone.
+const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("ARBOR_")));
+try {
+  await writeFixture(join(PROJECT, "test", "fixtures", "databases", version));
+} finally {
+  rmSync(directory, { recursive: true, force: true });
+}
+
+async function writeFixture(folder) {
+  const data = join(directory, "data");
+  const expected = { version, sqlite: await fill(["--data", data]) };
+  const database = join(data, "arbor.db");
+  if (existsSync(`${database}-wal`) && statSync(`${database}-wal`).size > 0) {
+    throw new Error("the service left a write-ahead log: it was not closed");
+  }
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, "sqlite.db.gz"), gzipSync(readFileSync(database), { level: 9 }));
+  copyFileSync(masterKey, join(folder, "master.key"));
+  if (server === undefined) {
+    console.error("ARBOR_TEST_DATABASE_URL is not set: nothing of PostgreSQL is written");
+  } else {
+    const url = await createDatabase();
+    expected.postgres = await fill(["--data", data, "--database-url", url, "--master-key-file", masterKey]);
+    writeFileSync(join(folder, "postgres.sql.gz"), gzipSync(dump(url), { level: 9 }));
+  }
+  writeFileSync(join(folder, "expected.json"), format(expected));
+  writeFileSync(join(folder, "README.md"), README.replace("VERSION", version));
+  console.log(`wrote ${folder}`);
+}
+
+/** Fills a database and returns what the service answers about it. `flags` say where the database is. */
+async function fill(flags) {
+  const settings = [...flags, "--base-url", BASE_URL];
+  const run = (...args) => command([...args, ...settings]);
+  const owner = JSON.parse(await run("bootstrap", "--org", "fixture.example", "--json"));
+  const person = ["--owner-issuer", GUEST.issuer, "--owner-subject", GUEST.subject];
+  const guest = JSON.parse(await run("bootstrap", "--org", "guest.example", ...person, "--json"));
+
+  await withService(settings, (call) => createContent({ call, run, baseUrl: BASE_URL, directory }, owner, guest));
+  // A service that has started again has nothing left to write, such as who was last seen.
+  const answered = await withService(settings, async (call) => {
+    const get = (token) => (path) => call(token, "GET", path);
+    const answers = await readAnswers(get(owner.token), owner.group, guest.identity);
+    const guestAnswers = await readGuestAnswers(get(guest.token));
+    await untilSealed(run);
+    return { owner: owner.identity, group: owner.group, answers, guest: guest.identity, guestAnswers };
+  });
+  return { ...answered, sealedRows: await verify(run) };
+}
+
+async function withService(settings, work) {
+  const args = [main, "serve", ...settings, "--listen", "127.0.0.1:0", "--log-level", "warn", "--no-access-log"];
+  const child = spawn(process.execPath, args, { env, cwd: directory, stdio: ["ignore", "pipe", "inherit"] });
+  const closed = once(child, "close");
+  try {
+    const listening = once(createInterface({ input: child.stdout }), "line").then(([line]) => line);
+    const line = await Promise.race([listening, closed.then(([code]) => `it ended with ${code}`)]);
+    const url = /^arbor listening on (http:\S+)$/.exec(line)?.[1];
+    if (url === undefined) throw new Error(`the service did not start: ${line}`);
+    return await work((token, method, path, body) => call(url, { token, method, path, body }));
+  } finally {
+    child.kill("SIGTERM");
+    const [code, signal] = await closed;
+    if (code !== 0) process.exitCode = 1;
+    if (code !== 0) console.error(`the service ended with ${code ?? signal}`);
+  }
+}
+
+async function call(url, { token, method, path, body }) {
+  const headers = {
+    authorization: `Bearer ${token}`,
+    ...(body !== undefined && { "content-type": "application/json" }),
+  };
+  const sent = body === undefined ? {} : { body: JSON.stringify(body) };
+  const response = await fetch(url + path, { method, headers, ...sent });
+  const answer = await response.text();
+  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${answer}`);
+  return answer === "" ? {} : JSON.parse(answer);
+}
+
+async function command(args) {
+  const child = spawn(process.execPath, [main, ...args], {
+    env,
+    cwd: directory,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const closed = once(child, "close");
+  const [stdout, [code]] = [await text(child.stdout), await closed];
+  if (code !== 0) throw new Error(`arbor ${args.slice(0, 2).join(" ")} ended with ${code}`);
+  return stdout;
+}
+
+async function untilSealed(run) {
+  for (let tries = 0; tries < 50; tries++) {
+    const report = await run("audit", "verify");
+    if (report.split("\n").every((line) => line === "" || line.endsWith(", 0 unsealed"))) return;
+    await sleep(200);
+  }
+  throw new Error("the audit log was not sealed in time");
+}
+
+/** The number of sealed rows of each log, by the uid of its organisation. */
+async function verify(run) {
+  const report = await run("audit", "verify");
+  const lines = report.matchAll(/^(\S+): (\d+) sealed rows, head signed \S+, 0 unsealed$/gm);
+  return Object.fromEntries([...lines].map(([, root, rows]) => [root, Number(rows)]));
+}
+
+async function createDatabase() {
+  const name = `fixture_${process.pid}`;
+  const client = new pg.Client({ connectionString: server });
+  await client.connect();
+  await client.query(`CREATE DATABASE ${name}`);
+  await client.end();
+  const url = new URL(server);
+  url.pathname = `/${name}`;
+  return url.href;
+}
+
+/** The database as statements, without what tells of this machine or what only psql understands. */
+function dump(url) {
+  const args = ["--no-owner", "--no-privileges", "--inserts", "--rows-per-insert=100", `--dbname=${url}`];
+  const { status, stdout, stderr } = spawnSync(join(findPgBin(), "pg_dump"), args, {
+    encoding: "utf8",
+    maxBuffer: 2 ** 26,
+  });
+  if (status !== 0) throw new Error(`pg_dump: ${stderr}`);
+  const lines = stdout.split("\n").filter((line) => line !== "" && !/^(?:--|SET |\\(?:un)?restrict )/.test(line));
+  return `${lines.join("\n")}\n`;
+}
+
+/** JSON with a line for each answer, so that fixtures can be compared. */
+function format(expected) {
+  const indented = (value, depth) => {
+    if (depth === 0 || typeof value !== "object") return JSON.stringify(value);
+    const space = "  ".repeat(4 - depth);
+    const entries = Object.entries(value).map(
+      ([key, one]) => `${space}${JSON.stringify(key)}: ${indented(one, depth - 1)}`,
+    );
+    return `{\n${entries.join(",\n")}\n${space.slice(2)}}`;
+  };
+  return `${indented(expected, 3)}\n`;
+}

@@ -1,0 +1,104 @@
+// Which questions a database fixture is asked, by REST, and what is kept of the answers.
+
+const PAGE = "page_size=200";
+
+/** Who somebody from elsewhere is to their login provider, which is never asked. */
+export const GUEST = { issuer: "https://login.guest.example", subject: "ann" };
+
+/** Lists of version 2 with the field that holds the resources, and whether each resource can be read by itself. */
+const LISTS = [
+  ["/iam/v2beta1/groups", "groups"],
+  ["/iam/v2beta1/identities", "identities"],
+  ["/iam/v2beta1/roles", "roles"],
+  ["/iam/v2beta1/roleBindings", "roleBindings"],
+  ["/iam/v2beta1/identityProviders", "identityProviders"],
+  ["/iam/v2beta1/externalGroupRoleMappings", "externalGroupRoleMappings"],
+  ["/iam/v2beta1/accountAssociations", "accountAssociations"],
+  ["/iam/v2beta1/groupInvites", "groupInvites"],
+  ["/events/v2beta1/subscriptions", "subscriptions"],
+  ["/registry/v2beta1/repos", "repos"],
+  ["/registry/v2beta1/tags", "tags"],
+  ["/vulnerabilities/v2beta1/advisories", "advisories"],
+];
+
+const LISTS_V1 = [
+  "/iam/v1/groups",
+  "/iam/v1/identities",
+  "/iam/v1/roles",
+  "/iam/v1/rolebindings",
+  "/iam/v1/identityProviders",
+  "/iam/v1/externalGroupRoleMappings",
+  "/iam/v1/account_associations",
+  "/iam/v1/group_invites",
+  "/events/v1/subscriptions",
+  "/registry/v1/repos",
+  "/registry/v1/tags",
+  "/vulnerabilities/v1/advisories",
+];
+
+/**
+ * Asks for everything that the owner of an organisation can read.
+ *
+ * @param get sends a GET of a path and returns the JSON of its answer
+ * @param root the uid of the organisation
+ * @param guest the uid of somebody from elsewhere who has a binding
+ * @returns the answers by path
+ */
+export async function readAnswers(get, root, guest) {
+  const answers = {};
+  const ask = async (path) => {
+    answers[path] = await get(path);
+    return answers[path];
+  };
+  for (const [path, field] of LISTS) {
+    const resources = (await ask(`${path}?${PAGE}`))[field];
+    // Roles come with the built-in ones, of which one stands for all.
+    const own = resources.filter(({ uid }) => uid.startsWith(`${root}/`) || uid === root);
+    if (own.length === 0) throw new Error(`${path} lists nothing of the organisation`);
+    for (const { uid } of new Set([own[0], own.at(-1), resources[0]])) await ask(`${path}/${uid}`);
+  }
+  for (const path of LISTS_V1) {
+    if ((await ask(path)).items.length === 0) throw new Error(`${path} lists nothing`);
+  }
+  const repos = answers[`/registry/v2beta1/repos?${PAGE}`].repos;
+  const app = repos.find(({ name }) => name === "app").uid;
+  const latest = answers[`/registry/v2beta1/tags?${PAGE}`].tags.find(({ name }) => name === "latest").uid;
+  const advisory = answers["/vulnerabilities/v1/advisories"].items[0].id;
+  const engineering = answers[`/iam/v2beta1/groups?${PAGE}`].groups.find(({ name }) => name === "engineering").uid;
+  const person = new URLSearchParams(GUEST);
+  const others = [
+    `/iam/v2beta1/groups?${PAGE}&uidp.descendants_of=${root}&order_by=name%20desc`,
+    `/iam/v2beta1/groups?${PAGE}&uidp.children_of=${root}&order_by=updated_at&skip=1`,
+    `/iam/v2beta1/groups?${PAGE}&name=storage`,
+    `/iam/v2beta1/identities?${PAGE}&uidp.descendants_of=${engineering}&order_by=created_at%20desc`,
+    `/iam/v2beta1/identities?${PAGE}&relationship_type=RELATIONSHIP_TYPE_STATIC`,
+    `/iam/v2beta1/identities:lookupIdentity?${person}`,
+    `/iam/v1/identities/lookup?${person}`,
+    `/iam/v2beta1/roles?${PAGE}&name=deployer`,
+    `/iam/v2beta1/roleBindings?${PAGE}&identity=${guest}`,
+    `/iam/v2beta1/terms/${root}?${PAGE}`,
+    `/iam/v1/terms/${root}`,
+    `/iam/v2/groups/${engineering}`,
+    `/registry/v2beta1/repos?${PAGE}&name=app`,
+    `/registry/v2beta1/repos/${app}/readme`,
+    `/registry/v2beta1/tags?${PAGE}&include_referrers=true&include_dates=true&order_by=updated_at%20desc`,
+    `/registry/v1/repotagssummary/${app}`,
+    `/registry/v1/repocountbysource/${app}`,
+    `/registry/v1/tags/${latest}/history`,
+    `/registry/v1/settings/${root}`,
+    `/vulnerabilities/v1/advisories/${advisory}/events`,
+    `/vulnerabilities/v2beta1/advisories?${PAGE}&aliases=CVE-2024-1`,
+  ];
+  for (const path of others) await ask(path);
+  return answers;
+}
+
+/** What somebody from elsewhere is asked for: the groups and bindings that are shown to them. */
+export async function readGuestAnswers(get) {
+  const answers = {};
+  for (const path of ["/iam/v2beta1/groups", "/iam/v2beta1/identities", "/iam/v2beta1/roleBindings"]) {
+    const asked = `${path}?${PAGE}`;
+    answers[asked] = await get(asked);
+  }
+  return answers;
+}

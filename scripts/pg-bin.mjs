@@ -1,0 +1,19 @@
+// Where the programs of PostgreSQL are.
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+
+const DEBIAN = "/usr/lib/postgresql";
+
+/**
+ * Finds the folder of the newest PostgreSQL that is installed.
+ *
+ * @throws Error when there is none.
+ */
+export function findPgBin() {
+  const versions = () => readdirSync(DEBIAN).sort((a, b) => Number(b) - Number(a));
+  try {
+    return join(DEBIAN, versions()[0], "bin");
+  } catch {
+    throw new Error("PostgreSQL is not installed: apt-get install postgresql");
+  }
+}
