@@ -1,0 +1,20 @@
+// The databases that released versions left behind on PostgreSQL, under the service of today. Needs
+// ARBOR_TEST_DATABASE_URL.
+import pg from "pg";
+import { fixtures, restorePostgres } from "../upgrade/fixtures.js";
+import { upgradeSuite } from "../upgrade/upgrade-suite.js";
+import { emptyDatabase } from "./empty-database.js";
+
+for (const fixture of fixtures) {
+  const { version, postgres } = fixture;
+  if (postgres === undefined) throw new Error(`the fixture of version ${version} has no PostgreSQL database`);
+  upgradeSuite(version, postgres, async () => {
+    const { sql, masterKeyFile } = restorePostgres(fixture);
+    const databaseUrl = await emptyDatabase(pg);
+    const client = new pg.Client({ connectionString: databaseUrl });
+    await client.connect();
+    await client.query(sql);
+    await client.end();
+    return { databaseUrl, masterKeyFile };
+  });
+}

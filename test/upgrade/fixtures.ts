@@ -1,0 +1,91 @@
+// The databases that released versions left behind, made by scripts/database-fixture.mjs.
+import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
+import { PROJECT } from "../support/project.js";
+import { tempDir } from "../support/temp-dir.js";
+
+/** What a version answered about one of its databases. */
+export interface Expected {
+  /** The owner of the organisation, and its uid. */
+  readonly owner: string;
+  readonly group: string;
+  /** Answers to the owner by the path of the GET. */
+  readonly answers: Readonly<Record<string, object>>;
+  /** Somebody from another organisation, and the answers to them. */
+  readonly guest: string;
+  readonly guestAnswers: Readonly<Record<string, object>>;
+  /** How many rows of each audit log were sealed, by the uid of the organisation. */
+  readonly sealedRows: Readonly<Record<string, number>>;
+}
+
+/** The fixture of one version. */
+export interface Fixture {
+  readonly version: string;
+  readonly folder: string;
+  readonly sqlite: Expected;
+  /** Absent if the fixture was made without PostgreSQL. */
+  readonly postgres?: Expected;
+}
+
+const FOLDER = join(PROJECT, "test", "fixtures", "databases");
+
+/** All fixtures. */
+export const fixtures: readonly Fixture[] = readdirSync(FOLDER).map((name) => {
+  const folder = join(FOLDER, name);
+  return { folder, ...(JSON.parse(readFileSync(join(folder, "expected.json"), "utf8")) as Omit<Fixture, "folder">) };
+});
+
+/** What the services that made the fixtures were called; some answers contain it. */
+export const FIXTURE_BASE_URL = "http://arbor.example";
+
+/** Copies the SQLite database and the master key into a new data directory and returns its path. */
+export function restoreSqlite({ folder }: Fixture): string {
+  const data = tempDir();
+  writeFileSync(join(data, "arbor.db"), unpack(folder, "sqlite.db.gz"), { mode: 0o600 });
+  restoreMasterKey(folder, data);
+  return data;
+}
+
+/** The statements that restore the PostgreSQL database, and a copy of the master key. */
+export function restorePostgres({ folder }: Fixture): { readonly sql: string; readonly masterKeyFile: string } {
+  return { sql: unpack(folder, "postgres.sql.gz").toString(), masterKeyFile: restoreMasterKey(folder, tempDir()) };
+}
+
+function restoreMasterKey(folder: string, directory: string): string {
+  const file = join(directory, "master.key");
+  // Git keeps no modes, and a key that others can read is refused.
+  writeFileSync(file, readFileSync(join(folder, "master.key")), { mode: 0o600 });
+  chmodSync(file, 0o600);
+  return file;
+}
+
+function unpack(folder: string, name: string): Buffer {
+  const file = join(folder, name);
+  if (!existsSync(file)) throw new Error(`${file} is missing: run scripts/database-fixture.mjs`);
+  return gunzipSync(readFileSync(file));
+}
+
+/**
+ * Compares JSON with what it has to contain: every field with the same value. Fields may be added, elements of arrays
+ * may not.
+ *
+ * @returns the paths at which something is missing or different
+ */
+export function findDifferences(expected: unknown, actual: unknown, path = ""): string[] {
+  if (Array.isArray(expected)) {
+    if (!Array.isArray(actual)) return [`${path}: no array`];
+    const length =
+      actual.length === expected.length ? [] : [`${path}: ${actual.length} elements instead of ${expected.length}`];
+    return [...length, ...expected.flatMap((one, i) => findDifferences(one, actual[i], `${path}[${i}]`))];
+  }
+  if (typeof expected === "object" && expected !== null) {
+    if (typeof actual !== "object" || actual === null) return [`${path}: no object`];
+    return Object.entries(expected).flatMap(([key, one]) =>
+      findDifferences(one, (actual as Record<string, unknown>)[key], `${path}.${key}`),
+    );
+  }
+  return Object.is(expected, actual)
+    ? []
+    : [`${path}: ${JSON.stringify(actual)} instead of ${JSON.stringify(expected)}`];
+}

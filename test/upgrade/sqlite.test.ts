@@ -1,0 +1,54 @@
+// The databases that released versions left behind on SQLite, under the service of today. On PostgreSQL: test/pg/.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { attack } from "../audit/log-kit.js";
+import { findDifferences, fixtures, restoreSqlite } from "./fixtures.js";
+import { compareAnswers, startUpgraded, upgradeSuite } from "./upgrade-suite.js";
+
+for (const fixture of fixtures) {
+  const { version, sqlite } = fixture;
+  upgradeSuite(version, sqlite, async () => ({ data: restoreSqlite(fixture) }));
+
+  test(`the database of version ${version} with one row changed gives other answers`, async (t) => {
+    const data = restoreSqlite(fixture);
+    attack(data, "UPDATE groups SET description = 'changed' WHERE name = 'storage'");
+    const harness = await startUpgraded({ data });
+    t.after(() => harness.stop());
+    const found = await compareAnswers(harness, sqlite.owner, sqlite.answers);
+    assert.ok(
+      found.some((one) => /^GET \/iam\/v2beta1\/groups\?page_size=200 .*"changed" instead of "three levels/.test(one)),
+      found.join("\n"),
+    );
+  });
+}
+
+test("there are fixtures", () => {
+  assert.ok(fixtures.some(({ version }) => version === "0.1.0"));
+});
+
+const changes: readonly { reason: string; actual: unknown; found: readonly string[] }[] = [
+  { reason: "the same", actual: { a: 1, list: [{ b: "x" }, { b: "y" }] }, found: [] },
+  { reason: "new fields", actual: { a: 1, new: 2, list: [{ b: "x", new: [] }, { b: "y" }] }, found: [] },
+  { reason: "a field less", actual: { list: [{ b: "x" }, { b: "y" }] }, found: [".a: undefined instead of 1"] },
+  {
+    reason: "another type",
+    actual: { a: "1", list: [{ b: "x" }, { b: "y" }] },
+    found: ['.a: "1" instead of 1'],
+  },
+  {
+    reason: "an element less",
+    actual: { a: 1, list: [{ b: "x" }] },
+    found: [".list: 1 elements instead of 2", ".list[1]: no object"],
+  },
+  {
+    reason: "an element more",
+    actual: { a: 1, list: [{ b: "x" }, { b: "y" }, {}] },
+    found: [".list: 3 elements instead of 2"],
+  },
+];
+
+for (const { reason, actual, found } of changes) {
+  test(`comparison: ${reason}`, () => {
+    assert.deepEqual(findDifferences({ a: 1, list: [{ b: "x" }, { b: "y" }] }, actual), found);
+  });
+}

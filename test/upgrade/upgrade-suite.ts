@@ -1,0 +1,107 @@
+// What the service of today has to do with the database of an earlier version, on either store.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Host, startHost } from "../e2e/process.js";
+import { type Harness, startHarness } from "../support/harness.js";
+import { type Expected, FIXTURE_BASE_URL, findDifferences } from "./fixtures.js";
+
+/** Settings that name a restored database. */
+export type Place = Readonly<Record<"data", string>> | Readonly<Record<"databaseUrl" | "masterKeyFile", string>>;
+
+/** Asks a running service all that is expected to be known, and returns what is missing or different. */
+export async function compareAnswers(
+  harness: Harness,
+  identity: string,
+  answers: Expected["answers"],
+): Promise<string[]> {
+  const token = await harness.token(identity);
+  const found: string[] = [];
+  for (const [path, expected] of Object.entries(answers)) {
+    const { status, body } = await request(harness, token, "GET", path);
+    if (status !== 200) found.push(`GET ${path}: ${status} ${JSON.stringify(body)}`);
+    else found.push(...findDifferences(expected, body).map((difference) => `GET ${path} ${difference}`));
+  }
+  return found;
+}
+
+/** Starts today's service on a restored database. */
+export function startUpgraded(place: Place): Promise<Harness> {
+  return startHarness({ ...place, baseUrl: FIXTURE_BASE_URL });
+}
+
+/**
+ * Declares the tests of one version on one store.
+ *
+ * @param restore makes a copy of the database of that version
+ */
+export function upgradeSuite(version: string, expected: Expected, restore: () => Promise<Place>): void {
+  describe(`the database of version ${version}`, () => {
+    let place: Place;
+    let host: Host;
+    let harness: Harness;
+    before(async () => {
+      place = await restore();
+      host = startHost();
+      harness = await startUpgraded(place);
+    });
+    after(async () => {
+      host.close();
+      await harness.stop();
+    });
+
+    it("gives the answers that it gave", async () => {
+      assert.ok(Object.keys(expected.answers).length > 40, "there are answers to compare");
+      assert.deepEqual(await compareAnswers(harness, expected.owner, expected.answers), []);
+    });
+
+    it("shows people from elsewhere what they saw", async () => {
+      assert.deepEqual(await compareAnswers(harness, expected.guest, expected.guestAnswers), []);
+    });
+
+    it("takes writes, and lists and counts them with what was there", async () => {
+      const token = await harness.token(expected.owner);
+      const list = `/iam/v2beta1/groups?uidp.descendants_of=${expected.group}`;
+      const total = async () => Number((await request(harness, token, "GET", list)).body.totalCount);
+      const before = await total();
+      const sent = { name: "new", description: "written after the upgrade" };
+      const made = await request(harness, token, "POST", `/iam/v2beta1/groups/${expected.group}`, sent);
+      assert.equal(made.status, 200);
+      const read = await request(harness, token, "GET", `/iam/v2beta1/groups/${made.body.uid}`);
+      assert.deepEqual([read.status, read.body], [200, made.body]);
+      assert.deepEqual(findDifferences(sent, read.body), []);
+      assert.equal(await total(), before + 1);
+    });
+
+    it("goes on with an audit log that is intact", async () => {
+      const flags = Object.entries(place).flatMap(([name, value]) => [
+        `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`,
+        value,
+      ]);
+      const verify = async () => {
+        const { code, stdout, stderr } = await host.run(["audit", "verify", ...flags]);
+        assert.equal(code, 0, stderr);
+        const lines = stdout.matchAll(/^(\S+): (\d+) sealed rows, head signed /gm);
+        return new Map([...lines].map(([, root = "", rows]) => [root, Number(rows)]));
+      };
+      const before = (root: string) => expected.sealedRows[root] ?? 0;
+      let sealed = await verify();
+      // What the test before wrote is sealed behind what the version before has sealed.
+      for (let tries = 0; tries < 100 && (sealed.get(expected.group) ?? 0) <= before(expected.group); tries++) {
+        await sleep(50);
+        sealed = await verify();
+      }
+      assert.ok((sealed.get(expected.group) ?? 0) > before(expected.group), "what was written is sealed");
+      assert.ok(Object.keys(expected.sealedRows).length > 1);
+      const fewer = Object.keys(expected.sealedRows).filter((root) => (sealed.get(root) ?? 0) < before(root));
+      assert.deepEqual(fewer, []);
+    });
+  });
+}
+
+async function request(harness: Harness, token: string, method: string, path: string, sent?: object) {
+  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+  const body = sent === undefined ? {} : { body: JSON.stringify(sent) };
+  const response = await fetch(harness.url + path, { method, headers, ...body });
+  return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+}
