@@ -59,6 +59,12 @@ export function upgradeSuite(version: string, expected: Expected, restore: () =>
       assert.deepEqual(await compareAnswers(harness, expected.guest, expected.guestAnswers), []);
     });
 
+    it("counts the root groups that people created through the API, and none that the host did", async () => {
+      const { store } = harness.app.installation;
+      const count = (identity: string) => store.read((tx) => tx.usage.count("roots", identity, 20));
+      assert.deepEqual([await count(expected.owner), await count(expected.guest)], [0, 1]);
+    });
+
     it("takes writes, and lists and counts them with what was there", async () => {
       const token = await harness.token(expected.owner);
       const list = `/iam/v2beta1/groups?uidp.descendants_of=${expected.group}`;
