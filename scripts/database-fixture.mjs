@@ -4,16 +4,7 @@
 // Without scripts/with-pg.mjs there is no PostgreSQL, and the tests complain of the folder that is written then.
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
@@ -37,37 +28,43 @@ const main = join(checkout, "dist", "main.js");
 if (!existsSync(main)) throw new Error(`${checkout} is not built: npm run build`);
 const { version } = JSON.parse(readFileSync(join(checkout, "package.json"), "utf8"));
 const server = process.env.ARBOR_TEST_DATABASE_URL;
-const directory = mkdtempSync(join(tmpdir(), "arbor-fixture-"));
-const masterKey = join(directory, "data", "master.key");
 // The commands read their settings from flags alone.
 const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("ARBOR_")));
+const folder = join(PROJECT, "test", "fixtures", "databases", version);
+// A version that is released does not change, while a checkout has its number until the next release.
+if (existsSync(folder)) throw new Error(`${folder} exists: delete it to make it anew`);
+const directory = mkdtempSync(join(tmpdir(), "arbor-fixture-"));
+const masterKey = join(directory, "data", "master.key");
 try {
-  await writeFixture(join(PROJECT, "test", "fixtures", "databases", version));
+  await writeFixture();
 } finally {
   rmSync(directory, { recursive: true, force: true });
 }
 
-async function writeFixture(folder) {
+async function writeFixture() {
   const data = join(directory, "data");
   const expected = { version, sqlite: await fill(["--data", data]) };
   const database = join(data, "arbor.db");
   if (existsSync(`${database}-wal`) && statSync(`${database}-wal`).size > 0) {
     throw new Error("the service left a write-ahead log: it was not closed");
   }
-  rmSync(folder, { recursive: true, force: true });
-  mkdirSync(folder, { recursive: true });
-  writeFileSync(join(folder, "sqlite.db.gz"), gzipSync(readFileSync(database), { level: 9 }));
-  copyFileSync(masterKey, join(folder, "master.key"));
+  const files = { "sqlite.db.gz": packed(readFileSync(database)), "master.key": readFileSync(masterKey) };
   if (server === undefined) {
     console.error("ARBOR_TEST_DATABASE_URL is not set: nothing of PostgreSQL is written");
   } else {
     const url = await createDatabase();
     expected.postgres = await fill(["--data", data, "--database-url", url, "--master-key-file", masterKey]);
-    writeFileSync(join(folder, "postgres.sql.gz"), gzipSync(dump(url), { level: 9 }));
+    files["postgres.sql.gz"] = packed(dump(url));
   }
-  writeFileSync(join(folder, "expected.json"), format(expected));
-  writeFileSync(join(folder, "README.md"), README.replace("VERSION", version));
+  files["expected.json"] = format(expected);
+  files["README.md"] = README.replace("VERSION", version);
+  mkdirSync(folder, { recursive: true });
+  for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content);
   console.log(`wrote ${folder}`);
+}
+
+function packed(content) {
+  return gzipSync(content, { level: 9 });
 }
 
 /** Fills a database and returns what the service answers about it. `flags` say where the database is. */

@@ -50,6 +50,7 @@ const LONG = new Map([
   ["test/e2e/one-processor.test.ts", 5],
   ["test/contract/quota-operations.test.ts", 5],
   ["test/server/reflection-client.test.ts", 5],
+  ["test/upgrade/sqlite.test.ts", 5],
 ]);
 const SHORT_S = 0.6;
 

@@ -11,7 +11,19 @@ import { BUILD, buildTests, compiled } from "./build-tests.mjs";
 import { SEPARATE, secondsOf, testsIn } from "./test-files.mjs";
 
 // These run the service as a whole, many of them as a process.
-const WHOLE = ["e2e", "contract", "audit", "cli", "client", "events", "iam", "issuer", "registry", "vulnerabilities"];
+const WHOLE = [
+  "e2e",
+  "contract",
+  "audit",
+  "cli",
+  "client",
+  "events",
+  "iam",
+  "issuer",
+  "registry",
+  "upgrade",
+  "vulnerabilities",
+];
 // A process takes more than a second to import the service, and one that runs many files keeps what they left.
 const PROCESSES = 12;
 // Many tests wait most of their time.
