@@ -94,7 +94,7 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
     bytes: Uint8Array,
     access: AccessRecord | undefined,
   ): Promise<void> {
-    const made = { refuse, onInternalError: options.onInternalError, stream, call, access };
+    const { onInternalError } = options;
     try {
       const decode = () => requestOf(entry.desc.input, bytes);
       if (entry.list !== undefined) {
@@ -103,17 +103,17 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
         const buffers = buffersOf(stream);
         const cutOff = () => resetStream(stream, constants.NGHTTP2_CANCEL);
         const frame = await listFrames({ output: entry.desc.output, parts, gone, buffers, cutOff });
-        if (!gone()) answer({ ...made, frame }, frame.bytes);
+        if (!gone()) answer({ refuse, onInternalError, stream, call, frame, access }, frame.bytes);
         return;
       }
       const response = await invoke(entry, call, decode);
       if (stream.destroyed || stream.closed) return;
       const frame = frameOf(entry.desc.output, response);
       chargeAnswer(stream, frame.length);
-      answer({ ...made, frame }, frame.length);
+      answer({ refuse, onInternalError, stream, call, frame, access }, frame.length);
     } catch (error) {
       const seen = connectErrorFrom(error, options.errorDomain);
-      if (seen !== error && seen.cause !== undefined) options.onInternalError(error);
+      if (seen !== error && seen.cause !== undefined) onInternalError(error);
       if (access) access.requestId = call.requestId;
       refuse(stream, seen, access);
     }

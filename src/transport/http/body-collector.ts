@@ -56,14 +56,23 @@ export function collectBody(source: BodySource, options: BodyOptions, receiver: 
   let isWaiting = false;
   let hasEnded = false;
   let isLate = false;
+  let isScheduled = false;
 
   function finish(): boolean {
     if (isOver) return false;
     isOver = true;
     clearTimeout(timer);
+    // After the end comes nothing that a listener would have to be spared.
+    if (hasEnded) return true;
     source.off("data", onData).off("end", onEnd).off("close", onGone).off("error", onGone);
     source.on("error", ignore);
     return true;
+  }
+
+  function lookAfterTick(): void {
+    if (isScheduled) return;
+    isScheduled = true;
+    nextTick(onUnfinished);
   }
 
   function fail(error: ApiError): void {
@@ -114,7 +123,7 @@ export function collectBody(source: BodySource, options: BodyOptions, receiver: 
     charge?.moved(chunk.length);
     if (body === undefined) {
       body = chunk;
-      nextTick(onUnfinished);
+      lookAfterTick();
     } else {
       if (size + chunk.length > body.length) {
         const grown = Buffer.allocUnsafeSlow(Math.max(room, charged));
@@ -130,6 +139,7 @@ export function collectBody(source: BodySource, options: BodyOptions, receiver: 
 
   // The first piece belongs to all that was read at once; alone it must not keep that.
   function onUnfinished(): void {
+    isScheduled = false;
     if (isOver) return;
     isLate = true;
     timer ??= setTimeout(() => fail(malformedRequest("the message did not arrive in time")), options.timeoutMs);
@@ -168,7 +178,7 @@ export function collectBody(source: BodySource, options: BodyOptions, receiver: 
   else {
     source.on("data", onData).on("end", onEnd).on("close", onGone).on("error", onGone);
     // Also where no byte ever comes.
-    nextTick(onUnfinished);
+    lookAfterTick();
   }
 }
 
