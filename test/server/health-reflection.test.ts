@@ -4,6 +4,7 @@ import { create, createFileRegistry, fromBinary } from "@bufbuild/protobuf";
 import { type FileDescriptorProto, FileDescriptorProtoSchema, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
+import * as grpc from "@grpc/grpc-js";
 import { ServerReflection } from "#gen/grpc/reflection/v1/reflection_pb.js";
 import { ServerReflection as ServerReflectionAlpha } from "#gen/grpc/reflection/v1alpha/reflection_pb.js";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "#gen/health/v1/health_pb.js";
@@ -29,6 +30,19 @@ test("health checks the service as a whole and each RPC service, without a token
   );
   const listed = Object.keys((await health.list({})).statuses);
   for (const name of ["", GROUPS, Health.typeName]) assert.ok(listed.includes(name), `${listed}`);
+});
+
+// Its client takes a status for the end of a call only where one frame both begins and ends the answer.
+test("a health check that is refused before its body of 5 MB has ended gets its status", async () => {
+  const client = new grpc.Client(new URL(service.url).host, grpc.credentials.createInsecure());
+  const same = (bytes: Buffer) => bytes;
+  const [body, options] = [Buffer.alloc(5_000_000, 0x0a), { deadline: Date.now() + 5_000 }];
+  const code = await new Promise((resolve) => {
+    const done = (error: grpc.ServiceError | null) => resolve(error?.code);
+    client.makeUnaryRequest("/grpc.health.v1.Health/Check", same, same, body, options, done);
+  });
+  assert.equal(code, grpc.status.RESOURCE_EXHAUSTED);
+  client.close();
 });
 
 test("health watch says what is and stays open", async () => {

@@ -1,7 +1,7 @@
 // The one way by which bytes of answers are handed over: charged before they are
 // kept, at the pace of the peer, and cut off where the peer reads no more.
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
-import { constants, type ServerHttp2Stream } from "node:http2";
+import { constants, Http2ServerResponse, type ServerHttp2Stream } from "node:http2";
 import { abort, type HttpResponse, isGone, type Outlet } from "./http-message.js";
 import { resetStream } from "./http2-end.js";
 import { buffersOf } from "./request-buffers.js";
@@ -30,9 +30,20 @@ const write = flushPerTick<WholeAnswer>(
   "answers",
   ({ res, status, headers, body }) => {
     if (res.headersSent || isGone(res)) return;
-    writeHead(res, status, headers);
-    if (body.length === 0) (res as ServerResponse).end();
-    else void endAtPace(res, body);
+    if (body.length > 0) {
+      writeHead(res, status, headers);
+      void endAtPace(res, body);
+    } else if (res instanceof Http2ServerResponse) {
+      // Its head is sent at once by writeHead, and what follows would end the stream in a frame of its own: gRPC
+      // tells a status without messages by the one HEADERS frame that both begins and ends the stream.
+      res.statusCode = status;
+      joinVary(res, headers);
+      for (const [name, value] of Object.entries(headers)) if (value !== undefined) res.setHeader(name, value);
+      res.end();
+    } else {
+      writeHead(res, status, headers);
+      (res as ServerResponse).end();
+    }
   },
   (_error, { res }) => abort(res),
 );
@@ -61,12 +72,14 @@ export function sendWhole(
  * is joined with that of `headers`.
  */
 export function writeHead(res: HttpResponse, status: number, headers: OutgoingHttpHeaders): void {
-  if (headers.vary !== undefined) {
-    const before = res.getHeader("vary");
-    if (before !== undefined) headers.vary = `${before}, ${headers.vary}`;
-  }
+  joinVary(res, headers);
   // The two response classes agree in what is used here; their overloads alone do not.
   (res as ServerResponse).writeHead(status, headers);
+}
+
+function joinVary(res: HttpResponse, headers: OutgoingHttpHeaders): void {
+  const before = headers.vary === undefined ? undefined : res.getHeader("vary");
+  if (before !== undefined) headers.vary = `${before}, ${headers.vary}`;
 }
 
 /** Ends an answer with bytes that have been charged. Resolves when they are handed over or the peer has gone. */
