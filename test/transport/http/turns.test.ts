@@ -114,5 +114,8 @@ test("who has many requests under way pays for the ticks that they make long", a
   for (let i = 0; i < 12; i++) put(busy, taken, "busy", 2);
   for (let i = 0; i < 12; i++) put(honest, taken, "honest", 2);
   await untilTaken(taken, 24);
-  assert.deepEqual(taken.slice(0, 12), Array.from({ length: 12 }, () => "honest"));
+  assert.deepEqual(
+    taken.slice(0, 12),
+    Array.from({ length: 12 }, () => "honest"),
+  );
 });
