@@ -1,6 +1,6 @@
 // Writes the databases that a version leaves behind, for the tests of upgrades (test/upgrade/): runs the service of a
 // built checkout, fills it through its commands and its API, and keeps the databases with what it answered.
-//   node scripts/with-pg.mjs node scripts/database-fixture.mjs [CHECKOUT]
+//   node scripts/with-pg.mjs node --import tsx scripts/database-fixture.mjs [CHECKOUT]
 // Without scripts/with-pg.mjs there is no PostgreSQL, and the tests complain of the folder that is written then.
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -12,6 +12,7 @@ import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 import pg from "pg";
+import { emptyDatabase } from "../test/pg/empty-database.ts";
 import { GUEST, readAnswers, readGuestAnswers } from "./fixture-answers.mjs";
 import { createContent } from "./fixture-content.mjs";
 import { findPgBin } from "./pg-bin.mjs";
@@ -52,7 +53,7 @@ async function writeFixture() {
   if (server === undefined) {
     console.error("ARBOR_TEST_DATABASE_URL is not set: nothing of PostgreSQL is written");
   } else {
-    const url = await createDatabase();
+    const url = await emptyDatabase(pg);
     expected.postgres = await fill(["--data", data, "--database-url", url, "--master-key-file", masterKey]);
     files["postgres.sql.gz"] = packed(dump(url));
   }
@@ -143,17 +144,6 @@ async function verify(run) {
   const report = await run("audit", "verify");
   const lines = report.matchAll(/^(\S+): (\d+) sealed rows, head signed \S+, 0 unsealed$/gm);
   return Object.fromEntries([...lines].map(([, root, rows]) => [root, Number(rows)]));
-}
-
-async function createDatabase() {
-  const name = `fixture_${process.pid}`;
-  const client = new pg.Client({ connectionString: server });
-  await client.connect();
-  await client.query(`CREATE DATABASE ${name}`);
-  await client.end();
-  const url = new URL(server);
-  url.pathname = `/${name}`;
-  return url.href;
 }
 
 /** The database as statements, without what tells of this machine or what only psql understands. */

@@ -8,7 +8,7 @@ const GROWTH_PERCENT = 100;
 /**
  * Makes the collector of this process begin its full collections earlier than V8 would by itself.
  *
- * The flag is read anew with every collection, so it may be set while the process runs, and other than
+ * The flag is read anew with every collection, so it may be set while the process runs. Unlike
  * `--max-old-space-size` it ends nothing: a heap that needs more gets more.
  */
 export function limitHeapGrowth(): void {

@@ -30,20 +30,18 @@ const write = flushPerTick<WholeAnswer>(
   "answers",
   ({ res, status, headers, body }) => {
     if (res.headersSent || isGone(res)) return;
-    if (body.length > 0) {
-      writeHead(res, status, headers);
-      void endAtPace(res, body);
-    } else if (res instanceof Http2ServerResponse) {
+    if (body.length === 0 && res instanceof Http2ServerResponse) {
       // Its head is sent at once by writeHead, and what follows would end the stream in a frame of its own: gRPC
       // tells a status without messages by the one HEADERS frame that both begins and ends the stream.
       res.statusCode = status;
       joinVary(res, headers);
       for (const [name, value] of Object.entries(headers)) if (value !== undefined) res.setHeader(name, value);
       res.end();
-    } else {
-      writeHead(res, status, headers);
-      (res as ServerResponse).end();
+      return;
     }
+    writeHead(res, status, headers);
+    if (body.length === 0) (res as ServerResponse).end();
+    else void endAtPace(res, body);
   },
   (_error, { res }) => abort(res),
 );
