@@ -290,8 +290,11 @@ export const HTTP2_START = Buffer.concat([Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\
 
 /** Frame types and flags of HTTP/2. */
 export const DATA = 0;
+export const HEADERS = 1;
 export const RST_STREAM = 3;
+export const SETTINGS = 4;
 export const END_STREAM = 1;
+export const ACK = 1;
 
 /** One HTTP/2 frame, for what no client would send. */
 export function http2Frame(type: number, flags: number, streamId: number, payload: Uint8Array = new Uint8Array()) {

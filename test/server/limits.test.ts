@@ -7,10 +7,12 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { GetGroupRequestSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { defaultLimits, describeLimits } from "../../src/transport/http/limits.js";
 import {
+  ACK,
   DATA,
   END_STREAM,
   frame,
   GrpcJs,
+  HEADERS,
   HTTP2_START,
   headersFrame,
   http2Frame,
@@ -20,6 +22,7 @@ import {
   rawHttp2,
   rawTcp,
   SERVICE,
+  SETTINGS,
   startServer,
   TLS,
 } from "./harness.js";
@@ -42,6 +45,16 @@ async function stillServes(server: Running): Promise<void> {
   const { trailers } = await rawHttp2(session, { ":path": GET, "content-type": "application/grpc" }, good);
   assert.equal(trailers["grpc-status"], "0");
   session.destroy();
+}
+
+/** The types of the frames that end streams, of those received whole: trailers, or resets. */
+function typesOfEnds(bytes: Buffer): readonly number[] {
+  const types: number[] = [];
+  for (let at = 0; at + 9 <= bytes.length; at += 9 + bytes.readUIntBE(at, 3)) {
+    const [type = 0, flags = 0] = bytes.subarray(at + 3, at + 5);
+    if (type === RST_STREAM || (type === HEADERS && flags & END_STREAM)) types.push(type);
+  }
+  return types;
 }
 
 describe("limits", () => {
@@ -185,6 +198,27 @@ describe("limits", () => {
     await new Promise((resolve) => session.once("remoteSettings", resolve));
     assert.equal(session.remoteSettings.maxConcurrentStreams, 5);
     session.destroy();
+  });
+
+  it("what a caller gives up makes room for what it sends with the same packet", async () => {
+    const server = await start();
+    const width = 400;
+    const fields = [...grpcFields, ["grpc-timeout", "20m"]] as const;
+    // Limits are in force once their SETTINGS are acknowledged.
+    const parts: Uint8Array[] = [HTTP2_START, http2Frame(SETTINGS, ACK, 0)];
+    for (let i = 0; i < width; i++) parts.push(headersFrame(2 * i + 1, GET, fields));
+    for (let i = 0; i < width; i++) {
+      const id = 2 * (width + i) + 1;
+      parts.push(http2Frame(RST_STREAM, 0, 2 * i + 1, Buffer.from([0, 0, 0, 8])));
+      parts.push(headersFrame(id, GET, grpcFields), http2Frame(DATA, END_STREAM, id, good));
+    }
+    let ends: readonly number[] = [];
+    await rawTcp(server.port, Buffer.concat(parts), (text) => {
+      ends = typesOfEnds(Buffer.from(text, "latin1"));
+      return ends.length >= width;
+    });
+    assert.deepEqual(new Set(ends), new Set([HEADERS]), "calls were refused");
+    assert.equal(ends.length, width);
   });
 
   for (const contentType of ["application/json", "application/grpc-web+proto"]) {

@@ -58,7 +58,10 @@ const table = {
   keepAliveMs: { value: 15_000, why: "HTTP/1.1: an idle connection between two requests" },
   timeoutCheckMs: { value: 1_000, why: "HTTP/1.1: how often headersMs and requestMs are looked at" },
 
-  concurrentStreams: { value: 100, why: "HTTP/2: open streams per session" },
+  concurrentStreams: {
+    value: 1_000,
+    why: "HTTP/2: open streams per session; from Node 22 on, streams given up count until the next turn of the event loop",
+  },
   streamsPerSession: {
     value: 1_000_000,
     why: "HTTP/2: then the session is closed gently, which rebalances long links",
