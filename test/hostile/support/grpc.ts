@@ -33,8 +33,8 @@ export function openSession(url: string, address: string, settings = {}): Client
   const { port } = new URL(url);
   const session = connect(url, {
     settings,
-    // In megabytes: what is unsent of requests that were refused counts for a while.
-    maxSessionMemory: 200,
+    // In megabytes, for all requests of a session: Node counts for ever what was unsent of those that were refused.
+    maxSessionMemory: 10_000,
     createConnection: () => connectTcp({ host: "127.0.0.1", port: Number(port), localAddress: address }),
   });
   session.on("error", () => {});
