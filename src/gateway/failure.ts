@@ -1,9 +1,9 @@
 // What is sent when a call fails, at whatever point it does.
 import { Code, ConnectError } from "@connectrpc/connect";
-import { ApiError, connectErrorFrom } from "../kernel/errors.js";
+import { ApiError, CALLER_GONE, connectErrorFrom } from "../kernel/errors.js";
 import { type Call, requestIdFrom } from "../rpc/call.js";
 import { discardRest, mayHaveBody } from "../transport/http/body-reader.js";
-import { CallerGone, HttpFault } from "../transport/http/http-fault.js";
+import { HttpFault } from "../transport/http/http-fault.js";
 import { abort, type HttpRequest, type HttpResponse } from "../transport/http/http-message.js";
 import { errorText, httpStatusOf, retryAfterOf } from "./error-json.js";
 import type { MessageWriters } from "./json-wkt.js";
@@ -59,7 +59,7 @@ export function createFailures({ errorDomain, writers, onInternalError }: Failur
     report: seenOf,
     textOf: (error, call) => errorText(seenOf(error, call), writers),
     answer(req, res, error, call) {
-      if (error instanceof CallerGone) return;
+      if (error === CALLER_GONE) return;
       try {
         refuse(req, res, error, call);
       } catch {

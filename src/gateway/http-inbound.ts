@@ -1,10 +1,10 @@
 import { deadlineExceeded, malformedRequest } from "../kernel/errors.js";
 import type { Inbound } from "../rpc/call.js";
 import { grpcTimeoutMs } from "../rpc/grpc-timeout.js";
+import { goneSignal } from "../transport/http/gone-signal.js";
 import {
   type HttpRequest,
   type HttpResponse,
-  isGone,
   peerAddress,
   socketAddressOf,
   type TrustedProxies,
@@ -58,13 +58,7 @@ export class HttpInbound implements Inbound {
   }
 
   signal(): AbortSignal {
-    const gone = new AbortController();
-    const res = this.#res;
-    if (isGone(res)) gone.abort();
-    res.once("close", () => {
-      if (!res.writableEnded) gone.abort();
-    });
-    return gone.signal;
+    return goneSignal(this.#res);
   }
 }
 

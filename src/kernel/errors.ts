@@ -53,6 +53,12 @@ export class ApiError extends Error {
   }
 }
 
+/**
+ * What ends the work for a caller who went away. Nobody sees it, so there is one for all: a connection that closes
+ * ends hundreds of calls at once, and an error with a stack for each would hold up everybody else.
+ */
+export const CALLER_GONE = new ConnectError("the caller has gone", Code.Canceled);
+
 /** INVALID_ARGUMENT: one or more fields break a rule (spec section 7). */
 export function invalidArgument(...violations: readonly FieldViolation[]): ApiError {
   const text = violations.map((v) => `${v.field}: ${v.description}`).join("; ");

@@ -1,7 +1,7 @@
 // When a stream has to end although its handler has more to say.
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Clock } from "../kernel/clock.js";
-import { deadlineExceeded } from "../kernel/errors.js";
+import { CALLER_GONE, deadlineExceeded } from "../kernel/errors.js";
 import type { Call } from "./call.js";
 
 // Timers hold 31 bits of milliseconds and fire at once beyond them.
@@ -23,7 +23,7 @@ export interface CallEnd {
 }
 
 /**
- * Watches for the caller to go away (ConnectError CANCELLED, which nobody will see) and for the time
+ * Watches for the caller to go away ({@link CALLER_GONE}) and for the time
  * it allowed to be up (ApiError DEADLINE_EXCEEDED).
  */
 export function watchEnd(call: Call, clock: Clock): CallEnd {
@@ -42,7 +42,7 @@ export function watchEnd(call: Call, clock: Clock): CallEnd {
   // A front end that keeps time itself may find out first.
   function onGone(): void {
     const late = ConnectError.from(gone?.reason).code === Code.DeadlineExceeded;
-    end(late ? deadlineExceeded() : new ConnectError("the caller has gone", Code.Canceled));
+    end(late ? deadlineExceeded() : CALLER_GONE);
   }
 
   // Asks the clock again when the timer fires: timers end early, and clocks are set.

@@ -1,9 +1,8 @@
 // Lists that have no pages, on their way out: whoever can send them piece by
 // piece asks for their parts, everybody else for all of it at once.
 import type { Message } from "@bufbuild/protobuf";
-import { Code, ConnectError } from "@connectrpc/connect";
 import type { Clock } from "../kernel/clock.js";
-import { deadlineExceeded, resourceExhausted } from "../kernel/errors.js";
+import { CALLER_GONE, deadlineExceeded, resourceExhausted } from "../kernel/errors.js";
 import { ownTurn } from "../kernel/steps.js";
 import type { Call } from "./call.js";
 import type { Invoke } from "./invoke.js";
@@ -126,7 +125,7 @@ function place(waiting: (() => void)[], signal: AbortSignal): Promise<void> {
       const at = waiting.indexOf(begin);
       if (at >= 0) waiting.splice(at, 1);
       const late = signal.reason instanceof DOMException && signal.reason.name === "TimeoutError";
-      reject(late ? deadlineExceeded() : new ConnectError("the caller has gone", Code.Canceled));
+      reject(late ? deadlineExceeded() : CALLER_GONE);
     };
     if (signal.aborted) {
       giveUp();

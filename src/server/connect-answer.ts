@@ -29,6 +29,7 @@ export async function writeAnswer(
   errorDomain: string,
   access?: AccessRecord,
 ): Promise<void> {
+  if (isGone(res)) return;
   const contentType = answer.header?.get("content-type") ?? "";
   const { status, header, body } =
     answer.status >= 400 && contentType === "application/json" ? await repairUnaryError(answer, errorDomain) : answer;

@@ -1,6 +1,7 @@
-import { Code, ConnectError, type ContextValues } from "@connectrpc/connect";
+import type { ContextValues } from "@connectrpc/connect";
 import type { UniversalServerRequest } from "@connectrpc/connect/protocol";
 import { grpcTimeoutMs } from "../rpc/grpc-timeout.js";
+import { goneSignal } from "../transport/http/gone-signal.js";
 import type { HttpRequest, HttpResponse } from "../transport/http/http-message.js";
 import { webHeaders } from "./inbound.js";
 
@@ -31,16 +32,6 @@ export function universalRequest(
     signal: goneSignal(res),
     contextValues,
   };
-}
-
-// Fires only when the peer goes before it has its answer; to fire at every end would build an error
-// with a stack each time.
-function goneSignal(res: HttpResponse): AbortSignal {
-  const controller = new AbortController();
-  res.once("close", () => {
-    if (!res.writableEnded) controller.abort(new ConnectError("the caller has gone", Code.Canceled));
-  });
-  return controller.signal;
 }
 
 function limitTimeout(header: Headers): void {

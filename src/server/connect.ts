@@ -26,7 +26,14 @@ import type { Compression, UniversalHandler, UniversalServerResponse } from "@co
 import { codeToHttpStatus } from "@connectrpc/connect/protocol-connect";
 import { compressionGzip } from "@connectrpc/connect-node";
 import type { Clock } from "../kernel/clock.js";
-import { ApiError, connectErrorFrom, deadlineExceeded, malformedRequest, unimplemented } from "../kernel/errors.js";
+import {
+  ApiError,
+  CALLER_GONE,
+  connectErrorFrom,
+  deadlineExceeded,
+  malformedRequest,
+  unimplemented,
+} from "../kernel/errors.js";
 import type { Principal } from "../kernel/principal.js";
 import { ownTurn } from "../kernel/steps.js";
 import { Call } from "../rpc/call.js";
@@ -36,7 +43,7 @@ import { wholeOf } from "../rpc/list-parts.js";
 import type { MethodEntry, MethodTable, StreamEntry, UnaryEntry } from "../rpc/method-table.js";
 import type { Prove } from "../rpc/prove.js";
 import { discardRest, maxInflatedBytes, mayHaveBody, readRaw } from "../transport/http/body-reader.js";
-import { CallerGone, HttpFault } from "../transport/http/http-fault.js";
+import { HttpFault } from "../transport/http/http-fault.js";
 import {
   abort,
   type HttpRequest,
@@ -145,7 +152,7 @@ export function createConnect(options: ConnectOptions): Connect {
       if (response.body === undefined) refuseEmpty(response, handler, res);
       else await writeAnswer(response, res, errorDomain, access);
     } catch (error) {
-      if (error instanceof CallerGone) return;
+      if (error === CALLER_GONE) return;
       const cause = error instanceof HttpFault ? error.error : error;
       if (mayHaveBody(req)) discardRest(req);
       if (cause instanceof ApiError && !res.headersSent) refuseRpc(req, res, handler.method, cause);
@@ -362,7 +369,7 @@ function callOf(desc: DescMethod, context: HandlerContext, { clock, errorDomain 
   const timeoutMs = context.timeoutMs();
   if (timeoutMs !== undefined && timeoutMs <= 0) throw connectErrorFrom(deadlineExceeded(), errorDomain);
   // The caller went while its request was being read: nothing has begun, so nothing begins.
-  if (context.signal.aborted) throw new ConnectError("the caller has gone", Code.Canceled);
+  if (context.signal.aborted) throw CALLER_GONE;
   const call = new Call(new ContextInbound(context, timeoutMs, context.values.get(remoteAddressKey)), desc, clock());
   call.principal = context.values.get(principalKey);
   return call;

@@ -5,7 +5,7 @@
 import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import { type DescMessage, fromBinary, type Message } from "@bufbuild/protobuf";
 import type { Clock } from "../kernel/clock.js";
-import { connectErrorFrom, deadlineExceeded, malformedRequest } from "../kernel/errors.js";
+import { CALLER_GONE, connectErrorFrom, deadlineExceeded, malformedRequest } from "../kernel/errors.js";
 import type { Principal } from "../kernel/principal.js";
 import { Call } from "../rpc/call.js";
 import { grpcTimeoutMs } from "../rpc/grpc-timeout.js";
@@ -112,6 +112,7 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
       chargeAnswer(stream, frame.length);
       answer({ refuse, onInternalError, stream, call, frame, access }, frame.length);
     } catch (error) {
+      if (error === CALLER_GONE) return;
       const seen = connectErrorFrom(error, options.errorDomain);
       if (seen !== error && seen.cause !== undefined) onInternalError(error);
       if (access) access.requestId = call.requestId;

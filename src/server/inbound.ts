@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import type { HandlerContext } from "@connectrpc/connect";
 import type { Inbound, Protocol } from "../rpc/call.js";
+import { goneSignal } from "../transport/http/gone-signal.js";
 
 /** A unary gRPC call on its stream; what it tells is worked out when it is asked. */
 export class StreamInbound implements Inbound {
@@ -37,11 +38,7 @@ export class StreamInbound implements Inbound {
   }
 
   signal(): AbortSignal {
-    const stream = this.#stream;
-    const controller = new AbortController();
-    if (stream.closed || stream.destroyed) controller.abort();
-    else stream.once("close", () => controller.abort());
-    return controller.signal;
+    return goneSignal(this.#stream);
   }
 }
 

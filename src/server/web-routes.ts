@@ -2,10 +2,10 @@
 // OAuth, whose handlers know nothing of HTTP's objects.
 import { ConnectError } from "@connectrpc/connect";
 import { httpStatusOf, retryAfterOf } from "../gateway/error-json.js";
-import { ApiError, connectErrorFrom, invalidArgument } from "../kernel/errors.js";
+import { ApiError, CALLER_GONE, connectErrorFrom, invalidArgument } from "../kernel/errors.js";
 import type { WebAnswer, WebRequest, WebRoute, WebRoutes } from "../kernel/web.js";
 import { discardRest, mayHaveBody, readBody } from "../transport/http/body-reader.js";
-import { CallerGone, HttpFault } from "../transport/http/http-fault.js";
+import { HttpFault } from "../transport/http/http-fault.js";
 import {
   type HttpRequest,
   type HttpResponse,
@@ -43,7 +43,7 @@ export function createWeb({ routes, errorDomain, proxies, onInternalError }: Web
       if (route.access !== "public") route.access(request);
       send(res, await route.handle(request), req.method === "HEAD");
     } catch (error) {
-      if (error instanceof CallerGone) return;
+      if (error === CALLER_GONE) return;
       const cause = error instanceof HttpFault ? error.error : error;
       const seen = connectErrorFrom(cause, errorDomain);
       if (!(cause instanceof ApiError || cause instanceof ConnectError)) onInternalError(seen);

@@ -15,7 +15,7 @@ import { createMethodTable, MAX_REQUEST_BYTES, type MethodTable, serve } from ".
 import { createServer, type ServerOptions } from "../../src/server/server.js";
 import { createLogger } from "../../src/telemetry/logger.js";
 import { readBody } from "../../src/transport/http/body-reader.js";
-import { CallerGone, type HttpFault } from "../../src/transport/http/http-fault.js";
+import { HttpFault } from "../../src/transport/http/http-fault.js";
 import { defaultLimits, type Limits } from "../../src/transport/http/limits.js";
 
 /** The domain of all errors made here. */
@@ -110,8 +110,8 @@ export async function startServer(
           res.end(JSON.stringify({ method: req.method, url: req.url, authorization: req.headers.authorization }));
         };
         if (req.headers.expect === undefined) return answer();
-        readBody(req, MAX_REQUEST_BYTES).then(answer, (fault: HttpFault | CallerGone) => {
-          if (fault instanceof CallerGone) return;
+        readBody(req, MAX_REQUEST_BYTES).then(answer, (fault: unknown) => {
+          if (!(fault instanceof HttpFault)) return;
           res.statusCode = fault.status;
           res.end(JSON.stringify({ message: fault.error.message }));
         });

@@ -2,9 +2,15 @@
 import { isUtf8 } from "node:buffer";
 import { promisify } from "node:util";
 import { brotliDecompress, gunzip } from "node:zlib";
-import { invalidArgument, malformedRequest, resourceExhausted, unimplemented } from "../../kernel/errors.js";
+import {
+  CALLER_GONE,
+  invalidArgument,
+  malformedRequest,
+  resourceExhausted,
+  unimplemented,
+} from "../../kernel/errors.js";
 import { collectBody } from "./body-collector.js";
-import { CallerGone, HttpFault } from "./http-fault.js";
+import { HttpFault } from "./http-fault.js";
 import { type HttpRequest, isHttp2 } from "./http-message.js";
 import { resetUnreadRequest } from "./http2-end.js";
 import { defaultLimits } from "./limits.js";
@@ -29,7 +35,7 @@ export function mayHaveBody(req: HttpRequest): boolean {
  *
  * @param limit the most bytes it may have, before and after decompression.
  * @throws HttpFault 413 and 415; ApiError INVALID_ARGUMENT for broken compression, RESOURCE_EXHAUSTED where the
- * service holds too much already; CallerGone.
+ * service holds too much already; CALLER_GONE.
  */
 export async function readBody(req: HttpRequest, limit: number): Promise<Uint8Array> {
   const announced = req.headers["content-length"];
@@ -46,7 +52,7 @@ export async function readBody(req: HttpRequest, limit: number): Promise<Uint8Ar
  * Reads the whole body as it was sent, with its Content-Encoding.
  *
  * @param limit the most bytes it may have.
- * @throws HttpFault 413; ApiError RESOURCE_EXHAUSTED where the service holds too much already; CallerGone.
+ * @throws HttpFault 413; ApiError RESOURCE_EXHAUSTED where the service holds too much already; CALLER_GONE.
  */
 export async function readRaw(req: HttpRequest, limit: number): Promise<Uint8Array> {
   if (Number(req.headers["content-length"] ?? 0) > limit) throw tooLarge(limit);
@@ -55,7 +61,7 @@ export async function readRaw(req: HttpRequest, limit: number): Promise<Uint8Arr
 
 /**
  * Whether a body that must say nothing says nothing: it holds no byte, or, if that is allowed, an
- * empty JSON object. Reads little more than that. Throws CallerGone.
+ * empty JSON object. Reads little more than that. Throws CALLER_GONE.
  */
 export async function isEmptyBody(req: HttpRequest, allowEmptyObject: boolean): Promise<boolean> {
   const limit = allowEmptyObject ? 16 : 0;
@@ -90,7 +96,7 @@ export function jsonTextOf(bytes: Uint8Array, contentType: string | undefined): 
 /**
  * The text of a body that is a form, still escaped.
  *
- * @throws HttpFault 413 and 415; ApiError INVALID_ARGUMENT for bytes that are not UTF-8; CallerGone.
+ * @throws HttpFault 413 and 415; ApiError INVALID_ARGUMENT for bytes that are not UTF-8; CALLER_GONE.
  */
 export async function formTextOf(req: HttpRequest, limit: number): Promise<string> {
   const bytes = await readBody(req, limit);
@@ -130,7 +136,7 @@ function collect(req: HttpRequest, limit: number): Promise<Uint8Array> {
         onBody: resolve,
         onTooLarge: () => reject(tooLarge(limit)),
         onFault: reject,
-        onGone: () => reject(new CallerGone()),
+        onGone: () => reject(CALLER_GONE),
       },
     );
   });

@@ -19,11 +19,3 @@ export class HttpFault extends Error {
     this.headers = headers;
   }
 }
-
-/** The caller went away before its request was complete; there is nobody to answer. */
-export class CallerGone extends Error {
-  constructor() {
-    super("the caller went away");
-    this.name = "CallerGone";
-  }
-}

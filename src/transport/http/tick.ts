@@ -81,18 +81,21 @@ export function onTick(phase: TickPhase, work: Flush): () => void {
  * @param phase "requests" are taken before "answers"
  * @param take handles one item; an error of one item does not keep the others from their turn
  * @param onError told of what `take` throws
+ * @param atMost how many are taken in one tick; all unless given
  */
 export function flushPerTick<T>(
   phase: TickPhase,
   take: (item: T) => void,
   onError: (error: unknown, item: T) => void,
+  atMost = Number.POSITIVE_INFINITY,
 ): (item: T) => void {
   let waiting: T[] = [];
 
   const ask = onTick(phase, () => {
     if (waiting.length === 0) return false;
     const items = waiting;
-    waiting = [];
+    waiting = items.splice(atMost);
+    const isLeft = waiting.length > 0;
     for (const item of items) {
       try {
         take(item);
@@ -100,7 +103,7 @@ export function flushPerTick<T>(
         onError(error, item);
       }
     }
-    return false;
+    return isLeft;
   });
 
   return (item) => {

@@ -87,3 +87,19 @@ test("an error of one item reaches its handler and no other item", async () => {
   await tick();
   assert.deepEqual([taken, failed], [[1, 3], [2]]);
 });
+
+test("of many items no more are taken in a tick than it has room for", async () => {
+  const taken: number[] = [];
+  const put = flushPerTick<number>("answers", (item) => taken.push(item), assert.fail, 2);
+  for (let i = 0; i < 5; i++) put(i);
+  const counts: number[] = [];
+  while (taken.length < 5) {
+    await tick();
+    counts.push(taken.length);
+  }
+  assert.deepEqual(taken, [0, 1, 2, 3, 4]);
+  assert.ok(
+    counts.every((count, i) => count - (counts[i - 1] ?? 0) <= 2),
+    counts.join(", "),
+  );
+});
