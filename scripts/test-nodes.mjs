@@ -1,8 +1,9 @@
 // Installs a clean copy of the tree on other versions of Node, as a user would,
 // and runs there the tests of what versions of Node differ in: sockets, streams,
 // signatures, and the start on one processor.
-//   npm run test:nodes [-- 22 24 26] [--all | FILE...]
-// --all runs what `npm test` runs. The closing line counts tests of all versions.
+//   npm run test:nodes [-- 22 24 26] [--all | --short | FILE...]
+// --all runs what `npm test` runs. --short makes fewer calls beside attacks, and does not judge times. The closing
+// line counts tests of all versions.
 import { spawn } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -28,6 +29,8 @@ const FILES = [
   "test/e2e/hostile.test.ts",
   ...filesIn("test/hostile").filter((name) => /\/reset[^/]*\.test\.ts$/.test(name)),
 ];
+/** See scripts/hostile.mjs. */
+const SHORT = { ARBOR_HOSTILE_CALLS: "150", ARBOR_HOSTILE_TIMES: "reported" };
 const INSTALL_MS = 1_200_000;
 const FILE_MS = 900_000;
 /** What a checkout has that is not in the repository. */
@@ -36,7 +39,7 @@ const NOT_COPIED = new Set(["node_modules", "dist", "data", ".git"].map((name) =
 const arguments_ = process.argv.slice(2);
 const majors = arguments_.filter((argument) => /^\d+$/.test(argument)).map(Number);
 const named = arguments_.filter((argument) => argument.endsWith(".test.ts"));
-const unknown = arguments_.filter((argument) => !/^(\d+|--all|.*\.test\.ts)$/.test(argument));
+const unknown = arguments_.filter((argument) => !/^(\d+|--all|--short|.*\.test\.ts)$/.test(argument));
 if (unknown.length > 0) throw new Error(`unknown: ${unknown.join(" ")}`);
 const chosen = named.length > 0 ? named : FILES;
 const files = arguments_.includes("--all") ? testsIn("test", SEPARATE) : chosen;
@@ -79,7 +82,8 @@ async function testOn(major) {
 
 async function testFile(label, node, cwd, file) {
   const args = ["--import", "tsx", "--test", "--test-reporter=tap", file];
-  const { end, output, seconds } = await run(node.program, args, { cwd, env: environmentFor(node) }, FILE_MS);
+  const env = { ...environmentFor(node), ...(arguments_.includes("--short") && SHORT) };
+  const { end, output, seconds } = await run(node.program, args, { cwd, env }, FILE_MS);
   const count = (name) => Number(new RegExp(`^# ${name} (\\d+)$`, "m").exec(output)?.[1] ?? 0);
   const good = count("pass");
   // A file that ends otherwise than by its tests, or runs none, has failed as well.

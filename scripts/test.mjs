@@ -35,7 +35,7 @@ const FAILED = resolve(BUILD, "failed.json");
 const arguments_ = process.argv.slice(2);
 const unit = arguments_.includes("--unit");
 const named = arguments_.filter((argument) => argument !== "--unit");
-if (named.length > 0) process.exit(run(["--import", "tsx", "--test", ...named]));
+if (named.length > 0) process.exit(run(["--import", "tsx", "--test", `--test-concurrency=${AT_ONCE}`, ...named]));
 
 buildTests();
 const files = testsIn("test", unit ? [...SEPARATE, ...WHOLE] : SEPARATE);

@@ -13,7 +13,7 @@ import { issueToken } from "../../src/issuer/issue-token.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { openDatabase } from "../../src/store/sqlite-driver.js";
 import { inconsistenciesIn } from "../support/consistency.js";
-import { scaled } from "../support/scale.js";
+import { inTurn, scaled } from "../support/scale.js";
 import { tempDir } from "../support/temp-dir.js";
 import { type Ended, startWriters, supervise } from "./supervised.js";
 
@@ -57,7 +57,7 @@ test("a peer that never sends the rest of its request does not hold up the end",
 });
 
 describe("control", () => {
-  for (const fault of ["timer", "callback", "rejection"]) {
+  for (const fault of inTurn(["timer", "callback", "rejection"], 0)) {
     test(`${fault}: without the last resort the process ends with another code`, async () => {
       const { ends, acknowledged, stored } = await run(fault, { times: 1, control: true });
       assert.notEqual(ends[0]?.code, 70);

@@ -1,10 +1,12 @@
 // scripts/rotate-under-load.mjs runs the same for longer.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { scaled } from "../../support/scale.js";
 import { runRotation } from "./rotation-run.js";
 
-/** Between two calls of one client, in milliseconds: with fewer calls the control may meet none that is refused. */
-const pauseMs = 4;
+/** Between two calls of one client, in milliseconds. With fewer calls the control may meet none that is refused. */
+const PAUSE_MS = scaled(4, 12);
+const CONTROL_PAUSE_MS = 4;
 
 describe("rotating keys under load", { concurrency: true }, () => {
   test("refuses nobody", async () => {
@@ -12,7 +14,7 @@ describe("rotating keys under load", { concurrency: true }, () => {
       seconds: 14,
       rotationS: 3,
       maxAgeS: 1,
-      pauseMs,
+      pauseMs: PAUSE_MS,
     });
     assert.deepEqual(wrong, { refused: 0, problems: [] });
     assert.ok(keys >= 3, `${keys} keys`);
@@ -21,7 +23,13 @@ describe("rotating keys under load", { concurrency: true }, () => {
   });
 
   test("would be seen to refuse some, were keys used before others can know them", async () => {
-    const { refused, problems } = await runRotation({ seconds: 8, rotationS: 2, maxAgeS: 2, pauseMs, control: true });
+    const { refused, problems } = await runRotation({
+      seconds: 8,
+      rotationS: 2,
+      maxAgeS: 2,
+      pauseMs: CONTROL_PAUSE_MS,
+      control: true,
+    });
     assert.ok(refused > 0);
     assert.deepEqual(problems, []);
   });
