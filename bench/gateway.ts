@@ -17,9 +17,9 @@ import {
   type GetGroupRequest,
   GroupsService,
 } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
-import { createGateway } from "../src/gateway/gateway.js";
 import { groupView } from "../src/iam/groups/group.js";
-import { createMethodTable, type Handlers, serve } from "../src/rpc/method-table.js";
+import { createMethodTable, type Handlers, serve } from "../src/pipeline/method-table.js";
+import { createGateway } from "../src/transport/rest/gateway.js";
 import { childUid, groupRow, rootUid } from "../test/support/rows.js";
 import { freePort, pinSelf, type Running, requireTools, runLoad, startServer } from "./processes.js";
 import { judge, median } from "./rounds.js";

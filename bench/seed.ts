@@ -6,8 +6,8 @@ import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isDeepStrictEqual, parseArgs } from "node:util";
-import { resolveSettings } from "../src/config.js";
-import { openInstallation } from "../src/installation.js";
+import { openInstallation } from "../src/app/installation.js";
+import { resolveSettings } from "../src/config/config.js";
 import { builtinRoleUid } from "../src/kernel/ids.js";
 import { groupLists } from "../src/store/group-store.js";
 import { openSqlite } from "../src/store/open-sqlite.js";

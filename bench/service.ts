@@ -1,8 +1,8 @@
 // The service under test: the real one, built, started by its own command.
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { resolveSettings } from "../src/config.js";
-import { openInstallation } from "../src/installation.js";
+import { openInstallation } from "../src/app/installation.js";
+import { resolveSettings } from "../src/config/config.js";
 import { issueToken } from "../src/issuer/issue-token.js";
 import { randomIds } from "../src/kernel/ids.js";
 import { freePort, type Running, startServer } from "./processes.js";

@@ -24,14 +24,14 @@ import { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
 import { ReposService } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
 import { TagsService } from "#gen/chainguard/platform/registry/v2beta1/tags_pb.js";
 import { Advisories } from "#gen/chainguard/platform/vulnerabilities/v1/advisories_pb.js";
-import { bitOf, withMapped } from "../auth/authorize.js";
-import type { Caller } from "../auth/caller.js";
 import type { Joined } from "../iam/role-bindings/new-binding.js";
 import { MAX_BATCH } from "../iam/role-bindings/role-binding-v2beta1.js";
 import type { QuotaKind } from "../kernel/quotas.js";
 import { isUidp, lineageOf, rootOf } from "../kernel/uidp.js";
+import { bitOf, withMapped } from "../pipeline/auth/authorize.js";
+import type { Caller } from "../pipeline/auth/caller.js";
+import { authRuleOf, type RoomCheck } from "../pipeline/method-table.js";
 import type { Addition, Quotas } from "../pipeline/quotas.js";
-import { authRuleOf, type RoomCheck } from "../rpc/method-table.js";
 import type { Awaitable, Tx } from "../store/port.js";
 
 /** A method that creates what a quota limits, and how much of it a request creates. */

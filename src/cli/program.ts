@@ -9,12 +9,12 @@ import {
   SettingsError,
   settings,
   variableOf,
-} from "../config.js";
-import { addAuthCommands } from "./auth/commands.js";
+} from "../config/config.js";
 import { addCompletion } from "./completion.js";
-import { addDemoCommand } from "./demo/commands.js";
 import { exitCodeOf } from "./exit-code.js";
-import { addIamCommands } from "./iam/commands.js";
+import { addDemoCommand } from "./host/demo/commands.js";
+import { addAuthCommands } from "./remote/auth/commands.js";
+import { addIamCommands } from "./remote/iam/commands.js";
 
 /** The settings that commands on the host need to open the installation. */
 const hostSettings: readonly SettingName[] = [
@@ -49,7 +49,7 @@ function program(): Command {
   const arbor = new Command("arbor").description("Self-hostable platform API").exitOverride().showHelpAfterError();
 
   withSettings(arbor.command("serve").description("run the service"), Object.keys(settings) as SettingName[]).action(
-    async (options) => (await import("./serve.js")).serve(settingsFrom(options)),
+    async (options) => (await import("./host/serve.js")).serve(settingsFrom(options)),
   );
 
   withSettings(
@@ -60,29 +60,31 @@ function program(): Command {
     .option("--owner-issuer <url>", "issuer of the login provider that knows the owner")
     .option("--owner-subject <subject>", "what that issuer calls the owner")
     .option("--json", "print JSON")
-    .action(async (options) => (await import("./host.js")).bootstrapCommand(settingsFrom(options), options));
+    .action(async (options) => (await import("./host/host.js")).bootstrapCommand(settingsFrom(options), options));
 
   const admin = arbor.command("admin").description("operate the installation, on the host");
   withSettings(admin.command("token").description("print an API token for an identity"), hostSettings)
     .requiredOption("--identity <uid>", "the identity it speaks for")
     .option("--ttl <duration>", "how long it is valid, at most 1h", "1h")
     .option("--audience <url>", "what it is for; the base URL unless set")
-    .action(async (options) => (await import("./host.js")).tokenCommand(settingsFrom(options), options));
+    .action(async (options) => (await import("./host/host.js")).tokenCommand(settingsFrom(options), options));
   withSettings(admin.command("bind").description("bind an identity to a role at a group"), hostSettings)
     .requiredOption("--identity <uid>", "the identity")
     .requiredOption("--role <uid>", "the role")
     .requiredOption("--group <uid>", "the group")
-    .action(async (options) => (await import("./host.js")).bindCommand(settingsFrom(options), options));
+    .action(async (options) => (await import("./host/host.js")).bindCommand(settingsFrom(options), options));
   withSettings(
     admin.command("identity").command("revoke <uid>").description("make all tokens of an identity void"),
     hostSettings,
-  ).action(async (uid, options) => (await import("./host.js")).revokeCommand(settingsFrom(options), uid));
+  ).action(async (uid, options) => (await import("./host/host.js")).revokeCommand(settingsFrom(options), uid));
   withSettings(
     admin.command("group").command("verify <uid>").description("confirm that a root group is who its name says"),
     hostSettings,
   )
     .option("--kind <kind>", "what sort of organisation it is, such as ORG_KIND_CUSTOMER")
-    .action(async (uid, options) => (await import("./host.js")).verifyCommand(settingsFrom(options), uid, options));
+    .action(async (uid, options) =>
+      (await import("./host/host.js")).verifyCommand(settingsFrom(options), uid, options),
+    );
   const quota = admin.command("quota").description("how much one organisation may have, on the host");
   withSettings(quota.command("list").description("print what an organisation has and may have"), [
     ...hostSettings,
@@ -108,30 +110,30 @@ function program(): Command {
         .choices(["api-token", "page-token", "audit", "registry"])
         .makeOptionMandatory(),
     )
-    .action(async (options) => (await import("./keys.js")).rotateCommand(settingsFrom(options), options));
+    .action(async (options) => (await import("./host/keys.js")).rotateCommand(settingsFrom(options), options));
   withSettings(keys.command("revoke <kid>").description("remove a key of API tokens at once, with all it signed"), [
     ...hostSettings,
     "jwksMaxAge",
-  ]).action(async (kid, options) => (await import("./keys.js")).revokeCommand(settingsFrom(options), kid));
+  ]).action(async (kid, options) => (await import("./host/keys.js")).revokeCommand(settingsFrom(options), kid));
   withSettings(keys.command("list").description("print the keys, the newest first"), hostSettings)
     .option("--json", "print a JSON object per line")
-    .action(async (options) => (await import("./keys.js")).listCommand(settingsFrom(options), options));
+    .action(async (options) => (await import("./host/keys.js")).listCommand(settingsFrom(options), options));
 
   const audit = arbor.command("audit").description("read the audit log, on the host");
   withSettings(audit.command("list").description("print the newest rows first"), hostSettings)
     .option("--root <uid>", "the organisation; all unless set")
     .option("--limit <rows>", "how many rows at most", "50")
     .option("--json", "print a JSON object per line")
-    .action(async (options) => (await import("./audit.js")).auditListCommand(settingsFrom(options), options));
+    .action(async (options) => (await import("./host/audit.js")).auditListCommand(settingsFrom(options), options));
   withSettings(audit.command("verify").description("prove that the log is what was sealed"), hostSettings)
     .option("--root <uid>", "the organisation; all unless set")
-    .action(async (options) => (await import("./audit.js")).auditVerifyCommand(settingsFrom(options), options));
+    .action(async (options) => (await import("./host/audit.js")).auditVerifyCommand(settingsFrom(options), options));
   const advisories = arbor.command("advisories").description("advisories about vulnerabilities, on the host");
   withSettings(advisories.command("import <paths...>").description("import OSV records"), hostSettings)
     .requiredOption("--group <uid>", "the group that the advisories belong to")
     .option("--progress", "tell on standard error how far the import has come, even if that is no terminal")
     .action(async (paths, options) =>
-      (await import("./advisories/import.js")).importCommand(settingsFrom(options), paths, options),
+      (await import("./host/advisories/import.js")).importCommand(settingsFrom(options), paths, options),
     );
 
   const registry = arbor.command("registry").description("have a container registry trust this service, on the host");
@@ -143,7 +145,7 @@ function program(): Command {
     .requiredOption("--out <directory>", "where to write it")
     .option("--mounted-at <path>", "where the registry sees that directory; the same place unless set")
     .action(async (options) =>
-      (await import("./registry/configure.js")).configureCommand(settingsFrom(options), options),
+      (await import("./host/registry/configure.js")).configureCommand(settingsFrom(options), options),
     );
   withSettings(registry.command("sync").description("make repos and tags here what they are in the registry"), [
     ...hostSettings,
@@ -151,7 +153,7 @@ function program(): Command {
     "registryService",
   ])
     .option("--progress", "tell on standard error how far it has come, even if that is no terminal")
-    .action(async (options) => (await import("./registry/sync.js")).syncCommand(settingsFrom(options), options));
+    .action(async (options) => (await import("./host/registry/sync.js")).syncCommand(settingsFrom(options), options));
   addDemoCommand(arbor);
   addAuthCommands(arbor);
   addIamCommands(arbor);

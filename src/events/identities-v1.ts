@@ -11,11 +11,11 @@ import {
   type IdentityMetadata as IdentityMetadataV2,
   IdentityMetadataSchema as IdentityMetadataV2Schema,
 } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
+import { identities } from "../iam/identities/identity.js";
 import { metadataView, patchMetadata } from "../iam/identities/metadata.js";
-import { identityKind } from "../iam/kinds.js";
 import { invalidArgument, notFound, unimplemented } from "../kernel/errors.js";
-import { serve } from "../rpc/method-table.js";
-import { inNamesOf } from "../rpc/operations.js";
+import { serve } from "../pipeline/method-table.js";
+import { inNamesOf } from "../pipeline/operations.js";
 
 const answerNames = [
   "product",
@@ -44,7 +44,7 @@ export function eventIdentitiesV1() {
     async updateMetadata(sent, call) {
       const { tx, caller, startMs } = call;
       const before = await tx.identities.get(caller.uid);
-      if (before === undefined) throw notFound(identityKind, caller.uid);
+      if (before === undefined) throw notFound(identities, caller.uid);
       const metadata = changed(before.metadata, sent);
       // The answer does not say whom it is about.
       call.subjectUid = caller.uid;

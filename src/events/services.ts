@@ -1,5 +1,5 @@
 // Every service about telling other systems what happens, ready to be served.
-import type { ServedService } from "../rpc/method-table.js";
+import type { ServedService } from "../pipeline/method-table.js";
 import { eventIdentitiesV1 } from "./identities-v1.js";
 import { subscriptionsV1 } from "./subscriptions/subscription-v1.js";
 import { type SubscriptionDeps, subscriptionsV2beta1 } from "./subscriptions/subscription-v2beta1.js";

@@ -1,8 +1,8 @@
 // Ping, version 1: a view of PingService of version 2beta1.
 import { PingService } from "#gen/chainguard/platform/ping/ping_pb.js";
 import type { PingService as PingServiceV2 } from "#gen/chainguard/platform/ping/v2beta1/ping_pb.js";
-import { type ServedService, serve } from "../rpc/method-table.js";
-import { operationsOf } from "../rpc/operations.js";
+import { type ServedService, serve } from "../pipeline/method-table.js";
+import { operationsOf } from "../pipeline/operations.js";
 
 /** PingService of version 1, ready to be served. */
 export function pingV1(served: ServedService<typeof PingServiceV2>) {

@@ -2,13 +2,13 @@
 // (docs/security.md): what a caller gives, it must have.
 import { hasOption } from "@bufbuild/protobuf";
 import { Capability, CapabilitySchema, internal_only } from "#gen/chainguard/capabilities/capabilities_pb.js";
-import { bitOf } from "../auth/authorize.js";
-import type { Caller } from "../auth/caller.js";
 import { type CapabilitySet, holdsBit, includesSet } from "../kernel/capability-set.js";
 import { failedPrecondition, permissionDenied } from "../kernel/errors.js";
 import { builtinRoleUid } from "../kernel/ids.js";
 import { rootOf } from "../kernel/uidp.js";
-import type { Call } from "../rpc/call.js";
+import { bitOf } from "../pipeline/auth/authorize.js";
+import type { Caller } from "../pipeline/auth/caller.js";
+import type { Call } from "../pipeline/call.js";
 import type { RoleRow, Tx } from "../store/port.js";
 import { builtinRoles } from "./roles/builtin-roles.js";
 import { capabilitySetNamed } from "./roles/capability-names.js";

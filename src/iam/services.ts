@@ -1,6 +1,6 @@
 // Every service of the domain, ready to be served.
 import type { QuotaLimits } from "../kernel/quotas.js";
-import type { ServedService } from "../rpc/method-table.js";
+import type { ServedService } from "../pipeline/method-table.js";
 import type { Store } from "../store/port.js";
 import { accountAssociationsV1 } from "./account-associations/account-association-v1.js";
 import { accountAssociationsV2beta1 } from "./account-associations/account-association-v2beta1.js";

@@ -7,15 +7,15 @@ import { type SignIn, signIn } from "../iam/people/sign-in.js";
 import { type ApiError, invalidArgument, notFound, permissionDenied } from "../kernel/errors.js";
 import type { Ids } from "../kernel/ids.js";
 import { isUidp } from "../kernel/uidp.js";
+import { prepared, serve } from "../pipeline/method-table.js";
 import type { Quotas } from "../pipeline/quotas.js";
-import { prepared, serve } from "../rpc/method-table.js";
 import type { Store, Tx } from "../store/port.js";
-import { bearerIn } from "./exchange/bearer.js";
-import type { Exchanger } from "./exchange/exchange.js";
-import type { Proof } from "./exchange/identify.js";
-import type { Refusals } from "./exchange/refusals.js";
 import { inviteFailureKey } from "./invite-failures.js";
-import { takeHeadlessSession } from "./login/headless.js";
+import { takeHeadlessSession } from "./oauth/headless.js";
+import { bearerIn } from "./sts/bearer.js";
+import type { Exchanger } from "./sts/exchange.js";
+import type { Proof } from "./sts/identify.js";
+import type { Refusals } from "./sts/refusals.js";
 import { whoAmI } from "./who-am-i.js";
 
 /** What the service needs. */

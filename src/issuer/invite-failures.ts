@@ -1,6 +1,6 @@
 // Wrong codes of invites, wherever they are given.
 import { parseInviteCode } from "../iam/people/accept-invite.js";
-import { addressKey } from "./exchange/refusals.js";
+import { addressKey } from "./sts/refusals.js";
 
 /**
  * How many in how many seconds. A right code passes whatever was tried before: at 128 random bits nobody guesses one,

@@ -1,6 +1,6 @@
-import { signApiToken, type TokenClaims } from "../auth/api-token.js";
 import type { Ids } from "../kernel/ids.js";
-import type { KeyRing } from "./key-ring.js";
+import { signApiToken, type TokenClaims } from "../pipeline/auth/api-token.js";
+import type { KeyRing } from "./keys/key-ring.js";
 
 /** A token to issue: its claims but for those that follow from the moment. */
 export interface TokenRequest extends Omit<TokenClaims, "subject" | "tokenId" | "issuedAt"> {

@@ -1,13 +1,13 @@
 // API tokens and the refresh tokens that renew them.
 import { createHash, randomBytes } from "node:crypto";
-import { MAX_TOKEN_LENGTH, MAX_TOKEN_LIFE_S } from "../auth/api-token.js";
 import { type CapabilitySet, intersectionOf } from "../kernel/capability-set.js";
 import { invalidArgument } from "../kernel/errors.js";
 import type { Ids } from "../kernel/ids.js";
 import type { TokenLimit } from "../kernel/principal.js";
+import { MAX_TOKEN_LENGTH, MAX_TOKEN_LIFE_S } from "../pipeline/auth/api-token.js";
 import type { RefreshTokenRow, Tx } from "../store/port.js";
 import { issueToken } from "./issue-token.js";
-import type { KeyRing } from "./key-ring.js";
+import type { KeyRing } from "./keys/key-ring.js";
 
 /** A login lasts at most this long, however often it is renewed: 30 days, in milliseconds. */
 export const MAX_LOGIN_MS = 30 * 24 * 60 * 60 * 1000;

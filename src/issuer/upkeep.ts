@@ -3,7 +3,7 @@
 import { setImmediate } from "node:timers/promises";
 import type { Clock } from "../kernel/clock.js";
 import type { Store, Tx } from "../store/port.js";
-import type { LastSeen } from "./exchange/last-seen.js";
+import type { LastSeen } from "./sts/last-seen.js";
 
 /** How late `lastSeenTime` may be, in milliseconds. */
 const FLUSH_MS = 5_000;

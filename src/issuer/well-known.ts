@@ -2,7 +2,7 @@
 // Discovery 1.0, section 4, and the public keys (RFC 7517, section 5).
 import { createHash } from "node:crypto";
 import { publicPage, type WebAnswer, type WebRequest, type WebRoutes } from "../kernel/web.js";
-import type { KeyRing } from "./key-ring.js";
+import type { KeyRing } from "./keys/key-ring.js";
 
 /** What the documents are made of. */
 export interface WellKnownOptions {

@@ -3,13 +3,13 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type WhoAmI, WhoAmISchema } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { groupRowV1 } from "../iam/groups/group-v1-view.js";
-import { identityKind } from "../iam/kinds.js";
+import { identities } from "../iam/identities/identity.js";
 import { capabilityNamesIn } from "../iam/roles/capability-names.js";
 import { roleRowV1 } from "../iam/roles/role-v1-view.js";
 import { type CapabilitySet, intersectionOf } from "../kernel/capability-set.js";
 import { notFound } from "../kernel/errors.js";
 import type { QuotaLimits } from "../kernel/quotas.js";
-import type { Call } from "../rpc/call.js";
+import type { Call } from "../pipeline/call.js";
 import type { RoleRow } from "../store/port.js";
 
 /** At most this many bindings are told of; who has more lists them. Those that are pending are told of nowhere but there. */
@@ -26,7 +26,7 @@ export async function whoAmI(call: Call, limits: QuotaLimits): Promise<WhoAmI> {
   const { tx, caller, inbound } = call;
   const { principal } = caller;
   const row = await tx.identities.get(caller.uid);
-  if (row === undefined) throw notFound(identityKind, caller.uid);
+  if (row === undefined) throw notFound(identities, caller.uid);
   const told: Told[] = [];
   const namesOf = cachedNames();
   const roles = new Map<string, RoleRow>();

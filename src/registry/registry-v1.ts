@@ -3,7 +3,7 @@
 import { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
 import type { ReposService } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
 import type { TagsService } from "#gen/chainguard/platform/registry/v2beta1/tags_pb.js";
-import { type ServedService, serve } from "../rpc/method-table.js";
+import { type ServedService, serve } from "../pipeline/method-table.js";
 import { deploymentHandlersV1 } from "./deployments/deployment-v1.js";
 import type { ImageDeps } from "./images/image-source.js";
 import { imageHandlersV1 } from "./images/image-v1.js";

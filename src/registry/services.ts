@@ -1,5 +1,5 @@
 // Every service of the registry, ready to be served.
-import type { ServedService } from "../rpc/method-table.js";
+import type { ServedService } from "../pipeline/method-table.js";
 import type { ImageDeps } from "./images/image-source.js";
 import { imagesV2beta1 } from "./images/image-v2beta1.js";
 import type { RegistryDeps } from "./registry-deps.js";

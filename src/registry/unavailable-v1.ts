@@ -1,11 +1,11 @@
 // What version 1 of the registry's API tells and this service does not know: the
 // methods, and what is missing. docs/v1.md shows the same table.
 import type { DescMethod, DescService, Message } from "@bufbuild/protobuf";
-import { namesOf } from "../auth/authorize.js";
 import { invalidArgument, permissionDenied, unimplemented } from "../kernel/errors.js";
 import { isUidp } from "../kernel/uidp.js";
-import type { Call } from "../rpc/call.js";
-import { authRuleOf, capabilitiesFor, type Handlers } from "../rpc/method-table.js";
+import { namesOf } from "../pipeline/auth/authorize.js";
+import type { Call } from "../pipeline/call.js";
+import { authRuleOf, capabilitiesFor, type Handlers } from "../pipeline/method-table.js";
 
 const NO_LIFE_TIMES = "nothing is known of how long versions of packages are looked after";
 const NO_MATERIALS = "no bills of materials are read or kept";

@@ -1,5 +1,5 @@
 import { Vulnerabilities } from "#gen/chainguard/platform/registry/vulnerabilities_pb.js";
-import { serve } from "../rpc/method-table.js";
+import { serve } from "../pipeline/method-table.js";
 import { refusalsOf, unavailableVulnerabilitiesV1 } from "./unavailable-v1.js";
 
 /** Vulnerabilities, ready to be served: there is nothing it could tell. */

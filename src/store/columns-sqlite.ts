@@ -19,3 +19,6 @@ export const anyOf = (column: SQLWrapper, name: string): SQL =>
 export const scopesIn = (name: string): SQL =>
   sql`(select value as scope from json_each(${sql.placeholder(name)})) scopes`;
 export { index, primaryKey, uniqueIndex };
+
+/** The types of columns that a schema is built of; the other dialect has the same under the same names. */
+export type Columns = typeof import("./columns-sqlite.js");

@@ -1,5 +1,5 @@
 // What the rest of the service sees of the audit log's storage; part of port.ts.
-import type { Awaitable } from "./port.js";
+import type { Awaitable } from "./port-lists.js";
 
 /** One recorded change. */
 export interface AuditRow {

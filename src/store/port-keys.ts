@@ -1,5 +1,5 @@
 // What the rest of the service sees of the storage of keys and settings; part of port.ts.
-import type { Awaitable } from "./port.js";
+import type { Awaitable } from "./port-lists.js";
 
 /** What a key is for; keys never serve two purposes. */
 export type KeyPurpose = "api-token" | "page-token" | "audit" | "registry";

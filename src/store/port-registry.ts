@@ -1,6 +1,6 @@
 // What the rest of the service sees of the storage of the registry and of
 // advisories; part of port.ts.
-import type { Awaitable, ListedStore, ListQuery, Page } from "./port.js";
+import type { Awaitable, ListedStore, ListQuery, Page } from "./port-lists.js";
 
 /** A repo as stored. */
 export interface RepoRow {

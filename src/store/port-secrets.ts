@@ -1,6 +1,6 @@
 // What the rest of the service sees of the storage of secrets that it handed
 // out; part of port.ts. None of them is stored itself, only its hash.
-import type { Awaitable } from "./port.js";
+import type { Awaitable } from "./port-lists.js";
 
 /** What a ticket is for. */
 export type TicketKind = "authorization" | "code" | "headless" | "device" | "user-code";

@@ -1,5 +1,6 @@
 import * as columns from "./columns-pg.js";
-import { type Columns, defineTables } from "./tables.js";
+import type { Columns } from "./columns-sqlite.js";
+import { defineTables } from "./tables.js";
 
 /** The schema in PostgreSQL; also what the migration generator reads. */
 export const {

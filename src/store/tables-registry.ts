@@ -1,6 +1,6 @@
 // The tables of the registry and of advisories; part of tables.ts.
 import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
-import type { Columns } from "./tables.js";
+import type { Columns } from "./columns-sqlite.js";
 
 /** Builds them. `groupUid` is the uid of a group. */
 export function defineRegistryTables(c: Columns, groupUid: () => AnySQLiteColumn) {

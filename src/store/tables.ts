@@ -2,12 +2,9 @@
 // Every column a query filters by has an index: on PostgreSQL a sequential scan
 // would make concurrent serializable writers conflict for nothing.
 import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
-import type * as Sqlite from "./columns-sqlite.js";
+import type { Columns } from "./columns-sqlite.js";
 import type { ScimState } from "./port.js";
 import { defineRegistryTables } from "./tables-registry.js";
-
-/** The column types a dialect offers. */
-export type Columns = typeof Sqlite;
 
 /** Builds the tables of the schema from a dialect's column types. */
 export function defineTables(c: Columns) {

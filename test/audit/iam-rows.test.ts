@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { decodeJwt } from "jose";
+import { platformServices } from "../../src/app/services.js";
 import { verifyGroup } from "../../src/iam/operator/operate.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { rootOf } from "../../src/kernel/uidp.js";
-import { platformServices } from "../../src/platform-services.js";
-import { createMethodTable, type UnaryEntry } from "../../src/rpc/method-table.js";
+import { createMethodTable, type UnaryEntry } from "../../src/pipeline/method-table.js";
 import type { AuditRow } from "../../src/store/port.js";
 import { type Harness, startHarness } from "../support/harness.js";
 

@@ -2,8 +2,8 @@
 import { join } from "node:path";
 import { createSealer, type Sealer, type SealerDeps } from "../../src/audit/sealer.js";
 import { type LogReport, verifyLog } from "../../src/audit/verify.js";
-import { type KeyRing, openKeyRing } from "../../src/issuer/key-ring.js";
-import { type MasterKey, readMasterKey } from "../../src/issuer/master-key.js";
+import { type KeyRing, openKeyRing } from "../../src/issuer/keys/key-ring.js";
+import { type MasterKey, readMasterKey } from "../../src/issuer/keys/master-key.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import type { AuditRow, Store } from "../../src/store/port.js";
 import { openDatabase } from "../../src/store/sqlite-driver.js";

@@ -19,8 +19,8 @@ import {
   newPkce,
   postForm,
   startLogin,
-} from "../issuer/login/login-kit.js";
-import { startAttacker } from "../issuer/login/mix-up-kit.js";
+} from "../issuer/oauth/login-kit.js";
+import { startAttacker } from "../issuer/oauth/mix-up-kit.js";
 import { bindingRow, groupRow } from "../support/rows.js";
 import { measure } from "./measure.js";
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { Command } from "commander";
 import { completionScript } from "../../src/cli/completion.js";
-import { addIamCommands } from "../../src/cli/iam/commands.js";
+import { addIamCommands } from "../../src/cli/remote/iam/commands.js";
 import { type Host, startHost } from "../e2e/process.js";
 import { tempDir } from "../support/temp-dir.js";
 

@@ -2,7 +2,7 @@
 import { verifyGroup } from "../../src/iam/operator/operate.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { invite } from "../issuer/auth-world.js";
-import { startExchangeWorld } from "../issuer/exchange/exchange-world.js";
+import { startExchangeWorld } from "../issuer/sts/exchange-world.js";
 import type { Harness } from "../support/harness.js";
 import {
   type ApiDocument,

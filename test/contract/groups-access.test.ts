@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
-import { bitOf } from "../../src/auth/authorize.js";
 import { verifyGroup } from "../../src/iam/operator/operate.js";
 import { capabilitySetOf } from "../../src/kernel/capability-set.js";
 import { builtinIdentityUid, randomIds } from "../../src/kernel/ids.js";
+import { bitOf } from "../../src/pipeline/auth/authorize.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { bindingRow, groupRow, roleRow } from "../support/rows.js";
 import { denied, exhausted, missing, ok, precondition, unauthenticated } from "./expectations.js";

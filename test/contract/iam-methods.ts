@@ -2,9 +2,9 @@
 // from the descriptors.
 import { type DescField, type DescMethodUnary, getOption, hasOption, type Message } from "@bufbuild/protobuf";
 import { iam, iam_scope } from "#gen/chainguard/annotations/annotations_pb.js";
+import { platformServices } from "../../src/app/services.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { defaultLimits } from "../../src/kernel/quotas.js";
-import { platformServices } from "../../src/platform-services.js";
 import { unavailableRegistryV1, unavailableVulnerabilitiesV1 } from "../../src/registry/unavailable-v1.js";
 import type { Store } from "../../src/store/port.js";
 import type { Placed } from "../iam/populate.js";

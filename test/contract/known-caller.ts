@@ -1,10 +1,10 @@
 // Somebody whom the methods know that authenticate their callers by themselves,
 // and all that these methods want to see, in any number.
 import { generateKeyPairSync } from "node:crypto";
-import { answerHeadlessSession } from "../../src/issuer/login/headless.js";
+import { answerHeadlessSession } from "../../src/issuer/oauth/headless.js";
 import { createTokens } from "../../src/issuer/tokens.js";
 import { builtinRoleUid, personUid, providerPersonUid, randomIds } from "../../src/kernel/ids.js";
-import { CLIENT, type ExchangeWorld, type Somebody } from "../issuer/exchange/exchange-world.js";
+import { CLIENT, type ExchangeWorld, type Somebody } from "../issuer/sts/exchange-world.js";
 import { identityRow } from "../support/rows.js";
 
 const viewer = builtinRoleUid("viewer");

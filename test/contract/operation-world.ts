@@ -5,7 +5,7 @@ import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { parentOf } from "../../src/kernel/uidp.js";
 import type { Store } from "../../src/store/port.js";
 import { invite } from "../issuer/auth-world.js";
-import { type ExchangeWorld, startExchangeWorld } from "../issuer/exchange/exchange-world.js";
+import { type ExchangeWorld, startExchangeWorld } from "../issuer/sts/exchange-world.js";
 import { type AnyObject, type ApiDocument, operationsOf, type PlacedOperation } from "../support/openapi/document.js";
 import {
   collectionOf,

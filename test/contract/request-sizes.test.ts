@@ -6,7 +6,7 @@ import { connect } from "node:net";
 import { after, before, describe, it } from "node:test";
 import { createFileRegistry, type DescMethod, fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
-import { authRuleOf } from "../../src/rpc/method-table.js";
+import { authRuleOf } from "../../src/pipeline/method-table.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { sendHttp } from "../support/send-http.js";
 

@@ -5,7 +5,7 @@ import { createServer as createHttpServer, type Server as HttpServer } from "nod
 import { createServer, type Server } from "node:net";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type ExchangeWorld, startExchangeWorld } from "../issuer/exchange/exchange-world.js";
+import { type ExchangeWorld, startExchangeWorld } from "../issuer/sts/exchange-world.js";
 import { type LocalIssuer, startLocalIssuer } from "../support/local-issuer.js";
 
 let world: ExchangeWorld;

@@ -3,10 +3,10 @@
 import { create } from "@bufbuild/protobuf";
 import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { GetGroupRequestSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
-import { authorize, bitOf, type Guard } from "../../src/auth/authorize.js";
 import { capabilitySetOf } from "../../src/kernel/capability-set.js";
 import { ApiError } from "../../src/kernel/errors.js";
 import { isWithin } from "../../src/kernel/uidp.js";
+import { authorize, bitOf, type Guard } from "../../src/pipeline/auth/authorize.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import type { Tx } from "../../src/store/port.js";
 import { createRandom } from "../support/openapi/random.js";

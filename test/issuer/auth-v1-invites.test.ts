@@ -10,8 +10,8 @@ import { denied, exhausted, notAssumable } from "../contract/expectations.js";
 import { rawClients, requestOf } from "../contract/iam-clients.js";
 import { bindingRow, groupRow, roleRow } from "../support/rows.js";
 import { changed, type Invite, invite, register } from "./auth-world.js";
-import { ask } from "./exchange/ask.js";
-import { dumpOf, type ExchangeWorld, startExchangeWorld } from "./exchange/exchange-world.js";
+import { ask } from "./sts/ask.js";
+import { dumpOf, type ExchangeWorld, startExchangeWorld } from "./sts/exchange-world.js";
 
 const REFUSED = denied("accepting this invite");
 const HOUR_MS = 3_600_000;

@@ -9,8 +9,8 @@ import { denied, invalid, precondition, unauthenticated } from "../contract/expe
 import { rawClients, requestOf } from "../contract/iam-clients.js";
 import { groupRow } from "../support/rows.js";
 import { invite, register } from "./auth-world.js";
-import { ask } from "./exchange/ask.js";
-import { claimsOf, dumpOf, type ExchangeWorld, type Somebody, startExchangeWorld } from "./exchange/exchange-world.js";
+import { ask } from "./sts/ask.js";
+import { claimsOf, dumpOf, type ExchangeWorld, type Somebody, startExchangeWorld } from "./sts/exchange-world.js";
 
 let world: ExchangeWorld;
 let child: string;

@@ -1,7 +1,7 @@
 // Registering and inviting over REST, for tests of Auth.
 import { builtinRoleUid } from "../../src/kernel/ids.js";
-import { type Answer, ask } from "./exchange/ask.js";
-import type { ExchangeWorld, Somebody } from "./exchange/exchange-world.js";
+import { type Answer, ask } from "./sts/ask.js";
+import type { ExchangeWorld, Somebody } from "./sts/exchange-world.js";
 
 /** An invite as its maker gets it. */
 export interface Invite {

@@ -12,14 +12,8 @@ import { randomIds } from "../../src/kernel/ids.js";
 import { invalid, unauthenticated } from "../contract/expectations.js";
 import { rawClients, requestOf } from "../contract/iam-clients.js";
 import { groupRow } from "../support/rows.js";
-import { type Answer, ask, queryOf } from "./exchange/ask.js";
-import {
-  claimsOf,
-  dumpOf,
-  type ExchangeWorld,
-  type Parameters,
-  startExchangeWorld,
-} from "./exchange/exchange-world.js";
+import { type Answer, ask, queryOf } from "./sts/ask.js";
+import { claimsOf, dumpOf, type ExchangeWorld, type Parameters, startExchangeWorld } from "./sts/exchange-world.js";
 
 const DAY_MS = 24 * 3_600_000;
 

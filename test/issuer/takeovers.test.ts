@@ -8,9 +8,9 @@ import { builtinRoleUid, providerPersonUid, randomIds } from "../../src/kernel/i
 import { denied, notAssumable, unauthenticated } from "../contract/expectations.js";
 import { signed } from "../support/local-issuer.js";
 import { invite, register } from "./auth-world.js";
-import { type Answer, ask } from "./exchange/ask.js";
-import { CLIENT, claimsOf, type ExchangeWorld, type Somebody, startExchangeWorld } from "./exchange/exchange-world.js";
-import { makeProvider, type ProviderKit } from "./exchange/provider-people.js";
+import { type Answer, ask } from "./sts/ask.js";
+import { CLIENT, claimsOf, type ExchangeWorld, type Somebody, startExchangeWorld } from "./sts/exchange-world.js";
+import { makeProvider, type ProviderKit } from "./sts/provider-people.js";
 
 let world: ExchangeWorld;
 before(async () => {

@@ -7,19 +7,19 @@ import { create } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { GetGroupRequestSchema, ListGroupsRequestSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
-import { signApiToken, verifyApiToken } from "../../src/auth/api-token.js";
-import { authorize, bitOf, type Guard } from "../../src/auth/authorize.js";
 import { capabilitySetOf } from "../../src/kernel/capability-set.js";
 import { ApiError } from "../../src/kernel/errors.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import type { Principal } from "../../src/kernel/principal.js";
+import { signApiToken, verifyApiToken } from "../../src/pipeline/auth/api-token.js";
+import { authorize, bitOf, type Guard } from "../../src/pipeline/auth/authorize.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import type { Store } from "../../src/store/port.js";
 import { denied } from "../contract/expectations.js";
 import { bindingRow, groupRow, identityRow, roleRow } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
-import { type Answer, ask } from "./exchange/ask.js";
-import { type ExchangeWorld, type Parameters, startExchangeWorld } from "./exchange/exchange-world.js";
+import { type Answer, ask } from "./sts/ask.js";
+import { type ExchangeWorld, type Parameters, startExchangeWorld } from "./sts/exchange-world.js";
 
 const pool = [
   Capability.CAP_IAM_GROUPS_LIST,

@@ -1,8 +1,8 @@
 // Expired logins are deleted a few rows at a time, so that no other call waits for it, and all of them go.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { resolveSettings } from "../../src/config.js";
-import { type Installation, openInstallation } from "../../src/installation.js";
+import { type Installation, openInstallation } from "../../src/app/installation.js";
+import { resolveSettings } from "../../src/config/config.js";
 import { deleteExpired } from "../../src/issuer/upkeep.js";
 import type { Store, Tx } from "../../src/store/port.js";
 import { tempDir } from "../support/temp-dir.js";

@@ -5,14 +5,14 @@ import type { AddressInfo } from "node:net";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
 import { createRemoteJWKSet, jwtVerify } from "jose";
 import { issueToken } from "../../src/issuer/issue-token.js";
-import { newKey } from "../../src/issuer/key-making.js";
-import type { KeyRing } from "../../src/issuer/key-ring.js";
-import { addSuccessor, rotateKey } from "../../src/issuer/key-states.js";
+import { newKey } from "../../src/issuer/keys/key-making.js";
+import type { KeyRing } from "../../src/issuer/keys/key-ring.js";
+import { addSuccessor, rotateKey } from "../../src/issuer/keys/key-states.js";
 import { wellKnownRoutes } from "../../src/issuer/well-known.js";
 import { unavailable } from "../../src/kernel/errors.js";
 import { randomIds } from "../../src/kernel/ids.js";
-import { createWeb, type Web } from "../../src/server/web-routes.js";
 import type { Store } from "../../src/store/port.js";
+import { createWeb, type Web } from "../../src/transport/http/web-routes.js";
 import { type KeyKit, openKit, SECOND } from "./keys/key-kit.js";
 
 const CONFIGURATION = "/.well-known/openid-configuration";

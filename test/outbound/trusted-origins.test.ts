@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, beforeEach, test } from "node:test";
-import { createOidc } from "../../src/issuer/login/oidc.js";
+import { createOidc } from "../../src/issuer/oauth/oidc.js";
 import { createIssuers } from "../../src/issuer/upstream/issuers.js";
 import { parseUpstreamToken } from "../../src/issuer/upstream/token.js";
 import { createGuardedFetch } from "../../src/outbound/guarded-fetch.js";

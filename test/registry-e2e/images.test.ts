@@ -9,11 +9,11 @@ import {
   GetSizeRequestSchema,
 } from "#gen/chainguard/platform/registry/v2beta1/images_pb.js";
 import { randomIds } from "../../src/kernel/ids.js";
+import type { PreparedHandler } from "../../src/pipeline/method-table.js";
 import { sizesOf } from "../../src/registry/images/image-manifest.js";
 import { imagesV2beta1 } from "../../src/registry/images/image-v2beta1.js";
 import { createRegistryClient } from "../../src/registry/oci/registry-client.js";
 import { ensureRepo } from "../../src/registry/repos/repo-operations.js";
-import type { PreparedHandler } from "../../src/rpc/method-table.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import { groupRow, rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";

@@ -4,7 +4,7 @@ import { generateKeyPairSync } from "node:crypto";
 import { after, before, test } from "node:test";
 import { decodeProtectedHeader } from "jose";
 import { builtinIdentityUid } from "../../src/kernel/ids.js";
-import { claimsOf, type ExchangeWorld, startExchangeWorld } from "../issuer/exchange/exchange-world.js";
+import { claimsOf, type ExchangeWorld, startExchangeWorld } from "../issuer/sts/exchange-world.js";
 import { signed } from "../support/local-issuer.js";
 import { localImage } from "./image.js";
 import { arbor, type Outcome, type Registry, registryMissing, skopeo, startRegistry } from "./registry.js";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type Host, startHost } from "../e2e/process.js";
-import { claimsOf, type ExchangeWorld, startExchangeWorld } from "../issuer/exchange/exchange-world.js";
+import { claimsOf, type ExchangeWorld, startExchangeWorld } from "../issuer/sts/exchange-world.js";
 import { askToken } from "./token-kit.js";
 
 const DAY_MS = 24 * 60 * 60 * 1000;

@@ -5,7 +5,7 @@ import { capabilitySetNamed } from "../../src/iam/roles/capability-names.js";
 import { issueToken } from "../../src/issuer/issue-token.js";
 import { builtinIdentityUid, randomIds } from "../../src/kernel/ids.js";
 import type { TokenLimit } from "../../src/kernel/principal.js";
-import { claimsOf, type ExchangeWorld, startExchangeWorld } from "../issuer/exchange/exchange-world.js";
+import { claimsOf, type ExchangeWorld, startExchangeWorld } from "../issuer/sts/exchange-world.js";
 import { groupRow } from "../support/rows.js";
 import { askToken } from "./token-kit.js";
 

@@ -3,13 +3,13 @@
 import { join } from "node:path";
 import pg from "pg";
 import { pino } from "pino";
-import { type App, startApp } from "../../src/app.js";
-import { resolveSettings } from "../../src/config.js";
+import { type App, startApp } from "../../src/app/app.js";
+import { resolveSettings } from "../../src/config/config.js";
+import { originOf } from "../../src/config/origin.js";
 import { type Bootstrapped, bootstrap } from "../../src/iam/operator/bootstrap.js";
 import { issueToken } from "../../src/issuer/issue-token.js";
-import { readMasterKey } from "../../src/issuer/master-key.js";
+import { readMasterKey } from "../../src/issuer/keys/master-key.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
-import { originOf } from "../../src/origin.js";
 import type { IdentityRow } from "../../src/store/port.js";
 import { emptyDatabase } from "../pg/empty-database.js";
 import { identityRow } from "./rows.js";

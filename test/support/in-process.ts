@@ -8,10 +8,10 @@ import { iamServices } from "../../src/iam/services.js";
 import type { Ids } from "../../src/kernel/ids.js";
 import { createPageTokens } from "../../src/kernel/page-token.js";
 import { defaultLimits, type QuotaLimits } from "../../src/kernel/quotas.js";
+import { Call, type Inbound } from "../../src/pipeline/call.js";
+import { createInvoke } from "../../src/pipeline/invoke.js";
+import { createMethodTable } from "../../src/pipeline/method-table.js";
 import { createQuotas } from "../../src/pipeline/quotas.js";
-import { Call, type Inbound } from "../../src/rpc/call.js";
-import { createInvoke } from "../../src/rpc/invoke.js";
-import { createMethodTable } from "../../src/rpc/method-table.js";
 import type { Store } from "../../src/store/port.js";
 
 /** Calls a method by its RPC path as an identity; rejects with a ConnectError. */

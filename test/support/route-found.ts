@@ -1,5 +1,5 @@
-import { parseTemplate } from "../../src/gateway/http-rule.js";
-import { createRouteTable, type RouteTable } from "../../src/gateway/route-table.js";
+import { parseTemplate } from "../../src/transport/http/http-rule.js";
+import { createRouteTable, type RouteTable } from "../../src/transport/rest/route-table.js";
 
 /** A table whose targets are the routes themselves, each written as "METHOD template". */
 export function tableOf(routes: readonly string[]): RouteTable<string> {

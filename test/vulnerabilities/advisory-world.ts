@@ -9,9 +9,9 @@ import {
 import { capabilitySetNamed } from "../../src/iam/roles/capability-names.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { createPageTokens } from "../../src/kernel/page-token.js";
-import { Call, type Inbound } from "../../src/rpc/call.js";
-import { createInvoke } from "../../src/rpc/invoke.js";
-import { createMethodTable } from "../../src/rpc/method-table.js";
+import { Call, type Inbound } from "../../src/pipeline/call.js";
+import { createInvoke } from "../../src/pipeline/invoke.js";
+import { createMethodTable } from "../../src/pipeline/method-table.js";
 import type { Store } from "../../src/store/port.js";
 import { vulnerabilityServices } from "../../src/vulnerabilities/services.js";
 import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../support/rows.js";

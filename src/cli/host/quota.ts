@@ -1,12 +1,12 @@
 // The commands for the quotas of one organisation. What they set, running
 // servers see with the next call.
-import type { Settings } from "../../config.js";
+import type { Settings } from "../../config/config.js";
 import { listQuotas, type QuotaUsage, setQuotas } from "../../iam/operator/quotas.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import { randomIds } from "../../kernel/ids.js";
 import { isOrganisationQuota, type OrganisationQuota, organisationQuotas, parseLimit } from "../../kernel/quotas.js";
-import { onHost, print } from "../host.js";
 import { tableOf } from "../output/table.js";
+import { onHost, print } from "./host.js";
 
 /** `arbor admin quota list`: what an organisation has and may have. */
 export async function quotaListCommand(

@@ -7,9 +7,9 @@ import {
   Subscriptions,
 } from "#gen/chainguard/platform/events/subscriptions_pb.js";
 import type { SubscriptionsService } from "#gen/chainguard/platform/events/v2beta1/subscriptions_pb.js";
-import { rowsInParts } from "../../resource/whole-list.js";
-import { inParts, type ServedService, serve } from "../../rpc/method-table.js";
-import { operationsOf } from "../../rpc/operations.js";
+import { inParts, type ServedService, serve } from "../../pipeline/method-table.js";
+import { operationsOf } from "../../pipeline/operations.js";
+import { rowsInParts } from "../../pipeline/resource/whole-list.js";
 import type { SubscriptionRow } from "../../store/port.js";
 import { foundSubscription } from "./subscription-v2beta1.js";
 

@@ -1,12 +1,12 @@
 // The handlers of SubscriptionsService in version 2beta1.
 import { SubscriptionsService } from "#gen/chainguard/platform/events/v2beta1/subscriptions_pb.js";
-import { requireParentGroup } from "../../iam/parent-group.js";
+import { requireParentGroup } from "../../iam/groups/parent-group.js";
 import { notFound } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
 import type { PageTokens } from "../../kernel/page-token.js";
-import { listQueryOf } from "../../resource/list-query.js";
-import { valuesOf } from "../../resource/patch.js";
-import { serve } from "../../rpc/method-table.js";
+import { serve } from "../../pipeline/method-table.js";
+import { listQueryOf } from "../../pipeline/resource/list-query.js";
+import { valuesOf } from "../../pipeline/resource/patch.js";
 import type { SubscriptionRow, Tx } from "../../store/port.js";
 import { subscriptions, subscriptionView } from "./subscription.js";
 

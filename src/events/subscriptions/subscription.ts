@@ -1,8 +1,8 @@
 // What a subscription is, where its sink may be, and how a stored one is shown.
 import { create } from "@bufbuild/protobuf";
 import { type Subscription, SubscriptionSchema } from "#gen/chainguard/platform/events/v2beta1/subscriptions_pb.js";
-import { defineResource } from "../../resource/define.js";
-import type { FieldRule } from "../../resource/rules.js";
+import { defineResource } from "../../pipeline/resource/define.js";
+import type { FieldRule } from "../../pipeline/resource/rules.js";
 import type { SubscriptionRow } from "../../store/port.js";
 
 const MAX_SINK = 2_048;

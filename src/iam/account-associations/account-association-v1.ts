@@ -6,10 +6,10 @@ import {
   GroupAccountAssociations,
 } from "#gen/chainguard/platform/iam/account_associations_pb.js";
 import type { AccountAssociationsService } from "#gen/chainguard/platform/iam/v2beta1/account_associations_pb.js";
-import { rowsInParts } from "../../resource/whole-list.js";
-import { inParts, type ServedService, serve } from "../../rpc/method-table.js";
-import { operationsOf } from "../../rpc/operations.js";
-import { groupOf } from "../group-filter.js";
+import { inParts, type ServedService, serve } from "../../pipeline/method-table.js";
+import { operationsOf } from "../../pipeline/operations.js";
+import { rowsInParts } from "../../pipeline/resource/whole-list.js";
+import { groupOf } from "../groups/group-filter.js";
 import { accountAssociationView } from "./account-association.js";
 import { accountAssociationV1, accountsOf } from "./account-association-v1-view.js";
 

@@ -7,14 +7,14 @@ import {
 } from "#gen/chainguard/platform/iam/v2beta1/account_associations_pb.js";
 import { alreadyExists, invalidArgument, notFound } from "../../kernel/errors.js";
 import { parentOf } from "../../kernel/uidp.js";
-import { listQueryOf } from "../../resource/list-query.js";
-import { patchOf, valuesOf } from "../../resource/patch.js";
-import type { Call } from "../../rpc/call.js";
-import { serve } from "../../rpc/method-table.js";
+import type { Call } from "../../pipeline/call.js";
+import { serve } from "../../pipeline/method-table.js";
+import { listQueryOf } from "../../pipeline/resource/list-query.js";
+import { patchOf, valuesOf } from "../../pipeline/resource/patch.js";
 import type { AccountAssociationRow, Tx } from "../../store/port.js";
+import { requireParentGroup } from "../groups/parent-group.js";
 import type { IamDeps } from "../iam-deps.js";
 import { relationTypes } from "../identities/relationship.js";
-import { requireParentGroup } from "../parent-group.js";
 import { requireRightsOf } from "../rights.js";
 import { accountAssociations, accountAssociationView, accountsToJson } from "./account-association.js";
 

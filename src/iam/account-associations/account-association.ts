@@ -6,10 +6,9 @@ import {
   type AccountAssociation,
   AccountAssociationSchema,
 } from "#gen/chainguard/platform/iam/v2beta1/account_associations_pb.js";
-import { defineResource } from "../../resource/define.js";
-import { type FieldRule, isDescription, isName, isPrintable } from "../../resource/rules.js";
+import { defineResource } from "../../pipeline/resource/define.js";
+import { type FieldRule, isDescription, isName, isPrintable } from "../../pipeline/resource/rules.js";
 import type { AccountAssociationRow } from "../../store/port.js";
-import { accountAssociationKind } from "../kinds.js";
 
 const MAX_TEXT = 256;
 const MAX_ENTRIES = 256;
@@ -67,7 +66,8 @@ function textMapFault(map: Readonly<Record<string, string>>, field: string): str
 
 /** The account association resource. */
 export const accountAssociations = defineResource({
-  ...accountAssociationKind,
+  noun: "account association",
+  type: "iam.chainguard.dev/AccountAssociation",
   message: AccountAssociationSchema,
   sort: ["group", "uid", "name", "created_at", "updated_at"],
   mutable: {

@@ -4,9 +4,9 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Binding, BindingSchema, BindingsService } from "#gen/arbor/bindings/v1/bindings_pb.js";
 import { invalidArgument, permissionDenied } from "../../kernel/errors.js";
 import { isUidp } from "../../kernel/uidp.js";
-import { pageSizeOf } from "../../resource/list-query.js";
-import type { Call } from "../../rpc/call.js";
-import { serve } from "../../rpc/method-table.js";
+import type { Call } from "../../pipeline/call.js";
+import { serve } from "../../pipeline/method-table.js";
+import { pageSizeOf } from "../../pipeline/resource/list-query.js";
 import type { IamDeps } from "../iam-deps.js";
 import { acceptBinding, dropBinding, listBindingsOf, type OwnBinding } from "../people/pending-bindings.js";
 

@@ -4,10 +4,10 @@ import { UIDPFilterSchema } from "#gen/chainguard/platform/common/uidp_pb.js";
 import { type GroupInviteFilter, GroupInvites } from "#gen/chainguard/platform/iam/group_invites_pb.js";
 import type { GroupInvitesService } from "#gen/chainguard/platform/iam/v2beta1/group_invites_pb.js";
 import { unimplemented } from "../../kernel/errors.js";
-import { type Asked, rowsInParts } from "../../resource/whole-list.js";
-import { inParts, type ServedService, serve } from "../../rpc/method-table.js";
-import { operationsOf } from "../../rpc/operations.js";
-import { groupOf } from "../group-filter.js";
+import { inParts, type ServedService, serve } from "../../pipeline/method-table.js";
+import { operationsOf } from "../../pipeline/operations.js";
+import { type Asked, rowsInParts } from "../../pipeline/resource/whole-list.js";
+import { groupOf } from "../groups/group-filter.js";
 import { groupInviteView } from "./group-invite.js";
 import { groupInviteV1, storedGroupInviteV1 } from "./group-invite-v1-view.js";
 

@@ -6,12 +6,12 @@ import {
   GroupInvitesService,
 } from "#gen/chainguard/platform/iam/v2beta1/group_invites_pb.js";
 import { notFound } from "../../kernel/errors.js";
-import { listQueryOf } from "../../resource/list-query.js";
-import { patchOf, valuesOf } from "../../resource/patch.js";
-import { serve } from "../../rpc/method-table.js";
+import { serve } from "../../pipeline/method-table.js";
+import { listQueryOf } from "../../pipeline/resource/list-query.js";
+import { patchOf, valuesOf } from "../../pipeline/resource/patch.js";
 import type { GroupInviteRow, Tx } from "../../store/port.js";
+import { requireParentGroup } from "../groups/parent-group.js";
 import type { IamDeps } from "../iam-deps.js";
-import { requireParentGroup } from "../parent-group.js";
 import { requireGrantable } from "../rights.js";
 import { requireAvailableRole } from "../roles/available-role.js";
 import { groupInvites, groupInviteView, millisecondsOf, newInviteCode } from "./group-invite.js";

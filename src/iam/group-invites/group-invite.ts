@@ -3,10 +3,9 @@ import { createHash, randomBytes } from "node:crypto";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type Duration, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type GroupInvite, GroupInviteSchema } from "#gen/chainguard/platform/iam/v2beta1/group_invites_pb.js";
-import { defineResource } from "../../resource/define.js";
-import { type FieldRule, isPrintable } from "../../resource/rules.js";
+import { defineResource } from "../../pipeline/resource/define.js";
+import { type FieldRule, isPrintable } from "../../pipeline/resource/rules.js";
 import type { GroupInviteRow, RoleRow } from "../../store/port.js";
-import { groupInviteKind } from "../kinds.js";
 import { capabilitiesIn } from "../roles/capability-names.js";
 
 const MAX_TTL_MS = 365 * 24 * 60 * 60 * 1000;
@@ -27,7 +26,8 @@ const isFlag: FieldRule = () => undefined;
 
 /** The group invite resource. Its role is fixed when it is made. */
 export const groupInvites = defineResource({
-  ...groupInviteKind,
+  noun: "group invite",
+  type: "iam.chainguard.dev/GroupInvite",
   message: GroupInviteSchema,
   sort: ["uid", "created_at"],
   defaultOrder: "created_at desc",

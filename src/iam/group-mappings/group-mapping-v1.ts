@@ -10,10 +10,10 @@ import type {
   ExternalGroupRoleMappingsService,
   ExternalGroupRoleMapping as MappingV2,
 } from "#gen/chainguard/platform/iam/v2beta1/external_group_role_mappings_pb.js";
-import { type Asked, rowsInParts } from "../../resource/whole-list.js";
-import { inParts, type ServedService, serve } from "../../rpc/method-table.js";
-import { operationsOf } from "../../rpc/operations.js";
-import { uidFilter } from "../group-filter.js";
+import { inParts, type ServedService, serve } from "../../pipeline/method-table.js";
+import { operationsOf } from "../../pipeline/operations.js";
+import { type Asked, rowsInParts } from "../../pipeline/resource/whole-list.js";
+import { uidFilter } from "../groups/group-filter.js";
 import { groupMappingView } from "./group-mapping-v2beta1.js";
 
 /** ExternalGroupRoleMappings, ready to be served. */

@@ -9,15 +9,15 @@ import {
 } from "#gen/chainguard/platform/iam/v2beta1/external_group_role_mappings_pb.js";
 import { alreadyExists, invalidArgument, notFound } from "../../kernel/errors.js";
 import { parentOf, rootOf } from "../../kernel/uidp.js";
-import { defineResource } from "../../resource/define.js";
-import { listQueryOf } from "../../resource/list-query.js";
-import { valuesOf } from "../../resource/patch.js";
-import { type FieldRule, isPrintable, isRequiredUid } from "../../resource/rules.js";
-import { serve } from "../../rpc/method-table.js";
+import { serve } from "../../pipeline/method-table.js";
+import { defineResource } from "../../pipeline/resource/define.js";
+import { listQueryOf } from "../../pipeline/resource/list-query.js";
+import { valuesOf } from "../../pipeline/resource/patch.js";
+import { type FieldRule, isPrintable, isRequiredUid } from "../../pipeline/resource/rules.js";
 import type { GroupMappingRow, Tx } from "../../store/port.js";
-import { uidFilter } from "../group-filter.js";
+import { uidFilter } from "../groups/group-filter.js";
 import type { IamDeps } from "../iam-deps.js";
-import { groupMappingKind, identityProviderKind } from "../kinds.js";
+import { identityProviders } from "../identity-providers/identity-provider.js";
 import { requireGrantable } from "../rights.js";
 import { requireAvailableRole } from "../roles/available-role.js";
 
@@ -30,7 +30,8 @@ const isExternalId: FieldRule = (value, field) =>
 
 /** The mapping resource; made and deleted, never changed. */
 export const groupMappings = defineResource({
-  ...groupMappingKind,
+  noun: "external group role mapping",
+  type: "iam.chainguard.dev/ExternalGroupRoleMapping",
   message: ExternalGroupRoleMappingSchema,
   sort: ["uid", "created_at"],
   mutable: { externalGroupId: isExternalId, roleUid: isRequiredUid, scope: isRequiredUid },
@@ -57,7 +58,7 @@ export function groupMappingsV2beta1({ tokens, ids }: IamDeps) {
     },
 
     async createExternalGroupRoleMapping({ parent, externalGroupRoleMapping }, { tx, caller, startMs }) {
-      if ((await tx.identityProviders.get(parent)) === undefined) throw notFound(identityProviderKind, parent);
+      if ((await tx.identityProviders.get(parent)) === undefined) throw notFound(identityProviders, parent);
       const values = valuesOf(groupMappings, externalGroupRoleMapping);
       if (values.scope !== rootOf(parent)) {
         throw invalidArgument({ field: "scope", description: "scope must be the root group of the identity provider" });

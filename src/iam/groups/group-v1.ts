@@ -3,10 +3,10 @@ import { type DeleteGroupRequest, type Group, Groups } from "#gen/chainguard/pla
 import type { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { notFound } from "../../kernel/errors.js";
 import type { QuotaLimits } from "../../kernel/quotas.js";
-import { rowsInParts } from "../../resource/whole-list.js";
-import type { Call } from "../../rpc/call.js";
-import { inParts, prepared, type ServedService, serve } from "../../rpc/method-table.js";
-import { operationsOf } from "../../rpc/operations.js";
+import type { Call } from "../../pipeline/call.js";
+import { inParts, prepared, type ServedService, serve } from "../../pipeline/method-table.js";
+import { operationsOf } from "../../pipeline/operations.js";
+import { rowsInParts } from "../../pipeline/resource/whole-list.js";
 import { groups } from "./group.js";
 import { groupRowV1 } from "./group-v1-view.js";
 import { deleteEndedInvites, type GroupsDeps } from "./group-v2beta1.js";

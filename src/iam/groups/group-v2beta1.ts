@@ -2,7 +2,6 @@
 
 import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { type DeleteGroupRequest, GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
-import { bitOf, missing } from "../../auth/authorize.js";
 import {
   failedPrecondition,
   invalidArgument,
@@ -13,11 +12,12 @@ import {
 import { builtinRoleUid, type Ids } from "../../kernel/ids.js";
 import type { PageTokens } from "../../kernel/page-token.js";
 import { depthOf, isUidp, MAX_GROUP_DEPTH } from "../../kernel/uidp.js";
-import { guardDelete } from "../../resource/guard-delete.js";
-import { listQueryOf } from "../../resource/list-query.js";
-import { patchOf, valuesOf } from "../../resource/patch.js";
-import type { Call } from "../../rpc/call.js";
-import { type Handlers, prepared, serve } from "../../rpc/method-table.js";
+import { bitOf, missing } from "../../pipeline/auth/authorize.js";
+import type { Call } from "../../pipeline/call.js";
+import { type Handlers, prepared, serve } from "../../pipeline/method-table.js";
+import { guardDelete } from "../../pipeline/resource/guard-delete.js";
+import { listQueryOf } from "../../pipeline/resource/list-query.js";
+import { patchOf, valuesOf } from "../../pipeline/resource/patch.js";
 import type { GroupRow, Store, Tx } from "../../store/port.js";
 import { insertBinding } from "../role-bindings/new-binding.js";
 import { organisationDomainOf } from "./email-domain.js";

@@ -4,9 +4,9 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Group, GroupSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { builtinRoleUid } from "../../kernel/ids.js";
 import { parentOf } from "../../kernel/uidp.js";
-import { defineResource } from "../../resource/define.js";
-import type { DeleteGuard } from "../../resource/guard-delete.js";
-import { isDescription, isName } from "../../resource/rules.js";
+import { defineResource } from "../../pipeline/resource/define.js";
+import type { DeleteGuard } from "../../pipeline/resource/guard-delete.js";
+import { isDescription, isName } from "../../pipeline/resource/rules.js";
 import type { GroupRow, RoleBindingRow, Tx } from "../../store/port.js";
 
 const owner = builtinRoleUid("owner");

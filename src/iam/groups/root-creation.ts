@@ -1,6 +1,6 @@
 import { permissionDenied } from "../../kernel/errors.js";
 import { ANONYMOUS_UID, builtinRoleUid } from "../../kernel/ids.js";
-import type { Call } from "../../rpc/call.js";
+import type { Call } from "../../pipeline/call.js";
 
 /** Who may create root groups: people, those who own one already, or nobody. */
 export type RootCreation = "users" | "owners" | "off";

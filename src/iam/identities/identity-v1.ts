@@ -1,9 +1,9 @@
 // Identities, version 1: a view of IdentitiesService.
 import { Identities } from "#gen/chainguard/platform/iam/identity_pb.js";
 import type { IdentitiesService } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
-import { rowsInParts } from "../../resource/whole-list.js";
-import { inParts, type ServedService, serve } from "../../rpc/method-table.js";
-import { operationsOf } from "../../rpc/operations.js";
+import { inParts, type ServedService, serve } from "../../pipeline/method-table.js";
+import { operationsOf } from "../../pipeline/operations.js";
+import { rowsInParts } from "../../pipeline/resource/whole-list.js";
 import { identityView } from "./identity.js";
 import { identitySent, identityV1 } from "./identity-v1-view.js";
 

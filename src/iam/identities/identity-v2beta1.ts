@@ -8,13 +8,13 @@ import {
 } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { invalidArgument, notFound } from "../../kernel/errors.js";
 import { personUid } from "../../kernel/ids.js";
-import { listQueryOf } from "../../resource/list-query.js";
-import { patchOf, valuesOf } from "../../resource/patch.js";
-import { type Handlers, serve } from "../../rpc/method-table.js";
+import { type Handlers, serve } from "../../pipeline/method-table.js";
+import { listQueryOf } from "../../pipeline/resource/list-query.js";
+import { patchOf, valuesOf } from "../../pipeline/resource/patch.js";
 import type { IdentityRow } from "../../store/port.js";
+import { requireParentGroup } from "../groups/parent-group.js";
 import type { IamDeps } from "../iam-deps.js";
 import { requireSecureIssuer } from "../issuer-url.js";
-import { requireParentGroup } from "../parent-group.js";
 import { requireOwner, requireRightsOf } from "../rights.js";
 import { identities, identityView } from "./identity.js";
 import { metadataView, patchMetadata } from "./metadata.js";

@@ -2,10 +2,9 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Identity, IdentitySchema } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
-import { defineResource } from "../../resource/define.js";
-import { isDescription, isName } from "../../resource/rules.js";
+import { defineResource } from "../../pipeline/resource/define.js";
+import { isDescription, isName } from "../../pipeline/resource/rules.js";
 import type { IdentityRow } from "../../store/port.js";
-import { identityKind } from "../kinds.js";
 import {
   areStaticKeys,
   isAwsIdentity,
@@ -16,7 +15,8 @@ import {
 
 /** The identity resource. */
 export const identities = defineResource({
-  ...identityKind,
+  noun: "identity",
+  type: "iam.chainguard.dev/Identity",
   message: IdentitySchema,
   sort: ["uid", "name", "created_at", "updated_at"],
   mutable: {

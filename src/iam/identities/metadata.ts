@@ -2,9 +2,9 @@
 import { create, fromJson, type JsonObject, toJson } from "@bufbuild/protobuf";
 import type { FieldMask } from "@bufbuild/protobuf/wkt";
 import { type IdentityMetadata, IdentityMetadataSchema } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
-import { defineResource } from "../../resource/define.js";
-import { patchOf } from "../../resource/patch.js";
-import { type FieldRule, isDescription } from "../../resource/rules.js";
+import { defineResource } from "../../pipeline/resource/define.js";
+import { patchOf } from "../../pipeline/resource/patch.js";
+import { type FieldRule, isDescription } from "../../pipeline/resource/rules.js";
 import type { IdentityRow } from "../../store/port.js";
 
 const isFlag: FieldRule = () => undefined;

@@ -9,7 +9,7 @@ import {
   type Identity_StaticKeys,
   IdentitySchema,
 } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
-import { type FieldRule, isPrintable } from "../../resource/rules.js";
+import { type FieldRule, isPrintable } from "../../pipeline/resource/rules.js";
 import { isIssuerUrl } from "../issuer-url.js";
 
 /** The relationship of an identity, as its message keeps it. */

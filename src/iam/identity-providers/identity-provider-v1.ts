@@ -1,9 +1,9 @@
 // IdentityProviders, version 1: a view of IdentityProvidersService.
 import { type IdentityProvider, IdentityProviders } from "#gen/chainguard/platform/iam/identity_providers_pb.js";
 import type { IdentityProvidersService } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
-import { rowsInParts } from "../../resource/whole-list.js";
-import { inParts, type ServedService, serve } from "../../rpc/method-table.js";
-import { operationsOf } from "../../rpc/operations.js";
+import { inParts, type ServedService, serve } from "../../pipeline/method-table.js";
+import { operationsOf } from "../../pipeline/operations.js";
+import { rowsInParts } from "../../pipeline/resource/whole-list.js";
 import { identityProviderView } from "./identity-provider.js";
 import { identityProviderV1, oidcOf } from "./identity-provider-v1-view.js";
 import { scimHandlersV1 } from "./scim-v1.js";

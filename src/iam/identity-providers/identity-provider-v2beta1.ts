@@ -7,13 +7,13 @@ import {
   IdentityProvidersService,
 } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
 import { invalidArgument, notFound } from "../../kernel/errors.js";
-import { listQueryOf } from "../../resource/list-query.js";
-import { patchOf, valuesOf } from "../../resource/patch.js";
-import { type Handlers, serve } from "../../rpc/method-table.js";
+import { type Handlers, serve } from "../../pipeline/method-table.js";
+import { listQueryOf } from "../../pipeline/resource/list-query.js";
+import { patchOf, valuesOf } from "../../pipeline/resource/patch.js";
 import type { IdentityProviderRow, Tx } from "../../store/port.js";
+import { requireParentGroup } from "../groups/parent-group.js";
 import type { IamDeps } from "../iam-deps.js";
 import { requireSecureIssuer } from "../issuer-url.js";
-import { requireParentGroup } from "../parent-group.js";
 import { deletePeopleOf } from "../people/registration.js";
 import { requireGrantable, requireOwnersRights } from "../rights.js";
 import { requireAvailableRole } from "../roles/available-role.js";

@@ -9,11 +9,10 @@ import {
   IdentityProviderSchema,
   IdentityProvider_SCIM_CredentialState as State,
 } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
-import { defineResource } from "../../resource/define.js";
-import { type FieldRule, isDescription, isName, isPrintable, isRequiredUid } from "../../resource/rules.js";
+import { defineResource } from "../../pipeline/resource/define.js";
+import { type FieldRule, isDescription, isName, isPrintable, isRequiredUid } from "../../pipeline/resource/rules.js";
 import type { IdentityProviderRow, ScimState } from "../../store/port.js";
 import { isIssuerUrl } from "../issuer-url.js";
-import { identityProviderKind } from "../kinds.js";
 
 const MAX_TEXT = 512;
 const MAX_SCOPES = 32;
@@ -42,7 +41,8 @@ function isText(text: string): boolean {
 
 /** The identity provider resource. */
 export const identityProviders = defineResource({
-  ...identityProviderKind,
+  noun: "identity provider",
+  type: "iam.chainguard.dev/IdentityProvider",
   message: IdentityProviderSchema,
   sort: ["uid", "name", "created_at", "updated_at"],
   mutable: { name: isName, description: isDescription, defaultRole: isRequiredUid, oidc: isOidc },

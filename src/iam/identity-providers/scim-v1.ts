@@ -3,8 +3,8 @@
 import type { Message } from "@bufbuild/protobuf";
 import type { IdentityProviders } from "#gen/chainguard/platform/iam/identity_providers_pb.js";
 import type { IdentityProvidersService } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
-import type { Handlers } from "../../rpc/method-table.js";
-import type { Operations } from "../../rpc/operations.js";
+import type { Handlers } from "../../pipeline/method-table.js";
+import type { Operations } from "../../pipeline/operations.js";
 
 type Methods = "generateScimToken" | "regenerateScimToken" | "revokeScimToken" | "setScimEnabled";
 

@@ -6,8 +6,8 @@ import type { IdentityProvidersService } from "#gen/chainguard/platform/iam/v2be
 import { aborted, failedPrecondition, invalidArgument, notFound } from "../../kernel/errors.js";
 import { builtinRoleUid } from "../../kernel/ids.js";
 import { rootOf } from "../../kernel/uidp.js";
-import type { Call } from "../../rpc/call.js";
-import type { Handlers } from "../../rpc/method-table.js";
+import type { Call } from "../../pipeline/call.js";
+import type { Handlers } from "../../pipeline/method-table.js";
 import type { IdentityProviderRow, ScimState } from "../../store/port.js";
 import { identityProviders, scimEndpoint } from "./identity-provider.js";
 

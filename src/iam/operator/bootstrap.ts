@@ -1,6 +1,6 @@
 import { failedPrecondition, invalidArgument } from "../../kernel/errors.js";
 import { builtinIdentityUid, builtinRoleUid, type Ids, personUid } from "../../kernel/ids.js";
-import { isName } from "../../resource/rules.js";
+import { isName } from "../../pipeline/resource/rules.js";
 import type { Tx } from "../../store/port.js";
 import { insertBinding } from "../role-bindings/new-binding.js";
 import { auditOnHost } from "./audit-on-host.js";

@@ -4,8 +4,9 @@ import { failedPrecondition, invalidArgument, notFound } from "../../kernel/erro
 import type { Ids } from "../../kernel/ids.js";
 import type { GroupPatch, Tx } from "../../store/port.js";
 import { groups } from "../groups/group.js";
-import { identityKind, roleKind } from "../kinds.js";
+import { identities } from "../identities/identity.js";
 import { insertBinding } from "../role-bindings/new-binding.js";
+import { roles } from "../roles/role.js";
 import { auditOnHost } from "./audit-on-host.js";
 
 /** When and with what ids an operation on the host happens. */
@@ -52,7 +53,7 @@ function kindNumber(name: string): number {
 export async function revokeTokens(tx: Tx, uid: string, { ids, nowMs }: HostContext): Promise<void> {
   // Tokens count in whole seconds, so those of the running second go as well.
   const notBefore = Math.floor(nowMs / 1000) + 1;
-  if ((await tx.identities.update(uid, { notBefore }, nowMs)) === undefined) throw notFound(identityKind, uid);
+  if ((await tx.identities.update(uid, { notBefore }, nowMs)) === undefined) throw notFound(identities, uid);
   await tx.refreshTokens.deleteOf(uid);
   await auditOnHost(tx, "arbor.identity.revoked.v1", uid, nowMs, ids);
 }
@@ -69,8 +70,8 @@ export async function bindIdentity(
 ): Promise<string> {
   const { identity, role, group } = binding;
   if ((await tx.groups.get(group)) === undefined) throw notFound(groups, group);
-  if ((await tx.identities.get(identity)) === undefined) throw notFound(identityKind, identity);
-  if ((await tx.roles.get(role)) === undefined) throw notFound(roleKind, role);
+  if ((await tx.identities.get(identity)) === undefined) throw notFound(identities, identity);
+  if ((await tx.roles.get(role)) === undefined) throw notFound(roles, role);
   const { uid } = await insertBinding(tx, group, { identityUid: identity, roleUid: role }, { ids, nowMs });
   await auditOnHost(tx, "arbor.role_binding.created.v1", uid, nowMs, ids);
   return uid;

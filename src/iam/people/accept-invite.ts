@@ -1,9 +1,9 @@
 // Accepting an invite: its code for the role it promises.
 import { createHash, timingSafeEqual } from "node:crypto";
-import { Caller } from "../../auth/caller.js";
 import { permissionDenied } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
 import { isUidp, lineageOf, rootOf } from "../../kernel/uidp.js";
+import { Caller } from "../../pipeline/auth/caller.js";
 import type { GroupInviteRow, IdentityRow, RoleRow, Tx } from "../../store/port.js";
 import { requireGrantable } from "../rights.js";
 import { insertBinding } from "../role-bindings/new-binding.js";

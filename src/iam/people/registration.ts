@@ -3,7 +3,7 @@ import { invalidArgument, notFound } from "../../kernel/errors.js";
 import { personUid, providerPersonUid } from "../../kernel/ids.js";
 import { rootOf } from "../../kernel/uidp.js";
 import type { IdentityProviderRow, IdentityRow, Tx } from "../../store/port.js";
-import { identityKind } from "../kinds.js";
+import { identities } from "../identities/identity.js";
 import { requireOwner } from "../rights.js";
 
 /** What a provider says of somebody who signed in; its token was verified before. */
@@ -67,7 +67,7 @@ export async function deletePerson(tx: Tx, uid: string): Promise<void> {
   if (uid.includes("/")) {
     throw invalidArgument({ field: "id", description: "id must be the caller's own identity as a person" });
   }
-  if ((await tx.identities.get(uid)) === undefined) throw notFound(identityKind, uid);
+  if ((await tx.identities.get(uid)) === undefined) throw notFound(identities, uid);
   await forget(tx, uid);
 }
 

@@ -1,10 +1,11 @@
 // Signing in: who a provider vouches for, as somebody the service knows.
-import { MAX_MAPPINGS } from "../../auth/api-token.js";
+
 import { failedPrecondition, notFound, permissionDenied, unauthenticated } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
+import { MAX_MAPPINGS } from "../../pipeline/auth/api-token.js";
 import type { IdentityRow, Tx } from "../../store/port.js";
+import { identities } from "../identities/identity.js";
 import { oidcFromJson } from "../identity-providers/identity-provider.js";
-import { identityKind } from "../kinds.js";
 import { insertBinding } from "../role-bindings/new-binding.js";
 import { acceptInvite, type Invitee, requireInvite } from "./accept-invite.js";
 import { acceptBindingsAt } from "./pending-bindings.js";
@@ -89,7 +90,7 @@ export async function previewSignIn(tx: Tx, request: SignIn, nowMs: number): Pro
 
 function requireMayRegister({ register, invite }: SignIn, { provider }: Vouched): void {
   if (register || invite !== undefined || provider !== undefined) return;
-  throw notFound(identityKind, "", "account not found: it needs an invite");
+  throw notFound(identities, "", "account not found: it needs an invite");
 }
 
 /**

@@ -2,7 +2,7 @@
 import { type FieldViolation, invalidArgument } from "../../kernel/errors.js";
 import { ANONYMOUS_UID, type Ids } from "../../kernel/ids.js";
 import { rootOf } from "../../kernel/uidp.js";
-import type { Call } from "../../rpc/call.js";
+import type { Call } from "../../pipeline/call.js";
 import type { RoleBindingRow, RoleRow } from "../../store/port.js";
 import { isPendingFor } from "../people/pending-bindings.js";
 import { requireGrantable } from "../rights.js";

@@ -4,10 +4,10 @@ import type {
   RoleBindingsService,
   RoleBinding as RoleBindingV2,
 } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
-import { rowsInParts } from "../../resource/whole-list.js";
-import type { Call } from "../../rpc/call.js";
-import { inParts, type ServedService, serve } from "../../rpc/method-table.js";
-import { operationsOf } from "../../rpc/operations.js";
+import type { Call } from "../../pipeline/call.js";
+import { inParts, type ServedService, serve } from "../../pipeline/method-table.js";
+import { operationsOf } from "../../pipeline/operations.js";
+import { rowsInParts } from "../../pipeline/resource/whole-list.js";
 import { roleBindingView } from "./role-binding.js";
 import { hydratedBindingV1, roleBindingV1 } from "./role-binding-v1-view.js";
 

@@ -8,12 +8,12 @@ import {
 } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
 import { alreadyExists, type FieldViolation, invalidArgument, notFound } from "../../kernel/errors.js";
 import { isUidp, rootOf } from "../../kernel/uidp.js";
-import { listQueryOf } from "../../resource/list-query.js";
-import { patchOf, valuesOf } from "../../resource/patch.js";
-import { serve } from "../../rpc/method-table.js";
+import { serve } from "../../pipeline/method-table.js";
+import { listQueryOf } from "../../pipeline/resource/list-query.js";
+import { patchOf, valuesOf } from "../../pipeline/resource/patch.js";
 import type { Tx } from "../../store/port.js";
+import { requireParentGroup } from "../groups/parent-group.js";
 import type { IamDeps } from "../iam-deps.js";
-import { requireParentGroup } from "../parent-group.js";
 import { isPendingFor } from "../people/pending-bindings.js";
 import { requireOwner } from "../rights.js";
 import { bind, requireBindable } from "./bind.js";

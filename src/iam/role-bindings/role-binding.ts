@@ -2,15 +2,15 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type RoleBinding, RoleBindingSchema } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
-import { defineResource } from "../../resource/define.js";
-import { isRequiredUid } from "../../resource/rules.js";
+import { defineResource } from "../../pipeline/resource/define.js";
+import { isRequiredUid } from "../../pipeline/resource/rules.js";
 import type { HydratedBinding } from "../../store/port.js";
 import { assumedBy } from "../identities/relationship.js";
-import { roleBindingKind } from "../kinds.js";
 
 /** The role binding resource. */
 export const roleBindings = defineResource({
-  ...roleBindingKind,
+  noun: "role binding",
+  type: "iam.chainguard.dev/RoleBinding",
   message: RoleBindingSchema,
   sort: ["uid", "created_at"],
   mutable: { identityUid: isRequiredUid, roleUid: isRequiredUid },

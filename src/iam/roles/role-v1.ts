@@ -5,9 +5,9 @@ import { type Role, type RoleFilter, Roles } from "#gen/chainguard/platform/iam/
 import type { RolesService } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import { isUidp } from "../../kernel/uidp.js";
-import { type Asked, rowsInParts } from "../../resource/whole-list.js";
-import { inParts, type ServedService, serve } from "../../rpc/method-table.js";
-import { operationsOf } from "../../rpc/operations.js";
+import { inParts, type ServedService, serve } from "../../pipeline/method-table.js";
+import { operationsOf } from "../../pipeline/operations.js";
+import { type Asked, rowsInParts } from "../../pipeline/resource/whole-list.js";
 import { capabilitiesNamed } from "./capability-names.js";
 import { builtinRoleUids } from "./role.js";
 import { roleRowV1, roleV1 } from "./role-v1-view.js";

@@ -1,16 +1,16 @@
 // The handlers of RolesService in version 2beta1.
 import { type Role, RolesService } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
-import { missing } from "../../auth/authorize.js";
 import type { CapabilitySet } from "../../kernel/capability-set.js";
 import { failedPrecondition, invalidArgument, notFound, permissionDenied } from "../../kernel/errors.js";
 import { isUidp, parentOf } from "../../kernel/uidp.js";
-import { listQueryOf } from "../../resource/list-query.js";
-import { patchOf, valuesOf } from "../../resource/patch.js";
-import type { Call } from "../../rpc/call.js";
-import { serve } from "../../rpc/method-table.js";
+import { missing } from "../../pipeline/auth/authorize.js";
+import type { Call } from "../../pipeline/call.js";
+import { serve } from "../../pipeline/method-table.js";
+import { listQueryOf } from "../../pipeline/resource/list-query.js";
+import { patchOf, valuesOf } from "../../pipeline/resource/patch.js";
 import type { RoleRow } from "../../store/port.js";
+import { requireParentGroup } from "../groups/parent-group.js";
 import type { IamDeps } from "../iam-deps.js";
-import { requireParentGroup } from "../parent-group.js";
 import { requireRights } from "../rights.js";
 import { requireNotPublic } from "../role-bindings/anonymous-rights.js";
 import { capabilitySetNumbered } from "./capability-names.js";

@@ -2,10 +2,9 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Role, RoleSchema } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
 import { builtinRoleUid } from "../../kernel/ids.js";
-import { defineResource } from "../../resource/define.js";
-import { type FieldRule, isDescription, isName } from "../../resource/rules.js";
+import { defineResource } from "../../pipeline/resource/define.js";
+import { type FieldRule, isDescription, isName } from "../../pipeline/resource/rules.js";
 import type { RoleRow } from "../../store/port.js";
-import { roleKind } from "../kinds.js";
 import { builtinRoles } from "./builtin-roles.js";
 import { capabilitiesIn, capabilitySetNumbered } from "./capability-names.js";
 
@@ -17,7 +16,8 @@ const areCapabilities: FieldRule = (value, field) => {
 
 /** The role resource. */
 export const roles = defineResource({
-  ...roleKind,
+  noun: "role",
+  type: "iam.chainguard.dev/Role",
   message: RoleSchema,
   sort: ["uid", "name", "created_at", "updated_at"],
   mutable: { name: isName, description: isDescription, capabilities: areCapabilities },

@@ -2,8 +2,8 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Terms, type TermsDocumentStatusSchema } from "#gen/chainguard/platform/iam/terms_pb.js";
 import type { TermsAcceptance, TermsService } from "#gen/chainguard/platform/iam/v2beta1/terms_pb.js";
-import { inParts, type ServedService, serve } from "../../rpc/method-table.js";
-import { operationsOf } from "../../rpc/operations.js";
+import { inParts, type ServedService, serve } from "../../pipeline/method-table.js";
+import { operationsOf } from "../../pipeline/operations.js";
 
 const PART_SIZE = 200;
 

@@ -6,13 +6,13 @@ import {
   TermsService,
 } from "#gen/chainguard/platform/iam/v2beta1/terms_pb.js";
 import { invalidArgument } from "../../kernel/errors.js";
-import { defineResource } from "../../resource/define.js";
-import { listQueryOf } from "../../resource/list-query.js";
-import { isPrintable } from "../../resource/rules.js";
-import { serve } from "../../rpc/method-table.js";
+import { serve } from "../../pipeline/method-table.js";
+import { defineResource } from "../../pipeline/resource/define.js";
+import { listQueryOf } from "../../pipeline/resource/list-query.js";
+import { isPrintable } from "../../pipeline/resource/rules.js";
 import type { ListQuery, Page, TermsAcceptanceRow } from "../../store/port.js";
+import { requireParentGroup } from "../groups/parent-group.js";
 import type { IamDeps } from "../iam-deps.js";
-import { requireParentGroup } from "../parent-group.js";
 
 const MAX_DOCUMENTS = 100;
 const MAX_ID = 256;

@@ -2,7 +2,7 @@
 // at most one for a repo, and it goes by the id of that.
 import type { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
 import { alreadyExists, invalidArgument, notFound } from "../../kernel/errors.js";
-import type { Handlers } from "../../rpc/method-table.js";
+import type { Handlers } from "../../pipeline/method-table.js";
 import type { DeploymentRow, Tx } from "../../store/port.js";
 import { foundRepo } from "../repos/repo-v2beta1.js";
 import { chartsToJson, deploymentKind, deploymentView } from "./deployment.js";

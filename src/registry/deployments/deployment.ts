@@ -9,7 +9,7 @@ import {
   HelmChartSchema,
 } from "#gen/chainguard/platform/registry/chart_pb.js";
 import { type FieldViolation, invalidArgument, type ResourceKind } from "../../kernel/errors.js";
-import { isPrintable } from "../../resource/rules.js";
+import { isPrintable } from "../../pipeline/resource/rules.js";
 import type { DeploymentRow } from "../../store/port.js";
 
 /** What errors call deployments. */

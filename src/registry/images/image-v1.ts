@@ -9,9 +9,9 @@ import type {
 } from "#gen/chainguard/platform/registry/image_pb.js";
 import type { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
 import { deadlineExceeded, notFound } from "../../kernel/errors.js";
-import { partQuery } from "../../resource/whole-list.js";
-import { MAX_CALL_MS } from "../../rpc/call.js";
-import { type Handlers, prepared } from "../../rpc/method-table.js";
+import { MAX_CALL_MS } from "../../pipeline/call.js";
+import { type Handlers, prepared } from "../../pipeline/method-table.js";
+import { partQuery } from "../../pipeline/resource/whole-list.js";
 import type { ListPosition } from "../../store/port.js";
 import { groupKind } from "../repos/repo.js";
 import { imageConfigOf } from "./image-config.js";

@@ -1,6 +1,6 @@
 // The handlers of ImagesService in version 2beta1.
 import { type GetSizeRequest, ImagesService } from "#gen/chainguard/platform/registry/v2beta1/images_pb.js";
-import { type Handlers, prepared, serve } from "../../rpc/method-table.js";
+import { type Handlers, prepared, serve } from "../../pipeline/method-table.js";
 import { architecturesIn, createImageSource, type ImageDeps, sizeIn } from "./image-source.js";
 
 /** ImagesService, ready to be served. */

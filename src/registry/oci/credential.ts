@@ -1,14 +1,14 @@
 // Who stands behind the name and the password that come with a request for a
 // registry token. Passwords are tokens: API tokens, or what is exchanged for one.
 import { Code } from "@connectrpc/connect";
-import { keyIdOf } from "../../auth/api-token.js";
-import type { Authenticate } from "../../auth/authenticate.js";
-import type { Exchanger } from "../../issuer/exchange/exchange.js";
+import type { Exchanger } from "../../issuer/sts/exchange.js";
 import type { Clock } from "../../kernel/clock.js";
 import { ApiError, unauthenticated } from "../../kernel/errors.js";
 import { ANONYMOUS_UID } from "../../kernel/ids.js";
 import type { Principal } from "../../kernel/principal.js";
 import { isUidp } from "../../kernel/uidp.js";
+import { keyIdOf } from "../../pipeline/auth/api-token.js";
+import type { Authenticate } from "../../pipeline/auth/authenticate.js";
 import type { Awaitable, Tx } from "../../store/port.js";
 import { REGISTRY_TOKEN_LIFE_S } from "./registry-token.js";
 

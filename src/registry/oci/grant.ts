@@ -1,10 +1,10 @@
 // What the bearer of a credential may do with the repos asked for, by the rights
 // that the store holds now.
 import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
-import { bitOf, callerOf, withMapped } from "../../auth/authorize.js";
 import { ANONYMOUS_UID } from "../../kernel/ids.js";
 import type { Principal } from "../../kernel/principal.js";
 import { lineageOf } from "../../kernel/uidp.js";
+import { bitOf, callerOf, withMapped } from "../../pipeline/auth/authorize.js";
 import type { Tx } from "../../store/port.js";
 import { groupOfOrg } from "./repo-path.js";
 import type { AskedAccess, RepoAction } from "./scope.js";

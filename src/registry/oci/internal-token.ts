@@ -1,5 +1,5 @@
 // The token by which the service itself reads the registry.
-import type { KeyRing } from "../../issuer/key-ring.js";
+import type { KeyRing } from "../../issuer/keys/key-ring.js";
 import type { Clock } from "../../kernel/clock.js";
 import type { Ids } from "../../kernel/ids.js";
 import type { Access } from "./grant.js";

@@ -2,7 +2,7 @@
 // specification"). Its verifier takes `aud` as one string and times as whole
 // seconds, and finds the key by the `kid` alone: a token brings no key along.
 import { sign } from "node:crypto";
-import type { SigningKey } from "../../auth/api-token.js";
+import type { SigningKey } from "../../pipeline/auth/api-token.js";
 import type { Access } from "./grant.js";
 
 /** How long a token for the registry lives, in seconds. */

@@ -5,8 +5,8 @@
 // credential of 30 days out of an API token of an hour. What docker sends as a
 // refresh token, its "identity token", may be an API token.
 import { Code } from "@connectrpc/connect";
-import { createFailureLimiter } from "../../issuer/exchange/failure-limiter.js";
-import type { KeyRing } from "../../issuer/key-ring.js";
+import type { KeyRing } from "../../issuer/keys/key-ring.js";
+import { createFailureLimiter } from "../../issuer/sts/failure-limiter.js";
 import { ApiError, invalidArgument } from "../../kernel/errors.js";
 import { ANONYMOUS_UID, type Ids } from "../../kernel/ids.js";
 import { publicForm, publicPage, type WebAnswer, type WebRequest, type WebRoutes } from "../../kernel/web.js";

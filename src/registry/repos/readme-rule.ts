@@ -1,7 +1,7 @@
 // What a readme may hold. A renderer of Markdown passes HTML through as it
 // stands, code blocks aside, and renderers differ in where those end: so the
 // rule looks at the whole text and refuses what could do harm anywhere in it.
-import type { FieldRule } from "../../resource/rules.js";
+import type { FieldRule } from "../../pipeline/resource/rules.js";
 import { isText } from "./repo-rules.js";
 
 /** How long a readme is at most, in characters. */

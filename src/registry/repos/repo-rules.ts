@@ -7,7 +7,7 @@ import {
   CustomOverlaySchema,
   type SyncConfig,
 } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
-import { type FieldRule, isPrintable } from "../../resource/rules.js";
+import { type FieldRule, isPrintable } from "../../pipeline/resource/rules.js";
 import { isRepoName } from "../oci/repo-path.js";
 
 /** How many entries any list or map of a repo holds at most. */

@@ -1,9 +1,9 @@
 // The handlers of ReposService in version 2beta1.
 import { ReposService } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
 import { alreadyExists, failedPrecondition, invalidArgument, notFound } from "../../kernel/errors.js";
-import { listQueryOf } from "../../resource/list-query.js";
-import { patchOf, valuesOf } from "../../resource/patch.js";
-import { type Handlers, serve } from "../../rpc/method-table.js";
+import { type Handlers, serve } from "../../pipeline/method-table.js";
+import { listQueryOf } from "../../pipeline/resource/list-query.js";
+import { patchOf, valuesOf } from "../../pipeline/resource/patch.js";
 import type { RepoRow, Tx } from "../../store/port.js";
 import { parseRepoPath } from "../oci/repo-path.js";
 import type { RegistryDeps } from "../registry-deps.js";

@@ -8,8 +8,8 @@ import {
   RepoSchema,
 } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
 import type { ResourceKind } from "../../kernel/errors.js";
-import { defineResource } from "../../resource/define.js";
-import { isDescription } from "../../resource/rules.js";
+import { defineResource } from "../../pipeline/resource/define.js";
+import { isDescription } from "../../pipeline/resource/rules.js";
 import type { RepoRow } from "../../store/port.js";
 import { isReadme } from "./readme-rule.js";
 import { isAliases, isBundles, isOverlay, isRepoNameField, isSyncConfig, isTagNames, isTier } from "./repo-rules.js";

@@ -3,7 +3,7 @@
 import type { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
 import { invalidArgument, notFound } from "../../kernel/errors.js";
 import { rootOf } from "../../kernel/uidp.js";
-import type { Handlers } from "../../rpc/method-table.js";
+import type { Handlers } from "../../pipeline/method-table.js";
 import type { Tx } from "../../store/port.js";
 import { groupKind } from "../repos/repo.js";
 

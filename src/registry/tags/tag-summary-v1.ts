@@ -4,7 +4,7 @@ import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
 import type { TagHistoryFilter } from "#gen/chainguard/platform/registry/tag_pb.js";
 import { invalidArgument } from "../../kernel/errors.js";
-import { type Handlers, inParts } from "../../rpc/method-table.js";
+import { type Handlers, inParts } from "../../pipeline/method-table.js";
 import type { ListPosition, ListQuery, TagFamily, TagRow, Tx } from "../../store/port.js";
 import { foundRepo } from "../repos/repo-v2beta1.js";
 import { familiesLeftIn } from "./tag-v1.js";

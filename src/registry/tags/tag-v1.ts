@@ -5,10 +5,10 @@ import type { Registry } from "#gen/chainguard/platform/registry/registry_pb.js"
 import type { Tag, TagFilter } from "#gen/chainguard/platform/registry/tag_pb.js";
 import { TagSchema as TagSchemaV2, type TagsService } from "#gen/chainguard/platform/registry/v2beta1/tags_pb.js";
 import { alreadyExists, failedPrecondition } from "../../kernel/errors.js";
-import { valuesOf } from "../../resource/patch.js";
-import { partQuery } from "../../resource/whole-list.js";
-import { type Handlers, inParts, type ServedService } from "../../rpc/method-table.js";
-import { operationsOf } from "../../rpc/operations.js";
+import { type Handlers, inParts, type ServedService } from "../../pipeline/method-table.js";
+import { operationsOf } from "../../pipeline/operations.js";
+import { valuesOf } from "../../pipeline/resource/patch.js";
+import { partQuery } from "../../pipeline/resource/whole-list.js";
 import type { ListPosition, TagFamily, TagRow, Tx } from "../../store/port.js";
 import type { RegistryDeps } from "../registry-deps.js";
 import { foundRepo } from "../repos/repo-v2beta1.js";

@@ -2,9 +2,9 @@
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { type ListTagsRequest, TagsService } from "#gen/chainguard/platform/registry/v2beta1/tags_pb.js";
 import { type FieldViolation, invalidArgument, notFound } from "../../kernel/errors.js";
-import { listQueryOf } from "../../resource/list-query.js";
-import { valuesOf } from "../../resource/patch.js";
-import { serve } from "../../rpc/method-table.js";
+import { serve } from "../../pipeline/method-table.js";
+import { listQueryOf } from "../../pipeline/resource/list-query.js";
+import { valuesOf } from "../../pipeline/resource/patch.js";
 import type { Awaitable, ListQuery, Page, TagFamily, TagRow, Tx } from "../../store/port.js";
 import type { RegistryDeps } from "../registry-deps.js";
 import { foundRepo } from "../repos/repo-v2beta1.js";

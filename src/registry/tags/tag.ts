@@ -3,8 +3,8 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Tag, TagSchema } from "#gen/chainguard/platform/registry/v2beta1/tags_pb.js";
-import { defineResource } from "../../resource/define.js";
-import type { FieldRule } from "../../resource/rules.js";
+import { defineResource } from "../../pipeline/resource/define.js";
+import type { FieldRule } from "../../pipeline/resource/rules.js";
 import type { TagFamily, TagRow } from "../../store/port.js";
 import { isDigest } from "../oci/notification.js";
 import { isLabels, isTagNameField } from "../repos/repo-rules.js";

@@ -1,8 +1,8 @@
 // Every limit of the network side in one table, since the defaults of Node,
 // http2 and connect are either absent or far above what one request may cost.
 // Limits of resources (page sizes, names) belong to the resources.
-import { MAX_CALL_MS } from "../../rpc/call.js";
-import { MAX_REQUEST_BYTES, PUBLIC_REQUEST_BYTES, REQUEST_BYTES } from "../../rpc/method-table.js";
+import { MAX_CALL_MS } from "../../pipeline/call.js";
+import { MAX_REQUEST_BYTES, PUBLIC_REQUEST_BYTES, REQUEST_BYTES } from "../../pipeline/method-table.js";
 
 const table = {
   messageBytes: {

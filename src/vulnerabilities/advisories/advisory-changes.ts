@@ -9,12 +9,12 @@ import {
   AdvisoryEventSchema,
   ReviewState,
 } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
-import { bitOf } from "../../auth/authorize.js";
 import { failedPrecondition, invalidArgument, notFound, permissionDenied } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
 import { parentOf } from "../../kernel/uidp.js";
-import { patchOf, valuesOf } from "../../resource/patch.js";
-import type { Call } from "../../rpc/call.js";
+import { bitOf } from "../../pipeline/auth/authorize.js";
+import type { Call } from "../../pipeline/call.js";
+import { patchOf, valuesOf } from "../../pipeline/resource/patch.js";
 import type { AdvisoryEventRow, AdvisoryRow, Tx } from "../../store/port.js";
 import { advisories, advisoryView, eventKind, eventRow, eventView, groupKind, movedIn } from "./advisory.js";
 import { insertAdvisory, putEvent, replaceAdvisory } from "./advisory-operations.js";

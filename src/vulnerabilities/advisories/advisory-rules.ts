@@ -12,8 +12,8 @@ import {
   ReviewState,
 } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
 import { type FieldViolation, invalidArgument, resourceExhausted } from "../../kernel/errors.js";
-import type { Refuse } from "../../resource/list-query.js";
-import { type FieldRule, isPrintable } from "../../resource/rules.js";
+import type { Refuse } from "../../pipeline/resource/list-query.js";
+import { type FieldRule, isPrintable } from "../../pipeline/resource/rules.js";
 import type { AdvisoryEventRow } from "../../store/port.js";
 
 /** How many entries a list in an advisory or an event holds at most, and how many events an advisory. */

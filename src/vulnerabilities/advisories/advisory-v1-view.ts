@@ -22,7 +22,7 @@ import {
   AdvisoryEventSchema as EventV2Schema,
   type ReviewState,
 } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
-import type { FieldNames } from "../../rpc/operations.js";
+import type { FieldNames } from "../../pipeline/operations.js";
 import type { AdvisoryEventRow, AdvisoryRow } from "../../store/port.js";
 import { advisoryView, eventView, movedIn } from "./advisory.js";
 import type { SaidEvent } from "./advisory-rules.js";

@@ -3,10 +3,10 @@
 import { Advisories, type AdvisoryFilter } from "#gen/chainguard/platform/vulnerabilities/v1/advisories_pb.js";
 import { notFound } from "../../kernel/errors.js";
 import { parentOf } from "../../kernel/uidp.js";
-import { listQueryOf } from "../../resource/list-query.js";
-import type { Call } from "../../rpc/call.js";
-import { serve } from "../../rpc/method-table.js";
-import { inNamesOf } from "../../rpc/operations.js";
+import type { Call } from "../../pipeline/call.js";
+import { serve } from "../../pipeline/method-table.js";
+import { inNamesOf } from "../../pipeline/operations.js";
+import { listQueryOf } from "../../pipeline/resource/list-query.js";
 import type { AdvisoryEventRow, AdvisoryRow, Tx } from "../../store/port.js";
 import { advisories } from "./advisory.js";
 import {

@@ -4,8 +4,8 @@ import { AdvisoriesService } from "#gen/chainguard/platform/vulnerabilities/v2be
 import { notFound } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
 import type { PageTokens } from "../../kernel/page-token.js";
-import { listQueryOf } from "../../resource/list-query.js";
-import { serve } from "../../rpc/method-table.js";
+import { serve } from "../../pipeline/method-table.js";
+import { listQueryOf } from "../../pipeline/resource/list-query.js";
 import type { AdvisoryEventRow, AdvisoryRow, Tx } from "../../store/port.js";
 import { advisories, advisoryView } from "./advisory.js";
 import { MAX_ADVISORY_REQUEST } from "./advisory-rules.js";

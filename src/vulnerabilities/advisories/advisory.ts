@@ -16,7 +16,7 @@ import {
   SeveritySchema,
 } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
 import type { ResourceKind } from "../../kernel/errors.js";
-import { defineResource } from "../../resource/define.js";
+import { defineResource } from "../../pipeline/resource/define.js";
 import type { AdvisoryEventRow, AdvisoryRow } from "../../store/port.js";
 import { isLineField, isLines, isRequiredLine } from "./advisory-rules.js";
 

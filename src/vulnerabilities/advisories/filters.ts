@@ -4,7 +4,7 @@ import {
   type ListAdvisoriesRequest,
 } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
 import { type FieldViolation, invalidArgument } from "../../kernel/errors.js";
-import { isPrintable } from "../../resource/rules.js";
+import { isPrintable } from "../../pipeline/resource/rules.js";
 
 const MAX_VALUES = 1_000;
 const MAX_QUERY = 256;

@@ -1,6 +1,6 @@
 // Reads values out of parsed JSON and says where in it one breaks a rule.
 import { invalidArgument } from "../../kernel/errors.js";
-import { isPrintable } from "../../resource/rules.js";
+import { isPrintable } from "../../pipeline/resource/rules.js";
 
 /** An object within a text, and how errors name it. */
 export interface Place {

@@ -6,8 +6,8 @@ import { newInviteCode } from "../../../src/iam/group-invites/group-invite.js";
 import { personUid, providerPersonUid } from "../../../src/kernel/ids.js";
 import { denied, exhausted, overQuota } from "../../contract/expectations.js";
 import { changed, invite, register } from "../../issuer/auth-world.js";
-import { type ExchangeWorld, startExchangeWorld } from "../../issuer/exchange/exchange-world.js";
-import { Agent, type LoginKit, PROGRAM, startLogin } from "../../issuer/login/login-kit.js";
+import { Agent, type LoginKit, PROGRAM, startLogin } from "../../issuer/oauth/login-kit.js";
+import { type ExchangeWorld, startExchangeWorld } from "../../issuer/sts/exchange-world.js";
 import { setLimits, usageOf } from "../../support/quotas.js";
 
 const rule = (limit: number, noun: string) =>

@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import fc from "fast-check";
-import { newKey } from "../../../src/issuer/key-making.js";
-import type { KeyRing } from "../../../src/issuer/key-ring.js";
-import { addSuccessor, type KeySchedule, revokeKey } from "../../../src/issuer/key-states.js";
+import { newKey } from "../../../src/issuer/keys/key-making.js";
+import type { KeyRing } from "../../../src/issuer/keys/key-ring.js";
+import { addSuccessor, type KeySchedule, revokeKey } from "../../../src/issuer/keys/key-states.js";
 import { DAY, HOUR, type KeyKit, MINUTE, openKit, SECOND } from "./key-kit.js";
 
 /** Something that happens. */

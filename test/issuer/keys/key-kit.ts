@@ -1,8 +1,8 @@
 // Nodes that share a store, on a clock that the test moves.
 import { join } from "node:path";
-import { type KeyRing, openKeyRing } from "../../../src/issuer/key-ring.js";
-import { keyScheduleOf } from "../../../src/issuer/key-states.js";
-import { type MasterKey, readMasterKey } from "../../../src/issuer/master-key.js";
+import { type KeyRing, openKeyRing } from "../../../src/issuer/keys/key-ring.js";
+import { keyScheduleOf } from "../../../src/issuer/keys/key-states.js";
+import { type MasterKey, readMasterKey } from "../../../src/issuer/keys/master-key.js";
 import { openSqlite } from "../../../src/store/open-sqlite.js";
 import type { KeyRow, Store } from "../../../src/store/port.js";
 import { tempDir } from "../../support/temp-dir.js";

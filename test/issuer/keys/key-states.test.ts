@@ -1,11 +1,11 @@
 // The life of the keys of API tokens, as one node sees it.
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, test } from "node:test";
-import { isExpired } from "../../../src/auth/api-token.js";
-import { newKey } from "../../../src/issuer/key-making.js";
-import type { KeyRing } from "../../../src/issuer/key-ring.js";
-import { addSuccessor, keyScheduleOf, revokeKey, rotateKey } from "../../../src/issuer/key-states.js";
+import { newKey } from "../../../src/issuer/keys/key-making.js";
+import type { KeyRing } from "../../../src/issuer/keys/key-ring.js";
+import { addSuccessor, keyScheduleOf, revokeKey, rotateKey } from "../../../src/issuer/keys/key-states.js";
 import { ApiError } from "../../../src/kernel/errors.js";
+import { isExpired } from "../../../src/pipeline/auth/api-token.js";
 import type { KeyPurpose, KeyState } from "../../../src/store/port.js";
 import { DAY, HOUR, type KeyKit, MINUTE, openKit, SECOND, schedule } from "./key-kit.js";
 

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { newKey } from "../../../src/issuer/key-making.js";
-import type { KeyRing } from "../../../src/issuer/key-ring.js";
-import { addSuccessor, revokeKey } from "../../../src/issuer/key-states.js";
+import { newKey } from "../../../src/issuer/keys/key-making.js";
+import type { KeyRing } from "../../../src/issuer/keys/key-ring.js";
+import { addSuccessor, revokeKey } from "../../../src/issuer/keys/key-states.js";
 import type { KeyState, Store } from "../../../src/store/port.js";
 import { type KeyKit, MINUTE, openKit, schedule } from "./key-kit.js";
 

@@ -6,8 +6,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
-import { newKey } from "../../../src/issuer/key-making.js";
-import { rotateKey } from "../../../src/issuer/key-states.js";
+import { newKey } from "../../../src/issuer/keys/key-making.js";
+import { rotateKey } from "../../../src/issuer/keys/key-states.js";
 import { type Harness, startHarness } from "../../support/harness.js";
 import { scriptArguments } from "../../support/project.js";
 

@@ -3,10 +3,10 @@
 import { create } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { GetGroupRequestSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
-import { createAuthenticate } from "../../../src/auth/authenticate.js";
-import { authorize } from "../../../src/auth/authorize.js";
 import { ApiError } from "../../../src/kernel/errors.js";
 import { randomIds } from "../../../src/kernel/ids.js";
+import { createAuthenticate } from "../../../src/pipeline/auth/authenticate.js";
+import { authorize } from "../../../src/pipeline/auth/authorize.js";
 import type { Random } from "../../support/openapi/random.js";
 import { requestH1 } from "../../support/requests.js";
 import { asGood } from "./as-good.js";

@@ -1,7 +1,7 @@
 // Changes that make no difference: what they make must be accepted like the token
 // itself. They show that the campaign refuses what a token says, not that it is
 // another text.
-import { encoded, otherS } from "../../auth/token-kit.js";
+import { encoded, otherS } from "../../pipeline/auth/token-kit.js";
 import { type GoodToken, partsOf, signedParts, signedText } from "./good-token.js";
 
 /** A change that makes no difference. */

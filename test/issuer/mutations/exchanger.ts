@@ -1,9 +1,9 @@
 // The exchanger with everything it stands on, outside a service.
-import type { Installation } from "../../../src/installation.js";
-import { isOurName } from "../../../src/issuer/assume/audience.js";
-import { createExchanger, type Exchanger } from "../../../src/issuer/exchange/exchange.js";
-import { createFailureLimiter } from "../../../src/issuer/exchange/failure-limiter.js";
-import { createLastSeen } from "../../../src/issuer/exchange/last-seen.js";
+import type { Installation } from "../../../src/app/installation.js";
+import { isOurName } from "../../../src/issuer/sts/audience.js";
+import { createExchanger, type Exchanger } from "../../../src/issuer/sts/exchange.js";
+import { createFailureLimiter } from "../../../src/issuer/sts/failure-limiter.js";
+import { createLastSeen } from "../../../src/issuer/sts/last-seen.js";
 import { createTokens } from "../../../src/issuer/tokens.js";
 import { createIssuers, type Issuers } from "../../../src/issuer/upstream/issuers.js";
 import { randomIds } from "../../../src/kernel/ids.js";

@@ -1,6 +1,6 @@
 // The tokens that mutations begin with, and how one is put together again.
 import { type KeyObject, sign } from "node:crypto";
-import { encoded, type Part } from "../../auth/token-kit.js";
+import { encoded, type Part } from "../../pipeline/auth/token-kit.js";
 import type { Random } from "../../support/openapi/random.js";
 
 /** A token that is accepted, and all that it is made of. */

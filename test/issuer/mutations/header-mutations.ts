@@ -2,7 +2,7 @@
 // All are signed: by the key that the token should be signed with, or by whoever
 // the header would have a careless reader believe.
 import { createHmac, createPublicKey, type KeyObject, sign } from "node:crypto";
-import { encoded } from "../../auth/token-kit.js";
+import { encoded } from "../../pipeline/auth/token-kit.js";
 import type { Random } from "../../support/openapi/random.js";
 import { type GoodToken, type Mutation, type MutationClass, oneOf, partsOf, signedText } from "./good-token.js";
 import { repeatedMember, spacedJson } from "./payload-mutations.js";

@@ -2,7 +2,7 @@
 // readers understand differently, or no JSON at all. Which of them matter to a
 // reader is for the reference to say: foreign issuers may space theirs.
 
-import { encoded } from "../../auth/token-kit.js";
+import { encoded } from "../../pipeline/auth/token-kit.js";
 import type { Random } from "../../support/openapi/random.js";
 import { type Mutation, type MutationClass, partsOf, signedText } from "./good-token.js";
 import { flippedBits } from "./wrong-values.js";

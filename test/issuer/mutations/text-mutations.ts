@@ -2,7 +2,7 @@
 // its parts, its length. Where a wrong spelling might be taken for the right one
 // it is also signed as it stands, so that nothing but the spelling is wrong.
 
-import { encoded } from "../../auth/token-kit.js";
+import { encoded } from "../../pipeline/auth/token-kit.js";
 import type { Random } from "../../support/openapi/random.js";
 import { type GoodToken, type Mutation, type MutationClass, oneOf, partsOf, signedText } from "./good-token.js";
 import { flippedBits } from "./wrong-values.js";

@@ -1,6 +1,6 @@
 import { toJson } from "@bufbuild/protobuf";
-import { bindingsOf } from "../../../src/gateway/binding.js";
-import { createDecode, type DecodeOptions, type ReadBody } from "../../../src/gateway/decode.js";
+import { bindingsOf } from "../../../src/transport/http/http-binding.js";
+import { createDecode, type DecodeOptions, type ReadBody } from "../../../src/transport/rest/decode.js";
 import { entryOf, featureMethod, featureRegistry } from "./feature.js";
 
 /** The JSON of the request that the first binding of a method of FeatureService makes of its parts. */

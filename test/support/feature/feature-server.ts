@@ -4,10 +4,10 @@ import { createServer } from "node:http";
 import http2 from "node:http2";
 import type { AddressInfo } from "node:net";
 import type { ConnectError } from "@connectrpc/connect";
-import { createGateway, type Gateway, type GatewayOptions } from "../../../src/gateway/gateway.js";
-import type { Call } from "../../../src/rpc/call.js";
-import { createInvokeStream } from "../../../src/rpc/invoke-stream.js";
+import type { Call } from "../../../src/pipeline/call.js";
+import { createInvokeStream } from "../../../src/pipeline/invoke-stream.js";
 import type { Store, Tx } from "../../../src/store/port.js";
+import { createGateway, type Gateway, type GatewayOptions } from "../../../src/transport/rest/gateway.js";
 import { type Received, requestH1, requestOn, type Sent } from "../requests.js";
 import { entryOf, type FeatureHandler, type FeatureStreamHandler, featureService, streamEntryOf } from "./feature.js";
 

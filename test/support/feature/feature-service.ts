@@ -2,17 +2,17 @@
 // port for all protocols, the pipeline, a real store. Nothing of it is known to
 // the stack but descriptors and handlers.
 
-import { createGateway } from "../../../src/gateway/gateway.js";
 import { unauthenticated } from "../../../src/kernel/errors.js";
-import type { Call, StreamCall } from "../../../src/rpc/call.js";
-import { createInvoke } from "../../../src/rpc/invoke.js";
-import { createInvokeStream } from "../../../src/rpc/invoke-stream.js";
-import { createMethodTable, type Handler } from "../../../src/rpc/method-table.js";
-import { createProve } from "../../../src/rpc/prove.js";
-import { createServer } from "../../../src/server/server.js";
+import type { Call, StreamCall } from "../../../src/pipeline/call.js";
+import { createInvoke } from "../../../src/pipeline/invoke.js";
+import { createInvokeStream } from "../../../src/pipeline/invoke-stream.js";
+import { createMethodTable, type Handler } from "../../../src/pipeline/method-table.js";
+import { createProve } from "../../../src/pipeline/prove.js";
 import { openSqlite } from "../../../src/store/open-sqlite.js";
 import type { Store } from "../../../src/store/port.js";
 import { createLogger } from "../../../src/telemetry/logger.js";
+import { createGateway } from "../../../src/transport/rest/gateway.js";
+import { createServer } from "../../../src/transport/server.js";
 import { tempDir } from "../temp-dir.js";
 import { featureService } from "./feature.js";
 

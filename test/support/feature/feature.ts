@@ -24,7 +24,7 @@ import {
 import { FileDescriptorProtoSchema, FileDescriptorSetSchema, MethodOptionsSchema } from "@bufbuild/protobuf/wkt";
 import { http } from "#gen/google/api/annotations_pb.js";
 import { HttpRuleSchema } from "#gen/google/api/http_pb.js";
-import { MAX_REQUEST_BYTES, type StreamEntry, type UnaryEntry } from "../../../src/rpc/method-table.js";
+import { MAX_REQUEST_BYTES, type StreamEntry, type UnaryEntry } from "../../../src/pipeline/method-table.js";
 
 /** All files of the image: feature.proto and what it imports. */
 export const featureRegistry = createFileRegistry(

@@ -5,11 +5,11 @@ import type { DescService } from "@bufbuild/protobuf";
 import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
-import { bindingsOf, type HttpBinding } from "../../../src/gateway/binding.js";
-import { openApiDocument } from "../../../src/gateway/openapi/document.js";
-import { type Comments, commentsOf } from "../../../src/gateway/openapi/proto-comments.js";
+import { type Comments, commentsOf } from "../../../src/codec/proto-comments.js";
 import { atOnce } from "../../../src/kernel/steps.js";
-import { authRuleOf } from "../../../src/rpc/method-table.js";
+import { authRuleOf } from "../../../src/pipeline/method-table.js";
+import { bindingsOf, type HttpBinding } from "../../../src/transport/http/http-binding.js";
+import { openApiDocument } from "../../../src/transport/openapi/document.js";
 import { entryOf, featureService, streamEntryOf } from "../feature/feature.js";
 import type { ApiDocument } from "./document.js";
 

@@ -1,0 +1,61 @@
+// What an installation is without its network side: store, keys and built-in
+// roles. The server stands on it, and so do commands run on the host.
+import { join } from "node:path";
+import type { Settings } from "../config/config.js";
+import { seedAnonymous } from "../iam/identities/anonymous.js";
+import { seedRoles } from "../iam/roles/seed-roles.js";
+import { type KeyRing, openKeyRing } from "../issuer/keys/key-ring.js";
+import { type MasterKey, readMasterKey } from "../issuer/keys/master-key.js";
+import { type Clock, systemClock } from "../kernel/clock.js";
+import { openPg } from "../store/open-pg.js";
+import { openSqlite } from "../store/open-sqlite.js";
+import type { Store } from "../store/port.js";
+import { createWorkGate } from "../store/work-gate.js";
+
+/** An open installation. */
+export interface Installation {
+  readonly store: Store;
+  readonly masterKey: MasterKey;
+  readonly keys: KeyRing;
+  readonly clock: Clock;
+  /** Has the store refuse every unit of work that has not begun. */
+  refuseWork(): void;
+  close(): Promise<void>;
+}
+
+/** How to open one. */
+export interface InstallationOptions {
+  readonly settings: Settings;
+  readonly clock?: Clock;
+  /** Refuse to open while a server runs on the same data directory. */
+  readonly exclusive?: boolean;
+}
+
+/**
+ * Opens the store, brings its schema and built-in roles up to date, and loads the keys.
+ *
+ * @throws Error when the data directory is in use, the database cannot be reached, or the master key
+ * is not the one the secrets were sealed with.
+ */
+export async function openInstallation(options: InstallationOptions): Promise<Installation> {
+  const { settings, clock = systemClock, exclusive = false } = options;
+  const { databaseUrl, data } = settings;
+  const { store, refuse } = createWorkGate(
+    databaseUrl === undefined
+      ? openSqlite({ directory: data, clock, exclusive })
+      : await openPg({ url: databaseUrl, clock }),
+  );
+  try {
+    const keyFile = settings.masterKeyFile ?? join(data, "master.key");
+    const masterKey = readMasterKey(keyFile, settings.masterKeyFile === undefined);
+    const keys = await openKeyRing({ store, masterKey, clock });
+    await store.write(async (tx) => {
+      await seedRoles(tx, clock());
+      await seedAnonymous(tx, clock());
+    });
+    return { store, masterKey, keys, clock, refuseWork: refuse, close: () => store.close() };
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}

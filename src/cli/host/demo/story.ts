@@ -1,0 +1,81 @@
+// What the demo prints: commands that work when they are pasted as they are, one
+// after another, into any shell of the POSIX kind.
+import { join, resolve } from "node:path";
+import type { Demo } from "./demo.js";
+import { ORGANISATION } from "./people.js";
+
+/** What is said of a demo besides. */
+export interface AnnouncementOptions {
+  /** Whether its directory is there afterwards. */
+  readonly kept: boolean;
+}
+
+interface Step {
+  readonly text: string;
+  readonly commands: readonly string[];
+}
+
+/** What to print when the demo is ready. */
+export function announcement(demo: Demo, { kept }: AnnouncementOptions): string {
+  const { url, issuer, data } = demo;
+  const head = `The demo of Arbor is ready. It is for trying out only: whoever uses this machine can sign in as anybody.
+
+  service  ${url}, its reference at ${url}/docs
+  login    ${issuer}, where you are Alice, the owner of ${ORGANISATION}, or Bob
+  data     ${data}, ${kept ? "kept for the next time" : "gone when the demo ends"}
+
+Paste these into another terminal, from the top. Ctrl-C here ends the demo.
+`;
+  const steps = stepsOf(demo).map(({ text, commands }) => {
+    return `\n${text}:\n\n${commands.map((command) => `  ${command}\n`).join("")}`;
+  });
+  return head + steps.join("");
+}
+
+function stepsOf({ url, data, workloadToken, organisation }: Demo): readonly Step[] {
+  const { platform, workload, builder } = organisation;
+  const curl = (token: string) => `curl -sS -w '\\n' -H "Authorization: Bearer ${token}"`;
+  const json = "-H 'Content-Type: application/json'";
+  const iam = "$ARBOR_API/iam/v2beta1";
+  return [
+    {
+      text: "Say where things are, and what arbor is",
+      commands: [
+        `export ARBOR_API=${url} ARBOR_CREDENTIALS=${quoted(join(data, "credentials.json"))}`,
+        `PLATFORM=${platform} WORKLOAD=${workload} BUILDER=${builder}`,
+        `arbor() { ${program()} "$@"; }`,
+      ],
+    },
+    {
+      text: "A workload exchanges the OIDC token of its platform for an API token, and lists the groups",
+      commands: [
+        `OIDC_TOKEN=$(cat ${quoted(workloadToken)})`,
+        `TOKEN=$(curl -sS -G -H "Authorization: Bearer $OIDC_TOKEN" -d "aud=$ARBOR_API" -d "identity=$WORKLOAD" "$ARBOR_API/sts/exchange" | node -p 'JSON.parse(fs.readFileSync(0)).token')`,
+        `${curl("$TOKEN")} "${iam}/groups?order_by=name"`,
+      ],
+    },
+    {
+      text: "Sign in as Alice with a browser, and list them as her",
+      commands: ["arbor auth login", "arbor iam groups list --order-by name"],
+    },
+    {
+      text: "As Alice, let the workload create groups in platform; the token it has will do for that",
+      commands: [
+        `${curl("$(arbor auth token)")} ${json} -d '{"identityUid":"'$WORKLOAD'","roleUid":"'$BUILDER'"}' "${iam}/roleBindings/$PLATFORM"`,
+        `${curl("$TOKEN")} ${json} -d '{"name":"built by ci"}' "${iam}/groups/$PLATFORM"`,
+        "arbor iam role-bindings list",
+      ],
+    },
+  ];
+}
+
+// In a checkout that was not compiled there is no other program than the one npm knows of.
+function program(): string {
+  return import.meta.url.endsWith(".ts")
+    ? `npm run -s --prefix ${quoted(resolve(import.meta.dirname, "../../../.."))} arbor --`
+    : `node ${quoted(resolve(import.meta.dirname, "../../../main.js"))}`;
+}
+
+function quoted(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}

@@ -1,0 +1,113 @@
+// The commands that work on the installation itself: access to its data is
+// their only credential, and each leaves a row in the audit log.
+
+import { type Installation, openInstallation } from "../../app/installation.js";
+import type { Settings } from "../../config/config.js";
+import { originOf } from "../../config/origin.js";
+import { identities } from "../../iam/identities/identity.js";
+import { auditOnHost } from "../../iam/operator/audit-on-host.js";
+import { bootstrap } from "../../iam/operator/bootstrap.js";
+import { bindIdentity, revokeTokens, verifyGroup } from "../../iam/operator/operate.js";
+import { issueToken } from "../../issuer/issue-token.js";
+import { invalidArgument, notFound } from "../../kernel/errors.js";
+import { randomIds } from "../../kernel/ids.js";
+
+const HOUR_S = 3600;
+
+/** `arbor bootstrap` */
+export async function bootstrapCommand(
+  settings: Settings,
+  options: { org: string; ownerIssuer?: string; ownerSubject?: string; json?: boolean },
+): Promise<void> {
+  const { org, ownerIssuer: issuer, ownerSubject: subject } = options;
+  if ((issuer === undefined) !== (subject === undefined)) {
+    throw invalidArgument({ field: "owner", description: "--owner-issuer and --owner-subject go together" });
+  }
+  await onHost(settings, async (host) => {
+    const owner = issuer !== undefined && subject !== undefined ? { owner: { issuer, subject } } : {};
+    const made = await host.store.write((tx) => bootstrap(tx, { org, ...owner }, randomIds, host.clock()));
+    const { baseUrl, issuer: ours } = await originOn(host, settings);
+    const token = issueToken(
+      { issuer: ours, audience: baseUrl, identity: made.identity, lifeS: HOUR_S, nowMs: host.clock() },
+      host.keys,
+      randomIds,
+    );
+    const result = { ...made, token };
+    if (options.json) print(JSON.stringify(result));
+    else for (const [name, value] of Object.entries(result)) print(`${name}: ${value}`);
+  });
+}
+
+/** `arbor admin token` */
+export async function tokenCommand(
+  settings: Settings,
+  { identity, ttl, audience }: { identity: string; ttl: string; audience?: string },
+): Promise<void> {
+  const lifeS = secondsIn(ttl);
+  await onHost(settings, async (host) => {
+    const nowMs = host.clock();
+    await host.store.write(async (tx) => {
+      if ((await tx.identities.get(identity)) === undefined) throw notFound(identities, identity);
+      await auditOnHost(tx, "arbor.token.issued.v1", identity, nowMs, randomIds);
+    });
+    const { baseUrl, issuer } = await originOn(host, settings);
+    print(issueToken({ issuer, audience: audience ?? baseUrl, identity, lifeS, nowMs }, host.keys, randomIds));
+  });
+}
+
+/** `arbor admin bind` */
+export async function bindCommand(
+  settings: Settings,
+  binding: { identity: string; role: string; group: string },
+): Promise<void> {
+  await onHost(settings, async (host) => {
+    print(await host.store.write((tx) => bindIdentity(tx, binding, { ids: randomIds, nowMs: host.clock() })));
+  });
+}
+
+/** `arbor admin identity revoke` */
+export async function revokeCommand(settings: Settings, uid: string): Promise<void> {
+  await onHost(settings, (host) =>
+    host.store.write((tx) => revokeTokens(tx, uid, { ids: randomIds, nowMs: host.clock() })),
+  );
+}
+
+/** `arbor admin group verify` */
+export async function verifyCommand(settings: Settings, uid: string, { kind }: { kind?: string }): Promise<void> {
+  await onHost(settings, (host) =>
+    host.store.write((tx) => verifyGroup(tx, uid, kind, { ids: randomIds, nowMs: host.clock() })),
+  );
+}
+
+/** Runs `work` on the installation that `settings` name, and closes it. */
+export async function onHost(settings: Settings, work: (host: Installation) => Promise<void>): Promise<void> {
+  const host = await openInstallation({ settings });
+  try {
+    await work(host);
+  } finally {
+    await host.close();
+  }
+}
+
+/** How the service is called. A server that ran here has left that; what is said now wins over it. */
+export async function originOn(host: Installation, settings: Settings): Promise<{ baseUrl: string; issuer: string }> {
+  const stated = originOf(settings);
+  const left = await host.store.read((tx) => tx.settings.get("origin"));
+  const known = left === undefined ? stated : (JSON.parse(left) as { baseUrl: string; issuer: string });
+  return {
+    baseUrl: settings.baseUrl ?? known.baseUrl,
+    issuer: settings.issuer ?? settings.baseUrl ?? known.issuer,
+  };
+}
+
+function secondsIn(ttl: string): number {
+  const match = /^(\d{1,6})(s|m|h)$/.exec(ttl);
+  const seconds = Number(match?.[1]) * { s: 1, m: 60, h: HOUR_S }[(match?.[2] ?? "s") as "s" | "m" | "h"];
+  if (match && seconds > 0 && seconds <= HOUR_S) return seconds;
+  throw invalidArgument({ field: "ttl", description: "ttl must be a number of s, m or h, more than 0 and at most 1h" });
+}
+
+/** Writes a line to standard output. */
+export function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}

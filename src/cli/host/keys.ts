@@ -1,0 +1,85 @@
+// The commands for the keys of the installation. What they change, running
+// servers see within seconds.
+import type { Settings } from "../../config/config.js";
+import { auditOnHost } from "../../iam/operator/audit-on-host.js";
+import { newKey } from "../../issuer/keys/key-making.js";
+import { addSuccessor, revokeKey, rotateKey, rotateRegistryKey, type Successor } from "../../issuer/keys/key-states.js";
+import { randomIds } from "../../kernel/ids.js";
+import type { KeyPurpose, KeyRow, Tx } from "../../store/port.js";
+import { tableOf } from "../output/table.js";
+import { onHost, print } from "./host.js";
+
+const WHEN_USED = "servers use it once they have published it for as long as others keep keys (--jwks-max-age)";
+
+const BEFORE_THE_NEXT =
+  "servers use it at once; before the next rotation, run arbor registry configure and restart the registry";
+
+/** `arbor admin keys rotate`: prints the kid of the new key and, on standard error, when it will be used. */
+export async function rotateCommand(settings: Settings, { purpose }: { purpose: KeyPurpose }): Promise<void> {
+  await onHost(settings, async ({ store, masterKey, clock }) => {
+    const nowMs = clock();
+    const key = newKey(purpose, masterKey, nowMs);
+    const { kid, isNew } = await store.write(async (tx) => {
+      const next = await rotated(tx, key);
+      if (next.isNew) await auditOnHost(tx, "arbor.key.rotated.v1", "", nowMs, randomIds);
+      return next;
+    });
+    print(kid);
+    if (!isNew) process.stderr.write("arbor: a rotation is under way already, and this is its key\n");
+    if (purpose === "api-token") process.stderr.write(`arbor: ${WHEN_USED}\n`);
+    if (purpose === "registry") process.stderr.write(`arbor: ${BEFORE_THE_NEXT}\n`);
+  });
+}
+
+// Others keep the public keys of API tokens and must have the new one before it is used.
+async function rotated(tx: Tx, key: KeyRow): Promise<Successor> {
+  if (key.purpose === "api-token") return addSuccessor(tx, key);
+  if (key.purpose === "registry") return rotateRegistryKey(tx, key);
+  await rotateKey(tx, key);
+  return { kid: key.kid, isNew: true };
+}
+
+/**
+ * `arbor admin keys revoke`: prints what became of the key, and who may trust it still.
+ *
+ * @throws ApiError NOT_FOUND; FAILED_PRECONDITION for a key that is for something else than API tokens.
+ */
+export async function revokeCommand(settings: Settings, kid: string): Promise<void> {
+  await onHost(settings, async ({ store, masterKey, clock }) => {
+    const nowMs = clock();
+    const spare = newKey("api-token", masterKey, nowMs);
+    const { state, replaced } = await store.write(async (tx) => {
+      const revocation = await revokeKey(tx, kid, spare);
+      await auditOnHost(tx, "arbor.key.revoked.v1", "", nowMs, randomIds);
+      return revocation;
+    });
+    print(`${kid} is removed; it was ${state}`);
+    if (replaced) print(`${spare.kid} is new and signs API tokens at once`);
+    print("running servers refuse what the removed key signed within 5 s");
+    const kept = `up to ${settings.jwksMaxAge} s (--jwks-max-age)`;
+    print(`others may trust it${replaced ? ", and not know the new one," : ""} for as long as they keep keys: ${kept}`);
+  });
+}
+
+/** `arbor admin keys list`: the newest first. */
+export async function listCommand(settings: Settings, { json = false }: { json?: boolean }): Promise<void> {
+  await onHost(settings, async ({ store }) => {
+    const rows = [...(await store.read((tx) => tx.keys.list()))].reverse().map(shown);
+    for (const line of json ? rows.map((row) => JSON.stringify(row)) : table(rows)) print(line);
+  });
+}
+
+function shown({ kid, purpose, state, createTimeMs, nextTimeMs }: KeyRow) {
+  const nextTime = nextTimeMs === null ? null : timeOf(nextTimeMs);
+  return { kid, purpose, state, createTime: timeOf(createTimeMs), nextTime };
+}
+
+function timeOf(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+function table(rows: readonly ReturnType<typeof shown>[]): string[] {
+  const columns = ["KID", "PURPOSE", "STATE", "CREATED", "NEXT"].map((title) => ({ title }));
+  const cells = rows.map((row) => [row.kid, row.purpose, row.state, row.createTime, row.nextTime ?? ""]);
+  return tableOf(columns, { colour: false, width: undefined }).lines(cells);
+}

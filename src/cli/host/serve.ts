@@ -1,0 +1,23 @@
+import { type App, startApp } from "../../app/app.js";
+import { limitHeapGrowth } from "../../app/heap-growth.js";
+import { installLastResort } from "../../app/last-resort.js";
+import type { Settings } from "../../config/config.js";
+import { createLogger } from "../../telemetry/logger.js";
+import { untilStopped } from "./until-stopped.js";
+
+/**
+ * Runs the service until SIGTERM or SIGINT, then stops it gracefully; a second signal ends it at
+ * once. Standard output carries one line, when it is ready. An error that nothing catches ends the
+ * process with exit code 70 after committed writes are answered.
+ */
+export async function serve(settings: Settings): Promise<void> {
+  limitHeapGrowth();
+  const logger = createLogger(settings.logLevel);
+  let app: App | undefined;
+  installLastResort({ logger, abandon: (drainMs) => app?.abandon(drainMs) });
+  app = await startApp({ settings, logger });
+  const stopped = untilStopped();
+  process.stdout.write(`arbor listening on ${app.url}\n`);
+  await stopped;
+  await app.stop();
+}

@@ -1,0 +1,180 @@
+// `arbor auth pull-token`: passwords for registries that live for weeks, for
+// machines that have no identity of their own. Each is an identity with a key
+// that is used once, for the token that is the password, and then forgotten.
+import { generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:crypto";
+import { create, type JsonObject } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { Code } from "@connectrpc/connect";
+import {
+  CreateIdentityRequestSchema,
+  DeleteIdentityRequestSchema,
+  GetIdentityRequestSchema,
+  IdentitiesService,
+  ListIdentitiesRequestSchema,
+  RelationshipType,
+} from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
+import {
+  CreateRoleBindingRequestSchema,
+  RoleBindingsService,
+} from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
+import { invalidArgument } from "../../../kernel/errors.js";
+import { builtinRoleUid } from "../../../kernel/ids.js";
+import { answerText, listText } from "../../output/format.js";
+import { type CommonFlags, type Session, withSession } from "../iam/session.js";
+import { apiOf } from "./api.js";
+import { failure } from "./failure.js";
+import { askService } from "./service.js";
+
+/** What the names of identities begin with that are pull tokens. */
+const PREFIX = "pull-token-";
+/** Who signs the passwords: each its own key, so this names nobody. */
+const ISSUER = "https://pull-token.invalid";
+const PAGE_SIZE = 200;
+
+const HOUR_MS = 60 * 60 * 1000;
+const UNITS_MS: Readonly<Record<string, number>> = { h: HOUR_MS, d: 24 * HOUR_MS };
+const MAX_HOURS = 8760;
+
+/** The flags of `arbor auth pull-token create`. */
+export interface CreateFlags extends CommonFlags {
+  readonly group: string;
+  readonly name?: string;
+  readonly ttl: string;
+}
+
+/**
+ * `arbor auth pull-token create`: prints the name and the password, which nothing shows again.
+ *
+ * @throws ApiError INVALID_ARGUMENT for a time to live that is none; CommandFailure when the service refuses.
+ */
+export async function createPullToken(flags: CreateFlags): Promise<void> {
+  const nowS = Math.floor(Date.now() / 1000);
+  const expiresS = nowS + lifeMs(flags.ttl) / 1000;
+  const { issuer: audience } = await askService({
+    method: "GET",
+    api: apiOf(flags),
+    path: "/.well-known/openid-configuration",
+  });
+  if (typeof audience !== "string") throw failure(Code.Unknown, `${apiOf(flags)} does not say who it is`);
+  const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+  const subject = randomBytes(16).toString("hex");
+  const keys = { keys: [{ ...publicKey.export({ format: "jwk" }), kid: "1", alg: "RS256", use: "sig" }] };
+  await withSession(flags, async (session) => {
+    const identity = create(CreateIdentityRequestSchema, {
+      parent: flags.group,
+      identity: {
+        name: PREFIX + (flags.name ?? subject.slice(0, 8)),
+        description: "Pulls from the registry with a password",
+        relationship: {
+          case: "staticKeys",
+          value: {
+            issuer: ISSUER,
+            subject,
+            issuerKeys: JSON.stringify(keys),
+            expirationTime: timestampFromMs(expiresS * 1000),
+            audiences: [audience],
+          },
+        },
+      },
+    });
+    const { uid, name } = await session.call(IdentitiesService.method.createIdentity, identity);
+    const identityUid = String(uid);
+    await bound(session, flags.group, identityUid);
+    const claims = { iss: ISSUER, sub: subject, aud: audience, iat: nowS, exp: expiresS };
+    const expireTime = new Date(expiresS * 1000).toISOString();
+    const answer = { name: String(name), username: identityUid, password: signed(claims, privateKey), expireTime };
+    const { write, terminal } = session.output;
+    await write(answerText(flags.output, answer, () => Object.entries(answer), terminal));
+  });
+}
+
+// Without its binding the identity is good for nothing, so it must not stay behind.
+async function bound({ call }: Session, group: string, identityUid: string): Promise<void> {
+  const roleBinding = { identityUid, roleUid: builtinRoleUid("registry.pull") };
+  try {
+    await call(
+      RoleBindingsService.method.createRoleBinding,
+      create(CreateRoleBindingRequestSchema, { parent: group, roleBinding }),
+    );
+  } catch (error) {
+    const request = create(DeleteIdentityRequestSchema, { uid: identityUid });
+    // Who may create identities may perhaps not delete them; the first error says more.
+    await call(IdentitiesService.method.deleteIdentity, request).catch(() => {});
+    throw error;
+  }
+}
+
+function signed(claims: object, key: KeyObject): string {
+  const part = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  const input = `${part({ alg: "RS256", kid: "1", typ: "JWT" })}.${part(claims)}`;
+  return `${input}.${sign("sha256", Buffer.from(input), key).toString("base64url")}`;
+}
+
+function lifeMs(ttl: string): number {
+  const match = /^(\d{1,4})([hd])$/.exec(ttl);
+  const ms = Number(match?.[1]) * (UNITS_MS[match?.[2] ?? ""] ?? 0);
+  if (ms > 0 && ms <= MAX_HOURS * HOUR_MS) return ms;
+  throw invalidArgument({ field: "--ttl", description: `--ttl must be a number of h or d, at most ${MAX_HOURS}h` });
+}
+
+/** The flags of `arbor auth pull-token list`. */
+export interface ListFlags extends CommonFlags {
+  readonly group?: string;
+}
+
+const columns = ["uid", "name", "expireTime", "lastSeenTime"].map((field) => ({
+  title: field.replace(/[A-Z]/g, (letter) => ` ${letter}`).toUpperCase(),
+  cell: (row: JsonObject) => String(row[field] ?? ""),
+}));
+
+/** `arbor auth pull-token list`: those that the caller may see, or those at a group and below it. */
+export async function listPullTokens({ group, ...flags }: ListFlags): Promise<void> {
+  await withSession(flags, async ({ call, output }) => {
+    const text = listText(flags.output, "pullTokens", columns, output.terminal);
+    let pageToken = "";
+    do {
+      const request = create(ListIdentitiesRequestSchema, {
+        relationshipType: RelationshipType.STATIC,
+        orderBy: "name",
+        pageSize: PAGE_SIZE,
+        pageToken,
+        ...(group !== undefined && { uidp: { descendantsOf: group } }),
+      });
+      const answer = await call(IdentitiesService.method.listIdentities, request);
+      const found = (answer.identities ?? []) as JsonObject[];
+      await output.write(text.page(found.filter(isPullToken).map(shown)));
+      pageToken = String(answer.nextPageToken ?? "");
+    } while (pageToken !== "");
+    await output.write(text.end({}));
+  });
+}
+
+function shown({ uid, name, staticKeys, createTime, lastSeenTime }: JsonObject): JsonObject {
+  const { expirationTime = "" } = staticKeys as JsonObject;
+  return {
+    uid: uid ?? "",
+    name: name ?? "",
+    expireTime: expirationTime,
+    createTime: createTime ?? "",
+    lastSeenTime: lastSeenTime ?? "",
+  };
+}
+
+function isPullToken({ name, staticKeys }: JsonObject): boolean {
+  return String(name).startsWith(PREFIX) && (staticKeys as JsonObject | undefined)?.issuer === ISSUER;
+}
+
+/**
+ * `arbor auth pull-token revoke`: deletes the identity, and with it what it is bound to.
+ *
+ * @throws ApiError INVALID_ARGUMENT for the uid of another identity; CommandFailure when the service refuses.
+ */
+export async function revokePullToken(uid: string, flags: CommonFlags): Promise<void> {
+  await withSession(flags, async ({ call, output }) => {
+    const identity = await call(IdentitiesService.method.getIdentity, create(GetIdentityRequestSchema, { uid }));
+    if (!isPullToken(identity)) throw invalidArgument({ field: "uid", description: `${uid} is no pull token` });
+    await call(IdentitiesService.method.deleteIdentity, create(DeleteIdentityRequestSchema, { uid }));
+    const text = answerText(flags.output, {}, () => [], output.terminal);
+    await output.write(flags.output === "table" ? `revoked ${uid}\n` : text);
+  });
+}

@@ -1,0 +1,138 @@
+// `GET /oauth`: the beginning of a login in a browser, up to the way to a provider.
+import type { WebAnswer, WebRequest } from "../../kernel/web.js";
+import { type Browser, browserOf, knownBrowserOf, LOGIN_MS } from "./browser.js";
+import type { Provider } from "./choice.js";
+import { askForConfirmation } from "./confirm.js";
+import type { LoginContext } from "./context.js";
+import { failed, refusedPage } from "./deliver.js";
+import { hostOf } from "./deps.js";
+import { failureOf, loginOver } from "./failure.js";
+import { html } from "./html.js";
+import { redirect } from "./page.js";
+import { choicePage, deviceIntro } from "./pages.js";
+import { parametersBut } from "./parameters.js";
+import { destinationOf, loginRequestOf, namedProviderIn } from "./request.js";
+import type { LoginRequest, NamedProvider } from "./state.js";
+import { newSecret } from "./tickets.js";
+
+/** `GET /oauth`: begins a login, or goes on with one that was confirmed. */
+export async function beginLogin(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
+  const { query } = request;
+  if (query.has("continue")) return goOn(context, request);
+  const browser = browserOf(request, context.secure);
+  let to: LoginRequest["to"];
+  try {
+    to = destinationOf(query);
+  } catch (error) {
+    return refusedPage(context, error);
+  }
+  try {
+    const login = loginRequestOf(query, to, context.origin().audiences);
+    if (to.kind === "headless") return await askForConfirmation(context, request, query, to.key, browser, false);
+    return await choose(context, { login, named: namedProviderIn(query), request, browser, mayGoStraight: true });
+  } catch (error) {
+    return failed(context, to, error);
+  }
+}
+
+// With a login that somebody confirmed before: a terminal's or a device's.
+async function goOn(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
+  const { store, tickets, clock, secure } = context;
+  const { query } = request;
+  const browser = knownBrowserOf(request, secure);
+  const key = query.get("continue") ?? "";
+  const found = await store.read((tx) => tickets.get(tx, "authorization", key, clock()));
+  if (browser === undefined || found?.stage !== "confirmed" || found.browser !== browser.hash) {
+    return refusedPage(context, loginOver());
+  }
+  try {
+    const chosen = namedProviderIn(query);
+    const isChosen = chosen.connection !== undefined || chosen.idpId !== undefined;
+    const named = isChosen ? chosen : found.named;
+    return await choose(context, { login: found.request, named, request, browser, mayGoStraight: isChosen });
+  } catch (error) {
+    return refusedPage(context, error);
+  }
+}
+
+interface Choosing {
+  readonly login: LoginRequest;
+  readonly named: NamedProvider;
+  /** The request so far; links and forms repeat its query. */
+  readonly request: WebRequest;
+  readonly browser: Browser;
+  /**
+   * Whether the only provider there is may be gone to at once. Not so after a form: browsers that hold
+   * redirects to its policy would not follow.
+   */
+  readonly mayGoStraight: boolean;
+}
+
+async function choose(context: LoginContext, choosing: Choosing): Promise<WebAnswer> {
+  const { login, named, request, browser, mayGoStraight } = choosing;
+  const { query } = request;
+  const organisation = query.get("organisation")?.trim().slice(0, 255) || undefined;
+  const found = await context.providers
+    .named(organisation === undefined ? named : { idpId: organisation })
+    .catch((error) => {
+      if (organisation !== undefined && failureOf(error)?.status === 400) return undefined;
+      throw error;
+    });
+  const [only, ...more] = found ?? [];
+  if (only !== undefined && more.length === 0 && mayGoStraight && organisation === undefined) {
+    return sendTo(context, only, choosing);
+  }
+  const providers = found ?? (await context.providers.named({}));
+  const rest = parametersBut(query, ["connection", "idp_id", "organisation"]);
+  const isOpen = named.idpId === undefined && named.connection === undefined;
+  return choicePage(
+    { host: hostOf(context), cookie: browser.cookie },
+    {
+      ...introOf(context, login, providers),
+      choices: providers.map((provider) => ({ title: provider.title, href: hrefTo(provider, rest) })),
+      ...(isOpen && { hidden: rest }),
+      unknownOrganisation: found === undefined ? organisation : undefined,
+    },
+  );
+}
+
+function introOf(context: LoginContext, { to }: LoginRequest, providers: readonly Provider[]) {
+  if (to.kind === "device") return { title: "Sign in for a device", intro: deviceIntro(to.asker) };
+  if (providers.length === 0) {
+    const text =
+      "This service has no logins of its own. If your organisation has one, sign in through that; if not, ask whoever runs this service.";
+    return { title: "How do you sign in?", intro: html`<p>${text}</p>` };
+  }
+  if (to.kind === "headless") {
+    return { title: "Code confirmed", intro: html`<p>Sign in to give the terminal access in your name.</p>` };
+  }
+  const program = to.kind === "code" ? to.clientId : "A program";
+  return {
+    title: "How do you sign in?",
+    intro: html`<p>${program} on this computer asks for access to ${hostOf(context)} in your name.</p>`,
+  };
+}
+
+function hrefTo({ id, providerUid }: Provider, rest: [string, string][]): string {
+  const query = new URLSearchParams(rest);
+  query.set(providerUid === undefined ? "connection" : "idp_id", id);
+  return `/oauth?${query}`;
+}
+
+async function sendTo(
+  context: LoginContext,
+  provider: Provider,
+  { login, browser, request }: Choosing,
+): Promise<WebAnswer> {
+  const { store, tickets, clock, oidc, origin, startLimit } = context;
+  const proofs = { state: newSecret(), nonce: newSecret(), verifier: newSecret() };
+  const { nonce, verifier, state } = proofs;
+  const { id, issuer, clientId, callbackPath } = provider;
+  const sentTo = { id, issuer, clientId, callbackPath };
+  const sent = { stage: "provider", browser: browser.hash, request: login, sentTo, nonce, verifier } as const;
+  startLimit.start(request.remoteAddress, sent);
+  const url = await oidc.authorizationUrl(provider, `${origin().issuer}${callbackPath}`, proofs);
+  if (typeof url !== "string") return failed(context, login.to, url);
+  await store.write((tx) => tickets.put(tx, "authorization", state, sent, clock() + LOGIN_MS));
+  return redirect(url, browser.cookie);
+}

@@ -1,0 +1,46 @@
+import type { Clock } from "../../kernel/clock.js";
+import type { Ids } from "../../kernel/ids.js";
+import type { GuardedFetch } from "../../outbound/guarded-fetch.js";
+import type { Quotas } from "../../pipeline/quotas.js";
+import type { Store } from "../../store/port.js";
+import type { MasterKey } from "../keys/master-key.js";
+import type { Exchanger } from "../sts/exchange.js";
+import type { Refusals } from "../sts/refusals.js";
+import type { Tokens } from "../tokens.js";
+import type { LoginProvider } from "./providers.js";
+
+/** What logging in needs. */
+export interface LoginDeps {
+  readonly store: Store;
+  readonly tokens: Tokens;
+  readonly exchanger: Pick<Exchanger, "exchange">;
+  readonly masterKey: MasterKey;
+  /** The only way by which providers are asked. */
+  readonly fetch: GuardedFetch;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  /** How the service is called, asked each time: the address may be known late. */
+  readonly origin: () => LoginOrigin;
+  readonly loginProviders: readonly LoginProvider[];
+  /** Whether people may register without an invite. */
+  readonly registration: "invite" | "open";
+  /** Whether browsers reach the service by https. */
+  readonly secure: boolean;
+  readonly quotas: Quotas;
+  /** Counts wrong codes of invites; shared with whatever else takes them. */
+  readonly guesses: Refusals;
+  /** For the operator's log. */
+  readonly onProblem: (problem: string, error?: unknown) => void;
+}
+
+/** How the service is called. */
+export interface LoginOrigin {
+  readonly issuer: string;
+  /** What the `aud` of a token may be; the first is what it is unless asked. */
+  readonly audiences: readonly string[];
+}
+
+/** The name of this service as people see it. */
+export function hostOf({ origin }: Pick<LoginDeps, "origin">): string {
+  return new URL(origin().issuer).host;
+}

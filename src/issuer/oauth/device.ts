@@ -1,0 +1,186 @@
+// Logins for devices that can show a code and poll (RFC 8628), from the request
+// of the device up to the decision of the person.
+import { notFound } from "../../kernel/errors.js";
+import type { WebAnswer, WebRequest } from "../../kernel/web.js";
+import type { Tx } from "../../store/port.js";
+import { addressKey } from "../sts/refusals.js";
+import { grantOf } from "../sts/wanted.js";
+import { type Browser, browserOf, knownBrowserOf, LOGIN_MS, requireOwnForm } from "./browser.js";
+import type { LoginContext } from "./context.js";
+import { refusedPage } from "./deliver.js";
+import { hostOf } from "./deps.js";
+import { loginOver } from "./failure.js";
+import { oauthJson, withForm } from "./oauth-json.js";
+import { redirect } from "./page.js";
+import { activatePage, approvalPage, donePage } from "./pages.js";
+import { askedOf, asksForRefresh, requiredClientId } from "./parameters.js";
+import { grouped, isUserCode, newUserCode, typedCode } from "./short-codes.js";
+import type { Authorization, DeviceRequest } from "./state.js";
+import { newSecret } from "./tickets.js";
+
+const DEVICE_S = 900;
+const INTERVAL_S = 5;
+/** An expired request is remembered so long that the device can be told, in milliseconds. */
+const AFTERWARDS_MS = 10 * 60 * 1000;
+
+/** `POST /oauth/device_authorization` (RFC 8628, section 3.1). */
+export function authorizeDevice(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
+  const { store, tickets, clock, origin, startLimit } = context;
+  return withForm(request, async (form) => {
+    const { audiences, issuer } = origin();
+    const clientId = requiredClientId(form);
+    const asked = askedOf(form, audiences);
+    grantOf(asked, audiences);
+    startLimit.start(request.remoteAddress, { clientId, asked });
+    const nowMs = clock();
+    const expireTimeMs = nowMs + DEVICE_S * 1000;
+    const deviceCode = newSecret();
+    const userCode = await store.write(async (tx) => {
+      const userCode = await unusedUserCode(context, tx, nowMs);
+      const device: DeviceRequest = {
+        asker: { clientId, address: request.remoteAddress ?? "unknown", atMs: nowMs },
+        asked,
+        refresh: asksForRefresh(form),
+        userCode,
+        expireTimeMs,
+        forgetTimeMs: expireTimeMs + AFTERWARDS_MS,
+        intervalMs: INTERVAL_S * 1000,
+        polledMs: 0,
+        decision: "none",
+      };
+      await tickets.put(tx, "device", deviceCode, device, device.forgetTimeMs);
+      await tickets.put(tx, "user-code", userCode, { deviceCode }, expireTimeMs);
+      return userCode;
+    });
+    const page = `${issuer}/activate`;
+    return oauthJson(200, {
+      device_code: deviceCode,
+      user_code: grouped(userCode),
+      verification_uri: page,
+      verification_uri_complete: `${page}?user_code=${grouped(userCode)}`,
+      expires_in: DEVICE_S,
+      interval: INTERVAL_S,
+    });
+  });
+}
+
+/** `GET /activate`: the page to type the code on, or to approve on. */
+export async function showActivate(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
+  const { store, tickets, clock, secure } = context;
+  const approval = request.query.get("approval");
+  if (approval === null) {
+    const typed = typedCode(request.query.get("user_code") ?? "");
+    return askForCode(context, browserOf(request, secure), isUserCode(typed) ? grouped(typed) : "", false);
+  }
+  const browser = knownBrowserOf(request, secure);
+  const found = await store.read((tx) => tickets.get(tx, "authorization", approval, clock()));
+  if (browser === undefined || found?.stage !== "approval" || found.browser !== browser.hash) {
+    return refusedPage(context, loginOver());
+  }
+  const hidden = [["approval", approval] as const, ["form", browser.formSecret] as const];
+  return approvalPage({ host: hostOf(context), cookie: browser.cookie }, { ...found, hidden });
+}
+
+/** `POST /activate`: a code was typed, or a decision taken. */
+export async function activate(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
+  const form = await request.form();
+  try {
+    const browser = requireOwnForm(form, knownBrowserOf(request, context.secure));
+    return form.has("approval")
+      ? await decide(context, form, browser)
+      : await enterCode(context, request, form, browser);
+  } catch (error) {
+    return refusedPage(context, error);
+  }
+}
+
+async function enterCode(
+  context: LoginContext,
+  request: WebRequest,
+  form: URLSearchParams,
+  browser: Browser,
+): Promise<WebAnswer> {
+  const { store, tickets, clock, codeGuesses, addressGuesses, startLimit } = context;
+  const code = typedCode(form.get("user_code") ?? "");
+  const address = addressKey(request.remoteAddress);
+  const wrong = notFound({ noun: "device", type: "auth.chainguard.dev/Device" }, "", "there is no such code");
+  const key = newSecret();
+  const confirm = () =>
+    store.write(async (tx) => {
+      const nowMs = clock();
+      const device = await pendingDevice(context, tx, code, nowMs);
+      if (device === undefined) throw wrong;
+      const { asker, asked, refresh } = device.request;
+      const to = { kind: "device", userCode: code, asker } as const;
+      const login = { to, asked, refresh, register: true };
+      const confirmed = { stage: "confirmed", browser: browser.hash, request: login, named: {} } as const;
+      startLimit.start(request.remoteAddress, confirmed);
+      await tickets.put(tx, "authorization", key, confirmed, nowMs + LOGIN_MS);
+    });
+  try {
+    await addressGuesses.guard([address], () => codeGuesses.guard([`${address} ${code}`], confirm));
+  } catch (error) {
+    if (error === wrong) return askForCode(context, browser, "", true);
+    throw error;
+  }
+  return redirect(`/oauth?continue=${key}`, browser.cookie);
+}
+
+async function decide(context: LoginContext, form: URLSearchParams, browser: Browser): Promise<WebAnswer> {
+  const { store, tickets, clock } = context;
+  const key = form.get("approval") ?? "";
+  const isApproved = form.get("decision") === "approve";
+  const isDone = await store.write(async (tx) => {
+    const nowMs = clock();
+    const found = await tickets.get(tx, "authorization", key, nowMs);
+    if (found?.stage !== "approval" || found.browser !== browser.hash) return false;
+    await tickets.delete(tx, key);
+    return settle(context, tx, found, isApproved, nowMs);
+  });
+  if (!isDone) return refusedPage(context, loginOver());
+  const frame = { host: hostOf(context) };
+  return isApproved
+    ? donePage(frame, "Approved", "The device has access now. You can close this page and go back to it.")
+    : donePage(frame, "Denied", "The device gets no access. You can close this page.");
+}
+
+async function settle(
+  context: LoginContext,
+  tx: Tx,
+  { userCode, outcome }: Extract<Authorization, { stage: "approval" }>,
+  isApproved: boolean,
+  nowMs: number,
+): Promise<boolean> {
+  const { tickets } = context;
+  const device = await pendingDevice(context, tx, userCode, nowMs);
+  if (device === undefined) return false;
+  const { code, request } = device;
+  const decision = isApproved ? outcome : "denied";
+  await tickets.put(tx, "device", code, { ...request, decision }, request.forgetTimeMs);
+  await tickets.delete(tx, userCode);
+  return true;
+}
+
+// The code goes when it was decided on, and expires with the request.
+async function pendingDevice(
+  { tickets }: LoginContext,
+  tx: Tx,
+  userCode: string,
+  nowMs: number,
+): Promise<{ readonly code: string; readonly request: DeviceRequest } | undefined> {
+  const found = isUserCode(userCode) ? await tickets.get(tx, "user-code", userCode, nowMs) : undefined;
+  const request = found && (await tickets.get(tx, "device", found.deviceCode, nowMs));
+  return found && request && { code: found.deviceCode, request };
+}
+
+async function unusedUserCode({ tickets }: LoginContext, tx: Tx, nowMs: number): Promise<string> {
+  for (;;) {
+    const code = newUserCode();
+    if ((await tickets.get(tx, "user-code", code, nowMs)) === undefined) return code;
+  }
+}
+
+function askForCode(context: LoginContext, browser: Browser, value: string, isWrong: boolean): WebAnswer {
+  const hidden = [["form", browser.formSecret] as const];
+  return activatePage({ host: hostOf(context), cookie: browser.cookie }, { hidden, value, isWrong });
+}

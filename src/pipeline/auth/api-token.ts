@@ -1,0 +1,176 @@
+// API tokens: JWTs that this service signs and only this service verifies. So
+// the verifier accepts exactly what the signer makes, byte for byte, and every
+// liberty that JOSE allows beyond that is refused (RFC 8725).
+import { type KeyObject, sign, verify } from "node:crypto";
+import type { Principal, TokenLimit } from "../../kernel/principal.js";
+import { isUidp } from "../../kernel/uidp.js";
+
+/** The header `typ` of API tokens (RFC 9068). */
+const TYPE = "at+jwt";
+/** The longest life of an API token in seconds (spec section 8). */
+export const MAX_TOKEN_LIFE_S = 3600;
+/** How far clocks may differ, in seconds. */
+export const LEEWAY_S = 30;
+/** The longest API token, in characters. */
+export const MAX_TOKEN_LENGTH = 8192;
+const MAX_AUDIENCES = 8;
+/** At most this many groups limit a token. */
+export const MAX_SCOPES = 32;
+/** At most this many mappings of a directory's groups count in a token. */
+export const MAX_MAPPINGS = 32;
+
+/** What to put into a token. */
+export interface TokenClaims {
+  readonly issuer: string;
+  readonly audience: string;
+  /** The uid of the identity. */
+  readonly subject: string;
+  readonly tokenId: string;
+  /** Epoch seconds. */
+  readonly issuedAt: number;
+  /** Seconds, at most {@link MAX_TOKEN_LIFE_S}. */
+  readonly lifeS: number;
+  /** What its bearer may use it for; everything unless set. */
+  readonly limit?: TokenLimit | undefined;
+  /** The uids of the mappings that the groups of its bearer's directory satisfy. */
+  readonly mappings?: readonly string[] | undefined;
+  /** What else it tells whoever reads it, such as `act` and `email`; nothing here decides on it. */
+  readonly informative?: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** A key that signs API tokens. */
+export interface SigningKey {
+  readonly kid: string;
+  readonly key: KeyObject;
+}
+
+/** Signs an API token with ES256 (RFC 7518, section 3.4). */
+export function signApiToken(claims: TokenClaims, { kid, key }: SigningKey): string {
+  const { issuer, audience, subject, tokenId, issuedAt, lifeS, limit, mappings, informative } = claims;
+  const payload = {
+    ...informative,
+    iss: issuer,
+    sub: subject,
+    aud: audience,
+    iat: issuedAt,
+    exp: issuedAt + Math.min(lifeS, MAX_TOKEN_LIFE_S),
+    jti: tokenId,
+    ...(limit && { lim: limit }),
+    ...(mappings?.length && { map: mappings }),
+  };
+  const input = `${encoded({ alg: "ES256", kid, typ: TYPE })}.${encoded(payload)}`;
+  return `${input}.${sign("sha256", Buffer.from(input), { key, dsaEncoding: "ieee-p1363" }).toString("base64url")}`;
+}
+
+function encoded(value: object): string {
+  return Buffer.from(JSON.stringify(value)).toString("base64url");
+}
+
+/** Who may have issued a token, and for whom. */
+export interface TokenPolicy {
+  readonly issuer: string;
+  /** Any of these, a trailing slash more or less. */
+  readonly audiences: readonly string[];
+}
+
+/** The key id that a token names, when the token has the form of ours at all. */
+export function keyIdOf(token: string): string | undefined {
+  if (token.length > MAX_TOKEN_LENGTH) return undefined;
+  const parts = token.split(".");
+  if (parts.length !== 3 || parts.some((part) => !isCanonicalBase64url(part))) return undefined;
+  // An ES256 signature is two 32-byte numbers; anything else is another algorithm or another encoding.
+  if (parts[2]?.length !== 86) return undefined;
+  const header = parseCanonical(parts[0] ?? "");
+  if (header === undefined || Object.keys(header).sort().join() !== "alg,kid,typ") return undefined;
+  const { alg, kid, typ } = header;
+  if (alg !== "ES256" || typeof kid !== "string" || typeof typ !== "string" || typ.toLowerCase() !== TYPE)
+    return undefined;
+  return kid;
+}
+
+/**
+ * Verifies a token whose {@link keyIdOf} led to `key`.
+ *
+ * @returns who bears it, or undefined when anything about it is not as it should be
+ */
+export function verifyApiToken(
+  token: string,
+  key: KeyObject,
+  policy: TokenPolicy,
+  nowMs: number,
+): Principal | undefined {
+  const end = token.lastIndexOf(".");
+  const signature = Buffer.from(token.slice(end + 1), "base64url");
+  const input = Buffer.from(token.slice(0, end));
+  if (!verify("sha256", input, { key, dsaEncoding: "ieee-p1363" }, signature)) return undefined;
+  const claims = parseCanonical(token.slice(token.indexOf(".") + 1, end));
+  if (claims === undefined || claims.iss !== policy.issuer || !admitsAudience(claims.aud, policy.audiences))
+    return undefined;
+  const { exp, iat, nbf = 0, sub, jti } = claims;
+  if (![exp, iat, nbf].every((time) => Number.isSafeInteger(time))) return undefined;
+  const [expiresAt, issuedAt, notBefore] = [Number(exp), Number(iat), Number(nbf)];
+  const now = nowMs / 1000;
+  if (now > expiresAt + LEEWAY_S || issuedAt > now + LEEWAY_S || notBefore > now + LEEWAY_S) return undefined;
+  if (expiresAt - issuedAt > MAX_TOKEN_LIFE_S || expiresAt <= issuedAt) return undefined;
+  if (typeof sub !== "string" || !isUidp(sub) || typeof jti !== "string" || jti === "" || jti.length > 128)
+    return undefined;
+  const limit = claims.lim === undefined ? undefined : limitIn(claims.lim);
+  // A limit that is not understood must not become none.
+  if (limit === null || (claims.map !== undefined && !areUids(claims.map, MAX_MAPPINGS))) return undefined;
+  return {
+    identityUid: sub,
+    tokenId: jti,
+    issuedAt,
+    expiresAt,
+    ...(limit && { limit }),
+    ...(claims.map !== undefined && { mappings: claims.map }),
+  };
+}
+
+function limitIn(lim: unknown): TokenLimit | null {
+  if (typeof lim !== "object" || lim === null) return null;
+  const { cap, scope, ...rest } = lim as Record<string, unknown>;
+  if (Object.keys(rest).length > 0 || (cap === undefined && scope === undefined)) return null;
+  if (cap !== undefined && !(typeof cap === "string" && /^[0-9a-f]{64}$/.test(cap))) return null;
+  if (scope !== undefined && !areUids(scope, MAX_SCOPES)) return null;
+  return { ...(cap !== undefined && { cap }), ...(scope !== undefined && { scope }) };
+}
+
+function areUids(value: unknown, most: number): value is string[] {
+  return Array.isArray(value) && value.length <= most && value.every((uid) => typeof uid === "string" && isUidp(uid));
+}
+
+/** Whether a verified token has run out since, the leeway included. */
+export function isExpired(principal: Principal, nowMs: number): boolean {
+  return nowMs / 1000 > principal.expiresAt + LEEWAY_S;
+}
+
+function admitsAudience(aud: unknown, accepted: readonly string[]): boolean {
+  const given: unknown[] = Array.isArray(aud) ? aud : [aud];
+  if (given.length > MAX_AUDIENCES) return false;
+  return given.some((one) => typeof one === "string" && accepted.some((ours) => bare(ours) === bare(one)));
+}
+
+function bare(audience: string): string {
+  return audience.endsWith("/") ? audience.slice(0, -1) : audience;
+}
+
+function isCanonicalBase64url(text: string): boolean {
+  return text !== "" && Buffer.from(text, "base64url").toString("base64url") === text;
+}
+
+// A JSON object in the one spelling JSON.stringify gives: that leaves no room
+// for duplicate keys, which one parser would read another way than the next.
+function parseCanonical(part: string): Record<string, unknown> | undefined {
+  const bytes = Buffer.from(part, "base64url");
+  const text = bytes.toString();
+  // Decoding puts the same replacement for everything that is no UTF-8.
+  if (!Buffer.from(text).equals(bytes)) return undefined;
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
+    return JSON.stringify(value) === text ? (value as Record<string, unknown>) : undefined;
+  } catch {
+    return undefined;
+  }
+}

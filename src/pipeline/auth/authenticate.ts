@@ -1,0 +1,86 @@
+import type { KeyObject } from "node:crypto";
+import { LRUCache } from "lru-cache";
+import type { Clock } from "../../kernel/clock.js";
+import { unauthenticated } from "../../kernel/errors.js";
+import type { Principal } from "../../kernel/principal.js";
+import { isExpired, keyIdOf, type TokenPolicy, verifyApiToken } from "./api-token.js";
+
+/**
+ * Establishes who calls from the value of the Authorization header. At once for a token seen
+ * before; whether the identity still exists is read with every call all the same.
+ *
+ * @throws ApiError UNAUTHENTICATED, with one text for every cause.
+ */
+export type Authenticate = (authorization: string | undefined) => Principal | Promise<Principal>;
+
+/** The public keys that verify API tokens. */
+export interface VerifyingKeys {
+  verifying(kid: string): KeyObject | undefined;
+  /** Looks for new keys; resolves to whether anything changed. */
+  refresh(): Promise<boolean>;
+}
+
+/** What authentication needs. */
+export interface AuthenticateDeps {
+  readonly keys: VerifyingKeys;
+  readonly policy: TokenPolicy;
+  readonly clock: Clock;
+}
+
+/** How many verified tokens are remembered: one costs about 1 KB, verifying it again 70 µs. */
+const REMEMBERED = 20_000;
+
+/** Tokens are looked up by this many characters of their signature: all of one would take ten times as long. */
+const TAIL = 32;
+
+interface Remembered {
+  readonly authorization: string;
+  readonly principal: Principal;
+  readonly key: KeyObject;
+  readonly kid: string;
+}
+
+/** Creates the authenticator of API tokens. */
+export function createAuthenticate({ keys, policy, clock }: AuthenticateDeps): Authenticate {
+  const remembered = new LRUCache<string, Remembered>({ max: REMEMBERED });
+
+  function verify(authorization: string): Principal | Promise<Principal> {
+    const token = bearerTokenOf(authorization);
+    const kid = token && keyIdOf(token);
+    if (!token || !kid) throw unauthenticated();
+    const key = keys.verifying(kid);
+    return key === undefined ? verifyAnew(authorization, token, kid) : verifyWith(key, kid, token, authorization);
+  }
+
+  // Another node may have made a key since this one looked.
+  async function verifyAnew(authorization: string, token: string, kid: string): Promise<Principal> {
+    const key = (await keys.refresh()) ? keys.verifying(kid) : undefined;
+    if (key === undefined) throw unauthenticated();
+    return verifyWith(key, kid, token, authorization);
+  }
+
+  function verifyWith(key: KeyObject, kid: string, token: string, authorization: string): Principal {
+    const principal = verifyApiToken(token, key, policy, clock());
+    if (principal === undefined) throw unauthenticated();
+    remembered.set(authorization.slice(-TAIL), { authorization, principal, key, kid });
+    return principal;
+  }
+
+  return (authorization) => {
+    if (authorization === undefined) throw unauthenticated();
+    const known = remembered.get(authorization.slice(-TAIL));
+    // A key that was withdrawn takes with it what it verified.
+    if (known?.authorization === authorization && keys.verifying(known.kid) === known.key) {
+      if (isExpired(known.principal, clock())) throw unauthenticated();
+      return known.principal;
+    }
+    return verify(authorization);
+  };
+}
+
+// RFC 6750: the scheme in any case, one blank, the token and nothing else.
+function bearerTokenOf(authorization: string): string | undefined {
+  const scheme = authorization.slice(0, 7);
+  const token = authorization.slice(7);
+  return scheme.toLowerCase() === "bearer " && /^[A-Za-z0-9_.-]+$/.test(token) ? token : undefined;
+}

@@ -1,0 +1,137 @@
+// Turns what a caller sent into what changes (spec section 4, partial update
+// rules; AIP-134, AIP-161, AIP-203).
+import {
+  clone,
+  create,
+  type DescField,
+  type DescMessage,
+  isFieldSet,
+  type Message,
+  type MessageShape,
+} from "@bufbuild/protobuf";
+import { reflect } from "@bufbuild/protobuf/reflect";
+import type { FieldMask } from "@bufbuild/protobuf/wkt";
+import { type FieldViolation, invalidArgument } from "../../kernel/errors.js";
+import type { FieldName, FieldValues, Resource } from "./define.js";
+
+/**
+ * The values of a new resource: every mutable field, checked.
+ *
+ * @param at what precedes the field names in errors
+ * @throws ApiError INVALID_ARGUMENT naming each field that breaks its rule.
+ */
+export function valuesOf<D extends DescMessage, M extends FieldName<D>>(
+  resource: Resource<D, M>,
+  body: MessageShape<D> | undefined,
+  at = "",
+): FieldValues<D, M> {
+  const values = checked(resource, body ?? create(resource.message), mutableFields(resource), at);
+  return values as FieldValues<D, M>;
+}
+
+/**
+ * The values to change. Without a mask (absent or empty) these are the fields populated in `body`;
+ * over REST the gateway has made a mask of the keys present. With a mask its fields alone count:
+ * one absent from the body is cleared. Fields callers cannot change are ignored wherever named. A
+ * path into a message changes that part and keeps the rest as it is in `before`.
+ *
+ * @throws ApiError INVALID_ARGUMENT for a path that names no field, or a value that breaks its rule.
+ */
+export function patchOf<D extends DescMessage, M extends FieldName<D>>(
+  resource: Resource<D, M>,
+  body: MessageShape<D> | undefined,
+  mask: FieldMask | undefined,
+  before: MessageShape<D>,
+): Partial<FieldValues<D, M>> {
+  const source = body ?? create(resource.message);
+  const after = clone(resource.message, before);
+  const paths = selectedPaths(resource, source, mask?.paths ?? []);
+  for (const path of paths) copy(after, source, path);
+  const changed = mutableFields(resource).filter((field) => paths.some(([head]) => head === field));
+  return checked(resource, after, changed) as Partial<FieldValues<D, M>>;
+}
+
+type Path = readonly DescField[];
+
+function selectedPaths<D extends DescMessage, M extends FieldName<D>>(
+  resource: Resource<D, M>,
+  body: MessageShape<D>,
+  paths: readonly string[],
+): readonly Path[] {
+  const mutable = mutableFields(resource);
+  if (paths.length === 0) return mutable.filter((field) => isFieldSet(body, field)).map((field) => [field]);
+  if (paths.includes("*")) {
+    if (paths.length > 1) throw invalidMask("* must stand alone");
+    return mutable.map((field) => [field]);
+  }
+  return paths.map((path) => fieldsOn(resource, path)).filter(([head]) => head && mutable.includes(head));
+}
+
+function fieldsOn<D extends DescMessage, M extends FieldName<D>>(resource: Resource<D, M>, path: string): Path {
+  const fields: DescField[] = [];
+  let message: DescMessage | undefined = resource.message;
+  for (const part of path.split(".")) {
+    const last = fields.at(-1);
+    // A path goes into a map by key; which one does not matter, the map changes as a whole.
+    if (last?.fieldKind === "map") break;
+    const field: DescField | undefined = message?.fields.find(
+      ({ name, jsonName }) => name === part || jsonName === part,
+    );
+    if (field === undefined) throw invalidMask(`${path.slice(0, 100)} is not a field of ${withArticle(resource.noun)}`);
+    fields.push(field);
+    message = field.fieldKind === "message" ? field.message : undefined;
+  }
+  return fields;
+}
+
+// Copies the field at the end of `path`, making messages on the way; what is absent is cleared.
+function copy(to: Message, from: Message, [head, ...rest]: Path): void {
+  if (head === undefined) return;
+  const [target, source] = [reflect(head.parent, to), reflect(head.parent, from)];
+  if (rest.length > 0 && head.fieldKind === "message") {
+    const inner = target.isSet(head) ? target.get(head).message : create(head.message);
+    copy(inner, source.isSet(head) ? source.get(head).message : create(head.message), rest);
+    target.set(head, reflect(head.message, inner));
+  } else if (source.isSet(head)) {
+    target.set(head, source.get(head));
+  } else if (target.isSet(head)) {
+    target.clear(head);
+  }
+}
+
+function checked<D extends DescMessage, M extends FieldName<D>>(
+  resource: Resource<D, M>,
+  source: MessageShape<D>,
+  fields: readonly DescField[],
+  at = "",
+): Record<string, unknown> {
+  const values: Record<string, unknown> = {};
+  const violations: FieldViolation[] = [];
+  for (const field of fields) {
+    const value = fieldValue(source, field);
+    const broken = resource.mutable[field.localName as M](value, field.jsonName);
+    if (broken === undefined) values[field.localName] = value;
+    else violations.push({ field: at + field.jsonName, description: broken });
+  }
+  if (violations.length > 0) throw invalidArgument(...violations);
+  return values;
+}
+
+function fieldValue(message: Message, field: DescField): unknown {
+  const fields = message as unknown as Record<string, unknown>;
+  if (field.oneof === undefined) return fields[field.localName];
+  const member = fields[field.oneof.localName] as { case?: string; value?: unknown } | undefined;
+  return member?.case === field.localName ? member.value : undefined;
+}
+
+function mutableFields<D extends DescMessage, M extends FieldName<D>>(resource: Resource<D, M>): readonly DescField[] {
+  return resource.message.fields.filter(({ localName }) => Object.hasOwn(resource.mutable, localName));
+}
+
+function withArticle(noun: string): string {
+  return `${/^[aeiou]/.test(noun) ? "an" : "a"} ${noun}`;
+}
+
+function invalidMask(rule: string) {
+  return invalidArgument({ field: "updateMask", description: `updateMask: ${rule}` });
+}

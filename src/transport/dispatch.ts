@@ -1,0 +1,211 @@
+// Decides who answers a request, by path and content type alone, after the
+// checks that hold for every protocol.
+import type { IncomingMessage, ServerResponse } from "node:http";
+import {
+  constants,
+  Http2ServerRequest,
+  Http2ServerResponse,
+  type IncomingHttpHeaders,
+  type ServerHttp2Stream,
+} from "node:http2";
+import { connectErrorFrom, malformedRequest, resourceExhausted } from "../kernel/errors.js";
+import { type AccessLog, type AccessRecord, pathOf, recordHttp, recordStream } from "./http/access-log.js";
+import type { Cors } from "./http/cors.js";
+import { countFields, type FieldCounts, foldField, type HostCheck } from "./http/host.js";
+import {
+  type HttpRequest,
+  type HttpResponse,
+  originForm,
+  peerAddress,
+  type TrustedProxies,
+} from "./http/http-message.js";
+import type { OnHttp2Stream, StreamRequest } from "./http/http2.js";
+import { resetStream } from "./http/http2-end.js";
+import type { Ops } from "./http/ops.js";
+import { sendGrpcStatus, sendJson, statusJson } from "./http/refusal.js";
+import type { Web } from "./http/web-routes.js";
+import { type Connect, noSuchMethod } from "./rpc/connect.js";
+import type { GrpcUnary } from "./rpc/grpc.js";
+
+/** What answers requests that are neither RPC nor for operators. */
+export interface Gateway {
+  /** Answers. Must not throw. */
+  handle(req: HttpRequest, res: HttpResponse): void;
+
+  /** The methods that a path is served for, as in an Allow header; undefined when there are none. */
+  allowed?(path: string): string | undefined;
+}
+
+/** What {@link createDispatch} is made of. */
+export interface DispatchOptions {
+  readonly grpc: GrpcUnary;
+  readonly connect: Connect;
+  readonly ops: Ops;
+  /** What is neither RPC nor REST. */
+  readonly web: Web;
+  readonly gateway: Gateway;
+  readonly hosts: HostCheck;
+  readonly errorDomain: string;
+  readonly proxies: TrustedProxies | undefined;
+  /** How long the body of a request may take, in milliseconds. */
+  readonly requestMs: number;
+  readonly accessLog?: AccessLog | undefined;
+  /** Serves scripts of other origins; without it they get nothing. */
+  readonly cors?: Cors | undefined;
+}
+
+/** The two ways in. */
+export interface Dispatch {
+  onHttp1(req: IncomingMessage, res: ServerResponse): void;
+  readonly onHttp2Stream: OnHttp2Stream;
+  /** The body of the answer to what is refused before anybody looks at it, by HTTP status. */
+  refusalBody(status: number): string;
+}
+
+/** Creates the dispatcher. */
+export function createDispatch(options: DispatchOptions): Dispatch {
+  const { grpc, connect, ops, web, gateway, hosts, proxies, accessLog, cors } = options;
+  // Filled and read before anything else runs, so one is enough.
+  const counts: FieldCounts = { host: 0, authorization: 0 };
+
+  const bodyOf = (error: unknown) => statusJson(connectErrorFrom(error, options.errorDomain));
+
+  function onHttp1(req: IncomingMessage, res: ServerResponse): void {
+    const { rawHeaders, headers } = req;
+    countFields(rawHeaders, counts);
+    if (counts.authorization > 1) headers.authorization = foldField(rawHeaders, "authorization");
+    const access = accessLog && recordHttp(req, res, proxies, accessLog);
+    if (req.url?.charCodeAt(0) !== 47) req.url = originForm(req.url ?? "");
+    const fault = hosts.http1(headers.host, counts.host) ?? targetFault(req.url, req.method);
+    if (fault === undefined) route(req, res, access);
+    else refuse(req, res, fault);
+  }
+
+  function onHttp2Stream(request: StreamRequest): void {
+    const { headers, rawHeaders } = request;
+    const { host } = headers;
+    if (host !== undefined || headers.authorization !== undefined) {
+      countFields(rawHeaders, counts);
+      if (counts.authorization > 1) headers.authorization = foldField(rawHeaders, "authorization");
+    }
+    const fault =
+      hosts.http2(headers[":authority"], host, counts.host) ?? targetFault(headers[":path"], headers[":method"]);
+    if (isGrpc(headers["content-type"])) {
+      routeGrpc(request, fault);
+      return;
+    }
+    const { req, res } = compat(request);
+    const access = accessLog && recordHttp(req, res, proxies, accessLog);
+    if (fault === undefined) route(req, res, access);
+    else refuse(req, res, fault);
+  }
+
+  function routeGrpc(request: StreamRequest, fault: string | undefined): void {
+    const { stream, headers } = request;
+    const path = headers[":path"] ?? "";
+    const access = accessLog && recordStream(request, proxies, accessLog);
+    if (fault !== undefined) {
+      grpc.refuse(stream, malformedRequest(fault), access);
+      return;
+    }
+    const entry = isLean(headers) ? grpc.entryOf(path) : undefined;
+    if (entry !== undefined) {
+      grpc.handle(stream, headers, entry, peerAddress(request.socketAddress, headers, proxies), access);
+    } else if (connect.serves(path)) {
+      const { req, res } = compat(request);
+      connect.handle(req, res, path, access);
+    } else {
+      grpc.refuse(stream, noSuchMethod(path), access);
+    }
+  }
+
+  // The request and response objects Node's own compatibility layer would make.
+  function compat({ stream, headers, rawHeaders, flags }: StreamRequest) {
+    const req = new Http2ServerRequest(stream, headers, {}, rawHeaders);
+    const res = new Http2ServerResponse(stream);
+    // The end of an empty body comes with the headers, before anybody listens.
+    if (stream.readableEnded) req.push(null);
+    if ((flags & END_STREAM) === 0 && !connect.takesStream(headers[":path"] ?? "")) {
+      limitBody(stream, req, options.requestMs);
+    }
+    return { req, res };
+  }
+
+  function refuse(req: HttpRequest, res: HttpResponse, fault: string): void {
+    const contentType = req.headers["content-type"];
+    const error = connectErrorFrom(malformedRequest(fault), options.errorDomain);
+    if (isGrpcFamily(contentType)) sendGrpcStatus(res, contentType, error);
+    else sendJson(res, 400, statusJson(error));
+  }
+
+  function route(req: HttpRequest, res: HttpResponse, access: AccessRecord | undefined): void {
+    const path = pathOf(req.url ?? "");
+    const method = req.method ?? "";
+    const rpc = isRpcPath(path);
+    const contentType = req.headers["content-type"];
+    if (cors?.(req, res, () => connect.methodsOf(path) ?? web.allowed(path) ?? gateway.allowed?.(path))) return;
+    if (rpc && connect.serves(path)) {
+      connect.handle(req, res, path, access);
+    } else if (isGrpcFamily(contentType)) {
+      sendGrpcStatus(res, contentType, connectErrorFrom(noSuchMethod(path), options.errorDomain));
+    } else if (rpc && method === "POST") {
+      connect.refuseUnknown(res, path);
+    } else if (!ops.handle(method, path, res) && !web.handle(req, res, path)) {
+      gateway.handle(req, res);
+    }
+  }
+
+  return {
+    onHttp1,
+    onHttp2Stream,
+    refusalBody(status) {
+      if (status === 503) return bodyOf(resourceExhausted("too many requests of this address are open", RETRY_MS));
+      if (status === 505) return bodyOf(malformedRequest("the HTTP version must be 1.0, 1.1 or 2"));
+      if (status === 408) return bodyOf(malformedRequest("the request did not arrive in time"));
+      if (status === 431) return bodyOf(malformedRequest("the headers are larger than allowed"));
+      return bodyOf(malformedRequest("the request is no valid HTTP"));
+    },
+  };
+}
+
+const END_STREAM = 0x1;
+const RETRY_MS = 1_000;
+
+// gRPC proper, whatever its codec; gRPC-Web is another protocol with a longer name.
+function isGrpc(contentType: string | undefined): boolean {
+  return isGrpcFamily(contentType) && contentType.charCodeAt(16) !== 45;
+}
+
+// The lean path takes what nearly every gRPC client sends; connect takes the rest.
+function isLean(headers: IncomingHttpHeaders): boolean {
+  const contentType = headers["content-type"];
+  if (contentType !== "application/grpc" && contentType !== "application/grpc+proto") return false;
+  if (headers[":method"] !== "POST") return false;
+  const encoding = headers["grpc-encoding"];
+  return encoding === undefined || encoding === "identity";
+}
+
+// `/package.Service/Method`: two segments, a dot within the first. REST templates never look so.
+function isRpcPath(path: string): boolean {
+  const slash = path.indexOf("/", 1);
+  if (slash < 0 || slash === path.length - 1 || path.indexOf("/", slash + 1) >= 0) return false;
+  const dot = path.indexOf(".");
+  return dot > 1 && dot < slash;
+}
+
+function isGrpcFamily(contentType: string | undefined): contentType is string {
+  return contentType?.startsWith("application/grpc") ?? false;
+}
+
+// A path, or `*` where the whole service is asked for its options: no proxying, no CONNECT.
+function targetFault(target: string | undefined, method: string | undefined): string | undefined {
+  if (target?.charCodeAt(0) === 47 || (target === "*" && method === "OPTIONS")) return undefined;
+  return "the request target must be a path";
+}
+
+function limitBody(stream: ServerHttp2Stream, req: Http2ServerRequest, requestMs: number): void {
+  const timer = setTimeout(() => resetStream(stream, constants.NGHTTP2_NO_ERROR), requestMs);
+  const clear = () => clearTimeout(timer);
+  req.once("end", clear);
+  stream.once("close", clear);
+}

@@ -1,0 +1,68 @@
+// What lets scripts of other origins call the service from a browser (the CORS
+// protocol of the Fetch standard), in front of REST, Connect and gRPC-Web alike.
+import { cors } from "@connectrpc/connect";
+import { sendWhole } from "./answer-writer.js";
+import { discardRest, mayHaveBody } from "./body-reader.js";
+import { type HttpRequest, type HttpResponse, isGone } from "./http-message.js";
+
+/**
+ * Marks a response for the origin of its request, and answers preflight requests.
+ *
+ * @param methods the HTTP methods of the path, as in an Allow header; asked for preflights alone.
+ * @returns whether the request has been answered.
+ */
+export type Cors = (req: HttpRequest, res: HttpResponse, methods: () => string | undefined) => boolean;
+
+/** How long browsers may remember a preflight, in seconds; none does so longer. */
+const MAX_AGE_S = 7200;
+
+const ALLOWED_HEADERS = [...cors.allowedHeaders, "authorization", "x-request-id"].join(", ").toLowerCase();
+const EXPOSED_HEADERS = [
+  ...new Set([
+    ...cors.exposedHeaders.map((name) => name.toLowerCase()),
+    "grpc-status",
+    "grpc-message",
+    "grpc-status-details-bin",
+    "x-request-id",
+    "retry-after",
+    "www-authenticate",
+    "etag",
+  ]),
+].join(", ");
+
+/**
+ * Creates the layer.
+ *
+ * Origins are compared as a whole, so what only looks like one of them gets nothing; it is then the
+ * browser that withholds the response. There is no credentials mode: callers are known by the token
+ * they send, never by what a browser adds of itself.
+ *
+ * @param origins exact origins as browsers send them, or `*` alone for all; none at all: no layer.
+ */
+export function createCors(origins: readonly string[]): Cors | undefined {
+  if (origins.length === 0) return undefined;
+  const any = origins.includes("*");
+  const known = new Set(origins);
+
+  return (req, res, methods) => {
+    const { origin } = req.headers;
+    const preflight = req.method === "OPTIONS" && req.headers["access-control-request-method"] !== undefined;
+    // Also for those who get nothing: a cache must not give their response to the others.
+    if (!any) res.setHeader("vary", "origin");
+    if (origin === undefined || !(any || known.has(origin))) return false;
+    res.setHeader("access-control-allow-origin", any ? "*" : origin);
+    if (!preflight) {
+      res.setHeader("access-control-expose-headers", EXPOSED_HEADERS);
+      return false;
+    }
+    const allowed = methods();
+    if (allowed === undefined || isGone(res)) return false;
+    if (mayHaveBody(req)) discardRest(req);
+    sendWhole(res, 204, {
+      "access-control-allow-methods": allowed,
+      "access-control-allow-headers": ALLOWED_HEADERS,
+      "access-control-max-age": String(MAX_AGE_S),
+    });
+    return true;
+  };
+}

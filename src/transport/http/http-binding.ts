@@ -1,0 +1,138 @@
+// The HTTP rules of a method (google.api.http), checked against its request
+// and answer. Whatever a rule gets wrong is an error at boot, so that none is
+// left for a request to find.
+import { type DescField, type DescMessage, getOption, hasOption } from "@bufbuild/protobuf";
+import { http } from "#gen/google/api/annotations_pb.js";
+import type { HttpRule } from "#gen/google/api/http_pb.js";
+import { fieldsByName } from "../../codec/fields.js";
+import { type TextReader, textReaderOf } from "../../codec/query-value.js";
+import type { MethodEntry } from "../../pipeline/method-table.js";
+import { parseTemplate, type Template } from "./http-rule.js";
+
+/** A variable of a path and the field it sets. */
+export interface BoundVariable {
+  /** The camelCase JSON path of the field. */
+  readonly path: string;
+  /** The message fields that lead to the field. */
+  readonly parents: readonly DescField[];
+  readonly field: DescField;
+  readonly read: TextReader;
+}
+
+/** One way to reach a method over HTTP. */
+export interface HttpBinding {
+  readonly entry: MethodEntry;
+  /** `package.Service.Method`. */
+  readonly name: string;
+  /** The HTTP method, `*` for any. */
+  readonly method: string;
+  readonly template: Template;
+  /** In the order of the template's variables. */
+  readonly variables: readonly BoundVariable[];
+  /** What the body is: nothing, the whole request, or one field of it. */
+  readonly body: "none" | "all" | DescField;
+  /** The field of the answer that is sent in its place. */
+  readonly responseBody: DescField | undefined;
+  /** Whether it is one of the rule's additional bindings. */
+  readonly additional: boolean;
+}
+
+const TOKEN = /^[A-Z][A-Z0-9-]*$/;
+
+/**
+ * The HTTP bindings of a method; none if it has no rule.
+ *
+ * @throws TypeError naming file and method when a rule cannot be served.
+ */
+export function bindingsOf(entry: MethodEntry): HttpBinding[] {
+  const { desc } = entry;
+  if (!hasOption(desc, http)) return [];
+  const where = `${desc.parent.file.name}.proto: ${desc.parent.typeName}.${desc.name}`;
+  if (desc.methodKind !== "unary" && desc.methodKind !== "server_streaming") {
+    throw new TypeError(`${where}: google.api.http is not served for methods that take a stream`);
+  }
+  const rule = getOption(desc, http);
+  const extra = rule.additionalBindings.map((additional) => {
+    if (additional.additionalBindings.length > 0) throw new TypeError(`${where}: additional_bindings cannot be nested`);
+    return bindingOf(entry, additional, where, true);
+  });
+  return [bindingOf(entry, rule, where, false), ...extra];
+}
+
+function bindingOf(entry: MethodEntry, rule: HttpRule, where: string, additional: boolean): HttpBinding {
+  const { input, output, parent, name } = entry.desc;
+  const [method, path] = patternOf(rule, where);
+  const template = parseTemplate(path, where);
+  const variables = template.variables.map((variable) => {
+    try {
+      return boundVariable(input, variable.path);
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new TypeError(`${where}: path template "${path}", column ${variable.column}: ${reason}`);
+    }
+  });
+  const body = bodyOf(input, rule.body, where);
+  if (body !== "none" && (method === "GET" || method === "HEAD")) {
+    throw new TypeError(`${where}: a ${method} rule cannot have a body`);
+  }
+  if (typeof body === "object" && variables.some(({ parents, field }) => parents.length === 0 && field === body)) {
+    throw new TypeError(`${where}: body "${rule.body}" is a variable of the path as well`);
+  }
+  const responseBody = rule.responseBody === "" ? undefined : output.fields.find((f) => f.name === rule.responseBody);
+  if (rule.responseBody !== "" && responseBody === undefined) {
+    throw new TypeError(`${where}: response_body "${rule.responseBody}" is no field of ${output.typeName}`);
+  }
+  return {
+    entry,
+    name: `${parent.typeName}.${name}`,
+    method,
+    template,
+    variables,
+    body,
+    responseBody,
+    additional,
+  };
+}
+
+function patternOf({ pattern }: HttpRule, where: string): [method: string, path: string] {
+  if (pattern.case === undefined) throw new TypeError(`${where}: google.api.http names no HTTP method`);
+  if (pattern.case !== "custom") return [pattern.case.toUpperCase(), pattern.value];
+  const { kind, path } = pattern.value;
+  if (kind !== "*" && !TOKEN.test(kind)) throw new TypeError(`${where}: "${kind}" is no HTTP method`);
+  return [kind, path];
+}
+
+function bodyOf(input: DescMessage, body: string, where: string): HttpBinding["body"] {
+  if (body === "") return "none";
+  if (body === "*") return "all";
+  const field = input.fields.find((candidate) => candidate.name === body);
+  if (field === undefined) throw new TypeError(`${where}: body "${body}" is no field of ${input.typeName}`);
+  return field;
+}
+
+function boundVariable(input: DescMessage, path: readonly string[]): BoundVariable {
+  const parents: DescField[] = [];
+  let at = input;
+  for (const name of path.slice(0, -1)) {
+    const parent = protoField(at, name);
+    if (parent.fieldKind !== "message" || textReaderOf(parent) !== undefined) {
+      throw new TypeError(`${path.join(".")}: ${name} is no message that a path can lead through`);
+    }
+    parents.push(parent);
+    at = parent.message;
+  }
+  const field = protoField(at, path.at(-1) ?? "");
+  const read = field.fieldKind === "list" || field.fieldKind === "map" ? undefined : textReaderOf(field);
+  if (read === undefined) throw new TypeError(`${path.join(".")}: a path cannot set a ${kindOf(field)} field`);
+  return { path: [...parents, field].map((f) => f.jsonName).join("."), parents, field, read };
+}
+
+function protoField(desc: DescMessage, name: string): DescField {
+  const field = fieldsByName(desc).get(name);
+  if (field === undefined || field.name !== name) throw new TypeError(`${desc.typeName} has no field ${name}`);
+  return field;
+}
+
+function kindOf(field: DescField): string {
+  return field.fieldKind === "list" ? "repeated" : field.fieldKind;
+}

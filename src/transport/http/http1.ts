@@ -1,0 +1,210 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import type { Limits } from "./limits.js";
+import { attachBuffers, buffersOf, type RequestBuffers } from "./request-buffers.js";
+import { waitForTurn } from "./turns.js";
+
+/** The HTTP/1.1 side of the port. It never listens; sockets are handed to it. */
+export interface Http1 {
+  /** Serves a socket that is known to speak HTTP/1.x. */
+  serve(socket: Socket): void;
+
+  /** Closes idle connections now and every other one after the answer it waits for. */
+  drain(): void;
+
+  /** Stops the timers. Connections must be gone. */
+  close(): void;
+}
+
+/** What {@link createHttp1} is made of. */
+export interface Http1Options {
+  readonly limits: Limits;
+  readonly onRequest: (req: IncomingMessage, res: ServerResponse) => void;
+  /** Told of an error that escaped the handling of one request, which ends that request alone. */
+  readonly onError: (error: unknown) => void;
+  /** Opens what bytes of a request are held for. */
+  readonly beginRequest: (req: IncomingMessage) => RequestBuffers;
+  /** The body of the answer to what is refused before anybody looks at it, by HTTP status. */
+  readonly refusalBody: (status: number) => string;
+}
+
+/** Creates the HTTP/1.1 side (RFC 9112) with every timeout set. */
+export function createHttp1(options: Http1Options): Http1 {
+  const { limits } = options;
+  // By connection the answers that are not over, in their order. No Map of answers: its old tables, which refer to
+  // the next one, would keep every answer until the next full collection.
+  const open = new Map<Socket, ServerResponse[]>();
+  let draining = false;
+
+  const server = createServer({
+    maxHeaderSize: limits.headerBytes,
+    headersTimeout: Math.min(limits.headersMs, limits.requestMs),
+    requestTimeout: limits.requestMs,
+    keepAliveTimeout: limits.keepAliveMs,
+    connectionsCheckingInterval: limits.timeoutCheckMs,
+    insecureHTTPParser: false,
+    // A missing Host is refused by the dispatcher, with a body.
+    requireHostHeader: false,
+    noDelay: true,
+  });
+  // Fields beyond a count would be dropped without a word; their size is limited instead.
+  server.maxHeadersCount = 0;
+  server.maxRequestsPerSocket = 0;
+  server.timeout = limits.idleSocketMs;
+
+  // Node closes the answer that has its turn on the connection, and forgets those behind it.
+  function track(socket: Socket, res: ServerResponse): void {
+    const answers = open.get(socket);
+    if (answers !== undefined) {
+      answers.push(res);
+      return;
+    }
+    const first = [res];
+    open.set(socket, first);
+    socket.once("close", () => {
+      open.delete(socket);
+      setImmediate(closeAll, first);
+    });
+  }
+
+  function onClose(this: ServerResponse): void {
+    const answers = open.get(this.req.socket);
+    const place = answers?.indexOf(this) ?? -1;
+    if (place >= 0) answers?.splice(place, 1);
+    buffersOf(this)?.release();
+    if (draining) setImmediate(closeIdle);
+  }
+
+  function closeIdle(): void {
+    server.closeIdleConnections();
+  }
+
+  type Handle = (req: IncomingMessage, res: ServerResponse) => void;
+
+  // Every request enters here, so that no error of one ends anything but that one.
+  const entry = (handle: Handle): Handle => {
+    return (req, res) => {
+      track(req.socket, res);
+      const buffers = options.beginRequest(req);
+      attachBuffers(buffers, req, res);
+      res.on("close", onClose);
+      res.on("error", ignore);
+      if (draining) res.shouldKeepAlive = false;
+      // The parser also passes on what calls itself HTTP/0.9 or HTTP/2.0 (RFC 9110, section 15.6.6).
+      if (req.httpVersionMajor !== 1) {
+        refuse(res, 505);
+        return;
+      }
+      if (buffers.peer.open > limits.requestsPerAddress) {
+        refuse(res, 503);
+        return;
+      }
+      waitForTurn(buffers.peer, {
+        // Who has gone meanwhile costs no work.
+        run() {
+          if (!res.destroyed) handle(req, res);
+        },
+        onError(error) {
+          options.onError(error);
+          res.destroy();
+        },
+      });
+    };
+  };
+
+  function refuse(res: ServerResponse, status: 503 | 505): void {
+    res.writeHead(status, { "content-type": "application/json", connection: "close" });
+    res.end(options.refusalBody(status));
+  }
+
+  server.on("request", entry(options.onRequest));
+
+  // An expectation nobody knows is ignored (RFC 9110, section 10.1.1); Node would answer it by itself.
+  server.on("checkExpectation", entry(options.onRequest));
+
+  // Whoever is refused is not asked for the body; what comes next on the connection may be either.
+  server.on(
+    "checkContinue",
+    entry((req, res) => {
+      const { shouldKeepAlive } = res;
+      res.shouldKeepAlive = false;
+      const buffers = buffersOf(req);
+      if (buffers)
+        buffers.onAsked = () => {
+          if (res.headersSent) return;
+          res.shouldKeepAlive = shouldKeepAlive && !draining;
+          res.writeContinue();
+        };
+      options.onRequest(req, res);
+    }),
+  );
+
+  server.on("clientError", (error: ClientError, socket: Duplex) => {
+    const pending = open.get(socket as Socket)?.at(-1);
+    if (pending?.req.complete && socket.writable && error.code !== "ECONNRESET") {
+      // The request before the invalid bytes was whole, and may have been carried out: its answer goes first.
+      pending.shouldKeepAlive = false;
+      pending.once("close", () => socket.end());
+      return;
+    }
+    if (error.code === "ECONNRESET" || !socket.writable || pending?.headersSent) {
+      socket.destroy();
+      return;
+    }
+    const status = statusOfParserError[error.code ?? ""] ?? 400;
+    const body = options.refusalBody(status);
+    // Who asks for the head alone takes a body for the next answer (RFC 9110, section 9.3.2).
+    const isHead = error.rawPacket?.subarray(0, 5).toString("latin1") === "HEAD ";
+    socket.end(
+      `HTTP/1.1 ${status} ${reasons[status]}\r\nConnection: close\r\nContent-Type: application/json\r\n` +
+        `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${isHead ? "" : body}`,
+      () => socket.destroy(),
+    );
+  });
+
+  // The timers behind headersTimeout and requestTimeout start with this event alone.
+  server.emit("listening");
+
+  return {
+    serve(socket) {
+      server.emit("connection", socket);
+    },
+    drain() {
+      draining = true;
+      for (const answers of open.values()) {
+        const last = answers.at(-1);
+        if (last?.headersSent === false) last.shouldKeepAlive = false;
+      }
+      closeIdle();
+    },
+    close() {
+      server.close(ignore);
+    },
+  };
+}
+
+interface ClientError extends NodeJS.ErrnoException {
+  /** What came last, of errors of the parser. */
+  readonly rawPacket?: Buffer;
+}
+
+const statusOfParserError: Readonly<Record<string, number>> = {
+  HPE_HEADER_OVERFLOW: 431,
+  ERR_HTTP_REQUEST_TIMEOUT: 408,
+};
+
+const reasons: Readonly<Record<number, string>> = {
+  400: "Bad Request",
+  408: "Request Timeout",
+  431: "Request Header Fields Too Large",
+};
+
+function closeAll(answers: readonly ServerResponse[]): void {
+  for (const res of [...answers]) {
+    res.destroy();
+    res.emit("close");
+  }
+}
+
+function ignore(): void {}

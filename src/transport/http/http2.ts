@@ -1,0 +1,215 @@
+import {
+  constants,
+  createServer,
+  type IncomingHttpHeaders,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from "node:http2";
+import type { Socket } from "node:net";
+import { grpcTimeoutMs } from "../../pipeline/grpc-timeout.js";
+import type { Connections } from "./connections.js";
+import { closeSession, destroySession, drainSession, refuseSession, resetStream } from "./http2-end.js";
+import type { Limits } from "./limits.js";
+import { attachBuffers, buffersOf } from "./request-buffers.js";
+import { tickCount } from "./tick.js";
+import { type Turn, waitForTurn } from "./turns.js";
+
+/** A request on an HTTP/2 stream. */
+export interface StreamRequest {
+  readonly stream: ServerHttp2Stream;
+  readonly headers: IncomingHttpHeaders;
+  /** Has END_STREAM (1) when there is no body. */
+  readonly flags: number;
+  /** Names and values in turn, as received. */
+  readonly rawHeaders: string[];
+  /** The address at the other end; a stream forgets its session, and so this, when it closes. */
+  readonly socketAddress: string | undefined;
+}
+
+/** Answers one HTTP/2 stream. */
+export type OnHttp2Stream = (request: StreamRequest) => void;
+
+/** The HTTP/2 side of the port. It never listens; sockets are handed to it. */
+export interface Http2 {
+  /** Serves a socket that is known to speak HTTP/2. */
+  serve(socket: Socket): void;
+
+  /** Tells every peer to open no more streams (GOAWAY); sessions end with their last stream. */
+  drain(): void;
+}
+
+/** What {@link createHttp2} is made of. */
+export interface Http2Options {
+  readonly limits: Limits;
+  readonly onStream: OnHttp2Stream;
+  readonly connections: Connections;
+  /** Told of an error that escaped the handling of one stream, which ends that stream alone. */
+  readonly onError: (error: unknown) => void;
+}
+
+/**
+ * Creates the HTTP/2 side (RFC 9113) with the limits Node leaves open: sessions that sit idle,
+ * peers that open streams only to reset them, and sessions that live for ever.
+ *
+ * There must be no `request` listener: Node would then attach its compatibility layer to every
+ * stream and send trailers itself.
+ */
+export function createHttp2(options: Http2Options): Http2 {
+  const { limits } = options;
+  const sessions = new Set<ServerHttp2Session>();
+  let draining = false;
+
+  const server = createServer({
+    maxSessionMemory: limits.sessionMemoryMegabytes,
+    maxHeaderListPairs: limits.headerPairs,
+    maxOutstandingPings: limits.outstandingPings,
+    maxSettings: limits.settingsEntries,
+    maxSessionInvalidFrames: limits.invalidFrames,
+    maxSessionRejectedStreams: limits.rejectedStreams,
+    settings: {
+      enablePush: false,
+      maxConcurrentStreams: limits.concurrentStreams,
+      maxHeaderListSize: limits.headerBytes,
+      initialWindowSize: limits.streamWindowBytes,
+    },
+    ...{
+      maxOutstandingSettings: limits.outstandingSettings,
+      // Node 20 does not know these; it ends a session with its 1,000th reset in half a minute.
+      streamResetBurst: limits.receivedResets,
+      streamResetRate: limits.receivedResets / 10,
+    },
+  });
+
+  server.on("session", (session) => {
+    sessions.add(session);
+    session.once("close", () => sessions.delete(session));
+    session.setTimeout(limits.idleSessionMs, () => closeSession(session, limits.sessionCloseMs));
+    watchStreams(session, options);
+    if (draining) drainSession(session);
+  });
+  server.on("sessionError", (_error, session) => destroySession(session));
+
+  return {
+    serve(socket) {
+      server.emit("connection", socket);
+    },
+    drain() {
+      draining = true;
+      for (const session of sessions) drainSession(session);
+    },
+  };
+}
+
+// When a stream was opened, in which tick, and how long its caller said to wait: all that is kept for every stream.
+const openedMs = Symbol("openedMs");
+const openedIn = Symbol("openedIn");
+const allowedMs = Symbol("allowedMs");
+type WatchedStream = ServerHttp2Stream & { [openedMs]?: number; [openedIn]?: number; [allowedMs]?: number };
+
+class StreamTurn implements Turn {
+  readonly #request: StreamRequest;
+  readonly #options: Http2Options;
+
+  constructor(request: StreamRequest, options: Http2Options) {
+    this.#request = request;
+    this.#options = options;
+  }
+
+  // A stream that was reset before its turn costs no work. What it left unread would keep it from closing.
+  run(): void {
+    const { stream } = this.#request;
+    if (stream.destroyed || stream.closed) stream.resume();
+    else this.#options.onStream(this.#request);
+  }
+
+  onError(error: unknown): void {
+    this.#options.onError(error);
+    resetStream(this.#request.stream, constants.NGHTTP2_INTERNAL_ERROR);
+  }
+}
+
+function watchStreams(session: ServerHttp2Session, options: Http2Options): void {
+  const { limits } = options;
+  const resets = createResetLimit(limits);
+  let opened = 0;
+  const socketAddress = session.socket.remoteAddress;
+  const connection = options.connections.open(socketAddress);
+  session.once("close", connection.close);
+
+  // A reset without an error code leaves only the unfinished answer, hence `aborted`. The resets that a peer
+  // provokes from this side count like its own.
+  function onClose(this: WatchedStream): void {
+    buffersOf(this)?.release();
+    if (this.rstCode === constants.NGHTTP2_REFUSED_STREAM) return;
+    if (this.headersSent || (this.rstCode === constants.NGHTTP2_NO_ERROR && !this.aborted)) return;
+    if (resets.count(this[openedMs], this[openedIn], this[allowedMs])) refuseSession(session, limits.refusedSessionMs);
+  }
+
+  const open = (stream: WatchedStream, headers: IncomingHttpHeaders, flags: number, rawHeaders: string[]) => {
+    resets.opened();
+    const timeout = headers["grpc-timeout"];
+    if (timeout !== undefined) stream[allowedMs] = grpcTimeoutMs(String(timeout));
+    stream[openedMs] = performance.now();
+    stream[openedIn] = tickCount();
+    const buffers = options.connections.begin(connection, socketAddress, headers);
+    attachBuffers(buffers, stream);
+    stream.on("error", ignore);
+    stream.on("close", onClose);
+    if (++opened === limits.streamsPerSession) drainSession(session);
+    if (buffers.peer.open > limits.requestsPerAddress) {
+      // A caller may try again what was refused so (RFC 9113, section 8.7).
+      resetStream(stream, constants.NGHTTP2_REFUSED_STREAM);
+      return;
+    }
+    waitForTurn(buffers.peer, new StreamTurn({ stream, headers, flags, rawHeaders, socketAddress }, options));
+  };
+  session.on("stream", open as (...event: unknown[]) => void);
+}
+
+/**
+ * Tells peers that open streams only to reset them from callers whose time ran out. A reset counts when it came
+ * with its request or within milliseconds of it, and before any answer, unless the caller announced a deadline that
+ * may have passed: how long a request waited to be sent and to be read, nobody knows. It takes many of them, and most
+ * of what was opened, to end a session.
+ */
+function createResetLimit(limits: Limits) {
+  let windowStartMs = 0;
+  let streams = 0;
+  let resets = 0;
+  let isOver = false;
+
+  function isRapid(sinceMs: number, tick: number | undefined, callerWaitsMs: number | undefined): boolean {
+    const elapsedMs = performance.now() - sinceMs;
+    if (elapsedMs > limits.rapidResetMs && tick !== tickCount()) return false;
+    return callerWaitsMs === undefined || callerWaitsMs > elapsedMs + limits.deadlineLagMs;
+  }
+
+  return {
+    /** Counts a stream that begins now. */
+    opened(): void {
+      const nowMs = performance.now();
+      if (nowMs - windowStartMs > limits.streamResetWindowMs) {
+        windowStartMs = nowMs;
+        streams = 0;
+        resets = 0;
+      }
+      streams++;
+    },
+
+    /**
+     * Counts a reset without an answer; true once, when there were too many.
+     *
+     * @param sinceMs when the request was read, in milliseconds
+     * @param tick the tick it was read after
+     * @param callerWaitsMs how long the caller said to wait, in milliseconds
+     */
+    count(sinceMs = 0, tick?: number, callerWaitsMs?: number): boolean {
+      if (isOver || !isRapid(sinceMs, tick, callerWaitsMs)) return false;
+      if (++resets <= limits.streamResets || resets * 2 <= streams) return false;
+      isOver = true;
+      return true;
+    },
+  };
+}
+
+function ignore(): void {}

@@ -1,0 +1,93 @@
+import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
+import type { HandlerContext } from "@connectrpc/connect";
+import type { Inbound, Protocol } from "../../pipeline/call.js";
+import { goneSignal } from "./gone-signal.js";
+
+/** A unary gRPC call on its stream; what it tells is worked out when it is asked. */
+export class StreamInbound implements Inbound {
+  readonly protocol = "grpc";
+  readonly method = "POST";
+  readonly timeoutMs: number | undefined;
+  readonly remoteAddress: string | undefined;
+  readonly #stream: ServerHttp2Stream;
+  readonly #headers: IncomingHttpHeaders;
+
+  constructor(
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    timeoutMs: number | undefined,
+    remoteAddress: string | undefined,
+  ) {
+    this.timeoutMs = timeoutMs;
+    this.#stream = stream;
+    this.#headers = headers;
+    this.remoteAddress = remoteAddress;
+  }
+
+  get url(): string {
+    return this.#headers[":path"] ?? "";
+  }
+
+  header(name: string): string | undefined {
+    const value = this.#headers[name];
+    return typeof value === "object" ? value.join(", ") : value;
+  }
+
+  headers(): Headers {
+    return webHeaders(this.#headers);
+  }
+
+  signal(): AbortSignal {
+    return goneSignal(this.#stream);
+  }
+}
+
+/** A call that connect decoded. `remoteAddress` is that of the socket or of the proxy's client. */
+export class ContextInbound implements Inbound {
+  readonly timeoutMs: number | undefined;
+  readonly remoteAddress: string | undefined;
+  readonly #context: HandlerContext;
+
+  constructor(context: HandlerContext, timeoutMs: number | undefined, remoteAddress: string | undefined) {
+    this.timeoutMs = timeoutMs;
+    this.remoteAddress = remoteAddress;
+    this.#context = context;
+  }
+
+  get protocol(): Protocol {
+    const name = this.#context.protocolName;
+    return name === "grpc" || name === "grpc-web" ? name : "connect";
+  }
+
+  get method(): string {
+    return this.#context.requestMethod;
+  }
+
+  get url(): string {
+    return this.#context.url;
+  }
+
+  header(name: string): string | undefined {
+    return this.#context.requestHeader.get(name) ?? undefined;
+  }
+
+  headers(): Headers {
+    return this.#context.requestHeader;
+  }
+
+  signal(): AbortSignal {
+    return this.#context.signal;
+  }
+}
+
+/** The fields of a request as a `Headers`, without HTTP/2's pseudo headers. */
+export function webHeaders(fields: IncomingHttpHeaders): Headers {
+  const headers = new Headers();
+  for (const name in fields) {
+    const value = fields[name];
+    if (value === undefined || name.charCodeAt(0) === 58) continue;
+    if (typeof value === "string") headers.append(name, value);
+    else for (const item of value) headers.append(name, item);
+  }
+  return headers;
+}

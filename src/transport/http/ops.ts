@@ -1,0 +1,42 @@
+import type { HttpResponse } from "./http-message.js";
+import { sendJson } from "./refusal.js";
+
+/** The routes for operators. */
+export interface Ops {
+  /** Answers if `path` is one of them; false if it is not. */
+  handle(method: string, path: string, res: HttpResponse): boolean;
+}
+
+/**
+ * Creates `/healthz` (the process runs) and `/readyz` (it can serve: `ready` resolves and it is not
+ * `draining`). Both are open to everybody and say nothing else.
+ */
+export function createOps(ready: () => Promise<void>, draining: () => boolean): Ops {
+  async function answerReady(res: HttpResponse): Promise<void> {
+    if (draining()) return sendJson(res, 503, '{"status":"draining"}');
+    try {
+      await ready();
+    } catch {
+      return sendJson(res, 503, '{"status":"unavailable"}');
+    }
+    sendJson(res, 200, OK);
+  }
+
+  return {
+    handle(method, path, res) {
+      if (path !== "/healthz" && path !== "/readyz") return false;
+      if (method !== "GET" && method !== "HEAD")
+        sendJson(res, 405, '{"status":"method not allowed"}', { allow: "GET, HEAD" });
+      else if (path === "/healthz") sendJson(res, 200, OK);
+      else void answerReady(res);
+      return true;
+    },
+  };
+}
+
+/** Routes that are asked one after the other until one answers. */
+export function firstOf(all: readonly Ops[]): Ops {
+  return { handle: (method, path, res) => all.some((ops) => ops.handle(method, path, res)) };
+}
+
+const OK = '{"status":"ok"}';

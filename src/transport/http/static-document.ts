@@ -1,0 +1,122 @@
+// Documents that stay the same while the process runs: read or made once, compressed once, tagged, and sent to
+// everybody from the same bytes.
+import { createHash } from "node:crypto";
+import { promisify } from "node:util";
+import { brotliCompress, constants, gzip } from "node:zlib";
+import { MIN_COMPRESSED_BYTES } from "./compress.js";
+import type { HttpResponse } from "./http-message.js";
+import { type Coding, codingFor } from "./preferences.js";
+import { sendBody, sendEmpty } from "./refusal.js";
+
+/** The document. */
+export interface StaticDocumentOptions {
+  readonly contentType: string;
+  /** Header fields by lower-case name, such as `cache-control`. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Makes the content; called when it is first asked for, and again if it failed. */
+  readonly load: () => string | Buffer | Promise<string>;
+}
+
+/** A document that can be sent. */
+export interface StaticDocument {
+  /**
+   * Answers GET or HEAD, in the coding the caller prefers, or with 304 when the caller has it.
+   *
+   * @throws whatever `load` throws; nothing is sent then.
+   */
+  send(res: HttpResponse): Promise<void>;
+}
+
+/** The bytes of one coding; each has a tag of its own (RFC 9110, section 8.8.3.3). */
+interface Variant {
+  readonly bytes: Buffer;
+  readonly etag: string;
+  readonly coding: Coding | undefined;
+}
+
+/** A coded form is kept when it saves at least a tenth; what is compressed already gains nothing. */
+const WORTHWHILE = 0.9;
+
+const gzipAsync = promisify(gzip);
+const brotliAsync = promisify(brotliCompress);
+
+const encode: Readonly<Record<Coding, (bytes: Buffer) => Promise<Buffer>>> = {
+  gzip: (bytes) => gzipAsync(bytes, { level: 9 }),
+  // The last steps of brotli's scale save a tenth more and take ten times as long, while the first caller waits.
+  br: (bytes) =>
+    brotliAsync(bytes, {
+      params: { [constants.BROTLI_PARAM_QUALITY]: 7, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length },
+    }),
+};
+
+/** Creates a document; nothing is done until it is asked for. */
+export function createStaticDocument({ contentType, headers, load }: StaticDocumentOptions): StaticDocument {
+  let plain: Promise<Variant> | undefined;
+  const coded = new Map<Coding, Promise<Variant>>();
+
+  async function read(): Promise<Variant> {
+    const content = await load();
+    const bytes = typeof content === "string" ? Buffer.from(content) : content;
+    return { bytes, etag: `"${createHash("sha256").update(bytes).digest("base64url")}"`, coding: undefined };
+  }
+
+  function loaded(): Promise<Variant> {
+    plain ??= read().catch((error) => {
+      plain = undefined;
+      throw error;
+    });
+    return plain;
+  }
+
+  // Made once, however many ask while it is being made.
+  function codedAs(coding: Coding, from: Variant): Promise<Variant> {
+    let variant = coded.get(coding);
+    if (variant === undefined) {
+      variant = encode[coding](from.bytes).then(
+        (bytes) =>
+          bytes.length > from.bytes.length * WORTHWHILE
+            ? from
+            : { bytes, etag: `${from.etag.slice(0, -1)}-${coding}"`, coding },
+        // The plain form is right as well.
+        () => from,
+      );
+      coded.set(coding, variant);
+    }
+    return variant;
+  }
+
+  return {
+    async send(res) {
+      const { method, headers: asked } = res.req;
+      const whole = await loaded();
+      const compressible = whole.bytes.length >= MIN_COMPRESSED_BYTES;
+      const preferred = compressible ? codingFor(headerText(asked["accept-encoding"])) : undefined;
+      const { bytes, etag, coding } = preferred === undefined ? whole : await codedAs(preferred, whole);
+      const fields = {
+        ...headers,
+        etag,
+        ...(compressible && { vary: "accept-encoding" }),
+        ...(coding !== undefined && { "content-encoding": coding }),
+      };
+      if (hasTag(asked["if-none-match"], etag)) {
+        const { "content-encoding": _, ...kept } = fields;
+        sendEmpty(res, 304, kept);
+      } else if (method === "HEAD") {
+        const described = { "content-type": contentType, "content-length": bytes.length };
+        sendEmpty(res, 200, { ...fields, ...described, "x-content-type-options": "nosniff" });
+      } else {
+        sendBody(res, 200, contentType, bytes, fields);
+      }
+    },
+  };
+}
+
+function headerText(value: string | readonly string[] | undefined): string | undefined {
+  return typeof value === "object" ? value.join(", ") : value;
+}
+
+// RFC 9110, section 13.1.2: any of a list, weak or not, or whatever there is. A tag of ours holds no comma.
+function hasTag(ifNoneMatch: string | undefined, etag: string): boolean {
+  if (ifNoneMatch === undefined) return false;
+  return ifNoneMatch.split(",").some((tag) => ["*", etag, `W/${etag}`].includes(tag.trim()));
+}

@@ -1,0 +1,183 @@
+// Serves what is neither RPC nor REST: pages, redirects and the endpoints of
+// OAuth, whose handlers know nothing of HTTP's objects.
+import { ConnectError } from "@connectrpc/connect";
+import { httpStatusOf, retryAfterOf } from "../../codec/error-json.js";
+import { ApiError, CALLER_GONE, connectErrorFrom, invalidArgument } from "../../kernel/errors.js";
+import type { WebAnswer, WebRequest, WebRoute, WebRoutes } from "../../kernel/web.js";
+import { discardRest, mayHaveBody, readBody } from "./body-reader.js";
+import { HttpFault } from "./http-fault.js";
+import {
+  type HttpRequest,
+  type HttpResponse,
+  peerAddress,
+  socketAddressOf,
+  type TrustedProxies,
+} from "./http-message.js";
+import { sendBody, sendEmpty, sendJson, statusJson } from "./refusal.js";
+
+/** What {@link createWeb} is made of. */
+export interface WebOptions {
+  readonly routes: WebRoutes;
+  readonly errorDomain: string;
+  readonly proxies: TrustedProxies | undefined;
+  /** Told of errors the caller learns nothing about. */
+  readonly onInternalError: (error: ConnectError) => void;
+}
+
+/** Answers requests for the routes. */
+export interface Web {
+  /** Answers if `path` is one of them; false if it is not. */
+  handle(req: HttpRequest, res: HttpResponse, path: string): boolean;
+  /** The methods that a path is served for, as in an Allow header; undefined when there are none. */
+  allowed(path: string): string | undefined;
+}
+
+/** Creates it. */
+export function createWeb({ routes, errorDomain, proxies, onInternalError }: WebOptions): Web {
+  const table = createWebTable(routes);
+
+  async function answer(found: FoundRoute, req: HttpRequest, res: HttpResponse, path: string): Promise<void> {
+    const { route, rest } = found;
+    try {
+      const request = requestOf(req, route, { path, rest, proxies });
+      if (route.access !== "public") route.access(request);
+      send(res, await route.handle(request), req.method === "HEAD");
+    } catch (error) {
+      if (error === CALLER_GONE) return;
+      const cause = error instanceof HttpFault ? error.error : error;
+      const seen = connectErrorFrom(cause, errorDomain);
+      if (!(cause instanceof ApiError || cause instanceof ConnectError)) onInternalError(seen);
+      const retryAfter = retryAfterOf(seen);
+      if (mayHaveBody(req)) discardRest(req);
+      sendJson(res, error instanceof HttpFault ? error.status : httpStatusOf(seen.code), statusJson(seen), {
+        ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }),
+      });
+    }
+  }
+
+  return {
+    allowed: table.allowed,
+    handle(req, res, path) {
+      const allow = table.allowed(path);
+      if (allow === undefined) return false;
+      const found = table.find(req.method === "HEAD" ? "GET" : (req.method ?? ""), path);
+      if (found === undefined) sendBody(res, req.method === "OPTIONS" ? 204 : 405, "text/plain", "", { allow });
+      else void answer(found, req, res, path);
+      return true;
+    },
+  };
+}
+
+interface FoundRoute {
+  readonly route: WebRoute;
+  readonly rest: string;
+}
+
+/** Finds routes by path and method; an exact path comes before one with `/*`. */
+function createWebTable(routes: WebRoutes) {
+  const exact = new Map<string, WebRoute[]>();
+  const prefixes: { readonly prefix: string; readonly routes: WebRoute[] }[] = [];
+  for (const route of routes) {
+    const { path } = route;
+    const known = path.endsWith("/*") ? prefixes.find(({ prefix }) => prefix === path.slice(0, -1)) : undefined;
+    const sharing = known?.routes ?? exact.get(path);
+    if (sharing?.some(({ method }) => method === route.method))
+      throw new TypeError(`${route.method} ${path} is registered twice`);
+    if (sharing) sharing.push(route);
+    else if (path.endsWith("/*")) prefixes.push({ prefix: path.slice(0, -1), routes: [route] });
+    else exact.set(path, [route]);
+  }
+
+  function routesAt(path: string): { readonly routes: readonly WebRoute[]; readonly rest: string } | undefined {
+    const found = exact.get(path);
+    if (found !== undefined) return { routes: found, rest: "" };
+    const below = prefixes.find(({ prefix }) => path.startsWith(prefix));
+    const rest = below && decodeSegments(path.slice(below.prefix.length));
+    return below && rest !== undefined ? { routes: below.routes, rest } : undefined;
+  }
+
+  return {
+    find(method: string, path: string): FoundRoute | undefined {
+      const at = routesAt(path);
+      const route = at?.routes.find((one) => one.method === method);
+      return at && route && { route, rest: at.rest };
+    },
+    allowed(path: string): string | undefined {
+      const methods = routesAt(path)?.routes.map(({ method }) => method);
+      return (
+        methods &&
+        [methods.includes("GET") && "GET, HEAD", methods.includes("POST") && "POST"].filter(Boolean).join(", ")
+      );
+    },
+  };
+}
+
+// Empty segments, broken escapes and slashes that were escaped lead nowhere: no two spellings name one thing.
+function decodeSegments(rest: string): string | undefined {
+  try {
+    const segments = rest.split("/").map(decodeURIComponent);
+    return segments.some((segment) => segment === "" || segment.includes("/")) ? undefined : segments.join("/");
+  } catch {
+    return undefined;
+  }
+}
+
+interface RequestPlace {
+  readonly path: string;
+  readonly rest: string;
+  readonly proxies: TrustedProxies | undefined;
+}
+
+function requestOf(
+  req: HttpRequest,
+  { method, maxBytes }: WebRoute,
+  { path, rest, proxies }: RequestPlace,
+): WebRequest {
+  const target = req.url ?? "";
+  const mark = target.indexOf("?");
+  return {
+    method,
+    path,
+    rest,
+    query: new URLSearchParams(mark < 0 ? "" : target.slice(mark + 1)),
+    remoteAddress: peerAddress(socketAddressOf(req), req.headers, proxies),
+    header(name) {
+      const value = req.headers[name];
+      return typeof value === "object" ? value.join(", ") : value;
+    },
+    cookie: (name) => cookieIn(req.headers.cookie ?? "", name),
+    form: () => formOf(req, maxBytes),
+    bytes: async () => (mayHaveBody(req) ? readBody(req, maxBytes) : new Uint8Array()),
+  };
+}
+
+function cookieIn(header: string, name: string): string | undefined {
+  const values = header
+    .split(";")
+    .map((pair) => pair.trim())
+    .filter((pair) => pair.startsWith(`${name}=`));
+  return values.length === 1 ? values[0]?.slice(name.length + 1) : undefined;
+}
+
+async function formOf(req: HttpRequest, maxBytes: number): Promise<URLSearchParams> {
+  if (!mayHaveBody(req)) return new URLSearchParams();
+  const [type = ""] = (req.headers["content-type"] ?? "").split(";");
+  if (type.trim().toLowerCase() !== "application/x-www-form-urlencoded") {
+    const rule = "content-type must be application/x-www-form-urlencoded";
+    throw new HttpFault(415, invalidArgument({ field: "body", description: rule }));
+  }
+  return new URLSearchParams(Buffer.from(await readBody(req, maxBytes)).toString());
+}
+
+// RFC 9110, section 8.6: without a body the length is that of the answer to a GET, or none.
+function send(res: HttpResponse, { status, headers = {}, body = "" }: WebAnswer, bare: boolean): void {
+  const { "content-type": type = "text/plain; charset=utf-8", ...rest } = headers;
+  const fields = Object.fromEntries(
+    Object.entries(rest).map(([name, value]) => [name, typeof value === "string" ? value : [...value]]),
+  );
+  const contentType = String(type);
+  const described = { ...fields, "content-type": contentType, "content-length": Buffer.byteLength(body) };
+  if (status === 304) sendEmpty(res, status, fields);
+  else if (bare) sendEmpty(res, status, described);
+  else sendBody(res, status, contentType, body, fields);
+}

@@ -1,0 +1,128 @@
+// `/openapi.json` and, to read it with, Swagger UI at `/docs`, served from the
+// installed package: nothing is loaded from elsewhere.
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import type { Ops } from "../http/ops.js";
+import { sendJson } from "../http/refusal.js";
+import { createStaticDocument, type StaticDocument } from "../http/static-document.js";
+
+const require = createRequire(import.meta.url);
+const UI = dirname(require.resolve("swagger-ui-dist/package.json"));
+const { version: UI_VERSION } = JSON.parse(readFileSync(join(UI, "package.json"), "utf8")) as { version: string };
+
+// With the version in their addresses the files can be kept for ever.
+const PAGE = `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <title>Arbor API</title>
+    <link rel="stylesheet" href="/docs/swagger-ui.css?v=${UI_VERSION}">
+    <link rel="stylesheet" href="/docs/page.css">
+    <link rel="icon" href="/docs/favicon-32x32.png?v=${UI_VERSION}">
+  </head>
+  <body>
+    <main id="ui"></main>
+    <noscript>The API is described in <a href="/openapi.json">openapi.json</a>.</noscript>
+    <script src="/docs/swagger-ui-bundle.js?v=${UI_VERSION}"></script>
+    <script src="/docs/start.js"></script>
+  </body>
+</html>
+`;
+
+// No validator: it would send the document elsewhere.
+const START = `SwaggerUIBundle({
+  url: "/openapi.json",
+  dom_id: "#ui",
+  deepLinking: true,
+  docExpansion: "list",
+  defaultModelsExpandDepth: 0,
+  displayRequestDuration: true,
+  validatorUrl: null,
+});
+`;
+
+// Names of services are longer than a telephone is wide, and so are paths.
+const STYLE = `body { margin: 0; }
+.swagger-ui .opblock-tag { overflow-wrap: anywhere; }
+@media (max-width: 640px) {
+  .swagger-ui .wrapper { padding: 0 10px; }
+  .swagger-ui .opblock-tag { flex-wrap: wrap; font-size: 16px; }
+  .swagger-ui .opblock-tag small { flex-basis: 80%; padding: 4px 0; }
+  .swagger-ui .opblock-summary-control { min-width: 0; }
+  .swagger-ui .opblock .opblock-summary-path-description-wrapper {
+    min-width: 0; flex-direction: column; align-items: flex-start;
+  }
+  .swagger-ui .opblock .opblock-summary-path { max-width: 100%; padding: 0; overflow-wrap: anywhere; }
+  .swagger-ui table.parameters, .swagger-ui .parameters tbody, .swagger-ui .parameters tr, .swagger-ui .parameters td {
+    display: block;
+  }
+  .swagger-ui .opblock .opblock-summary-description { overflow-wrap: anywhere; }
+  .swagger-ui .response-col_links { display: none; }
+  .swagger-ui .parameters thead { display: none; }
+}
+`;
+
+// Swagger UI sets styles on elements and shows images of its own as data; it needs nothing else.
+const POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; " +
+  "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const PAGE_HEADERS = {
+  "content-security-policy": POLICY,
+  "referrer-policy": "no-referrer",
+  "cache-control": "no-cache",
+};
+const FRESH = { "cache-control": "no-cache" };
+const KEPT = { "cache-control": "public, max-age=31536000, immutable" };
+
+const assets: Readonly<Record<string, string>> = {
+  "swagger-ui.css": "text/css; charset=utf-8",
+  "swagger-ui-bundle.js": "text/javascript; charset=utf-8",
+  "favicon-32x32.png": "image/png",
+};
+
+/**
+ * Creates the routes.
+ *
+ * @param document makes the OpenAPI document as JSON; called when it is first asked for
+ */
+export function createDocs(document: () => Promise<string>): Ops {
+  const page = createStaticDocument({
+    contentType: "text/html; charset=utf-8",
+    headers: PAGE_HEADERS,
+    load: () => PAGE,
+  });
+  const documents = new Map<string, StaticDocument>([
+    ["/docs", page],
+    ["/docs/", page],
+    [
+      "/docs/start.js",
+      createStaticDocument({ contentType: "text/javascript; charset=utf-8", headers: FRESH, load: () => START }),
+    ],
+    [
+      "/docs/page.css",
+      createStaticDocument({ contentType: "text/css; charset=utf-8", headers: FRESH, load: () => STYLE }),
+    ],
+    ["/openapi.json", createStaticDocument({ contentType: "application/json", headers: FRESH, load: document })],
+  ]);
+  for (const [name, contentType] of Object.entries(assets)) {
+    const load = () => readFileSync(join(UI, name));
+    documents.set(`/docs/${name}`, createStaticDocument({ contentType, headers: KEPT, load }));
+  }
+
+  return {
+    handle(method, path, res) {
+      const found = documents.get(path);
+      if (found === undefined) return false;
+      if (method !== "GET" && method !== "HEAD") {
+        sendJson(res, 405, '{"status":"method not allowed"}', { allow: "GET, HEAD" });
+        return true;
+      }
+      // A document that cannot be made or a file that is gone must not cost the process.
+      found.send(res).catch(() => sendJson(res, 500, '{"status":"unavailable"}'));
+      return true;
+    },
+  };
+}

@@ -1,0 +1,111 @@
+// The OpenAPI 3.1 document of what the gateway serves, from the very routes it
+// serves by and from the comments of the protos: it cannot disagree with them.
+
+import type { Comments } from "../../codec/proto-comments.js";
+import type { HttpBinding } from "../http/http-binding.js";
+import { errorResponse, errorSchemas } from "./error-schema.js";
+import { described, type Json, type Schema } from "./json.js";
+import { operationOf } from "./operation.js";
+import { documentPathsOf } from "./paths.js";
+import { createSchemas } from "./schema.js";
+import { defaultSecurity, securitySchemesOf } from "./security.js";
+
+/** What the document says of the service as a whole. */
+export interface DocumentInfo {
+  readonly title: string;
+  readonly version: string;
+  readonly description: string;
+  /** Where it is served; empty: where the document came from. */
+  readonly baseUrl: string;
+}
+
+const HTTP_METHODS: ReadonlySet<string> = new Set([
+  "delete",
+  "get",
+  "head",
+  "options",
+  "patch",
+  "post",
+  "put",
+  "trace",
+]);
+
+/**
+ * Makes the document in steps of some milliseconds, between which others may have their turn. Routes for any HTTP
+ * method, or for one that OpenAPI has no word for, are left out.
+ *
+ * @throws TypeError when two routes differ only in what OpenAPI cannot express, such as `*` and `**`.
+ */
+export function* openApiDocument(
+  all: readonly HttpBinding[],
+  comments: Comments,
+  info: DocumentInfo,
+): Generator<void, Schema> {
+  const routes = all.filter(({ method }) => HTTP_METHODS.has(method.toLowerCase()));
+  const schemas = createSchemas(comments);
+  const ids = operationIdsOf(routes);
+  const paths: Record<string, Schema> = {};
+  for (const [i, path] of documentPathsOf(routes).entries()) {
+    const route = routes[i];
+    if (route === undefined) continue;
+    yield;
+    const method = route.method.toLowerCase();
+    const item = paths[path.template] ?? {};
+    if (item[method] !== undefined) {
+      throw new TypeError(`${route.name}: ${route.method} ${route.template.text} has the same path as another route`);
+    }
+    paths[path.template] = item;
+    item[method] = operationOf(route, ids[i] ?? "", path, { schemas, comments });
+  }
+  const services = [...new Set(routes.map(({ entry }) => entry.desc.parent))];
+  return {
+    openapi: "3.1.0",
+    info: { title: info.title, version: info.version, description: info.description, license: LICENSE },
+    servers: serversOf(info.baseUrl),
+    security: defaultSecurity,
+    tags: services.map((desc) => ({ name: desc.typeName, ...described(comments(desc.typeName)) })),
+    paths: paths as Json,
+    components: {
+      securitySchemes: securitySchemesOf(routes.map(({ entry }) => entry)),
+      responses: { Error: errorResponse },
+      schemas: sorted({ ...schemas.components(), ...errorSchemas() }),
+    },
+  };
+}
+
+function serversOf(baseUrl: string): Schema[] {
+  const here = { url: "/", description: "Where this document came from." };
+  return baseUrl === "" ? [here] : [{ url: baseUrl }, here];
+}
+
+function sorted(schemas: Record<string, Schema>): Record<string, Schema> {
+  return Object.fromEntries(Object.entries(schemas).sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+// `v2beta1_GroupsService_GetGroup`: short, and yet one for each version of a service. All methods of
+// services that are not told apart that way go by their package, and additional bindings by a number.
+function operationIdsOf(routes: readonly HttpBinding[]): string[] {
+  const services = routes.map(({ name }) => name.slice(0, name.lastIndexOf(".")));
+  const owners = new Map<string, Set<string>>();
+  for (const service of services) {
+    const short = shortName(service);
+    owners.set(short, (owners.get(short) ?? new Set()).add(service));
+  }
+  const seen = new Map<string, number>();
+  return routes.map(({ entry }, i) => {
+    const service = services[i] ?? "";
+    const short = shortName(service);
+    const id = `${owners.get(short)?.size === 1 ? short : service.replaceAll(".", "_")}_${entry.desc.name}`;
+    const times = (seen.get(id) ?? 0) + 1;
+    seen.set(id, times);
+    return times === 1 ? id : `${id}_${times}`;
+  });
+}
+
+function shortName(service: string): string {
+  const parts = service.split(".");
+  const version = /^v[0-9]/.test(parts.at(-2) ?? "") ? `${parts.at(-2)}_` : "";
+  return `${version}${parts.at(-1)}`;
+}
+
+const LICENSE = { name: "Apache-2.0", identifier: "Apache-2.0" };

@@ -1,0 +1,207 @@
+// Examples for documents: values of the right form, told by the names of fields,
+// so that what a reader copies looks like what the service speaks. A request
+// holds what it must and what people write; switches stay at their defaults.
+import { type DescEnum, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
+import { commentOf, isToldRequired, isToldUseless } from "../../codec/behavior.js";
+import { wellKnownName } from "../../codec/fields.js";
+import type { Comments } from "../../codec/proto-comments.js";
+import { isLong } from "../../codec/value-rules.js";
+import { builtinRoleUid } from "../../kernel/ids.js";
+import type { Json, Schema } from "./json.js";
+import { below, isShown } from "./schema.js";
+
+const ROOT = "5051d1338b19609a91b9fd331958cdba3a89951b";
+const CHILD = `${ROOT}/c6b411737c51aede`;
+// It exists everywhere, so that examples which name it work as they are.
+const ROLE = builtinRoleUid("viewer");
+const MAX_DEPTH = 4;
+
+/** Which side of a message an example is for. */
+export type ExampleOf = "body" | "answer";
+
+/** What examples are made by. */
+export interface ExampleContext {
+  readonly side: ExampleOf;
+  readonly comments: Comments;
+}
+
+/**
+ * An example of a message in JSON.
+ *
+ * @param inPath what the path of the request sets, in the names of the proto from `desc` on.
+ */
+export function exampleOf(desc: DescMessage, context: ExampleContext, inPath: readonly string[] = []): Json {
+  return messageExample(desc, context, inPath, 0) ?? {};
+}
+
+/** An example of a field that is a whole body or answer; undefined where none helps. */
+export function fieldExample(field: DescField, context: ExampleContext): Json | undefined {
+  return fieldValue(field, context, [], 0, true);
+}
+
+/** An example of a value that stands in a path or in a query; `isDeep` if slashes are welcome. */
+export function textExample(field: DescField, comments: Comments, isDeep: boolean): Json {
+  const text = textFor(field, comments);
+  if (field.scalar === ScalarType.STRING) return isDeep ? text : (text.split("/")[0] ?? "");
+  return fieldValue(field, { side: "body", comments }, [], 0, true) ?? text;
+}
+
+// Undefined for what cannot be made up: part of a body that must hold a map.
+function messageExample(
+  desc: DescMessage,
+  context: ExampleContext,
+  inPath: readonly string[],
+  depth: number,
+): Json | undefined {
+  const wellKnown = wellKnownExamples[desc.typeName];
+  if (wellKnown !== undefined) return wellKnown;
+  const { side, comments } = context;
+  const isBody = side === "body";
+  const seenOneofs = new Set<string>();
+  const example: Schema = {};
+  const fields = desc.fields.filter(
+    (field) => isShown(field, side) && !inPath.includes(field.name) && !(isBody && isToldUseless(field, comments)),
+  );
+  // What is all there is to say is what the request is about.
+  const isAlone = isBody && depth === 0 && fields.length === 1;
+  for (const field of fields) {
+    if (field.oneof && seenOneofs.has(field.oneof.name)) continue;
+    const isNeeded = isBody && isToldRequired(field, comments);
+    const value = fieldValue(field, context, below(inPath, field), depth, !isBody || isNeeded || isAlone);
+    if (value === undefined && isNeeded) return depth === 0 ? example : undefined;
+    if (value === undefined) continue;
+    if (field.oneof) seenOneofs.add(field.oneof.name);
+    example[field.jsonName] = value;
+  }
+  return example;
+}
+
+function fieldValue(
+  field: DescField,
+  context: ExampleContext,
+  inPath: readonly string[],
+  depth: number,
+  isNeeded: boolean,
+): Json | undefined {
+  if (field.fieldKind === "map") return context.side === "answer" ? {} : undefined;
+  if (field.fieldKind !== "list") return single(field, context, inPath, depth, isNeeded);
+  // A list of names says what a thing is, so it is no switch.
+  if (!isNeeded && field.enum === undefined && !Object.hasOwn(textByName, field.name)) return undefined;
+  const one = single(field, context, inPath, depth, true);
+  return one === undefined ? [] : [one];
+}
+
+function single(
+  field: DescField,
+  context: ExampleContext,
+  inPath: readonly string[],
+  depth: number,
+  isNeeded: boolean,
+): Json | undefined {
+  if (field.message) {
+    const wellKnown = wellKnownName(field.message) ?? "";
+    // A mask would have to fit what it masks, and a moment is soon too long ago.
+    if (!isNeeded && ["FieldMask", "Timestamp"].includes(wellKnown)) return undefined;
+    if (depth >= MAX_DEPTH) return undefined;
+    const message = messageExample(field.message, context, inPath, depth + 1);
+    return message !== undefined && (isNeeded || !isEmpty(message)) ? message : undefined;
+  }
+  if (field.scalar === ScalarType.STRING && (isNeeded || !OPERATORS.has(field.name))) {
+    return textFor(field, context.comments) || undefined;
+  }
+  if (!isNeeded) return undefined;
+  // What is required must differ from what an absent field reads as.
+  const mustCount = context.side === "body" && field.fieldKind !== "list";
+  if (field.enum) return mustCount || field.fieldKind === "list" ? enumExample(field.enum) : undefined;
+  switch (field.scalar) {
+    case ScalarType.BOOL:
+      return mustCount;
+    case ScalarType.BYTES:
+      return "YXJib3I=";
+    default:
+      return field.scalar !== undefined && isLong(field.scalar) ? "1" : mustCount ? 1 : 0;
+  }
+}
+
+// What is internal is nothing for readers to copy.
+function enumExample({ values }: DescEnum): string | undefined {
+  return values.find(({ number, name }) => number !== 0 && !name.includes("INTERNAL"))?.name;
+}
+
+function isEmpty(value: Json): boolean {
+  return typeof value === "object" && value !== null && Object.keys(value).length === 0;
+}
+
+function textFor(field: DescField, comments: Comments): string {
+  const { name, parent } = field;
+  if (URL_COMMENT.test(commentOf(field, comments))) return `https://${name.replaceAll("_", "-")}.example.org`;
+  const known = textByName[name];
+  if (known !== undefined) return known;
+  if (name === "uid" || name === "id") return parent.name.endsWith("Role") ? ROLE : CHILD;
+  if (/_uidp?$/.test(name)) return CHILD;
+  if (name === "name") return nameFor(parent.name);
+  // It comes from the answer before.
+  return name.endsWith("page_token") ? "" : name.replaceAll("_", "-");
+}
+
+// `IdentityProvider` is called "identity provider", and what tells of a group as the group.
+function nameFor(message: string): string {
+  if (message.endsWith("Group")) return "team";
+  return message.replace(/(?<=[a-z])(?=[A-Z])/g, " ").toLowerCase();
+}
+
+// What only operators may say of things that others may change as well.
+const OPERATORS: ReadonlySet<string> = new Set(["readme"]);
+
+const URL_COMMENT = /^The (?:https )?URL\b/;
+
+const textByName: Readonly<Record<string, string>> = {
+  parent: ROOT,
+  parent_id: ROOT,
+  group: ROOT,
+  group_id: ROOT,
+  group_uid: ROOT,
+  registry_id: ROOT,
+  scope: ROOT,
+  role: ROLE,
+  role_uid: ROLE,
+  role_uidp: ROLE,
+  default_role: ROLE,
+  identity: CHILD,
+  identity_id: CHILD,
+  identity_provider_id: CHILD,
+  repo_id: CHILD,
+  source: CHILD,
+  ids: CHILD,
+  names: CHILD,
+  capabilities: "groups.list",
+  digest: `sha256:${"1f".repeat(32)}`,
+  legacyAdvisoryID: "CVE-2026-0001",
+  description: "What it is for",
+  email: "ann@example.org",
+  issuer: "https://issuer.example.org",
+  account: "123456789012",
+  project_id: "example-project",
+  project_number: "123456789012",
+  groups_claim: "groups",
+  subject: "repo:example/app:ref:refs/heads/main",
+};
+
+const wellKnownExamples: Readonly<Record<string, Json>> = {
+  "google.protobuf.Timestamp": "2026-01-31T12:00:00.000Z",
+  "google.protobuf.Duration": "3600s",
+  "google.protobuf.FieldMask": "name,description",
+  "google.protobuf.Struct": {},
+  "google.protobuf.ListValue": [],
+  "google.protobuf.Value": "value",
+  "google.protobuf.Any": { "@type": "type.googleapis.com/google.protobuf.Duration", value: "3600s" },
+  "google.protobuf.StringValue": "text",
+  "google.protobuf.BoolValue": true,
+  "google.protobuf.BytesValue": "YXJib3I=",
+  "google.protobuf.DoubleValue": 1.5,
+  "google.protobuf.FloatValue": 1.5,
+  "google.protobuf.Int32Value": 1,
+  "google.protobuf.UInt32Value": 1,
+  "google.protobuf.Int64Value": "1",
+  "google.protobuf.UInt64Value": "1",
+};

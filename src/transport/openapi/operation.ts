@@ -1,0 +1,142 @@
+import type { DescField, DescMessage } from "@bufbuild/protobuf";
+import { isRequired } from "../../codec/behavior.js";
+import type { Comments } from "../../codec/proto-comments.js";
+import type { MethodEntry } from "../../pipeline/method-table.js";
+import type { HttpBinding } from "../http/http-binding.js";
+import { ERROR_RESPONSE, STATUS } from "./error-schema.js";
+import { exampleOf, fieldExample } from "./example.js";
+import { described, type Json, type Schema } from "./json.js";
+import { parametersOf } from "./parameters.js";
+import type { DocumentPath } from "./paths.js";
+import type { Schemas } from "./schema.js";
+import { securityOf } from "./security.js";
+
+/** What operations are described with. */
+export interface OperationContext {
+  readonly schemas: Schemas;
+  readonly comments: Comments;
+}
+
+/** Describes what one route does (OpenAPI 3.1, "Operation Object"). */
+export function operationOf(
+  route: HttpBinding,
+  operationId: string,
+  path: DocumentPath,
+  { schemas, comments }: OperationContext,
+): Schema {
+  const { entry, name } = route;
+  const { desc } = entry;
+  const comment = comments(name);
+  const [summary = "", ...rest] = comment.split(/\.(?:\s|$)/).filter((sentence) => sentence !== "");
+  const more = rest.length === 0 ? "" : comment;
+  const parameters = parametersOf(route, path, comments);
+  const requestBody = requestBodyOf(route, { schemas, comments }, parameters);
+  return {
+    operationId,
+    tags: [desc.parent.typeName],
+    summary: summary || desc.name,
+    ...described([more, rightsOf(entry)].filter((part) => part !== "").join("\n\n")),
+    ...(desc.deprecated && { deprecated: true }),
+    parameters,
+    ...(requestBody && { requestBody }),
+    responses: { "200": answerOf(route, { schemas, comments }), "4XX": ERROR_RESPONSE, "5XX": ERROR_RESPONSE },
+    ...securityOf(entry),
+  };
+}
+
+function rightsOf({ auth }: MethodEntry): string {
+  if (auth.mode !== "guarded" || auth.capabilities.length === 0) return "";
+  const names = auth.capabilities.map(({ name }) => `\`${name}\``).join(" and ");
+  return auth.scope === undefined
+    ? `Works where the caller holds ${names}.`
+    : `Needs ${names} there or in a group above.`;
+}
+
+// The parameters of a query may be the fields of a form instead, where nothing else is the body. A
+// form is no place for one that the query must have, as each is given once.
+function formOf({ method }: HttpBinding, parameters: readonly Schema[]): Schema | undefined {
+  const fields = parameters.filter((one) => one.in === "query" && one.required !== true);
+  if (method !== "POST" || fields.length === 0) return undefined;
+  const named = (of: (field: Schema) => Schema) => Object.fromEntries(fields.map((one) => [String(one.name), of(one)]));
+  const properties = named(({ schema, description, deprecated }) => ({
+    ...(schema as Schema),
+    ...(description !== undefined && { description }),
+    ...(deprecated !== undefined && { deprecated }),
+  }));
+  const encoding = named(({ style = "form", explode = true }) => ({ style, explode }));
+  return {
+    description: "What is not in the query.",
+    content: { "application/x-www-form-urlencoded": { schema: { type: "object", properties }, encoding } },
+  };
+}
+
+function requestBodyOf(
+  route: HttpBinding,
+  { schemas, comments }: OperationContext,
+  parameters: readonly Schema[],
+): Schema | undefined {
+  const { body, method, variables, entry } = route;
+  if (body === "none") return formOf(route, parameters);
+  const target = body === "all" ? entry.desc.input : body.fieldKind === "message" ? body.message : undefined;
+  if (isHttpBody(target)) return { content: ANY_BYTES };
+  const form = method === "PATCH" ? "patch" : "body";
+  const inPath = variables
+    .filter(({ parents, field }) => body === "all" || (parents[0] ?? field) === body)
+    .map(({ parents, field }) =>
+      [...(body === "all" ? parents : parents.slice(1)), field].map((f) => f.name).join("."),
+    );
+  const schema = target === undefined ? schemas.ofField(body as DescField, form) : schemas.ofBody(target, form, inPath);
+  const side = { side: "body", comments } as const;
+  const example = target === undefined ? fieldExample(body as DescField, side) : exampleOf(target, side, inPath);
+  const isNeeded = form === "body" && target?.fields.some((field) => isRequired(field) && !inPath.includes(field.name));
+  return { ...(isNeeded && { required: true }), content: jsonContent(schema, example) };
+}
+
+function answerOf({ entry, method, responseBody }: HttpBinding, { schemas, comments }: OperationContext): Schema {
+  const { output, methodKind } = entry.desc;
+  const target = responseBody === undefined ? output : responseBody.message;
+  if (isHttpBody(target) && responseBody?.fieldKind !== "list")
+    return { description: "The content.", content: ANY_BYTES };
+  if (responseBody === undefined && output.typeName === "google.protobuf.Empty" && method === "DELETE") {
+    return { description: "Done. There is no body." };
+  }
+  const schema = responseBody ? schemas.ofField(responseBody, "element") : schemas.refTo(output, "answer");
+  if (methodKind !== "unary") return streamOf(schema);
+  const side = { side: "answer", comments } as const;
+  const example = responseBody ? fieldExample(responseBody, side) : exampleOf(output, side);
+  return { description: "The answer.", content: jsonContent(schema, example) };
+}
+
+// OpenAPI 3.1 has no words for a sequence: a stream is a text, and `contentSchema` tells its parts.
+function streamOf(schema: Schema): Schema {
+  const error = { $ref: `#/components/schemas/${STATUS}` };
+  const line: Schema = {
+    oneOf: [
+      { type: "object", required: ["result"], properties: { result: schema } },
+      { type: "object", required: ["error"], properties: { error } },
+    ],
+  };
+  const content = (description: string, contentSchema: Schema): Schema => ({
+    schema: { type: "string", description, contentMediaType: "application/json", contentSchema },
+  });
+  return {
+    description: "The answers, one after the other, as they come.",
+    content: {
+      "application/x-ndjson": content("One JSON object per line. An `error` is the last.", line),
+      "text/event-stream": content(
+        "One event per answer, to callers that ask for events. The last may be of the type `error`, its data the error.",
+        { anyOf: [schema, error] },
+      ),
+    },
+  };
+}
+
+function jsonContent(schema: Schema, example: Json | undefined): Schema {
+  return { "application/json": { schema, ...(example !== undefined && { example }) } };
+}
+
+function isHttpBody(desc: DescMessage | undefined): boolean {
+  return desc?.typeName === "google.api.HttpBody";
+}
+
+const ANY_BYTES: Schema = { "*/*": {} };

@@ -1,0 +1,96 @@
+import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
+import { commentOf, isOffered, isOutputOnly, isRequired } from "../../codec/behavior.js";
+import { wellKnownName } from "../../codec/fields.js";
+import type { Comments } from "../../codec/proto-comments.js";
+import { textReaderOf } from "../../codec/query-value.js";
+import type { HttpBinding } from "../http/http-binding.js";
+import { textExample } from "./example.js";
+import { described, type Schema } from "./json.js";
+import type { DocumentPath } from "./paths.js";
+import { enumDescription, mapSchema, scalarSchema, wellKnownSchema } from "./value-schema.js";
+
+// Deeper fields can be set by a query as well; a list of them all would have no end.
+const MAX_DEPTH = 3;
+
+/** The parameters of a route: those of its path, then those of its query. */
+export function parametersOf(route: HttpBinding, path: DocumentPath, comments: Comments): Schema[] {
+  return [...pathParameters(path, comments), ...queryParameters(route, comments)];
+}
+
+function pathParameters({ parameters }: DocumentPath, comments: Comments): Schema[] {
+  return parameters.map(({ name, field, isWhole, isDeep }) => {
+    const notes = [
+      field === undefined ? "" : descriptionOf(field, comments),
+      isDeep ? "May hold slashes, as uids do; they may be sent as they are or as `%2F`." : "",
+    ];
+    const isText = field === undefined || !isWhole || field.scalar === ScalarType.STRING;
+    const schema = isText ? { type: "string", minLength: 1 } : textSchema(field, comments);
+    return {
+      name,
+      in: "path",
+      required: true,
+      ...described(notes.filter((note) => note !== "").join(" ")),
+      schema,
+      ...(field !== undefined && isWhole && { example: textExample(field, comments, isDeep) }),
+    };
+  });
+}
+
+// Every field that neither path nor body sets and that text can set, those of nested messages by
+// their dotted path.
+function queryParameters({ body, variables, entry }: HttpBinding, comments: Comments): Schema[] {
+  if (body === "all") return [];
+  const bound = new Set(variables.map(({ path }) => path));
+  const parameters: Schema[] = [];
+
+  const visit = (desc: DescMessage, parents: readonly DescField[]): void => {
+    for (const field of desc.fields) {
+      const chain = [...parents, field];
+      if (field === body || bound.has(chain.map(({ jsonName }) => jsonName).join(".")) || isOutputOnly(field)) continue;
+      if (textReaderOf(field) !== undefined) {
+        parameters.push({
+          name: queryName(chain),
+          in: "query",
+          // Examples stand for what must be given alone: forms are filled in with them.
+          ...(parents.length === 0 &&
+            isRequired(field) && { required: true, example: textExample(field, comments, true) }),
+          ...described(descriptionOf(field, comments)),
+          ...(field.deprecated && { deprecated: true }),
+          ...querySchema(field, comments),
+        });
+      } else if (field.fieldKind === "message" && chain.length <= MAX_DEPTH && !parents.includes(field)) {
+        visit(field.message, chain);
+      }
+    }
+  };
+  visit(entry.desc.input, []);
+  return parameters;
+}
+
+// Both spellings are understood. The API's own documents write parameters as protos do, except for
+// the mask of an update.
+function queryName(chain: readonly DescField[]): string {
+  const isMask = chain.some(({ message }) => message !== undefined && wellKnownName(message) === "FieldMask");
+  return chain.map(({ name, jsonName }) => (isMask ? jsonName : name)).join(".");
+}
+
+function querySchema(field: DescField, comments: Comments): Schema {
+  if (field.fieldKind === "list") return { schema: { type: "array", items: textSchema(field, comments) } };
+  if (field.fieldKind !== "map") return { schema: textSchema(field, comments) };
+  return { style: "deepObject", explode: true, schema: mapSchema(field.mapKey, textSchema(field, comments)) };
+}
+
+function textSchema(field: DescField, comments: Comments): Schema {
+  if (field.enum) {
+    const offered = field.enum.values.filter((value) => isOffered(value, comments));
+    return { type: "string", enum: offered.map(({ name }) => name) };
+  }
+  if (field.message) return wellKnownSchema(field.message, "in") ?? {};
+  return scalarSchema(field.scalar ?? ScalarType.STRING, "in");
+}
+
+function descriptionOf(field: DescField, comments: Comments): string {
+  const own = commentOf(field, comments);
+  const values = field.enum === undefined ? "" : enumDescription(field.enum, comments);
+  return [own, values].filter((part) => part !== "").join("\n\n");
+}

@@ -1,0 +1,164 @@
+// JSON Schemas of messages, as they stand in requests and answers. A message has
+// more than one: what an answer always prints is required of no request, what
+// only the service sets is no part of one, and a message within another prints
+// only what is set (architecture, section 6 "JSON out").
+//
+// Answers do not say `additionalProperties: false`. A field more is a change that
+// the API may make within a version, and a client that validates by today's
+// document must not break on it; the project's own tests close the schemas.
+import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
+import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
+import { isInputOnly, isOutputOnly, isRequired } from "../../codec/behavior.js";
+import type { Comments } from "../../codec/proto-comments.js";
+import { described, type Schema } from "./json.js";
+import { enumSchema, mapSchema, scalarSchema, wellKnownSchema } from "./value-schema.js";
+
+/**
+ * Where a message stands: `answer` is the whole answer, `element` one of a list or a field sent in
+ * place of the answer, `nested` anything deeper; `body` what a request must hold, `patch` what it may.
+ */
+export type Form = "answer" | "element" | "nested" | "body" | "patch";
+
+/** The schemas of a document by name, made as they are referred to. */
+export interface Schemas {
+  /** A reference to the schema of a message, or the schema itself where the type is well known. */
+  refTo(desc: DescMessage, form: Form): Schema;
+
+  /** The schema of a field's value. */
+  ofField(field: DescField, form: Form): Schema;
+
+  /**
+   * The schema of a body without the fields that the path sets.
+   *
+   * @param inPath their paths from `desc` on, in the names of the proto.
+   */
+  ofBody(desc: DescMessage, form: "body" | "patch", inPath: readonly string[]): Schema;
+
+  /** All schemas referred to so far. */
+  components(): Record<string, Schema>;
+}
+
+/** Creates an empty collection of schemas whose descriptions come from `comments`. */
+export function createSchemas(comments: Comments): Schemas {
+  const made = new Map<string, Schema>();
+
+  function refTo(desc: DescMessage, form: Form): Schema {
+    const wellKnown = wellKnownSchema(desc, isIncoming(form) ? "in" : "out");
+    if (wellKnown) return wellKnown;
+    const name = componentName(desc, form);
+    if (!made.has(name)) {
+      // Entered before its fields are looked at, as a message may hold itself.
+      const schema: Schema = {};
+      made.set(name, schema);
+      Object.assign(schema, messageSchema(desc, form, []));
+    }
+    return { $ref: `#/components/schemas/${name}` };
+  }
+
+  function messageSchema(desc: DescMessage, form: Form, inPath: readonly string[]): Schema {
+    const fields = desc.fields.filter((field) => isShown(field, form) && !inPath.includes(field.name));
+    const required = fields.filter((field) => isAlwaysThere(field, form)).map(({ jsonName }) => jsonName);
+    const isList = form === "answer" && isListAnswer(desc);
+    const properties = fields.map((field) => {
+      const inside = isList && field.fieldKind === "list" ? "element" : nestedForm(form);
+      return [field.jsonName, { ...fieldSchema(field, inside, below(inPath, field)), ...notesOf(field, form) }];
+    });
+    return {
+      type: "object",
+      ...described(comments(desc.typeName)),
+      ...(required.length > 0 && { required }),
+      properties: Object.fromEntries(properties),
+    };
+  }
+
+  function notesOf(field: DescField, form: Form): Schema {
+    const rivals = (field.oneof?.fields ?? []).filter((one) => isShown(one, form)).map((one) => `\`${one.jsonName}\``);
+    const notes = [
+      comments(`${field.parent.typeName}.${field.name}`),
+      rivals.length > 1 ? `At most one is set of ${rivals.join(", ")}.` : "",
+    ];
+    return {
+      ...described(notes.filter((note) => note !== "").join(" ")),
+      ...(field.deprecated && { deprecated: true }),
+      ...(!isIncoming(form) && isPageToken(field) && { minLength: 1 }),
+    };
+  }
+
+  function fieldSchema(field: DescField, form: Form, inPath: readonly string[]): Schema {
+    if (field.fieldKind === "list") return { type: "array", items: single(field, form) };
+    if (field.fieldKind === "map") return mapSchema(field.mapKey, single(field, form));
+    if (field.message && inPath.length > 0 && isIncoming(form)) return messageSchema(field.message, form, inPath);
+    return single(field, form);
+  }
+
+  function single(field: DescField, form: Form): Schema {
+    if (field.message) return refTo(field.message, form);
+    if (!field.enum) return scalarSchema(field.scalar ?? ScalarType.STRING, isIncoming(form) ? "in" : "out");
+    const { typeName } = field.enum;
+    if (typeName === "google.protobuf.NullValue") return { type: "null" };
+    if (!made.has(typeName)) made.set(typeName, enumSchema(field.enum, comments));
+    const names = { $ref: `#/components/schemas/${typeName}` };
+    // A value that this version of the service has no name for is written as its number.
+    return isIncoming(form) ? names : { anyOf: [names, { type: "integer" }] };
+  }
+
+  return {
+    refTo,
+    ofField: (field, form) => fieldSchema(field, form, []),
+    ofBody(desc, form, inPath) {
+      const shown = inPath.filter((path) => leadsToShown(desc, path.split("."), form));
+      return shown.length === 0 || wellKnownSchema(desc, "in") ? refTo(desc, form) : messageSchema(desc, form, shown);
+    },
+    components: () => Object.fromEntries(made),
+  };
+}
+
+/** The paths of `inPath` that lead into `field`, from there on. */
+export function below(inPath: readonly string[], field: DescField): string[] {
+  const prefix = `${field.name}.`;
+  return inPath.filter((path) => path.startsWith(prefix)).map((path) => path.slice(prefix.length));
+}
+
+/** Whether the field is part of a message in that place at all. */
+export function isShown(field: DescField, form: Form): boolean {
+  return isIncoming(form) ? !isOutputOnly(field) : !isInputOnly(field);
+}
+
+function leadsToShown(desc: DescMessage, [name, ...rest]: readonly string[], form: Form): boolean {
+  const field = desc.fields.find((one) => one.name === name);
+  if (field === undefined || !isShown(field, form)) return false;
+  return rest.length === 0 || field.message === undefined || leadsToShown(field.message, rest, form);
+}
+
+function isIncoming(form: Form): boolean {
+  return form === "body" || form === "patch";
+}
+
+function nestedForm(form: Form): Form {
+  return isIncoming(form) ? form : "nested";
+}
+
+// No name in a proto holds a hyphen, so the suffixes make no two names the same.
+function componentName(desc: DescMessage, form: Form): string {
+  const { typeName } = desc;
+  if (form === "answer" || (form === "element" && !isListAnswer(desc))) return typeName;
+  return `${typeName}-${form}`;
+}
+
+function isAlwaysThere(field: DescField, form: Form): boolean {
+  if (form === "body") return isRequired(field);
+  if (form !== "answer" && form !== "element") return false;
+  if (field.oneof !== undefined) return false;
+  if (field.fieldKind === "list" || field.fieldKind === "map") return true;
+  if (field.fieldKind !== "scalar" || isPageToken(field)) return false;
+  return field.presence === FeatureSet_FieldPresence.IMPLICIT;
+}
+
+// By the same mark as the writer of answers.
+function isListAnswer(desc: DescMessage): boolean {
+  return desc.fields.some((field) => isPageToken(field) || (field.name === "items" && field.fieldKind === "list"));
+}
+
+function isPageToken(field: DescField): boolean {
+  return field.name === "next_page_token";
+}

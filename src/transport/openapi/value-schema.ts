@@ -1,0 +1,95 @@
+// Schemas of values that are written as one JSON value whatever message they
+// stand in: scalars, enums and well-known types.
+import { type DescEnum, type DescMessage, ScalarType } from "@bufbuild/protobuf";
+import { isWrapper } from "../../codec/fields.js";
+import type { Comments } from "../../codec/proto-comments.js";
+import { integerRange, isLong } from "../../codec/value-rules.js";
+import { described, type Schema } from "./json.js";
+
+/** Whether a value is read from callers, in any of its spellings, or written for them, in exactly one. */
+export type Direction = "in" | "out";
+
+/** The schema of a scalar. */
+export function scalarSchema(type: ScalarType, direction: Direction): Schema {
+  switch (type) {
+    case ScalarType.STRING:
+      return { type: "string" };
+    case ScalarType.BOOL:
+      return { type: "boolean" };
+    case ScalarType.BYTES: {
+      const pattern =
+        direction === "in" ? "^[A-Za-z0-9+/_-]*={0,2}$" : "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2,3}={1,2})?$";
+      return { type: "string", contentEncoding: "base64", pattern };
+    }
+    case ScalarType.DOUBLE:
+    case ScalarType.FLOAT:
+      return { anyOf: [{ type: "number" }, { type: "string", enum: ["NaN", "Infinity", "-Infinity"] }] };
+    default:
+      return isLong(type) ? longSchema(type) : integerSchema(type);
+  }
+}
+
+// 64 bits do not fit into the numbers of JavaScript and are written as strings.
+function longSchema(type: ScalarType): Schema {
+  const isSigned = integerRange(type)[0] !== 0n;
+  return {
+    type: "string",
+    format: isSigned ? "int64" : "uint64",
+    pattern: isSigned ? "^-?[0-9]{1,19}$" : "^[0-9]{1,20}$",
+  };
+}
+
+function integerSchema(type: ScalarType): Schema {
+  const [minimum, maximum] = integerRange(type);
+  if (minimum === 0) return { type: "integer", minimum, maximum: Number(maximum) };
+  return { type: "integer", format: "int32" };
+}
+
+/** The schema of a map; keys that are not texts are written as texts. */
+export function mapSchema(key: ScalarType, values: Schema): Schema {
+  const keys = key === ScalarType.STRING ? {} : { propertyNames: keySchema(key) };
+  return { type: "object", ...keys, additionalProperties: values };
+}
+
+function keySchema(type: ScalarType): Schema {
+  return type === ScalarType.BOOL ? { enum: ["true", "false"] } : { pattern: "^-?[0-9]{1,20}$" };
+}
+
+/** The schema of the names of an enum; a description tells what each of them means. */
+export function enumSchema(desc: DescEnum, comments: Comments): Schema {
+  return { type: "string", ...described(enumDescription(desc, comments)), enum: desc.values.map(({ name }) => name) };
+}
+
+/** What an enum is and what each of its values means, as Markdown. */
+export function enumDescription(desc: DescEnum, comments: Comments): string {
+  const values = desc.values.flatMap(({ name }) => {
+    const comment = comments(`${desc.typeName}.${name}`);
+    return comment === "" ? [] : [`- \`${name}\`: ${comment}`];
+  });
+  return [comments(desc.typeName), values.join("\n")].filter((part) => part !== "").join("\n\n");
+}
+
+/** The schema of a well-known type; undefined for messages that have fields in JSON. */
+export function wellKnownSchema(desc: DescMessage, direction: Direction): Schema | undefined {
+  if (isWrapper(desc)) return scalarSchema(desc.fields[0]?.scalar ?? ScalarType.STRING, direction);
+  switch (desc.typeName) {
+    case "google.protobuf.Timestamp":
+      return direction === "in"
+        ? { type: "string", format: "date-time" }
+        : { type: "string", format: "date-time", pattern: "\\.[0-9]{3}Z$" };
+    case "google.protobuf.Duration":
+      return { type: "string", pattern: "^-?[0-9]{1,12}(?:\\.[0-9]{1,9})?s$" };
+    case "google.protobuf.FieldMask":
+      return { type: "string", pattern: "^[A-Za-z0-9_.,*]*$" };
+    case "google.protobuf.Struct":
+      return { type: "object", additionalProperties: true };
+    case "google.protobuf.ListValue":
+      return { type: "array", items: {} };
+    case "google.protobuf.Value":
+      return {};
+    case "google.protobuf.Any":
+      return { type: "object", properties: { "@type": { type: "string" } }, additionalProperties: true };
+    default:
+      return undefined;
+  }
+}

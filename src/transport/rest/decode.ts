@@ -1,0 +1,146 @@
+// A request over HTTP as the typed message that handlers take: body first, then
+// path, then query, and any two that disagree about a field are refused. Who may
+// do what is decided on the message, so no part of the request may say one thing
+// to us and another to somebody in front of us.
+import { create, type DescField, type DescMessage, type Message, type Registry } from "@bufbuild/protobuf";
+import { type FieldMask, FieldMaskSchema } from "@bufbuild/protobuf/wkt";
+import {
+  containerIfSet,
+  containerOf,
+  getField,
+  isDefault,
+  sameValue,
+  setField,
+  wellKnownName,
+} from "../../codec/fields.js";
+import { protoMaskPath } from "../../codec/mask-path.js";
+import { maskPathsOf } from "../../codec/update-mask.js";
+import { invalidArgument } from "../../kernel/errors.js";
+import { jsonTextOf } from "../http/body-reader.js";
+import type { BoundVariable, HttpBinding } from "../http/http-binding.js";
+import { type BodyMessage, createBodyReader } from "./body-message.js";
+import { createQueryBinder } from "./query.js";
+
+/** A body that has been read. */
+export interface ReadBody {
+  readonly bytes: Uint8Array;
+  readonly contentType: string | undefined;
+}
+
+/**
+ * Makes the message of a request.
+ *
+ * @param captures the texts of the path's variables.
+ * @param query the query without its question mark, or "".
+ * @param body undefined when the rule has none; one of zero bytes is an empty message.
+ * @throws ApiError INVALID_ARGUMENT, HttpFault 415.
+ */
+export type Decode = (captures: readonly string[], query: string, body: ReadBody | undefined) => Message;
+
+/** How to decode; see {@link createDecode}. */
+export interface DecodeOptions {
+  readonly registry: Registry;
+  /** Refuse unknown fields of bodies instead of passing them over. */
+  readonly strictBody: boolean;
+  /** Pass over unknown query parameters instead of refusing them. */
+  readonly ignoreUnknownQuery: boolean;
+}
+
+/** Makes the decoder of one binding. */
+export function createDecode(binding: HttpBinding, options: DecodeOptions): Decode {
+  const { variables, body } = binding;
+  const { input } = binding.entry.desc;
+  const bindQuery = createQueryBinder({
+    input,
+    body,
+    inPath: new Set(variables.map(({ path }) => path)),
+    ignoreUnknown: options.ignoreUnknownQuery,
+  });
+  const readBody = body === "none" ? undefined : bodyDecoder(input, body, options);
+  const completeMask = maskCompletion(binding);
+
+  return (captures, query, given) => {
+    let decoded: BodyMessage | undefined;
+    if (given !== undefined && given.bytes.length > 0) decoded = readBody?.(given);
+    const message = decoded?.message ?? create(input);
+    for (let i = 0; i < variables.length; i++) {
+      const variable = variables[i];
+      if (variable === undefined) continue;
+      const value = variable.read(captures[i] ?? "", variable.path);
+      if (decoded !== undefined) refuseOther(message, variable, value, body);
+      const container = variable.parents.length === 0 ? message : containerOf(message, variable.parents);
+      setField(container, variable.field, value);
+    }
+    if (query !== "") bindQuery(message, query);
+    completeMask?.(message, decoded);
+    return message;
+  };
+}
+
+/** Whether a message carries raw bytes over HTTP, whatever their type. */
+export function isHttpBody(desc: DescMessage | undefined): boolean {
+  return desc?.typeName === "google.api.HttpBody";
+}
+
+function bodyDecoder(
+  input: DescMessage,
+  body: "all" | DescField,
+  options: DecodeOptions,
+): (body: ReadBody) => BodyMessage | undefined {
+  const target = body === "all" ? input : body.fieldKind === "message" ? body.message : undefined;
+  if (target !== undefined && isHttpBody(target)) {
+    return ({ bytes, contentType = "" }) => {
+      const raw = create(target, { contentType, data: bytes } as Record<string, unknown>);
+      if (body === "all") return { message: raw, json: null };
+      const message = create(input);
+      setField(message, body, raw);
+      return { message, json: null };
+    };
+  }
+  const read = createBodyReader(input, body, options.registry, options.strictBody);
+  return ({ bytes, contentType }) => read(jsonTextOf(bytes, contentType));
+}
+
+function refuseOther(message: Message, variable: BoundVariable, value: unknown, body: HttpBinding["body"]): void {
+  const container = containerIfSet(message, variable.parents);
+  const current = container && getField(container, variable.field);
+  if (isDefault(current) || sameValue(variable.field, current, value)) return;
+  const ownName = typeof body === "object" && variable.parents[0] === body;
+  const field = ownName ? variable.path.slice(body.jsonName.length + 1) : variable.path;
+  throw invalidArgument({ field, description: `${field} is set by the path, the body must not say otherwise` });
+}
+
+// For a PATCH whose body is a resource and whose request has one field mask.
+function maskCompletion({
+  entry,
+  method,
+  body,
+  variables,
+}: HttpBinding): ((message: Message, decoded: BodyMessage | undefined) => void) | undefined {
+  const masks = entry.desc.input.fields.filter(
+    (field) => field.fieldKind === "message" && wellKnownName(field.message) === "FieldMask",
+  );
+  const [mask] = masks;
+  if (method !== "PATCH" || mask === undefined || masks.length !== 1) return undefined;
+  if (typeof body !== "object" || body.fieldKind !== "message" || wellKnownName(body.message) !== undefined) {
+    return undefined;
+  }
+  const resource = body.message;
+  const inPath = new Set(
+    variables
+      .filter(({ parents }) => parents[0] === body)
+      .map(({ parents, field }) => [...parents.slice(1), field].map((f) => f.name).join(".")),
+  );
+  return (message, decoded) => {
+    const given = getField(message, mask) as FieldMask | undefined;
+    if (given !== undefined && given.paths.length > 0) {
+      given.paths = given.paths.map((path) => protoMaskPath(resource, path));
+      return;
+    }
+    if (decoded === undefined) {
+      throw invalidArgument({ field: "body", description: `body must be given unless ${mask.jsonName} is` });
+    }
+    const paths = maskPathsOf(resource, decoded.json, inPath);
+    setField(message, mask, paths.length === 0 ? undefined : create(FieldMaskSchema, { paths }));
+  };
+}

@@ -1,0 +1,64 @@
+// Answers of handlers as bodies of HTTP responses, by the rule of
+// google.api.http.
+import type { Message } from "@bufbuild/protobuf";
+import { getField } from "../../codec/fields.js";
+import type { JsonWriters } from "../../codec/json-writer.js";
+import type { HttpBinding } from "../http/http-binding.js";
+import { isHttpBody } from "./decode.js";
+
+/** The body of a response. */
+export interface EncodedAnswer {
+  /** Undefined when there is no body at all. */
+  readonly contentType: string | undefined;
+  readonly body: string | Uint8Array;
+}
+
+/** Bytes of some type (google.api.HttpBody). */
+export interface RawBody extends EncodedAnswer {
+  readonly contentType: string;
+  readonly body: Uint8Array;
+}
+
+/** Makes the body of what a handler answered: a message or an init object for one. */
+export type Encode = (answer: object) => EncodedAnswer;
+
+const JSON_TYPE = "application/json";
+const NOTHING: EncodedAnswer = { contentType: undefined, body: "" };
+
+/** The same without a status or a body of its own, for answers that may be one of many. */
+export type PartEncode =
+  | { readonly kind: "json"; readonly textOf: (answer: object) => string }
+  | { readonly kind: "raw"; readonly bodyOf: (answer: object) => RawBody };
+
+/** Makes the encoder of one binding of a method with one answer. */
+export function createEncode(binding: HttpBinding, writers: JsonWriters): Encode {
+  const { method, responseBody, entry } = binding;
+  const empty = responseBody === undefined && entry.desc.output.typeName === "google.protobuf.Empty";
+  // "Empty body on success" (spec section 4); other empty answers stay `{}`, which clients parse.
+  if (method === "DELETE" && empty) return () => NOTHING;
+  const part = createPartEncode(binding, writers);
+  if (part.kind === "raw") return part.bodyOf;
+  const { textOf } = part;
+  return (answer) => ({ contentType: JSON_TYPE, body: textOf(answer) });
+}
+
+/** Makes the encoder of the answers of one binding, each by itself. */
+export function createPartEncode(binding: HttpBinding, writers: JsonWriters): PartEncode {
+  const { responseBody } = binding;
+  const { output } = binding.entry.desc;
+  if (responseBody === undefined) {
+    return isHttpBody(output) ? { kind: "raw", bodyOf: rawBody } : { kind: "json", textOf: writers.answer(output) };
+  }
+  const partOf = (answer: object) => getField(answer as Message, responseBody);
+  if (responseBody.fieldKind === "message" && isHttpBody(responseBody.message)) {
+    return { kind: "raw", bodyOf: (answer) => rawBody((partOf(answer) ?? {}) as object) };
+  }
+  const write = writers.answerField(responseBody);
+  return { kind: "json", textOf: (answer) => write(partOf(answer)) };
+}
+
+// google.api.HttpBody: the bytes themselves.
+function rawBody(answer: object): RawBody {
+  const { contentType, data } = answer as { contentType?: string; data?: Uint8Array };
+  return { contentType: contentType || "application/octet-stream", body: data ?? new Uint8Array() };
+}

@@ -1,0 +1,282 @@
+// JSON over HTTP for every method that has an HTTP rule. Bytes become the method's
+// typed request, the pipeline answers it, and the answer becomes bytes; of what
+// methods do nothing is known here.
+import type { Message } from "@bufbuild/protobuf";
+import type { ConnectError } from "@connectrpc/connect";
+import { createJsonWriters } from "../../codec/json-writer.js";
+import { createTypeRegistry } from "../../codec/type-registry.js";
+import type { Clock } from "../../kernel/clock.js";
+import { invalidArgument, malformedRequest, noSuchRoute, unimplemented } from "../../kernel/errors.js";
+import { Call } from "../../pipeline/call.js";
+import type { Invoke } from "../../pipeline/invoke.js";
+import type { InvokeStream } from "../../pipeline/invoke-stream.js";
+import { partsOf } from "../../pipeline/list-parts.js";
+import type { MethodEntry, StreamEntry, UnaryEntry } from "../../pipeline/method-table.js";
+import type { Prove } from "../../pipeline/prove.js";
+import { discardRest, formTextOf, isEmptyBody, mayHaveBody, readBody } from "../http/body-reader.js";
+import { compressed, isLarge } from "../http/compress.js";
+import { bindingsOf, type HttpBinding } from "../http/http-binding.js";
+import { HttpFault } from "../http/http-fault.js";
+import { type HttpRequest, type HttpResponse, originForm, type TrustedProxies } from "../http/http-message.js";
+import { buffersOf } from "../http/request-buffers.js";
+import { headersOf, type ResponseHeaders, send, sendNoContent } from "../http/send.js";
+import { createDecode, type Decode, type ReadBody } from "./decode.js";
+import { createEncode, createPartEncode, type Encode, type EncodedAnswer, type PartEncode } from "./encode.js";
+import { createFailures } from "./failure.js";
+import { HttpInbound } from "./http-inbound.js";
+import { sendParts } from "./parts.js";
+import { createRouteTable, type RouteMatch } from "./route-table.js";
+import { DEFAULT_HEARTBEAT_MS, sendStream } from "./stream.js";
+
+/** The largest request body unless configured otherwise, in bytes, before and after decompression. */
+export const DEFAULT_MAX_BODY_BYTES = 4 * 1024 * 1024;
+
+/** What {@link createGateway} is made of. */
+export interface GatewayOptions {
+  /** The methods to serve; those without an HTTP rule are left to other protocols. */
+  readonly methods: Iterable<MethodEntry>;
+  readonly invoke: Invoke;
+  readonly prove: Prove;
+  /** Runs the methods that stream; without it there must be none with an HTTP rule. */
+  readonly invokeStream?: InvokeStream | undefined;
+  readonly clock: Clock;
+  /** ErrorInfo's domain. */
+  readonly errorDomain: string;
+  /** The largest body, in bytes, whatever a method allows; 4 MiB by default. */
+  readonly maxBodyBytes?: number;
+  /** Refuse unknown fields of bodies; by default they are passed over, as published clients expect. */
+  readonly strictBody?: boolean;
+  /** The methods that pass over unknown query parameters; by default none does. */
+  readonly allowUnknownQuery?: (method: MethodEntry) => boolean;
+  /** Whose `x-forwarded-for` counts; nobody's unless given. */
+  readonly proxies?: TrustedProxies | undefined;
+  /** How often an event stream that has nothing to say shows that it lives, in milliseconds; 15 s by default. */
+  readonly heartbeatMs?: number;
+  /** Told of errors that arise here and of which the caller learns nothing. */
+  readonly onInternalError?: (error: ConnectError, call: Call | undefined) => void;
+}
+
+/** The REST front end. */
+export interface Gateway {
+  /** Answers a request of node:http or of node:http2's compatibility layer. Never throws. */
+  handle(req: HttpRequest, res: HttpResponse): void;
+
+  /** The methods that a path is served for, as in an Allow header; undefined when there are none. */
+  allowed(path: string): string | undefined;
+
+  /** Every route that is served, as it is described. */
+  readonly routes: readonly HttpBinding[];
+}
+
+type Route = UnaryRoute | StreamRoute;
+
+interface UnaryRoute {
+  readonly kind: "unary";
+  readonly binding: HttpBinding;
+  readonly entry: UnaryEntry;
+  readonly decode: Decode;
+  readonly encode: Encode;
+}
+
+interface StreamRoute {
+  readonly kind: "server_streaming";
+  readonly binding: HttpBinding;
+  readonly entry: StreamEntry;
+  readonly decode: Decode;
+  readonly encode: PartEncode;
+  readonly invoke: InvokeStream;
+}
+
+const NO_BODY: ReadBody = { bytes: new Uint8Array(), contentType: undefined };
+
+/**
+ * Creates the gateway.
+ *
+ * @throws TypeError when an HTTP rule cannot be served or two contradict each other; see
+ * {@link bindingsOf} and {@link createRouteTable}.
+ */
+export function createGateway(options: GatewayOptions): Gateway {
+  const { invoke, prove, clock, errorDomain, onInternalError, proxies } = options;
+  const maxBodyBytes = options.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES;
+  const heartbeatMs = options.heartbeatMs ?? DEFAULT_HEARTBEAT_MS;
+  const methods = [...options.methods];
+  const registry = createTypeRegistry(methods);
+  const writers = createJsonWriters(registry);
+  const failures = createFailures({ errorDomain, writers, onInternalError });
+  const routes = methods.flatMap((entry) => bindingsOf(entry));
+  const table = createRouteTable<Route>(
+    routes.map((binding) => {
+      const { method, template, name } = binding;
+      return { method, template, name, target: routeOf(binding) };
+    }),
+  );
+
+  return {
+    routes: methods.flatMap((entry) => bindingsOf({ ...entry, desc: entry.published })),
+    handle(req, res) {
+      try {
+        begin(req, res);
+      } catch (error) {
+        failures.answer(req, res, error, undefined);
+      }
+    },
+    allowed(path) {
+      try {
+        return allowedAt(path);
+      } catch {
+        return undefined;
+      }
+    },
+  };
+
+  function routeOf(binding: HttpBinding): Route {
+    const { entry, name } = binding;
+    const ignoreUnknownQuery = options.allowUnknownQuery?.(entry) ?? false;
+    const decode = createDecode(binding, { registry, strictBody: options.strictBody ?? false, ignoreUnknownQuery });
+    if (entry.kind === "unary") {
+      return { kind: "unary", binding, entry, decode, encode: createEncode(binding, writers) };
+    }
+    if (options.invokeStream === undefined)
+      throw new TypeError(`${name} streams, but nothing was given to run streams`);
+    const encode = createPartEncode(binding, writers);
+    return { kind: "server_streaming", binding, entry, decode, encode, invoke: options.invokeStream };
+  }
+
+  function begin(req: HttpRequest, res: HttpResponse): void {
+    const method = req.method ?? "";
+    const target = originForm(req.url ?? "");
+    if (target === "*" && method === "OPTIONS") {
+      sendNoContent(res, {});
+      return;
+    }
+    if (target.charCodeAt(0) !== 47) throw malformedRequest("path: must begin with /");
+    const mark = target.indexOf("?");
+    const path = mark < 0 ? target : target.slice(0, mark);
+    const match = table.find(method, path);
+    if (match === undefined || (method === "HEAD" && isForGetAlone(match))) noRoute(req, res, method, path);
+    else void serve(req, res, match, mark < 0 ? "" : target.slice(mark + 1));
+  }
+
+  // What authenticates its callers by itself answers with a credential, which HEAD would make, or use
+  // up, for nobody.
+  function isForGetAlone({ target: { entry } }: RouteMatch<Route>): boolean {
+    return entry.auth.mode === "self";
+  }
+
+  function allowedAt(path: string): string | undefined {
+    const found = table.find("GET", path);
+    const allow = table.allowed(path);
+    return found !== undefined && isForGetAlone(found) ? allow?.replace("HEAD, ", "") : allow;
+  }
+
+  // Runs without a break from here to `invoke` when there is no body to wait for.
+  async function serve(req: HttpRequest, res: HttpResponse, match: RouteMatch<Route>, query: string): Promise<void> {
+    let call: Call | undefined;
+    try {
+      const { target: route, captures } = match;
+      call = new Call(new HttpInbound(req, res, proxies), route.entry.desc, clock());
+      const proven = prove(route.entry, req.headers.authorization);
+      call.principal = proven instanceof Promise ? await proven : proven;
+      if (call.principal !== undefined) buffersOf(req)?.holdFor(call.principal.identityUid);
+      const maxBytes = Math.min(maxBodyBytes, route.entry.maxRequestBytes);
+      const form = isForm(req, route.binding) ? await formTextOf(req, maxBytes) : undefined;
+      const body = form === undefined && mayHaveBody(req) ? await bodyOf(req, route.binding, maxBytes) : NO_BODY;
+      const parameters = form === undefined ? query : `${query}&${form}`;
+      const decode = () => route.decode(captures, parameters, body);
+      if (route.kind !== "unary") {
+        await serveStream(req, res, call, route, decode());
+        return;
+      }
+      if (route.entry.list !== undefined) {
+        await serveList(req, res, call, route, decode);
+        return;
+      }
+      const answer = await invoke(route.entry, call, decode);
+      await sendAnswer(req, res, call, route.encode(answer));
+    } catch (error) {
+      failures.answer(req, res, error, call);
+    }
+  }
+
+  async function sendAnswer(req: HttpRequest, res: HttpResponse, call: Call, answer: EncodedAnswer): Promise<void> {
+    const { contentType, body: plain } = answer;
+    const headers = headersFor(req, call);
+    const sent = isLarge(plain) ? await compressed(plain, contentType, req.headers["accept-encoding"], headers) : plain;
+    send(res, 200, headers, contentType, sent);
+  }
+
+  // What fits into one part is sent like any other answer.
+  async function serveList(
+    req: HttpRequest,
+    res: HttpResponse,
+    call: Call,
+    { entry, encode }: UnaryRoute,
+    decode: () => Message,
+  ): Promise<void> {
+    const parts = partsOf(invoke, clock, entry, call, decode);
+    try {
+      const first = await parts.next();
+      if (first.done === true) return;
+      const answer = encode(first.value);
+      if (call.next === undefined) await sendAnswer(req, res, call, answer);
+      else {
+        const onError = (error: unknown) => failures.report(error, call);
+        await sendParts({ req, res, first: answer, parts, encode, headers: headersFor(req, call), onError });
+      }
+    } finally {
+      // Its caller may have so many lists under way.
+      await parts.return();
+    }
+  }
+
+  function serveStream(req: HttpRequest, res: HttpResponse, call: Call, route: StreamRoute, message: Message) {
+    return sendStream({
+      req,
+      res,
+      messages: route.invoke(route.entry, call, message),
+      encode: route.encode,
+      headersOf: () => headersFor(req, call),
+      errorTextOf: (error) => failures.textOf(error, call),
+      heartbeatMs,
+    });
+  }
+
+  async function bodyOf(req: HttpRequest, { body, method }: HttpBinding, maxBytes: number): Promise<ReadBody> {
+    if (body !== "none") {
+      return { bytes: await readBody(req, maxBytes), contentType: req.headers["content-type"] };
+    }
+    // Clients that always send JSON send `{}` when they have nothing to say.
+    const bare = method === "GET" || method === "DELETE" || req.method === "GET" || req.method === "HEAD";
+    if (await isEmptyBody(req, !bare)) return NO_BODY;
+    throw invalidArgument({ field: "body", description: "body must be empty, this request takes none" });
+  }
+
+  function noRoute(req: HttpRequest, res: HttpResponse, method: string, path: string): void {
+    const allow = allowedAt(path);
+    if (allow === undefined) {
+      const bare = path.endsWith("/") ? path.slice(0, -1) : "";
+      const hint = bare !== "" && table.allowed(bare) !== undefined ? `, did you mean ${bare.slice(0, 100)}?` : "";
+      throw noSuchRoute(path.slice(0, 80) + hint);
+    }
+    if (method === "OPTIONS") {
+      if (mayHaveBody(req)) discardRest(req);
+      sendNoContent(res, { allow });
+      return;
+    }
+    throw new HttpFault(405, unimplemented(`method: ${method.slice(0, 20)} is not among ${allow}`), { allow });
+  }
+}
+
+// A POST whose rule maps no body may bring its parameters as a form instead, as OAuth's clients do.
+function isForm(req: HttpRequest, { body, method }: HttpBinding): boolean {
+  if (body !== "none" || method !== "POST" || !mayHaveBody(req)) return false;
+  const [type = ""] = (req.headers["content-type"] ?? "").split(";");
+  return type.trim().toLowerCase() === "application/x-www-form-urlencoded";
+}
+
+// Who sends an id wants to find it again; others get one with errors alone.
+function headersFor(req: HttpRequest, call: Call): ResponseHeaders {
+  const headers = headersOf(call);
+  if (req.headers["x-request-id"] !== undefined) headers["x-request-id"] = call.requestId;
+  return headers;
+}

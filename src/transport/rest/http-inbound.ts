@@ -1,0 +1,113 @@
+import { deadlineExceeded, malformedRequest } from "../../kernel/errors.js";
+import type { Inbound } from "../../pipeline/call.js";
+import { grpcTimeoutMs } from "../../pipeline/grpc-timeout.js";
+import { goneSignal } from "../http/gone-signal.js";
+import {
+  type HttpRequest,
+  type HttpResponse,
+  peerAddress,
+  socketAddressOf,
+  type TrustedProxies,
+} from "../http/http-message.js";
+
+/** A REST request as the pipeline sees it. Made once per call; what it tells is worked out when it is asked. */
+export class HttpInbound implements Inbound {
+  readonly protocol = "rest";
+  readonly timeoutMs: number | undefined;
+  readonly #req: HttpRequest;
+  readonly #res: HttpResponse;
+  readonly #proxies: TrustedProxies | undefined;
+
+  constructor(req: HttpRequest, res: HttpResponse, proxies: TrustedProxies | undefined) {
+    this.timeoutMs = timeoutOf(req);
+    this.#req = req;
+    this.#res = res;
+    this.#proxies = proxies;
+  }
+
+  get method(): string {
+    return this.#req.method ?? "";
+  }
+
+  get url(): string {
+    return this.#req.url ?? "";
+  }
+
+  get remoteAddress(): string | undefined {
+    return peerAddress(socketAddressOf(this.#req), this.#req.headers, this.#proxies);
+  }
+
+  header(name: string): string | undefined {
+    const value = this.#req.headers[name];
+    return typeof value === "object" ? value.join(", ") : value;
+  }
+
+  headers(): Headers {
+    const headers = new Headers();
+    const fields = Object.entries(this.#req.headers);
+    for (const [name, value] of fields) {
+      if (value === undefined || name.startsWith(":") || HOP_BY_HOP.has(name)) continue;
+      for (const one of typeof value === "string" ? [value] : value) headers.append(name, one);
+    }
+    for (const [name, value] of fields) {
+      const alias = aliasOf(name);
+      if (alias === undefined || typeof value !== "string" || headers.has(alias)) continue;
+      headers.set(alias, value);
+    }
+    return headers;
+  }
+
+  signal(): AbortSignal {
+    return goneSignal(this.#res);
+  }
+}
+
+const METADATA = "grpc-metadata-";
+
+// Callers of older gateways name the metadata of a call with a prefix. What says who calls, or what
+// belongs to the message or to a protocol, has one name only; a field under its own name wins.
+function aliasOf(name: string): string | undefined {
+  if (!name.startsWith(METADATA) || name.length === METADATA.length) return undefined;
+  const alias = name.slice(METADATA.length);
+  if (alias === "authorization" || alias === "cookie" || alias === "host" || HOP_BY_HOP.has(alias)) return undefined;
+  return alias.startsWith("content-") || alias.startsWith("grpc-") ? undefined : alias;
+}
+
+// Of this connection, not of the request (RFC 9110, section 7.6.1).
+const HOP_BY_HOP: ReadonlySet<string> = new Set([
+  "connection",
+  "keep-alive",
+  "proxy-authenticate",
+  "proxy-authorization",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+]);
+
+const SECONDS = /^\d{1,9}(?:\.\d{0,9})?$/;
+
+/**
+ * How long the caller waits, in milliseconds: the shorter of `grpc-timeout` and `x-server-timeout`,
+ * which is in seconds.
+ *
+ * @throws ApiError INVALID_ARGUMENT for one that is malformed, DEADLINE_EXCEEDED for none at all.
+ */
+function timeoutOf(req: HttpRequest): number | undefined {
+  const grpc = req.headers["grpc-timeout"];
+  const server = req.headers["x-server-timeout"];
+  if (grpc === undefined && server === undefined) return undefined;
+  let ms = Number.POSITIVE_INFINITY;
+  if (grpc !== undefined) {
+    ms = grpcTimeoutMs(String(grpc));
+    if (Number.isNaN(ms)) throw malformedRequest("grpc-timeout: must be up to 8 digits and one of H, M, S, m, u, n");
+  }
+  if (server !== undefined) {
+    const text = String(server);
+    if (!SECONDS.test(text)) throw malformedRequest("x-server-timeout: must be a number of seconds, such as 2.5");
+    ms = Math.min(ms, Number(text) * 1000);
+  }
+  if (ms === 0) throw deadlineExceeded();
+  return ms;
+}

@@ -1,0 +1,189 @@
+// Binds query parameters to the fields of a request (google/api/http.proto,
+// "query parameters"; AIP-127). Parsed by hand: URLSearchParams turns broken
+// bytes into U+FFFD and so hides what a caller really sent.
+import type { DescField, DescMessage, Message } from "@bufbuild/protobuf";
+import { containerOf, type Fields, fieldsByName, getField, rivalOf, sameValue, setField } from "../../codec/fields.js";
+import { keyReaderOf, type TextReader, textReaderOf } from "../../codec/query-value.js";
+import { invalidArgument, malformedRequest } from "../../kernel/errors.js";
+import { decodeQueryPart, hasRawUnsafe } from "./percent.js";
+import { suggestionFor } from "./suggestion.js";
+
+/** How many parameters a query may have. */
+export const MAX_QUERY_PARAMETERS = 64;
+
+/** What the HTTP rule leaves to the query. */
+export interface QueryRules {
+  readonly input: DescMessage;
+  /** What the body is: nothing, the whole request (which leaves the query nothing), or one field. */
+  readonly body: "none" | "all" | DescField;
+  /** The JSON paths of the fields that the path sets. */
+  readonly inPath: ReadonlySet<string>;
+  /** Whether parameters that name no field are passed over. */
+  readonly ignoreUnknown: boolean;
+}
+
+/** Sets the fields a query string names, without its question mark, on a request. */
+export type QueryBinder = (message: Message, query: string) => void;
+
+interface Target {
+  /** The camelCase JSON path. */
+  readonly path: string;
+  readonly parents: readonly DescField[];
+  readonly field: DescField;
+  readonly read: TextReader;
+  /** Of a map: makes a property name of the text of a key. */
+  readonly readKey: ((text: string, field: string) => string) | undefined;
+}
+
+const MAX_KNOWN = 512;
+const MAX_PATH_PARTS = 8;
+
+/**
+ * Makes the binder of one HTTP rule.
+ *
+ * The binder throws ApiError INVALID_ARGUMENT naming the parameter when it is unknown, given twice
+ * though it is not repeated, no value of its type, in conflict with the path, or part of the body.
+ */
+export function createQueryBinder(rules: QueryRules): QueryBinder {
+  // Filled as names are met; there are only so many that resolve, but recursive messages have no end.
+  const known = new Map<string, Target>();
+
+  const targetOf = (name: string): Target | undefined => {
+    let target = known.get(name);
+    if (target === undefined) {
+      target = resolve(rules.input, name);
+      if (target !== undefined && known.size < MAX_KNOWN) known.set(name, target);
+    }
+    return target;
+  };
+
+  const bind = (message: Message, seen: string[], name: string, text: string): void => {
+    const bracket = name.indexOf("[");
+    const target = targetOf(bracket < 0 ? name : name.slice(0, bracket));
+    const isMap = target?.field.fieldKind === "map";
+    if (target === undefined || isMap !== bracket >= 0 || (isMap && !name.endsWith("]"))) {
+      if (rules.ignoreUnknown) return;
+      throw unknownParameter(rules.input, name);
+    }
+    const { path, field } = target;
+    if (rules.body === "all" || (target.parents[0] ?? field) === rules.body) {
+      if (rules.ignoreUnknown) return;
+      refuse(path, "belongs in the body of this request");
+    }
+    if (rules.inPath.has(path)) {
+      agree(message, target, text);
+      return;
+    }
+    const container = containerOf(message, checkedParents(message, target));
+    const rival = rivalOf(container, field);
+    if (rival !== undefined) refuse(path, `cannot be given together with ${rival}`);
+    switch (field.fieldKind) {
+      case "list":
+        (getField(container, field) as unknown[]).push(target.read(text, path));
+        return;
+      case "map": {
+        const map = getField(container, field) as Fields;
+        const key = target.readKey?.(name.slice(bracket + 1, -1), path) ?? "";
+        if (key === "__proto__") refuse(path, "must not have a key __proto__");
+        if (Object.hasOwn(map, key)) refuse(path, `has the key ${key} twice`);
+        map[key] = target.read(text, path);
+        return;
+      }
+      default:
+        if (seen.includes(path)) refuse(path, "is given twice");
+        seen.push(path);
+        setField(container, field, target.read(text, path));
+    }
+  };
+
+  return (message, query) => {
+    if (query === "") return;
+    if (hasRawUnsafe(query)) {
+      throw malformedRequest("query: characters outside printable ASCII must be percent-encoded");
+    }
+    const seen: string[] = [];
+    let count = 0;
+    let start = 0;
+    while (start <= query.length) {
+      let end = query.indexOf("&", start);
+      if (end < 0) end = query.length;
+      if (end > start) {
+        if (++count > MAX_QUERY_PARAMETERS) {
+          throw malformedRequest(`query: at most ${MAX_QUERY_PARAMETERS} parameters are allowed`);
+        }
+        const equal = query.indexOf("=", start);
+        const split = equal < 0 || equal > end ? end : equal;
+        const name = decodeQueryPart(query.slice(start, split));
+        const text = split === end ? "" : decodeQueryPart(query.slice(split + 1, end));
+        if (name === undefined || text === undefined) {
+          throw malformedRequest("query: a percent escape is malformed or not UTF-8");
+        }
+        bind(message, seen, name, text);
+      }
+      start = end + 1;
+    }
+  };
+}
+
+function refuse(path: string, rule: string): never {
+  throw invalidArgument({ field: path, description: `${path} ${rule}` });
+}
+
+function unknownParameter(input: DescMessage, name: string): Error {
+  const shown = name.slice(0, 100);
+  const suggestion = suggestionFor(name, parameterNames(input, name.includes("_")));
+  const hint = suggestion === undefined ? "" : `, did you mean ${suggestion}?`;
+  return invalidArgument({ field: shown, description: `${shown} is not a parameter of this method${hint}` });
+}
+
+// The path has set the field; the query may only say the same again. Which of the two decides on
+// access would otherwise depend on who looks.
+function agree(message: Message, { path, parents, field, read }: Target, text: string): void {
+  const container = containerOf(message, parents);
+  const value = read(text, path);
+  const current = getField(container, field);
+  if (!sameValue(field, current, value)) refuse(path, "is set by the path, the query must not say otherwise");
+}
+
+function checkedParents(message: Message, { path, parents }: Target): readonly DescField[] {
+  for (let i = 0; i < parents.length; i++) {
+    const parent = parents[i];
+    if (parent?.oneof === undefined) continue;
+    const rival = rivalOf(containerOf(message, parents.slice(0, i)), parent);
+    if (rival !== undefined) refuse(path, `cannot be given together with ${rival}`);
+  }
+  return parents;
+}
+
+// Each name on the way in either spelling. Ends at anything that is written as one text.
+function resolve(input: DescMessage, name: string): Target | undefined {
+  const parts = name.split(".");
+  if (parts.length > MAX_PATH_PARTS) return undefined;
+  const parents: DescField[] = [];
+  let at = input;
+  for (let i = 0; i < parts.length; i++) {
+    const field = fieldsByName(at).get(parts[i] ?? "");
+    if (field === undefined) return undefined;
+    const read = textReaderOf(field);
+    if (i === parts.length - 1) {
+      if (read === undefined) return undefined;
+      const path = [...parents, field].map((f) => f.jsonName).join(".");
+      const readKey = field.fieldKind === "map" ? keyReaderOf(field.mapKey) : undefined;
+      return { path, parents, field, read, readKey };
+    }
+    if (field.fieldKind !== "message" || read !== undefined) return undefined;
+    parents.push(field);
+    at = field.message;
+  }
+  return undefined;
+}
+
+/** The names of all parameters a request takes, in one of the spellings, three levels deep at most. */
+export function parameterNames(input: DescMessage, snakeCase: boolean, prefix = "", depth = 0): string[] {
+  return input.fields.flatMap((field) => {
+    const name = prefix + (snakeCase ? field.name : field.jsonName);
+    if (textReaderOf(field) !== undefined) return [name];
+    if (field.fieldKind !== "message" || depth >= 2) return [];
+    return parameterNames(field.message, snakeCase, `${name}.`, depth + 1);
+  });
+}

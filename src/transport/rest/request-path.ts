@@ -1,0 +1,137 @@
+// A request path cut at its slashes. It is cut before anything is decoded, so
+// that an encoded slash never decides which route a request takes, and each
+// part is decoded at most once (RFC 3986, section 2.4).
+import { malformedRequest } from "../../kernel/errors.js";
+import { normalLiteral } from "../http/http-rule.js";
+import { decodePercent, hasControl } from "./percent.js";
+
+/** How many segments a path may have: more than any uid and what may stand around it. */
+export const MAX_PATH_SEGMENTS = 256;
+
+/** How long a path may be, in characters as sent: a uid of the greatest depth has about a third of it. */
+export const MAX_PATH_LENGTH = 4096;
+
+const SLASH = 47;
+const PERCENT = 37;
+const DOT = 46;
+
+/** A path cut into segments, reused from one request to the next: it is read before the next is made. */
+export interface RequestPath {
+  /** The path as received, without query. */
+  raw: string;
+  /** How many segments it has. */
+  count: number;
+  /** Where each segment begins. */
+  readonly starts: number[];
+  /** Where each segment ends, exclusive. */
+  readonly ends: number[];
+  /** What {@link segmentKey} has worked out, and for which end of the segment. */
+  readonly keys: { end: number; text: string }[];
+  /** Whether there is a percent sign anywhere. */
+  escaped: boolean;
+  /** Whether some segment is empty, the last one not counting. Then nothing else is filled in. */
+  emptyInside: boolean;
+  /** Whether the path ends in a slash. */
+  trailingSlash: boolean;
+}
+
+/** An empty {@link RequestPath} to be filled by {@link cutPath}. */
+export function newRequestPath(): RequestPath {
+  return {
+    raw: "",
+    count: 0,
+    starts: [],
+    ends: [],
+    keys: [],
+    escaped: false,
+    emptyInside: false,
+    trailingSlash: false,
+  };
+}
+
+/**
+ * Fills `into` with the segments of `raw`, which begins with a slash.
+ *
+ * @throws ApiError INVALID_ARGUMENT for malformed escapes, bytes that are not UTF-8, control
+ * characters, characters that ought to be escaped, segments `.` and `..`, however written, and for
+ * paths beyond {@link MAX_PATH_LENGTH} and {@link MAX_PATH_SEGMENTS}.
+ */
+export function cutPath(raw: string, into: RequestPath): void {
+  if (raw.length > MAX_PATH_LENGTH) throw malformedRequest(`path: at most ${MAX_PATH_LENGTH} characters are allowed`);
+  let count = 0;
+  let start = 1;
+  let escaped = false;
+  into.emptyInside = false;
+  const length = raw.length;
+  for (let i = 1; i <= length; i++) {
+    const code = i === length ? SLASH : raw.charCodeAt(i);
+    if (code === SLASH) {
+      if (i === start) {
+        if (i === length) break;
+        into.emptyInside = true;
+        return;
+      }
+      if (raw.charCodeAt(start) === DOT && isDots(raw.slice(start, i))) {
+        throw malformedRequest("path: segments . and .. are not allowed");
+      }
+      if (count === MAX_PATH_SEGMENTS) {
+        throw malformedRequest(`path: at most ${MAX_PATH_SEGMENTS} segments are allowed`);
+      }
+      into.starts[count] = start;
+      into.ends[count] = i;
+      count++;
+      start = i + 1;
+    } else if (code === PERCENT) {
+      escaped = true;
+    } else if (code <= 32 || code >= 127) {
+      throw malformedRequest("path: characters outside printable ASCII must be percent-encoded");
+    }
+  }
+  into.raw = raw;
+  into.count = count;
+  into.escaped = escaped;
+  into.keys.length = 0;
+  into.trailingSlash = length > 1 && raw.charCodeAt(length - 1) === SLASH;
+  if (escaped) for (let i = 0; i < count; i++) decodedPart(raw.slice(into.starts[i], into.ends[i]));
+}
+
+/** The segment at `index` in the form in which literals are compared. */
+export function segmentKey(path: RequestPath, index: number): string {
+  const end = path.ends[index] ?? 0;
+  if (!path.escaped) return path.raw.slice(path.starts[index], end);
+  let key = path.keys[index];
+  if (key?.end !== end) {
+    key = { end, text: normalLiteral(path.raw.slice(path.starts[index], end)) };
+    path.keys[index] = key;
+  }
+  return key.text;
+}
+
+/**
+ * The decoded text of segments `first` to `last`. An escaped slash becomes one like any other, so a
+ * client that escapes a whole uid reaches what a client that does not reaches.
+ *
+ * @throws ApiError INVALID_ARGUMENT when decoding brings forth an empty segment or one of dots.
+ */
+export function captureOf(path: RequestPath, first: number, last: number): string {
+  const raw = path.raw.slice(path.starts[first], path.ends[last]);
+  if (!path.escaped) return raw;
+  const text = decodedPart(raw);
+  for (const part of text.split("/")) {
+    if (part === "") throw malformedRequest("path: a segment is empty");
+    if (isDots(part)) throw malformedRequest("path: segments . and .. are not allowed");
+  }
+  return text;
+}
+
+function decodedPart(raw: string): string {
+  const text = decodePercent(raw);
+  if (text === undefined) throw malformedRequest("path: a percent escape is malformed or not UTF-8");
+  if (hasControl(text)) throw malformedRequest("path: control characters are not allowed");
+  if (isDots(text)) throw malformedRequest("path: segments . and .. are not allowed");
+  return text;
+}
+
+function isDots(text: string): boolean {
+  return text === "." || text === "..";
+}

@@ -1,0 +1,122 @@
+// Streams of answers over HTTP: as lines of JSON, as server-sent events, or as
+// the bytes of a file that is made on the way.
+import type { ServerResponse } from "node:http";
+import { writeAtPace, writeHead } from "../http/answer-writer.js";
+import { abort, type HttpRequest, type HttpResponse, isGone } from "../http/http-message.js";
+import { prefersEvents } from "../http/preferences.js";
+import type { ResponseHeaders } from "../http/send.js";
+import type { PartEncode } from "./encode.js";
+
+/** How often an event stream that has nothing to say shows that it lives, in milliseconds. */
+export const DEFAULT_HEARTBEAT_MS = 15_000;
+
+/** What is sent of a stream. */
+export interface StreamAnswer {
+  readonly req: HttpRequest;
+  readonly res: HttpResponse;
+  readonly messages: AsyncIterable<object>;
+  readonly encode: PartEncode;
+  /** The headers to send; asked when the first message is there. */
+  readonly headersOf: () => ResponseHeaders;
+  /** An error after the first message, as google.rpc.Status in JSON. */
+  readonly errorTextOf: (error: unknown) => string;
+  readonly heartbeatMs: number;
+}
+
+interface Format {
+  readonly contentType: string;
+  readonly frame: (message: object) => string | Uint8Array;
+  /** What tells the caller of a failure; bytes of a file have no room for it. */
+  readonly failure: ((text: string) => string) | undefined;
+  readonly heartbeat?: string;
+}
+
+/**
+ * Sends a stream at the pace its caller reads. Nothing is sent before the first message is there,
+ * so that a call which fails at once can be answered like any other. A stream that fails later ends
+ * with the error and without the end that HTTP has for complete messages: it is never mistaken for
+ * one that is.
+ *
+ * @throws whatever the stream throws before the first message; then nothing has been sent.
+ */
+export async function sendStream(answer: StreamAnswer): Promise<void> {
+  const { req, res, encode } = answer;
+  const messages = answer.messages[Symbol.asyncIterator]();
+  try {
+    let next = await messages.next();
+    const format = encode.kind === "raw" ? bytesOf(encode, next) : textOf(req, encode);
+    let frame = next.done === true ? "" : format.frame(next.value);
+    if (isGone(res)) return;
+    const headers = { ...answer.headersOf(), "content-type": format.contentType, "x-content-type-options": "nosniff" };
+    writeHead(res, 200, headers);
+    if (req.method === "HEAD") {
+      res.end();
+      return;
+    }
+    const heart = heartbeat(res, format, answer.heartbeatMs);
+    try {
+      while (next.done !== true) {
+        heart.pause();
+        await writeAtPace(res, typeof frame === "string" ? Buffer.from(frame) : frame);
+        if (isGone(res)) return;
+        heart.resume();
+        next = await messages.next();
+        if (next.done !== true) frame = format.frame(next.value);
+      }
+      res.end();
+    } catch (error) {
+      const text = answer.errorTextOf(error);
+      if (!isGone(res)) breakOff(res, format.failure?.(text) ?? "");
+    } finally {
+      heart.pause();
+    }
+  } finally {
+    await messages.return?.();
+  }
+}
+
+function textOf(req: HttpRequest, { textOf }: Extract<PartEncode, { kind: "json" }>): Format {
+  if (prefersEvents(req.headers.accept)) {
+    return {
+      contentType: "text/event-stream",
+      frame: (message) => `data: ${textOf(message)}\n\n`,
+      failure: (text) => `event: error\ndata: ${text}\n\n`,
+      heartbeat: ":\n\n",
+    };
+  }
+  return {
+    contentType: "application/x-ndjson",
+    frame: (message) => `{"result":${textOf(message)}}\n`,
+    failure: (text) => `{"error":${text}}\n`,
+  };
+}
+
+function bytesOf({ bodyOf }: Extract<PartEncode, { kind: "raw" }>, first: IteratorResult<object>): Format {
+  return {
+    contentType: bodyOf(first.done === true ? {} : first.value).contentType,
+    frame: (message) => bodyOf(message).body,
+    failure: undefined,
+  };
+}
+
+// Proxies, and our own limits, cut connections that are silent for long. It beats only while there
+// is nothing to say: whoever does not read what is there needs no more of it.
+function heartbeat(res: HttpResponse, { heartbeat }: Format, everyMs: number) {
+  let timer: NodeJS.Timeout | undefined;
+  return {
+    resume() {
+      if (heartbeat === undefined) return;
+      timer = setInterval(() => {
+        if (!isGone(res)) (res as ServerResponse).write(heartbeat);
+      }, everyMs);
+    },
+    pause() {
+      clearInterval(timer);
+    },
+  };
+}
+
+/** Once the last bytes are out, ends the connection (HTTP/1.1) or the stream (HTTP/2): the answer is incomplete. */
+export function breakOff(res: HttpResponse, last: string): void {
+  (res as ServerResponse).write(last, () => abort(res));
+}

@@ -1,0 +1,147 @@
+// Connect's answers on their way out: what they leave empty is filled, and
+// errors the library raised itself get what all our errors have.
+import type { OutgoingHttpHeaders } from "node:http";
+import type { JsonValue } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
+import {
+  codeToHttpStatus,
+  endStreamFlag,
+  errorFromJson,
+  errorFromJsonBytes,
+} from "@connectrpc/connect/protocol-connect";
+import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
+import { trailerFlag, trailerParse, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
+import { encodeGrpcMessage, errorTrailers } from "../../codec/grpc-status.js";
+import { connectErrorFrom } from "../../kernel/errors.js";
+import type { AccessRecord } from "../http/access-log.js";
+import { chargeAnswer, writeCharged, writeHead } from "../http/answer-writer.js";
+import { type HttpResponse, isGone } from "../http/http-message.js";
+import { connectJson } from "../http/refusal.js";
+
+/**
+ * Writes an answer of connect's handlers, at the pace the peer reads. Resolves when all is written
+ * or the peer has gone; the rest of a stream is then cancelled.
+ */
+export async function writeAnswer(
+  answer: UniversalServerResponse,
+  res: HttpResponse,
+  errorDomain: string,
+  access?: AccessRecord,
+): Promise<void> {
+  if (isGone(res)) return;
+  const contentType = answer.header?.get("content-type") ?? "";
+  const { status, header, body } =
+    answer.status >= 400 && contentType === "application/json" ? await repairUnaryError(answer, errorDomain) : answer;
+  if (isGone(res)) return;
+  const web = contentType.startsWith("application/grpc-web");
+  const stream = contentType.startsWith("application/connect+");
+  let bytes = 0;
+  for await (const chunk of body ?? []) {
+    if (isGone(res)) return;
+    const out = web
+      ? repairWebTrailer(chunk, errorDomain, access)
+      : stream
+        ? repairEndOfStream(chunk, errorDomain)
+        : chunk;
+    bytes += out.length;
+    // Where there is no room for the answer, there may still be for a status that says so.
+    chargeAnswer(res, out.length);
+    if (!res.headersSent) writeHead(res, status, nodeHeaders(header));
+    await writeCharged(res, out);
+  }
+  if (!res.headersSent) writeHead(res, status, nodeHeaders(header));
+  if (answer.trailer) {
+    repairTrailer(answer.trailer, errorDomain);
+    if (access) access.grpcCode = Number(answer.trailer.get("grpc-status"));
+    res.addTrailers(nodeHeaders(answer.trailer));
+  }
+  if (access) access.bytes = bytes;
+  res.end();
+}
+
+// Errors of the pipeline carry ErrorInfo and stay as they are. What is left are errors of framing,
+// size and encoding that the library found before a handler ran.
+function repair(error: ConnectError, errorDomain: string): ConnectError {
+  if (error.details.length > 0 || error.code !== Code.Internal) return connectErrorFrom(error, errorDomain);
+  if (!CALLERS_FAULT.test(error.rawMessage)) return connectErrorFrom(new Error(error.rawMessage), errorDomain);
+  return connectErrorFrom(new ConnectError(error.rawMessage, Code.InvalidArgument), errorDomain);
+}
+
+// The library calls these INTERNAL although the bytes came from the caller.
+const CALLERS_FAULT = /^(?:parse binary|received compressed envelope|decompression failed)/;
+
+async function repairUnaryError(
+  answer: UniversalServerResponse,
+  errorDomain: string,
+): Promise<UniversalServerResponse> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of answer.body ?? []) chunks.push(chunk);
+  const bytes = Buffer.concat(chunks);
+  if (answer.header?.has("content-encoding")) return { ...answer, body: once(bytes) };
+  const error = errorFromJsonBytes(bytes, undefined, new ConnectError("", Code.Unknown));
+  if (error.details.length > 0) return { ...answer, body: once(bytes) };
+  const repaired = repair(error, errorDomain);
+  const json = Buffer.from(connectJson(repaired));
+  const header = new Headers(answer.header);
+  header.set("content-length", String(json.length));
+  return { status: codeToHttpStatus(repaired.code), header, body: once(json) };
+}
+
+async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes;
+}
+
+// gRPC-Web's trailers are the last frame of the body. Its clients decode all of percent-encoding,
+// so the text may stay as the library wrote it.
+function repairWebTrailer(frame: Uint8Array, errorDomain: string, access: AccessRecord | undefined): Uint8Array {
+  if (frame[0] !== trailerFlag) return frame;
+  const trailer = trailerParse(frame.subarray(5));
+  const isRepaired = addDetails(trailer, errorDomain);
+  if (access) access.grpcCode = Number(trailer.get("grpc-status"));
+  return isRepaired ? envelope(trailerFlag, trailerSerialize(trailer)) : frame;
+}
+
+// The last message of a Connect stream is JSON with the error that ended the stream. One that is
+// compressed holds details, and so is none of the library's own.
+function repairEndOfStream(frame: Uint8Array, errorDomain: string): Uint8Array {
+  if (frame[0] !== endStreamFlag) return frame;
+  const end = JSON.parse(Buffer.from(frame.subarray(5)).toString("utf8")) as { readonly error?: JsonValue };
+  if (end.error === undefined) return frame;
+  const error = errorFromJson(end.error, undefined, new ConnectError("", Code.Unknown));
+  if (error.details.length > 0) return frame;
+  const repaired = JSON.parse(connectJson(repair(error, errorDomain))) as JsonValue;
+  return envelope(endStreamFlag, Buffer.from(JSON.stringify({ ...end, error: repaired })));
+}
+
+function envelope(flag: number, data: Uint8Array): Buffer {
+  const bytes = Buffer.allocUnsafe(5 + data.length);
+  bytes[0] = flag;
+  bytes.writeUInt32BE(data.length, 1);
+  bytes.set(data, 5);
+  return bytes;
+}
+
+// The library escapes more than gRPC does, and gRPC clients do not undo that for `:` or `,`.
+function repairTrailer(trailer: Headers, errorDomain: string): void {
+  if (addDetails(trailer, errorDomain)) return;
+  const message = trailer.get("grpc-message");
+  if (message) trailer.set("grpc-message", encodeGrpcMessage(decodeURIComponent(message)));
+}
+
+function addDetails(trailer: Headers, errorDomain: string): boolean {
+  if (trailer.has("grpc-status-details-bin")) return false;
+  const error = findTrailerError(trailer);
+  if (error === undefined) return false;
+  const fields = errorTrailers(repair(new ConnectError(error.rawMessage, error.code), errorDomain));
+  for (const [name, value] of Object.entries(fields)) trailer.set(name, value);
+  return true;
+}
+
+function nodeHeaders(header: Headers | undefined): OutgoingHttpHeaders {
+  const fields: OutgoingHttpHeaders = {};
+  header?.forEach((value, name) => {
+    fields[name] = value;
+  });
+  return fields;
+}

@@ -1,0 +1,397 @@
+// Connect, gRPC-Web, streams, and gRPC with compression or JSON: everything of
+// RPC that is not on the lean path, through connect's own protocol handlers.
+// The handlers they call are the same pipeline as everywhere.
+import {
+  create,
+  type DescMessage,
+  type DescMethod,
+  type DescService,
+  fromBinary,
+  type Message,
+  type UnknownField,
+} from "@bufbuild/protobuf";
+import { BinaryReader } from "@bufbuild/protobuf/wire";
+import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
+import {
+  Code,
+  ConnectError,
+  type ContextValues,
+  createConnectRouter,
+  createContextKey,
+  createContextValues,
+  type HandlerContext,
+  type ServiceImpl,
+} from "@connectrpc/connect";
+import type { Compression, UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
+import { codeToHttpStatus } from "@connectrpc/connect/protocol-connect";
+import { compressionGzip } from "@connectrpc/connect-node";
+import { isProtocolField } from "../../codec/grpc-status.js";
+import type { Clock } from "../../kernel/clock.js";
+import {
+  ApiError,
+  CALLER_GONE,
+  connectErrorFrom,
+  deadlineExceeded,
+  malformedRequest,
+  unimplemented,
+} from "../../kernel/errors.js";
+import type { Principal } from "../../kernel/principal.js";
+import { ownTurn } from "../../kernel/steps.js";
+import { Call } from "../../pipeline/call.js";
+import type { Invoke } from "../../pipeline/invoke.js";
+import type { InvokeStream } from "../../pipeline/invoke-stream.js";
+import { wholeOf } from "../../pipeline/list-parts.js";
+import type { MethodEntry, MethodTable, StreamEntry, UnaryEntry } from "../../pipeline/method-table.js";
+import type { Prove } from "../../pipeline/prove.js";
+import type { AccessRecord } from "../http/access-log.js";
+import { discardRest, maxInflatedBytes, mayHaveBody, readRaw } from "../http/body-reader.js";
+import { HttpFault } from "../http/http-fault.js";
+import {
+  abort,
+  type HttpRequest,
+  type HttpResponse,
+  isGone,
+  isHttp2,
+  peerAddress,
+  socketAddressOf,
+  type TrustedProxies,
+} from "../http/http-message.js";
+import { ContextInbound } from "../http/inbound.js";
+import type { Limits } from "../http/limits.js";
+import { connectJson, sendEndStream, sendGrpcStatus, sendJson } from "../http/refusal.js";
+import { buffersOf } from "../http/request-buffers.js";
+import { writeAnswer } from "./connect-answer.js";
+import { universalRequest } from "./connect-request.js";
+import type { ListFrames } from "./list-frame.js";
+import { createStreamShares } from "./stream-shares.js";
+
+/** A service served as it is, beside the method table: health, reflection, streams. */
+export interface ExtraService {
+  readonly desc: DescService;
+  readonly impl: Partial<ServiceImpl<DescService>>;
+}
+
+/** Pairs a service with its implementation, checked by the compiler. */
+export function extraService<S extends DescService>(desc: S, impl: Partial<ServiceImpl<S>>): ExtraService {
+  return { desc, impl: impl as ExtraService["impl"] };
+}
+
+/** What {@link createConnect} is made of. */
+export interface ConnectOptions {
+  readonly methods: MethodTable;
+  readonly extraServices: readonly ExtraService[];
+  readonly invoke: Invoke;
+  readonly prove: Prove;
+  /** Runs the methods that stream; without it the table must hold none. */
+  readonly invokeStream?: InvokeStream | undefined;
+  readonly clock: Clock;
+  readonly errorDomain: string;
+  readonly limits: Limits;
+  readonly listFrames: ListFrames;
+  readonly proxies: TrustedProxies | undefined;
+  /** Whether connections are all of a proxy's: then nothing is counted by an address that may be its own. */
+  readonly behindProxy?: boolean | undefined;
+  readonly onInternalError: (error: unknown) => void;
+}
+
+/** Serves RPC over HTTP requests whose authority has been validated. */
+export interface Connect {
+  /** Whether a method is served under this path, whatever its kind. */
+  serves(path: string): boolean;
+
+  /** The HTTP methods of the method under this path, as in an Allow header. */
+  methodsOf(path: string): string | undefined;
+
+  /** Whether the method under this path takes a stream, whose end may be far off. */
+  takesStream(path: string): boolean;
+
+  /** Answers a call of a served method. Never throws. */
+  handle(req: HttpRequest, res: HttpResponse, path: string, access?: AccessRecord): void;
+
+  /** Answers a call of a method that is not served, in the form of the Connect protocol. */
+  refuseUnknown(res: HttpResponse, path: string): void;
+}
+
+const remoteAddressKey = createContextKey<string | undefined>(undefined);
+const principalKey = createContextKey<Principal | undefined>(undefined);
+const responseKey = createContextKey<HttpResponse | undefined>(undefined);
+
+/** Creates the adapter. */
+export function createConnect(options: ConnectOptions): Connect {
+  const { errorDomain, limits } = options;
+  const handlers = createHandlers(options);
+  const streams = createStreamShares("streams", {
+    total: limits.openStreams,
+    perConnection: limits.openStreamsPerConnection,
+    perAddress: limits.openStreamsPerAddress,
+  });
+
+  // Many peers share the connections of a trusted proxy, and the address of a proxy nobody trusts.
+  function takeStream(req: HttpRequest, address: string | undefined): () => void {
+    if (address !== socketAddressOf(req)) return streams.take({ connection: undefined, address });
+    const connection = isHttp2(req) ? req.stream.session : req.socket;
+    return streams.take({ connection, address: options.behindProxy ? undefined : address });
+  }
+
+  async function answer(handler: UniversalHandler, req: HttpRequest, res: HttpResponse, access?: AccessRecord) {
+    const remote = peerAddress(socketAddressOf(req), req.headers, options.proxies);
+    const entry = options.methods.get(handler.requestPath);
+    let release: (() => void) | undefined;
+    try {
+      // Before anything else: whoever has too many open already shall not cost more.
+      if (handler.method.methodKind !== "unary") release = takeStream(req, remote);
+      const principal = entry && (await options.prove(entry, req.headers.authorization));
+      if (principal !== undefined) buffersOf(req)?.holdFor(principal.identityUid);
+      const values: ContextValues = createContextValues()
+        .set(remoteAddressKey, remote)
+        .set(principalKey, principal)
+        .set(responseKey, res);
+      const body = await bodyOf(handler.method, entry?.maxRequestBytes ?? limits.publicRequestBytes, req);
+      const response = await handler(universalRequest(req, res, values, body));
+      if (mayHaveBody(req)) discardRest(req);
+      if (response.body === undefined) refuseEmpty(response, handler, res);
+      else await writeAnswer(response, res, errorDomain, access);
+    } catch (error) {
+      if (error === CALLER_GONE) return;
+      const cause = error instanceof HttpFault ? error.error : error;
+      if (mayHaveBody(req)) discardRest(req);
+      if (cause instanceof ApiError && !res.headersSent) refuseRpc(req, res, handler.method, cause);
+      else {
+        // Here the peer has gone, or an answer could not be written.
+        if (!isGone(res)) options.onInternalError(error);
+        abort(res);
+      }
+    } finally {
+      release?.();
+    }
+  }
+
+  // A refusal in the form of the protocol, without its library, which would read the body first.
+  function refuseRpc(req: HttpRequest, res: HttpResponse, method: DescMethod, cause: ApiError): void {
+    const contentType = req.headers["content-type"] ?? "";
+    const error = connectErrorFrom(cause, errorDomain);
+    if (contentType.startsWith("application/grpc")) sendGrpcStatus(res, contentType, error);
+    else if (contentType.startsWith("application/connect+") && method.methodKind !== "unary")
+      sendEndStream(res, contentType, error);
+    else sendJson(res, codeToHttpStatus(error.code), connectJson(error));
+  }
+
+  function refuse(res: HttpResponse, status: number, error: unknown, headers: Record<string, string> = {}): void {
+    sendJson(res, status, connectJson(connectErrorFrom(error, errorDomain)), headers);
+  }
+
+  // What connect answers without a body: a wrong HTTP method, media type or HTTP version.
+  function refuseEmpty(response: UniversalServerResponse, handler: UniversalHandler, res: HttpResponse): void {
+    const { method } = handler;
+    if (response.status === 405) {
+      const allow = httpMethodsOf(method);
+      refuse(res, 405, unimplemented(`method: ${method.name} takes ${allow.replace(", ", " and ")}`), { allow });
+    } else if (response.status === 415) {
+      refuse(res, 415, unimplemented("content-type: not one this method takes"), { "accept-post": ACCEPT_POST });
+    } else {
+      refuse(res, response.status, unimplemented("protocol: this method needs HTTP/2"));
+    }
+  }
+
+  function refuseUnknown(res: HttpResponse, path: string): void {
+    refuse(res, 404, noSuchMethod(path));
+  }
+
+  return {
+    serves: (path) => handlers.has(path),
+    methodsOf(path) {
+      const method = handlers.get(path)?.method;
+      return method && httpMethodsOf(method);
+    },
+    takesStream(path) {
+      const kind = handlers.get(path)?.method.methodKind;
+      return kind === "client_streaming" || kind === "bidi_streaming";
+    },
+    refuseUnknown,
+    handle(req, res, path, access) {
+      const handler = handlers.get(path);
+      const version = req.headers["connect-protocol-version"];
+      if (handler === undefined) refuseUnknown(res, path);
+      else if (version !== undefined && version !== "1")
+        refuse(res, 400, malformedRequest("connect-protocol-version must be 1"));
+      else if (req.httpVersionMajor < 2 && isGrpc(req.headers["content-type"]))
+        refuseEmpty({ status: 415 }, handler, res);
+      else void answer(handler, req, res, access);
+    },
+  };
+}
+
+/** UNIMPLEMENTED, for RPC paths that name nothing served here. */
+export function noSuchMethod(path: string): ApiError {
+  return unimplemented(`method: no such method ${path.slice(0, 200)}`);
+}
+
+// Limits are options of connect's routers, so there is one for each limit.
+function createHandlers(options: ConnectOptions): ReadonlyMap<string, UniversalHandler> {
+  const { limits, methods, extraServices } = options;
+  const services = servicesOf(methods);
+  const handlers = new Map<string, UniversalHandler>();
+  const maxBytesOf = (path: string) => methods.get(path)?.maxRequestBytes ?? limits.publicRequestBytes;
+  const allLimits = new Set([
+    limits.publicRequestBytes,
+    ...[...methods.values()].map((entry) => entry.maxRequestBytes),
+  ]);
+  for (const readMaxBytes of allLimits) {
+    const router = createConnectRouter({
+      acceptCompression: [gzip],
+      readMaxBytes,
+      writeMaxBytes: limits.responseBytes,
+      binaryOptions: { readUnknownFields: false },
+    });
+    // A second argument of options would switch interceptors and protocols back to their defaults.
+    for (const service of services) router.service(service.desc, implOf(service.methods, options));
+    for (const { desc, impl } of extraServices) router.service(desc, impl);
+    for (const handler of router.handlers)
+      if (maxBytesOf(handler.requestPath) === readMaxBytes) handlers.set(handler.requestPath, handler);
+  }
+  return handlers;
+}
+
+/** The flag and length before each message of an envelope. */
+const ENVELOPE_BYTES = 5;
+
+// One message is read whole, and charged, before the library sees it. Of streams the library holds one message.
+async function bodyOf(method: DescMethod, maxBytes: number, req: HttpRequest): Promise<AsyncIterable<Uint8Array>> {
+  if (method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming") {
+    const buffers = buffersOf(req);
+    buffers?.openRequest(() => req.destroy());
+    buffers?.chargeRequest(maxBytes);
+    return req.iterator({ destroyOnReturn: false });
+  }
+  const bytes = mayHaveBody(req) ? await readRaw(req, maxBytes + ENVELOPE_BYTES) : undefined;
+  return once(bytes);
+}
+
+async function* once(bytes: Uint8Array | undefined): AsyncGenerator<Uint8Array> {
+  if (bytes !== undefined && bytes.length > 0) yield bytes;
+}
+
+// Connect takes calls of methods without side effects by GET.
+function httpMethodsOf({ methodKind, idempotency }: DescMethod): string {
+  const get = methodKind === "unary" && idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
+  return get ? "GET, POST" : "POST";
+}
+
+const ACCEPT_POST = "application/json, application/proto, application/grpc-web+proto, application/grpc-web+json";
+
+// gRPC proper ends in HTTP trailers, which few HTTP/1.1 peers and proxies pass on.
+function isGrpc(contentType: string | undefined): boolean {
+  return contentType !== undefined && /^application\/grpc(?:$|[+;])/i.test(contentType);
+}
+
+function servicesOf(methods: MethodTable): { desc: DescService; methods: MethodEntry[] }[] {
+  const services = new Map<DescService, MethodEntry[]>();
+  for (const entry of methods.values()) {
+    const known = services.get(entry.desc.parent);
+    if (known) known.push(entry);
+    else services.set(entry.desc.parent, [entry]);
+  }
+  return [...services].map(([desc, entries]) => ({ desc, methods: entries }));
+}
+
+type UnaryImpl = (request: Message, context: HandlerContext) => Promise<object>;
+type StreamImpl = (request: Message, context: HandlerContext) => AsyncIterable<object>;
+
+function implOf(methods: readonly MethodEntry[], options: ConnectOptions): Partial<ServiceImpl<DescService>> {
+  const impl: Record<string, UnaryImpl | StreamImpl> = {};
+  for (const entry of methods) {
+    impl[entry.desc.localName] = entry.kind === "unary" ? unaryImpl(entry, options) : streamImpl(entry, options);
+  }
+  // Which methods there are is known from the table, not from a generated type.
+  return impl as unknown as Partial<ServiceImpl<DescService>>;
+}
+
+function unaryImpl(entry: UnaryEntry, options: ConnectOptions): UnaryImpl {
+  return async (request, context) => {
+    const call = callOf(entry.desc, context, options);
+    const { output } = entry.desc;
+    const gone = () => context.signal.aborted;
+    // In bytes, which take a fraction of the room of messages, and charged until they are sent.
+    const join = async (parts: AsyncIterable<object>) => {
+      const res = context.values.get(responseKey);
+      const buffers = res && buffersOf(res);
+      const frame = await options.listFrames({ output, parts, gone, buffers, cutOff: () => res && abort(res) });
+      await ownTurn();
+      const bytes = Buffer.concat(frame.pieces).subarray(ENVELOPE_BYTES);
+      const isJson = context.requestHeader.get("content-type")?.includes("json") ?? true;
+      return isJson ? fromBinary(output, bytes) : encodedMessage(output, bytes);
+    };
+    try {
+      return await wholeOf(options.invoke, options.clock, entry, call, request, join);
+    } catch (error) {
+      throw connectErrorFrom(error, options.errorDomain);
+    } finally {
+      copyFields(call.responseHeaderIfSet, context.responseHeader);
+      copyFields(call.responseTrailerIfSet, context.responseTrailer);
+    }
+  };
+}
+
+// A message that is written as these bytes: to read a long list and write it again would keep everybody waiting.
+function encodedMessage(desc: DescMessage, bytes: Uint8Array): Message {
+  const message = create(desc);
+  const reader = new BinaryReader(bytes);
+  const fields: UnknownField[] = [];
+  while (reader.pos < reader.len) {
+    const [no, wireType] = reader.tag();
+    fields.push({ no, wireType, data: reader.skip(wireType, no) });
+  }
+  message.$unknown = fields;
+  return message;
+}
+
+function streamImpl(entry: StreamEntry, options: ConnectOptions): StreamImpl {
+  const { invokeStream } = options;
+  if (invokeStream === undefined) throw new TypeError(`${entry.path} streams, but nothing was given to run streams`);
+  return async function* (request, context) {
+    const call = callOf(entry.desc, context, options);
+    let begun = false;
+    try {
+      for await (const message of invokeStream(entry, call, request)) {
+        // Headers go out with the first message, trailers behind the last.
+        if (!begun) copyFields(call.responseHeaderIfSet, context.responseHeader);
+        begun = true;
+        yield message;
+      }
+    } finally {
+      if (!begun) copyFields(call.responseHeaderIfSet, context.responseHeader);
+      copyFields(call.responseTrailerIfSet, context.responseTrailer);
+    }
+  };
+}
+
+function callOf(desc: DescMethod, context: HandlerContext, { clock, errorDomain }: ConnectOptions): Call {
+  const timeoutMs = context.timeoutMs();
+  if (timeoutMs !== undefined && timeoutMs <= 0) throw connectErrorFrom(deadlineExceeded(), errorDomain);
+  // The caller went while its request was being read: nothing has begun, so nothing begins.
+  if (context.signal.aborted) throw CALLER_GONE;
+  const call = new Call(new ContextInbound(context, timeoutMs, context.values.get(remoteAddressKey)), desc, clock());
+  call.principal = context.values.get(principalKey);
+  return call;
+}
+
+function copyFields(from: Headers | undefined, to: Headers): void {
+  from?.forEach((value, name) => {
+    if (!isProtocolField(name)) to.set(name, value);
+  });
+}
+
+// What does not decompress is the caller's fault, which the library says of some cases only.
+const gzip: Compression = {
+  name: "gzip",
+  compress: (bytes) => compressionGzip.compress(bytes),
+  async decompress(bytes, readMaxBytes) {
+    try {
+      return await compressionGzip.decompress(bytes, Math.min(readMaxBytes, maxInflatedBytes(bytes.length)));
+    } catch (error) {
+      const known = ConnectError.from(error);
+      if (known.code !== Code.Internal) throw known;
+      throw new ConnectError("the message is no valid gzip", Code.InvalidArgument, undefined, undefined, error);
+    }
+  },
+};

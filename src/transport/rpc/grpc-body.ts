@@ -1,0 +1,69 @@
+import type { ServerHttp2Stream } from "node:http2";
+import type { ApiError } from "../../kernel/errors.js";
+import { malformedRequest, resourceExhausted, unimplemented } from "../../kernel/errors.js";
+import { collectBody } from "../http/body-collector.js";
+
+const PREFIX_BYTES = 5;
+
+/** Told of the one message of a request, or of what is wrong with it; never both, at most once. */
+export interface MessageReceiver {
+  onMessage(bytes: Uint8Array): void;
+  onFault(error: ApiError): void;
+}
+
+/**
+ * Reads the body of a unary gRPC request: exactly one message behind its prefix of a flag and a
+ * length (gRPC over HTTP/2, "Length-Prefixed-Message"). A message above `maxBytes` is refused when
+ * its prefix arrives; one that is still incomplete `timeoutMs` after its first byte is refused too.
+ *
+ * Nothing is reported when the peer resets the stream first.
+ */
+export function readMessage(
+  stream: ServerHttp2Stream,
+  maxBytes: number,
+  timeoutMs: number,
+  receiver: MessageReceiver,
+): void {
+  let expected = -1;
+
+  const announced = (arrived: Buffer) =>
+    arrived.length < PREFIX_BYTES ? undefined : PREFIX_BYTES + arrived.readUInt32BE(1);
+
+  function check(arrived: Buffer): ApiError | undefined {
+    if (expected < 0 && arrived.length >= PREFIX_BYTES) {
+      const flag = arrived[0];
+      const length = arrived.readUInt32BE(1);
+      expected = PREFIX_BYTES + length;
+      if (flag !== 0) return malformedRequest(flag === 1 ? COMPRESSED : UNKNOWN_FLAG);
+      if (length > maxBytes) return resourceExhausted(`message: ${length} bytes are more than ${maxBytes}`);
+    }
+    return expected >= 0 && arrived.length > expected ? unimplemented(NOT_ONE) : undefined;
+  }
+
+  collectBody(
+    stream,
+    { maxBytes: maxBytes + PREFIX_BYTES, timeoutMs, announced, check },
+    {
+      onBody(body) {
+        if (body.length === 0) receiver.onFault(unimplemented(NOT_ONE));
+        else if (body.length !== expected) receiver.onFault(malformedRequest("the message is incomplete"));
+        else receiver.onMessage(body.subarray(PREFIX_BYTES));
+      },
+      // A message of the announced length would have fitted.
+      onTooLarge: () => receiver.onFault(tooLarge(expected, maxBytes)),
+      onFault: receiver.onFault,
+      onGone() {},
+    },
+  );
+}
+
+function tooLarge(expected: number, maxBytes: number): ApiError {
+  const length = expected - PREFIX_BYTES;
+  return length > maxBytes
+    ? resourceExhausted(`message: ${length} bytes are more than ${maxBytes}`)
+    : unimplemented(NOT_ONE);
+}
+
+const NOT_ONE = "message: a unary call takes exactly one";
+const COMPRESSED = "a message is marked as compressed, but grpc-encoding is not set";
+const UNKNOWN_FLAG = "a message has an unknown flag";

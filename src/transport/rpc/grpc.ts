@@ -1,0 +1,241 @@
+// The shortest way from a stream to a handler and back, for the calls that are
+// most of the traffic: unary, binary, uncompressed gRPC. Everything else of RPC
+// goes through connect.
+
+import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from "node:http2";
+import { type DescMessage, fromBinary, type Message } from "@bufbuild/protobuf";
+import { frameOf } from "../../codec/frame-writer.js";
+import { errorTrailers, isProtocolField } from "../../codec/grpc-status.js";
+import type { Clock } from "../../kernel/clock.js";
+import { CALLER_GONE, connectErrorFrom, deadlineExceeded, malformedRequest } from "../../kernel/errors.js";
+import type { Principal } from "../../kernel/principal.js";
+import { Call } from "../../pipeline/call.js";
+import { grpcTimeoutMs } from "../../pipeline/grpc-timeout.js";
+import type { Invoke } from "../../pipeline/invoke.js";
+import { partsOf } from "../../pipeline/list-parts.js";
+import type { MethodTable, UnaryEntry } from "../../pipeline/method-table.js";
+import type { Prove } from "../../pipeline/prove.js";
+import type { AccessRecord } from "../http/access-log.js";
+import { chargeAnswer, endAtPace, writeCharged } from "../http/answer-writer.js";
+import { isGone } from "../http/http-message.js";
+import { resetStream, resetUnreadRequest } from "../http/http2-end.js";
+import { StreamInbound } from "../http/inbound.js";
+import type { Limits } from "../http/limits.js";
+import { buffersOf } from "../http/request-buffers.js";
+import { flushPerTick } from "../http/tick.js";
+import { readMessage } from "./grpc-body.js";
+import type { ListFrame, ListFrames } from "./list-frame.js";
+
+/** What {@link createGrpcUnary} is made of. */
+export interface GrpcUnaryOptions {
+  readonly methods: MethodTable;
+  readonly invoke: Invoke;
+  readonly prove: Prove;
+  readonly clock: Clock;
+  readonly errorDomain: string;
+  readonly limits: Limits;
+  readonly listFrames: ListFrames;
+  /** Told of answers that could not be encoded: a bug of a handler. */
+  readonly onInternalError: (error: unknown) => void;
+}
+
+/** Serves unary gRPC calls on raw HTTP/2 streams. */
+export interface GrpcUnary {
+  /** The unary method under an RPC path, if there is one. */
+  entryOf(path: string): UnaryEntry | undefined;
+
+  /**
+   * Reads the call, runs it and answers. Never throws; a peer that has gone gets nothing. `peer` is
+   * the address the call comes from.
+   */
+  handle(
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    entry: UnaryEntry,
+    peer: string | undefined,
+    access?: AccessRecord,
+  ): void;
+
+  /** Answers without reading the request. */
+  refuse(stream: ServerHttp2Stream, error: unknown, access?: AccessRecord): void;
+}
+
+interface Answer {
+  readonly refuse: GrpcUnary["refuse"];
+  readonly onInternalError: (error: unknown) => void;
+  readonly stream: ServerHttp2Stream;
+  readonly call: Call;
+  readonly frame: Buffer | ListFrame;
+  readonly access: AccessRecord | undefined;
+}
+
+const CONTENT_TYPE = "application/grpc+proto";
+const OK_HEADERS: OutgoingHttpHeaders = { ":status": 200, "content-type": CONTENT_TYPE };
+const OK_TRAILERS: OutgoingHttpHeaders = { "grpc-status": "0" };
+const TRAILERS_FOLLOW = { waitForTrailers: true, sendDate: false };
+const TRAILERS_ONLY = { endStream: true, sendDate: false };
+
+/** Creates the lean path (gRPC over HTTP/2). */
+export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
+  const { invoke, prove, clock, limits, listFrames } = options;
+  const unary = new Map<string, UnaryEntry>();
+  for (const [path, entry] of options.methods) if (entry.kind === "unary") unary.set(path, entry);
+
+  function refuse(stream: ServerHttp2Stream, error: unknown, access?: AccessRecord): void {
+    const trailers = errorTrailers(connectErrorFrom(error, options.errorDomain));
+    if (access) access.grpcCode = Number(trailers["grpc-status"]);
+    sendRefusal({ stream, headers: { ":status": 200, "content-type": CONTENT_TYPE, ...trailers } });
+  }
+
+  async function run(
+    stream: ServerHttp2Stream,
+    entry: UnaryEntry,
+    call: Call,
+    bytes: Uint8Array,
+    access: AccessRecord | undefined,
+  ): Promise<void> {
+    const { onInternalError } = options;
+    try {
+      const decode = () => requestOf(entry.desc.input, bytes);
+      if (entry.list !== undefined) {
+        const parts = partsOf(invoke, clock, entry, call, decode);
+        const gone = () => stream.destroyed || stream.closed;
+        const buffers = buffersOf(stream);
+        const cutOff = () => resetStream(stream, constants.NGHTTP2_CANCEL);
+        const frame = await listFrames({ output: entry.desc.output, parts, gone, buffers, cutOff });
+        if (!gone()) answer({ refuse, onInternalError, stream, call, frame, access }, frame.bytes);
+        return;
+      }
+      const response = await invoke(entry, call, decode);
+      if (stream.destroyed || stream.closed) return;
+      const frame = frameOf(entry.desc.output, response);
+      chargeAnswer(stream, frame.length);
+      answer({ refuse, onInternalError, stream, call, frame, access }, frame.length);
+    } catch (error) {
+      if (error === CALLER_GONE) return;
+      const seen = connectErrorFrom(error, options.errorDomain);
+      if (seen !== error && seen.cause !== undefined) onInternalError(error);
+      if (access) access.requestId = call.requestId;
+      refuse(stream, seen, access);
+    }
+  }
+
+  function read(
+    stream: ServerHttp2Stream,
+    entry: UnaryEntry,
+    call: Call,
+    principal: Principal | undefined,
+    access: AccessRecord | undefined,
+  ): void {
+    call.principal = principal;
+    if (principal !== undefined) buffersOf(stream)?.holdFor(principal.identityUid);
+    readMessage(stream, entry.maxRequestBytes, limits.requestMs, {
+      onMessage: (bytes) => void run(stream, entry, call, bytes, access),
+      onFault: (error) => refuse(stream, error, access),
+    });
+  }
+
+  function answer(made: Answer, bytes: number): void {
+    const { access, call } = made;
+    if (access) {
+      access.grpcCode = 0;
+      access.bytes = bytes;
+      access.requestId = call.requestId;
+    }
+    sendAnswer(made);
+  }
+
+  return {
+    entryOf: (path) => unary.get(path),
+    refuse,
+    handle(stream, headers, entry, peer, access) {
+      const timeout = headers["grpc-timeout"];
+      const timeoutMs = timeout === undefined ? undefined : grpcTimeoutMs(String(timeout));
+      if (timeoutMs !== undefined && !(timeoutMs > 0)) {
+        refuse(stream, timeoutMs === 0 ? deadlineExceeded() : malformedRequest(BAD_TIMEOUT), access);
+        return;
+      }
+      const call = new Call(new StreamInbound(stream, headers, timeoutMs, peer), entry.desc, clock());
+      try {
+        const proven = prove(entry, headers.authorization);
+        if (proven instanceof Promise)
+          proven.then(
+            (principal) => read(stream, entry, call, principal, access),
+            (error) => refuse(stream, error, access),
+          );
+        else read(stream, entry, call, proven, access);
+      } catch (error) {
+        refuse(stream, error, access);
+      }
+    },
+  };
+}
+
+function requestOf(input: DescMessage, bytes: Uint8Array): Message {
+  try {
+    return fromBinary(input, bytes, KNOWN_FIELDS);
+  } catch {
+    throw malformedRequest(`the message is no ${input.typeName}`);
+  }
+}
+
+interface GrpcRefusal {
+  readonly stream: ServerHttp2Stream;
+  readonly headers: OutgoingHttpHeaders;
+}
+
+const sendRefusal = flushPerTick<GrpcRefusal>(
+  "answers",
+  ({ stream, headers }) => {
+    if (stream.destroyed || stream.closed || stream.headersSent) return;
+    stream.respond(headers, TRAILERS_ONLY);
+    // Nobody will read the rest of the request.
+    if (!stream.readableEnded) resetUnreadRequest(stream);
+  },
+  (_error, { stream }) => resetStream(stream, constants.NGHTTP2_INTERNAL_ERROR),
+);
+
+const sendAnswer = flushPerTick<Answer>(
+  "answers",
+  ({ stream, call, frame }) => {
+    if (stream.destroyed || stream.closed) return;
+    const header = call.responseHeaderIfSet;
+    const trailer = call.responseTrailerIfSet;
+    if (trailer === undefined) stream.on("wantTrailers", sendOkTrailers);
+    else stream.on("wantTrailers", () => sendTrailers(stream, withFields(OK_TRAILERS, trailer)));
+    stream.respond(header === undefined ? OK_HEADERS : withFields(OK_HEADERS, header), TRAILERS_FOLLOW);
+    if ("pieces" in frame) void writeList(stream, frame);
+    else void endAtPace(stream, frame);
+  },
+  (error, { stream, refuse, onInternalError, access }) => {
+    onInternalError(error);
+    if (stream.headersSent) resetStream(stream, constants.NGHTTP2_INTERNAL_ERROR);
+    else refuse(stream, error, access);
+  },
+);
+
+async function writeList(stream: ServerHttp2Stream, { pieces }: ListFrame): Promise<void> {
+  for (const piece of pieces) await writeCharged(stream, piece);
+  if (!isGone(stream)) stream.end();
+}
+
+// Nothing reads unknown fields; kept, they would cost memory for as long as the message lives.
+const KNOWN_FIELDS = { readUnknownFields: false };
+
+const BAD_TIMEOUT = "grpc-timeout must be one to eight digits and one of H, M, S, m, u, n";
+
+function sendOkTrailers(this: ServerHttp2Stream): void {
+  sendTrailers(this, OK_TRAILERS);
+}
+
+function sendTrailers(stream: ServerHttp2Stream, trailers: OutgoingHttpHeaders): void {
+  if (!stream.destroyed && !stream.closed) stream.sendTrailers(trailers);
+}
+
+function withFields(base: OutgoingHttpHeaders, fields: Headers): OutgoingHttpHeaders {
+  const merged = { ...base };
+  fields.forEach((value, name) => {
+    if (!isProtocolField(name)) merged[name] = value;
+  });
+  return merged;
+}

@@ -1,0 +1,67 @@
+// Lists without pages as one message, which is the concatenation of the messages
+// that its parts are (protobuf encoding, "Last One Wins").
+import type { DescMessage } from "@bufbuild/protobuf";
+import { resourceExhausted } from "../../kernel/errors.js";
+import type { Limits } from "../http/limits.js";
+import type { RequestBuffers } from "../http/request-buffers.js";
+
+const PREFIX_BYTES = 5;
+
+/** A frame in pieces. */
+export interface ListFrame {
+  readonly pieces: readonly Buffer[];
+  readonly bytes: number;
+}
+
+/** A list that is put together. */
+export interface ListInParts {
+  readonly output: DescMessage;
+  readonly parts: AsyncIterable<object>;
+  /** Whether there is nobody left to answer. */
+  readonly gone: () => boolean;
+  /** What its bytes are charged to. */
+  readonly buffers: RequestBuffers | undefined;
+  /** Cuts the answer off, should it have to give way to others. */
+  readonly cutOff: () => void;
+}
+
+/** Puts frames together; see {@link createListFrames}. */
+export type ListFrames = (list: ListInParts) => Promise<ListFrame>;
+
+/**
+ * Creates what puts the parts of lists together. Nothing of a frame can be sent before all of it is known, since
+ * its length comes first: its bytes are charged as they are made, and given back as the peer takes them.
+ *
+ * @param frameOf makes the frame of one part
+ * @throws ApiError RESOURCE_EXHAUSTED, when a list is made, if it is larger than a response may be or its caller
+ * has too much on the way already.
+ */
+export function createListFrames(
+  { responseBytes }: Pick<Limits, "responseBytes">,
+  frameOf: (desc: DescMessage, part: object) => Buffer,
+): ListFrames {
+  return async ({ output, parts, gone, buffers, cutOff }) => {
+    const pieces: Buffer[] = [];
+    let bytes = PREFIX_BYTES;
+    let isCutOff = false;
+    const onCutOff = () => {
+      isCutOff = true;
+      cutOff();
+    };
+    try {
+      for await (const part of parts) {
+        if (gone() || isCutOff) break;
+        const frame = frameOf(output, part);
+        bytes += frame.length - PREFIX_BYTES;
+        if (bytes > responseBytes) throw resourceExhausted(`list: more than ${responseBytes} bytes`);
+        buffers?.chargeAnswer(frame.length, onCutOff, true);
+        pieces.push(pieces.length === 0 ? frame : frame.subarray(PREFIX_BYTES));
+      }
+    } catch (error) {
+      buffers?.dropAnswer();
+      throw error;
+    }
+    pieces[0]?.writeUInt32BE(bytes - PREFIX_BYTES, 1);
+    return { pieces, bytes };
+  };
+}

@@ -1,0 +1,226 @@
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { beforeEach, describe, it, type TestContext } from "node:test";
+import { Code } from "@connectrpc/connect";
+import {
+  changeCredentials,
+  type Login,
+  readCredentials,
+  withLogin,
+} from "../../../../src/cli/remote/auth/credentials-file.js";
+import { dockerConfigFile, setCredentialHelper } from "../../../../src/cli/remote/auth/docker-config.js";
+import { answerDocker } from "../../../../src/cli/remote/auth/docker-credential.js";
+import { registryHost } from "../../../../src/cli/remote/auth/registry-host.js";
+import { failureOf } from "../../../client/failure.js";
+import { tempDir } from "../../../support/temp-dir.js";
+import { type LoginService, startLoginService } from "./login-service.js";
+import { auth, run } from "./process.js";
+
+const HOST = "registry.example.com";
+
+describe("the configuration of docker", () => {
+  it("is where docker looks for it", () => {
+    assert.equal(dockerConfigFile({ DOCKER_CONFIG: "/etc/d" }), "/etc/d/config.json");
+    assert.match(dockerConfigFile({}), /\/\.docker\/config\.json$/);
+  });
+
+  it("is made where there is none, for its owner alone", async () => {
+    const file = join(tempDir(), "docker", "config.json");
+    assert.equal(await setCredentialHelper(file, HOST, "arbor"), undefined);
+    assert.equal(readFileSync(file, "utf8"), `{\n\t"credHelpers": {\n\t\t"${HOST}": "arbor"\n\t}\n}\n`);
+    assert.equal(statSync(file).mode & 0o777, 0o600);
+  });
+
+  it("keeps all else, and its mode", async () => {
+    const file = join(tempDir(), "config.json");
+    const config = {
+      auths: { "https://index.docker.io/v1/": { auth: "dTpw" } },
+      credHelpers: { "other.example.com": "desktop", [HOST]: "pass" },
+      credsStore: "desktop",
+      __proto__x: 1,
+      plugins: { "-x-cli-hints": { enabled: "true" } },
+    };
+    writeFileSync(file, JSON.stringify(config), { mode: 0o644 });
+    assert.equal(await setCredentialHelper(file, HOST, "arbor"), "pass");
+    const expected = { ...config, credHelpers: { "other.example.com": "desktop", [HOST]: "arbor" } };
+    assert.deepEqual(JSON.parse(readFileSync(file, "utf8")), expected);
+    assert.equal(statSync(file).mode & 0o777, 0o644);
+    const { ino } = statSync(file);
+    assert.equal(await setCredentialHelper(file, HOST, "arbor"), "arbor");
+    assert.equal(statSync(file).ino, ino, "what is right already is not written again");
+  });
+
+  it("stays behind its link", async () => {
+    const [link, target] = [join(tempDir(), "config.json"), join(tempDir(), "docker.json")];
+    writeFileSync(target, "");
+    symlinkSync(target, link);
+    await setCredentialHelper(link, HOST, "arbor");
+    assert.deepEqual(JSON.parse(readFileSync(target, "utf8")), { credHelpers: { [HOST]: "arbor" } });
+  });
+
+  for (const text of ["{", '{"auths":{"se-cret', "[]", "1", "null", '{"credHelpers":[]}', '{"credHelpers":"x"}']) {
+    it(`is left alone when it is ${text}`, async () => {
+      const file = join(tempDir(), "config.json");
+      writeFileSync(file, text);
+      const { code, rawMessage } = await failureOf(setCredentialHelper(file, HOST, "arbor"));
+      assert.equal(code, Code.FailedPrecondition);
+      assert.equal(rawMessage, `${file} is no configuration of docker, so it was left as it is`);
+      assert.equal(readFileSync(file, "utf8"), text);
+    });
+  }
+});
+
+it("the host of a registry is what docker means by a server", () => {
+  const cases: [server: string, host: string | undefined][] = [
+    [HOST, HOST],
+    [`${HOST}\n`, HOST],
+    ["Registry.Example.COM:5000", `${HOST}:5000`],
+    [`https://${HOST}`, HOST],
+    [`https://${HOST}/v1/`, HOST],
+    [`http://${HOST}:80/v2/a/b`, `${HOST}:80`],
+    ["localhost:5000", "localhost:5000"],
+    ["[::1]:5000", "[::1]:5000"],
+    [`https://${HOST}@evil.example.com/`, undefined],
+    [`https://evil.example.com?${HOST}`, undefined],
+    [`ftp://${HOST}`, undefined],
+    [`${HOST}:`, undefined],
+    [`${HOST}:0`, undefined],
+    [`${HOST}:123456`, undefined],
+    [`.${HOST}`, undefined],
+    ["", undefined],
+    ["__proto__", undefined],
+  ];
+  for (const [server, host] of cases) assert.equal(registryHost(server), host, server);
+});
+
+describe("docker's helper", () => {
+  let file: string;
+  let binDir: string;
+  let env: Record<string, string>;
+  beforeEach(() => {
+    file = join(tempDir(), "credentials.json");
+    binDir = join(tempDir(), "it's a bin");
+    process.env.ARBOR_CREDENTIALS = file;
+    env = { ARBOR_CREDENTIALS: file, DOCKER_CONFIG: tempDir() };
+  });
+
+  const configure = (service: LoginService, ...flags: string[]) =>
+    auth(["configure-docker", "--api", service.url, "--registry", HOST, "--bin-dir", binDir, ...flags], env).ended;
+  // As docker does: the program by its name, the action, and the server on standard input.
+  const helper = (action: string, input: string) =>
+    run("docker-credential-arbor", [action], { ...env, PATH: `${binDir}${delimiter}${process.env.PATH}` }, input).ended;
+  const answered = async (...request: Parameters<typeof answerDocker>) => JSON.parse(await answerDocker(...request));
+
+  async function configured(test: TestContext) {
+    const service = await startLoginService(test);
+    const login = service.newLogin(3600);
+    await changeCredentials(file, (now) => withLogin(now, service.url, login));
+    const { code, stdout, stderr } = await configure(service);
+    assert.equal(code, 0, stderr);
+    return { service, login, stdout, stderr };
+  }
+
+  it("is installed, and says what was done and what is missing", async (test) => {
+    const { service, stdout, stderr } = await configured(test);
+    const program = join(binDir, "docker-credential-arbor");
+    const config = join(env.DOCKER_CONFIG ?? "", "config.json");
+    assert.equal(stdout, `docker gets the credentials of ${HOST} from ${program} (${config})\n`);
+    assert.equal(stderr, `arbor: warning: docker will not find the helper: add ${binDir} to PATH\n`);
+    assert.equal(statSync(program).mode & 0o777, 0o755);
+    assert.deepEqual(JSON.parse(readFileSync(config, "utf8")).credHelpers, { [HOST]: "arbor" });
+    assert.deepEqual((await readCredentials(file)).registries, new Map([[HOST, { api: service.url }]]));
+    env.PATH = `${binDir}${delimiter}${process.env.PATH}`;
+    const again = await configure(service);
+    assert.deepEqual([again.code, again.stderr], [0, ""]);
+  });
+
+  it("gives the API token to the registry, and to no other", async (test) => {
+    const { service, login } = await configured(test);
+    const { code, stdout, stderr } = await helper("get", HOST);
+    assert.deepEqual([code, stderr], [0, ""]);
+    assert.deepEqual(JSON.parse(stdout), { ServerURL: HOST, Username: "_token", Secret: login.token });
+    const url = `https://${HOST}/v2/`;
+    assert.deepEqual(await answered("get", url), { ServerURL: url, Username: "_token", Secret: login.token });
+    assert.deepEqual(await answered("list", ""), { [HOST]: "_token" });
+    const others = ["docker.io", `${HOST}:5000`, `${HOST}.example.org`, `https://${HOST}@evil.example.com`, ""];
+    for (const server of others) {
+      const { code, rawMessage } = await failureOf(answerDocker("get", server));
+      assert.equal(code, Code.Unauthenticated);
+      assert.equal(rawMessage, `${server} is not configured; run: arbor auth configure-docker`);
+    }
+    assert.deepEqual(service.requests, []);
+  });
+
+  it("renews the login, and lets docker go on without one", async (test) => {
+    const { service } = await configured(test);
+    const keep = (login: Login | undefined) => changeCredentials(file, (now) => withLogin(now, service.url, login));
+    await keep(service.newLogin(-60));
+    const { Secret } = await answered("get", HOST);
+    assert.equal(Secret, (await readCredentials(file)).logins.get(service.url)?.token);
+    await keep(service.newLogin(-60));
+    service.fault = [503, { code: 14, message: "Unavailable: soon" }];
+    const broken = await helper("get", HOST);
+    assert.deepEqual([broken.code, broken.stdout], [8, "arbor cannot answer; standard error says why\n"]);
+    assert.equal(broken.stderr, "arbor: Unavailable: soon\n");
+    await keep(undefined);
+    const none = await helper("get", HOST);
+    assert.deepEqual([none.code, none.stdout], [3, "credentials not found in native keychain\n"]);
+    assert.match(none.stderr, /^arbor: not logged in to /);
+  });
+
+  it("stores nothing, and takes back what it gave", async (test) => {
+    await configured(test);
+    const before = readFileSync(file, "utf8");
+    const stored = (Username: string) => JSON.stringify({ ServerURL: HOST, Username, Secret: "se-cret" });
+    assert.equal(await answerDocker("store", stored("_token")), "");
+    const attempts = [
+      ["store", stored("ada")],
+      ["store", "{"],
+      ["erase", HOST],
+    ] as const;
+    for (const [action, input] of attempts) {
+      const { code, rawMessage } = await failureOf(answerDocker(action, input));
+      assert.equal(code, Code.FailedPrecondition);
+      assert.doesNotMatch(rawMessage, /se-cret/);
+    }
+    assert.equal(readFileSync(file, "utf8"), before);
+  });
+
+  it("pulls as an identity where it is told to", async (test) => {
+    const service = await startLoginService(test);
+    const tokenFile = join(tempDir(), "oidc");
+    writeFileSync(tokenFile, "oidc-token");
+    assert.equal((await configure(service, "--identity", "0123/45", "--identity-token", tokenFile)).code, 0);
+    assert.ok((await answered("get", HOST)).Secret);
+    const [request] = service.requests;
+    assert.deepEqual([request?.bearer, request?.query.get("identity")], ["oidc-token", "0123/45"]);
+    rmSync(tokenFile);
+    assert.equal((await failureOf(answerDocker("get", HOST))).code, Code.Unauthenticated);
+  });
+
+  const refused: [what: string, flags: string[], says: RegExp][] = [
+    ["a URL", ["--registry", `https://${HOST}`], /--registry: must be a host, /],
+    ["a path", ["--registry", `${HOST}/a`], /--registry: must be a host, /],
+    ["an identity without token", ["--identity", "0123/45"], /--identity and --identity-token go together/],
+    ["a token that is not there", ["--identity", "0", "--identity-token", "/nowhere"], /there is no file \/nowhere/],
+  ];
+  for (const [what, flags, says] of refused) {
+    it(`is not set up for ${what}`, async (test) => {
+      const { code, stderr } = await configure(await startLoginService(test), ...flags);
+      assert.equal(code, 2);
+      assert.match(stderr, says);
+      for (const path of [binDir, file, join(env.DOCKER_CONFIG ?? "", "config.json")]) assert.ok(!existsSync(path));
+    });
+  }
+
+  it("does not take the place of another program", async (test) => {
+    mkdirSync(binDir);
+    writeFileSync(join(binDir, "docker-credential-arbor"), "something else");
+    const { code, stderr } = await configure(await startLoginService(test));
+    assert.equal(code, 6);
+    assert.match(stderr, /is something else; name another directory with --bin-dir\n$/);
+    assert.equal(readFileSync(join(binDir, "docker-credential-arbor"), "utf8"), "something else");
+    assert.ok(!existsSync(join(env.DOCKER_CONFIG ?? "", "config.json")));
+  });
+});

@@ -1,0 +1,318 @@
+import assert from "node:assert/strict";
+import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { request } from "node:http";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { beforeEach, describe, it, type TestContext } from "node:test";
+import { Code } from "@connectrpc/connect";
+import { readCredentials } from "../../../../src/cli/remote/auth/credentials-file.js";
+import { browserLogin } from "../../../../src/cli/remote/auth/login-browser.js";
+import { failureOf } from "../../../client/failure.js";
+import { tempDir } from "../../../support/temp-dir.js";
+import { jwt, type LoginService, startLoginService } from "./login-service.js";
+import { auth, type Ended, type Running } from "./process.js";
+
+let env: Record<string, string>;
+beforeEach(() => {
+  env = { ARBOR_CREDENTIALS: join(tempDir(), "credentials.json") };
+});
+
+const kept = async (api: string) => (await readCredentials(env.ARBOR_CREDENTIALS ?? "")).logins.get(api);
+
+/** A login that waits for the browser, and the page that the person is told to open. */
+async function begun(test: TestContext, ...flags: string[]): Promise<Running & { service: LoginService; page: URL }> {
+  const service = await startLoginService(test);
+  const running = auth(["login", "--api", service.url, "--no-browser", ...flags], env);
+  test.after(() => running.child.kill());
+  const [url = ""] = await running.seen(/http:\S+/);
+  return { ...running, service, page: new URL(url) };
+}
+
+/** Where the service sends the browser to when the person has logged in. */
+async function signedIn(page: URL): Promise<URL> {
+  const answer = await fetch(page, { redirect: "manual" });
+  assert.equal(answer.status, 302);
+  return new URL(answer.headers.get("location") ?? "");
+}
+
+/** What the loopback server says; `fetch` sends no other Host than that of the address. */
+function visit(url: URL, host = url.host, method = "GET"): Promise<{ status: number; body: string; headers: object }> {
+  return new Promise((resolve, reject) => {
+    const sent = request(url, { method, headers: { host } }, async (response) => {
+      resolve({ status: response.statusCode ?? 0, headers: response.headers, body: await text(response) });
+    });
+    sent.on("error", reject).end();
+  });
+}
+
+const without = (url: URL, name: string) => changed(url, (query) => query.delete(name));
+function changed(url: URL, change: (query: URLSearchParams) => void): URL {
+  const copy = new URL(url);
+  change(copy.searchParams);
+  return copy;
+}
+
+describe("arbor auth login", () => {
+  it("sends the browser to the service and takes what it brings back", async (test) => {
+    const flags = ["--identity-provider", "0123/45", "--connection", "corp", "--scope", "aa/bb", "--scope", "cc"];
+    const { page, service, ended } = await begun(test, ...flags, "--cap", "groups.list");
+    assert.equal(page.origin + page.pathname, `${service.url}/oauth`);
+    const { redirect_uri = "", code_challenge = "", state = "", ...rest } = Object.fromEntries(page.searchParams);
+    assert.match(redirect_uri, /^http:\/\/127\.0\.0\.1:\d+\/callback$/);
+    assert.match(code_challenge, /^[\w-]{43}$/);
+    assert.match(state, /^[\w-]{43}$/);
+    assert.deepEqual(rest, {
+      response_type: "code",
+      client_id: "arbor-cli",
+      code_challenge_method: "S256",
+      audience: service.url,
+      create_refresh_token: "true",
+      idp_id: "0123/45",
+      connection: "corp",
+      scope: "cc",
+      cap: "groups.list",
+    });
+    assert.deepEqual(page.searchParams.getAll("scope"), ["aa/bb", "cc"]);
+
+    const { status, body, headers } = await visit(await signedIn(page));
+    assert.equal(status, 200);
+    assert.match(
+      body,
+      /<html lang="en">[\s\S]*<title>You are logged in - Arbor<\/title>[\s\S]*<main>\s*<h1>You are logged in/,
+    );
+    const { "content-security-policy": policy, ...other } = headers as Record<string, string>;
+    assert.match(
+      policy ?? "",
+      /^default-src 'none'; style-src 'sha256-[\w+/=]{44}'; base-uri 'none'; form-action 'none'/,
+    );
+    assert.equal(other["cache-control"], "no-store");
+    assert.equal(other["referrer-policy"], "no-referrer");
+    assert.equal(other["x-content-type-options"], "nosniff");
+
+    const { code, stdout, stderr } = await ended;
+    assert.equal(code, 0, stderr);
+    assert.match(stdout, /^logged in at http:\S+ as person, with a token until 20\S+Z\n$/);
+    const login = await kept(service.url);
+    assert.ok(login?.refreshToken);
+    const secrets = [login.token, login.refreshToken];
+    for (const secret of secrets) assert.ok(!(stdout + stderr).includes(secret), "nothing secret is shown");
+    assert.deepEqual(
+      service.requests.map(({ route }) => route),
+      ["GET /oauth", "POST /oauth/token"],
+    );
+  });
+
+  it("hears only what knows the state, at its own address, once", async (test) => {
+    const { page, service, ended } = await begun(test);
+    const back = await signedIn(page);
+    const wrong = (value: string) => changed(back, (query) => query.set("state", value));
+    const twice = changed(back, (query) => query.append("state", query.get("state") ?? ""));
+    const error = new URL(`?error=access_denied`, back);
+    const refused: [what: string, url: URL, status: number, host?: string, method?: string][] = [
+      ["another path", new URL("/favicon.ico", back), 404],
+      ["the path and more", new URL(`/callback/${back.search}`, back), 404],
+      ["a name that leads here", back, 404, `evil.example.com:${back.port}`],
+      ["localhost, which was not asked for", back, 404, `localhost:${back.port}`],
+      ["POST", back, 404, back.host, "POST"],
+      ["no state", without(back, "state"), 400],
+      ["an empty state", wrong(""), 400],
+      ["another state", wrong("x".repeat(43)), 400],
+      ["the state twice", twice, 400],
+      ["an error without state", error, 400],
+    ];
+    for (const [what, url, status, host, method] of refused) {
+      const answer = await visit(url, host, method);
+      assert.equal(answer.status, status, what);
+      assert.doesNotMatch(answer.body, /access_denied|x{43}/, "nothing of the request comes back");
+    }
+    assert.equal(service.count("POST /oauth/token"), 0);
+    const both = await Promise.allSettled([visit(back), visit(back)]);
+    const statuses = both.map((result) => (result.status === "fulfilled" ? result.value.status : 404));
+    assert.deepEqual(statuses.sort(), [200, 404]);
+    assert.equal((await ended).code, 0);
+    assert.equal(service.count("POST /oauth/token"), 1);
+    await assert.rejects(visit(back), { code: "ECONNREFUSED" });
+  });
+
+  const failures: [what: string, query: Record<string, string>, code: Code, says: string][] = [
+    ["denied", { error: "access_denied" }, Code.PermissionDenied, "access_denied"],
+    ["no account", { error: "account not found", status_code: "404" }, Code.NotFound, "account not found"],
+    ["busy", { error: "temporarily_unavailable", error_description: "soon" }, Code.Unavailable, "soon"],
+    ["bad", { error: "invalid_scope", status_code: "400" }, Code.InvalidArgument, "invalid_scope"],
+    ["long", { error: "x".repeat(2_000), status_code: "401" }, Code.Unauthenticated, "x".repeat(500)],
+    ["empty", { status_code: "nonsense" }, Code.Unknown, "the browser came back without a code"],
+  ];
+  for (const [what, query, expected, says] of failures) {
+    it(`says why it failed: ${what}`, async () => {
+      let page: ReturnType<typeof visit> | undefined;
+      const login = browserLogin(
+        "http://127.0.0.1:1",
+        {},
+        async (url) => {
+          const { searchParams } = new URL(url);
+          const back = new URL(searchParams.get("redirect_uri") ?? "");
+          back.search = String(new URLSearchParams({ ...query, state: searchParams.get("state") ?? "" }));
+          page = visit(back);
+        },
+        60_000,
+      );
+      const { code, rawMessage } = await failureOf(login);
+      assert.deepEqual([code, rawMessage], [expected, `the login failed: ${says}`]);
+      const { status, body } = (await page) ?? assert.fail("no page");
+      assert.equal(status, 400);
+      assert.match(body, /<h1>The login failed<\/h1>/);
+    });
+  }
+
+  it("ends when nobody comes, and when the page cannot be shown", async () => {
+    let redirectUri = "";
+    const show = async (url: string) => {
+      redirectUri = new URL(url).searchParams.get("redirect_uri") ?? "";
+    };
+    const { code, rawMessage } = await failureOf(browserLogin("http://127.0.0.1:1", {}, show, 60));
+    assert.deepEqual([code, rawMessage], [Code.DeadlineExceeded, "the browser did not come back within 0.001 minutes"]);
+    await assert.rejects(visit(new URL(redirectUri)), { code: "ECONNREFUSED" });
+    const broken = browserLogin("http://127.0.0.1:1", {}, () => Promise.reject(new Error("no terminal")), 60_000);
+    await assert.rejects(broken, /^Error: no terminal$/);
+  });
+
+  it("escapes what a terminal would act upon", async (test) => {
+    const { page, ended } = await begun(test);
+    const back = new URL(page.searchParams.get("redirect_uri") ?? "");
+    const query = { error: "x", error_description: "\u001b[2Jno", status_code: "404" };
+    back.search = String(new URLSearchParams({ ...query, state: page.searchParams.get("state") ?? "" }));
+    assert.equal((await visit(back)).status, 400);
+    const { code, stdout, stderr } = await ended;
+    assert.deepEqual([code, stdout], [5, ""]);
+    assert.ok(stderr.endsWith("arbor: the login failed: \\u001b[2Jno\n"), stderr);
+    assert.equal(existsSync(env.ARBOR_CREDENTIALS ?? ""), false);
+  });
+
+  it("does not show the code when the service does not take it", async (test) => {
+    const { page, ended } = await begun(test);
+    const back = changed(await signedIn(page), (query) => query.set("code", "se-cret"));
+    assert.equal((await visit(back)).status, 400);
+    const { code, stderr } = await ended;
+    assert.equal(code, 3);
+    assert.ok(stderr.endsWith("arbor: not good: [secret]\n"), stderr);
+  });
+
+  it("opens the browser, and goes on without", { skip: process.platform !== "linux" }, async (test) => {
+    const service = await startLoginService(test);
+    const opened = join(tempDir(), "opened");
+    const browser = join(tempDir(), "browser");
+    writeFileSync(browser, `#!/bin/sh\nprintf %s "$1" > '${opened}.new'\nmv '${opened}.new' '${opened}'\n`);
+    chmodSync(browser, 0o755);
+    // Without a desktop it is this variable that says which browser to open.
+    const { child, seen, ended } = auth(["login", "--api", service.url], { ...env, BROWSER: browser, DISPLAY: "" });
+    test.after(() => child.kill());
+    const [url = ""] = await seen(/http:\S+/);
+    while (!existsSync(opened) && child.exitCode === null) await new Promise((resolve) => setTimeout(resolve, 20));
+    assert.equal(readFileSync(opened, "utf8"), url);
+    assert.equal((await visit(await signedIn(new URL(url)))).status, 200);
+    assert.equal((await ended).code, 0);
+  });
+
+  it("takes an invite from a file and never gives it to a browser as an argument", async (test) => {
+    const service = await startLoginService(test);
+    const opened = join(tempDir(), "opened");
+    const browser = join(tempDir(), "browser");
+    writeFileSync(browser, `#!/bin/sh\n: > '${opened}'\n`);
+    chmodSync(browser, 0o755);
+    const flags = ["login", "--api", service.url, "--invite-file", "-"];
+    const { seen, ended } = auth(flags, { ...env, BROWSER: browser, DISPLAY: "" }, "inv-ite\n");
+    const [url = ""] = await seen(/http:\S+/);
+    assert.equal(new URL(url).searchParams.get("invite"), "inv-ite");
+    await visit(await signedIn(new URL(url)));
+    assert.equal((await ended).code, 0);
+    assert.equal(existsSync(opened), false);
+  });
+});
+
+describe("arbor auth login --headless", () => {
+  async function done(test: TestContext, outcome: string, ...flags: string[]) {
+    const service = await startLoginService(test);
+    service.headless = { outcome, notYet: 1 };
+    const { child, seen, ended } = auth(["login", "--headless", "--api", service.url, ...flags], env);
+    test.after(() => child.kill());
+    const [, confirmation, url = ""] = await seen(/code ([A-Z2-7]{4}-[A-Z2-7]{4}) there:\s+(http:\S+)/);
+    return { service, confirmation, page: new URL(url), end: await ended };
+  }
+  const idToken = jwt({ sub: "upstream" });
+
+  it("asks until the person is done, and exchanges what it can open", async (test) => {
+    const { service, page, end } = await done(test, idToken, "--connection", "corp", "--cap", "groups.list");
+    assert.equal(end.code, 0, end.stderr);
+    assert.equal(page.origin + page.pathname, `${service.url}/oauth`);
+    assert.deepEqual([...page.searchParams.keys()], ["headless_code", "connection"]);
+    const code = page.searchParams.get("headless_code");
+    const polls = service.requests.filter(({ route }) => route === "GET /sts/headless_sessions");
+    assert.equal(polls.length, 2);
+    for (const { query, bearer } of polls) assert.deepEqual([query.get("code"), bearer], [code, ""]);
+    const exchange = service.requests.at(-1);
+    assert.equal(exchange?.route, "GET /sts/exchange");
+    assert.equal(exchange.bearer, idToken);
+    assert.deepEqual(
+      [...exchange.query],
+      [
+        ["aud", service.url],
+        ["cap", "groups.list"],
+      ],
+    );
+    assert.match(end.stdout, /^logged in at /);
+    assert.ok((await kept(service.url))?.token);
+    assert.ok(!(end.stdout + end.stderr).includes(idToken));
+  });
+
+  it("names the provider that the ID token is from", async (test) => {
+    const outcome = JSON.stringify({ id_token: idToken, identity_provider: "01/23" });
+    const { service, end } = await done(test, outcome, "--identity-provider", "example.com");
+    assert.equal(end.code, 0, end.stderr);
+    assert.equal(service.requests.at(-1)?.query.get("identity_provider"), "01/23");
+  });
+});
+
+describe("arbor auth login --identity", () => {
+  async function login(test: TestContext, ...flags: string[]): Promise<{ service: LoginService; end: Ended }> {
+    const service = await startLoginService(test);
+    const tokenFile = join(tempDir(), "oidc");
+    writeFileSync(tokenFile, "oidc-token\n");
+    env.tokenFile = tokenFile;
+    const all = ["login", "--identity", "0123/45", "--identity-token", tokenFile, ...flags];
+    return { service, end: await auth(all, { ...env, ARBOR_API: `${service.url}/` }).ended };
+  }
+
+  it("exchanges the token and keeps where it came from", async (test) => {
+    const { service, end } = await login(test);
+    assert.equal(end.code, 0, end.stderr);
+    assert.match(end.stdout, /^logged in at http:\S+ as 0123\/45, /);
+    assert.deepEqual(
+      [...(service.requests[0]?.query ?? [])],
+      [
+        ["aud", service.url],
+        ["identity", "0123/45"],
+      ],
+    );
+    assert.deepEqual((await kept(service.url))?.workload, { identity: "0123/45", tokenFile: env.tokenFile });
+  });
+
+  it("keeps nothing when the service refuses", async (test) => {
+    const service = await startLoginService(test);
+    const tokenFile = join(tempDir(), "oidc");
+    writeFileSync(tokenFile, "oidc-token\n");
+    service.refused.add("oidc-token");
+    const { code, stderr } = await auth(
+      ["login", "--api", service.url, "--identity", "0123/45", "--identity-token", tokenFile],
+      env,
+    ).ended;
+    assert.equal(code, 3);
+    assert.equal(stderr, "arbor: token exchange: Unauthenticated: authorization: no\n");
+    assert.equal(existsSync(env.ARBOR_CREDENTIALS ?? ""), false);
+  });
+
+  it("goes with no flag of another login", async (test) => {
+    const { end } = await login(test, "--headless");
+    assert.equal(end.code, 2);
+    assert.match(end.stderr, /^arbor: Invalid argument: --identity: /);
+  });
+});

@@ -1,0 +1,240 @@
+// Every verb of every noun, against what REST answers.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { nouns } from "../../../../src/cli/remote/iam/nouns.js";
+import { builtinRoleUid } from "../../../../src/kernel/ids.js";
+import { type CliWorld, startCliWorld } from "./cli-world.js";
+
+const [viewer, editor] = ["viewer", "editor"].map(builtinRoleUid) as [string, string];
+
+interface Case {
+  readonly noun: string;
+  /** The collection in the paths of REST, where it is not the noun. */
+  readonly path: string;
+  /** What it takes to create one. */
+  readonly create: () => Promise<readonly string[]> | readonly string[];
+  /** What the one created holds; checked as part of it. */
+  readonly created: () => object;
+  /** What changes it, and into what. */
+  readonly update?: readonly string[];
+  readonly updated?: object;
+  /** How the list is narrowed to it. */
+  readonly filter: (uid: string) => readonly string[];
+  /** The row of the table before it is changed, from its second column on. */
+  readonly row: RegExp;
+}
+
+let world: CliWorld;
+let group: string;
+let provider: string;
+before(async () => {
+  world = await startCliWorld();
+  group = String((await world.json("groups", "create", "--parent", world.root, "--name", "home")).uid);
+  const secret = world.file("s3cr3t\n");
+  const idp = ["--default-role", viewer, "--oidc-issuer", "https://login.example", "--oidc-client-id", "id"];
+  const made = await world.json(
+    ...["identity-providers", "create", "--parent", world.root, "--name", "login", ...idp],
+    ...["--oidc-client-secret-file", secret],
+  );
+  provider = String(made.uid);
+});
+after(() => world?.stop());
+
+const cases: readonly Case[] = [
+  {
+    noun: "groups",
+    path: "groups",
+    create: () => ["--parent", world.root, "--name", "team", "--description", "who builds"],
+    created: () => ({ name: "team", description: "who builds", verified: false }),
+    update: ["--description", ""],
+    updated: { name: "team", description: "" },
+    filter: (uid) => ["--children-of", world.root, "--name", "team", "--id", uid],
+    row: /^team {2}who builds {3}TIME$/,
+  },
+  {
+    noun: "identities",
+    path: "identities",
+    create: () => [
+      ...["--parent", group, "--name", "ci", "--issuer", "https://idp.example", "--subject-pattern", "repo:acme/.*"],
+      ...["--audience", "arbor", "--claim", "ref=a,b=c", "--claim", "event=push", "--claim-pattern", "actor=a|b"],
+    ],
+    created: () => ({
+      claimMatch: {
+        issuer: "https://idp.example",
+        subjectPattern: "repo:acme/.*",
+        audience: "arbor",
+        claims: { ref: "a,b=c", event: "push" },
+        claimPatterns: { actor: "a|b" },
+      },
+    }),
+    update: ["--subject", "repo:acme/main"],
+    updated: {
+      claimMatch: {
+        issuer: "https://idp.example",
+        subject: "repo:acme/main",
+        audience: "arbor",
+        claims: { ref: "a,b=c", event: "push" },
+        claimPatterns: { actor: "a|b" },
+      },
+    },
+    filter: () => ["--name", "ci", "--relationship-type", "claim-match"],
+    row: /^ci {4}claim-match {2}TIME {2}-$/,
+  },
+  {
+    noun: "roles",
+    path: "roles",
+    create: () => [
+      ...["--parent", group, "--name", "reader"],
+      ...["--capability", "groups.list,ROLES.LIST", "--capability", "CAP_IAM_ROLE_BINDINGS_LIST"],
+    ],
+    created: () => ({ capabilities: ["CAP_IAM_GROUPS_LIST", "CAP_IAM_ROLES_LIST", "CAP_IAM_ROLE_BINDINGS_LIST"] }),
+    update: ["--capability", "identity.list"],
+    updated: { name: "reader", capabilities: ["CAP_IAM_IDENTITY_LIST"] },
+    filter: () => ["--descendants-of", group, "--name", "reader"],
+    row: /^reader {2}3 {13}-$/,
+  },
+  {
+    noun: "role-bindings",
+    path: "roleBindings",
+    create: async () => {
+      const { uid } = await world.service.identity({}, world.root);
+      return ["--parent", group, "--identity-uid", uid, "--role-uid", viewer];
+    },
+    created: () => ({ role: { uid: viewer, name: "viewer", description: "Viewer Role (built-in)" } }),
+    update: ["--role-uid", editor],
+    updated: { role: { uid: editor, name: "editor", description: "Editor Role (built-in)" } },
+    filter: (uid) => ["--group", group, "--id", uid],
+    row: /^UID {2}\S+ +viewer {2}home$/,
+  },
+  {
+    noun: "identity-providers",
+    path: "identityProviders",
+    create: () => [
+      ...["--parent", world.root, "--name", "second", "--default-role", viewer, "--oidc-issuer", "https://idp.example"],
+      ...["--oidc-client-id", "id", "--oidc-client-secret-file", world.file("s3cr3t")],
+      ...["--oidc-additional-scope", "groups", "--oidc-additional-scope", "roles"],
+      ...["--oidc-correlation-rule", "sub-equals-external-id"],
+    ],
+    created: () => ({
+      name: "second",
+      oidc: {
+        issuer: "https://idp.example",
+        clientId: "id",
+        additionalScopes: ["groups", "roles"],
+        correlationRule: "CORRELATION_RULE_SUB_EQUALS_EXTERNAL_ID",
+      },
+    }),
+    update: ["--oidc-groups-claim", "groups"],
+    updated: {
+      oidc: {
+        issuer: "https://idp.example",
+        clientId: "id",
+        additionalScopes: ["groups", "roles"],
+        groupsClaim: "groups",
+        correlationRule: "CORRELATION_RULE_SUB_EQUALS_EXTERNAL_ID",
+      },
+    },
+    filter: () => ["--name", "second"],
+    row: /^second {2}https:\/\/idp\.example {2}UID {2}- +http:\/\/127\.0\.0\.1:\d+\/oauth\/callback\/UID$/,
+  },
+  {
+    noun: "account-associations",
+    path: "accountAssociations",
+    create: () => [
+      ...["--parent", group, "--name", "accounts", "--amazon-account", "123456789012"],
+      ...["--azure-tenant-id", "t", "--azure-client-id", "syncer=1-2", "--azure-client-id", "scanner=3=4"],
+      ...["--github-app-installation", '12={"installations":[{"installationId":"7","name":"acme"}]}'],
+    ],
+    created: () => ({
+      uid: group,
+      amazon: { account: "123456789012" },
+      azure: { tenantId: "t", clientIds: { syncer: "1-2", scanner: "3=4" } },
+      github: { appInstallations: { 12: { installations: [{ installationId: "7", name: "acme" }] } } },
+    }),
+    update: ["--google-project-id", "p", "--google-project-number", "42"],
+    updated: { amazon: { account: "123456789012" }, google: { projectId: "p", projectNumber: "42" } },
+    filter: () => ["--name", "accounts", "--order-by", "group desc"],
+    row: /^accounts {2}amazon, azure, github {2}-$/,
+  },
+  {
+    noun: "group-invites",
+    path: "groupInvites",
+    create: () => ["--parent", group, "--role-uid", viewer, "--ttl", "7d", "--single-use"],
+    created: () => ({ singleUse: true, email: "" }),
+    update: ["--no-single-use", "--email", "ada@acme.example"],
+    updated: { singleUse: false, email: "ada@acme.example" },
+    filter: (uid) => ["--id", uid],
+    row: /^viewer {2}- {7}true {8}\S+ +TIME$/,
+  },
+  {
+    noun: "group-mappings",
+    path: "externalGroupRoleMappings",
+    create: () => ["--parent", provider, "--external-group-id", "g 1", "--role-uid", viewer, "--scope", world.root],
+    created: () => ({ identityProviderUid: provider, externalGroupId: "g 1", roleUid: viewer, scope: world.root }),
+    filter: () => ["--identity-provider-uid", provider],
+    row: /^g 1 {13}UID {2}UID$/,
+  },
+];
+
+describe("a noun", () => {
+  for (const { noun, path, create, created, update, updated, filter, row } of cases) {
+    it(`${noun}: create, get, list, update, delete`, async () => {
+      const made = await world.json(noun, "create", ...(await create()));
+      assertHolds(made, created());
+      const uid = String(made.uid);
+
+      const { code, ...shown } = made;
+      assert.deepEqual(await world.json(noun, "get", uid), { ...shown, ...(code !== undefined && { code: "" }) });
+      assert.deepEqual(await world.json(noun, "get", uid), await world.rest(`/${path}/${uid}`));
+
+      const list = await world.json(noun, "list", ...filter(uid));
+      const rows = Object.values(list).find(Array.isArray) as readonly { uid: string }[];
+      assert.deepEqual([rows.map((row) => row.uid), list.totalCount], [[uid], "1"]);
+
+      const [, line = "", ...none] = (await world.iam(noun, "list", ...filter(uid))).stdout.trimEnd().split("\n");
+      const [cell, rest = ""] = [line.slice(0, uid.length), line.slice(uid.length).trimStart()];
+      const masked = rest.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "TIME").replace(/[0-9a-f]{40}(\/[0-9a-f]{16})*/g, "UID");
+      assert.deepEqual([cell, none], [uid, []]);
+      assert.match(masked, row);
+
+      if (update !== undefined && updated !== undefined) {
+        assertHolds(await world.json(noun, "update", uid, ...update), updated);
+        assertHolds(await world.rest(`/${path}/${uid}`), updated);
+      }
+
+      assert.deepEqual(await world.iam(noun, "delete", uid, "--yes"), {
+        code: 0,
+        stdout: `deleted ${uid}\n`,
+        stderr: "",
+      });
+      const gone = await world.iam(noun, "get", uid);
+      assert.equal(gone.code, 5);
+      assert.match(gone.stderr, /^arbor: Not found: [a-z ]+: there is no [a-z ]+ [0-9a-f/]+\n$/);
+    });
+  }
+
+  it("a deletion answers in JSON as every call does", async () => {
+    const { uid } = await world.json("groups", "create", "--parent", world.root, "--name", "short-lived");
+    assert.deepEqual(await world.json("groups", "delete", String(uid), "--yes"), {});
+  });
+
+  it("terms: accept, list", async () => {
+    const accepted = await world.json("terms", "accept", "--group", group, "--document-id", "eula");
+    assert.deepEqual(accepted, { group, documentIds: ["eula"] });
+    await world.json("terms", "create", "--group", group, "--document-id", "dpa", "--document-id", "tos, 2");
+    assert.deepEqual(await world.json("terms", "list", "--group", group), await world.rest(`/terms/${group}`));
+    const { stdout } = await world.iam("terms", "list", "--group", group, "-o", "jsonl");
+    const documents = stdout.trim().split("\n");
+    assert.deepEqual(documents.map((line) => JSON.parse(line).docId).sort(), ["dpa", "eula", "tos, 2"]);
+  });
+
+  it("is covered here", () => {
+    assert.deepEqual([...cases.map(({ noun }) => noun), "terms"], [...nouns.map(({ name }) => name)]);
+  });
+});
+
+// Everything `part` has, `whole` has.
+function assertHolds(whole: object, part: object): void {
+  const common = Object.fromEntries(Object.entries(whole).filter(([name]) => name in part));
+  assert.deepEqual(common, part);
+}

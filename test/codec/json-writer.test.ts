@@ -1,0 +1,271 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { create, type DescField } from "@bufbuild/protobuf";
+import { anyPack, StringValueSchema, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import fc from "fast-check";
+import { durationText, quote, timestampText } from "../../src/codec/json-scalar.js";
+import { createJsonWriters } from "../../src/codec/json-writer.js";
+import { featureMessage, featureRegistry } from "../support/feature/feature.js";
+
+const writers = createJsonWriters(featureRegistry);
+const thing = featureMessage("Thing");
+const detail = featureMessage("Detail");
+const kinds = featureMessage("Kinds");
+const time = { seconds: 1767225600n, nanos: 5_000_000 };
+const emptyThing =
+  '{"uid":"","displayName":"","count":0,"size":"0","enabled":false,"tags":[],"labels":{},"parts":[],"line1":"","legacyName":""}';
+
+const answers: readonly { desc: string; value: object; text: string; reason: string }[] = [
+  {
+    desc: "Thing",
+    value: {},
+    text: emptyThing,
+    reason: "an answer prints its empty scalars, lists and maps, and no enum",
+  },
+  {
+    desc: "Thing",
+    value: {
+      uid: "u",
+      displayName: 'a "b"',
+      count: -1,
+      size: 9007199254740993n,
+      enabled: true,
+      color: 1,
+      tags: ["x", "ä"],
+      labels: { k: "v", "": "" },
+      createTime: time,
+      detail: { title: "t", level: 0, lines: [] },
+      note: "",
+      parts: [{ title: "p" }, {}],
+      line1: "1",
+      legacy: "l",
+      extra: { a: [1, null] },
+    },
+    text:
+      '{"uid":"u","displayName":"a \\"b\\"","count":-1,"size":"9007199254740993","enabled":true,"color":"COLOR_RED",' +
+      '"tags":["x","ä"],"labels":{"k":"v","":""},"createTime":"2026-01-01T00:00:00.005Z","detail":{"title":"t"},' +
+      '"note":"","parts":[{"title":"p"},{}],"line1":"1","legacyName":"l","extra":{"a":[1,null]}}',
+    reason: "everything set; what is nested prints only what is set",
+  },
+  { desc: "Thing", value: { secret: "s" }, text: emptyThing, reason: "INPUT_ONLY is never printed" },
+  { desc: "Thing", value: { color: 0 }, text: emptyThing, reason: "nor an enum at zero" },
+  {
+    desc: "Thing",
+    value: { color: 9 },
+    text: emptyThing.replace('"tags"', '"color":9,"tags"'),
+    reason: "unknown enum: its number",
+  },
+  {
+    desc: "ListThingsResponse",
+    value: {},
+    text: '{"things":[],"skipped":0}',
+    reason: "an empty list: no page token, no count unless it is set",
+  },
+  {
+    desc: "ListThingsResponse",
+    value: { things: [{}], nextPageToken: "t", totalCount: 0n, skipped: 3 },
+    text: `{"things":[${emptyThing}],"nextPageToken":"t","totalCount":"0","skipped":3}`,
+    reason: "elements of a list are resources; an optional count prints when set, even at zero",
+  },
+  {
+    desc: "ListThingsResponse",
+    value: { things: [{ parts: [{}], detail: {} }] },
+    text: `{"things":[${emptyThing.replace('"parts":[]', '"detail":{},"parts":[{}]')}],"skipped":0}`,
+    reason: "what is nested in them is not",
+  },
+  { desc: "ThingList", value: { items: [{}] }, text: `{"items":[${emptyThing}]}`, reason: "the older form of a list" },
+  {
+    desc: "CreateThingRequest",
+    value: { thing: {} },
+    text: '{"parent":"","thing":{},"validateOnly":false}',
+    reason: "nested",
+  },
+  { desc: "TouchRequest", value: {}, text: "{}", reason: "no fields" },
+  { desc: "google.protobuf.Empty", value: {}, text: "{}", reason: "Empty" },
+  { desc: "google.protobuf.Timestamp", value: time, text: '"2026-01-01T00:00:00.005Z"', reason: "a bare timestamp" },
+  { desc: "google.protobuf.StringValue", value: { value: "x" }, text: '"x"', reason: "a bare wrapper" },
+  { desc: "google.protobuf.StringValue", value: {}, text: '""', reason: "a bare wrapper of nothing" },
+];
+
+for (const { desc, value, text, reason } of answers) {
+  test(`answers ${desc}: ${reason}`, () => {
+    const message = featureMessage(desc);
+    assert.equal(writers.answer(message)(value), text, "from an init object");
+    assert.equal(writers.answer(message)(create(message, value as Record<string, unknown>)), text, "from a message");
+  });
+}
+
+const str = (value: string) => create(StringValueSchema, { value });
+const nested: readonly { value: Record<string, unknown>; text: string; reason: string }[] = [
+  { value: {}, text: "{}", reason: "nothing" },
+  {
+    value: { doubleValue: Number.NaN, floatValue: -Infinity },
+    text: '{"doubleValue":"NaN","floatValue":"-Infinity"}',
+    reason: "no numbers",
+  },
+  { value: { doubleValue: 1e21, floatValue: 0.5 }, text: '{"doubleValue":1e+21,"floatValue":0.5}', reason: "numbers" },
+  { value: { doubleValue: -0 }, text: '{"doubleValue":-0}', reason: "minus zero is not zero" },
+  {
+    value: { int64Value: -1n, uint64Value: 2n ** 64n - 1n },
+    text: '{"int64Value":"-1","uint64Value":"18446744073709551615"}',
+    reason: "64 bits",
+  },
+  { value: { stringLong: "12" }, text: '{"stringLong":"12"}', reason: "64 bits kept as string" },
+  { value: { stringLong: "0" }, text: "{}", reason: "64 bits kept as string, zero" },
+  { value: { bytesValue: new Uint8Array([255, 254, 253, 252]) }, text: '{"bytesValue":"//79/A=="}', reason: "bytes" },
+  {
+    value: { bytesValue: Buffer.from("xhix").subarray(1, 3) },
+    text: '{"bytesValue":"aGk="}',
+    reason: "bytes within others",
+  },
+  {
+    value: { optionalInt32: 0, optionalString: "", optionalBool: false },
+    text: '{"optionalInt32":0,"optionalString":"","optionalBool":false}',
+    reason: "optional",
+  },
+  { value: { optionalInt32: undefined }, text: "{}", reason: "optional and unset" },
+  { value: { colors: [0, 1, 7] }, text: '{"colors":["COLOR_UNSPECIFIED","COLOR_RED",7]}', reason: "enums in a list" },
+  { value: { doubles: [0, Number.NaN] }, text: '{"doubles":[0,"NaN"]}', reason: "doubles in a list" },
+  { value: { longs: [0n, 1n] }, text: '{"longs":["0","1"]}', reason: "64 bits in a list" },
+  { value: { numberMap: { "-1": 5n } }, text: '{"numberMap":{"-1":"5"}}', reason: "map of numbers" },
+  {
+    value: { colorMap: { true: 0, false: 2 } },
+    text: '{"colorMap":{"true":"COLOR_UNSPECIFIED","false":"COLOR_BLUE"}}',
+    reason: "map of enums",
+  },
+  {
+    value: { detailMap: { a: {}, "b\n": { title: "x" } } },
+    text: '{"detailMap":{"a":{},"b\\n":{"title":"x"}}}',
+    reason: "map of messages",
+  },
+  {
+    value: { timestamp: { seconds: -1n, nanos: 999_999_999 } },
+    text: '{"timestamp":"1969-12-31T23:59:59.999Z"}',
+    reason: "before 1970, cut off",
+  },
+  { value: { timestamp: {} }, text: '{"timestamp":"1970-01-01T00:00:00.000Z"}', reason: "the beginning of time" },
+  { value: { duration: { seconds: 3n, nanos: 1_000 } }, text: '{"duration":"3.000001s"}', reason: "duration" },
+  { value: { fieldMask: { paths: ["a_b.c_d", "*"] } }, text: '{"fieldMask":"aB.cD,*"}', reason: "mask" },
+  { value: { struct: {} }, text: '{"struct":{}}', reason: "empty struct" },
+  {
+    value: { value: { kind: { case: "nullValue", value: 0 } } },
+    text: '{"value":null}',
+    reason: "a value that is null",
+  },
+  {
+    value: {
+      value: { kind: { case: "structValue", value: { fields: { a: { kind: { case: "boolValue", value: true } } } } } },
+    },
+    text: '{"value":{"a":true}}',
+    reason: "a value that is an object, as init",
+  },
+  {
+    value: {
+      listValue: {
+        values: [{ kind: { case: "numberValue", value: 1 } }, { kind: { case: "stringValue", value: "x" } }],
+      },
+    },
+    text: '{"listValue":[1,"x"]}',
+    reason: "list",
+  },
+  { value: { empty: {} }, text: '{"empty":{}}', reason: "Empty as a field" },
+  {
+    value: { stringWrapper: "", int64Wrapper: 0n, boolWrapper: false, doubleWrapper: -Infinity },
+    text: '{"stringWrapper":"","int64Wrapper":"0","boolWrapper":false,"doubleWrapper":"-Infinity"}',
+    reason: "wrappers",
+  },
+  { value: { bytesWrapper: new Uint8Array([1]) }, text: '{"bytesWrapper":"AQ=="}', reason: "wrapper of bytes" },
+  {
+    value: { stringWrappers: [str("a"), { value: "b" }] },
+    text: '{"stringWrappers":["a","b"]}',
+    reason: "wrappers in a list",
+  },
+  { value: { choice: { case: "choiceString", value: "" } }, text: '{"choiceString":""}', reason: "oneof, empty" },
+  {
+    value: { choice: { case: "choiceWrapper", value: str("x") } },
+    text: '{"choiceWrapper":"x"}',
+    reason: "oneof, wrapper",
+  },
+  { value: { choice: { case: "choiceDetail", value: {} } }, text: '{"choiceDetail":{}}', reason: "oneof, message" },
+  { value: { choice: { case: undefined } }, text: "{}", reason: "oneof, unset" },
+  { value: { choice: { case: "choiceColor", value: 0 } }, text: "{}", reason: "oneof, enum at zero" },
+  { value: { optionalColor: 0 }, text: "{}", reason: "optional enum at zero" },
+  {
+    value: { detail: { inner: { inner: { level: 1 } } } },
+    text: '{"detail":{"inner":{"inner":{"level":1}}}}',
+    reason: "a message that holds itself",
+  },
+  {
+    value: { any: anyPack(detail, create(detail, { title: "t" })) },
+    text: '{"any":{"@type":"type.googleapis.com/arbor.test.feature.Detail","title":"t"}}',
+    reason: "Any",
+  },
+  {
+    value: { any: anyPack(detail, create(detail)) },
+    text: '{"any":{"@type":"type.googleapis.com/arbor.test.feature.Detail"}}',
+    reason: "Any of an empty message",
+  },
+  {
+    value: { any: anyPack(StringValueSchema, str("x")) },
+    text: '{"any":{"@type":"type.googleapis.com/google.protobuf.StringValue","value":"x"}}',
+    reason: "Any of a type with a form of its own",
+  },
+  {
+    value: { any: { typeUrl: "x/no.Such", value: new Uint8Array([1]) } },
+    text: '{"any":{"@type":"x/no.Such","value":"AQ=="}}',
+    reason: "Any of an unknown type",
+  },
+  {
+    value: { any: { typeUrl: "x/arbor.test.feature.Detail", value: new Uint8Array([255]) } },
+    text: '{"any":{"@type":"x/arbor.test.feature.Detail","value":"/w=="}}',
+    reason: "Any whose bytes are not what they say",
+  },
+  { value: { any: {} }, text: '{"any":{}}', reason: "an empty Any" },
+];
+
+for (const { value, text, reason } of nested) {
+  test(`prints only what is set: ${reason}`, () => {
+    assert.equal(writers.nested(kinds)(value), text, "from an init object");
+    assert.equal(writers.nested(kinds)(create(kinds, value)), text, "from a message");
+  });
+}
+
+test("a field that stands for the whole answer", () => {
+  const field = (name: string): DescField => {
+    const found = [...thing.fields, ...kinds.fields].find((f) => f.name === name);
+    assert.ok(found);
+    return found;
+  };
+  assert.equal(writers.answerField(field("labels"))({ a: "b" }), '{"a":"b"}');
+  assert.equal(writers.answerField(field("labels"))(undefined), "{}");
+  assert.equal(writers.answerField(field("tags"))(["a"]), '["a"]');
+  assert.equal(writers.answerField(field("tags"))(undefined), "[]");
+  assert.equal(writers.answerField(field("detail"))({ level: 1 }), '{"title":"","level":1,"lines":[]}');
+  assert.equal(writers.answerField(field("detail"))(undefined), "{}");
+  assert.equal(writers.answerField(field("size"))(7n), '"7"');
+  assert.equal(writers.answerField(field("size"))(undefined), '"0"');
+});
+
+test("times are cut to milliseconds for every day there is", () => {
+  const ms = fc.integer({ min: -62_135_596_800_000, max: 253_402_300_799_999 });
+  fc.assert(
+    fc.property(ms, fc.integer({ min: 0, max: 999_999 }), (at, rest) => {
+      const { seconds, nanos } = timestampFromDate(new Date(at));
+      assert.equal(timestampText(seconds, nanos + rest), `"${new Date(at).toISOString()}"`);
+    }),
+  );
+  assert.throws(() => timestampText(253_402_300_800n, 0), RangeError);
+  assert.throws(() => timestampText(-62_135_596_801n, 0), RangeError);
+});
+
+test("durations have as many digits as they need, in threes", () => {
+  assert.equal(durationText(0n, 0), '"0s"');
+  assert.equal(durationText(-1n, -500_000_000), '"-1.500s"');
+  assert.equal(durationText(0n, -1), '"-0.000000001s"');
+  assert.equal(durationText(315_576_000_000n, 0), '"315576000000s"');
+});
+
+test("strings are quoted as JSON.stringify does", () => {
+  fc.assert(fc.property(fc.string({ unit: "binary", maxLength: 120 }), (text) => quote(text) === JSON.stringify(text)));
+  assert.equal(quote("</script>\u2028\ud800"), JSON.stringify("</script>\u2028\ud800"));
+});

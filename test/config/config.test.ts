@@ -1,0 +1,394 @@
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import {
+  flagOf,
+  isLoopback,
+  resolveSettings,
+  type SettingName,
+  type Settings,
+  SettingsError,
+  type Sources,
+  settings,
+  variableOf,
+} from "../../src/config/config.js";
+import { originOf } from "../../src/config/origin.js";
+import { defaultLimits } from "../../src/kernel/quotas.js";
+import { tempDir } from "../support/temp-dir.js";
+
+const directory = tempDir();
+let files = 0;
+
+function fileOf(content: unknown): string {
+  const file = join(directory, `${files++}.json`);
+  writeFileSync(file, typeof content === "string" ? content : JSON.stringify(content));
+  return file;
+}
+
+function resolve({ flags = {}, env = {}, file }: Partial<Omit<Sources, "file">> & { file?: unknown } = {}): Settings {
+  return resolveSettings({ flags, env, ...(file !== undefined && { file: fileOf(file) }) });
+}
+
+test("the defaults", () => {
+  assert.deepEqual(resolve(), {
+    listen: { host: "127.0.0.1", port: 8080 },
+    data: "./data",
+    databaseUrl: undefined,
+    baseUrl: undefined,
+    issuer: undefined,
+    errorDomain: undefined,
+    masterKeyFile: undefined,
+    tlsCert: undefined,
+    tlsKey: undefined,
+    behindProxy: false,
+    strictBody: false,
+    corsOrigins: [],
+    trustedIssuers: [],
+    trustedProxies: undefined,
+    loginProviders: undefined,
+    registration: "invite",
+    awsStsOrigins: undefined,
+    keyRotation: 30 * 86_400,
+    jwksMaxAge: 300,
+    registryUrl: undefined,
+    registryService: "arbor",
+    registrySecretFile: undefined,
+    rootCreation: "users",
+    requestBuffer: 128 * 1024 * 1024,
+    answerBuffer: 384 * 1024 * 1024,
+    quotas: defaultLimits,
+    logLevel: "info",
+    accessLog: true,
+  } satisfies Settings);
+});
+
+const precedence: readonly { sources: Parameters<typeof resolve>[0]; data: string; reason: string }[] = [
+  { sources: {}, data: "./data", reason: "the default" },
+  { sources: { file: { data: "file" } }, data: "file", reason: "file over default" },
+  { sources: { env: { ARBOR_DATA: "env" }, file: { data: "file" } }, data: "env", reason: "environment over file" },
+  {
+    sources: { flags: { data: "flag" }, env: { ARBOR_DATA: "env" }, file: { data: "file" } },
+    data: "flag",
+    reason: "flag over environment",
+  },
+  { sources: { flags: { data: "flag" }, file: { data: "file" } }, data: "flag", reason: "flag over file" },
+  { sources: { flags: { data: "" }, env: { ARBOR_DATA: "env" } }, data: "env", reason: "an empty flag is none" },
+  { sources: { env: { ARBOR_DATA: "" }, file: { data: "file" } }, data: "file", reason: "an empty variable is none" },
+  { sources: { file: { data: "" } }, data: "./data", reason: "an empty entry is none" },
+  { sources: { flags: { data: undefined } }, data: "./data", reason: "a flag not given" },
+  { sources: { env: { DATA: "x", arbor_data: "x" } }, data: "./data", reason: "variables of other names" },
+];
+
+for (const { sources, data, reason } of precedence) {
+  test(`precedence: ${reason}`, () => assert.equal(resolve(sources).data, data));
+}
+
+test("a wrong value behind a right one is not looked at", () => {
+  const { listen } = resolve({ flags: { listen: "127.0.0.1:1" }, env: { ARBOR_LISTEN: "x" }, file: { listen: "y" } });
+  assert.deepEqual(listen, { host: "127.0.0.1", port: 1 });
+});
+
+const names: readonly { name: SettingName; flag: string; variable: string }[] = [
+  { name: "listen", flag: "--listen", variable: "ARBOR_LISTEN" },
+  { name: "baseUrl", flag: "--base-url", variable: "ARBOR_BASE_URL" },
+  { name: "databaseUrl", flag: "--database-url", variable: "ARBOR_DATABASE_URL" },
+  { name: "masterKeyFile", flag: "--master-key-file", variable: "ARBOR_MASTER_KEY_FILE" },
+  { name: "rootCreation", flag: "--root-creation", variable: "ARBOR_ROOT_CREATION" },
+];
+
+for (const { name, flag, variable } of names) {
+  test(`${name} is ${flag} and ${variable}`, () => {
+    assert.equal(flagOf(name), flag);
+    assert.equal(variableOf(name), variable);
+  });
+}
+
+test("what is secret is marked so", () => {
+  const secret = Object.entries(settings).filter(([, setting]) => "secret" in setting);
+  assert.deepEqual(
+    secret.map(([name]) => name),
+    ["databaseUrl"],
+  );
+});
+
+const values: readonly { name: SettingName; given: string | boolean; value: unknown; reason: string }[] = [
+  { name: "listen", given: "0.0.0.0:80", value: { host: "0.0.0.0", port: 80 }, reason: "an IPv4 address" },
+  { name: "listen", given: "[::1]:8080", value: { host: "::1", port: 8080 }, reason: "an IPv6 address" },
+  { name: "listen", given: "localhost:0", value: { host: "localhost", port: 0 }, reason: "a name, any free port" },
+  { name: "listen", given: "127.0.0.1:65535", value: { host: "127.0.0.1", port: 65535 }, reason: "the last port" },
+  { name: "baseUrl", given: "https://api.example.org", value: "https://api.example.org", reason: "an origin" },
+  { name: "baseUrl", given: "https://api.example.org/", value: "https://api.example.org", reason: "a slash behind" },
+  { name: "baseUrl", given: "HTTPS://API.Example.org:443", value: "https://api.example.org", reason: "made canonical" },
+  { name: "issuer", given: "http://localhost:9", value: "http://localhost:9", reason: "another issuer" },
+  { name: "behindProxy", given: true, value: true, reason: "a switch given" },
+  { name: "corsOrigins", given: "*", value: ["*"], reason: "all origins" },
+  {
+    name: "corsOrigins",
+    given: "https://app.example.org, HTTP://LocalHost:80/ ,https://a:8443",
+    value: ["https://app.example.org", "http://localhost", "https://a:8443"],
+    reason: "origins as browsers send them",
+  },
+  { name: "accessLog", given: false, value: false, reason: "a switch taken back" },
+  ...["true", "1", "yes", "on", "TRUE", "On"].map(
+    (given) => ({ name: "strictBody", given, value: true, reason: given }) as const,
+  ),
+  ...["false", "0", "no", "off", "False"].map(
+    (given) => ({ name: "accessLog", given, value: false, reason: given }) as const,
+  ),
+  { name: "rootCreation", given: "owners", value: "owners", reason: "one of a few" },
+  {
+    name: "quotas",
+    given: "roots=0, tags=2147483647",
+    value: { ...defaultLimits, roots: 0, tags: 2_147_483_647 },
+    reason: "some, the others as they are",
+  },
+  { name: "logLevel", given: "silent", value: "silent", reason: "one of a few" },
+];
+
+for (const { name, given, value, reason } of values) {
+  test(`${name}: ${reason}`, () => {
+    const proxied = name === "listen" ? { behindProxy: true } : {};
+    assert.deepEqual(resolve({ flags: { ...proxied, [name]: given } })[name], value);
+  });
+}
+
+const LISTEN = "must be host:port, such as 127.0.0.1:8080 or [::1]:8080";
+const URL_RULE = "must be an http or https URL without path, query or user";
+const ORIGINS = "must be * or a comma-separated list of origins, such as https://app.example.org";
+const LIMITS =
+  "must be limits such as roots=5,tags=2000000: whole numbers up to 2147483647 for roots, groups, identities, roles, " +
+  "bindings, invites, providers, mappings, subscriptions, repos, tags, advisories";
+const LEVELS = "must be one of fatal, error, warn, info, debug, trace, silent";
+
+const refusedValues: readonly { name: SettingName; given: string; rule: string }[] = [
+  ...["8080", ":8080", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:123456", "127.0.0.1:-1"].map(
+    (given) => ({ name: "listen", given, rule: LISTEN }) as const,
+  ),
+  ...["::1:8080", "[::1]", "[x]:80", "a:b:80", "http://127.0.0.1:80", "127.0.0.1:80/", " ", "a:0x50"].map(
+    (given) => ({ name: "listen", given, rule: LISTEN }) as const,
+  ),
+  ...["api.example.org", "ftp://a", "https://a/b", "https://a?b=c", "https://a#b", "https://user@a", "//a", "x"].map(
+    (given) => ({ name: "baseUrl", given, rule: URL_RULE }) as const,
+  ),
+  { name: "issuer", given: "https://a/b", rule: URL_RULE },
+  { name: "behindProxy", given: "maybe", rule: "must be true or false" },
+  { name: "accessLog", given: "2", rule: "must be true or false" },
+  ...["null", "example.org", "https://*.example.org", "https://a,*", "https://a,", "*,*", "https://a/b", " "].map(
+    (given) => ({ name: "corsOrigins", given, rule: ORIGINS }) as const,
+  ),
+  { name: "rootCreation", given: "everyone", rule: "must be one of users, owners, off" },
+  { name: "rootCreation", given: "Users", rule: "must be one of users, owners, off" },
+  ...["roots", "roots=", "roots=-1", "roots=1.5", "roots=2147483648", "=1", "clusters=1", "roots=1,", "roots=1=2"].map(
+    (given) => ({ name: "quotas", given, rule: LIMITS }) as const,
+  ),
+  ...["toString=1", "__proto__=1", "roots=0x10", " "].map(
+    (given) => ({ name: "quotas", given, rule: LIMITS }) as const,
+  ),
+  { name: "quotas", given: "roots=1,roots=2", rule: "must name roots once" },
+  { name: "logLevel", given: "verbose", rule: LEVELS },
+];
+
+for (const { name, given, rule } of refusedValues) {
+  test(`${name} refused: ${JSON.stringify(given)}, from wherever it comes`, () => {
+    refuses(() => resolve({ flags: { [name]: given } }), `${flagOf(name)} ${rule}`);
+    refuses(() => resolve({ env: { [variableOf(name)]: given } }), `${variableOf(name)} ${rule}`);
+    const file = fileOf({ [name]: given });
+    refuses(() => resolveSettings({ flags: {}, env: {}, file }), `${file}: ${name} ${rule}`);
+  });
+}
+
+const together: readonly { flags: Sources["flags"]; text: string; reason: string }[] = [
+  { flags: { tlsCert: "c" }, text: "--tls-cert and --tls-key go together", reason: "a certificate without its key" },
+  { flags: { tlsKey: "k" }, text: "--tls-cert and --tls-key go together", reason: "a key without its certificate" },
+  ...["0.0.0.0:80", "[::]:80", "192.0.2.1:80", "example.org:80"].map((listen) => ({
+    flags: { listen },
+    text: "--listen on a non-loopback address needs TLS, or --behind-proxy where a proxy in front ends it",
+    reason: `cleartext on ${listen}`,
+  })),
+  {
+    flags: { databaseUrl: "postgres://user:password@db/arbor" },
+    text: "--database-url needs --master-key-file: nodes that share a database share the key",
+    reason: "a shared database without a shared key",
+  },
+  {
+    flags: { tlsKey: "k", listen: "0.0.0.0:80", databaseUrl: "postgres://db" },
+    text:
+      "--tls-cert and --tls-key go together\n" +
+      "--listen on a non-loopback address needs TLS, or --behind-proxy where a proxy in front ends it\n" +
+      "--database-url needs --master-key-file: nodes that share a database share the key",
+    reason: "everything at once",
+  },
+  {
+    flags: { listen: "x", logLevel: "y", tlsCert: "c" },
+    text: `--listen ${LISTEN}\n--log-level ${LEVELS}`,
+    reason: "contradictions wait until all values can be read",
+  },
+];
+
+for (const { flags, text, reason } of together) {
+  test(`refused: ${reason}`, () => refuses(() => resolve({ flags }), text));
+}
+
+const allowed: readonly { flags: Sources["flags"]; reason: string }[] = [
+  { flags: { listen: "0.0.0.0:80", tlsCert: "c", tlsKey: "k" }, reason: "any address with TLS" },
+  { flags: { listen: "0.0.0.0:80", behindProxy: true }, reason: "any address behind a proxy" },
+  { flags: { listen: "localhost:80" }, reason: "cleartext on localhost" },
+  { flags: { listen: "127.255.0.1:80" }, reason: "cleartext on any loopback address" },
+  { flags: { listen: "[::1]:80" }, reason: "cleartext on the IPv6 loopback address" },
+  { flags: { databaseUrl: "postgres://db", masterKeyFile: "k" }, reason: "a shared database with a shared key" },
+];
+
+for (const { flags, reason } of allowed) test(`allowed: ${reason}`, () => void resolve({ flags }));
+
+test("the refusal of a shared database does not print its password", () => {
+  assert.throws(
+    () => resolve({ flags: { databaseUrl: "postgres://user:password@db/arbor" } }),
+    (error: Error) => !error.message.includes("password"),
+  );
+});
+
+const badFiles: readonly { content: string; text: (file: string) => string | RegExp; reason: string }[] = [
+  { content: "[]", text: (file) => `${file}: must hold a JSON object`, reason: "a list" },
+  { content: "null", text: (file) => `${file}: must hold a JSON object`, reason: "null" },
+  { content: '"x"', text: (file) => `${file}: must hold a JSON object`, reason: "a string" },
+  {
+    content: '{"data":null}',
+    text: (file) => `${file}: data must be a string, a number or a boolean`,
+    reason: "a null that would become text",
+  },
+  { content: '{"dta":"x"}', text: (file) => `${file}: dta is no setting`, reason: "a key that is no setting" },
+  { content: '{"base-url":"x"}', text: (file) => `${file}: base-url is no setting`, reason: "the name of a flag" },
+  {
+    content: '{"__proto__":{}}',
+    text: (file) => `${file}: __proto__ is no setting`,
+    reason: "a name every object has",
+  },
+  {
+    content: '{"a":1,"b":2,"listen":"x"}',
+    text: (file) => `${file}: a is no setting\n${file}: b is no setting\n${file}: listen ${LISTEN}`,
+    reason: "everything at once",
+  },
+  { content: "{", text: () => /\.json: .*JSON/, reason: "no JSON" },
+  { content: "", text: () => /\.json: .*JSON/, reason: "an empty file" },
+];
+
+for (const { content, text, reason } of badFiles) {
+  test(`a file refused: ${reason}`, () => {
+    const file = fileOf(content);
+    refuses(() => resolveSettings({ flags: {}, env: {}, file }), text(file));
+  });
+}
+
+test("a file that is not there is refused", () => {
+  refuses(() => resolveSettings({ flags: {}, env: {}, file: join(directory, "none.json") }), /none\.json: ENOENT/);
+});
+
+test("a file holds numbers and truth values as JSON has them", () => {
+  const resolved = resolve({ file: { behindProxy: true, accessLog: false, errorDomain: 7 } });
+  assert.equal(resolved.behindProxy, true);
+  assert.equal(resolved.accessLog, false);
+  assert.equal(resolved.errorDomain, "7");
+});
+
+const hosts: readonly { host: string; loopback: boolean }[] = [
+  { host: "localhost", loopback: true },
+  { host: "127.0.0.1", loopback: true },
+  { host: "127.1.2.3", loopback: true },
+  { host: "::1", loopback: true },
+  { host: "128.0.0.1", loopback: false },
+  { host: "127.0.0.1.example.org", loopback: false },
+  { host: "localhost.example.org", loopback: false },
+  { host: "0.0.0.0", loopback: false },
+  { host: "::", loopback: false },
+  { host: "127.1", loopback: false },
+];
+
+for (const { host, loopback } of hosts) {
+  test(`${host} is ${loopback ? "" : "no "}loopback`, () => assert.equal(isLoopback(host), loopback));
+}
+
+const origins: readonly {
+  flags: Sources["flags"];
+  listening?: { host: string; port: number };
+  origin: ReturnType<typeof originOf>;
+  reason: string;
+}[] = [
+  {
+    flags: {},
+    origin: {
+      baseUrl: "http://127.0.0.1:8080",
+      issuer: "http://127.0.0.1:8080",
+      audiences: ["http://127.0.0.1:8080", "http://localhost:8080", "http://[::1]:8080"],
+      errorDomain: "iam.127.0.0.1",
+    },
+    reason: "nothing set: the loopback address in all spellings",
+  },
+  {
+    flags: { listen: "localhost:0" },
+    listening: { host: "localhost", port: 4711 },
+    origin: {
+      baseUrl: "http://localhost:4711",
+      issuer: "http://localhost:4711",
+      audiences: ["http://localhost:4711", "http://127.0.0.1:4711", "http://[::1]:4711"],
+      errorDomain: "iam.localhost",
+    },
+    reason: "the port that was found",
+  },
+  {
+    flags: { listen: "[::1]:80", tlsCert: "c", tlsKey: "k" },
+    origin: {
+      baseUrl: "https://[::1]:80",
+      issuer: "https://[::1]:80",
+      audiences: ["https://[::1]:80", "https://127.0.0.1:80", "https://localhost:80"],
+      errorDomain: "iam.::1",
+    },
+    reason: "an IPv6 address and TLS",
+  },
+  {
+    flags: { listen: "127.0.0.1:80", baseUrl: "https://api.example.org" },
+    origin: {
+      baseUrl: "https://api.example.org",
+      issuer: "https://api.example.org",
+      audiences: ["https://api.example.org"],
+      errorDomain: "iam.api.example.org",
+    },
+    reason: "a base URL: it alone is the audience, whatever is listened on",
+  },
+  {
+    flags: { baseUrl: "https://api.example.org:8443", issuer: "https://login.example.org", errorDomain: "example" },
+    origin: {
+      baseUrl: "https://api.example.org:8443",
+      issuer: "https://login.example.org",
+      audiences: ["https://api.example.org:8443"],
+      errorDomain: "example",
+    },
+    reason: "everything set",
+  },
+  {
+    flags: { listen: "0.0.0.0:80", behindProxy: true },
+    origin: {
+      baseUrl: "http://0.0.0.0:80",
+      issuer: "http://0.0.0.0:80",
+      audiences: ["http://0.0.0.0:80"],
+      errorDomain: "iam.0.0.0.0",
+    },
+    reason: "an address that is not loopback has one spelling",
+  },
+];
+
+for (const { flags, listening, origin, reason } of origins) {
+  test(`origin: ${reason}`, () => {
+    const resolved = resolve({ flags });
+    assert.deepEqual(originOf(resolved, listening ?? resolved.listen), origin);
+  });
+}
+
+function refuses(work: () => unknown, text: string | RegExp): void {
+  assert.throws(work, (error) => {
+    assert.ok(error instanceof SettingsError);
+    if (typeof text === "string") assert.equal(error.message, text);
+    else assert.match(error.message, text);
+    return true;
+  });
+}

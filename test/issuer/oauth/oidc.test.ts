@@ -1,0 +1,170 @@
+// What a provider must prove. The one in this test says whatever it is told to.
+import assert from "node:assert/strict";
+import { generateKeyPairSync, type KeyObject } from "node:crypto";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { after, before, beforeEach, test } from "node:test";
+import { SignJWT, UnsecuredJWT } from "jose";
+import type { Provider } from "../../../src/issuer/oauth/choice.js";
+import { createOidc } from "../../../src/issuer/oauth/oidc.js";
+import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
+
+const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+const other = generateKeyPairSync("ec", { namedCurve: "P-256" });
+const proofs = { state: "s".repeat(43), nonce: "n".repeat(43), verifier: "v".repeat(43) };
+
+let issuer = "";
+let metadata: Record<string, unknown> = {};
+let idToken: unknown;
+let said: string[] = [];
+const server = createServer((req, res) => {
+  const answers: Record<string, unknown> = {
+    "/.well-known/openid-configuration": metadata,
+    "/token": { access_token: "the access token", token_type: "Bearer", id_token: idToken },
+    "/jwks": { keys: [{ ...publicKey.export({ format: "jwk" }), kid: "a", alg: "ES256" }] },
+  };
+  res.setHeader("content-type", "application/json").end(JSON.stringify(answers[req.url ?? ""]));
+});
+
+before(async () => {
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+
+beforeEach(() => {
+  said = [];
+  metadata = {
+    issuer,
+    authorization_endpoint: `${issuer}/authorize`,
+    token_endpoint: `${issuer}/token`,
+    jwks_uri: `${issuer}/jwks`,
+    id_token_signing_alg_values_supported: ["ES256"],
+  };
+});
+
+after(() => server.close());
+
+function oidc(trustedOrigins = [issuer]) {
+  const fetch = createGuardedFetch({ trustedOrigins });
+  return createOidc({ fetch, onProblem: (problem) => said.push(problem) });
+}
+
+function provider(values: Partial<Provider> = {}): Provider {
+  const callbackPath = "/oauth/callback";
+  return {
+    ...{ id: "test", title: "Test", issuer, clientId: "arbor", clientSecret: "s", scopes: ["openid"], callbackPath },
+    ...values,
+  };
+}
+
+async function signed(claims: Readonly<Record<string, unknown>>, key: KeyObject = privateKey, header?: object) {
+  const now = Math.floor(Date.now() / 1000);
+  const all = { iss: issuer, sub: "alice", aud: "arbor", nonce: proofs.nonce, iat: now, exp: now + 60, ...claims };
+  return new SignJWT(all).setProtectedHeader({ alg: "ES256", kid: "a", ...header }).sign(key);
+}
+
+function finish(query = "code=c", from = provider()) {
+  return oidc().finish(from, new URL(`http://arbor.example/oauth/callback?state=${proofs.state}&${query}`), proofs);
+}
+
+test("a token that is right says who it is", async () => {
+  idToken = await signed({ email: "alice@example.org" });
+  const vouched = await finish();
+  assert.ok("subject" in vouched);
+  assert.equal(vouched.subject, "alice");
+  assert.equal(vouched.idToken, idToken);
+  assert.equal(vouched.claims.email, "alice@example.org");
+});
+
+const now = Math.floor(Date.now() / 1000);
+const tokens: Readonly<Record<string, () => Promise<unknown>>> = {
+  "signed by another": () => signed({}, other.privateKey),
+  "of a key that is not known": () => signed({}, privateKey, { kid: "b" }),
+  "that is not signed": async () =>
+    new UnsecuredJWT({ nonce: proofs.nonce, exp: now + 60, iat: now })
+      .setIssuer(issuer)
+      .setSubject("alice")
+      .setAudience("arbor")
+      .encode(),
+  "of another issuer": () => signed({ iss: "http://127.0.0.1:1" }),
+  "of another spelling of the issuer": () => signed({ iss: `${issuer}/` }),
+  "for another client": () => signed({ aud: "somebody" }),
+  "for several clients": () => signed({ aud: ["arbor", "somebody"], azp: "somebody" }),
+  "of another login": () => signed({ nonce: "m".repeat(43) }),
+  "without a nonce": () => signed({ nonce: undefined }),
+  "that has expired": () => signed({ exp: now - 120 }),
+  "that is not valid yet": () => signed({ nbf: now + 600 }),
+  "without a subject": () => signed({ sub: undefined }),
+  "that is none": async () => "not a token",
+  "that is missing": async () => undefined,
+};
+
+for (const [name, make] of Object.entries(tokens)) {
+  test(`a token ${name} is refused`, async () => {
+    idToken = await make();
+    const result = await finish();
+    assert.ok("error" in result, "it was accepted");
+    assert.equal(result.error, "server_error");
+    assert.equal(said.length, 1);
+    assert.doesNotMatch(said.join(), /eyJ|access token/);
+  });
+}
+
+const answers: readonly (readonly [string, string, string])[] = [
+  ["another state", "code=c&state=other", "server_error"],
+  ["another issuer in the answer", "code=c&iss=http%3A%2F%2F127.0.0.1%3A1", "server_error"],
+  ["access_denied", "error=access_denied", "access_denied"],
+  ["another error", "error=server_error", "server_error"],
+  ["no code", "", "server_error"],
+];
+
+for (const [name, query, error] of answers) {
+  test(`${name} ends with ${error}`, async () => {
+    idToken = await signed({});
+    const result = await finish(query);
+    assert.equal("error" in result && result.error, error);
+  });
+}
+
+const documents: Readonly<Record<string, () => object>> = {
+  "another issuer": () => ({ issuer: "http://127.0.0.1:1" }),
+  "another spelling of the issuer": () => ({ issuer: `${issuer}/` }),
+  "no authorization endpoint": () => ({ authorization_endpoint: undefined }),
+  "an authorization endpoint that is a script": () => ({ authorization_endpoint: "javascript:alert(1)" }),
+};
+
+for (const [name, change] of Object.entries(documents)) {
+  test(`metadata with ${name} lead nowhere`, async () => {
+    metadata = { ...metadata, ...change() };
+    const result = await oidc().authorizationUrl(provider(), "http://arbor.example/oauth/callback", proofs);
+    assert.ok(typeof result === "object");
+    assert.equal(result.error, "server_error");
+  });
+}
+
+test("the way to the provider carries state, nonce and challenge", async () => {
+  const url = await oidc().authorizationUrl(provider(), "http://arbor.example/oauth/callback", proofs);
+  assert.ok(typeof url === "string");
+  const query = Object.fromEntries(new URL(url).searchParams);
+  const { code_challenge, ...rest } = query;
+  assert.equal(code_challenge?.length, 43);
+  assert.deepEqual(rest, {
+    client_id: "arbor",
+    response_type: "code",
+    redirect_uri: "http://arbor.example/oauth/callback",
+    scope: "openid",
+    state: proofs.state,
+    nonce: proofs.nonce,
+    code_challenge_method: "S256",
+  });
+});
+
+test("a provider that may not be fetched, or is not there, cannot be reached", async () => {
+  for (const [origins, values] of [
+    [[], {}],
+    [["http://127.0.0.1:9"], { issuer: "http://127.0.0.1:9" }],
+  ] as const) {
+    const result = await oidc([...origins]).authorizationUrl(provider(values), "http://arbor.example/cb", proofs);
+    assert.equal(typeof result === "object" && result.error, "temporarily_unavailable");
+  }
+});

@@ -1,0 +1,76 @@
+// Logs are read by many: no token reaches one, good or bad, wherever it stands
+// in a request.
+import assert from "node:assert/strict";
+import { after, before, it } from "node:test";
+import { pino } from "pino";
+import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
+import { type App, startApp } from "../../../src/app/app.js";
+import { resolveSettings } from "../../../src/config/config.js";
+import { bootstrap } from "../../../src/iam/operator/bootstrap.js";
+import { randomIds } from "../../../src/kernel/ids.js";
+import { rawClients, requestOf } from "../../contract/iam-clients.js";
+import { type LocalIssuer, startLocalIssuer } from "../../support/local-issuer.js";
+import { identityRow } from "../../support/rows.js";
+import { tempDir } from "../../support/temp-dir.js";
+import { ask, queryOf } from "./ask.js";
+
+const lines: string[] = [];
+let app: App;
+let workloads: LocalIssuer;
+let identity: string;
+
+before(async () => {
+  workloads = await startLocalIssuer();
+  const flags = { listen: "127.0.0.1:0", data: tempDir(), trustedIssuers: workloads.issuer };
+  const logger = pino({ level: "trace" }, { write: (line: string) => void lines.push(line) });
+  app = await startApp({ settings: resolveSettings({ flags, env: {} }), logger });
+  await app.installation.store.write(async (tx) => {
+    const { group } = await bootstrap(tx, { org: "acme" }, randomIds, Date.now());
+    identity = randomIds.newUid(group);
+    const relationship = { claimMatch: { issuer: workloads.issuer, subject: "ci" } };
+    await tx.identities.insert(identityRow(identity, { relation: 1, relationship }));
+  });
+});
+after(async () => {
+  await app.stop();
+  await workloads.stop();
+});
+
+it("logs each of 1,000 exchanges and no token", { timeout: 120_000 }, async () => {
+  const { url } = app;
+  const token = (claims: object) => workloads.token({ aud: url, sub: "ci", ...claims });
+  const { exchange } = SecurityTokenService.method;
+  const clients = rawClients(url);
+  const asked = requestOf(exchange, { aud: [url], identity });
+  let issued = "";
+  const query = queryOf({ aud: url, identity });
+  const good: readonly (() => Promise<unknown>)[] = [
+    async () => {
+      const { json } = await ask(url, `/sts/exchange?${query}`, { bearer: token({}) });
+      issued = String(json.token);
+    },
+    () => ask(url, "/sts/exchange", { method: "POST", form: `${query}&token=${token({})}`, bearer: token({}) }),
+    ...clients.map((client) => () => client.call(exchange, asked, token({}))),
+  ];
+  const bad: readonly (() => Promise<unknown>)[] = [
+    () => ask(url, `/sts/exchange?${query}`, { bearer: token({ sub: "x" }) }),
+    () => ask(url, `/sts/exchange?${query}&subject_token=${token({})}`),
+    () => ask(url, `/sts/exchange?${queryOf({ aud: token({}), identity: token({}) })}`, { bearer: token({}) }),
+    () => ask(url, `/sts/exchange_refresh_token?${query}`, { method: "POST", bearer: token({}) }),
+    () => ask(url, "/auth/v1/ok", { bearer: `${issued}x` }),
+    () => ask(url, "/auth/v1/ok", { headers: { cookie: `token=${issued}`, authorization: issued } }),
+    ...clients.map((client) => () => client.call(exchange, asked, token({ iss: "https://elsewhere.example" }))),
+  ];
+  // Few enough that refused to be is not all that comes of them.
+  for (let i = 0; i < 1_000; i++) await (i % 8 === 7 ? bad[Math.floor(i / 8) % bad.length] : good[i % good.length])?.();
+  for (const client of clients) client.close();
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  const records = lines.map((line) => JSON.parse(line) as { path?: string; msg: string });
+  const exchanges = records.filter(({ path, msg }) => msg === "request" && /exchange$/i.test(path ?? ""));
+  assert.ok(exchanges.length >= 900, `${exchanges.length} lines`);
+  assert.match(issued, /^eyJ/, "tokens begin so");
+  assert.deepEqual(
+    lines.filter((line) => line.includes("eyJ") || line.includes(encodeURIComponent("eyJ"))),
+    [],
+  );
+});

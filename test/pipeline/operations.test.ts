@@ -1,0 +1,127 @@
+// Views: handlers that call those of another version in the same unit of work.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { GroupsService as StableGroups } from "#gen/chainguard/platform/iam/v2/groups_pb.js";
+import { RolesService as StableRoles } from "#gen/chainguard/platform/iam/v2/roles_pb.js";
+import { type Group, GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.js";
+import { ApiError, invalidArgument, notFound } from "../../src/kernel/errors.js";
+import type { Call } from "../../src/pipeline/call.js";
+import { createMethodTable, type Handlers, inParts, prepared, serve } from "../../src/pipeline/method-table.js";
+import { inNamesOf, operationsOf } from "../../src/pipeline/operations.js";
+import { servedAs } from "../../src/pipeline/stable.js";
+
+const unused = () => ({});
+const base: Handlers<typeof GroupsService> = {
+  getGroup: ({ uid }) => ({ uid, name: "core" }),
+  listGroups: unused,
+  createGroup: ({ parent, group }) => ({ uid: `${parent}/1`, name: group?.name ?? "" }),
+  updateGroup: unused,
+  deleteGroup: unused,
+  lookupGroup: unused,
+  requestGroupAccess: unused,
+  checkEligibility: unused,
+};
+const call = {} as Call;
+const violationsOf = (error: unknown) => {
+  assert.ok(error instanceof ApiError);
+  const detail = error.details.find(({ desc }) => desc === BadRequestSchema);
+  return create(BadRequestSchema, detail?.value ?? {}).fieldViolations.map(({ field, description }) => [
+    field,
+    description,
+  ]);
+};
+
+describe("operations", () => {
+  test("give messages of the service, whatever its handlers give", async () => {
+    const operations = operationsOf(serve(GroupsService, base));
+    const made: Group = await operations.createGroup({ parent: "a", group: { name: "n" } }, call);
+    assert.equal(made.$typeName, "chainguard.platform.iam.v2beta1.Group");
+    assert.deepEqual([made.uid, made.name, made.resourceLimits], ["a/1", "n", {}]);
+  });
+
+  test("hand the call over as it is", async () => {
+    let seen: Call | undefined;
+    const getGroup: (typeof base)["getGroup"] = (_, its) => {
+      seen = its;
+      return {};
+    };
+    await operationsOf(serve(GroupsService, { ...base, getGroup })).getGroup({ uid: "a" }, call);
+    assert.equal(seen, call);
+  });
+
+  test("require what the service requires, in the names of the view", async () => {
+    const operations = operationsOf(serve(GroupsService, base), { uid: "id" });
+    await assert.rejects(operations.getGroup({}, call), (error) => {
+      assert.deepEqual(violationsOf(error), [["id", "id is required"]]);
+      return true;
+    });
+  });
+
+  test("do not run what prepares something outside the transaction", async () => {
+    const getGroup = prepared({ prepare: async () => 1, handle: unused });
+    const operations = operationsOf(serve(GroupsService, { ...base, getGroup }));
+    await assert.rejects(operations.getGroup({ uid: "a" }, call), TypeError);
+  });
+});
+
+describe("errors in the names of a view", () => {
+  const names = { uid: "id", roleUid: "role", requests: "roleBindings", roleBinding: "" };
+  for (const [field, description, expectedField, expectedDescription] of [
+    ["uid", "uid must be a uid", "id", "id must be a uid"],
+    ["name", "name is required", "name", "name is required"],
+    ["role.uid", "uid is required", "role.id", "id is required"],
+    ["requests[3].roleBinding.roleUid", "roleUid is required", "roleBindings[3].role", "role is required"],
+    ["static", "static.keys or roleUid, name", "static", "static.keys or role, name"],
+    ["uid", "uid.part must be roleUid", "id", "id.part must be role"],
+    ["requests[1]", "requests must be new", "roleBindings[1]", "roleBindings must be new"],
+    ["requests", "requests must be at most 25", "roleBindings", "roleBindings must be at most 25"],
+    ["description", "the uid of it is too long", "description", "the uid of it is too long"],
+    ["toString", "toString is required", "toString", "toString is required"],
+    ["match", "match.claims.uid must be text", "match", "match.claims.uid must be text"],
+    ["roleUid", "roleUid.claims.uid must be text", "role", "role.claims.uid must be text"],
+    ["match.claims.https://x..y/uid", "uid must be text", "match.claims.https://x..y/uid", "uid must be text"],
+    ["requests[1].claims.uid", "uid must be text", "roleBindings[1].claims.uid", "uid must be text"],
+  ] as const) {
+    test(`${field}: ${description}`, () => {
+      const error = inNamesOf(invalidArgument({ field, description }), names, new Set(["claims"]));
+      assert.deepEqual(violationsOf(error), [[expectedField, expectedDescription]]);
+    });
+  }
+
+  test("leave every other error alone", () => {
+    for (const error of [notFound({ noun: "n", type: "t" }, "uid"), new TypeError("uid"), undefined, "uid"])
+      assert.equal(inNamesOf(error, names), error);
+  });
+});
+
+describe("a service under its stable name", () => {
+  test("has the paths of the stable one, and messages and handlers of the beta", () => {
+    const beta = serve(GroupsService, base);
+    const table = createMethodTable([beta, servedAs(StableGroups, beta)]);
+    for (const { name } of GroupsService.methods) {
+      const [old, stable] = ["v2beta1", "v2"].map((v) =>
+        table.get(`/chainguard.platform.iam.${v}.GroupsService/${name}`),
+      );
+      assert.ok(old && stable);
+      assert.equal(stable.handler, old.handler);
+      assert.equal(stable.desc.input, old.desc.input);
+      assert.equal(stable.published.input.typeName, old.desc.input.typeName.replace("v2beta1", "v2"));
+      assert.equal(stable.published.parent, StableGroups);
+      assert.equal(old.published, old.desc);
+    }
+  });
+
+  test("is refused at boot where the two differ", () => {
+    assert.throws(() => servedAs(StableRoles, serve(GroupsService, base)), /is not in .*GroupsService/);
+  });
+});
+
+describe("a list in parts", () => {
+  test("is refused at boot where the answer holds more than a list", () => {
+    const listGroups = inParts(async () => ({ part: {}, next: undefined }));
+    const served = serve(GroupsService, { ...base, listGroups });
+    assert.throws(() => createMethodTable([served]), /answers more than a list/);
+  });
+});

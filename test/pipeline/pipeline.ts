@@ -1,0 +1,154 @@
+// The pipeline on a real store, with methods, a caller and a clock of the tests' own.
+import assert from "node:assert/strict";
+import { create, type Message } from "@bufbuild/protobuf";
+import { ConnectError } from "@connectrpc/connect";
+import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
+import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.js";
+import { capabilitySetOf } from "../../src/kernel/capability-set.js";
+import { unauthenticated } from "../../src/kernel/errors.js";
+import type { Principal } from "../../src/kernel/principal.js";
+import type { Authenticate } from "../../src/pipeline/auth/authenticate.js";
+import { bitOf } from "../../src/pipeline/auth/authorize.js";
+import { Call, type Inbound } from "../../src/pipeline/call.js";
+import { createInvoke } from "../../src/pipeline/invoke.js";
+import { createMethodTable, type Handler, type UnaryEntry } from "../../src/pipeline/method-table.js";
+import { openSqlite } from "../../src/store/open-sqlite.js";
+import type { Store } from "../../src/store/port.js";
+import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../support/rows.js";
+import { tempDir } from "../support/temp-dir.js";
+import { declareService } from "./declare.js";
+
+/** When every test begins, in epoch milliseconds. */
+export const nowMs = 1_800_000_000_000;
+/** Groups: `group` lies below `root`, `foreign` is another organisation. */
+export const [root, foreign] = [rootUid(1), rootUid(2)];
+export const group = childUid(root, 1);
+/** Identities: the member holds the role at the root, the stranger nothing anywhere. */
+export const [member, stranger] = [rootUid(10), rootUid(11)];
+export const role = rootUid(20);
+
+const guarded = (...capabilities: Capability[]) => ({ mode: { case: "enabled", value: { capabilities } } }) as const;
+const fields = { parent: { scope: true }, name: { required: true } };
+const desc = declareService({
+  methods: {
+    Make: { iam: guarded(Capability.CAP_IAM_GROUPS_CREATE), fields, event: "test.thing.made.v1" },
+    Look: { iam: guarded(Capability.CAP_IAM_GROUPS_LIST), fields, read: true },
+    Any: { iam: { mode: { case: "enabled", value: { unscoped: true } } }, fields: { name: {} } },
+    Open: { iam: { mode: { case: "disabled", value: {} } }, fields: { uid: {} } },
+  },
+});
+
+/** What a front end would know of a request. */
+export interface InboundFacts {
+  readonly authorization: string;
+  readonly requestId: string;
+  readonly remoteAddress: string;
+  readonly timeoutMs: number;
+}
+
+/** The pipeline, and what tests set and look at. */
+export interface Pipeline {
+  readonly store: Store;
+  /** The time of the service, in epoch milliseconds. */
+  now: number;
+  /** Answers every method. */
+  handler: Handler;
+  /** How often it was reached. */
+  handled: number;
+  /** What the operator was told of. */
+  internal: { readonly error: ConnectError; readonly call: Call }[];
+  /** By default the header names the identity. */
+  authenticate: Authenticate;
+  /** Everything but the store as it was. */
+  reset(): void;
+  entryOf(name: string): UnaryEntry;
+  /** Begins a call of one of the methods. */
+  start(
+    name: string,
+    request: Record<string, unknown>,
+    inbound?: Partial<InboundFacts>,
+  ): { readonly call: Call; readonly answer: Promise<object> };
+}
+
+/** Opens a store with the groups and identities above and sets the pipeline up on it. */
+export async function startPipeline(): Promise<Pipeline> {
+  const store = openSqlite({ directory: tempDir(), clock: () => pipeline.now });
+  const invoke = createInvoke({
+    store,
+    authenticate: (authorization) => pipeline.authenticate(authorization),
+    clock: () => pipeline.now,
+    errorDomain: "iam.test",
+    onInternalError: (error, call) => pipeline.internal.push({ error, call }),
+  });
+  const answer: Handler = (request: never, call: Call) => {
+    pipeline.handled++;
+    return (pipeline.handler as UnaryEntry["handler"])(request as Message, call);
+  };
+  const table = createMethodTable([{ desc, handlers: { make: answer, look: answer, any: answer, open: answer } }]);
+  const initial = () => ({
+    now: nowMs,
+    handler: () => ({}),
+    handled: 0,
+    internal: [],
+    authenticate: (authorization: string | undefined) => {
+      if (authorization === undefined) throw unauthenticated();
+      return principal(authorization);
+    },
+  });
+  const pipeline: Pipeline = {
+    store,
+    ...initial(),
+    reset: () => void Object.assign(pipeline, initial()),
+    entryOf(name) {
+      const entry = table.get(`/${desc.typeName}/${name}`);
+      assert.ok(entry?.kind === "unary");
+      return entry;
+    },
+    start(name, request, inbound = {}) {
+      const entry = pipeline.entryOf(name);
+      const call = new Call(inboundOf(inbound), entry.desc, pipeline.now);
+      return { call, answer: invoke(entry, call, create(entry.desc.input, request)) };
+    },
+  };
+  await store.write(async (tx) => {
+    for (const uid of [root, group, foreign]) await tx.groups.insert(groupRow(uid));
+    for (const uid of [member, stranger]) await tx.identities.insert(identityRow(uid));
+    const bits = [Capability.CAP_IAM_GROUPS_CREATE, Capability.CAP_IAM_GROUPS_LIST].map(bitOf);
+    await tx.roles.insert(roleRow(role, { capabilities: capabilitySetOf(bits) }));
+    await tx.roleBindings.insert(bindingRow(childUid(root, 9), member, role));
+  });
+  return pipeline;
+}
+
+/** The error a call ended with, which carries the domain whatever went wrong. */
+export async function errorOf(answer: Promise<object>): Promise<ConnectError> {
+  const error = await answer.then(
+    () => assert.fail("should have been refused"),
+    (thrown: unknown) => thrown,
+  );
+  assert.ok(error instanceof ConnectError);
+  assert.deepEqual(
+    error.findDetails(ErrorInfoSchema).map(({ domain }) => domain),
+    ["iam.test"],
+  );
+  return error;
+}
+
+/** Who a token of `identityUid` would be. */
+export function principal(identityUid: string): Principal {
+  return { identityUid, tokenId: "token-1", issuedAt: nowMs / 1000, expiresAt: nowMs / 1000 + 3600 };
+}
+
+/** A request as a front end would hand it over. */
+export function inboundOf({ authorization, requestId, remoteAddress, timeoutMs }: Partial<InboundFacts>): Inbound {
+  const headers: Record<string, string | undefined> = { authorization, "x-request-id": requestId };
+  return {
+    protocol: "rest",
+    method: "POST",
+    url: "/",
+    timeoutMs,
+    remoteAddress,
+    header: (name) => headers[name],
+    headers: () => new Headers(),
+  };
+}

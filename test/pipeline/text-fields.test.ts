@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { CreateIdentityRequestSchema as Request } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
+import { ApiError } from "../../src/kernel/errors.js";
+import { requireText } from "../../src/pipeline/text-fields.js";
+
+type Claims = Readonly<Record<string, string>>;
+
+const nul = "a\0b";
+const iss = { case: "issuer", value: "https://i.example" } as const;
+const sub = (value: string) => ({ case: "subject", value }) as const;
+const claimMatch = (claims: Claims, subject = "s") => ({
+  relationship: { case: "claimMatch", value: { iss, sub: sub(subject), claims } } as const,
+});
+const staticKeys = (audiences: string[]) => ({
+  relationship: { case: "staticKeys", value: { issuer: "i", subject: "s", issuerKeys: "{}", audiences } } as const,
+});
+
+const cases: readonly { place: string; request: Parameters<typeof create<typeof Request>>[1]; field?: string }[] = [
+  { place: "nowhere, in an empty request", request: {} },
+  { place: "nowhere", request: { parent: "p", identity: { name: "a", ...claimMatch({ k: "v" }) } } },
+  { place: "a field", request: { parent: nul }, field: "parent" },
+  { place: "a field of a message", request: { identity: { description: nul } }, field: "identity.description" },
+  {
+    place: "a oneof within a oneof",
+    request: { identity: claimMatch({}, nul) },
+    field: "identity.claimMatch.subject",
+  },
+  { place: "a value of a map", request: { identity: claimMatch({ k: nul }) }, field: "identity.claimMatch.claims.k" },
+  { place: "a key of a map", request: { identity: claimMatch({ [nul]: "v" }) }, field: "identity.claimMatch.claims" },
+  {
+    place: "an element of a list",
+    request: { identity: staticKeys(["a", nul]) },
+    field: "identity.staticKeys.audiences[1]",
+  },
+];
+
+for (const { place, request, field } of cases) {
+  test(`U+0000 in ${place}`, () => {
+    const check = () => requireText(Request, create(Request, request));
+    if (field === undefined) return check();
+    assert.throws(check, (error) => {
+      assert.ok(error instanceof ApiError);
+      assert.equal(error.message, `Invalid argument: ${field}: ${field} must not hold U+0000`);
+      return true;
+    });
+  });
+}

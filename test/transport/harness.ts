@@ -1,0 +1,316 @@
+// A server with hand-made methods, and real clients for every protocol.
+import { readFileSync } from "node:fs";
+import { type ClientHttp2Session, connect as connectHttp2, constants, type IncomingHttpHeaders } from "node:http2";
+import { connect as connectTcp, type Socket } from "node:net";
+import { create } from "@bufbuild/protobuf";
+import { type Client, createClient, type Transport } from "@connectrpc/connect";
+import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
+import * as grpc from "@grpc/grpc-js";
+import { loadSync } from "@grpc/proto-loader";
+import { GroupSchema, GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import { connectErrorFrom, invalidArgument, notFound } from "../../src/kernel/errors.js";
+import type { Call } from "../../src/pipeline/call.js";
+import type { Invoke } from "../../src/pipeline/invoke.js";
+import { createMethodTable, MAX_REQUEST_BYTES, type MethodTable, serve } from "../../src/pipeline/method-table.js";
+import { createLogger } from "../../src/telemetry/logger.js";
+import { readBody } from "../../src/transport/http/body-reader.js";
+import { HttpFault } from "../../src/transport/http/http-fault.js";
+import { defaultLimits, type Limits } from "../../src/transport/http/limits.js";
+import { createServer, type ServerOptions } from "../../src/transport/server.js";
+
+/** The domain of all errors made here. */
+export const DOMAIN = "iam.test";
+
+/** The path of the service under test. */
+export const SERVICE = "/chainguard.platform.iam.v2beta1.GroupsService";
+
+/** Has everything that protocols escape differently. */
+export const TRICKY_TEXT = "a:b, 50% of ü — done";
+
+const tlsFolder = new URL("../support/tls/", import.meta.url);
+
+/** The certificate of the tests, valid for localhost and 127.0.0.1. */
+export const TLS = {
+  cert: readFileSync(new URL("cert.pem", tlsFolder)),
+  key: readFileSync(new URL("key.pem", tlsFolder)),
+};
+
+/** What the handlers saw, and what holds them up. */
+export interface Probe {
+  calls: Call[];
+  /** Awaited by GetGroup of uid "slow". */
+  gate: Promise<void>;
+}
+
+/** A running server and how to reach it. */
+export interface Running {
+  readonly port: number;
+  readonly url: string;
+  readonly probe: Probe;
+  stop(graceMs?: number): Promise<void>;
+}
+
+function methods(probe: Probe): MethodTable {
+  const service = serve(GroupsService, {
+    async getGroup({ uid }, call) {
+      probe.calls.push(call);
+      if (uid === "slow") await probe.gate;
+      if (uid === "gone") throw notFound({ noun: "group", type: "iam.test/Group" }, uid);
+      if (uid === "tricky") throw invalidArgument({ field: "uid", description: TRICKY_TEXT });
+      if (uid === "bug") throw new TypeError("secret detail");
+      return create(GroupSchema, { uid, name: "core", description: call.inbound.header("authorization") ?? "" });
+    },
+    listGroups: ({ pageSize }) => ({ groups: Array.from({ length: pageSize }, (_, i) => ({ name: `group ${i}` })) }),
+    createGroup: ({ group }, call) => {
+      probe.calls.push(call);
+      return { uid: "new", name: group?.name ?? "", description: String(group?.description.length ?? 0) };
+    },
+    updateGroup: ({ group }) => group ?? {},
+    deleteGroup: () => ({}),
+    lookupGroup: () => ({}),
+    requestGroupAccess: () => ({}),
+    checkEligibility(_request, call) {
+      call.responseHeader.set("x-header", "h");
+      call.responseTrailer.set("x-trailer", "t");
+      call.responseHeader.set("content-type", "text/evil");
+      return { eligible: true };
+    },
+  });
+  const table = createMethodTable([service]);
+  return new Map(
+    [...table].map(([path, entry]) => [
+      path,
+      { ...entry, auth: { mode: "public" as const }, maxRequestBytes: MAX_REQUEST_BYTES },
+    ]),
+  );
+}
+
+const invoke: Invoke = async (method, call, given) => {
+  const request = typeof given === "function" ? given() : given;
+  try {
+    return await method.handler(request, call);
+  } catch (error) {
+    throw connectErrorFrom(error, DOMAIN);
+  }
+};
+
+/** Starts a server on a free port. REST is a gateway that answers with what it was asked. */
+export async function startServer(
+  options: Partial<Omit<ServerOptions, "limits">> & { readonly limits?: Partial<Limits> } = {},
+): Promise<Running> {
+  const probe: Probe = { calls: [], gate: Promise.resolve() };
+  const server = createServer({
+    methods: methods(probe),
+    invoke,
+    prove: () => undefined,
+    gateway: {
+      handle(req, res) {
+        const answer = () => {
+          res.setHeader("content-type", "application/json");
+          res.end(JSON.stringify({ method: req.method, url: req.url, authorization: req.headers.authorization }));
+        };
+        if (req.headers.expect === undefined) return answer();
+        readBody(req, MAX_REQUEST_BYTES).then(answer, (fault: unknown) => {
+          if (!(fault instanceof HttpFault)) return;
+          res.statusCode = fault.status;
+          res.end(JSON.stringify({ message: fault.error.message }));
+        });
+      },
+    },
+    clock: Date.now,
+    errorDomain: DOMAIN,
+    listen: { host: "127.0.0.1", port: 0 },
+    logger: createLogger("silent"),
+    ...options,
+    limits: { ...defaultLimits, ...options.limits },
+  });
+  const { port } = await server.start();
+  const url = `${options.tls ? "https" : "http"}://127.0.0.1:${port}`;
+  return { port, url, probe, stop: (graceMs = 0) => server.stop(graceMs) };
+}
+
+/** Every protocol connect's clients speak, as name and transport. */
+export function transports(url: string): readonly (readonly [name: string, transport: Transport])[] {
+  const nodeOptions = { rejectUnauthorized: false };
+  const h1 = { baseUrl: url, httpVersion: "1.1", nodeOptions } as const;
+  const h2 = { baseUrl: url, httpVersion: "2", nodeOptions } as const;
+  return [
+    ["connect http/1.1", createConnectTransport(h1)],
+    ["connect h2", createConnectTransport(h2)],
+    ["connect h2 binary", createConnectTransport({ ...h2, useBinaryFormat: true })],
+    ["connect http/1.1 GET", createConnectTransport({ ...h1, useHttpGet: true })],
+    ["grpc-web http/1.1", createGrpcWebTransport(h1)],
+    ["grpc-web h2", createGrpcWebTransport(h2)],
+    ["grpc-web h2 JSON", createGrpcWebTransport({ ...h2, useBinaryFormat: false })],
+    ["grpc h2", createGrpcTransport({ baseUrl: url, nodeOptions })],
+    ["grpc h2 JSON", createGrpcTransport({ baseUrl: url, nodeOptions, useBinaryFormat: false })],
+  ];
+}
+
+/** A typed client. */
+export function groupsClient(transport: Transport): Client<typeof GroupsService> {
+  return createClient(GroupsService, transport);
+}
+
+/** The outcome of a call through grpc-js. */
+export interface GrpcOutcome {
+  readonly code: number;
+  readonly details: string;
+  readonly metadata: grpc.Metadata;
+  readonly response?: Record<string, unknown>;
+}
+
+type GrpcMethod = (
+  request: object,
+  metadata: grpc.Metadata,
+  options: grpc.CallOptions,
+  done: (error: grpc.ServiceError | null, response?: Record<string, unknown>) => void,
+) => grpc.ClientUnaryCall;
+
+const definition = grpc.loadPackageDefinition(
+  loadSync("chainguard/platform/iam/v2beta1/groups.proto", {
+    includeDirs: ["proto", "node_modules/google-proto-files"],
+    keepCase: true,
+  }),
+);
+
+/** A grpc-js client with its types loaded from the proto files. */
+export class GrpcJs {
+  readonly #client: grpc.Client & Record<string, GrpcMethod>;
+
+  constructor(url: string, options: grpc.ClientOptions = {}) {
+    const { host, protocol } = new URL(url);
+    let found: unknown = definition;
+    for (const name of "chainguard.platform.iam.v2beta1.GroupsService".split(".")) {
+      found = (found as Record<string, unknown>)[name];
+    }
+    const Service = found as new (
+      address: string,
+      credentials: grpc.ChannelCredentials,
+      options: grpc.ClientOptions,
+    ) => grpc.Client & Record<string, GrpcMethod>;
+    const credentials =
+      protocol === "https:" ? grpc.credentials.createSsl(TLS.cert) : grpc.credentials.createInsecure();
+    // It would send the address as server name, which RFC 6066 forbids and Node 26 refuses.
+    const named = protocol === "https:" ? { "grpc.ssl_target_name_override": "localhost" } : {};
+    this.#client = new Service(host, credentials, { ...named, ...options });
+  }
+
+  call(method: string, request: object, metadata = new grpc.Metadata(), options: grpc.CallOptions = {}) {
+    return new Promise<GrpcOutcome>((resolve) => {
+      const call: GrpcMethod | undefined = this.#client[method];
+      if (call === undefined) throw new TypeError(`no method ${method}`);
+      call.call(this.#client, request, metadata, { deadline: Date.now() + 10_000, ...options }, (error, response) => {
+        if (error) resolve({ code: error.code, details: error.details, metadata: error.metadata });
+        else resolve({ code: 0, details: "", metadata: new grpc.Metadata(), ...(response && { response }) });
+      });
+    });
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+}
+
+/** What a raw HTTP/2 request got. */
+export interface RawAnswer {
+  readonly headers: IncomingHttpHeaders;
+  readonly trailers: IncomingHttpHeaders;
+  readonly body: Buffer;
+  /** The code of the RST_STREAM that ended it; 0 when it ended by itself. */
+  readonly rstCode: number;
+}
+
+/** Opens an HTTP/2 session whose errors are of no interest. */
+export function openHttp2(url: string): ClientHttp2Session {
+  const session = connectHttp2(url, { rejectUnauthorized: false });
+  session.on("error", () => {});
+  return session;
+}
+
+/** One raw HTTP/2 request; without `body` the request ends with its headers. */
+export function rawHttp2(
+  session: ClientHttp2Session,
+  headers: Record<string, string | string[]>,
+  body?: Buffer | readonly Buffer[],
+  end = true,
+): Promise<RawAnswer> {
+  return new Promise((resolve) => {
+    const stream = session.request({ ":method": "POST", ...headers }, { endStream: body === undefined && end });
+    let head: IncomingHttpHeaders = {};
+    let trailers: IncomingHttpHeaders = {};
+    const chunks: Buffer[] = [];
+    stream.on("error", () => {});
+    stream.on("response", (fields) => {
+      head = fields;
+    });
+    stream.on("trailers", (fields) => {
+      trailers = fields;
+    });
+    stream.on("data", (chunk: Buffer) => chunks.push(chunk));
+    stream.on("close", () => {
+      resolve({ headers: head, trailers, body: Buffer.concat(chunks), rstCode: stream.rstCode ?? 0 });
+    });
+    stream.on("end", () => {
+      if (!end) stream.close(constants.NGHTTP2_CANCEL);
+    });
+    for (const part of body === undefined ? [] : Array.isArray(body) ? body : [body]) stream.write(part);
+    if (body !== undefined && end) stream.end();
+  });
+}
+
+/** Sends bytes over TCP and reads until the server closes, or until `enough` says so. */
+export function rawTcp(port: number, bytes: string | Buffer, enough: (text: string) => boolean = () => false) {
+  return new Promise<string>((resolve, reject) => {
+    let text = "";
+    const socket: Socket = connectTcp(port, "127.0.0.1", () => socket.write(bytes));
+    socket.on("data", (chunk) => {
+      text += chunk.toString("latin1");
+      if (enough(text)) socket.destroy();
+    });
+    // Whether a cut connection ends or is reset depends on what of it had been read by then.
+    socket.on("error", (error: NodeJS.ErrnoException) => {
+      if (error.code !== "ECONNRESET") reject(error);
+    });
+    socket.on("close", () => resolve(text));
+  });
+}
+
+/** A gRPC message frame. */
+export function frame(message: Uint8Array, flag = 0): Buffer {
+  const bytes = Buffer.alloc(5 + message.length);
+  bytes[0] = flag;
+  bytes.writeUInt32BE(message.length, 1);
+  bytes.set(message, 5);
+  return bytes;
+}
+
+/** What an HTTP/2 client sends first, before any request. */
+export const HTTP2_START = Buffer.concat([Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), http2Frame(4, 0, 0)]);
+
+/** Frame types and flags of HTTP/2. */
+export const DATA = 0;
+export const HEADERS = 1;
+export const RST_STREAM = 3;
+export const SETTINGS = 4;
+export const END_STREAM = 1;
+export const ACK = 1;
+
+/** One HTTP/2 frame, for what no client would send. */
+export function http2Frame(type: number, flags: number, streamId: number, payload: Uint8Array = new Uint8Array()) {
+  const head = Buffer.alloc(9);
+  head.writeUIntBE(payload.length, 0, 3);
+  head[3] = type;
+  head[4] = flags;
+  head.writeUInt32BE(streamId, 5);
+  return Buffer.concat([head, payload]);
+}
+
+/** The HEADERS frame of a POST without END_STREAM; names and values must be short. */
+export function headersFrame(streamId: number, path: string, fields: readonly (readonly [string, string])[]): Buffer {
+  const literal = ([name, value]: readonly [string, string]) =>
+    Buffer.concat([Buffer.from([0, name.length]), Buffer.from(name), Buffer.from([value.length]), Buffer.from(value)]);
+  const all = [[":path", path] as const, [":authority", "a"] as const, ...fields];
+  // 0x83 is `:method: POST` and 0x86 `:scheme: http` of the static table.
+  return http2Frame(1, 4, streamId, Buffer.concat([Buffer.from([0x83, 0x86]), ...all.map(literal)]));
+}

@@ -1,0 +1,185 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { HttpRuleSchema } from "#gen/google/api/http_pb.js";
+import { bindingsOf } from "../../../src/transport/http/http-binding.js";
+import { createGateway } from "../../../src/transport/rest/gateway.js";
+import { entryOf, featureMethod, featureService, methodWithRule } from "../../support/feature/feature.js";
+
+type Rule = Exclude<MessageInitShape<typeof HttpRuleSchema>, { $typeName: string }>;
+const get = (path: string): Rule => ({ pattern: { case: "get", value: path } });
+const post = (path: string, body = ""): Rule => ({ pattern: { case: "post", value: path }, body });
+
+const refused: readonly { rule: Rule; message: string; reason: string }[] = [
+  { rule: {}, message: "google.api.http names no HTTP method", reason: "no pattern" },
+  {
+    rule: get("/v1/{nope}"),
+    message: 'path template "/v1/{nope}", column 5: arbor.test.feature.Kinds has no field nope',
+    reason: "unknown variable",
+  },
+  {
+    rule: get("/v1/{stringValue}"),
+    message: 'path template "/v1/{stringValue}", column 5: arbor.test.feature.Kinds has no field stringValue',
+    reason: "templates use the names of the proto",
+  },
+  {
+    rule: get("/v1/{detail}"),
+    message: 'path template "/v1/{detail}", column 5: detail: a path cannot set a message field',
+    reason: "message variable",
+  },
+  {
+    rule: get("/v1/{strings}"),
+    message: 'path template "/v1/{strings}", column 5: strings: a path cannot set a repeated field',
+    reason: "repeated variable",
+  },
+  {
+    rule: get("/v1/{string_map}"),
+    message: 'path template "/v1/{string_map}", column 5: string_map: a path cannot set a map field',
+    reason: "map variable",
+  },
+  {
+    rule: get("/v1/{detail.lines}"),
+    message: 'path template "/v1/{detail.lines}", column 5: detail.lines: a path cannot set a repeated field',
+    reason: "repeated below a message",
+  },
+  {
+    rule: get("/v1/{details.title}"),
+    message:
+      'path template "/v1/{details.title}", column 5: details.title: details is no message that a path can lead through',
+    reason: "through a repeated field",
+  },
+  {
+    rule: get("/v1/{string_value.x}"),
+    message:
+      'path template "/v1/{string_value.x}", column 5: string_value.x: string_value is no message that a path can lead through',
+    reason: "through a scalar",
+  },
+  {
+    rule: get("/v1/{timestamp.seconds}"),
+    message:
+      'path template "/v1/{timestamp.seconds}", column 5: timestamp.seconds: timestamp is no message that a path can lead through',
+    reason: "into a well-known type",
+  },
+  {
+    rule: get("/v1/{string_value}/{detail.nope}"),
+    message: 'path template "/v1/{string_value}/{detail.nope}", column 20: arbor.test.feature.Detail has no field nope',
+    reason: "the column of the second variable",
+  },
+  { rule: post("/v1", "nope"), message: 'body "nope" is no field of arbor.test.feature.Kinds', reason: "unknown body" },
+  {
+    rule: post("/v1", "detail.title"),
+    message: 'body "detail.title" is no field of arbor.test.feature.Kinds',
+    reason: "a body is a field of the request itself",
+  },
+  {
+    rule: post("/v1", "stringValue"),
+    message: 'body "stringValue" is no field of arbor.test.feature.Kinds',
+    reason: "bodies use the names of the proto",
+  },
+  {
+    rule: post("/v1/{string_value}", "string_value"),
+    message: 'body "string_value" is a variable of the path as well',
+    reason: "body and variable",
+  },
+  { rule: { ...get("/v1"), body: "*" }, message: "a GET rule cannot have a body", reason: "GET with body" },
+  {
+    rule: { ...get("/v1"), responseBody: "nope" },
+    message: 'response_body "nope" is no field of arbor.test.feature.Thing',
+    reason: "unknown response_body",
+  },
+  {
+    rule: { ...get("/v1"), additionalBindings: [{ ...get("/v2"), additionalBindings: [get("/v3")] }] },
+    message: "additional_bindings cannot be nested",
+    reason: "nested bindings",
+  },
+  {
+    rule: { ...get("/v1"), additionalBindings: [get("/v2/{nope}")] },
+    message: 'path template "/v2/{nope}", column 5: arbor.test.feature.Kinds has no field nope',
+    reason: "additional bindings are checked too",
+  },
+  {
+    rule: { pattern: { case: "custom", value: { kind: "pur ge", path: "/v1" } } },
+    message: '"pur ge" is no HTTP method',
+    reason: "custom kind",
+  },
+  {
+    rule: get("/v1/{a=**}/**"),
+    message: 'path template "/v1/{a=**}/**", column 12: ** may stand in a template only once',
+    reason: "grammar",
+  },
+];
+
+for (const { rule, message, reason } of refused) {
+  test(`refuses at boot: ${reason}`, () => {
+    assert.throws(() => bindingsOf(entryOf(methodWithRule(rule))), {
+      name: "TypeError",
+      message: `bad.proto: bad.Service.Do: ${message}`,
+    });
+  });
+}
+
+const bindable = [
+  "double_value",
+  "int32_value",
+  "uint64_value",
+  "sfixed64_value",
+  "bool_value",
+  "string_value",
+  "bytes_value",
+  "color_value",
+  "detail.inner.title",
+  "optional_int32",
+  "timestamp",
+  "duration",
+  "string_wrapper",
+  "int64_wrapper",
+  "choice_string",
+];
+
+for (const field of bindable) {
+  test(`a path can set ${field}`, () => {
+    const [binding] = bindingsOf(entryOf(methodWithRule(get(`/v1/{${field}}`))));
+    assert.equal(binding?.variables.length, 1);
+  });
+}
+
+test("a method that takes a stream and has an HTTP rule is refused at boot", () => {
+  assert.throws(() => bindingsOf(entryOf(featureService("ChatService").methods[0] ?? featureMethod("Hidden"))), {
+    name: "TypeError",
+    message:
+      "feature.proto: arbor.test.feature.ChatService.Chat: google.api.http is not served for methods that take a stream",
+  });
+});
+
+test("a method without a rule has no binding", () => {
+  assert.deepEqual(bindingsOf(entryOf(featureMethod("Hidden"))), []);
+});
+
+test("additional bindings are bindings of their own", () => {
+  const bindings = bindingsOf(entryOf(featureMethod("GetThing")));
+  assert.deepEqual(
+    bindings.map((b) => [b.method, b.template.text, b.additional]),
+    [
+      ["GET", "/feature/v1/things/{uid=**}", false],
+      ["GET", "/feature/v1/aliases/{uid}", true],
+    ],
+  );
+});
+
+test("the gateway names both of two methods that match the same paths", () => {
+  const entries = [
+    entryOf(methodWithRule(get("/v1/{string_value}"))),
+    entryOf(methodWithRule(get("/v1/{bytes_value}"))),
+  ];
+  const options = {
+    methods: entries,
+    prove: () => undefined,
+    invoke: async () => ({}),
+    clock: () => 0,
+    errorDomain: "test",
+  };
+  assert.throws(() => createGateway(options), {
+    name: "TypeError",
+    message: "bad.Service.Do (GET /v1/{bytes_value}) and bad.Service.Do (GET /v1/{string_value}) match the same paths",
+  });
+});

@@ -1,0 +1,217 @@
+import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
+import { failure, violation } from "../../support/feature/error-texts.js";
+import { type ExchangeRow, testExchanges } from "../../support/feature/exchanges.js";
+import { BODY_LIMIT } from "../../support/feature/feature-server.js";
+
+const json = { "content-type": "application/json" };
+const noBody = violation("body", "body must be empty, this request takes none");
+const badType = (hint = "") =>
+  failure(3, "INVALID_ARGUMENT", `Invalid argument: content-type: must be application/json in utf-8${hint}`);
+const tooLarge = failure(8, "RESOURCE_EXHAUSTED", `Resource exhausted: body: must be at most ${BODY_LIMIT} bytes`);
+const big = JSON.stringify({ displayName: "x".repeat(BODY_LIMIT) });
+
+const rows: readonly ExchangeRow[] = [
+  { method: "HEAD", path: "/feature/v1/nothing", status: 404, text: "", reason: "HEAD of nothing" },
+  {
+    method: "POST",
+    path: "/feature/v1/touch",
+    headers: json,
+    body: '{"a":1}',
+    status: 400,
+    text: noBody,
+    reason: "a body where none is",
+  },
+  {
+    method: "POST",
+    path: "/feature/v1/touch",
+    headers: json,
+    body: big,
+    status: 400,
+    text: noBody,
+    reason: "a large one",
+  },
+  { path: "/feature/v1/things/a", body: "{}", status: 400, text: noBody, reason: "GET with a body" },
+  {
+    method: "DELETE",
+    path: "/feature/v1/things/a",
+    headers: json,
+    body: "{}",
+    status: 400,
+    text: noBody,
+    reason: "DELETE with a body",
+  },
+  { method: "HEAD", path: "/feature/v1/things/a", body: "x", status: 400, text: "", reason: "HEAD with a body" },
+  {
+    path: "/feature/v1/nothing",
+    status: 404,
+    text: failure(5, "NOT_FOUND", "Not found: path: no such path /feature/v1/nothing"),
+    has: { "content-type": "application/json", "x-content-type-options": "nosniff" },
+    reason: "no such path",
+  },
+  {
+    path: "/feature/v1/things/a/",
+    status: 404,
+    text: failure(
+      5,
+      "NOT_FOUND",
+      "Not found: path: no such path /feature/v1/things/a/, did you mean /feature/v1/things/a?",
+    ),
+    reason: "a trailing slash",
+  },
+  { path: "/feature/v1//things", status: 404, reason: "an empty segment" },
+  { method: "POST", path: "/feature/v1/things/", status: 404, reason: "create below nothing" },
+  { path: "/Feature/v1/things", status: 404, reason: "case of a path" },
+  {
+    method: "PUT",
+    path: "/feature/v1/things",
+    status: 405,
+    text: failure(12, "UNIMPLEMENTED", "Unimplemented: method: PUT is not among GET, HEAD, OPTIONS"),
+    has: { allow: "GET, HEAD, OPTIONS" },
+    reason: "another method",
+  },
+  {
+    method: "POST",
+    path: "/feature/v1/things",
+    headers: { ...json, "x-http-method-override": "GET" },
+    body: big,
+    status: 405,
+    has: { allow: "GET, HEAD, OPTIONS" },
+    reason: "another method, with a body; overrides are ignored",
+  },
+  { method: "OPTIONS", path: "/feature/v1/nothing", status: 404, reason: "OPTIONS of nothing" },
+  {
+    path: "/feature/v1/things/%ff",
+    status: 400,
+    text: failure(3, "INVALID_ARGUMENT", "Invalid argument: path: a percent escape is malformed or not UTF-8"),
+    reason: "a malformed path",
+  },
+  {
+    path: "/feature/v1/things?page_size=x",
+    status: 400,
+    text: violation("pageSize", "pageSize must be an integer between -2147483648 and 2147483647"),
+    reason: "a malformed query",
+  },
+  {
+    path: "/feature/v1/things?pagesize=1",
+    status: 400,
+    text: violation("pagesize", "pagesize is not a parameter of this method, did you mean pageSize?"),
+    reason: "an unknown parameter",
+  },
+  {
+    method: "POST",
+    path: "/feature/v1/things/p",
+    headers: json,
+    body: "{",
+    status: 400,
+    text: violation("body", "body is not valid JSON at its end"),
+    reason: "malformed JSON",
+  },
+  {
+    method: "POST",
+    path: "/feature/v1/things/p",
+    headers: json,
+    body: "\ufeff{}",
+    status: 400,
+    text: violation("body", "body must not begin with a byte order mark"),
+    reason: "BOM",
+  },
+  {
+    method: "POST",
+    path: "/feature/v1/things/p",
+    headers: { "content-type": "application/x-www-form-urlencoded" },
+    body: "a=b",
+    status: 415,
+    text: badType(", forms are not accepted"),
+    has: { "accept-post": "application/json" },
+    reason: "a form",
+  },
+  {
+    method: "POST",
+    path: "/feature/v1/things/p",
+    headers: { "content-type": "text/plain" },
+    body: "{}",
+    status: 415,
+    text: badType(),
+    reason: "plain text",
+  },
+  {
+    method: "POST",
+    path: "/feature/v1/things/p",
+    headers: json,
+    body: big,
+    status: 413,
+    text: tooLarge,
+    reason: "one body too large, announced",
+  },
+  {
+    method: "POST",
+    path: "/feature/v1/things/p",
+    headers: { ...json, "content-encoding": "gzip" },
+    body: gzipSync(" ".repeat(BODY_LIMIT * 100)),
+    status: 413,
+    text: tooLarge,
+    reason: "a bomb of gzip",
+  },
+  {
+    method: "POST",
+    path: "/feature/v1/things/p",
+    headers: { ...json, "content-encoding": "br" },
+    body: brotliCompressSync(" ".repeat(BODY_LIMIT * 100)),
+    status: 413,
+    text: tooLarge,
+    reason: "a bomb of brotli",
+  },
+  {
+    method: "POST",
+    path: "/feature/v1/things/p",
+    headers: { ...json, "content-encoding": "gzip" },
+    body: "{}",
+    status: 400,
+    text: violation("body", "body is not valid gzip"),
+    reason: "not gzip",
+  },
+  {
+    method: "POST",
+    path: "/feature/v1/things/p",
+    headers: { ...json, "content-encoding": "br" },
+    body: "{}",
+    status: 400,
+    text: violation("body", "body is not valid br"),
+    reason: "not brotli",
+  },
+  {
+    method: "POST",
+    path: "/feature/v1/things/p",
+    headers: { ...json, "content-encoding": "deflate" },
+    body: deflateSync("{}"),
+    status: 415,
+    text: failure(12, "UNIMPLEMENTED", "Unimplemented: content-encoding: must be gzip or br"),
+    has: { "accept-encoding": "gzip, br" },
+    reason: "deflate",
+  },
+  {
+    method: "POST",
+    path: "/feature/v1/things/p",
+    headers: { ...json, "content-encoding": "gzip, gzip" },
+    body: gzipSync(gzipSync("{}")),
+    status: 415,
+    reason: "twice compressed",
+  },
+  ...["5", "S", "5s", "-1S", "123456789S", "1.5S", " 5S"].map(
+    (timeout): ExchangeRow => ({
+      path: "/feature/v1/things/a",
+      headers: { "grpc-timeout": timeout },
+      status: timeout === " 5S" ? 200 : 400,
+      ...(timeout !== " 5S" && {
+        text: failure(
+          3,
+          "INVALID_ARGUMENT",
+          "Invalid argument: grpc-timeout: must be up to 8 digits and one of H, M, S, m, u, n",
+        ),
+      }),
+      reason: `grpc-timeout "${timeout}"`,
+    }),
+  ),
+];
+
+testExchanges(rows);

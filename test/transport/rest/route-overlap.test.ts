@@ -1,0 +1,140 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { routeFound } from "../../support/route-found.js";
+
+// Templates of the published API that overlap, and the List and Get of one collection.
+const published: readonly string[] = [
+  "GET /iam/v2beta1/groups",
+  "GET /iam/v2beta1/groups/{uid=**}",
+  "GET /iam/v2beta1/groups:lookupGroup",
+  "GET /iam/v2beta1/groups:checkEligibility",
+  "POST /iam/v2beta1/groups/{parent=**}",
+  "POST /iam/v2beta1/groups/{group_uid=**}:requestGroupAccess",
+  "POST /iam/v2beta1/accountAssociations/{parent=**}",
+  "POST /iam/v2beta1/accountAssociations/{uid=**}:checkAccountAssociation",
+  "GET /iam/v2beta1/identities",
+  "GET /iam/v2beta1/identities:lookupIdentity",
+  "PATCH /iam/v2beta1/identities/{identity.uid=**}",
+  "PATCH /iam/v2beta1/identities:updateIdentityMetadata",
+  "POST /iam/v2beta1/identityProviders/{parent=**}",
+  "POST /iam/v2beta1/identityProviders/{identity_provider_uid=**}:generateScimToken",
+  "POST /iam/v2beta1/identityProviders/{identity_provider_uid=**}:regenerateScimToken",
+  "POST /iam/v2beta1/identityProviders/{identity_provider_uid=**}:revokeScimToken",
+  "POST /iam/v2beta1/identityProviders/{identity_provider_uid=**}:setScimEnabled",
+  "GET /registry/v2beta1/repos",
+  "GET /registry/v2beta1/repos/{uid=**}",
+  "GET /registry/v2beta1/repos/{uid=**}/readme",
+  "GET /registry/v2beta1/repos/{repo_uid=**}/digests/{digest}/architectures",
+  "GET /registry/v2beta1/repos/{repo_uid=**}/digests/{digest}/size",
+  "PATCH /registry/v2beta1/repos/{repo.uid=**}",
+  "PATCH /registry/v2beta1/repos/{repo_readme.uid=**}/readme",
+  "PUT /registry/v1/repos/{id=**}",
+  "PUT /registry/v1/repos/{repo_id=**}/deployment",
+  "POST /registry/v1/repos/{parent_id=**}",
+  "POST /registry/v1/repos/{parent_id=**}/deployment",
+  "GET /registry/v1/repos/{repo_id=**}/deployment",
+  "GET /registry/v1/repos/{repo_id=**}:syncstatus",
+  "GET /registry/v1/repos/{repo_id=**}:updatestatus",
+  "GET /registry/v1/repos/{repo_id=**}/digests/{digest=*}/sbom",
+  "GET /registry/v1/repos/{repo_id=**}/digest/{digest=*}/rawsbom",
+  "GET /registry/v1/repos/{repo_id=**}/manifestmetdata",
+  "POST /policies/v1/policies/{parent_id=**}",
+  "POST /policies/v1/policies/validate",
+  "POST /iam/v1/rolebindings/{parent=**}",
+  "POST /iam/v1/rolebindings/batch/{parent=**}",
+  "POST /iam/v1/account_associations/{group=**}",
+  "POST /iam/v1/account_associations/{group=**}:check",
+  "PATCH /iam/v1/identities/metadata",
+  "POST /sts/exchange",
+  "GET /sts/exchange",
+];
+
+const overlaps: readonly [request: string, route: string, captures: string][] = [
+  ["GET /iam/v2beta1/groups", "GET /iam/v2beta1/groups", ""],
+  ["GET /iam/v2beta1/groups/r/g", "GET /iam/v2beta1/groups/{uid=**}", "r/g"],
+  ["GET /iam/v2beta1/groups/", "none", ""],
+  ["POST /iam/v2beta1/groups/", "none", ""],
+  ["POST /iam/v2beta1/groups", "none", ""],
+  ["GET /iam/v2beta1/groups:lookupGroup", "GET /iam/v2beta1/groups:lookupGroup", ""],
+  ["GET /iam/v2beta1/groups:checkEligibility", "GET /iam/v2beta1/groups:checkEligibility", ""],
+  ["POST /iam/v2beta1/groups/r/g", "POST /iam/v2beta1/groups/{parent=**}", "r/g"],
+  [
+    "POST /iam/v2beta1/groups/r/g:requestGroupAccess",
+    "POST /iam/v2beta1/groups/{group_uid=**}:requestGroupAccess",
+    "r/g",
+  ],
+  ["POST /iam/v2beta1/groups/r/g:other", "POST /iam/v2beta1/groups/{parent=**}", "r/g:other"],
+  [
+    "POST /iam/v2beta1/accountAssociations/r:checkAccountAssociation",
+    "POST /iam/v2beta1/accountAssociations/{uid=**}:checkAccountAssociation",
+    "r",
+  ],
+  ["POST /iam/v2beta1/accountAssociations/r", "POST /iam/v2beta1/accountAssociations/{parent=**}", "r"],
+  ["GET /iam/v2beta1/identities", "GET /iam/v2beta1/identities", ""],
+  ["GET /iam/v2beta1/identities:lookupIdentity", "GET /iam/v2beta1/identities:lookupIdentity", ""],
+  ["PATCH /iam/v2beta1/identities/r/i", "PATCH /iam/v2beta1/identities/{identity.uid=**}", "r/i"],
+  ["PATCH /iam/v2beta1/identities:updateIdentityMetadata", "PATCH /iam/v2beta1/identities:updateIdentityMetadata", ""],
+  ["POST /iam/v2beta1/identityProviders/r", "POST /iam/v2beta1/identityProviders/{parent=**}", "r"],
+  ...["generateScimToken", "regenerateScimToken", "revokeScimToken", "setScimEnabled"].map(
+    (verb): [string, string, string] => [
+      `POST /iam/v2beta1/identityProviders/r/p:${verb}`,
+      `POST /iam/v2beta1/identityProviders/{identity_provider_uid=**}:${verb}`,
+      "r/p",
+    ],
+  ),
+  ["GET /registry/v2beta1/repos", "GET /registry/v2beta1/repos", ""],
+  ["GET /registry/v2beta1/repos/r/x", "GET /registry/v2beta1/repos/{uid=**}", "r/x"],
+  ["GET /registry/v2beta1/repos/r/x/readme", "GET /registry/v2beta1/repos/{uid=**}/readme", "r/x"],
+  ["GET /registry/v2beta1/repos/readme", "GET /registry/v2beta1/repos/{uid=**}", "readme"],
+  [
+    "GET /registry/v2beta1/repos/r/x/digests/sha256:ab/architectures",
+    "GET /registry/v2beta1/repos/{repo_uid=**}/digests/{digest}/architectures",
+    "r/x sha256:ab",
+  ],
+  [
+    "GET /registry/v2beta1/repos/r/x/digests/sha256%3Aab/size",
+    "GET /registry/v2beta1/repos/{repo_uid=**}/digests/{digest}/size",
+    "r/x sha256:ab",
+  ],
+  ["PATCH /registry/v2beta1/repos/r/x", "PATCH /registry/v2beta1/repos/{repo.uid=**}", "r/x"],
+  ["PATCH /registry/v2beta1/repos/r/x/readme", "PATCH /registry/v2beta1/repos/{repo_readme.uid=**}/readme", "r/x"],
+  ["PUT /registry/v1/repos/r/x", "PUT /registry/v1/repos/{id=**}", "r/x"],
+  ["PUT /registry/v1/repos/r/x/deployment", "PUT /registry/v1/repos/{repo_id=**}/deployment", "r/x"],
+  ["PUT /registry/v1/repos/r%2Fx%2Fdeployment", "PUT /registry/v1/repos/{id=**}", "r/x/deployment"],
+  ["POST /registry/v1/repos/r/x", "POST /registry/v1/repos/{parent_id=**}", "r/x"],
+  ["POST /registry/v1/repos/r/x/deployment", "POST /registry/v1/repos/{parent_id=**}/deployment", "r/x"],
+  ["GET /registry/v1/repos/r/x/deployment", "GET /registry/v1/repos/{repo_id=**}/deployment", "r/x"],
+  ["GET /registry/v1/repos/r/x:syncstatus", "GET /registry/v1/repos/{repo_id=**}:syncstatus", "r/x"],
+  ["GET /registry/v1/repos/r/x:updatestatus", "GET /registry/v1/repos/{repo_id=**}:updatestatus", "r/x"],
+  [
+    "GET /registry/v1/repos/r/x/digests/sha256:ab/sbom",
+    "GET /registry/v1/repos/{repo_id=**}/digests/{digest=*}/sbom",
+    "r/x sha256:ab",
+  ],
+  [
+    "GET /registry/v1/repos/r/x/digest/sha256:ab/rawsbom",
+    "GET /registry/v1/repos/{repo_id=**}/digest/{digest=*}/rawsbom",
+    "r/x sha256:ab",
+  ],
+  ["GET /registry/v1/repos/r/x/manifestmetdata", "GET /registry/v1/repos/{repo_id=**}/manifestmetdata", "r/x"],
+  ["POST /policies/v1/policies/validate", "POST /policies/v1/policies/validate", ""],
+  ["POST /policies/v1/policies/validate/x", "POST /policies/v1/policies/{parent_id=**}", "validate/x"],
+  ["POST /policies/v1/policies/r", "POST /policies/v1/policies/{parent_id=**}", "r"],
+  ["POST /iam/v1/rolebindings/r/g", "POST /iam/v1/rolebindings/{parent=**}", "r/g"],
+  ["POST /iam/v1/rolebindings/batch/r/g", "POST /iam/v1/rolebindings/batch/{parent=**}", "r/g"],
+  ["POST /iam/v1/rolebindings/batch", "POST /iam/v1/rolebindings/{parent=**}", "batch"],
+  ["POST /iam/v1/account_associations/r:check", "POST /iam/v1/account_associations/{group=**}:check", "r"],
+  ["POST /iam/v1/account_associations/r", "POST /iam/v1/account_associations/{group=**}", "r"],
+  ["PATCH /iam/v1/identities/metadata", "PATCH /iam/v1/identities/metadata", ""],
+  ["GET /sts/exchange", "GET /sts/exchange", ""],
+  ["POST /sts/exchange", "POST /sts/exchange", ""],
+];
+
+for (const [request, route, captures] of overlaps) {
+  test(`published: ${request} is ${route}`, () => {
+    const [method = "", path = ""] = request.split(" ");
+    const expected = route === "none" ? "none" : `${route} [${captures}]`;
+    assert.equal(routeFound(published, method, path), expected);
+    assert.equal(routeFound([...published].reverse(), method, path), expected, "order of registration must not matter");
+  });
+}

@@ -1,0 +1,194 @@
+// A client that has no protos of the service and shares no code with it: it
+// asks reflection what there is, builds clients from the answers alone, and
+// calls with them.
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import * as grpc from "@grpc/grpc-js";
+import { loadFileDescriptorSetFromBuffer, loadSync, type ServiceDefinition } from "@grpc/proto-loader";
+import { type Harness, startHarness } from "../../support/harness.js";
+
+const IAM = "chainguard.platform.iam.v2beta1";
+const PING = "chainguard.platform.ping.v2beta1.PingService";
+const VERSIONS = ["v1", "v1alpha"];
+
+let service: Harness;
+before(async () => {
+  service = await startHarness();
+});
+after(() => service.stop());
+
+for (const version of VERSIONS) {
+  test(`${version}: clients of all services can be built from what reflection says`, async () => {
+    const reflection = new Reflection(service.url, version);
+    const names = await reflection.services();
+    assert.deepEqual([...names].sort(), expectedServices());
+    for (const name of names) {
+      const methods = await reflection.describe(name);
+      assert.ok(Object.keys(methods).length > 0, `${name} has methods`);
+      for (const [method, { path, requestSerialize, responseDeserialize }] of Object.entries(methods)) {
+        assert.equal(path, `/${name}/${method}`);
+        assert.deepEqual(responseDeserialize(requestSerialize({})), {}, `${path} can be called`);
+      }
+    }
+    reflection.close();
+  });
+
+  test(`${version}: clients built so call and are answered`, async () => {
+    const reflection = new Reflection(service.url, version);
+    const { group: root, token } = await service.organisation(`mirror ${version}`);
+    const ping = new Caller(service.url, await reflection.describe(PING));
+    assert.deepEqual(await ping.call("Ping", {}), { response: "pong" });
+
+    const groups = new Caller(service.url, await reflection.describe(`${IAM}.GroupsService`), token);
+    const made = await groups.call("CreateGroup", { parent: root, group: { name: "team", description: "the first" } });
+    // What is built from descriptors has the names of the protos.
+    const { uid, create_time: created, update_time: updated, ...rest } = made;
+    assert.match(String(uid), new RegExp(`^${root}/[0-9a-f]{16}$`));
+    assert.deepEqual([rest, updated], [{ name: "team", description: "the first" }, created]);
+    assert.deepEqual(await groups.call("GetGroup", { uid }), made);
+    const { uid: second } = await groups.call("CreateGroup", { parent: root, group: { name: "other" } });
+    const page = await groups.call("ListGroups", {
+      uidp: { descendants_of: root },
+      order_by: "name desc",
+      page_size: 1,
+    });
+    const { next_page_token: next, ...first } = page;
+    assert.deepEqual(first, { groups: [made], total_count: "2" });
+    const last = { uidp: { descendants_of: root }, order_by: "name desc", page_token: next, skip: 0 };
+    const { groups: others } = await groups.call("ListGroups", last);
+    assert.deepEqual(
+      (others as { uid: string }[]).map((other) => other.uid),
+      [second],
+    );
+
+    await assert.rejects(groups.call("CreateGroup", { parent: root, group: {} }), {
+      code: grpc.status.INVALID_ARGUMENT,
+      details: "Invalid argument: name: name must match ^[a-z0-9 ._-]{1,}$",
+    });
+    await assert.rejects(groups.call("DeleteGroup", { uid: root }), {
+      code: grpc.status.FAILED_PRECONDITION,
+      details: "Precondition failed: cannot delete group with child groups",
+    });
+    const nobody = new Caller(service.url, await reflection.describe(`${IAM}.GroupsService`));
+    await assert.rejects(nobody.call("GetGroup", { uid }), {
+      code: grpc.status.UNAUTHENTICATED,
+      details: "Unauthenticated: authorization: a valid bearer token is required",
+    });
+    for (const client of [ping, groups, nobody, reflection]) client.close();
+  });
+}
+
+// By the text of the protos, so that none can be forgotten here.
+function expectedServices(): string[] {
+  const served = readdirSync("proto", { recursive: true, encoding: "utf8" }).flatMap((file) => {
+    if (!file.endsWith(".proto")) return [];
+    const text = readFileSync(join("proto", file), "utf8");
+    const scope = /^package (\S+);$/m.exec(text)?.[1] ?? "";
+    return [...text.matchAll(/^service (\S+) \{$/gm)].map(([, name]) => `${scope}.${name}`);
+  });
+  const own = VERSIONS.map((version) => `grpc.reflection.${version}.ServerReflection`);
+  return [...served, ...own, "grpc.health.v1.Health"].sort();
+}
+
+interface Answer {
+  readonly fileDescriptorResponse?: { readonly fileDescriptorProto: readonly Buffer[] };
+  readonly listServicesResponse?: { readonly service: readonly { readonly name: string }[] };
+}
+
+/** A client of reflection, made from the protos that gRPC publishes. */
+class Reflection {
+  readonly #client: grpc.Client;
+  readonly #method: ServiceDefinition[string];
+
+  constructor(url: string, version: string) {
+    const includeDirs = ["node_modules/@grpc/reflection/build/proto"];
+    const protos = loadSync(`grpc/reflection/${version}/reflection.proto`, { includeDirs });
+    const methods = protos[`grpc.reflection.${version}.ServerReflection`] as ServiceDefinition;
+    this.#method = methods.ServerReflectionInfo as ServiceDefinition[string];
+    this.#client = new grpc.Client(new URL(url).host, grpc.credentials.createInsecure());
+  }
+
+  async services(): Promise<string[]> {
+    const { listServicesResponse } = await this.#ask({ listServices: "*" });
+    return (listServicesResponse?.service ?? []).map(({ name }) => name);
+  }
+
+  /** The methods of a service. */
+  async describe(name: string): Promise<ServiceDefinition> {
+    const { fileDescriptorResponse } = await this.#ask({ fileContainingSymbol: name });
+    const files = fileDescriptorResponse?.fileDescriptorProto ?? [];
+    const definition = loadFileDescriptorSetFromBuffer(descriptorSet(files), { longs: String });
+    assert.ok(name in definition, `${name} is described`);
+    return definition[name] as ServiceDefinition;
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+
+  #ask(question: object): Promise<Answer> {
+    const { path, requestSerialize, responseDeserialize } = this.#method ?? assert.fail();
+    const options = { deadline: Date.now() + 10_000 };
+    const stream = this.#client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, options);
+    return new Promise((resolve, reject) => {
+      const answers: Answer[] = [];
+      stream.on("data", (answer: Answer) => answers.push(answer));
+      stream.on("error", reject);
+      stream.on("end", () => {
+        const [answer, ...more] = answers;
+        if (answer === undefined || more.length > 0) reject(new Error(`${answers.length} answers`));
+        else resolve(answer);
+      });
+      stream.end(question);
+    });
+  }
+}
+
+// A FileDescriptorSet is its files, each as field 1 with its length.
+function descriptorSet(files: readonly Buffer[]): Buffer {
+  return Buffer.concat(
+    files.flatMap((file) => {
+      const length: number[] = [];
+      for (let rest = file.length; ; rest >>>= 7) {
+        length.push(rest > 127 ? (rest & 127) | 128 : rest);
+        if (rest < 128) break;
+      }
+      return [Buffer.from([0x0a, ...length]), file];
+    }),
+  );
+}
+
+/** A client of the methods that reflection described. */
+class Caller {
+  readonly #client: grpc.Client;
+  readonly #methods: ServiceDefinition;
+  readonly #metadata = new grpc.Metadata();
+
+  constructor(url: string, methods: ServiceDefinition, token?: string) {
+    this.#client = new grpc.Client(new URL(url).host, grpc.credentials.createInsecure());
+    this.#methods = methods;
+    if (token !== undefined) this.#metadata.set("authorization", `Bearer ${token}`);
+  }
+
+  call(name: string, request: object): Promise<Record<string, unknown>> {
+    const { path, requestSerialize, responseDeserialize } = this.#methods[name] ?? assert.fail(`no method ${name}`);
+    const options = { deadline: Date.now() + 10_000 };
+    return new Promise((resolve, reject) => {
+      this.#client.makeUnaryRequest(
+        path,
+        requestSerialize,
+        responseDeserialize,
+        request,
+        this.#metadata,
+        options,
+        (error, answer) => (error ? reject(error) : resolve({ ...answer })),
+      );
+    });
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+}
