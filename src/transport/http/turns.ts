@@ -1,11 +1,12 @@
 // Whose request is taken next, when more wait than the event loop can take at once:
 // one of the peer that has cost least lately and has the fewest under way. Peers that
-// send more than their part wait for themselves, and others do not wait for them.
+// send more than their part wait for themselves, and others do not wait for them. The
+// request that has waited longest has its turn in each tick, so that nobody waits for ever.
 import { onTick } from "./tick.js";
 
 /** Somebody whose requests wait for each other: an address, mostly. */
 export interface Peer {
-  readonly waiting: Turn[];
+  readonly waiting: WaitingTurn[];
   /** How many of its requests are not over. */
   open: number;
   /** What its requests have cost, in milliseconds of the event loop, halved every {@link HALF_LIFE_MS}. */
@@ -22,6 +23,15 @@ export interface Turn {
   onError(error: unknown): void;
 }
 
+/** A request in its peer's queue. */
+interface WaitingTurn {
+  readonly turn: Turn;
+  /** Since when it waits, by `performance.now()`. */
+  readonly sinceMs: number;
+}
+
+/** How long a request waits, in milliseconds, before it comes first whatever its peer has cost. */
+const LONG_MS = 500;
 /** How long the event loop may be busy with requests before it looks at its sockets again, in milliseconds. */
 const TURN_MS = 5;
 /** At least so many requests are taken in a tick, however dear those before were, and at most so many. */
@@ -61,7 +71,7 @@ const schedule = onTick("requests", (lastTickMs) => {
 
 /** Lets a request of a peer wait for its turn, which comes in the next tick of the event loop or in one after it. */
 export function waitForTurn(peer: Peer, turn: Turn): void {
-  peer.waiting.push(turn);
+  peer.waiting.push({ turn, sinceMs: performance.now() });
   waiting++;
   ready.add(peer);
   schedule();
@@ -74,7 +84,9 @@ function takeFairly(room: number): void {
   const queue = [...ready]
     .map((peer) => ({ peer, loadMs: spentBy(peer, nowMs) + (peer.open + peer.waiting.length) * costMs }))
     .sort((a, b) => a.loadMs - b.loadMs);
-  for (let left = room; left > 0; left--) {
+  const longest = longestWaiting(nowMs);
+  if (longest !== undefined) takeOne(longest);
+  for (let left = longest === undefined ? room : room - 1; left > 0; left--) {
     const [first] = queue;
     if (first === undefined) return;
     takeOne(first.peer);
@@ -86,8 +98,21 @@ function takeFairly(room: number): void {
   }
 }
 
+/** The peer whose first request has waited longest, and long. */
+function longestWaiting(nowMs: number): Peer | undefined {
+  let longest: Peer | undefined;
+  let leastMs = nowMs - LONG_MS;
+  for (const peer of ready) {
+    const sinceMs = peer.waiting[0]?.sinceMs ?? nowMs;
+    if (sinceMs >= leastMs) continue;
+    longest = peer;
+    leastMs = sinceMs;
+  }
+  return longest;
+}
+
 function takeOne(peer: Peer): void {
-  const turn = peer.waiting.shift();
+  const turn = peer.waiting.shift()?.turn;
   if (turn === undefined) return;
   if (peer.waiting.length === 0) ready.delete(peer);
   waiting--;

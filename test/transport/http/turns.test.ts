@@ -119,3 +119,21 @@ test("who has many requests under way pays for the ticks that they make long", a
     Array.from({ length: 12 }, () => "honest"),
   );
 });
+
+test("who sends many is served while others never stop calling", async () => {
+  const taken: string[] = [];
+  const many = newPeer();
+  for (let i = 0; i < MANY; i++) put(many, taken, "many", 0.2);
+  const endMs = performance.now() + 3_000;
+  let callers: Peer[] = [];
+  // More callers than a tick has room for, each with a call at a time, and new ones time and again.
+  while (performance.now() < endMs && taken.filter((name) => name === "many").length < 50) {
+    if (Math.random() < 0.05) callers = [];
+    while (callers.length < 80) callers.push(newPeer());
+    for (const peer of callers) if (peer.waiting.length === 0) put(peer, taken, "other", 0.2);
+    await tick();
+  }
+  const served = taken.filter((name) => name === "many").length;
+  assert.ok(served >= 50, `${served} of it were taken, ${taken.length - served} of others`);
+  await untilTaken(taken, MANY + taken.length - served);
+});
