@@ -24,7 +24,7 @@ import { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
 import { ReposService } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
 import { TagsService } from "#gen/chainguard/platform/registry/v2beta1/tags_pb.js";
 import { Advisories } from "#gen/chainguard/platform/vulnerabilities/v1/advisories_pb.js";
-import type { Joined } from "../iam/role-bindings/new-binding.js";
+import type { MembershipGrant } from "../iam/role-bindings/new-binding.js";
 import { MAX_BATCH } from "../iam/role-bindings/role-binding-v2beta1.js";
 import type { QuotaKind } from "../kernel/quotas.js";
 import { isUidp, lineageOf, rootOf } from "../kernel/uidp.js";
@@ -147,7 +147,7 @@ async function groupOrRoot(
   return there.holds(createGroups, parent) ? { kind: "groups", ownerUid: rootOf(parent) } : undefined;
 }
 
-function newBindings(group: string, all: readonly Joined[]): Many {
+function newBindings(group: string, all: readonly MembershipGrant[]): Many {
   // A batch with more is refused as it is.
   const joined = all.slice(0, MAX_BATCH);
   return {

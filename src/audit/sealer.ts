@@ -7,7 +7,7 @@ import { type Batch, batchOf } from "./batch.js";
 import { type Link, nameOfLog, start } from "./chain.js";
 import type { HeadKey } from "./head.js";
 import { createSettling } from "./settling.js";
-import { createTrust, type Distrust } from "./trust.js";
+import { createTrustedKeys, type VerificationFailure } from "./trusted-keys.js";
 
 /** The keys of the log. */
 export interface AuditKeys {
@@ -78,8 +78,8 @@ export function createSealer(deps: SealerDeps): Sealer {
   const { store, keys, clock, holder, onProblem, batchRows = BATCH_ROWS } = deps;
   const monotonic = deps.monotonic ?? (() => performance.now());
   const settling = createSettling(store.lateCommitMs);
-  const trust = createTrust(keys);
-  const reported = new Map<string, Distrust>();
+  const trust = createTrustedKeys(keys);
+  const reported = new Map<string, VerificationFailure>();
   let lastSeenId = 0;
   /** No row up to this id is left to be sealed, but for those of chains that are not continued. */
   let floor = 0;

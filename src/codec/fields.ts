@@ -39,7 +39,7 @@ export function setField(message: Message, field: DescField, value: unknown): vo
 }
 
 /** The name of the member of `field`'s oneof that is set, if it is another than `field`. */
-export function rivalOf(message: Message, field: DescField): string | undefined {
+export function conflictingFieldOf(message: Message, field: DescField): string | undefined {
   if (field.oneof === undefined) return undefined;
   const oneof = (message as unknown as Fields)[field.oneof.localName] as OneofValue | undefined;
   return oneof?.case === undefined || oneof.case === field.localName ? undefined : oneof.case;

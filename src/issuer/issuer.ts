@@ -8,10 +8,11 @@ import type { Quotas } from "../pipeline/quotas.js";
 import type { Store } from "../store/port.js";
 import { authV1 } from "./auth-v1.js";
 import { INVITE_FAILURES } from "./invite-failures.js";
-import { createKeyKeeper } from "./keys/key-keeper.js";
 import type { KeyRing } from "./keys/key-ring.js";
+import { createKeyRotator } from "./keys/key-rotator.js";
 import { keyScheduleOf } from "./keys/key-states.js";
 import type { MasterKey } from "./keys/master-key.js";
+import { createMaintenance } from "./maintenance.js";
 import { readLoginProviders } from "./oauth/providers.js";
 import { findRedirectNotices, type RedirectNotice } from "./oauth/redirect-notice.js";
 import { loginRoutes } from "./oauth/routes.js";
@@ -23,7 +24,6 @@ import { createRefusals } from "./sts/refusals.js";
 import { securityTokenService } from "./sts/sts.js";
 import { defaultStsOrigins } from "./sts/sts-origins.js";
 import { createTokens } from "./tokens.js";
-import { createUpkeep } from "./upkeep.js";
 import { createIssuers } from "./upstream/issuers.js";
 import { wellKnownRoutes } from "./well-known.js";
 
@@ -115,8 +115,8 @@ export function createIssuer(deps: IssuerDeps): Issuer {
   const stsOrigins = settings.awsStsOrigins ?? defaultStsOrigins;
   const identifying = { store, issuers, fetch, loginProviders, stsOrigins, ownUrls };
   const exchanger = createExchanger({ ...identifying, tokens, lastSeen, limiter, clock, audiences });
-  const upkeep = createUpkeep({ store, lastSeen, clock, onProblem });
-  const keeper = createKeyKeeper({
+  const maintenance = createMaintenance({ store, lastSeen, clock, onProblem });
+  const keeper = createKeyRotator({
     keys,
     schedule: keyScheduleOf(settings),
     onMove: (move) => onNews({ key: move.kid, state: move.state }),
@@ -151,7 +151,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     lastSeen,
     start() {
       keeper.start();
-      upkeep.start();
+      maintenance.start();
       noticed = findRedirectNotices({ store, clock, issuer: origin().issuer, loginProviders }).then(
         (notices) => {
           for (const notice of notices) onRedirectNotice(notice);
@@ -162,7 +162,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     async stop() {
       await noticed;
       await keeper.stop();
-      await upkeep.stop();
+      await maintenance.stop();
     },
   };
 }

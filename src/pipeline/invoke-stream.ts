@@ -3,7 +3,7 @@
 // last for days, runs outside any transaction.
 import type { Message } from "@bufbuild/protobuf";
 import { ApiError, connectErrorFrom, deadlineExceeded } from "../kernel/errors.js";
-import { authorize, seenBy } from "./auth/authorize.js";
+import { authorize, maskNotFound } from "./auth/authorize.js";
 import type { Caller } from "./auth/caller.js";
 import { type Call, MAX_CALL_MS } from "./call.js";
 import { watchEnd } from "./call-end.js";
@@ -48,7 +48,7 @@ export function createInvokeStream(deps: InvokeDeps): InvokeStream {
         }
         release = undefined;
       } catch (error) {
-        throw method.auth.mode === "guarded" && caller ? seenBy(caller, error, method.auth, request) : error;
+        throw method.auth.mode === "guarded" && caller ? maskNotFound(caller, error, method.auth, request) : error;
       }
     } catch (error) {
       const seen = connectErrorFrom(error, errorDomain);

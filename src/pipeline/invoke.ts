@@ -10,7 +10,7 @@ import { rootOf } from "../kernel/uidp.js";
 import type { Awaitable, Store, Tx } from "../store/port.js";
 import { auditRowOf } from "./audit.js";
 import type { Authenticate } from "./auth/authenticate.js";
-import { authorize, type Guard, seenBy } from "./auth/authorize.js";
+import { authorize, type Guard, maskNotFound } from "./auth/authorize.js";
 import type { Caller } from "./auth/caller.js";
 import type { Call } from "./call.js";
 import type { UnaryEntry } from "./method-table.js";
@@ -52,7 +52,7 @@ export function createInvoke(deps: InvokeDeps): Invoke {
         call.principal = proven instanceof Promise ? await proven : proven;
       }
     } catch (error) {
-      throw seen(error, call);
+      throw toConnectError(error, call);
     }
     const { principal } = call;
     // What is wrong with the bytes of a request is for its front end to say, but only to known callers.
@@ -68,11 +68,11 @@ export function createInvoke(deps: InvokeDeps): Invoke {
       if (call.pendingAt !== undefined) deps.onPendingUsed?.(call.caller.uid, rootOf(call.pendingAt));
       return answer;
     } catch (error) {
-      throw seen(error, call);
+      throw toConnectError(error, call);
     }
   };
 
-  function seen(error: unknown, call: Call): ConnectError {
+  function toConnectError(error: unknown, call: Call): ConnectError {
     const shown = connectErrorFrom(error, deps.errorDomain);
     if (!(error instanceof ApiError)) deps.onInternalError(shown, call);
     return shown;
@@ -99,7 +99,7 @@ export function createInvoke(deps: InvokeDeps): Invoke {
     try {
       call.prepared = await method.prepare?.(request, call);
     } catch (error) {
-      throw shownTo(caller, error, method, request);
+      throw errorFor(caller, error, method, request);
     }
   }
 
@@ -132,7 +132,7 @@ export function createInvoke(deps: InvokeDeps): Invoke {
     try {
       answer = method.handler(request, call);
     } catch (error) {
-      throw shownTo(caller, error, method, request);
+      throw errorFor(caller, error, method, request);
     }
     if (method.access === "read" && !(answer instanceof Promise)) return answer;
     return finish(method, call, request, tx, caller, answer);
@@ -150,13 +150,13 @@ export function createInvoke(deps: InvokeDeps): Invoke {
     try {
       response = await answer;
     } catch (error) {
-      throw shownTo(caller, error, method, request);
+      throw errorFor(caller, error, method, request);
     }
     if (method.access === "write") await tx.audit.append(auditRowOf(method, call, request, response, clock()));
     return response;
   }
 }
 
-function shownTo(caller: Caller | undefined, error: unknown, { auth }: UnaryEntry, request: Message): unknown {
-  return auth.mode === "guarded" && caller ? seenBy(caller, error, auth, request) : error;
+function errorFor(caller: Caller | undefined, error: unknown, { auth }: UnaryEntry, request: Message): unknown {
+  return auth.mode === "guarded" && caller ? maskNotFound(caller, error, auth, request) : error;
 }

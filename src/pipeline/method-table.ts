@@ -137,7 +137,7 @@ export interface UnaryEntry extends DeclaredMethod {
   readonly prepare?: (request: Message, call: StreamCall) => Promise<unknown>;
   /** Whether a quota allows what is to be created; absent where none limits it. */
   readonly requireRoom?: RoomCheck;
-  /** The list that is the whole answer, where the handler gives it in parts; see list-parts. */
+  /** The list that is the whole answer, where the handler gives it in parts; see list-chunks. */
   readonly list?: DescField;
 }
 

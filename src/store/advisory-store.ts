@@ -1,10 +1,10 @@
 import { and, asc, eq, inArray, type SQL, sql } from "drizzle-orm";
 import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
 import { done, first } from "./first.js";
-import { type Filter, listedKind } from "./listed-kind.js";
-import { ListedRows } from "./listed-store.js";
+import { IndexedTable } from "./indexed-table.js";
 import { placeholdersFor } from "./placeholders.js";
 import type { AdvisoryEventRow, AdvisoryRow, AdvisoryStore, Awaitable } from "./port.js";
+import { defineResourceIndex, type Filter } from "./resource-index.js";
 import { type Executor, statement, statementFamily } from "./statement.js";
 import type { Tables } from "./tables.js";
 
@@ -55,7 +55,7 @@ const filters: Readonly<Record<string, (name: string) => Filter>> = {
 };
 
 /** How advisories are kept in lists. */
-export const advisoryLists = listedKind(12, {
+export const advisoryLists = defineResourceIndex(12, {
   table: (t) => t.advisories,
   place: "groupUid",
   sorts: [
@@ -113,7 +113,7 @@ const deleteAliases = statement<Pick<Alias, "advisoryUid">>((q, t) =>
 );
 
 /** Advisories; see {@link AdvisoryStore}. Their aliases are kept findable as well. */
-export class Advisories extends ListedRows<AdvisoryRow> implements AdvisoryStore {
+export class Advisories extends IndexedTable<AdvisoryRow> implements AdvisoryStore {
   readonly #executor: Executor;
 
   constructor(tx: Executor) {

@@ -1,6 +1,6 @@
 import { and, eq, gt, lte, sql } from "drizzle-orm";
+import { IndexedTable } from "./indexed-table.js";
 import { groupInviteLists } from "./kinds.js";
-import { ListedRows } from "./listed-store.js";
 import type { GroupInviteRow, GroupInviteStore } from "./port.js";
 import { type Executor, statementFamily } from "./statement.js";
 
@@ -20,7 +20,7 @@ const byExpiry = statementFamily<boolean, { groupUid: string; nowMs: number; lim
 );
 
 /** Group invites; see {@link GroupInviteStore}. */
-export class GroupInvites extends ListedRows<GroupInviteRow> implements GroupInviteStore {
+export class GroupInvites extends IndexedTable<GroupInviteRow> implements GroupInviteStore {
   readonly #tx: Executor;
 
   constructor(tx: Executor) {

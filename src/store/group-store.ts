@@ -1,14 +1,14 @@
 import { and, eq, isNull, sql } from "drizzle-orm";
 import { any, first } from "./first.js";
-import { list, relist, unlist } from "./list-upkeep.js";
-import { listedKind, usualSorts } from "./listed-kind.js";
+import { addToIndex, reindex, removeFromIndex } from "./index-maintenance.js";
 import { listPage } from "./ordered-list.js";
 import { placeholderSet, placeholdersFor } from "./placeholders.js";
 import type { Awaitable, GroupPatch, GroupRow, GroupStore, ListQuery, Page } from "./port.js";
+import { defineResourceIndex, usualSorts } from "./resource-index.js";
 import { type Executor, statement } from "./statement.js";
 
 /** How groups are kept in lists. */
-export const groupLists = listedKind(1, {
+export const groupLists = defineResourceIndex(1, {
   table: (t) => t.groups,
   place: "parentUid",
   listsItself: true,
@@ -66,7 +66,7 @@ export class Groups implements GroupStore {
 
   async insert(row: GroupRow): Promise<void> {
     await this.#tx.rows(insert, row);
-    await list(this.#tx, groupLists, row);
+    await addToIndex(this.#tx, groupLists, row);
   }
 
   async update(uid: string, patch: GroupPatch, nowMs: number): Promise<GroupRow | undefined> {
@@ -74,12 +74,12 @@ export class Groups implements GroupStore {
     if (before === undefined) return undefined;
     const after = { ...before, ...patch, updateTimeMs: nowMs };
     await this.#tx.rows(update, after);
-    await relist(this.#tx, groupLists, before, after);
+    await reindex(this.#tx, groupLists, before, after);
     return after;
   }
 
   async delete(row: GroupRow): Promise<void> {
-    await unlist(this.#tx, groupLists, row);
+    await removeFromIndex(this.#tx, groupLists, row);
     await this.#tx.rows(remove, { uid: row.uid });
   }
 

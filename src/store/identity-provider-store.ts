@@ -1,6 +1,6 @@
 import { asc, lt, sql } from "drizzle-orm";
+import { IndexedTable } from "./indexed-table.js";
 import { identityProviderLists } from "./kinds.js";
-import { ListedRows } from "./listed-store.js";
 import type { Awaitable, IdentityProviderRow, IdentityProviderStore } from "./port.js";
 import { type Executor, statement } from "./statement.js";
 
@@ -14,7 +14,7 @@ const unchangedSince = statement<{ timeMs: number; limit: number }, { uid: strin
 );
 
 /** Identity providers; see {@link IdentityProviderStore}. */
-export class IdentityProviders extends ListedRows<IdentityProviderRow> implements IdentityProviderStore {
+export class IdentityProviders extends IndexedTable<IdentityProviderRow> implements IdentityProviderStore {
   readonly #tx: Executor;
 
   constructor(tx: Executor) {

@@ -1,12 +1,16 @@
 import { and, eq, lt, sql } from "drizzle-orm";
 import { done } from "./first.js";
-import { listedKind, usualSorts } from "./listed-kind.js";
-import { ListedRows } from "./listed-store.js";
+import { IndexedTable } from "./indexed-table.js";
 import type { Awaitable, IdentityRow, IdentityStore } from "./port.js";
+import { defineResourceIndex, usualSorts } from "./resource-index.js";
 import { type Executor, statement } from "./statement.js";
 
 /** How identities are kept in lists. */
-export const identityLists = listedKind(2, { table: (t) => t.identities, place: "groupUid", sorts: usualSorts });
+export const identityLists = defineResourceIndex(2, {
+  table: (t) => t.identities,
+  place: "groupUid",
+  sorts: usualSorts,
+});
 
 // No list is in this order, so nothing but the row changes.
 const moveSeen = statement<{ uid: string; lastSeenTimeMs: number }>((q, t) =>
@@ -22,7 +26,7 @@ const moveSeen = statement<{ uid: string; lastSeenTimeMs: number }>((q, t) =>
 );
 
 /** Identities; see {@link IdentityStore}. */
-export class Identities extends ListedRows<IdentityRow> implements IdentityStore {
+export class Identities extends IndexedTable<IdentityRow> implements IdentityStore {
   readonly #executor: Executor;
 
   constructor(tx: Executor) {

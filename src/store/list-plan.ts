@@ -2,8 +2,8 @@
 // order, as the children of one group, or as a handful of named rows. A caller
 // sees subtrees, so every filter on place comes down to one of these.
 import { isBelow, isWithin, lineageOf, parentOf } from "../kernel/uidp.js";
-import { columnValue, type Listed, type ListedKind } from "./listed-kind.js";
 import type { ListFilter, ListQuery } from "./port.js";
+import { columnValue, type Listed, type ResourceIndex } from "./resource-index.js";
 
 /** Where the rows of a list come from. */
 export type ListPlan =
@@ -40,14 +40,14 @@ export function planList({ visible, also = [], filter }: Question): ListPlan {
 /** Makes the test whether a row may be seen and passes every filter that its kind does not leave to the database. */
 export function createAdmits(
   { visible, also = [], filter }: Question,
-  kind: Pick<ListedKind, "filters">,
+  kind: Pick<ResourceIndex, "filters">,
 ): (row: Listed) => boolean {
   const tops = new Set(visible);
   return (row) =>
     (lineageOf(row.uid).some((uid) => tops.has(uid)) || also.includes(row.uid)) && passes(filter, row, kind);
 }
 
-function passes(filter: ListFilter, row: Listed, { filters }: Pick<ListedKind, "filters">): boolean {
+function passes(filter: ListFilter, row: Listed, { filters }: Pick<ResourceIndex, "filters">): boolean {
   const { uid } = row;
   return (
     (filter.name === undefined || columnValue(row, "name") === filter.name) &&

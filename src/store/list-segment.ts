@@ -7,8 +7,8 @@ import {
   type RowShape,
   rowsByUid,
 } from "./list-statements.js";
-import { columnValue, type Listed, type ListedKind } from "./listed-kind.js";
 import type { ListPosition, ListQuery } from "./port.js";
+import { columnValue, type Listed, type ResourceIndex } from "./resource-index.js";
 import type { Executor } from "./statement.js";
 
 /** How a list is ordered. */
@@ -27,7 +27,7 @@ export interface Segment {
 /** The rows of `segment` that `query` asks for: at most `limit` after the first `skip`. */
 export function segmentRows(
   tx: Executor,
-  kind: ListedKind,
+  kind: ResourceIndex,
   query: ListQuery,
   segment: Segment,
   { skip, limit }: { readonly skip: number; readonly limit: number },
@@ -44,7 +44,7 @@ export function segmentRows(
 /** How many rows of `segment` pass the filters of `query`. */
 export async function segmentTotal(
   tx: Executor,
-  kind: ListedKind,
+  kind: ResourceIndex,
   query: ListQuery,
   segment: Segment,
 ): Promise<number> {
@@ -60,7 +60,7 @@ export async function segmentTotal(
   return ofChildren || segment.withSelf || !kind.listsItself ? total : Math.max(0, total - 1);
 }
 
-function shapeOf(kind: ListedKind, { filter }: ListQuery, { from, withSelf }: Segment): RowShape {
+function shapeOf(kind: ResourceIndex, { filter }: ListQuery, { from, withSelf }: Segment): RowShape {
   return { kind, from, withSelf, named: filter.name !== undefined, equals: Object.keys(filter.equals ?? {}) };
 }
 
@@ -87,7 +87,7 @@ export function isPassed({ uid }: ListPosition, { field, descending }: Order, se
 /** The rows with these uids, in no order. Padded to powers of two so that few statements serve all sizes. */
 export async function rowsByUids(
   tx: Executor,
-  kind: ListedKind,
+  kind: ResourceIndex,
   uids: readonly string[],
   equals: ListQuery["filter"]["equals"] = {},
 ): Promise<Listed[]> {
@@ -105,7 +105,7 @@ export const CHUNK = 128;
 /** As {@link rowsByUids}, for at most {@link CHUNK} uids. */
 export async function chunkByUids(
   tx: Executor,
-  kind: ListedKind,
+  kind: ResourceIndex,
   uids: readonly string[],
   equals: ListQuery["filter"]["equals"] = {},
 ): Promise<Listed[]> {
@@ -119,20 +119,20 @@ export async function chunkByUids(
 }
 
 /** `rows` in the order of the list; changes the array. */
-export function sorted(rows: Listed[], kind: ListedKind, order: Order): Listed[] {
+export function sorted(rows: Listed[], kind: ResourceIndex, order: Order): Listed[] {
   const sign = order.descending ? -1 : 1;
   return rows.sort((a, b) => sign * compare(positionOf(a, kind, order), positionOf(b, kind, order)));
 }
 
 /** Those of `rows` that come after the position of the query. */
-export function behind(rows: readonly Listed[], kind: ListedKind, { order, after }: ListQuery): Listed[] {
+export function behind(rows: readonly Listed[], kind: ResourceIndex, { order, after }: ListQuery): Listed[] {
   if (!after) return [...rows];
   const sign = order.descending ? -1 : 1;
   return rows.filter((row) => sign * compare(positionOf(row, kind, order), after) > 0);
 }
 
 /** Where a row stands in the order of the list. */
-export function positionOf(row: Listed, kind: ListedKind, order: Order): ListPosition {
+export function positionOf(row: Listed, kind: ResourceIndex, order: Order): ListPosition {
   const sort = kind.sorts[order.field];
   return { key: sort ? columnValue(row, sort.column) : row.uid, uid: row.uid };
 }

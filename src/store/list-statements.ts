@@ -1,7 +1,7 @@
 // The statements that lists are answered with, one per shape of question.
 import { and, asc, desc, eq, getTableColumns, gt, gte, inArray, lt, ne, type SQL, sql } from "drizzle-orm";
 import type { AnySQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
-import { columnOf, type Listed, type ListedKind } from "./listed-kind.js";
+import { columnOf, type Listed, type ResourceIndex } from "./resource-index.js";
 import { type Sql, statementFamily } from "./statement.js";
 import type { Tables } from "./tables.js";
 
@@ -10,7 +10,7 @@ export type ListParams = Record<string, string | number>;
 
 /** Which rows of a kind a statement is about. */
 export interface RowShape {
-  readonly kind: ListedKind;
+  readonly kind: ResourceIndex;
   readonly from: "subtree" | "children";
   /** Whether only rows with the parameter `name` count. */
   readonly named: boolean;
@@ -105,12 +105,12 @@ function tablePage(shape: PageShape) {
 }
 
 /** What is shown of a row. */
-export function shownOf(kind: ListedKind, t: Tables) {
+export function shownOf(kind: ResourceIndex, t: Tables) {
   return { ...getTableColumns(kind.table(t)), ...kind.joined?.columns(t) };
 }
 
 /** Joins the kind's own table where `on` or `inner` says how, and the other tables it shows. */
-export function withJoined<Q>(query: Q, kind: ListedKind, t: Tables, on?: SQL, inner?: SQLiteTable): Q {
+export function withJoined<Q>(query: Q, kind: ResourceIndex, t: Tables, on?: SQL, inner?: SQLiteTable): Q {
   const own: (readonly [SQLiteTable, SQL])[] = on ? [[kind.table(t), on]] : [];
   let joined = query as Joinable;
   if (inner) joined = joined.crossJoin(inner);
@@ -125,7 +125,7 @@ interface Joinable {
 }
 
 /** The order table of a field. The text table stands for both: they differ in the type of the key alone. */
-export function orderTableOf(kind: ListedKind, field: string, t: Tables): typeof t.textOrder {
+export function orderTableOf(kind: ResourceIndex, field: string, t: Tables): typeof t.textOrder {
   return (kind.sorts[field]?.type === "time" ? t.timeOrder : t.textOrder) as typeof t.textOrder;
 }
 
@@ -228,7 +228,7 @@ export function total(expression: SQL): SQL<number> {
 
 /** Which rows {@link rowsByUid} finds: `size` of them, if they pass the filters of these names. */
 export interface UidShape {
-  readonly kind: ListedKind;
+  readonly kind: ResourceIndex;
   readonly size: number;
   readonly filters: readonly string[];
 }

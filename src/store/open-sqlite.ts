@@ -9,10 +9,10 @@ import { holdFileLock } from "./file-lock.js";
 import { type NativeStatement, nativeStatement } from "./native-statement.js";
 import type { Awaitable, Store, Tx } from "./port.js";
 import * as schema from "./schema-sqlite.js";
+import { createSnapshotReader } from "./snapshot-reader.js";
 import { openDatabase, type SqliteDatabase, type SqliteStatement } from "./sqlite-driver.js";
 import type { Executor, Sql, Statement } from "./statement.js";
 import type { Tables } from "./tables.js";
-import { createTurnReader } from "./turn-reader.js";
 import { createWriteQueue, type WriterConnection } from "./write-queue.js";
 
 /** Written into the database file, so that no other file is taken for one. "Arbo". */
@@ -45,7 +45,7 @@ export function openSqlite(options: SqliteOptions): Store {
   const { reading, writing, openReading } = releasingOnFailure(release, () => openConnections(directory));
 
   let first: SqliteDatabase | undefined = reading;
-  const reader = createTurnReader(() => {
+  const reader = createSnapshotReader(() => {
     const db = first ?? openReading();
     first = undefined;
     return Object.assign(connectionTo(db), { frame: framing(db), close: () => void db.close() });

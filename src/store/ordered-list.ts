@@ -12,8 +12,8 @@ import {
   segmentTotal,
   sorted,
 } from "./list-segment.js";
-import type { Listed, ListedKind } from "./listed-kind.js";
 import type { ListQuery, Page } from "./port.js";
+import type { Listed, ResourceIndex } from "./resource-index.js";
 import type { Executor } from "./statement.js";
 import { filteredPage, LARGE, largestOf } from "./subtrees-filtered.js";
 import { createTop, type Found, namedPage, orderedPage, uidPage } from "./subtrees-page.js";
@@ -28,7 +28,7 @@ const SKIP_STEP = 5_000;
 /** The page of `kind` that `query` asks for, and how many rows match on all pages. */
 export async function listPage<Row extends Listed>(
   tx: Executor,
-  kind: ListedKind,
+  kind: ResourceIndex,
   query: ListQuery,
 ): Promise<Page<Row>> {
   const { limit, order } = query;
@@ -40,7 +40,7 @@ export async function listPage<Row extends Listed>(
 }
 
 // One row more than the page holds tells whether another page follows: `wanted` rows are looked for.
-async function find(tx: Executor, kind: ListedKind, query: ListQuery, wanted: number): Promise<Found> {
+async function find(tx: Executor, kind: ResourceIndex, query: ListQuery, wanted: number): Promise<Found> {
   // To plan for many takes its time, and so did whoever found out that there are many.
   if (query.visible.length > MANY) await tx.pause?.();
   const plan = planList(query);
@@ -69,7 +69,7 @@ async function find(tx: Executor, kind: ListedKind, query: ListQuery, wanted: nu
 // The rows that are named one by one, as many as may be on the page, and how many there are.
 async function namedRows(
   tx: Executor,
-  kind: ListedKind,
+  kind: ResourceIndex,
   query: ListQuery,
   uids: readonly string[],
   wanted: number,
@@ -89,7 +89,7 @@ async function namedRows(
 
 async function few(
   tx: Executor,
-  kind: ListedKind,
+  kind: ResourceIndex,
   query: ListQuery,
   segments: readonly Segment[],
   single: Found,
@@ -112,7 +112,7 @@ async function few(
 }
 
 // What a long skip passes over is passed over in steps, each from the position that the last has reached.
-async function passOver(tx: Executor, kind: ListedKind, query: ListQuery, segment: Segment): Promise<ListQuery> {
+async function passOver(tx: Executor, kind: ResourceIndex, query: ListQuery, segment: Segment): Promise<ListQuery> {
   let start = query;
   while (start.skip > SKIP_STEP && Object.keys(query.filter.equals ?? {}).length === 0) {
     const [last] = await segmentRows(tx, kind, start, segment, { skip: SKIP_STEP - 1, limit: 1 });

@@ -1,12 +1,12 @@
 import { and, eq, sql } from "drizzle-orm";
 import { first } from "./first.js";
-import { listedKind, usualSorts } from "./listed-kind.js";
-import { ListedRows } from "./listed-store.js";
+import { IndexedTable } from "./indexed-table.js";
 import type { Awaitable, RepoRow, RepoStore } from "./port.js";
+import { defineResourceIndex, usualSorts } from "./resource-index.js";
 import { type Executor, statement } from "./statement.js";
 
 /** How repos are kept in lists. */
-export const repoLists = listedKind(9, { table: (t) => t.repos, place: "groupUid", sorts: usualSorts });
+export const repoLists = defineResourceIndex(9, { table: (t) => t.repos, place: "groupUid", sorts: usualSorts });
 
 const named = statement<{ groupUid: string; name: string }, RepoRow>((q, t) =>
   q
@@ -16,7 +16,7 @@ const named = statement<{ groupUid: string; name: string }, RepoRow>((q, t) =>
 );
 
 /** Repos; see {@link RepoStore}. */
-export class Repos extends ListedRows<RepoRow> implements RepoStore {
+export class Repos extends IndexedTable<RepoRow> implements RepoStore {
   readonly #executor: Executor;
 
   constructor(tx: Executor) {

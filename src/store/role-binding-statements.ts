@@ -2,9 +2,9 @@
 import { and, asc, between, eq, gt, isNull, lt, ne, or, type SQL, sql } from "drizzle-orm";
 import { ANONYMOUS_UID } from "../kernel/ids.js";
 import { total } from "./list-statements.js";
-import type { Joined } from "./listed-kind.js";
 import { placeholderSet, placeholdersFor } from "./placeholders.js";
 import type { BindingChange, RoleBindingRow } from "./port.js";
+import type { Joined } from "./resource-index.js";
 import { type Preparable, statement, statementFamily } from "./statement.js";
 
 type Named<K extends "groupUid" | "identityUid" | "roleUid"> = Record<K, string>;

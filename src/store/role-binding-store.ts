@@ -1,6 +1,5 @@
 import { any, done, first } from "./first.js";
-import { list, unlist } from "./list-upkeep.js";
-import { listedKind } from "./listed-kind.js";
+import { addToIndex, removeFromIndex } from "./index-maintenance.js";
 import { listPage, rowsByUids } from "./ordered-list.js";
 import type {
   Awaitable,
@@ -11,11 +10,12 @@ import type {
   RoleBindingRow,
   RoleBindingStore,
 } from "./port.js";
+import { defineResourceIndex } from "./resource-index.js";
 import * as statements from "./role-binding-statements.js";
 import type { Executor } from "./statement.js";
 
 /** How role bindings are kept in lists; they have no names. */
-export const roleBindingLists = listedKind(4, {
+export const roleBindingLists = defineResourceIndex(4, {
   table: (t) => t.roleBindings,
   place: "groupUid",
   sorts: [{ field: "created_at", type: "time", column: "createTimeMs" }],
@@ -49,7 +49,7 @@ export class RoleBindings implements RoleBindingStore {
 
   async insert(row: RoleBindingRow): Promise<void> {
     await this.#tx.rows(statements.insert, row);
-    await list(this.#tx, roleBindingLists, row);
+    await addToIndex(this.#tx, roleBindingLists, row);
   }
 
   update(uid: string, change: BindingChange, nowMs: number): Awaitable<void> {
@@ -59,7 +59,7 @@ export class RoleBindings implements RoleBindingStore {
   async delete(uid: string): Promise<void> {
     const row = await this.get(uid);
     if (row === undefined) return;
-    await unlist(this.#tx, roleBindingLists, row);
+    await removeFromIndex(this.#tx, roleBindingLists, row);
     await this.#tx.rows(statements.remove, { uid });
   }
 

@@ -1,8 +1,8 @@
 // Lists with filters that no order table knows: every row of the visible
 // subtrees is looked at, a few thousand in one statement.
 import { behind, isBeyond, isPassed, type Segment, segmentRows, segmentTotal } from "./list-segment.js";
-import type { ListedKind } from "./listed-kind.js";
 import type { ListQuery } from "./port.js";
+import type { ResourceIndex } from "./resource-index.js";
 import type { Executor } from "./statement.js";
 import { chunksOf, countsOf, createTop, type Found, manyRows } from "./subtrees-page.js";
 
@@ -10,7 +10,7 @@ import { chunksOf, countsOf, createTop, type Found, manyRows } from "./subtrees-
 export const LARGE = 4_000;
 
 /** How many rows the largest of `segments` holds, before any filter. */
-export async function largestOf(tx: Executor, kind: ListedKind, segments: readonly Segment[]): Promise<number> {
+export async function largestOf(tx: Executor, kind: ResourceIndex, segments: readonly Segment[]): Promise<number> {
   const counts = await countsOf(
     tx,
     kind,
@@ -22,7 +22,7 @@ export async function largestOf(tx: Executor, kind: ListedKind, segments: readon
 /** The page of the rows that pass the filter, and their number. */
 export async function filteredPage(
   tx: Executor,
-  kind: ListedKind,
+  kind: ResourceIndex,
   query: ListQuery,
   segments: readonly Segment[],
   single: Found,
@@ -97,7 +97,7 @@ function* partsOf(segments: readonly Segment[], counts: ReadonlyMap<string, numb
 // out where nothing is counted.
 async function* rangesOf(
   tx: Executor,
-  kind: ListedKind,
+  kind: ResourceIndex,
   { order, after, uncounted }: ListQuery,
   { scope, withSelf }: Segment,
 ): AsyncGenerator<Segment> {

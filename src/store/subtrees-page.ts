@@ -15,8 +15,8 @@ import {
   sorted,
 } from "./list-segment.js";
 import type { ListParams } from "./list-statements.js";
-import type { Listed, ListedKind } from "./listed-kind.js";
 import type { ListPosition, ListQuery } from "./port.js";
+import type { Listed, ResourceIndex } from "./resource-index.js";
 import type { Executor } from "./statement.js";
 import {
   countersStatement,
@@ -40,7 +40,7 @@ const MAX_ENTRIES = 256;
 /** How many rows each of several subtrees holds, by its top; those with none are absent. */
 export async function countsOf(
   tx: Executor,
-  kind: ListedKind,
+  kind: ResourceIndex,
   scopes: readonly string[],
 ): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
@@ -55,7 +55,7 @@ export async function countsOf(
 /** The page in the order of uids: subtree after subtree, since none overlaps another. */
 export async function uidPage(
   tx: Executor,
-  kind: ListedKind,
+  kind: ResourceIndex,
   query: ListQuery,
   segments: readonly Segment[],
   single: Found,
@@ -105,7 +105,7 @@ export async function uidPage(
 // As many of a segment as there are behind `skip`, and how much of that it had.
 async function rowsFrom(
   tx: Executor,
-  kind: ListedKind,
+  kind: ResourceIndex,
   query: ListQuery,
   segment: Segment,
   { skip, limit }: { readonly skip: number; readonly limit: number },
@@ -127,7 +127,7 @@ async function rowsFrom(
 /** The page in the order of a field: a merge that reads on only in subtrees whose turn comes. */
 export async function orderedPage(
   tx: Executor,
-  kind: ListedKind,
+  kind: ResourceIndex,
   query: ListQuery,
   segments: readonly Segment[],
   single: Found,
@@ -199,7 +199,7 @@ async function advance(tx: Executor, shape: ManyShape, list: number, cursor: Cur
 /** The page of the rows with one name, at a cost that grows with how many share it. */
 export async function namedPage(
   tx: Executor,
-  kind: ListedKind,
+  kind: ResourceIndex,
   query: ListQuery,
   segments: readonly Segment[],
   single: Found,
@@ -220,7 +220,7 @@ export async function namedPage(
 /** The first rows of several subtrees that have the name or the values of the filter, and how many have. */
 export async function manyRows(
   tx: Executor,
-  kind: ListedKind,
+  kind: ResourceIndex,
   query: ListQuery,
   segments: readonly Segment[],
   wanted: number,
@@ -238,13 +238,13 @@ export async function manyRows(
   return { rows, total: row?.total ?? 0 };
 }
 
-function shapeOf(kind: ListedKind, { order, after, filter }: ListQuery): ManyShape {
+function shapeOf(kind: ResourceIndex, { order, after, filter }: ListQuery): ManyShape {
   const equals = Object.keys(filter.equals ?? {});
   return { kind, ...order, after: after !== undefined, named: filter.name !== undefined, equals };
 }
 
 /** Collects rows and keeps the first `size` of them in the order of the list. */
-export function createTop(kind: ListedKind, { order }: ListQuery, size: number) {
+export function createTop(kind: ResourceIndex, { order }: ListQuery, size: number) {
   let kept: Listed[] = [];
   const cut = () => {
     kept = sorted(kept, kind, order).slice(0, size);

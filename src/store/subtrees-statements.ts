@@ -2,13 +2,13 @@
 // at a cost that follows from their number.
 import { and, asc, desc, eq, type SQL, sql } from "drizzle-orm";
 import { inTable, type ListParams, orderTableOf, past, shownOf, total, value, withJoined } from "./list-statements.js";
-import { columnOf, type Listed, type ListedKind } from "./listed-kind.js";
+import { columnOf, type Listed, type ResourceIndex } from "./resource-index.js";
 import { type Preparable, statementFamily } from "./statement.js";
 import type { Tables } from "./tables.js";
 
 /** Which rows of many subtrees a statement is about; each includes its top. */
 export interface ManyShape {
-  readonly kind: ListedKind;
+  readonly kind: ResourceIndex;
   /** The sort field; `uid` or one the kind declares. */
   readonly field: string;
   readonly descending: boolean;

@@ -1,11 +1,11 @@
 import { and, asc, eq, gte, lt, notExists, sql } from "drizzle-orm";
 import { done, first } from "./first.js";
-import { list, relist, unlist } from "./list-upkeep.js";
-import { type ListedKind, listedKind, usualSorts } from "./listed-kind.js";
-import { ListedRows } from "./listed-store.js";
+import { addToIndex, reindex, removeFromIndex } from "./index-maintenance.js";
+import { IndexedTable } from "./indexed-table.js";
 import { listPage } from "./ordered-list.js";
 import { placeholdersFor } from "./placeholders.js";
 import type { Awaitable, ListQuery, Page, TagFamily, TagMove, TagRow, TagStore } from "./port.js";
+import { defineResourceIndex, type ResourceIndex, usualSorts } from "./resource-index.js";
 import { type Executor, statement } from "./statement.js";
 
 const declared = {
@@ -16,13 +16,13 @@ const declared = {
     families: (t) => t.anyOf(t.tags.family, "families"),
     updatedSince: (t) => gte(t.tags.updateTimeMs, sql.placeholder("updatedSince")),
   },
-} satisfies Parameters<typeof listedKind>[1];
+} satisfies Parameters<typeof defineResourceIndex>[1];
 
 /** How tags of all families are kept in lists. */
-export const tagLists = listedKind(10, declared);
+export const tagLists = defineResourceIndex(10, declared);
 
 /** How the usual ones are, which lists show unless asked for more: so those stay flat as well. */
-export const usualTagLists: ListedKind = listedKind(11, {
+export const usualTagLists: ResourceIndex = defineResourceIndex(11, {
   ...declared,
   only: { includes: (row) => (row as TagRow).family === 0, condition: (t) => eq(t.tags.family, 0) },
 });
@@ -85,7 +85,7 @@ const sweepMarks = statement<{ timeMs: number }>((q, t) =>
 );
 
 /** Tags; see {@link TagStore}. */
-export class Tags extends ListedRows<TagRow> implements TagStore {
+export class Tags extends IndexedTable<TagRow> implements TagStore {
   readonly #executor: Executor;
 
   constructor(tx: Executor) {
@@ -95,20 +95,20 @@ export class Tags extends ListedRows<TagRow> implements TagStore {
 
   override async insert(row: TagRow): Promise<void> {
     await super.insert(row);
-    await list(this.#executor, usualTagLists, row);
+    await addToIndex(this.#executor, usualTagLists, row);
   }
 
   override async replace(row: TagRow): Promise<void> {
     const before = await this.get(row.uid);
     if (before === undefined) return;
     await super.replace(row);
-    await relist(this.#executor, usualTagLists, before, row);
+    await reindex(this.#executor, usualTagLists, before, row);
   }
 
   override async delete(uid: string): Promise<void> {
     const row = await this.get(uid);
     if (row === undefined) return;
-    await unlist(this.#executor, usualTagLists, row);
+    await removeFromIndex(this.#executor, usualTagLists, row);
     await super.delete(uid);
     await this.#executor.rows(deleteMoves, { tagUid: uid });
   }

@@ -7,9 +7,9 @@ import { GroupInvites } from "./group-invite-store.js";
 import { Groups } from "./group-store.js";
 import { IdentityProviders } from "./identity-provider-store.js";
 import { Identities } from "./identity-store.js";
+import { IndexedTable } from "./indexed-table.js";
 import { Keys, Settings } from "./key-store.js";
 import { accountAssociationLists, groupMappingLists, subscriptionLists } from "./kinds.js";
-import { ListedRows } from "./listed-store.js";
 import type { AccountAssociationRow, Awaitable, GroupMappingRow, SubscriptionRow, Tx } from "./port.js";
 import { Registry } from "./registry-store.js";
 import { Repos } from "./repo-store.js";
@@ -79,16 +79,16 @@ export class Transaction implements Tx, Executor {
     return new IdentityProviders(this);
   }
 
-  get accountAssociations(): ListedRows<AccountAssociationRow> {
-    return new ListedRows(this, accountAssociationLists);
+  get accountAssociations(): IndexedTable<AccountAssociationRow> {
+    return new IndexedTable(this, accountAssociationLists);
   }
 
   get groupInvites(): GroupInvites {
     return new GroupInvites(this);
   }
 
-  get groupMappings(): ListedRows<GroupMappingRow> {
-    return new ListedRows(this, groupMappingLists);
+  get groupMappings(): IndexedTable<GroupMappingRow> {
+    return new IndexedTable(this, groupMappingLists);
   }
 
   get terms(): Terms {
@@ -99,8 +99,8 @@ export class Transaction implements Tx, Executor {
     return new AccessRequests(this);
   }
 
-  get subscriptions(): ListedRows<SubscriptionRow> {
-    return new ListedRows(this, subscriptionLists);
+  get subscriptions(): IndexedTable<SubscriptionRow> {
+    return new IndexedTable(this, subscriptionLists);
   }
 
   get keys(): Keys {

@@ -5,16 +5,16 @@ import { groupLists } from "./group-store.js";
 import { identityLists } from "./identity-store.js";
 import { groupInviteLists, groupMappingLists, identityProviderLists, subscriptionLists } from "./kinds.js";
 import { counterTotal } from "./list-statements.js";
-import type { ListedKind } from "./listed-kind.js";
 import type { UsageStore } from "./port.js";
 import { repoLists } from "./repo-store.js";
+import type { ResourceIndex } from "./resource-index.js";
 import { roleBindingLists } from "./role-binding-store.js";
 import { roleLists } from "./role-store.js";
 import { type Executor, statement } from "./statement.js";
 import { tagLists } from "./tag-store.js";
 
 /** Whose stored counters tell how many things of a kind lie below a root group. */
-const counted: Readonly<Record<Exclude<QuotaKind, "roots">, ListedKind>> = {
+const counted: Readonly<Record<Exclude<QuotaKind, "roots">, ResourceIndex>> = {
   groups: groupLists,
   identities: identityLists,
   roles: roleLists,

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { type Demo, startDemo } from "../../src/cli/host/demo/demo.js";
-import { announcement } from "../../src/cli/host/demo/story.js";
+import { announcement } from "../../src/cli/host/demo/walkthrough.js";
 import { type Ended, type Running, run } from "../cli/remote/auth/process.js";
 import { scriptArguments } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";

@@ -6,8 +6,8 @@ import { advisoryLists } from "../../src/store/advisory-store.js";
 import { groupLists } from "../../src/store/group-store.js";
 import { identityLists } from "../../src/store/identity-store.js";
 import { subscriptionLists } from "../../src/store/kinds.js";
-import type { Listed, ListedKind } from "../../src/store/listed-kind.js";
 import { repoLists } from "../../src/store/repo-store.js";
+import type { Listed, ResourceIndex } from "../../src/store/resource-index.js";
 import { roleBindingLists } from "../../src/store/role-binding-store.js";
 import { roleLists } from "../../src/store/role-store.js";
 import * as schema from "../../src/store/schema-sqlite.js";
@@ -15,7 +15,7 @@ import type { SqliteDatabase } from "../../src/store/sqlite-driver.js";
 import type { Tables } from "../../src/store/tables.js";
 import { tagLists, usualTagLists } from "../../src/store/tag-store.js";
 
-const kinds: readonly ListedKind[] = [
+const kinds: readonly ResourceIndex[] = [
   groupLists,
   identityLists,
   roleLists,
@@ -51,7 +51,7 @@ export function inconsistenciesIn(db: SqliteDatabase): string[] {
   ];
 }
 
-function expect(db: SqliteDatabase, kind: ListedKind, expected: Expected): void {
+function expect(db: SqliteDatabase, kind: ResourceIndex, expected: Expected): void {
   const table = kind.table(tables);
   const columns = getTableColumns(table) as Record<string, { name: string } | undefined>;
   const rows = db.prepare(`SELECT * FROM ${getTableName(table)}`).all() as Record<string, unknown>[];

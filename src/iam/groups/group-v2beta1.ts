@@ -99,7 +99,7 @@ export function groupsV2beta1({ tokens, ids, rootCreation, store }: GroupsDeps) 
         const row = await tx.groups.get(uid);
         if (row === undefined) throw notFound(groups, uid);
         await guardDelete(groups, groupGuards, uid, tx, startMs);
-        await deleteBelongings(uid, tx);
+        await deleteOwnedResources(uid, tx);
         await tx.groups.delete(row);
         return {};
       },
@@ -133,7 +133,7 @@ export function groupsV2beta1({ tokens, ids, rootCreation, store }: GroupsDeps) 
 }
 
 // What is part of a group and nothing by itself goes with it.
-async function deleteBelongings(uid: string, tx: Tx): Promise<void> {
+async function deleteOwnedResources(uid: string, tx: Tx): Promise<void> {
   await tx.roleBindings.deleteAutomatic(uid);
   const last = await lastOwnerOf(tx, uid);
   if (last) await tx.roleBindings.delete(last.uid);

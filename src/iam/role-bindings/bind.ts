@@ -8,7 +8,7 @@ import { isPendingFor } from "../people/pending-bindings.js";
 import { requireGrantable } from "../rights.js";
 import { availableRole } from "../roles/available-role.js";
 import { isPullRole, PULL_ROLE_RULE } from "./anonymous-rights.js";
-import { insertBinding, type Joined } from "./new-binding.js";
+import { insertBinding, type MembershipGrant } from "./new-binding.js";
 
 /**
  * Makes sure that the caller may join these at `group`: the role is one that is available there, the
@@ -19,7 +19,7 @@ import { insertBinding, type Joined } from "./new-binding.js";
  * @throws ApiError INVALID_ARGUMENT or PERMISSION_DENIED; neither tells whether something of another
  * organisation exists.
  */
-export async function requireBindable(group: string, joined: Joined, call: Call, path = ""): Promise<RoleRow> {
+export async function requireBindable(group: string, joined: MembershipGrant, call: Call, path = ""): Promise<RoleRow> {
   const { tx, caller } = call;
   const violations: FieldViolation[] = [];
   const refuse = (name: string, rule: string) =>
@@ -42,7 +42,7 @@ export async function requireBindable(group: string, joined: Joined, call: Call,
 }
 
 /** Joins them at `group`, or finds that they are joined already; what exists is not an error. */
-export async function bind(group: string, joined: Joined, call: Call, ids: Ids): Promise<RoleBindingRow> {
+export async function bind(group: string, joined: MembershipGrant, call: Call, ids: Ids): Promise<RoleBindingRow> {
   const { tx, caller, startMs } = call;
   const existing = await tx.roleBindings.same(group, joined.identityUid, joined.roleUid);
   if (existing !== undefined) return existing;

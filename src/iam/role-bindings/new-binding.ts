@@ -3,7 +3,7 @@ import type { RoleBindingRow, Tx } from "../../store/port.js";
 import { requirePullRole } from "./anonymous-rights.js";
 
 /** What a binding joins. */
-export interface Joined {
+export interface MembershipGrant {
   readonly identityUid: string;
   readonly roleUid: string;
 }
@@ -19,7 +19,7 @@ export type Origin = Partial<Pick<RoleBindingRow, "automatic" | "accepted" | "pe
 export async function insertBinding(
   tx: Tx,
   group: string,
-  { identityUid, roleUid }: Joined,
+  { identityUid, roleUid }: MembershipGrant,
   { ids, nowMs }: { readonly ids: Ids; readonly nowMs: number },
   origin: Origin = {},
 ): Promise<RoleBindingRow> {

@@ -47,7 +47,7 @@ export interface KeyRing {
    *
    * @throws ApiError UNAVAILABLE when the store cannot be used.
    */
-  tend(schedule: KeySchedule): Promise<readonly KeyMove[]>;
+  advanceKeys(schedule: KeySchedule): Promise<readonly KeyMove[]>;
 }
 
 /** What the ring needs. */
@@ -113,7 +113,7 @@ export async function openKeyRing({ store, masterKey, clock }: KeyRingDeps): Pro
       if (looking === undefined && Math.abs(clock() - lookedMs) < REFRESH_PAUSE_MS) return false;
       return look();
     },
-    async tend(schedule) {
+    async advanceKeys(schedule) {
       await look();
       if (!isMoveDue(view.rows, schedule, clock())) return [];
       const spare = newKey("api-token", masterKey, clock());

@@ -1,7 +1,6 @@
 // `GET /oauth`: the beginning of a login in a browser, up to the way to a provider.
 import type { WebAnswer, WebRequest } from "../../kernel/web.js";
 import { type Browser, browserOf, knownBrowserOf, LOGIN_MS } from "./browser.js";
-import type { Provider } from "./choice.js";
 import { askForConfirmation } from "./confirm.js";
 import type { LoginContext } from "./context.js";
 import { failed, refusedPage } from "./deliver.js";
@@ -9,8 +8,9 @@ import { hostOf } from "./deps.js";
 import { failureOf, loginOver } from "./failure.js";
 import { html } from "./html.js";
 import { redirect } from "./page.js";
-import { choicePage, deviceIntro } from "./pages.js";
+import { deviceIntro, providerSelectionPage } from "./pages.js";
 import { parametersBut } from "./parameters.js";
+import type { Provider } from "./provider-selection.js";
 import { destinationOf, loginRequestOf, namedProviderIn } from "./request.js";
 import type { LoginRequest, NamedProvider } from "./state.js";
 import { newSecret } from "./tickets.js";
@@ -85,7 +85,7 @@ async function choose(context: LoginContext, choosing: Choosing): Promise<WebAns
   const providers = found ?? (await context.providers.named({}));
   const rest = parametersBut(query, ["connection", "idp_id", "organisation"]);
   const isOpen = named.idpId === undefined && named.connection === undefined;
-  return choicePage(
+  return providerSelectionPage(
     { host: hostOf(context), cookie: browser.cookie },
     {
       ...introOf(context, login, providers),

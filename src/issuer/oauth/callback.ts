@@ -1,12 +1,12 @@
 // `/oauth/callback` and the paths below it: a provider sent somebody back.
 import type { WebAnswer, WebRequest } from "../../kernel/web.js";
 import { knownBrowserOf } from "./browser.js";
-import { findSentTo } from "./choice.js";
-import { conclude } from "./conclude.js";
+import { completeLogin } from "./complete-login.js";
 import { askForConsent, needsConsent } from "./consent.js";
 import type { LoginContext } from "./context.js";
 import { failed, failedLogin, refusedPage } from "./deliver.js";
 import { failure, isFailure, loginOver } from "./failure.js";
+import { findSentTo } from "./provider-selection.js";
 import type { Authorization } from "./state.js";
 
 type SentAway = Extract<Authorization, { stage: "provider" }>;
@@ -36,7 +36,7 @@ export async function callback(context: LoginContext, request: WebRequest): Prom
     const concluding = { login, provider, vouched, browser: authorization.browser, request };
     return (await needsConsent(context, concluding))
       ? await askForConsent(context, concluding, sentTo)
-      : await conclude(context, concluding);
+      : await completeLogin(context, concluding);
   } catch (error) {
     return failedLogin(context, login.to, error);
   }

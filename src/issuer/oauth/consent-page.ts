@@ -3,7 +3,7 @@
 import type { PendingOrganizations } from "../../iam/people/pending-organizations.js";
 import type { InvitePreview } from "../../iam/people/preview-invite.js";
 import type { WebAnswer } from "../../kernel/web.js";
-import type { Asked } from "../sts/wanted.js";
+import type { TokenRequest } from "../sts/token-request.js";
 import { type Html, html } from "./html.js";
 import { pageAnswer } from "./page.js";
 import { type Frame, type Hidden, hiddenInputs } from "./pages.js";
@@ -25,7 +25,7 @@ export interface ConsentPage {
 /** Who gets access, and to what. */
 export interface Recipient {
   readonly to: Destination;
-  readonly scope: Asked;
+  readonly scope: TokenRequest;
   /** Whether it may renew its access. */
   readonly refresh: boolean;
   /** The uid of the identity it would get access as, in place of the person. */

@@ -17,8 +17,7 @@ import type { WebAnswer, WebRequest } from "../../kernel/web.js";
 import { inviteFailureKey } from "../invite-failures.js";
 import { parseBindingDecisions } from "./binding-decisions.js";
 import { type Browser, knownBrowserOf, LOGIN_MS, requireOwnForm } from "./browser.js";
-import { findSentTo } from "./choice.js";
-import { type Concluding, conclude, getsRefreshToken, nameOf, signInRequestOf } from "./conclude.js";
+import { completeLogin, getsRefreshToken, type LoginCompletion, nameOf, signInRequestOf } from "./complete-login.js";
 import { consentPage } from "./consent-page.js";
 import type { LoginContext } from "./context.js";
 import { failed, failedLogin, refusedPage } from "./deliver.js";
@@ -26,6 +25,7 @@ import { hostOf } from "./deps.js";
 import { failure, isFailure, loginOver } from "./failure.js";
 import type { Vouched } from "./oidc.js";
 import { redirect } from "./page.js";
+import { findSentTo } from "./provider-selection.js";
 import type { Authorization, SentTo } from "./state.js";
 import { newSecret } from "./tickets.js";
 
@@ -35,7 +35,7 @@ export const CONSENT = "/oauth/consent";
 type Consent = Extract<Authorization, { stage: "consent" }>;
 
 /** Somebody whom a provider vouches for, and what their login is for. */
-type Login = Pick<Concluding, "login" | "provider" | "vouched">;
+type Login = Pick<LoginCompletion, "login" | "provider" | "vouched">;
 
 /**
  * Whether a login must be consented to: one that brings an invite, one that hands the tokens themselves to a program,
@@ -55,7 +55,7 @@ export async function needsConsent({ store }: Pick<LoginContext, "store">, asked
  */
 export async function askForConsent(
   context: LoginContext,
-  { login, provider, vouched, browser, request }: Concluding,
+  { login, provider, vouched, browser, request }: LoginCompletion,
   sentTo: SentTo,
 ): Promise<WebAnswer> {
   const { store, tickets, clock, guesses } = context;
@@ -126,7 +126,7 @@ export async function decideConsent(context: LoginContext, request: WebRequest):
   try {
     const provider = await findSentTo(context.providers, found.sentTo);
     if (isFailure(provider)) return failed(context, login.to, provider);
-    return await conclude(context, { login, provider, vouched: vouchedIn(found), browser, request, decisions });
+    return await completeLogin(context, { login, provider, vouched: vouchedIn(found), browser, request, decisions });
   } catch (error) {
     return failedLogin(context, login.to, error);
   }

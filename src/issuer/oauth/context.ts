@@ -1,7 +1,7 @@
 import type { Refusals } from "../sts/refusals.js";
-import type { Providers } from "./choice.js";
 import type { LoginDeps } from "./deps.js";
 import type { Oidc } from "./oidc.js";
+import type { Providers } from "./provider-selection.js";
 import type { StartLimit } from "./start-limit.js";
 import type { Tickets } from "./tickets.js";
 

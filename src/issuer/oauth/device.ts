@@ -4,7 +4,7 @@ import { notFound } from "../../kernel/errors.js";
 import type { WebAnswer, WebRequest } from "../../kernel/web.js";
 import type { Tx } from "../../store/port.js";
 import { addressKey } from "../sts/refusals.js";
-import { grantOf } from "../sts/wanted.js";
+import { grantOf } from "../sts/token-request.js";
 import { type Browser, browserOf, knownBrowserOf, LOGIN_MS, requireOwnForm } from "./browser.js";
 import type { LoginContext } from "./context.js";
 import { refusedPage } from "./deliver.js";

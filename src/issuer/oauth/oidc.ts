@@ -3,10 +3,10 @@
 import * as client from "openid-client";
 import { rootOf } from "../../kernel/uidp.js";
 import { asFetch, FetchRefused } from "../../outbound/guarded-fetch.js";
-import type { Provider } from "./choice.js";
 import type { LoginDeps } from "./deps.js";
 import { type Failure, failure } from "./failure.js";
 import { createProviderConfigurations } from "./provider-configurations.js";
+import type { Provider } from "./provider-selection.js";
 
 /** The longest ID token, in characters: it is kept while somebody decides on the login. */
 const MAX_ID_TOKEN = 24 * 1024;

@@ -1,6 +1,6 @@
 import type { WebHandler } from "../../kernel/web.js";
-import { providersOfVerified } from "./choice.js";
 import type { LoginDeps } from "./deps.js";
+import { providersOfVerified } from "./provider-selection.js";
 
 /**
  * `GET /orgcheck?name=`: whether people of an organisation can sign in by its name: `true` when one

@@ -19,7 +19,7 @@ export interface Choice {
 }
 
 /** The page to choose a provider on. */
-export interface ChoicePage {
+export interface ProviderSelectionPage {
   readonly intro: Html;
   readonly title: string;
   readonly choices: readonly Choice[];
@@ -30,7 +30,7 @@ export interface ChoicePage {
 }
 
 /** Choosing how to sign in. The choices are links, since a form could lead to no other site. */
-export function choicePage(frame: Frame, page: ChoicePage): WebAnswer {
+export function providerSelectionPage(frame: Frame, page: ProviderSelectionPage): WebAnswer {
   const { title, intro, choices, hidden, unknownOrganisation } = page;
   const list = choices.map(
     ({ title, href }) => html`<li><a class="button" href="${href}">Continue with ${title}</a></li>`,

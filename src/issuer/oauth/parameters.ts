@@ -1,6 +1,6 @@
 // Parameters of requests.
 import { invalidArgument } from "../../kernel/errors.js";
-import type { Asked } from "../sts/wanted.js";
+import type { TokenRequest } from "../sts/token-request.js";
 
 /** What programs may be called: as in RFC 6749, appendix A.1, but nothing that reads as a sentence. */
 const CLIENT_ID = /^[A-Za-z0-9._~-]{1,128}$/;
@@ -53,7 +53,7 @@ export function askedOf(
   parameters: URLSearchParams,
   audiences: readonly string[],
   scopes: readonly string[] = parameters.getAll("scope"),
-): Asked {
+): TokenRequest {
   const given = [...parameters.getAll("audience"), ...parameters.getAll("resource")].filter(Boolean);
   return {
     aud: given.length > 0 ? given : audiences.slice(0, 1),

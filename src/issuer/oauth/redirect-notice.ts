@@ -4,7 +4,7 @@
 import { CALLBACK } from "../../kernel/callback-path.js";
 import type { Clock } from "../../kernel/clock.js";
 import type { Store } from "../../store/port.js";
-import { loginCallbackPath } from "./choice.js";
+import { loginCallbackPath } from "./provider-selection.js";
 import type { LoginProvider } from "./providers.js";
 
 /** Where it is kept which redirect URIs providers had at the last start. */

@@ -1,7 +1,7 @@
 // What `GET /oauth` is asked for, in the three forms that clients have.
 import { invalidArgument, malformedRequest } from "../../kernel/errors.js";
 import { isUidp } from "../../kernel/uidp.js";
-import { grantOf } from "../sts/wanted.js";
+import { grantOf } from "../sts/token-request.js";
 import { requireHeadlessKey } from "./headless.js";
 import { requireLoopback } from "./loopback.js";
 import { askedOf, asksForRefresh, requiredClientId, soleValue } from "./parameters.js";

@@ -1,5 +1,5 @@
 // What is remembered of logins under way, from one request to the next.
-import type { Asked } from "../sts/wanted.js";
+import type { TokenRequest } from "../sts/token-request.js";
 
 /** Where the outcome of a login goes. */
 export type Destination =
@@ -29,7 +29,7 @@ export interface Asker {
 export interface LoginRequest {
   readonly to: Destination;
   /** What the token is to be good for. */
-  readonly asked: Asked;
+  readonly asked: TokenRequest;
   /** Whether a refresh token is wanted. */
   readonly refresh: boolean;
   /** Whether somebody unknown may become known, as far as the service allows it. */
@@ -91,7 +91,7 @@ export interface NamedProvider {
 /** Somebody who signed in and what their tokens will be good for. */
 export interface SignedInFor {
   readonly identityUid: string;
-  readonly asked: Asked;
+  readonly asked: TokenRequest;
   readonly mappings: readonly string[];
   readonly informative: Readonly<Record<string, unknown>>;
   /** Whether a refresh token is to be given. */
@@ -122,7 +122,7 @@ export interface DeviceOutcome {
 /** A request by a device. */
 export interface DeviceRequest {
   readonly asker: Asker;
-  readonly asked: Asked;
+  readonly asked: TokenRequest;
   readonly refresh: boolean;
   readonly userCode: string;
   readonly expireTimeMs: number;

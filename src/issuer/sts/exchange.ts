@@ -4,17 +4,24 @@
 import type { Clock } from "../../kernel/clock.js";
 import type { Principal } from "../../kernel/principal.js";
 import { withMapped } from "../../pipeline/auth/authorize.js";
-import { countingGrants } from "../../pipeline/auth/grants.js";
+import { effectiveGrants } from "../../pipeline/auth/grants.js";
 import type { Tx } from "../../store/port.js";
 import type { Grant, IssuedToken, Tokens } from "../tokens.js";
 import { capClaim } from "./cap-claim.js";
 import type { FailureLimiter } from "./failure-limiter.js";
-import { type Claimed, decide, type Identified, type IdentifyDeps, type Proof, verifyBearer } from "./identify.js";
+import {
+  type AssertedClaims,
+  decide,
+  type Identified,
+  type IdentifyDeps,
+  type Proof,
+  verifyBearer,
+} from "./identify.js";
 import type { LastSeen } from "./last-seen.js";
-import { type Asked, grantOf } from "./wanted.js";
+import { grantOf, type TokenRequest } from "./token-request.js";
 
 /** What is asked for in exchange for a token. */
-export type ExchangeRequest = Asked & Claimed;
+export type ExchangeRequest = TokenRequest & AssertedClaims;
 
 /** An exchange whose bearer was verified, ready to be decided on. */
 export interface Verified {
@@ -45,7 +52,7 @@ export interface Exchanger {
   finish(tx: Tx, verified: Verified, remoteAddress: string | undefined): Promise<Exchanged>;
 
   /** Who bears a token, for methods that authenticate their caller this way; same two halves. */
-  verifyBearer(claimed: Claimed, bearer: string, remoteAddress: string | undefined): Promise<Proof>;
+  verifyBearer(claimed: AssertedClaims, bearer: string, remoteAddress: string | undefined): Promise<Proof>;
   decide(tx: Tx, proof: Proof, remoteAddress: string | undefined): Promise<Identified>;
 }
 
@@ -62,7 +69,7 @@ export interface ExchangerDeps extends IdentifyDeps {
 /** Creates the exchanger. */
 export function createExchanger(deps: ExchangerDeps): Exchanger {
   const { store, tokens, lastSeen, limiter, clock, audiences } = deps;
-  const claimantOf = ({ identity, identityProvider }: Claimed, remoteAddress: string | undefined) => ({
+  const claimantOf = ({ identity, identityProvider }: AssertedClaims, remoteAddress: string | undefined) => ({
     remoteAddress,
     name: identity || identityProvider,
   });
@@ -114,5 +121,5 @@ async function heldBy(tx: Tx, identityUid: string, { limit, mappings }: Grant) {
     ...(limit && { limit }),
     ...(mappings?.length && { mappings }),
   };
-  return countingGrants(principal, await withMapped(principal, tx.access.everywhere(identityUid), tx));
+  return effectiveGrants(principal, await withMapped(principal, tx.access.everywhere(identityUid), tx));
 }

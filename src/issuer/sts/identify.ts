@@ -22,7 +22,7 @@ import { isRefused } from "./refusals.js";
 import { MAX_PASSWORD_LIFE_S } from "./static-keys.js";
 
 /** Whom a caller says it is. */
-export interface Claimed {
+export interface AssertedClaims {
   /** The uid of the identity to assume; empty: the person that the token speaks of. */
   readonly identity: string;
   /** The uid of the organisation's provider that the token is from; empty for login providers of the service. */
@@ -80,7 +80,7 @@ export interface IdentifyDeps {
  * the same; INVALID_ARGUMENT; or UNAVAILABLE when the issuer cannot be reached.
  */
 export async function verifyBearer(
-  { identity, identityProvider, asPassword = false }: Claimed,
+  { identity, identityProvider, asPassword = false }: AssertedClaims,
   bearer: string,
   nowMs: number,
   deps: IdentifyDeps,

@@ -9,7 +9,7 @@ import { bearerIn } from "./bearer.js";
 import type { ExchangeRequest, Exchanger, Verified } from "./exchange.js";
 import type { FailureLimiter } from "./failure-limiter.js";
 import type { LastSeen } from "./last-seen.js";
-import { type Asked, audiencesIn, isAudience, limitOf } from "./wanted.js";
+import { audiencesIn, isAudience, limitOf, type TokenRequest } from "./token-request.js";
 
 /** What refused refresh tokens are counted by, which name nobody. */
 const REFRESH = "refresh";
@@ -74,7 +74,7 @@ export function securityTokenService({ exchanger, tokens, limiter, audiences, la
   });
 }
 
-type RefreshRequest = Asked & { readonly scope: string };
+type RefreshRequest = TokenRequest & { readonly scope: string };
 
 function wantedOf(
   { aud, cap, scopes }: { aud: readonly string[]; cap: readonly string[]; scopes: readonly string[] },

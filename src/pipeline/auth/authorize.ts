@@ -107,7 +107,12 @@ export function missing(caller: Caller, uid: string, seen: ApiError, needed: str
 }
 
 /** What a handler threw, as its caller may see it; see {@link missing}. */
-export function seenBy(caller: Caller, error: unknown, { scope, capabilities }: Guard, request: Message): unknown {
+export function maskNotFound(
+  caller: Caller,
+  error: unknown,
+  { scope, capabilities }: Guard,
+  request: Message,
+): unknown {
   if (!(error instanceof ApiError) || error.code !== Code.NotFound || scope === undefined) return error;
   return missing(caller, scope.of(request), error, namesOf(capabilities));
 }

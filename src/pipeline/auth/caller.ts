@@ -2,7 +2,7 @@ import { type CapabilitySet, holdsBit, unionOf } from "../../kernel/capability-s
 import type { Principal } from "../../kernel/principal.js";
 import { isWithin, lineageOf } from "../../kernel/uidp.js";
 import type { AccessRow } from "../../store/port.js";
-import { countingGrants, type Grant } from "./grants.js";
+import { effectiveGrants, type Grant } from "./grants.js";
 
 /** A capability by the bit that stands for it in sets. */
 export interface CapabilityBit {
@@ -23,12 +23,12 @@ export class Caller {
   /** The group of a pending binding among what is granted; undefined where there is none. */
   readonly pendingAt: string | undefined;
 
-  /** @param rows what the store says of the caller; see {@link countingGrants} */
+  /** @param rows what the store says of the caller; see {@link effectiveGrants} */
   constructor(principal: Principal, needed: readonly CapabilityBit[], rows: readonly AccessRow[]) {
     this.principal = principal;
     this.providerUid = rows[0]?.providerUid ?? null;
     this.#needed = needed;
-    this.#grants = countingGrants(principal, rows);
+    this.#grants = effectiveGrants(principal, rows);
     this.pendingAt = pendingIn(rows);
   }
 

@@ -15,7 +15,7 @@ export interface Grant {
  * those within it do; and the limit of a token takes away, never gives: a grant above a group that
  * limits it counts at that group, one below it does not.
  */
-export function countingGrants(principal: Principal, rows: readonly AccessRow[]): readonly Grant[] {
+export function effectiveGrants(principal: Principal, rows: readonly AccessRow[]): readonly Grant[] {
   const grants = rows.filter(isGrant);
   const providerUid = rows[0]?.providerUid ?? null;
   const within = providerUid === null ? grants : grants.filter(({ groupUid }) => inRootOf(providerUid, groupUid));

@@ -7,7 +7,7 @@ import { lineageOf } from "../../kernel/uidp.js";
 import { bitOf, callerOf, withMapped } from "../../pipeline/auth/authorize.js";
 import type { Tx } from "../../store/port.js";
 import { groupOfOrg } from "./repo-path.js";
-import type { AskedAccess, RepoAction } from "./scope.js";
+import type { RepoAction, RequestedScope } from "./scope.js";
 
 /** An entry of the claim `access` (distribution, "Docker Registry v2 Bearer token specification"). */
 export interface Access {
@@ -34,7 +34,7 @@ const pushAnew = [...needed.push, ...all(Capability.CAP_REPO_CREATE)];
  *
  * @throws ApiError UNAUTHENTICATED when the identity is gone or its tokens were revoked.
  */
-export async function grantedAccess(tx: Tx, principal: Principal, asked: readonly AskedAccess[]): Promise<Access[]> {
+export async function grantedAccess(tx: Tx, principal: Principal, asked: readonly RequestedScope[]): Promise<Access[]> {
   // Also where nothing is asked for, so that the login of a client fails when its identity is gone.
   callerOf(principal, [], await tx.access.alone(principal.identityUid));
   const granted: Access[] = [];
@@ -45,7 +45,11 @@ export async function grantedAccess(tx: Tx, principal: Principal, asked: readonl
   return granted;
 }
 
-async function allowed(tx: Tx, principal: Principal, { path, actions }: AskedAccess): Promise<readonly RepoAction[]> {
+async function allowed(
+  tx: Tx,
+  principal: Principal,
+  { path, actions }: RequestedScope,
+): Promise<readonly RepoAction[]> {
   const group = await groupOfOrg(tx, path.org);
   if (group === undefined) return [];
   const repo = await tx.repos.named(group, path.repo);

@@ -7,7 +7,7 @@ import { parseRepoPath, type RepoPath } from "./repo-path.js";
 export type RepoAction = "pull" | "push" | "delete";
 
 /** A repo and what is asked to be done with it. */
-export interface AskedAccess {
+export interface RequestedScope {
   /** The repo's name, as asked. */
   readonly name: string;
   readonly path: RepoPath;
@@ -28,7 +28,7 @@ const MAX_SCOPES = 16;
  * @param values of the parameter `scope`, each a list with blanks between
  * @throws ApiError INVALID_ARGUMENT for more than 16 scopes.
  */
-export function askedAccess(values: readonly string[]): readonly AskedAccess[] {
+export function parseScopes(values: readonly string[]): readonly RequestedScope[] {
   const scopes = values.flatMap((value) => value.split(" ")).filter(Boolean);
   if (scopes.length > MAX_SCOPES) {
     throw invalidArgument({ field: "scope", description: `scope must name at most ${MAX_SCOPES} scopes` });

@@ -14,7 +14,7 @@ import type { Store } from "../../store/port.js";
 import { basicIn, type Credential, type CredentialDeps, requireCredential, verifyCredential } from "./credential.js";
 import { grantedAccess } from "./grant.js";
 import { REGISTRY_TOKEN_LIFE_S, signRegistryToken } from "./registry-token.js";
-import { askedAccess } from "./scope.js";
+import { parseScopes } from "./scope.js";
 
 /** What the routes need. */
 export interface TokenDeps extends CredentialDeps {
@@ -51,7 +51,7 @@ export function tokenRoutes(deps: TokenDeps): WebRoutes {
     if (given.length !== 1 || given[0] !== deps.service) {
       throw invalidArgument({ field: "service", description: `service must be ${deps.service}` });
     }
-    const asked = askedAccess(parameters.getAll("scope"));
+    const asked = parseScopes(parameters.getAll("scope"));
     try {
       const credential = read();
       return credential === undefined
@@ -65,7 +65,7 @@ export function tokenRoutes(deps: TokenDeps): WebRoutes {
 
   async function issue(
     credential: Credential | undefined,
-    asked: ReturnType<typeof askedAccess>,
+    asked: ReturnType<typeof parseScopes>,
     remoteAddress: string | undefined,
   ): Promise<WebAnswer> {
     const decide = await verifyCredential(credential, remoteAddress, deps);

@@ -3,14 +3,14 @@ import type { Ids } from "../../kernel/ids.js";
 import type { RepoRow, Tx } from "../../store/port.js";
 
 /** What making a row takes besides its contents. */
-export interface Making {
+export interface RepoCreation {
   readonly ids: Ids;
   /** In epoch milliseconds. */
   readonly nowMs: number;
 }
 
 /** A repo that nothing is known of but its name, not stored yet. */
-export function bareRepo(groupUid: string, name: string, { ids, nowMs }: Making): RepoRow {
+export function bareRepo(groupUid: string, name: string, { ids, nowMs }: RepoCreation): RepoRow {
   return {
     uid: ids.newUid(groupUid),
     groupUid,
@@ -24,7 +24,7 @@ export function bareRepo(groupUid: string, name: string, { ids, nowMs }: Making)
 }
 
 /** The repo of this name directly in a group, which must exist; made where there is none. */
-export async function ensureRepo(tx: Tx, groupUid: string, name: string, making: Making): Promise<RepoRow> {
+export async function ensureRepo(tx: Tx, groupUid: string, name: string, making: RepoCreation): Promise<RepoRow> {
   const found = await tx.repos.named(groupUid, name);
   if (found !== undefined) return found;
   const row = bareRepo(groupUid, name, making);

@@ -38,7 +38,7 @@ export interface Change {
 }
 
 /** The fields of a repo as they are stored, and the repo it began to be copied from by the change. */
-export interface Settled {
+export interface ResolvedSource {
   readonly config: RepoConfig;
   readonly begun?: RepoRow;
 }
@@ -50,12 +50,12 @@ export interface Settled {
  * @throws ApiError INVALID_ARGUMENT when there is no such source that the caller may pull from, or a
  * field of a copy would differ from its source's.
  */
-export async function settle(change: Change, call: Call): Promise<Settled> {
+export async function resolveSource(change: Change, call: Call): Promise<ResolvedSource> {
   const { before, after } = change;
   if (after.syncConfig === undefined) return { config: after };
   const { source, google, amazon, azure } = after.syncConfig;
   const going = before.syncConfig;
-  const keep = (sync: SyncConfig): Settled => {
+  const keep = (sync: SyncConfig): ResolvedSource => {
     requireCopied((field) => isOneOf(after[field], [before[field], ...unset]));
     const { catalogTier, bundles, aliases, activeTags } = before;
     const syncConfig = { ...sync, google, amazon, azure };
@@ -65,7 +65,7 @@ export async function settle(change: Change, call: Call): Promise<Settled> {
   const found = await sourceNamed(source, change, call);
   if (going?.source === found.uid) return keep(going);
   const taken = repoView(found);
-  // What is left as it was, or not said, is not a wish to differ.
+  // A value that is absent or unchanged does not ask for a difference.
   requireCopied((field) => isOneOf(after[field], [before[field], taken[field], ...unset]));
   const { catalogTier, bundles, aliases, activeTags } = taken;
   const expirationTime = timestampFromMs(call.startMs + SYNC_LIFE_MS);

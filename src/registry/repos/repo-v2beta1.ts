@@ -11,7 +11,7 @@ import { MAX_README_REQUEST } from "./readme-rule.js";
 import { configToJson, groupKind, readmes, readmeView, repos, repoView } from "./repo.js";
 import { bareRepo, removeRepo } from "./repo-operations.js";
 import { MAX_REPO_REQUEST } from "./repo-rules.js";
-import { settle } from "./repo-source.js";
+import { resolveSource } from "./repo-source.js";
 
 /** ReposService, ready to be served. */
 export function reposV2beta1({ tokens, ids }: RegistryDeps) {
@@ -34,7 +34,7 @@ export function reposV2beta1({ tokens, ids }: RegistryDeps) {
       const { name, description, ...after } = valuesOf(repos, repo);
       await requireFreeName(parent, name, tx);
       const bare = bareRepo(parent, name, { ids, nowMs: startMs });
-      const { config, begun } = await settle({ groupUid: parent, before: repoView(bare), after }, call);
+      const { config, begun } = await resolveSource({ groupUid: parent, before: repoView(bare), after }, call);
       const row: RepoRow = {
         ...bare,
         description: description || (begun?.description ?? ""),
@@ -57,7 +57,7 @@ export function reposV2beta1({ tokens, ids }: RegistryDeps) {
         await requireNoTags(before.uid, tx);
       }
       const { uid, groupUid } = before;
-      const { config, begun } = await settle({ groupUid, uid, before: view, after: { ...view, ...own } }, call);
+      const { config, begun } = await resolveSource({ groupUid, uid, before: view, after: { ...view, ...own } }, call);
       const row: RepoRow = {
         ...before,
         name,

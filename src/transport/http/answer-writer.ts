@@ -2,7 +2,7 @@
 // kept, at the pace of the peer, and cut off where the peer reads no more.
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { constants, Http2ServerResponse, type ServerHttp2Stream } from "node:http2";
-import { abort, type HttpResponse, isGone, type Outlet } from "./http-message.js";
+import { abort, type HttpResponse, isGone, type ResponseWriter } from "./http-message.js";
 import { resetStream } from "./http2-end.js";
 import { buffersOf } from "./request-buffers.js";
 import { flushPerTick } from "./tick.js";
@@ -15,7 +15,7 @@ const CHUNK_BYTES = 64 * 1024;
  *
  * @throws ApiError RESOURCE_EXHAUSTED where too many bytes are on their way to this caller, or to all
  */
-export function chargeAnswer(out: Outlet, bytes: number): void {
+export function chargeAnswer(out: ResponseWriter, bytes: number): void {
   buffersOf(out)?.chargeAnswer(bytes, () => cutOff(out));
 }
 
@@ -81,7 +81,7 @@ function joinVary(res: HttpResponse, headers: OutgoingHttpHeaders): void {
 }
 
 /** Ends an answer with bytes that have been charged. Resolves when they are handed over or the peer has gone. */
-export async function endAtPace(out: Outlet, bytes: string | Uint8Array): Promise<void> {
+export async function endAtPace(out: ResponseWriter, bytes: string | Uint8Array): Promise<void> {
   if (bytes.length <= CHUNK_BYTES) {
     if (!isGone(out)) (out as ServerResponse).end(bytes);
     return;
@@ -94,14 +94,14 @@ export async function endAtPace(out: Outlet, bytes: string | Uint8Array): Promis
  * Charges and writes at the pace the peer reads; resolves when all is handed over or the peer has gone. One that
  * stops reading is cut off.
  */
-export async function writeAtPace(out: Outlet, bytes: Uint8Array): Promise<void> {
+export async function writeAtPace(out: ResponseWriter, bytes: Uint8Array): Promise<void> {
   if (isGone(out)) return;
   chargeAnswer(out, bytes.length);
   await writeCharged(out, bytes);
 }
 
 /** Writes bytes that have been charged at the pace of the peer; see {@link writeAtPace}. */
-export async function writeCharged(out: Outlet, bytes: Uint8Array): Promise<void> {
+export async function writeCharged(out: ResponseWriter, bytes: Uint8Array): Promise<void> {
   const buffers = buffersOf(out);
   for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
     if (isGone(out)) return;
@@ -112,7 +112,7 @@ export async function writeCharged(out: Outlet, bytes: Uint8Array): Promise<void
 }
 
 /** Resolves when the peer has read enough for more to be written, or has gone. */
-export function drained(out: Outlet): Promise<void> {
+export function drained(out: ResponseWriter): Promise<void> {
   if (isGone(out)) return Promise.resolve();
   return new Promise((resolve) => {
     const go = () => {
@@ -126,7 +126,7 @@ export function drained(out: Outlet): Promise<void> {
 }
 
 // By a code that says so: without one a stream would look complete (RFC 9113, section 8.1).
-function cutOff(out: Outlet): void {
+function cutOff(out: ResponseWriter): void {
   const stream = "stream" in out ? (out.stream as ServerHttp2Stream | undefined) : out;
   if (stream !== undefined && "rstCode" in stream) resetStream(stream, constants.NGHTTP2_CANCEL);
   else out.destroy();

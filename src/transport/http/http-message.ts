@@ -23,10 +23,10 @@ export function abort(res: HttpResponse): void {
 }
 
 /** What an answer is written to: a response, or a stream of HTTP/2 without its compatibility layer. */
-export type Outlet = HttpResponse | ServerHttp2Stream;
+export type ResponseWriter = HttpResponse | ServerHttp2Stream;
 
 /** Whether there is nobody left to read an answer; HTTP/2's responses do not say so themselves. */
-export function isGone(out: Outlet): boolean {
+export function isGone(out: ResponseWriter): boolean {
   const to = "stream" in out ? out.stream : out;
   return to === undefined || to.destroyed || to.closed;
 }

@@ -10,7 +10,7 @@ import { invalidArgument, malformedRequest, noSuchRoute, unimplemented } from ".
 import { Call } from "../../pipeline/call.js";
 import type { Invoke } from "../../pipeline/invoke.js";
 import type { InvokeStream } from "../../pipeline/invoke-stream.js";
-import { partsOf } from "../../pipeline/list-parts.js";
+import { readChunks } from "../../pipeline/list-chunks.js";
 import type { MethodEntry, StreamEntry, UnaryEntry } from "../../pipeline/method-table.js";
 import type { Prove } from "../../pipeline/prove.js";
 import { discardRest, formTextOf, isEmptyBody, mayHaveBody, readBody } from "../http/body-reader.js";
@@ -213,7 +213,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     { entry, encode }: UnaryRoute,
     decode: () => Message,
   ): Promise<void> {
-    const parts = partsOf(invoke, clock, entry, call, decode);
+    const parts = readChunks(invoke, clock, entry, call, decode);
     try {
       const first = await parts.next();
       if (first.done === true) return;

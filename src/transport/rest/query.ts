@@ -2,7 +2,15 @@
 // "query parameters"; AIP-127). Parsed by hand: URLSearchParams turns broken
 // bytes into U+FFFD and so hides what a caller really sent.
 import type { DescField, DescMessage, Message } from "@bufbuild/protobuf";
-import { containerOf, type Fields, fieldsByName, getField, rivalOf, sameValue, setField } from "../../codec/fields.js";
+import {
+  conflictingFieldOf,
+  containerOf,
+  type Fields,
+  fieldsByName,
+  getField,
+  sameValue,
+  setField,
+} from "../../codec/fields.js";
 import { keyReaderOf, type TextReader, textReaderOf } from "../../codec/query-value.js";
 import { invalidArgument, malformedRequest } from "../../kernel/errors.js";
 import { decodeQueryPart, hasRawUnsafe } from "./percent.js";
@@ -75,7 +83,7 @@ export function createQueryBinder(rules: QueryRules): QueryBinder {
       return;
     }
     const container = containerOf(message, checkedParents(message, target));
-    const rival = rivalOf(container, field);
+    const rival = conflictingFieldOf(container, field);
     if (rival !== undefined) refuse(path, `cannot be given together with ${rival}`);
     switch (field.fieldKind) {
       case "list":
@@ -149,7 +157,7 @@ function checkedParents(message: Message, { path, parents }: Target): readonly D
   for (let i = 0; i < parents.length; i++) {
     const parent = parents[i];
     if (parent?.oneof === undefined) continue;
-    const rival = rivalOf(containerOf(message, parents.slice(0, i)), parent);
+    const rival = conflictingFieldOf(containerOf(message, parents.slice(0, i)), parent);
     if (rival !== undefined) refuse(path, `cannot be given together with ${rival}`);
   }
   return parents;

@@ -40,7 +40,7 @@ import { ownTurn } from "../../kernel/steps.js";
 import { Call } from "../../pipeline/call.js";
 import type { Invoke } from "../../pipeline/invoke.js";
 import type { InvokeStream } from "../../pipeline/invoke-stream.js";
-import { wholeOf } from "../../pipeline/list-parts.js";
+import { readAll } from "../../pipeline/list-chunks.js";
 import type { MethodEntry, MethodTable, StreamEntry, UnaryEntry } from "../../pipeline/method-table.js";
 import type { Prove } from "../../pipeline/prove.js";
 import type { AccessRecord } from "../http/access-log.js";
@@ -322,7 +322,7 @@ function unaryImpl(entry: UnaryEntry, options: ConnectOptions): UnaryImpl {
       return isJson ? fromBinary(output, bytes) : encodedMessage(output, bytes);
     };
     try {
-      return await wholeOf(options.invoke, options.clock, entry, call, request, join);
+      return await readAll(options.invoke, options.clock, entry, call, request, join);
     } catch (error) {
       throw connectErrorFrom(error, options.errorDomain);
     } finally {

@@ -12,7 +12,7 @@ import type { Principal } from "../../kernel/principal.js";
 import { Call } from "../../pipeline/call.js";
 import { grpcTimeoutMs } from "../../pipeline/grpc-timeout.js";
 import type { Invoke } from "../../pipeline/invoke.js";
-import { partsOf } from "../../pipeline/list-parts.js";
+import { readChunks } from "../../pipeline/list-chunks.js";
 import type { MethodTable, UnaryEntry } from "../../pipeline/method-table.js";
 import type { Prove } from "../../pipeline/prove.js";
 import type { AccessRecord } from "../http/access-log.js";
@@ -98,7 +98,7 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
     try {
       const decode = () => requestOf(entry.desc.input, bytes);
       if (entry.list !== undefined) {
-        const parts = partsOf(invoke, clock, entry, call, decode);
+        const parts = readChunks(invoke, clock, entry, call, decode);
         const gone = () => stream.destroyed || stream.closed;
         const buffers = buffersOf(stream);
         const cutOff = () => resetStream(stream, constants.NGHTTP2_CANCEL);

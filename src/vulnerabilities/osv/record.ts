@@ -1,7 +1,7 @@
 // Reads a record of the Open Source Vulnerability format (OSV schema 1.x,
 // https://ossf.github.io/osv-schema/), as far as advisories are made from it.
 import { invalidArgument } from "../../kernel/errors.js";
-import { at, list, type Place, text, textAt, timeAt } from "./json-place.js";
+import { at, type JsonLocation, list, text, textAt, timeAt } from "./json-location.js";
 
 /** A way of scoring and its score, as OSV names them. */
 export interface OsvSeverity {
@@ -76,7 +76,7 @@ function jsonOf(bytes: Uint8Array): unknown {
   }
 }
 
-function packagesAt(record: Place, ofRecord: readonly OsvSeverity[]): OsvPackage[] {
+function packagesAt(record: JsonLocation, ofRecord: readonly OsvSeverity[]): OsvPackage[] {
   const packages = new Map<
     string,
     { ecosystem: string; name: string; severities: OsvSeverity[]; fixed: Set<string> }
@@ -103,7 +103,7 @@ function packagesAt(record: Place, ofRecord: readonly OsvSeverity[]): OsvPackage
   }));
 }
 
-function fixedAt(affected: Place): string[] {
+function fixedAt(affected: JsonLocation): string[] {
   return list(affected, "ranges", MAX_ENTRIES).flatMap((range) => {
     const { field, value } = at(range.value, range.field);
     const type = textAt({ field, value }, "type");
@@ -122,7 +122,7 @@ function fixedAt(affected: Place): string[] {
   });
 }
 
-function severitiesAt(place: Place): OsvSeverity[] {
+function severitiesAt(place: JsonLocation): OsvSeverity[] {
   return list(place, "severity", MAX_ENTRIES).map((one) => {
     const severity = at(one.value, one.field);
     return { type: textAt(severity, "type"), score: textAt(severity, "score") };

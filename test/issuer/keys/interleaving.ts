@@ -153,7 +153,7 @@ class World {
 
   async #tend(i: number): Promise<void> {
     this.#lookedMs[i] = this.#kit.nowMs;
-    await this.#ring(i).tend(this.#schedule);
+    await this.#ring(i).advanceKeys(this.#schedule);
   }
 
   // A node does nothing before its keeper has looked, be it after a sleep.

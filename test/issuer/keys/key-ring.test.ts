@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { calculateJwkThumbprint, type JWK } from "jose";
-import { createKeyKeeper } from "../../../src/issuer/keys/key-keeper.js";
 import { newKey } from "../../../src/issuer/keys/key-making.js";
 import type { KeyRing } from "../../../src/issuer/keys/key-ring.js";
+import { createKeyRotator } from "../../../src/issuer/keys/key-rotator.js";
 import { addSuccessor, type KeyMove, revokeKey, rotateKey } from "../../../src/issuer/keys/key-states.js";
 import { unavailable } from "../../../src/kernel/errors.js";
 import type { KeyPurpose, Store } from "../../../src/store/port.js";
@@ -60,7 +60,7 @@ describe("the key ring", () => {
     const third = newKey("api-token", kit.masterKey, ++kit.nowMs);
     await kit.store.write((tx) => addSuccessor(tx, third));
     await rotate("audit");
-    await ring.tend(schedule);
+    await ring.advanceKeys(schedule);
     const published = ring.published();
     assert.deepEqual(
       published.map(({ kid }) => kid),
@@ -90,7 +90,7 @@ describe("the key ring", () => {
     const seen = new Map<string, KeyObject>();
     for (let i = 0; i < 5; i++) {
       await rotate();
-      await ring.tend(schedule);
+      await ring.advanceKeys(schedule);
       for (const { kid } of ring.published()) {
         const key = ring.verifying(String(kid));
         assert.ok(key);
@@ -131,7 +131,7 @@ describe("the key ring", () => {
     kit.nowMs += SECOND;
     down = true;
     for (let i = 0; i < 3; i++) await assert.rejects(ring.refresh(), /cannot be reached/);
-    await assert.rejects(ring.tend(schedule), /cannot be reached/);
+    await assert.rejects(ring.advanceKeys(schedule), /cannot be reached/);
     assert.ok(ring.verifying(kid));
     down = false;
     const next = await rotate();
@@ -140,7 +140,7 @@ describe("the key ring", () => {
   });
 
   test("tends without writing where nothing is due", async () => {
-    await ring.tend(schedule);
+    await ring.advanceKeys(schedule);
     reads = 0;
     let writes = 0;
     const watched: Store = {
@@ -154,7 +154,7 @@ describe("the key ring", () => {
     writes = 0;
     for (let i = 0; i < 100; i++) {
       kit.nowMs += 600 * SECOND;
-      await node.tend(schedule);
+      await node.advanceKeys(schedule);
     }
     assert.equal(writes, 0);
   });
@@ -164,7 +164,7 @@ describe("the key ring", () => {
     const audit = ring.auditSigning().kid;
     const [newPage, newAudit] = [await rotate("page-token"), await rotate("audit")];
     kit.nowMs += 365 * 24 * 3_600 * SECOND;
-    await ring.tend(schedule);
+    await ring.advanceKeys(schedule);
     assert.deepEqual(
       ring.pageKeys().map(({ id }) => id),
       [newPage, page?.id],
@@ -178,7 +178,7 @@ describe("the keeper of the keys", () => {
   test("sees what others revoke within seconds, and tells a problem once", async () => {
     const moves: KeyMove[] = [];
     const problems: string[] = [];
-    const keeper = createKeyKeeper({
+    const keeper = createKeyRotator({
       keys: ring,
       schedule: { ...schedule, active: 0 },
       onMove: (move) => moves.push(move),

@@ -31,7 +31,7 @@ async function states(): Promise<(readonly [KeyState, number | null])[]> {
 
 async function tendAfter(ms: number) {
   kit.nowMs += ms;
-  return (await ring.tend(schedule)).map(({ state }) => state);
+  return (await ring.advanceKeys(schedule)).map(({ state }) => state);
 }
 
 async function kidsOf(state: KeyState): Promise<string[]> {
@@ -98,7 +98,7 @@ describe("keys that move on by themselves", () => {
     let kid = ring.signing().kid;
     for (let s = 0; s < 400; s++) {
       kit.nowMs += SECOND;
-      await ring.tend(quick);
+      await ring.advanceKeys(quick);
       if (ring.signing().kid !== kid) begun.push(s);
       kid = ring.signing().kid;
     }
@@ -113,7 +113,7 @@ describe("keys that move on by themselves", () => {
     const seen = new Set<string>();
     for (let s = 0; s < 600; s++) {
       kit.nowMs += SECOND;
-      await ring.tend(hasty);
+      await ring.advanceKeys(hasty);
       seen.add(ring.signing().kid);
     }
     // Each waits for 90 s, and is made a second after the one before began.
@@ -164,7 +164,7 @@ describe("keys that move on by themselves", () => {
   test("a shorter life of keys holds for those there are", async () => {
     await tendAfter(0);
     const day = keyScheduleOf({ keyRotation: 24 * 3600, jwksMaxAge: 300 });
-    await ring.tend(day);
+    await ring.advanceKeys(day);
     assert.deepEqual(await states(), [["active", DAY]]);
   });
 

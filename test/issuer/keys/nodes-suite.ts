@@ -46,7 +46,7 @@ export function keyNodesSuite(open: () => Promise<(() => Promise<Store>) | undef
       const all: string[] = [];
       for (let i = 0; i < 200; i++) {
         kit.nowMs += MINUTE;
-        const moves = (await Promise.all(rings.map((ring) => ring.tend(quick)))).flat();
+        const moves = (await Promise.all(rings.map((ring) => ring.advanceKeys(quick)))).flat();
         all.push(...moves.map(({ kid, state }) => `${kid} ${state}`));
         assert.ok(moves.length <= 3, "one key in, one on, one out");
         assert.equal((await inState(kit, "active")).length, 1);
@@ -60,7 +60,7 @@ export function keyNodesSuite(open: () => Promise<(() => Promise<Store>) | undef
       assert.ok(all.filter((move) => move.endsWith("removed")).length >= rotations - 8);
     });
 
-    test("commands that are given twice, beside nodes that tend, leave one key in use and one waiting", async (t) => {
+    test("commands that are given twice, beside nodes that advance keys, leave one key in use and one waiting", async (t) => {
       const { kit, rings } = await nodes();
       t.after(kit.close);
       const spare = () => newKey("api-token", kit.masterKey, kit.nowMs);
@@ -72,7 +72,7 @@ export function keyNodesSuite(open: () => Promise<(() => Promise<Store>) | undef
         const [revoked] = await Promise.all([
           Promise.allSettled([revoke(), revoke()]),
           ...[0, 1].map(() => kit.store.write((tx) => addSuccessor(tx, spare()))),
-          ...rings.map((ring) => ring.tend(schedule)),
+          ...rings.map((ring) => ring.advanceKeys(schedule)),
         ]);
         assert.deepEqual(revoked.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
         assert.equal((await inState(kit, "active")).length, 1);
@@ -82,7 +82,7 @@ export function keyNodesSuite(open: () => Promise<(() => Promise<Store>) | undef
           false,
         );
         await nextTurn();
-        await Promise.all(rings.map((ring) => ring.tend(schedule)));
+        await Promise.all(rings.map((ring) => ring.advanceKeys(schedule)));
         for (const ring of rings) assert.equal(ring.verifying(active.kid), undefined);
       }
     });

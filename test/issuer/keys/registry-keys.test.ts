@@ -60,7 +60,7 @@ test("of two keys the registry trusts both and one signs, and every rotation kee
 test("nothing but a command rotates them, and a node that opens makes none anew", async () => {
   const before = await states();
   kit.nowMs += 400 * DAY;
-  for (let i = 0; i < 3; i++) await ring.tend(schedule);
+  for (let i = 0; i < 3; i++) await ring.advanceKeys(schedule);
   await kit.node();
   assert.deepEqual(await states(), before);
 });

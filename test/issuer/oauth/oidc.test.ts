@@ -5,8 +5,8 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, beforeEach, test } from "node:test";
 import { SignJWT, UnsecuredJWT } from "jose";
-import type { Provider } from "../../../src/issuer/oauth/choice.js";
 import { createOidc } from "../../../src/issuer/oauth/oidc.js";
+import type { Provider } from "../../../src/issuer/oauth/provider-selection.js";
 import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
 
 const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });

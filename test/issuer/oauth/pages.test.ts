@@ -8,11 +8,11 @@ import { html } from "../../../src/issuer/oauth/html.js";
 import {
   activatePage,
   approvalPage,
-  choicePage,
   deviceIntro,
   donePage,
   failurePage,
   headlessPage,
+  providerSelectionPage,
 } from "../../../src/issuer/oauth/pages.js";
 import type { WebAnswer, WebRequest } from "../../../src/kernel/web.js";
 
@@ -22,7 +22,7 @@ const hidden = [[evil, evil]] as const;
 const asker = { clientId: evil, address: evil, atMs: 0 };
 
 const pages: Readonly<Record<string, WebAnswer>> = {
-  choice: choicePage(frame, {
+  choice: providerSelectionPage(frame, {
     title: evil,
     intro: deviceIntro(asker),
     choices: [{ title: evil, href: evil }],

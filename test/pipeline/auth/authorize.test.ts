@@ -8,7 +8,7 @@ import { capabilitySetOf } from "../../../src/kernel/capability-set.js";
 import { ApiError, notFound } from "../../../src/kernel/errors.js";
 import type { Principal } from "../../../src/kernel/principal.js";
 import { MAX_DEPTH } from "../../../src/kernel/uidp.js";
-import { authorize, bitOf, type Guard, missing, seenBy } from "../../../src/pipeline/auth/authorize.js";
+import { authorize, bitOf, type Guard, maskNotFound, missing } from "../../../src/pipeline/auth/authorize.js";
 import { authRuleOf } from "../../../src/pipeline/method-table.js";
 import { openSqlite } from "../../../src/store/open-sqlite.js";
 import type { Store } from "../../../src/store/port.js";
@@ -205,7 +205,7 @@ describe("authorize", () => {
     test(`what is missing looks ${found ? "missing" : "forbidden"}: ${reason}`, async () => {
       const caller = await decide(guard, who[by], uid);
       const thrown = notFound({ noun: "group", type: "t" }, uid);
-      const seen = seenBy(caller, thrown, guard, create(request, { uid }));
+      const seen = maskNotFound(caller, thrown, guard, create(request, { uid }));
       if (found) return assert.equal(seen, thrown);
       assert.ok(seen instanceof ApiError);
       assert.equal(seen.code, Code.PermissionDenied);
@@ -239,10 +239,10 @@ describe("authorize", () => {
     const caller = await decide(both, who.atRoot, root);
     const none = create(request, { uid: root });
     for (const thrown of [new TypeError("x"), undefined, new ApiError(Code.Aborted, "ABORTED", "Aborted: x")]) {
-      assert.equal(seenBy(caller, thrown, both, none), thrown);
+      assert.equal(maskNotFound(caller, thrown, both, none), thrown);
     }
     const thrown = notFound({ noun: "group", type: "t" }, root);
-    assert.equal(seenBy(caller, thrown, guardOf([LIST], true), none), thrown);
+    assert.equal(maskNotFound(caller, thrown, guardOf([LIST], true), none), thrown);
   });
 });
 

@@ -5,7 +5,7 @@ import { connect, createServer, type Http2Server } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { writeAtPace } from "../../../src/transport/http/answer-writer.js";
-import { isGone, type Outlet } from "../../../src/transport/http/http-message.js";
+import { isGone, type ResponseWriter } from "../../../src/transport/http/http-message.js";
 import { defaultLimits } from "../../../src/transport/http/limits.js";
 import { attachBuffers, Buffers, RequestBuffers } from "../../../src/transport/http/request-buffers.js";
 
@@ -15,7 +15,7 @@ const withBuffers = <T extends Parameters<typeof attachBuffers>[1]>(carrier: T):
   return carrier;
 };
 
-const outlets: Readonly<Record<string, (server: Http2Server, answer: (out: Outlet) => void) => void>> = {
+const outlets: Readonly<Record<string, (server: Http2Server, answer: (out: ResponseWriter) => void) => void>> = {
   response: (server, answer) =>
     server.on("request", (_req, res) => {
       withBuffers(res.stream);
@@ -33,7 +33,7 @@ for (const [name, serve] of Object.entries(outlets)) {
   test(`a peer of HTTP/2 that stops reading a ${name} is cut off, one that reads gets all`, async () => {
     const server = createServer({ settings: { initialWindowSize: 1_000 } });
     const cut: Promise<boolean>[] = [];
-    const write = async (out: Outlet) => {
+    const write = async (out: ResponseWriter) => {
       for (const bytes of [5, 300_000, 0, 300_000]) await writeAtPace(out, Buffer.alloc(bytes));
       if (isGone(out)) return true;
       out.end();

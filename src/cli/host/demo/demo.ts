@@ -6,9 +6,9 @@ import { connectTo, exchangedToken } from "../../../client/index.js";
 import { isLoopback, resolveSettings, SettingsError, settings } from "../../../config/config.js";
 import { originOf } from "../../../config/origin.js";
 import { replaceFile } from "../../remote/auth/replace-file.js";
+import { type DemoDirectory, markDemoDirectory, openDemoDirectory } from "./demo-directory.js";
 import { ensureRoot, fillOrganisation, type SampleOrganisation } from "./organisation.js";
 import { alice, WORKLOAD_SUBJECT } from "./people.js";
-import { markPlace, openPlace, type Place } from "./place.js";
 import { type DemoProvider, startDemoProvider } from "./provider.js";
 import { keepFresh } from "./workload-token.js";
 
@@ -46,7 +46,7 @@ export interface Demo {
  */
 export async function startDemo({ data, listen }: DemoOptions): Promise<Demo> {
   requireThisMachine(listen);
-  const place = await openPlace(data);
+  const place = await openDemoDirectory(data);
   const started: { stop(): Promise<void> }[] = [];
   const stop = async () => {
     for (const one of started.splice(0).reverse()) await one.stop();
@@ -82,17 +82,21 @@ function requireThisMachine(listen: string): void {
   throw new SettingsError([`${rule}: the demo asks nobody for a password, so it is for this machine alone`]);
 }
 
-async function startProvider(place: Place): Promise<DemoProvider> {
+async function startProvider(place: DemoDirectory): Promise<DemoProvider> {
   const { directory, providerPort } = place;
   const provider = await startDemoProvider(providerPort).catch((error: unknown) => {
     const advice = `the login provider of the demo in ${directory}. Perhaps that demo runs already`;
     throw inUse(error) ? new Error(`127.0.0.1:${providerPort} is taken, which is ${advice}`) : error;
   });
-  await markPlace(place, provider.port);
+  await markDemoDirectory(place, provider.port);
   return provider;
 }
 
-async function startService({ directory }: Place, issuer: string, listen: string): Promise<{ app: App; url: string }> {
+async function startService(
+  { directory }: DemoDirectory,
+  issuer: string,
+  listen: string,
+): Promise<{ app: App; url: string }> {
   const loginProviders = join(directory, "login-providers.json");
   const provider = { name: "demo", title: "the demo's login", issuer, clientId: CLIENT_ID };
   await replaceFile(loginProviders, `${JSON.stringify([provider], undefined, 2)}\n`, 0o600);

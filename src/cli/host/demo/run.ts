@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { untilStopped } from "../until-stopped.js";
 import { startDemo } from "./demo.js";
-import { announcement } from "./story.js";
+import { announcement } from "./walkthrough.js";
 
 /** The flags of `arbor demo`. */
 export interface DemoFlags {

@@ -5,8 +5,8 @@ import { tokenFile } from "../../../client/token-file.js";
 import { isBearerToken } from "../../../client/token-source.js";
 import type { Login, Workload } from "./credentials-file.js";
 import { failure } from "./failure.js";
+import { limitParameters, type TokenLimits } from "./login-request.js";
 import { askService } from "./service.js";
-import { limitParameters, type TokenLimits } from "./wish.js";
 
 /** What the service knows this program as. */
 export const CLIENT_ID = "arbor-cli";
@@ -52,7 +52,7 @@ export async function renewLogin(api: string, refreshToken: string, audience: st
   return loginOf(tokenIn(answer.token), tokenIn(answer.refreshToken));
 }
 
-/** Changes the ID token of a login provider for an API token, limited as wished. */
+/** Changes the ID token of a login provider for an API token, with the limits that were asked for. */
 export async function exchangeIdToken(
   api: string,
   { idToken, provider }: IdToken,

@@ -5,8 +5,8 @@ import { Code } from "@connectrpc/connect";
 import type { Login } from "./credentials-file.js";
 import { failure } from "./failure.js";
 import { CLIENT_ID, redeemCode } from "./grants.js";
+import { type CliLoginRequest, limitParameters, loginParameters } from "./login-request.js";
 import { startLoopback } from "./loopback.js";
-import { type LoginWish, limitParameters, wishParameters } from "./wish.js";
 
 /**
  * Logs in.
@@ -17,7 +17,7 @@ import { type LoginWish, limitParameters, wishParameters } from "./wish.js";
  */
 export async function browserLogin(
   api: string,
-  wish: LoginWish,
+  loginRequest: CliLoginRequest,
   show: (url: string) => Promise<void>,
   waitMs: number,
 ): Promise<Login> {
@@ -34,7 +34,8 @@ export async function browserLogin(
     audience: api,
     create_refresh_token: "true",
   });
-  for (const [name, value] of [...wishParameters(wish), ...limitParameters(wish, "scope")]) query.append(name, value);
+  for (const [name, value] of [...loginParameters(loginRequest), ...limitParameters(loginRequest, "scope")])
+    query.append(name, value);
   const late = failure(Code.DeadlineExceeded, `the browser did not come back within ${waitMs / 60_000} minutes`);
   const timer = setTimeout(() => loopback.fail(late), waitMs);
   try {

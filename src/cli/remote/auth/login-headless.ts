@@ -6,8 +6,8 @@ import type { Login } from "./credentials-file.js";
 import { failure } from "./failure.js";
 import { exchangeIdToken } from "./grants.js";
 import { newHeadlessKey } from "./headless-key.js";
+import { type CliLoginRequest, loginParameters } from "./login-request.js";
 import { askService, type ServiceAnswer } from "./service.js";
-import { type LoginWish, wishParameters } from "./wish.js";
 
 /** How long waiting takes, in milliseconds. */
 export interface HeadlessPace {
@@ -33,19 +33,22 @@ const NOT_YET: ReadonlySet<Code> = new Set([
  */
 export async function headlessLogin(
   api: string,
-  wish: LoginWish,
+  loginRequest: CliLoginRequest,
   show: (url: string, confirmation: string) => void,
   { pollMs, waitMs }: HeadlessPace,
 ): Promise<Login> {
   const key = newHeadlessKey();
-  const query = new URLSearchParams([["headless_code", key.code], ...wishParameters(wish)]);
+  const query = new URLSearchParams([["headless_code", key.code], ...loginParameters(loginRequest)]);
   show(`${api}/oauth?${query}`, key.confirmation);
   const endMs = performance.now() + waitMs;
   for (;;) {
     const session = await sessionOf(api, key.code);
     if (session) {
-      const { idToken, provider = providerUid(wish) } = key.open(session.ecdhPublicKey, session.encryptedIdtoken);
-      return exchangeIdToken(api, { idToken, ...(provider !== undefined && { provider }) }, wish);
+      const { idToken, provider = providerUid(loginRequest) } = key.open(
+        session.ecdhPublicKey,
+        session.encryptedIdtoken,
+      );
+      return exchangeIdToken(api, { idToken, ...(provider !== undefined && { provider }) }, loginRequest);
     }
     if (performance.now() > endMs) {
       throw failure(Code.DeadlineExceeded, `the login was not done within ${waitMs / 60_000} minutes`);
@@ -65,6 +68,6 @@ async function sessionOf(api: string, code: string): Promise<ServiceAnswer | und
 }
 
 // A provider lies within a group, so its uid has a slash, and the name of an organisation none.
-function providerUid({ provider }: LoginWish): string | undefined {
+function providerUid({ provider }: CliLoginRequest): string | undefined {
   return provider?.includes("/") ? provider : undefined;
 }

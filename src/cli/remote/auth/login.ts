@@ -17,7 +17,7 @@ import {
 import { workloadToken } from "./grants.js";
 import { browserLogin } from "./login-browser.js";
 import { headlessLogin } from "./login-headless.js";
-import type { LoginWish } from "./wish.js";
+import type { CliLoginRequest } from "./login-request.js";
 
 /** How long a person may take, in milliseconds. */
 const WAIT_MS = 600_000;
@@ -86,14 +86,20 @@ async function workloadLogin(api: string, workload: Workload, flags: LoginFlags)
 
 async function personLogin(api: string, flags: LoginFlags): Promise<Login> {
   const { headless, browser } = flags;
-  const wish = await wishOf(flags);
-  if (headless) return headlessLogin(api, wish, showHeadless, { pollMs: POLL_MS, waitMs: WAIT_MS });
+  const loginRequest = await loginRequestOf(flags);
+  if (headless) return headlessLogin(api, loginRequest, showHeadless, { pollMs: POLL_MS, waitMs: WAIT_MS });
   // An invite is a secret, and every user of the machine sees the arguments of a browser.
-  const mayOpen = browser && wish.invite === undefined;
-  return browserLogin(api, wish, (url) => showBrowser(url, mayOpen), WAIT_MS);
+  const mayOpen = browser && loginRequest.invite === undefined;
+  return browserLogin(api, loginRequest, (url) => showBrowser(url, mayOpen), WAIT_MS);
 }
 
-async function wishOf({ identityProvider, connection, inviteFile, scope, cap }: LoginFlags): Promise<LoginWish> {
+async function loginRequestOf({
+  identityProvider,
+  connection,
+  inviteFile,
+  scope,
+  cap,
+}: LoginFlags): Promise<CliLoginRequest> {
   return {
     ...(identityProvider !== undefined && { provider: identityProvider }),
     ...(connection !== undefined && { connection }),

@@ -5,14 +5,14 @@ import { type Command, Option } from "commander";
 import { FORMATS } from "../../output/formats.js";
 import { FieldFlag, type FlagScope, fieldFlags } from "./field-flags.js";
 import { optionDescription } from "./field-help.js";
-import { type Noun, nouns, resourceFieldOf, type Verb } from "./nouns.js";
+import { type ResourceCommand, resourceCommands, resourceFieldOf, type Verb } from "./nouns.js";
 
 const COMMON = "Connection and output:";
 
 /** Adds `iam` and all below it. */
 export function addIamCommands(arbor: Command): void {
   const iam = arbor.command("iam").description("manage groups, identities, roles and what goes with them");
-  for (const noun of nouns) {
+  for (const noun of resourceCommands) {
     const command = iam.command(noun.name).description(`manage ${plural(noun)}`);
     command.configureHelp({ optionDescription });
     addList(command, noun);
@@ -23,7 +23,7 @@ export function addIamCommands(arbor: Command): void {
   }
 }
 
-function addList(parent: Command, noun: Noun): void {
+function addList(parent: Command, noun: ResourceCommand): void {
   const method = noun.methods.list;
   const command = withFields(parent.command("list"), method, {})
     .description(`list ${plural(noun)}`)
@@ -32,7 +32,9 @@ function addList(parent: Command, noun: Noun): void {
   withCommon(command).action(async (given) => (await import("./run-list.js")).runList(noun, flagsOf(command), given));
 }
 
-const add: Readonly<Record<Exclude<Verb, "list">, (parent: Command, noun: Noun, method: DescMethodUnary) => void>> = {
+const add: Readonly<
+  Record<Exclude<Verb, "list">, (parent: Command, noun: ResourceCommand, method: DescMethodUnary) => void>
+> = {
   get(parent, noun, method) {
     withCommon(parent.command("get <uid>").description(`print one ${noun.one}`)).action(async (uid, given) =>
       (await import("./run-one.js")).runGet(noun, method, uid, given),
@@ -99,7 +101,7 @@ function flagsOf(command: Command): FieldFlag[] {
   return command.options.filter((option) => option instanceof FieldFlag);
 }
 
-function plural({ one }: Noun): string {
+function plural({ one }: ResourceCommand): string {
   const [head = "", ...rest] = one.split(" of ");
   return [head.endsWith("y") ? `${head.slice(0, -1)}ies` : `${head}s`, ...rest].join(" of ");
 }

@@ -16,7 +16,7 @@ import type { ListColumn } from "../../output/format.js";
 export type Verb = "list" | "get" | "create" | "update" | "delete";
 
 /** One noun of `arbor iam`. */
-export interface Noun {
+export interface ResourceCommand {
   /** As it is typed. */
   readonly name: string;
   /** One of them, in words. */
@@ -35,7 +35,7 @@ const description = column("DESCRIPTION", "description", true);
 const created = column("CREATED", "createTime");
 
 /** The nouns, in the order the help names them. */
-export const nouns: readonly Noun[] = [
+export const resourceCommands: readonly ResourceCommand[] = [
   {
     name: "groups",
     one: "group",
@@ -171,14 +171,14 @@ export const nouns: readonly Noun[] = [
 ];
 
 /** The field of a list's answer that holds its rows. */
-export function rowsOf({ methods }: Noun): DescField & { readonly message: DescMessage } {
+export function rowsOf({ methods }: ResourceCommand): DescField & { readonly message: DescMessage } {
   const field = methods.list.output.fields.find(({ fieldKind, message }) => fieldKind === "list" && message);
   if (field?.message === undefined) throw new TypeError(`${methods.list} answers no list`);
   return field as DescField & { readonly message: DescMessage };
 }
 
 /** The field of a request that holds the thing itself; undefined when the request has its fields. */
-export function resourceFieldOf(noun: Noun, { input }: DescMethodUnary): DescField | undefined {
+export function resourceFieldOf(noun: ResourceCommand, { input }: DescMethodUnary): DescField | undefined {
   return input.fields.find(({ fieldKind, message }) => fieldKind === "message" && message === rowsOf(noun).message);
 }
 

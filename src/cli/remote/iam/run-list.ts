@@ -5,7 +5,7 @@ import { listText } from "../../output/format.js";
 import { type Progress, progressOn } from "../../output/progress.js";
 import { printable } from "../../printable.js";
 import type { FieldFlag } from "./field-flags.js";
-import { type Noun, rowsOf } from "./nouns.js";
+import { type ResourceCommand, rowsOf } from "./nouns.js";
 import { redirectUrisAt } from "./redirect-uri.js";
 import { type Given, requestOf } from "./request.js";
 import { type CommonFlags, type Session, withSession } from "./session.js";
@@ -17,7 +17,7 @@ const MAX_PAGE_SIZE = 200;
 export type ListFlags = CommonFlags & Given & { readonly pageAll?: boolean; readonly progress?: boolean };
 
 /** Prints a page of a list, or all of them. */
-export async function runList(noun: Noun, flags: readonly FieldFlag[], given: ListFlags): Promise<void> {
+export async function runList(noun: ResourceCommand, flags: readonly FieldFlag[], given: ListFlags): Promise<void> {
   const { request } = await requestOf(noun.methods.list.input, flags, given, undefined);
   if (given.pageAll && given.pageSize === undefined) setNamed(request, noun, "page_size", MAX_PAGE_SIZE);
   await withSession(given, async (session) => {
@@ -27,7 +27,7 @@ export async function runList(noun: Noun, flags: readonly FieldFlag[], given: Li
 }
 
 async function printPages(
-  noun: Noun,
+  noun: ResourceCommand,
   request: Message,
   given: ListFlags,
   { session, progress }: { session: Session; progress: Progress },
@@ -67,7 +67,7 @@ async function printPages(
   }
 }
 
-function setNamed(request: Message, { methods }: Noun, name: string, value: string | number): void {
+function setNamed(request: Message, { methods }: ResourceCommand, name: string, value: string | number): void {
   const field = methods.list.input.fields.find((one) => one.name === name);
   if (field === undefined) throw new TypeError(`${methods.list} has no ${name}`);
   setField(request, field, value);

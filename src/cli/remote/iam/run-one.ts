@@ -15,7 +15,7 @@ import { printable } from "../../printable.js";
 import { confirmDelete } from "./confirm.js";
 import { type DetailRow, detailRows } from "./detail-rows.js";
 import type { FieldFlag } from "./field-flags.js";
-import { type Noun, resourceFieldOf } from "./nouns.js";
+import { type ResourceCommand, resourceFieldOf } from "./nouns.js";
 import { redirectUrisAt } from "./redirect-uri.js";
 import { type Given, requestOf } from "./request.js";
 import { type CommonFlags, type Session, withSession } from "./session.js";
@@ -23,13 +23,18 @@ import { type CommonFlags, type Session, withSession } from "./session.js";
 type OneFlags = CommonFlags & Given;
 
 /** Prints one thing. */
-export async function runGet(noun: Noun, method: DescMethodUnary, uid: string, given: OneFlags): Promise<void> {
+export async function runGet(
+  noun: ResourceCommand,
+  method: DescMethodUnary,
+  uid: string,
+  given: OneFlags,
+): Promise<void> {
   await withSession(given, async (session) => print(noun, session, method, named(method, uid), given));
 }
 
 /** Creates one thing and prints it. */
 export async function runCreate(
-  noun: Noun,
+  noun: ResourceCommand,
   method: DescMethodUnary,
   flags: readonly FieldFlag[],
   given: OneFlags,
@@ -44,7 +49,7 @@ export async function runCreate(
  * @throws ApiError INVALID_ARGUMENT when neither says what to change
  */
 export async function runUpdate(
-  noun: Noun,
+  noun: ResourceCommand,
   method: DescMethodUnary,
   uid: string,
   flags: readonly FieldFlag[],
@@ -67,7 +72,7 @@ export async function runUpdate(
 
 /** Deletes one thing, if it is meant. */
 export async function runDelete(
-  noun: Noun,
+  noun: ResourceCommand,
   method: DescMethodUnary,
   uid: string,
   given: OneFlags & { readonly yes?: boolean },
@@ -83,7 +88,7 @@ export async function runDelete(
 }
 
 async function print(
-  { hasRedirectUri }: Noun,
+  { hasRedirectUri }: ResourceCommand,
   { call, output }: Session,
   method: DescMethodUnary,
   request: Message,

@@ -1,7 +1,7 @@
 // Every verb of every noun, against what REST answers.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { nouns } from "../../../../src/cli/remote/iam/nouns.js";
+import { resourceCommands } from "../../../../src/cli/remote/iam/nouns.js";
 import { builtinRoleUid } from "../../../../src/kernel/ids.js";
 import { type CliWorld, startCliWorld } from "./cli-world.js";
 
@@ -229,7 +229,7 @@ describe("a noun", () => {
   });
 
   it("is covered here", () => {
-    assert.deepEqual([...cases.map(({ noun }) => noun), "terms"], [...nouns.map(({ name }) => name)]);
+    assert.deepEqual([...cases.map(({ noun }) => noun), "terms"], [...resourceCommands.map(({ name }) => name)]);
   });
 });
 

@@ -3,7 +3,7 @@ import type { AuditHead } from "../store/port.js";
 import { stateOfHead } from "./head.js";
 
 /** Why a chain must not be continued. */
-export type Distrust =
+export type VerificationFailure =
   | "its chain has no signed head"
   | "its signed head is missing"
   | "its chain does not end at its signed head"
@@ -13,9 +13,9 @@ export type Distrust =
   | "the signature of its head is wrong";
 
 /** Decides whether the end of a chain is one that was signed. */
-export interface Trust {
-  /** Why not to go on behind this end; undefined when all is well. */
-  check(rootUid: string, head: AuditHead | undefined, lastSeq: number): Promise<Distrust | undefined>;
+export interface TrustedKeys {
+  /** Why the chain must not be continued after this end; undefined when it may. */
+  check(rootUid: string, head: AuditHead | undefined, lastSeq: number): Promise<VerificationFailure | undefined>;
   /** Remembers a head that this node signed itself. */
   remember(head: AuditHead): void;
 }
@@ -24,10 +24,10 @@ export interface Trust {
 const MAX_REMEMBERED = 10_000;
 
 /** Creates it. What it remembers spares a check per batch, and shows heads that went back in time. */
-export function createTrust(keys: {
+export function createTrustedKeys(keys: {
   auditVerifying(kid: string): KeyObject | undefined;
   refresh(): Promise<boolean>;
-}): Trust {
+}): TrustedKeys {
   const remembered = new Map<string, AuditHead>();
 
   function remember(head: AuditHead): void {
@@ -37,7 +37,7 @@ export function createTrust(keys: {
     if (remembered.size > MAX_REMEMBERED && oldest !== undefined) remembered.delete(oldest);
   }
 
-  async function signature(head: AuditHead): Promise<Distrust | undefined> {
+  async function signature(head: AuditHead): Promise<VerificationFailure | undefined> {
     let state = await stateOfHead(head, keys.auditVerifying);
     if (state === "unknown key" && (await keys.refresh())) state = await stateOfHead(head, keys.auditVerifying);
     if (state === "unknown key") return "its head is signed with an unknown key";

@@ -18,19 +18,19 @@ const SWEEP_MS = 600_000;
 const SWEEP_ROWS = 50;
 
 /** Work in the background. */
-export interface Upkeep {
+export interface Maintenance {
   start(): void;
   /** Stops it, after what is known has been written. */
   stop(): Promise<void>;
 }
 
 /** Creates it; `onProblem` is told of what failed, which is tried again. */
-export function createUpkeep(deps: {
+export function createMaintenance(deps: {
   readonly store: Store;
   readonly lastSeen: LastSeen;
   readonly clock: Clock;
   readonly onProblem: (problem: string, error: unknown) => void;
-}): Upkeep {
+}): Maintenance {
   const { store, lastSeen, clock, onProblem } = deps;
   const flush = () => lastSeen.flush().catch((error) => onProblem("who was seen could not be written", error));
   let stopped = false;

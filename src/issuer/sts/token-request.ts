@@ -8,7 +8,7 @@ import { MAX_SCOPES } from "../../pipeline/auth/api-token.js";
 import type { Grant } from "../tokens.js";
 
 /** What is asked for, as it came. */
-export interface Asked {
+export interface TokenRequest {
   /** Base URLs, each perhaps a comma-separated list. */
   readonly aud: readonly string[];
   /** Names of capabilities. */
@@ -25,7 +25,7 @@ const MAX_CAPABILITIES = 512;
  * @param audiences of this service, one of which the audience must be
  * @throws ApiError INVALID_ARGUMENT naming each field that is wrong.
  */
-export function grantOf(asked: Asked, audiences: readonly string[]): Grant {
+export function grantOf(asked: TokenRequest, audiences: readonly string[]): Grant {
   const violations: FieldViolation[] = [];
   const [audience = "", ...more] = audiencesIn(asked.aud);
   if (audience === "") violations.push({ field: "aud", description: "Audience must be specified" });
@@ -39,7 +39,10 @@ export function grantOf(asked: Asked, audiences: readonly string[]): Grant {
 }
 
 /** The limit that `cap` and `scopes` set; undefined where they set none. Adds what is wrong to `violations`. */
-export function limitOf({ cap, scopes }: Omit<Asked, "aud">, violations: FieldViolation[]): TokenLimit | undefined {
+export function limitOf(
+  { cap, scopes }: Omit<TokenRequest, "aud">,
+  violations: FieldViolation[],
+): TokenLimit | undefined {
   const groups = distinct(scopes);
   const names = distinct(cap);
   if (groups.length > MAX_SCOPES || !groups.every(isUidp)) {

@@ -1,11 +1,10 @@
-// Keeps the keys of a running node up to date: what other nodes and commands
-// did is seen within a second, and what is due is done.
+// Advances the states of a running node's keys once a second, and reads what
+// other nodes and commands changed.
 import type { KeyRing } from "./key-ring.js";
 import type { KeyMove, KeySchedule } from "./key-states.js";
 
-/** What the keeper needs. */
-export interface KeyKeeperDeps {
-  readonly keys: Pick<KeyRing, "tend">;
+export interface KeyRotatorDeps {
+  readonly keys: Pick<KeyRing, "advanceKeys">;
   readonly schedule: KeySchedule;
   /** Told of each move that this node made. */
   readonly onMove: (move: KeyMove) => void;
@@ -13,9 +12,9 @@ export interface KeyKeeperDeps {
   readonly onProblem: (problem: string, cause: unknown) => void;
 }
 
-/** Tends the keys while the service runs. */
-export interface KeyKeeper {
-  /** Begins to tend them, now and every second. */
+/** Advances the states of the keys while the service runs. */
+export interface KeyRotator {
+  /** Begins to advance their states, now and every second. */
   start(): void;
   /** Ends; resolves when nothing is under way any more. */
   stop(): Promise<void>;
@@ -24,15 +23,15 @@ export interface KeyKeeper {
 /** Between two looks, in milliseconds: a key that was revoked is trusted that much longer. */
 const PERIOD_MS = 1_000;
 
-/** Creates the keeper; it does nothing before it is told to. */
-export function createKeyKeeper({ keys, schedule, onMove, onProblem }: KeyKeeperDeps): KeyKeeper {
+/** Creates the rotator; it does nothing before it is started. */
+export function createKeyRotator({ keys, schedule, onMove, onProblem }: KeyRotatorDeps): KeyRotator {
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | undefined;
   let failing = false;
 
   async function pass(): Promise<void> {
     try {
-      for (const move of await keys.tend(schedule)) onMove(move);
+      for (const move of await keys.advanceKeys(schedule)) onMove(move);
       failing = false;
     } catch (error) {
       if (!failing) onProblem("the keys could not be read again and will be tried again", error);

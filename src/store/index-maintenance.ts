@@ -2,7 +2,7 @@
 // transaction that changes the rows.
 import { and, eq, inArray, sql } from "drizzle-orm";
 import { lineageOf, parentOf } from "../kernel/uidp.js";
-import { columnValue, type Listed, type ListedKind, type SortField } from "./listed-kind.js";
+import { columnValue, type Listed, type ResourceIndex, type SortField } from "./resource-index.js";
 import { type Executor, statementFamily } from "./statement.js";
 
 type Params = Record<string, string | number>;
@@ -59,7 +59,7 @@ const count = statementFamily<number, Params>(
 );
 
 /** Enters a new row into the lists of its kind. */
-export async function list(tx: Executor, kind: ListedKind, row: Listed): Promise<void> {
+export async function addToIndex(tx: Executor, kind: ResourceIndex, row: Listed): Promise<void> {
   if (kind.only?.includes(row) === false) return;
   const scopes = scopesOf(kind, row.uid);
   // Global things, such as people, lie in nobody's subtree.
@@ -69,7 +69,7 @@ export async function list(tx: Executor, kind: ListedKind, row: Listed): Promise
 }
 
 /** Takes a row that is about to be deleted out of the lists of its kind. */
-export async function unlist(tx: Executor, kind: ListedKind, row: Listed): Promise<void> {
+export async function removeFromIndex(tx: Executor, kind: ResourceIndex, row: Listed): Promise<void> {
   if (kind.only?.includes(row) === false) return;
   const scopes = scopesOf(kind, row.uid);
   if (scopes.length === 0) return;
@@ -78,7 +78,7 @@ export async function unlist(tx: Executor, kind: ListedKind, row: Listed): Promi
 }
 
 /** Moves a changed row to its new places. */
-export async function relist(tx: Executor, kind: ListedKind, before: Listed, after: Listed): Promise<void> {
+export async function reindex(tx: Executor, kind: ResourceIndex, before: Listed, after: Listed): Promise<void> {
   if (kind.only?.includes(before) === false) return;
   const scopes = scopesOf(kind, before.uid);
   if (scopes.length === 0) return;
@@ -89,7 +89,7 @@ export async function relist(tx: Executor, kind: ListedKind, before: Listed, aft
   }
 }
 
-function scopesOf(kind: ListedKind, uid: string): string[] {
+function scopesOf(kind: ResourceIndex, uid: string): string[] {
   const lineage = lineageOf(uid);
   if (!kind.listsItself) lineage.pop();
   return lineage;
@@ -103,7 +103,7 @@ function entry(family: typeof enter, sort: SortField, scopes: readonly string[],
   return [family({ type: sort.type, scopes: scopes.length }), params] as const;
 }
 
-async function addToCounters(tx: Executor, kind: ListedKind, uid: string, scopes: string[], n: number) {
+async function addToCounters(tx: Executor, kind: ResourceIndex, uid: string, scopes: string[], n: number) {
   const parent = parentOf(uid);
   // Any slot will do: a counter is the sum of its slots, and a single one may well be negative.
   const params: Params = { slot: Math.floor(Math.random() * tx.counterSlots), n };

@@ -32,7 +32,7 @@ export interface SortField {
 }
 
 /** What a kind declares to be kept in ordered lists; `uid` order needs no declaration. */
-export interface ListedKind {
+export interface ResourceIndex {
   readonly table: (tables: Tables) => ListedTable;
   /** The property of the table that names what a row directly lies in. */
   readonly place: string;
@@ -66,8 +66,8 @@ export interface Joined {
 }
 
 /** A kind as declared. */
-export interface ListedKindDeclaration {
-  readonly table: ListedKind["table"];
+export interface ResourceIndexDeclaration {
+  readonly table: ResourceIndex["table"];
   readonly place: string;
   readonly joined?: Joined;
   readonly filters?: Readonly<Record<string, Filter>>;
@@ -77,14 +77,17 @@ export interface ListedKindDeclaration {
 }
 
 /** How most kinds are ordered: by name and by both times. */
-export const usualSorts: ListedKindDeclaration["sorts"] = [
+export const usualSorts: ResourceIndexDeclaration["sorts"] = [
   { field: "name", type: "text", column: "name" },
   { field: "created_at", type: "time", column: "createTimeMs" },
   { field: "updated_at", type: "time", column: "updateTimeMs" },
 ];
 
 /** Declares a kind. `id` is the kind's own for ever: it is part of stored keys. */
-export function listedKind(id: number, { listsItself = false, ...kind }: ListedKindDeclaration): ListedKind {
+export function defineResourceIndex(
+  id: number,
+  { listsItself = false, ...kind }: ResourceIndexDeclaration,
+): ResourceIndex {
   const sorts = kind.sorts.map(({ field, ...sort }, i) => [field, { ...sort, list: id * 8 + i }] as const);
   return { ...kind, listsItself, counter: id * 2, sorts: Object.fromEntries(sorts) };
 }

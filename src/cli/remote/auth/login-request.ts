@@ -1,5 +1,5 @@
 /** How a person wants to log in. */
-export interface LoginWish extends TokenLimits {
+export interface CliLoginRequest extends TokenLimits {
   /** The uid of an organisation's login provider, or the name of the organisation. */
   readonly provider?: string;
   /** The name of one of the service's own login providers. */
@@ -17,7 +17,7 @@ export interface TokenLimits {
 }
 
 /** The parameters of the authorization endpoint that say where the person is known and what they accept. */
-export function wishParameters({ provider, connection, invite }: LoginWish): [name: string, value: string][] {
+export function loginParameters({ provider, connection, invite }: CliLoginRequest): [name: string, value: string][] {
   const all = Object.entries({ idp_id: provider, connection, invite });
   return all.flatMap(([name, value]): [string, string][] => (value === undefined ? [] : [[name, value]]));
 }

@@ -10,7 +10,7 @@ export interface ReadConnection extends Executor {
 }
 
 /** Reads on SQLite's read-only connections. */
-export interface TurnReader {
+export interface SnapshotReader {
   /** Runs `unit` on the snapshot of this turn of the event loop. */
   read<T>(unit: (tx: Tx) => Awaitable<T>): Awaitable<T>;
   /** Ends the snapshot, so that the next read sees every commit up to now. */
@@ -35,7 +35,7 @@ const MAX_HELD = 4;
  *
  * @param open opens a connection; called once at the start, and again while all others are held
  */
-export function createTurnReader(open: () => ReadConnection): TurnReader {
+export function createSnapshotReader(open: () => ReadConnection): SnapshotReader {
   const primary = open();
   const idle: ReadConnection[] = [primary];
   /** Units that pause, each waiting for its next slice. */

@@ -3,7 +3,7 @@ import { invalidArgument } from "../../kernel/errors.js";
 import { isPrintable } from "../../pipeline/resource/rules.js";
 
 /** An object within a text, and how errors name it. */
-export interface Place {
+export interface JsonLocation {
   readonly field: string;
   readonly value: Readonly<Record<string, unknown>>;
 }
@@ -13,13 +13,17 @@ const MAX_TEXT = 1_000;
 const TIME = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.\d+)?Z$/;
 
 /** The object that `value` is; throws INVALID_ARGUMENT for anything else. */
-export function at(value: unknown, field: string): Place {
+export function at(value: unknown, field: string): JsonLocation {
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return { field, value: value as never };
   throw refusal(field, "must be an object");
 }
 
 /** The elements of a list, none where it is absent or null; each with its name for errors. */
-export function list(place: Place, name: string, most: number): { readonly field: string; readonly value: unknown }[] {
+export function list(
+  place: JsonLocation,
+  name: string,
+  most: number,
+): { readonly field: string; readonly value: unknown }[] {
   const field = pathOf(place, name);
   const value = place.value[name] ?? [];
   if (!Array.isArray(value)) throw refusal(field, "must be an array");
@@ -28,7 +32,7 @@ export function list(place: Place, name: string, most: number): { readonly field
 }
 
 /** A text that may be missing: one printable line of at most 1,000 characters. */
-export function text(place: Place, name: string): string | undefined {
+export function text(place: JsonLocation, name: string): string | undefined {
   const value = place.value[name];
   const field = pathOf(place, name);
   if (value === undefined) return undefined;
@@ -39,14 +43,14 @@ export function text(place: Place, name: string): string | undefined {
 }
 
 /** A text that must be there and not be empty. */
-export function textAt(place: Place, name: string): string {
+export function textAt(place: JsonLocation, name: string): string {
   const value = text(place, name);
   if (value === undefined || value === "") throw refusal(pathOf(place, name), "is required");
   return value;
 }
 
 /** A time that may be missing or null, in epoch milliseconds. */
-export function timeAt(place: Place, name: string): number | undefined {
+export function timeAt(place: JsonLocation, name: string): number | undefined {
   if (place.value[name] === null) return undefined;
   const value = text(place, name);
   if (value === undefined) return undefined;
@@ -59,7 +63,7 @@ export function timeAt(place: Place, name: string): number | undefined {
   return timeMs;
 }
 
-function pathOf({ field }: Place, name: string): string {
+function pathOf({ field }: JsonLocation, name: string): string {
   if (name === "") return field;
   return field === "record" ? name : `${field}.${name}`;
 }

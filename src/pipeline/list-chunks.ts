@@ -20,7 +20,7 @@ const MAX_UNDER_WAY = 8;
  *
  * @throws ConnectError with ErrorInfo, also between parts: rights and deadlines count for each of them.
  */
-export async function* partsOf(
+export async function* readChunks(
   invoke: Invoke,
   clock: Clock,
   entry: UnaryEntry,
@@ -53,7 +53,7 @@ export async function* partsOf(
  * @throws ConnectError with ErrorInfo; ApiError RESOURCE_EXHAUSTED for a list of more than 50,000 elements;
  * what `join` throws.
  */
-export async function wholeOf(
+export async function readAll(
   invoke: Invoke,
   clock: Clock,
   entry: UnaryEntry,
@@ -65,7 +65,7 @@ export async function wholeOf(
   if (list === undefined) return invoke(entry, call, request);
   const sizeOf = (part: object) => ((part as Record<string, unknown>)[list.localName] as unknown[] | undefined)?.length;
   let elements = 0;
-  const parts = partsOf(invoke, clock, entry, call, request);
+  const parts = readChunks(invoke, clock, entry, call, request);
   let first: IteratorResult<object, void>;
   try {
     first = await parts.next();

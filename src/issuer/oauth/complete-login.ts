@@ -7,11 +7,10 @@ import { rootOf } from "../../kernel/uidp.js";
 import type { WebAnswer, WebRequest } from "../../kernel/web.js";
 import type { Tx } from "../../store/port.js";
 import { inviteFailureKey } from "../invite-failures.js";
-import { grantOf } from "../sts/wanted.js";
+import { grantOf } from "../sts/token-request.js";
 import type { Grant } from "../tokens.js";
 import { applyBindingDecisions } from "./binding-decisions.js";
 import { LOGIN_MS } from "./browser.js";
-import type { Provider } from "./choice.js";
 import type { LoginContext } from "./context.js";
 import { answerCode, failed } from "./deliver.js";
 import { hostOf } from "./deps.js";
@@ -21,6 +20,7 @@ import { withParameters } from "./loopback.js";
 import type { Vouched } from "./oidc.js";
 import { redirect } from "./page.js";
 import { donePage } from "./pages.js";
+import type { Provider } from "./provider-selection.js";
 import type { LoginRequest, SignedInFor } from "./state.js";
 import { newSecret } from "./tickets.js";
 
@@ -30,7 +30,7 @@ const CODE_MS = 60_000;
 const REGISTERED = "dev.chainguard.api.auth.registered.v1";
 
 /** A login that a provider vouches for. */
-export interface Concluding {
+export interface LoginCompletion {
   readonly login: LoginRequest;
   readonly provider: Provider;
   readonly vouched: Vouched;
@@ -46,7 +46,7 @@ export interface Concluding {
  *
  * @throws ApiError when the person is not known, or what they bring is not good.
  */
-export async function conclude(context: LoginContext, concluding: Concluding): Promise<WebAnswer> {
+export async function completeLogin(context: LoginContext, concluding: LoginCompletion): Promise<WebAnswer> {
   const { store, guesses, startLimit, quotas, clock } = context;
   const { login, provider, request } = concluding;
   if (login.identity !== undefined) return assume(context, concluding, login.identity);
@@ -63,7 +63,7 @@ export async function conclude(context: LoginContext, concluding: Concluding): P
 /** Who signs in, and what for. */
 export function signInRequestOf(
   { registration }: Pick<LoginContext, "registration">,
-  { login, provider, vouched }: Pick<Concluding, "login" | "provider" | "vouched">,
+  { login, provider, vouched }: Pick<LoginCompletion, "login" | "provider" | "vouched">,
 ): SignIn {
   const { subject, claims } = vouched;
   const { issuer, providerUid } = provider;
@@ -81,13 +81,13 @@ export function grantFor({ asked, mappings, informative }: SignedInFor, audience
   return { ...grantOf(asked, audiences), mappings, informative };
 }
 
-async function assume(context: LoginContext, { login, vouched, request }: Concluding, identity: string) {
+async function assume(context: LoginContext, { login, vouched, request }: LoginCompletion, identity: string) {
   const asked = { ...login.asked, identity, identityProvider: "" };
   const { token } = await context.exchanger.exchange(asked, vouched.idToken, request.remoteAddress);
   return answerToken(login, token, undefined);
 }
 
-async function signInAndAnswer(tx: Tx, context: LoginContext, concluding: Concluding): Promise<WebAnswer> {
+async function signInAndAnswer(tx: Tx, context: LoginContext, concluding: LoginCompletion): Promise<WebAnswer> {
   const { clock, ids } = context;
   const { login, provider, request, decisions } = concluding;
   const nowMs = clock();
@@ -106,7 +106,7 @@ async function signInAndAnswer(tx: Tx, context: LoginContext, concluding: Conclu
 async function answered(
   tx: Tx,
   context: LoginContext,
-  { login, provider, vouched, browser }: Concluding,
+  { login, provider, vouched, browser }: LoginCompletion,
   known: SignedInFor,
 ): Promise<WebAnswer> {
   const { tickets, tokens, origin } = context;
@@ -156,7 +156,7 @@ function answerToken({ to }: LoginRequest, token: string, refreshToken: string |
 async function audit(
   tx: Tx,
   { ids }: LoginContext,
-  { provider, request }: Concluding,
+  { provider, request }: LoginCompletion,
   { identityUid, group }: SignedIn,
   nowMs: number,
 ): Promise<void> {

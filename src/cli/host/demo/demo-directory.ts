@@ -7,7 +7,7 @@ import { replaceFile } from "../../remote/auth/replace-file.js";
 const MARK = "demo.json";
 
 /** The directory of a demo. */
-export interface Place {
+export interface DemoDirectory {
   /** Its absolute path. */
   readonly directory: string;
   /** The port of the provider; 0 in a new directory. */
@@ -20,7 +20,7 @@ export interface Place {
  *
  * @throws Error when it holds something else
  */
-export async function openPlace(directory: string): Promise<Place> {
+export async function openDemoDirectory(directory: string): Promise<DemoDirectory> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const names = await readdir(directory);
   if (names.length === 0) return { directory, providerPort: 0 };
@@ -30,7 +30,7 @@ export async function openPlace(directory: string): Promise<Place> {
 }
 
 /** Marks the directory as a demo's, and remembers the port of its provider. */
-export async function markPlace({ directory }: Place, providerPort: number): Promise<void> {
+export async function markDemoDirectory({ directory }: DemoDirectory, providerPort: number): Promise<void> {
   await replaceFile(join(directory, MARK), `${JSON.stringify({ providerPort })}\n`, 0o600);
 }
 

@@ -2,16 +2,16 @@
 // its rows. A kind declares its table and orders and gets the rest.
 import { eq, getTableColumns, sql } from "drizzle-orm";
 import { first } from "./first.js";
-import { list, relist, unlist } from "./list-upkeep.js";
-import { columnOf, type Listed, type ListedKind, type ListedTable } from "./listed-kind.js";
+import { addToIndex, reindex, removeFromIndex } from "./index-maintenance.js";
 import { listPage } from "./ordered-list.js";
 import { placeholderSet, placeholdersFor } from "./placeholders.js";
 import type { Awaitable, ListedStore, ListQuery, Page } from "./port.js";
+import { columnOf, type Listed, type ListedTable, type ResourceIndex } from "./resource-index.js";
 import { type Executor, statementFamily } from "./statement.js";
 
-const keyOf = (kind: ListedKind) => String(kind.counter);
+const keyOf = (kind: ResourceIndex) => String(kind.counter);
 
-const get = statementFamily<ListedKind, { uid: string }, Listed>(keyOf, (kind) => (q, t) => {
+const get = statementFamily<ResourceIndex, { uid: string }, Listed>(keyOf, (kind) => (q, t) => {
   const table = kind.table(t);
   return q
     .select(getTableColumns(table))
@@ -19,13 +19,13 @@ const get = statementFamily<ListedKind, { uid: string }, Listed>(keyOf, (kind) =
     .where(eq(table.uid, sql.placeholder("uid")));
 });
 
-const insert = statementFamily<ListedKind, Listed>(keyOf, (kind) => (q, t) => {
+const insert = statementFamily<ResourceIndex, Listed>(keyOf, (kind) => (q, t) => {
   // One kind's table stands for all: what is inserted is checked by the rows' own types.
   const table = kind.table(t) as ListedTable & { $inferInsert: never };
   return q.insert(table).values(placeholdersFor(table));
 });
 
-const replace = statementFamily<ListedKind, Listed>(keyOf, (kind) => (q, t) => {
+const replace = statementFamily<ResourceIndex, Listed>(keyOf, (kind) => (q, t) => {
   const table = kind.table(t);
   const changing = Object.keys(getTableColumns(table)).filter((name) => name !== "uid" && name !== "createTimeMs");
   return q
@@ -34,12 +34,12 @@ const replace = statementFamily<ListedKind, Listed>(keyOf, (kind) => (q, t) => {
     .where(eq(table.uid, sql.placeholder("uid")));
 });
 
-const remove = statementFamily<ListedKind, { uid: string }>(keyOf, (kind) => (q, t) => {
+const remove = statementFamily<ResourceIndex, { uid: string }>(keyOf, (kind) => (q, t) => {
   const table = kind.table(t);
   return q.delete(table).where(eq(table.uid, sql.placeholder("uid")));
 });
 
-const uidsWhere = statementFamily<{ kind: ListedKind; column: string }, { value: string; limit: number }, Listed>(
+const uidsWhere = statementFamily<{ kind: ResourceIndex; column: string }, { value: string; limit: number }, Listed>(
   ({ kind, column }) => `${kind.counter} ${column}`,
   ({ kind, column }) =>
     (q, t) => {
@@ -53,11 +53,11 @@ const uidsWhere = statementFamily<{ kind: ListedKind; column: string }, { value:
 );
 
 /** Rows of one kind; see {@link ListedStore}. */
-export class ListedRows<Row extends Listed> implements ListedStore<Row> {
+export class IndexedTable<Row extends Listed> implements ListedStore<Row> {
   readonly #tx: Executor;
-  readonly #kind: ListedKind;
+  readonly #kind: ResourceIndex;
 
-  constructor(tx: Executor, kind: ListedKind) {
+  constructor(tx: Executor, kind: ResourceIndex) {
     this.#tx = tx;
     this.#kind = kind;
   }
@@ -68,14 +68,14 @@ export class ListedRows<Row extends Listed> implements ListedStore<Row> {
 
   async insert(row: Row): Promise<void> {
     await this.#tx.rows(insert(this.#kind), row);
-    await list(this.#tx, this.#kind, row);
+    await addToIndex(this.#tx, this.#kind, row);
   }
 
   async replace(row: Row): Promise<void> {
     const before = await this.get(row.uid);
     if (before === undefined) return;
     await this.#tx.rows(replace(this.#kind), row);
-    await relist(this.#tx, this.#kind, before, row);
+    await reindex(this.#tx, this.#kind, before, row);
   }
 
   async update(uid: string, patch: Partial<Row>, updateTimeMs: number): Promise<Row | undefined> {
@@ -83,14 +83,14 @@ export class ListedRows<Row extends Listed> implements ListedStore<Row> {
     if (before === undefined) return undefined;
     const after = { ...before, ...patch, updateTimeMs };
     await this.#tx.rows(replace(this.#kind), after);
-    await relist(this.#tx, this.#kind, before, after);
+    await reindex(this.#tx, this.#kind, before, after);
     return after;
   }
 
   async delete(uid: string): Promise<void> {
     const row = await this.get(uid);
     if (row === undefined) return;
-    await unlist(this.#tx, this.#kind, row);
+    await removeFromIndex(this.#tx, this.#kind, row);
     await this.#tx.rows(remove(this.#kind), { uid });
   }
 

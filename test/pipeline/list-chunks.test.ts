@@ -7,12 +7,12 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import type { Call } from "../../src/pipeline/call.js";
 import type { Invoke } from "../../src/pipeline/invoke.js";
-import { partsOf } from "../../src/pipeline/list-parts.js";
+import { readChunks } from "../../src/pipeline/list-chunks.js";
 import type { UnaryEntry } from "../../src/pipeline/method-table.js";
 
 const AT_ONCE = 8;
 const entry = { list: { localName: "items" } } as unknown as UnaryEntry;
-const request = {} as Parameters<typeof partsOf>[4];
+const request = {} as Parameters<typeof readChunks>[4];
 let callers = 0;
 
 /** A list of two parts. */
@@ -25,7 +25,7 @@ function listOf(
   call.moveOn = () => {
     call.next = undefined;
   };
-  return partsOf(invoke as unknown as Invoke, () => 0, entry, call as unknown as Call, request);
+  return readChunks(invoke as unknown as Invoke, () => 0, entry, call as unknown as Call, request);
 }
 
 async function isGiven(part: Promise<unknown>): Promise<boolean> {

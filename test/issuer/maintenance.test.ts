@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type Installation, openInstallation } from "../../src/app/installation.js";
 import { resolveSettings } from "../../src/config/config.js";
-import { deleteExpired } from "../../src/issuer/upkeep.js";
+import { deleteExpired } from "../../src/issuer/maintenance.js";
 import type { Store, Tx } from "../../src/store/port.js";
 import { tempDir } from "../support/temp-dir.js";
 
