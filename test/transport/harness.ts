@@ -288,11 +288,15 @@ export function frame(message: Uint8Array, flag = 0): Buffer {
 /** What an HTTP/2 client sends first, before any request. */
 export const HTTP2_START = Buffer.concat([Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), http2Frame(4, 0, 0)]);
 
-/** Frame types and flags of HTTP/2. */
+/** Frame types, flags and a setting of HTTP/2. */
 export const DATA = 0;
 export const HEADERS = 1;
+export const PRIORITY = 2;
 export const RST_STREAM = 3;
 export const SETTINGS = 4;
+export const WINDOW_UPDATE = 8;
+export const CONTINUATION = 9;
+export const INITIAL_WINDOW_SIZE = 4;
 export const END_STREAM = 1;
 export const ACK = 1;
 

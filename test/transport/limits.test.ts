@@ -2,12 +2,14 @@ import assert from "node:assert/strict";
 import { Agent, request } from "node:http";
 import { connect as connectTcp } from "node:net";
 import { after, describe, it } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { connect as connectTls } from "node:tls";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { GetGroupRequestSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { defaultLimits, describeLimits } from "../../src/transport/http/limits.js";
 import {
   ACK,
+  CONTINUATION,
   DATA,
   END_STREAM,
   frame,
@@ -16,7 +18,9 @@ import {
   HTTP2_START,
   headersFrame,
   http2Frame,
+  INITIAL_WINDOW_SIZE,
   openHttp2,
+  PRIORITY,
   RST_STREAM,
   type Running,
   rawHttp2,
@@ -25,6 +29,7 @@ import {
   SETTINGS,
   startServer,
   TLS,
+  WINDOW_UPDATE,
 } from "./harness.js";
 
 const GET = `${SERVICE}/GetGroup`;
@@ -125,6 +130,53 @@ describe("limits", () => {
   it("an HTTP/2 session with an open stream that never moves is cut", async () => {
     const server = await start({ limits: { idleSessionMs: 30, sessionCloseMs: 30 } });
     await rawTcp(server.port, Buffer.concat([HTTP2_START, headersFrame(1, GET, grpcFields)]));
+  });
+
+  // Its answer cannot be sent any more. Without the limit Node 20 keeps such a session until it was idle for a minute.
+  for (const [name, broken] of [
+    ["DATA on stream 0", http2Frame(DATA, 0, 0, Buffer.from("x"))],
+    ["DATA on a stream that nobody opened", http2Frame(DATA, 0, 5, Buffer.from("x"))],
+    ["a stream with an even number", headersFrame(2, GET, grpcFields)],
+    ["a window that grows by 0", http2Frame(WINDOW_UPDATE, 0, 0, Buffer.alloc(4))],
+    ["a frame of priority that is too short", http2Frame(PRIORITY, 0, 1, Buffer.alloc(4))],
+    ["headers that do not continue", http2Frame(CONTINUATION, 0, 1, Buffer.from("x"))],
+  ] as const) {
+    it(`an HTTP/2 peer that breaks the protocol and stays is cut: ${name}`, { timeout: 10_000 }, async () => {
+      const server = await start({ limits: { stuckSessionMs: 50 } });
+      const call = [headersFrame(1, GET, grpcFields), http2Frame(DATA, END_STREAM, 1, good)];
+      await rawTcp(server.port, Buffer.concat([HTTP2_START, ...call, broken]));
+    });
+  }
+
+  it("an HTTP/2 peer that reads nothing for a while is not cut for it", { timeout: 20_000 }, async () => {
+    const bytes = 32 * 1024 * 1024;
+    const server = await start({
+      limits: { stuckSessionMs: 50 },
+      gateway: { handle: (_req, res) => res.end(Buffer.alloc(bytes)) },
+    });
+    // Windows as large as they may be: what holds the answer back is the socket.
+    const wide = Buffer.from([0, INITIAL_WINDOW_SIZE, 0x7f, 0xff, 0xff, 0xff]);
+    const wider = Buffer.from([0x7f, 0xff, 0, 0]);
+    const socket = connectTcp(server.port, "127.0.0.1");
+    socket.write(
+      Buffer.concat([
+        HTTP2_START,
+        http2Frame(SETTINGS, 0, 0, wide),
+        http2Frame(WINDOW_UPDATE, 0, 0, wider),
+        headersFrame(1, "/large", []),
+        http2Frame(DATA, END_STREAM, 1),
+      ]),
+    );
+    await sleep(100);
+    // Frames that only have to be acknowledged wait behind it.
+    socket.write(Buffer.concat([http2Frame(SETTINGS, 0, 0), http2Frame(SETTINGS, 0, 0)]));
+    await sleep(300);
+    let read = 0;
+    for await (const chunk of socket) {
+      read += (chunk as Buffer).length;
+      if (read > bytes) break;
+    }
+    assert.ok(read > bytes, `${read} bytes`);
   });
 
   for (const [name, headers] of [

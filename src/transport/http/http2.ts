@@ -83,7 +83,7 @@ export function createHttp2(options: Http2Options): Http2 {
   server.on("session", (session) => {
     sessions.add(session);
     session.once("close", () => sessions.delete(session));
-    session.setTimeout(limits.idleSessionMs, () => closeSession(session, limits.sessionCloseMs));
+    endWhenQuiet(session, limits);
     watchStreams(session, options);
     if (draining) drainSession(session);
   });
@@ -98,6 +98,30 @@ export function createHttp2(options: Http2Options): Http2 {
       for (const session of sessions) drainSession(session);
     },
   };
+}
+
+// Ends a session on which nothing moves. Node 20 neither closes a session that broke a rule of the protocol nor tells
+// of it: it stops reading it, and frames that it still had to send stay in its queue although the socket could take
+// them. Of a peer that does not read, the socket has bytes to write.
+function endWhenQuiet(session: ServerHttp2Session, limits: Limits): void {
+  const stepMs = Math.min(limits.stuckSessionMs, limits.idleSessionMs);
+  let bytes = -1;
+  let quietMs = 0;
+  const onQuiet = () => {
+    const { bytesRead, bytesWritten } = session.socket;
+    quietMs = bytes === bytesRead + bytesWritten ? quietMs + stepMs : stepMs;
+    bytes = bytesRead + bytesWritten;
+    const isStuck = (session.state.outboundQueueSize ?? 0) > 0 && unwrittenBytes(session) === 0;
+    if (isStuck) destroySession(session);
+    else if (quietMs >= limits.idleSessionMs) closeSession(session, limits.sessionCloseMs);
+    else session.setTimeout(stepMs, onQuiet);
+  };
+  session.setTimeout(stepMs, onQuiet);
+}
+
+// What HTTP/2 writes goes past the socket's own buffer, to its handle.
+function unwrittenBytes(session: ServerHttp2Session): number | undefined {
+  return (session.socket as Socket & { _handle?: { writeQueueSize?: number } })._handle?.writeQueueSize;
 }
 
 // When a stream was opened, in which tick, and how long its caller said to wait: all that is kept for every stream.
