@@ -89,7 +89,7 @@ async function inProcess(): Promise<readonly Presented[]> {
     for (let i = 0; i < rounds; i++) {
       cells.push({ ours: await measured(ours, seconds), bare: await measured(bareWork, seconds) });
     }
-    if (issuer.asked.keys !== 2) throw new Error(`the keys were fetched ${issuer.asked.keys} times`);
+    if (issuer.requests.keys !== 2) throw new Error(`the keys were fetched ${issuer.requests.keys} times`);
     console.log(`${"".padEnd(34)}${["min", "median", "max"].map((head) => head.padStart(10)).join("")}`);
     const of = (pick: (cell: { ours: Cell; bare: Cell }) => number) => cells.map(pick);
     row(

@@ -29,7 +29,7 @@ pinSelf();
 interface List {
   readonly name: string;
   readonly field: string;
-  /** Only what lies below this group. */
+  /** Only the descendants of this group. */
   readonly below?: string;
   readonly total: number;
 }
@@ -37,7 +37,7 @@ interface List {
 /** Where in its list a page lies. */
 type Place = "first" | "middle" | "last";
 
-/** A page to be asked for again and again. */
+/** A page that is requested again and again. */
 interface Case {
   readonly name: string;
   call(): Promise<void>;

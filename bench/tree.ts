@@ -18,7 +18,7 @@ export interface Tree {
   readonly root: string;
   /** How many groups each group above the lowest level holds: about the cube root of all. */
   readonly fanOut: number;
-  /** How many groups lie below the root, and below each group of the first level. */
+  /** How many groups the root has, and each group of the first level. */
   readonly belowRoot: number;
   readonly belowFirst: number;
 }

@@ -44,7 +44,7 @@ try {
   });
   faults.push(...report.faults);
   // A process that is at fault already need not be waited for.
-  if (faults.length === 0) faults.push(...(await report.settled()));
+  if (faults.length === 0) faults.push(...(await report.faultsAfterwards()));
   const mib = (bytes) => `${(bytes / 1024 / 1024).toFixed(0)} MiB`;
   console.log(`${report.inputs} inputs in ${report.batches} batches, ${report.seconds.toFixed(1)} s`);
   console.log(`memory: ${mib(report.memory.before)} before, ${mib(report.memory.peak)} at most`);

@@ -113,7 +113,7 @@ async function groupsFor(token: string): Promise<string[]> {
   return (JSON.parse(stdout).groups as { name: string }[]).map(({ name }) => name);
 }
 
-/** That whoever is logged in sees these groups, by a token and by the command line. */
+/** That the user who is logged in sees these groups, by a token and by the command line. */
 async function assertSees(names: readonly string[]): Promise<void> {
   const [token, list] = await Promise.all([
     arbor(["auth", "token"]).ended,
@@ -264,7 +264,7 @@ describe("a device", () => {
 
 describe("a published client", () => {
   /** Waits as they do, and opens the page they open. */
-  async function asked(more: Readonly<Record<string, string>> = {}) {
+  async function authorizationRequest(more: Readonly<Record<string, string>> = {}) {
     const server = createServer();
     const got = new Promise<URLSearchParams>((resolve) => {
       server.on("request", (req, res) => {
@@ -293,7 +293,7 @@ describe("a published client", () => {
   }
 
   it("gets a token and a refresh token that are good", async () => {
-    const { got, stop } = await asked();
+    const { got, stop } = await authorizationRequest();
     await pick("Alice");
     await consent("Give a program access?", "Continue");
     const query = await got;
@@ -309,7 +309,7 @@ describe("a published client", () => {
   });
 
   it("is told of somebody unknown, without a token", async () => {
-    const { got, stop } = await asked();
+    const { got, stop } = await authorizationRequest();
     await pick("Bob");
     const query = await got;
     stop();
@@ -329,7 +329,7 @@ describe("a published client", () => {
     const flags = ["--parent", research, "--role-uid", viewer, "--ttl", "1h", "--single-use", "-o", "json"];
     const made = await arbor(["iam", "group-invites", "create", ...flags]).ended;
     const { code: invite } = JSON.parse(made.stdout) as { code: string };
-    const first = await asked({ invite });
+    const first = await authorizationRequest({ invite });
     await pick("Bob");
     const offer = page.getByRole("main");
     await look("Accept this invite?");
@@ -337,7 +337,7 @@ describe("a published client", () => {
     await consent("Accept this invite?", "Accept");
     assert.deepEqual(await groupsFor((await first.got).get("token") ?? ""), ["research"]);
     first.stop();
-    const second = await asked({ invite });
+    const second = await authorizationRequest({ invite });
     await pick("Bob");
     assert.deepEqual([(await second.got).get("error"), (await second.got).get("token")], ["access_denied", null]);
     second.stop();

@@ -1,5 +1,5 @@
 // The page at /docs in a real browser: everything is shown, nothing is refused by
-// the page's own policy, and nothing is asked of anybody else. Needs chromium.
+// the page's own policy, and no other host is contacted. Needs chromium.
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { after, before, test } from "node:test";
@@ -81,7 +81,7 @@ async function shownIn(page: Page): Promise<ReadonlySet<string>> {
 }
 
 // Opens a page, and makes sure that the console says nothing but advice on addresses that nobody here
-// writes, and that only the service itself was asked.
+// writes, and that only the service was contacted.
 async function browse(
   path: string,
   viewport: { readonly width: number; readonly height: number },

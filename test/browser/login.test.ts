@@ -51,7 +51,7 @@ const variants = [
 let kit: LoginKit;
 let organisation: { readonly group: string; readonly owner: string };
 let browser: Browser;
-/** What the program that asked got, the newest last. */
+/** What the program got that sent the request, the newest last. */
 const got: URLSearchParams[] = [];
 const answerBrowser = (req: IncomingMessage, res: ServerResponse) => {
   const { pathname, searchParams } = new URL(req.url ?? "/", "http://program");
@@ -240,8 +240,8 @@ for (const { provider, stripIss, sizes } of variants) {
                 return binding.uid;
               }),
             );
-            const asked = codeRequest(newPkce().challenge, { redirect_uri: programUrl, connection: "test" });
-            await page.goto(oauth(asked));
+            const parameters = codeRequest(newPkce().challenge, { redirect_uri: programUrl, connection: "test" });
+            await page.goto(oauth(parameters));
             await look("Give a program access?");
             for (const [label, letter, value] of [
               [/^kept/, "a", "accept"],

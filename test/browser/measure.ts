@@ -1,5 +1,5 @@
 // What can be measured of a page in a browser: whether it is cut off, how large its
-// targets are, and how well its text can be told from what is behind it.
+// targets are, and how well its text can be told from its background.
 import type { Page } from "playwright-core";
 
 /** What was measured. */
@@ -25,13 +25,13 @@ const SCRIPT = `() => {
       .map((value) => (value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4));
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
-  const behind = (element) => {
+  const backgroundOf = (element) => {
     if (element === null) return [255, 255, 255];
     const color = numbers(getComputedStyle(element).backgroundColor);
-    return color[3] === 0 ? behind(element.parentElement) : color;
+    return color[3] === 0 ? backgroundOf(element.parentElement) : color;
   };
   const contrast = (element) => {
-    const [one, other] = [luminance(numbers(getComputedStyle(element).color)), luminance(behind(element))];
+    const [one, other] = [luminance(numbers(getComputedStyle(element).color)), luminance(backgroundOf(element))];
     return (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
   };
   const hasText = (element) =>

@@ -179,13 +179,13 @@ describe("what is of another organisation", () => {
         ? randomIds.newUid(there.slice(0, there.lastIndexOf("/")))
         : randomIds.newUid();
       const check = async (client: RawClient) => {
-        const seen: string[] = [];
+        const answers: string[] = [];
         for (const uid of [there, elsewhere, beside]) {
           const { code, bytes } = await client.call(method, requestAt(method, uid), token);
           assert.equal(code, "PERMISSION_DENIED", client.name);
-          seen.push(bytes.replaceAll(uid, "UID").replaceAll(encodeURIComponent(uid), "UID"));
+          answers.push(bytes.replaceAll(uid, "UID").replaceAll(encodeURIComponent(uid), "UID"));
         }
-        assert.deepEqual(seen, [seen[0], seen[0], seen[0]], client.name);
+        assert.deepEqual(answers, [answers[0], answers[0], answers[0]], client.name);
       };
       await Promise.all(inTurn(clientsFor(method, clients), row).map(check));
     });
@@ -239,13 +239,13 @@ describe("Auth.Delete", () => {
       ];
       for (const client of clients) {
         for (const ids of forms) {
-          const seen = new Set<string>();
+          const answers = new Set<string>();
           for (const id of ids) {
             const { code, bytes } = await forget(client, id, token);
             assert.equal(code, role === undefined ? "UNAUTHENTICATED" : "PERMISSION_DENIED", client.name);
-            seen.add(bytes.replaceAll(id, "UID").replaceAll(encodeURIComponent(id), "UID"));
+            answers.add(bytes.replaceAll(id, "UID").replaceAll(encodeURIComponent(id), "UID"));
           }
-          assert.equal(seen.size, 1, client.name);
+          assert.equal(answers.size, 1, client.name);
         }
       }
       for (const token of tokens.values()) assert.equal(await codeFor(clients[0] as RawClient, token), "OK");
@@ -277,17 +277,17 @@ describe("methods that authenticate their callers by themselves", () => {
   ];
   // Fewer calls than an address may have refused at once (docs/security.md).
   for (const [what, method, request] of requests) {
-    it(`${what}: an API token is no credential there, whoever's it is`, async () => {
+    it(`${what}: an API token is no credential there, of any identity`, async () => {
       for (const client of clients) {
-        const seen = new Set<string>();
+        const answers = new Set<string>();
         const none = await client.call(method, requestOf(method, request()));
         assert.equal(none.code, "UNAUTHENTICATED", client.name);
         for (const token of ["garbage", ...tokens.values()]) {
           const { code, bytes } = await client.call(method, requestOf(method, request()), token);
           assert.equal(code, "UNAUTHENTICATED", client.name);
-          seen.add(bytes);
+          answers.add(bytes);
         }
-        assert.equal(seen.size, 1, `${client.name}: one answer to all of them`);
+        assert.equal(answers.size, 1, `${client.name}: one answer to all of them`);
       }
     });
   }
@@ -295,13 +295,13 @@ describe("methods that authenticate their callers by themselves", () => {
   it("GetHeadlessSession: what is not there looks the same to everybody", async () => {
     const { getHeadlessSession: method } = Auth.method;
     for (const client of clients) {
-      const seen = new Set<string>();
+      const answers = new Set<string>();
       for (const token of [undefined, "garbage", ...tokens.values()]) {
         const { code, bytes } = await client.call(method, requestOf(method, { code: randomIds.newId() }), token);
         assert.equal(code, "NOT_FOUND", client.name);
-        seen.add(bytes);
+        answers.add(bytes);
       }
-      assert.equal(seen.size, 1, client.name);
+      assert.equal(answers.size, 1, client.name);
     }
   });
 });

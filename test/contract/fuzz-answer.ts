@@ -1,4 +1,4 @@
-// What must hold for every answer, whatever was asked.
+// What must hold for every answer, whatever the request was.
 import type { IncomingHttpHeaders } from "node:http";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import type { PlacedOperation, Validate } from "../support/openapi/document.js";

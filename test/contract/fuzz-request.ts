@@ -77,7 +77,7 @@ function bearerFor(world: FuzzWorld, operation: PlacedOperation, values: Fill, r
     case "refreshToken":
       return known.take("refreshTokens", random);
     default: {
-      // Who has asked does not ask again.
+      // A caller requests access once only.
       if (operation.path.endsWith(":requestGroupAccess") && random.chance(0.5)) {
         return known.take("asking", random) ?? owner;
       }

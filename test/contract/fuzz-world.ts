@@ -54,20 +54,20 @@ export interface KnownThings {
 
 const DOMAIN = "acme.example";
 const MAX_KNOWN = 500;
-/** So many people to delete, callers who have not asked for access yet, refresh tokens, and logins without a browser there are to begin with. */
+/** So many people to delete, callers without an access request, refresh tokens, and logins without a browser there are to begin with. */
 const PREPARED = 200;
-/** Refusals count against an invite as well (docs/security.md), so one alone would soon be locked. */
+/** Failures count against an invite as well (docs/security.md), so one alone would soon be locked. */
 const INVITES = 10;
 const ADVISORIES = 20;
 
 /** Starts the service on an empty data directory. */
 export async function startFuzzWorld(): Promise<FuzzWorld> {
-  // Refusals are counted by address, so requests come from many.
+  // Failures are counted by address, so requests come from many.
   const world = await startExchangeWorld({ trustedProxies: "127.0.0.1" });
   const { harness } = world;
   const document = await readDocument(harness.url);
   const { group: organisation } = await harness.organisation(DOMAIN);
-  const { group: foreign } = await harness.organisation("rival.example");
+  const { group: foreign } = await harness.organisation("other.example");
   const { store } = harness.app.installation;
   await store.write((tx) => verifyGroup(tx, organisation, "ORG_KIND_CUSTOMER", { ids: randomIds, nowMs: Date.now() }));
   const owner = await harness.identity({ email: `ann@${DOMAIN}` });

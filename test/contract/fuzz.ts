@@ -179,14 +179,14 @@ function nextPage(path: string, token: string): string {
 
 // As a command that sends it again.
 function written({ method, path, headers, body }: FuzzRequest): string {
-  const shown = Object.entries(headers).map(
+  const headerArguments = Object.entries(headers).map(
     ([name, value]) => `-H '${name}: ${name === "authorization" ? shortened(value) : value}'`,
   );
   const data =
     body === undefined
       ? ""
       : ` --data-binary ${JSON.stringify(typeof body === "string" ? body : body.toString("latin1")).slice(0, 600)}`;
-  return `curl -X ${method} ${shown.join(" ").slice(0, 600)} '${path.slice(0, 600)}'${data}`;
+  return `curl -X ${method} ${headerArguments.join(" ").slice(0, 600)} '${path.slice(0, 600)}'${data}`;
 }
 
 function shortened(token: string): string {

@@ -26,7 +26,7 @@ describe("what a caller may not see", () => {
     const ours = await harness.organisation("acme.example");
     org = ours.group;
     rest = restAs(harness.url, ours.token);
-    foreign = (await harness.organisation("rival.example")).group;
+    foreign = (await harness.organisation("other.example")).group;
   });
   after(() => harness.stop());
 
@@ -155,8 +155,8 @@ describe("finding an organisation", () => {
       const { outcome, json } = await call("GET", "/groups:lookupGroup");
       if (finds) assert.equal((json as { group: { uid: string } }).group.uid, org);
       else assert.deepEqual(outcome, none);
-      const asked = await call("POST", `/groups/${org}:requestGroupAccess`, {});
-      assert.deepEqual(asked.outcome, finds ? ok({}) : none);
+      const requested = await call("POST", `/groups/${org}:requestGroupAccess`, {});
+      assert.deepEqual(requested.outcome, finds ? ok({}) : none);
     });
   }
 

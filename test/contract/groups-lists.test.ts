@@ -55,7 +55,7 @@ function list(query: string, call = rest): Promise<RestAnswer> {
 }
 
 // The names that tests give to the groups of an answer.
-function shown({ json }: RestAnswer): string {
+function namesOn({ json }: RestAnswer): string {
   const names = new Map(Object.entries(uids).map(([name, uid]) => [uid, name]));
   const groups = (json?.groups ?? []) as readonly { readonly uid: string }[];
   return groups.map(({ uid }) => names.get(uid) ?? uid).join(" ");
@@ -111,7 +111,7 @@ describe("filters", () => {
     it(query, async () => {
       const answer = await list(query);
       if (typeof groups !== "string") return assert.deepEqual(answer.outcome, groups);
-      assert.equal(shown(answer), groups);
+      assert.equal(namesOn(answer), groups);
       assert.equal(answer.json?.totalCount, String(groups === "" ? 0 : groups.split(" ").length));
     });
   }
@@ -143,7 +143,7 @@ describe("filters", () => {
     ];
     for (const [query, groups, total] of cases) {
       const answer = await list(query, call);
-      assert.deepEqual([shown(answer), answer.json?.totalCount], [groups, String(total)], query);
+      assert.deepEqual([namesOn(answer), answer.json?.totalCount], [groups, String(total)], query);
     }
   });
 });
@@ -184,7 +184,7 @@ describe("orders", () => {
     it(`${groups === undefined ? "refuse" : "know"} ${order || "none"}`, async () => {
       const answer = await list(`${tree}&order_by=${order}`);
       if (groups === undefined) assert.deepEqual(answer.outcome, refused);
-      else assert.equal(shown(answer), groups);
+      else assert.equal(namesOn(answer), groups);
     });
   }
 });

@@ -240,7 +240,7 @@ export const reads: readonly MatrixCase[] = [
   {
     name: "finds it whatever the case of the address",
     method: "LookupGroup",
-    as: "asked",
+    as: "requester",
     request: {},
     expect: ok({ group: org }),
   },

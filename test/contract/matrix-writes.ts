@@ -340,7 +340,7 @@ export const writes: readonly MatrixCase[] = [
   {
     name: "does not ask twice a day",
     method: "RequestGroupAccess",
-    as: "asked",
+    as: "requester",
     request: { groupUid: "<org>" },
     expect: exhausted("access to this group was requested recently"),
   },

@@ -103,10 +103,10 @@ const localName = (desc: DescMessage | DescEnum) => desc.typeName.slice(desc.fil
 /** Every field and enum value that requests and answers of the methods hold, within their package. */
 function partsOf(methods: readonly DescMethod[], elsewhere: readonly string[] = []): Set<string> {
   const parts = new Set<string>();
-  const seen = new Set<string>();
+  const visited = new Set<string>();
   const visit = (desc: DescMessage | DescEnum, home: string): void => {
-    if (desc.file.proto.package !== home || seen.has(desc.typeName) || elsewhere.includes(localName(desc))) return;
-    seen.add(desc.typeName);
+    if (desc.file.proto.package !== home || visited.has(desc.typeName) || elsewhere.includes(localName(desc))) return;
+    visited.add(desc.typeName);
     const name = localName(desc);
     if (desc.kind === "enum") {
       for (const value of desc.values) parts.add(`${name}.${value.name}`);

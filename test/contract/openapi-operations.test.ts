@@ -1,6 +1,6 @@
 // Every operation that the document of a running service speaks of does what the
 // document says: its example is accepted, its answer has the schema, each of its
-// parameters is understood, and its refusals are errors as described.
+// parameters is understood, and its rejections are errors as described.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { createValidators, type PlacedOperation, type Validators } from "../support/openapi/document.js";
@@ -28,9 +28,9 @@ describe("every operation of the document", () => {
     const exercised = new Set<string>();
     for (const operation of operations) {
       await t.test(operation.operationId, async () => {
-        const refusal = refusalOf(operation);
-        if (refusal === undefined) await doesWhatItSays(operation);
-        else await isRefusedAs(refusal, operation, await world.arranged(operation));
+        const rejection = refusalOf(operation);
+        if (rejection === undefined) await doesWhatItSays(operation);
+        else await isRefusedAs(rejection, operation, await world.arranged(operation));
         await isRefused(operation);
         exercised.add(operation.operationId);
       });

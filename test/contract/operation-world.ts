@@ -107,7 +107,7 @@ export async function startOperationWorld(): Promise<OperationWorld> {
       },
     ],
     [
-      // Who has asked does not ask again.
+      // A caller requests access once only.
       /:requestGroupAccess$/,
       async (known) => {
         const asking = await world.harness.identity({ email: `bob@${ORGANISATION}` });

@@ -88,7 +88,7 @@ describe("page tokens", () => {
     }
   });
 
-  it("begin again with everything else as it was asked", async () => {
+  it("begin again with everything else as it was requested", async () => {
     const first = await list("page_size=3&order_by=name%20desc&skip=2");
     harness.skewMs = LIFE_MS + 1_000;
     const again = await list("page_size=3&order_by=name%20desc&skip=2", first.next);
@@ -128,15 +128,15 @@ describe("page tokens", () => {
   ];
   for (const { query, skip } of walks) {
     it(`lose and repeat nothing: ${query}`, async () => {
-      const seen: string[] = [];
+      const names: string[] = [];
       let pageToken = "";
       do {
         const answer = await list(query, pageToken);
         assert.deepEqual([answer.json?.totalCount, answer.json?.skipped], [String(ROWS), skip]);
-        seen.push(...answer.names);
+        names.push(...answer.names);
         pageToken = answer.next;
-      } while (pageToken !== "" && seen.length <= ROWS);
-      assert.deepEqual(seen, rows(skip, ROWS));
+      } while (pageToken !== "" && names.length <= ROWS);
+      assert.deepEqual(names, rows(skip, ROWS));
     });
   }
 

@@ -28,7 +28,7 @@ export interface PublishedAnswer {
 
 /** A connection with one token. */
 export interface PublishedClient {
-  /** Calls a method by its name behind `chainguard.platform`, such as `iam.Groups.List`. */
+  /** Calls a method by its name after `chainguard.platform`, such as `iam.Groups.List`. */
   call(method: string, request?: object): Promise<PublishedAnswer>;
   /** The answer of a call that must succeed; throws Error with what the server said if it does not. */
   answer(method: string, request?: object): Promise<Plain>;

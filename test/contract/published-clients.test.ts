@@ -198,9 +198,9 @@ describe("data sources", () => {
   it("see the group that the caller is bound in before those below it", async () => {
     const caller = await world.bound("viewer", world.child);
     const client = connectPublished(world.url, caller.token);
-    const seen = (await items("iam.Groups.List", {}, client)).map(({ id }) => id);
+    const ids = (await items("iam.Groups.List", {}, client)).map(({ id }) => id);
     client.close();
-    assert.deepEqual(seen, [world.child, world.grandchild]);
+    assert.deepEqual(ids, [world.child, world.grandchild]);
   });
 
   it("go on in version 2 with a list begun in version 2beta1", async () => {
@@ -208,9 +208,9 @@ describe("data sources", () => {
     const first = await owner.answer(`${iam}.GroupsService.ListGroups`, request);
     const sent = { ...request, pageToken: first.nextPageToken };
     const second = await owner.answer("iam.v2.GroupsService.ListGroups", sent);
-    const seen = [first, second].flatMap(({ groups }) => groups as readonly Plain[]);
+    const groups = [first, second].flatMap(({ groups }) => groups as readonly Plain[]);
     assert.deepEqual(
-      seen.map(({ uid }) => uid),
+      groups.map(({ uid }) => uid),
       [world.root, world.child],
     );
   });
@@ -235,8 +235,8 @@ describe("identities", () => {
   it("may have any text for keys", async () => {
     const keys = { issuer: "https://issuer.example", subject: "s", issuerKeys: "keys" };
     const { id } = await create(world.child, { name: "static", static: keys });
-    const [seen] = (await items("iam.Identities.List", { id })) as readonly [{ readonly static: Plain }];
-    assert.equal(seen.static.issuerKeys, "keys");
+    const [identity] = (await items("iam.Identities.List", { id })) as readonly [{ readonly static: Plain }];
+    assert.equal(identity.static.issuerKeys, "keys");
   });
 
   it("of two groups may have the issuer and subject in common", async () => {

@@ -48,7 +48,7 @@ describe("repos", () => {
     aliases: [],
     activeTags: ["v3"],
   };
-  const shown = ({ name, description = "", catalogTier, readme = "", bundles, aliases, activeTags }: Plain) => ({
+  const fieldsOf = ({ name, description = "", catalogTier, readme = "", bundles, aliases, activeTags }: Plain) => ({
     ...{ name, description, catalogTier, readme, bundles, aliases, activeTags },
   });
 
@@ -56,11 +56,11 @@ describe("repos", () => {
     const parent = await world.group();
     await createOrUpdate(await world.group(parent), { name: "web" });
     const created = await createOrUpdate(parent, first);
-    assert.deepEqual(shown(created), first);
+    assert.deepEqual(fieldsOf(created), first);
     const [listed] = await items("ListRepos", { id: created.id });
     assert.deepEqual(listed, created);
     const updated = await createOrUpdate(parent, second);
-    assert.deepEqual([updated.id, shown(updated)], [created.id, { ...second, readme: "" }]);
+    assert.deepEqual([updated.id, fieldsOf(updated)], [created.id, { ...second, readme: "" }]);
     const { json } = await world.call("GET", `/repos/${String(created.id)}`);
     assert.deepEqual([json?.catalogTier, json?.activeTags, json?.description], ["CATALOG_TIER_BASE", ["v3"], ""]);
   });
@@ -69,7 +69,7 @@ describe("repos", () => {
     const parent = await world.group();
     const { id } = await client.answer(`${registry}.CreateRepo`, { parentId: parent, repo: first });
     const again = await client.answer(`${registry}.CreateRepo`, { parentId: parent, repo: second });
-    assert.deepEqual([again.id, shown(again)], [id, { ...second, readme: "" }]);
+    assert.deepEqual([again.id, fieldsOf(again)], [id, { ...second, readme: "" }]);
   });
 
   it("are looked for at the place above all groups, where there are none", async () => {
@@ -91,8 +91,8 @@ describe("repos", () => {
       assert.deepEqual(listed?.syncConfig, created.syncConfig);
     }
     own.close();
-    const { source: seen, google } = created.syncConfig as Plain;
-    assert.deepEqual([seen, google], [source, "gar"]);
+    const { source: synced, google } = created.syncConfig as Plain;
+    assert.deepEqual([synced, google], [source, "gar"]);
   });
 });
 
@@ -113,7 +113,7 @@ describe("tags", () => {
     ["1.2-r3", "excludeEpochs"],
   ];
   for (const [tag, leftOut] of families) {
-    it(`like ${tag} are listed unless left out, and by version 2 only if asked for`, async () => {
+    it(`like ${tag} are listed unless left out, and by version 2 only on request`, async () => {
       const repoId = await world.repo({ name: `family-${leftOut.toLowerCase()}` });
       for (const name of [tag, "1.2"]) await world.tag(repoId, name);
       const names = async (filter: object) =>

@@ -70,8 +70,8 @@ describe("updates by the mask *", () => {
     const accountAssociation = { uid: world.child, name: "cloud", google: { projectId: "p", projectNumber: "7" } };
     await owner.answer(`${associations}.UpdateAccountAssociation`, { accountAssociation, ...all });
     const { items } = await owner.answer("iam.GroupAccountAssociations.List", { group: world.child });
-    const [{ group, createdAt, updatedAt, ...seen }] = items as readonly [Plain];
-    assert.deepEqual(seen, { name: "cloud", google: accountAssociation.google });
+    const [{ group, createdAt, updatedAt, ...rest }] = items as readonly [Plain];
+    assert.deepEqual(rest, { name: "cloud", google: accountAssociation.google });
     assert.equal(group, world.child);
   });
 
@@ -109,7 +109,7 @@ describe("updates by the mask *", () => {
     const role = { uid: made.id, name: "r", capabilities: ["CAP_IAM_ROLES_LIST", "CAP_IAM_GROUPS_LIST"] };
     await owner.answer(`${iam}.RolesService.UpdateRole`, { role, ...all });
     const { items } = await owner.answer("iam.Roles.List", { id: made.id });
-    const [seen] = items as readonly Plain[];
-    assert.deepEqual([seen?.description ?? "", seen?.capabilities], ["", ["groups.list", "roles.list"]]);
+    const [stored] = items as readonly Plain[];
+    assert.deepEqual([stored?.description ?? "", stored?.capabilities], ["", ["groups.list", "roles.list"]]);
   });
 });

@@ -15,7 +15,7 @@ import { eventRow, severitiesToJson } from "../../src/vulnerabilities/advisories
 import { insertAdvisory } from "../../src/vulnerabilities/advisories/advisory-operations.js";
 import { bindingRow, roleRow } from "../support/rows.js";
 
-/** The digest of the image that every repo made here has; no registry is asked for it. */
+/** The digest of the image that every repo made here has; no registry is called for it. */
 export const imageDigest = `sha256:${"1f".repeat(32)}`;
 
 /** Adds a repo to a group; its image is built for `amd64` and for an architecture of that text. */

@@ -14,7 +14,7 @@ export type CallerName =
   | "viewer"
   | "nobody"
   | "member"
-  | "asked"
+  | "requester"
   | "newcomer"
   | "gmail"
   | "stranger"
@@ -59,7 +59,7 @@ export async function startWorld(): Promise<World> {
   };
 
   const ours = await harness.organisation("acme.example");
-  const foreign = await harness.organisation("rival.example");
+  const foreign = await harness.organisation("other.example");
   const org = ours.group;
   uids.set("org", org).set("foreign", foreign.group);
   uids.set("random", randomIds.newUid()).set("ghost", randomIds.newUid(org));
@@ -80,10 +80,10 @@ export async function startWorld(): Promise<World> {
   await harness.bind(viewer, "viewer", shelf);
   for (const name of ["nobody", "deleted"] as const) await person(name);
   await person("gmail", "ann@gmail.com");
-  await person("stranger", "bob@rival.example");
+  await person("stranger", "bob@other.example");
   await person("member", "ann@acme.example");
   await person("workload", "ann@acme.example", staffed);
-  const asked = await person("asked", "cat@Acme.Example");
+  const requester = await person("requester", "cat@Acme.Example");
   const gone = await harness.identity();
   const holder = await harness.identity();
   tokens.set("deleted", gone.token).set("garbled", "no.such.token");
@@ -96,7 +96,7 @@ export async function startWorld(): Promise<World> {
     await tx.roles.insert(roleRow(randomIds.newUid(roled), { groupUid: roled }));
     await tx.roleBindings.insert(bindingRow(randomIds.newUid(bound), holder.uid, builtinRoleUid("viewer")));
     await tx.identities.insert(identityRow(randomIds.newUid(staffed)));
-    await tx.accessRequests.put(org, asked, context.nowMs);
+    await tx.accessRequests.put(org, requester, context.nowMs);
     await verifyGroup(tx, org, "ORG_KIND_CUSTOMER", context);
   });
   const listed = await fetch(`${harness.url}/iam/v2beta1/groups?uidp.children_of=${shelf}&order_by=name&page_size=2`, {

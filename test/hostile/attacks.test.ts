@@ -11,7 +11,7 @@ import { startService } from "./support/service.js";
 
 const rows: readonly Row[] = [
   { name: "HTTP/2.0 on an HTTP/1.1 connection", attacks: ["http-version-2"] },
-  { name: "invalid bytes behind a request", attacks: ["trailing-bytes"] },
+  { name: "invalid bytes after a request", attacks: ["trailing-bytes"] },
   { name: "gzip bombs", attacks: ["gzip-bombs"] },
   { name: "tokens that are dear to refuse", attacks: ["costly-tokens"] },
   { name: "issuers of one tenant that are many, or never answer", attacks: ["foreign-issuers"] },

@@ -41,14 +41,14 @@ describe(`${INPUTS} inputs of each kind, seed ${SEED}`, () => {
       );
       assert.deepEqual(report.faults, []);
       assert.ok(inputs >= INPUTS);
-      // Most of what is sent has an answer, of more kinds than refusals by a parser.
+      // Most of what is sent has an answer, of more kinds than errors of a parser.
       assert.ok(Object.keys(counts).length >= 6, JSON.stringify(counts));
     });
   }
 
   it(`no connection that was left as it is lives longer than ${CONNECTION_MS} ms`, async () => {
     assert.equal(reports.length, 5);
-    for (const [name, { settled }] of reports) assert.deepEqual(await settled(), [], name);
+    for (const [name, { faultsAfterwards }] of reports) assert.deepEqual(await faultsAfterwards(), [], name);
   });
 
   it("the same process answers, and has what memory it needs", async (t) => {

@@ -31,7 +31,7 @@ async function typesOf(log: Log, of = root): Promise<(string | undefined)[]> {
 }
 
 describe("the audit log on PostgreSQL", () => {
-  test("a row committed after one with a higher id is sealed behind it", async (t) => {
+  test("a row committed after one with a higher id is sealed after it", async (t) => {
     const { url, logs, close } = await nodes(1);
     t.after(close);
     const [log] = logs;

@@ -1,4 +1,4 @@
-// The same operations leave the same behind on both databases. Run with
+// The same operations leave the same rows in both databases. Run with
 // ARBOR_TEST_SEEDS and ARBOR_TEST_OPERATIONS for more of them.
 import assert from "node:assert/strict";
 import { join } from "node:path";

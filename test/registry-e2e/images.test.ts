@@ -86,16 +86,16 @@ test("an image of another repo is not there", async () => {
   await assert.rejects(ask("getSize", { repoUid: `${ROOT}/${"0".repeat(16)}`, digest }), { reason: "NOT_FOUND" });
 });
 
-test("what was asked once is kept", async () => {
+test("an answer of the registry is cached", async () => {
   const image = { repoUid: app.uid, digest: many.digest };
   await ask("getSize", image);
-  const untouched = new Proxy(client, { get: () => assert.fail("the registry was asked again") });
+  const untouched = new Proxy(client, { get: () => assert.fail("the registry was called again") });
   assert.deepEqual(await ask("getArchitectures", image, untouched), { architectures: ["amd64", "arm64", "s390x"] });
 });
 
 const unknown = `sha256:${"e".repeat(64)}`;
 
-test("a digest is checked before anything is asked for", async () => {
+test("a digest is checked before any request", async () => {
   for (const digest of ["latest", "sha256:abc", `${unknown}/../x`, `sha256:${"E".repeat(64)}`])
     await assert.rejects(ask("getSize", { repoUid: app.uid, digest }), {
       reason: "INVALID_ARGUMENT",

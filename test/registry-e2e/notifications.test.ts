@@ -100,7 +100,7 @@ async function restart(): Promise<void> {
   service = await startService(data, "--registry-secret-file", secretFile, "--listen", host);
 }
 
-test("a push is seen within a second, and so is what a tag is moved to", { skip }, async () => {
+test("a push is recorded within a second, and so is what a tag is moved to", { skip }, async () => {
   const [first, second] = [image(), image(["amd64", "arm64"])];
   await push(first, named("app", "latest"));
   await shows("app", { latest: first.digest }, 1_000);

@@ -1,4 +1,4 @@
-// Counts what is asked of a store, to show that it does not grow with what is stored.
+// Counts the reads of a store, to show that it does not grow with what is stored.
 import type { Store, Tx } from "../../src/store/port.js";
 
 /**

@@ -9,7 +9,7 @@ export interface LocalIssuer {
   /** Its URL, which is the `iss` of its tokens. */
   readonly issuer: string;
   /** Requests so far. */
-  readonly asked: { discovery: number; keys: number };
+  readonly requests: { discovery: number; keys: number };
   /** A token with these claims; `iss`, `iat` and `exp` are there unless given. Undefined takes a claim away. */
   token(claims: Readonly<Record<string, unknown>>, options?: TokenOptions): string;
   /** Replaces the signing key; the one before is not published any more. */
@@ -26,16 +26,16 @@ export interface TokenOptions {
 
 /** Starts one on a free port of 127.0.0.1. */
 export async function startLocalIssuer(clock: () => number = Date.now): Promise<LocalIssuer> {
-  const asked = { discovery: 0, keys: 0 };
+  const requests = { discovery: 0, keys: 0 };
   let key = newKey(0);
   let count = 0;
   const server = createServer((req, res) => {
     res.setHeader("content-type", "application/json");
     if (req.url === "/.well-known/openid-configuration") {
-      asked.discovery++;
+      requests.discovery++;
       res.end(JSON.stringify({ issuer, jwks_uri: `${issuer}/keys` }));
     } else if (req.url === "/keys") {
-      asked.keys++;
+      requests.keys++;
       res.end(JSON.stringify({ keys: [key.jwk] }));
     } else {
       res.statusCode = 404;
@@ -46,7 +46,7 @@ export async function startLocalIssuer(clock: () => number = Date.now): Promise<
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
     issuer,
-    asked,
+    requests,
     token(claims, options = {}) {
       const nowS = Math.floor(clock() / 1000);
       const header = { alg: "ES256", kid: key.jwk.kid, typ: "JWT", ...options.header };

@@ -66,7 +66,7 @@ export async function resetRound(
     for (let left = resets; left > 0 && !connection.isClosed; left -= BATCH) {
       const streams = Array.from({ length: Math.min(left, BATCH) }, (_, i) => stream + 2 * i);
       stream += 2 * streams.length;
-      // Every second one of the lists has a token; refusals are resets of another kind.
+      // Every second one of the lists has a token; rejections are resets of another kind.
       const path = shape === "with lists under way" ? LIST : WATCH;
       const open = streams.flatMap((id, i) => {
         const fields = grpcFields(url, path, shape === "with lists under way" && i % 2 === 0 ? token : undefined);

@@ -1,4 +1,4 @@
-// Sends bytes that are no HTTP behind a whole request, in the same packet: the
+// Sends bytes that are no HTTP after a whole request, in the same packet: the
 // request is carried out, and its answer says so before anything else is said.
 import { type Attack, Counts, pick, repeat } from "../support/attack.js";
 import { exchangeBytes } from "../support/http1.js";

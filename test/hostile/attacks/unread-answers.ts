@@ -1,5 +1,5 @@
 // Asks for large answers and does not read them: with a stream window of zero, by
-// no longer reading the socket, and by HTTP/1.1 requests one behind the other;
+// no longer reading the socket, and by HTTP/1.1 requests one after the other;
 // documents that are open to everybody, and whole lists of version 1 over REST,
 // gRPC and Connect.
 import { connect, type Socket } from "node:net";
@@ -56,7 +56,7 @@ async function silentSession({ url, addresses, token, group }: Target, i: number
     ":path": path,
     ...(bearer !== undefined && { authorization: `Bearer ${bearer}` }),
   });
-  // ListGroups of version 1: field 1 of the request is the parents' filter; empty lists all that is seen.
+  // ListGroups of version 1: field 1 of the request is the parents' filter; empty lists every visible group.
   const message = frame(new Uint8Array());
   const open = Array.from({ length: STREAMS }, (_, j) => {
     const id = 1 + 2 * j;

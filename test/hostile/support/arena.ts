@@ -133,7 +133,7 @@ export async function openArena(...flags: readonly string[]): Promise<Arena> {
   let current = await start();
   let isSpoilt = false;
 
-  // What a failed row leaves behind is not held against the next.
+  // The next row does not pay for what a failed one left.
   async function ready(): Promise<Started> {
     if (!isSpoilt && (await isWell(current.service))) return current;
     await order({ do: "rest" });

@@ -1,5 +1,5 @@
 // The calls of the good client, each checked: an answer that is not the one that
-// was asked for is a failure.
+// was requested is a failure.
 import { Agent, request } from "node:http";
 import { openGrpc } from "./grpc.js";
 import type { Issuers } from "./issuers.js";

@@ -65,7 +65,7 @@ export interface CampaignReport {
   /** Resident memory in bytes: before, and at most. */
   readonly memory: { readonly before: number; readonly peak: number };
   /** Resolves, with what is wrong, when the service has ended the connections that were left to it. */
-  settled(): Promise<readonly string[]>;
+  faultsAfterwards(): Promise<readonly string[]>;
 }
 
 /** After this many faults there is no point in going on. */
@@ -183,7 +183,7 @@ export async function runCampaign(kind: Kind, target: Target, options: CampaignO
     counts,
     faults,
     memory: { before, peak: Math.max(peak, target.memory().now) },
-    async settled() {
+    async faultsAfterwards() {
       const late = await Promise.all(held.map(async ({ batch, closed }) => ((await closed) ? undefined : batch)));
       return late.filter((one) => one !== undefined).map((one) => `batch ${one}: open after ${CONNECTION_MS} ms`);
     },

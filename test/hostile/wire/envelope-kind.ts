@@ -181,7 +181,7 @@ async function overHttp2(random: Random, peer: Peer): Promise<Sent> {
   session.send(...frames);
   const deadline = performance.now() + ANSWER_MS;
   while (left.size > 0 && !session.isClosed() && performance.now() < deadline) await session.next(ANSWER_MS);
-  if (left.size > 0 && !session.isClosed()) peer.fault(`no end of ${shown(calls[([...left][0] ?? 1) >> 1])}`);
+  if (left.size > 0 && !session.isClosed()) peer.fault(`no end of ${formatCall(calls[([...left][0] ?? 1) >> 1])}`);
   const inputs = session.isGreeted() ? calls.length : 0;
   if (peer.hold) return { inputs, closed: session.closed, destroy: session.destroy };
   session.end();
@@ -241,10 +241,10 @@ function requestOf({ path, type, fields, body }: RpcCall): Buffer {
 function judgeField(peer: Peer, call: RpcCall | undefined, name: string, value: string): void {
   if (name === ":status") {
     peer.count(value);
-    if (value === "500" || value === "502") peer.fault(`status ${value} to ${shown(call)}`);
+    if (value === "500" || value === "502") peer.fault(`status ${value} to ${formatCall(call)}`);
   } else if (name === "grpc-status") {
     peer.count(`grpc ${value}`);
-    if (value === "2" || value === "13") peer.fault(`grpc-status ${value} to ${shown(call)}`);
+    if (value === "2" || value === "13") peer.fault(`grpc-status ${value} to ${formatCall(call)}`);
   }
 }
 
@@ -259,10 +259,10 @@ function judgeBody(peer: Peer, call: RpcCall | undefined, bytes: Buffer): void {
         .map((part) => Buffer.from(part, "base64").toString("latin1"))
         .join("")
     : text;
-  if (INTERNAL.test(plain)) peer.fault(`${JSON.stringify(plain.slice(0, 300))} to ${shown(call)}`);
+  if (INTERNAL.test(plain)) peer.fault(`${JSON.stringify(plain.slice(0, 300))} to ${formatCall(call)}`);
 }
 
-function shown(call: RpcCall | undefined): string {
+function formatCall(call: RpcCall | undefined): string {
   if (call === undefined) return "nothing";
   const { path, type, fields, body } = call;
   const others = fields.filter(([name]) => name !== "authorization");

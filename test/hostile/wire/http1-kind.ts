@@ -56,7 +56,7 @@ function request(random: Random, peer: Peer): Made {
   const newline = wrong(0.08) ? random.pick(WRONG_NEWLINES) : "\r\n";
   const lines = [`${method}${space}${target}${space}${version}`];
   if (!random.chance(0.03)) lines.push("Host: 127.0.0.1");
-  // What is deleted cannot be asked for any more.
+  // What is deleted cannot be requested any more.
   if (method !== "DELETE" && random.chance(0.3)) lines.push(`Authorization: Bearer ${peer.target.token}`);
   if (random.chance(0.3)) lines.push(`X-Request-Id: b${peer.batch}`);
   for (let more = random.int(4); more > 0; more--) lines.push(choose(HEADERS));

@@ -121,7 +121,7 @@ export function fieldsFor({ token, organisation }: Target, random: Random, isWro
     [":authority", random.chance(0.95) ? "127.0.0.1" : random.pick(["", "a:99999", "[::1", "u@h"])],
   ];
   if (isRpc || random.chance(0.1)) fields.push(["content-type", random.pick(TYPES)]);
-  // What is deleted cannot be asked for any more.
+  // What is deleted cannot be requested any more.
   if (method !== "DELETE" && random.chance(0.3)) fields.push(["authorization", `Bearer ${token}`]);
   for (let more = random.int(4); more > 0; more--) fields.push(random.pick(OTHERS));
   if (!isWrong) return fields;

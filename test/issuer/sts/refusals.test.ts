@@ -210,7 +210,7 @@ describe("who may not assume an identity learns nothing of it", () => {
     await refusedWith(notAssumable(patterned), { identity: patterned }, signedBy(keyOf()));
   });
 
-  it("and asks nobody", () => assert.deepEqual(stranger.asked, { discovery: 0, keys: 0 }));
+  it("and asks nobody", () => assert.deepEqual(stranger.requests, { discovery: 0, keys: 0 }));
 
   it("nor of identities without a relationship, or of a group or a person", async () => {
     const [bare, person] = [await world.assumable({}), await world.person("somebody")];

@@ -275,7 +275,7 @@ describe("who is asked for keys", () => {
     });
     assert.equal(registering.status, 401, registering.text);
     assert.deepEqual(
-      [own.workloads.asked, own.people.asked],
+      [own.workloads.requests, own.people.requests],
       [
         { discovery: 0, keys: 0 },
         { discovery: 0, keys: 0 },
@@ -291,7 +291,7 @@ describe("who is asked for keys", () => {
       answers.map(({ status }) => status),
       answers.map(() => 200),
     );
-    assert.deepEqual(own.workloads.asked, { discovery: 1, keys: 1 });
+    assert.deepEqual(own.workloads.requests, { discovery: 1, keys: 1 });
   });
 
   it("one that is down makes the exchange unavailable, not the token good", async () => {

@@ -53,7 +53,7 @@ export async function startFeatureServer(
     prove: () => undefined,
     invokeStream: createInvokeStream({
       store,
-      authenticate: () => Promise.reject(new Error("nobody is asked who they are")),
+      authenticate: () => Promise.reject(new Error("no method authenticates")),
       clock,
       errorDomain,
       onInternalError,

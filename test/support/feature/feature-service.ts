@@ -1,4 +1,4 @@
-// The services of feature.proto behind the whole of the service's own stack: one
+// The services of feature.proto on the whole of the service's own stack: one
 // port for all protocols, the pipeline, a real store. Nothing of it is known to
 // the stack but descriptors and handlers.
 
@@ -16,7 +16,7 @@ import { createServer } from "../../../src/transport/server.js";
 import { tempDir } from "../temp-dir.js";
 import { featureService } from "./feature.js";
 
-/** What streams are asked for. */
+/** The requests of streams. */
 export interface WatchRequest {
   readonly uid: string;
   readonly count: number;
@@ -104,7 +104,7 @@ export async function startFeatureStack(): Promise<FeatureStack> {
   });
 }
 
-/** As many things as are asked for. */
+/** As many things as the request says. */
 export async function* things({ uid, count }: WatchRequest): AsyncGenerator<object> {
   for (let n = 1; n <= count; n++) yield { uid: `${uid}${n}`, labels: { n: String(n) } };
 }

@@ -16,7 +16,7 @@ const PARENTS: Readonly<Record<string, Subject>> = {
   identities: "organisation",
   externalGroupRoleMappings: "identityProviders",
   tags: "repos",
-  // Those who accept terms are organisations, and nothing lies below them.
+  // Those who accept terms are organisations, and have no parent resource.
   terms: "organisation",
 };
 
