@@ -11,7 +11,7 @@ import { rotateKey } from "../../../src/issuer/keys/key-states.js";
 import { builtinRoleUid } from "../../../src/kernel/ids.js";
 import { type Harness, startHarness } from "../../support/harness.js";
 import { HTTP2_START, http2Frame, rawTcp } from "../../transport/harness.js";
-import { partyCases, payloadCases, subjectCases, timeCases } from "./claim-cases.js";
+import { limitCases, partyCases, payloadCases, subjectCases, timeCases } from "./claim-cases.js";
 import { encodingCases, headerCases, schemeCases, signatureCases, type TokenCase } from "./token-cases.js";
 import { encoded, type TokenKit, tokenKitOf } from "./token-kit.js";
 
@@ -73,6 +73,7 @@ describe("API tokens", () => {
     ["parties", () => partyCases],
     ["times", () => timeCases],
     ["subject", () => subjectCases(uids)],
+    ["limits", () => limitCases],
     ["payload", () => payloadCases],
   ];
 

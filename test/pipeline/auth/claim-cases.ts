@@ -137,6 +137,43 @@ export function subjectCases(uids: {
   ];
 }
 
+const ALL = "f".repeat(64);
+const uid = "a".repeat(40);
+const uidsOf = (count: number) => Array.from({ length: count }, (_, n) => String(n).padStart(40, "0"));
+const wrongLimits: readonly unknown[] = [
+  null,
+  "",
+  7,
+  true,
+  [],
+  {},
+  { cap: null },
+  { cap: "" },
+  { cap: ALL.slice(1) },
+  { cap: `${ALL}f` },
+  { cap: ALL.toUpperCase() },
+  { cap: [ALL] },
+  { scope: null },
+  { scope: uid },
+  { scope: ["x"] },
+  { scope: [7] },
+  { scope: uidsOf(33) },
+  { cap: ALL, scope: "*" },
+  { cap: ALL, more: true },
+];
+
+/** What its bearer may use it for: a limit that is not understood must not become none. */
+export const limitCases: readonly TokenCase[] = [
+  ...wrongLimits.map(
+    (lim): TokenCase => ({ name: `lim ${JSON.stringify(lim).slice(0, 30)}`, token: saying({ lim }), everywhere: true }),
+  ),
+  ...[null, "", uid, {}, ["x"], [7], uidsOf(33)].map(
+    (map): TokenCase => ({ name: `map ${JSON.stringify(map).slice(0, 30)}`, token: saying({ map }) }),
+  ),
+  { name: "lim with every capability", token: saying({ lim: { cap: ALL } }), accepted: true },
+  { name: "map of a mapping that nobody has", token: saying({ map: [uid] }), accepted: true },
+];
+
 /** Payloads that are no JSON object, or not in the one spelling. */
 export const payloadCases: readonly TokenCase[] = [
   ...["[]", "1", "null", '"x"', "true", "{", "", "{}", "\u0000", "undefined"].map(
