@@ -29,11 +29,12 @@ export interface Supervised {
 /**
  * Starts it.
  *
- * @param fault one of those in planted-fault.mjs
+ * @param faults of those in planted-fault.mjs, one for each start; the start after the last has none of its own
  * @param control the process cannot listen for errors that nothing caught
  */
-export function supervise(data: string, baseUrl: string, fault: string, control = false): Supervised {
+export function supervise(data: string, baseUrl: string, faults: readonly string[], control = false): Supervised {
   let stopping = false;
+  let starts = 0;
   let current = start();
 
   function start() {
@@ -50,7 +51,7 @@ export function supervise(data: string, baseUrl: string, fault: string, control 
     const env = {
       PATH: process.env.PATH,
       TMPDIR: process.env.TMPDIR,
-      PLANTED_FAULT: fault,
+      PLANTED_FAULT: faults[starts++] ?? "timer",
       ...(control && { PLANTED_FAULT_CONTROL: "1" }),
     };
     const preload = ["--import", "./test/app/planted-fault.mjs"];

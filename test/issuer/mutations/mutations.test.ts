@@ -7,7 +7,7 @@ import { runCampaign } from "./campaign.js";
 import { linesOf, totalsOf } from "./report.js";
 
 const SEED = 20_261;
-const TOKENS = scaled(20_000, 4_000);
+const TOKENS = scaled(20_000, 2_000);
 
 test(`of ${TOKENS} mutated tokens none is accepted, and every good one is`, async (t) => {
   const report = await runCampaign({ tokens: TOKENS, seed: SEED });

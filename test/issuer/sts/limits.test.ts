@@ -15,7 +15,7 @@ import { type ExchangeWorld, startExchangeWorld } from "./exchange-world.js";
 const AT_ONCE = 200;
 const WINDOW_S = 4;
 /** Several times as many as may be refused in a window. */
-const GOOD = scaled(10_000, 1_500);
+const GOOD = scaled(10_000, 1_000);
 
 let world: ExchangeWorld;
 let identity: string;
