@@ -9,7 +9,6 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { bareEnvironment, environmentFor, getNode, getNpm } from "../test/support/other-node.ts";
-import { SEPARATE, testsIn } from "./test-files.mjs";
 
 // Between them the versions of Node cover the versions of npm. npm 12, which runs no install script
 // that was not approved, does not run on Node 20.
@@ -32,73 +31,98 @@ const FILES = [
 /** See scripts/hostile.mjs. */
 const SHORT = { ARBOR_HOSTILE_CALLS: "150", ARBOR_HOSTILE_TIMES: "reported" };
 const INSTALL_MS = 1_200_000;
-const FILE_MS = 900_000;
+const ALL_MS = 1_200_000;
 /** What a checkout has that is not in the repository. */
-const NOT_COPIED = new Set(["node_modules", "dist", "data", ".git"].map((name) => resolve(name)));
+const NOT_COPIED = new Set(["node_modules", "dist", "build", "data", ".git"].map((name) => resolve(name)));
 
 const arguments_ = process.argv.slice(2);
 const majors = arguments_.filter((argument) => /^\d+$/.test(argument)).map(Number);
 const named = arguments_.filter((argument) => argument.endsWith(".test.ts"));
 const unknown = arguments_.filter((argument) => !/^(\d+|--all|--short|.*\.test\.ts)$/.test(argument));
 if (unknown.length > 0) throw new Error(`unknown: ${unknown.join(" ")}`);
-const chosen = named.length > 0 ? named : FILES;
-const files = arguments_.includes("--all") ? testsIn("test", SEPARATE) : chosen;
+const files = named.length > 0 ? named : FILES;
+const missing = files.filter((file) => !existsSync(file));
+if (missing.length > 0) throw new Error(`there is no ${missing.join(" or ")}`);
+const isShort = arguments_.includes("--short");
 
 let passed = 0;
 let failed = 0;
-for (const major of majors.length > 0 ? majors : [22, 24, 26]) await testOn(major);
+const versions = majors.length > 0 ? majors : [22, 24, 26];
+let next = install(versions[0]);
+for (let i = 1; i <= versions.length; i++) {
+  const { directory, node, label, env } = await next;
+  // Where times are reported alone, the next version is installed meanwhile.
+  if (isShort) next = install(versions[i]);
+  if (env !== undefined) await testOn(label, node, env, join(directory, "tree"));
+  rmSync(directory, { recursive: true, force: true });
+  if (!isShort) next = install(versions[i]);
+}
 console.log(`${passed} passed, ${failed} failed`);
 process.exit(failed === 0 ? 0 : 1);
 
-async function testOn(major) {
+/** Installs a version of Node and a copy of the tree on it; `env` is missing where that failed. */
+async function install(major) {
+  if (major === undefined) return undefined;
   const directory = mkdtempSync(join(tmpdir(), `arbor-node-${major}-`));
-  const before = { passed, failed };
-  try {
-    const node = await getNode(major);
-    const npm = await getNpm(NPM[major] ?? 12);
-    const tree = join(directory, "tree");
-    cpSync(".", tree, { recursive: true, filter: (path) => !NOT_COPIED.has(resolve(path)) });
-    // Node 20 alone needs a compiler.
-    mkdirSync(join(directory, "bin"));
-    const bare = major >= 22;
-    const env = bare ? bareEnvironment(node, join(directory, "bin")) : environmentFor(node);
-    const label = `Node ${node.version}`;
-    const install = await run(node.program, [npm.cli, "ci"], { cwd: tree, env }, INSTALL_MS);
-    console.log(
-      `${label}: npm ${npm.version} ci ${bare ? "without a compiler " : ""}ended with ${install.end}, ${install.seconds} s`,
-    );
-    if (install.end !== 0) {
-      failed++;
-      console.log(install.output);
-      return;
-    }
-    passed++;
-    for (const file of files) await testFile(label, node, tree, file);
-    console.log(`${label}: ${passed - before.passed} passed, ${failed - before.failed} failed`);
-  } finally {
-    rmSync(directory, { recursive: true, force: true });
-  }
+  const node = await getNode(major);
+  const npm = await getNpm(NPM[major] ?? 12);
+  const tree = join(directory, "tree");
+  cpSync(".", tree, { recursive: true, filter: (path) => !NOT_COPIED.has(resolve(path)) });
+  // Node 20 alone needs a compiler.
+  mkdirSync(join(directory, "bin"));
+  const bare = major >= 22;
+  const env = bare ? bareEnvironment(node, join(directory, "bin")) : environmentFor(node);
+  const label = `Node ${node.version}`;
+  const { end, seconds, output } = await run(node.program, [npm.cli, "ci"], { cwd: tree, env }, INSTALL_MS);
+  const compiler = bare ? "without a compiler " : "";
+  console.log(`${label}: npm ${npm.version} ci ${compiler}ended with ${end}, ${seconds} s`);
+  if (end === 0) passed++;
+  else failed++;
+  if (end !== 0) console.log(output);
+  return { directory, node, label, env: end === 0 ? environmentFor(node) : undefined };
 }
 
-async function testFile(label, node, cwd, file) {
-  const args = ["--import", "tsx", "--test", "--test-reporter=tap", file];
-  const env = { ...environmentFor(node), ...(arguments_.includes("--short") && SHORT) };
-  const { end, output, seconds } = await run(node.program, args, { cwd, env }, FILE_MS);
-  const count = (name) => Number(new RegExp(`^# ${name} (\\d+)$`, "m").exec(output)?.[1] ?? 0);
-  const good = count("pass");
-  // A file that ends otherwise than by its tests, or runs none, has failed as well.
-  const bad = count("fail") + count("cancelled") || (end === 0 && good > 0 ? 0 : 1);
-  passed += good;
-  failed += bad;
-  console.log(
-    `${label}: ${file}: ${good} passed, ${bad} failed, ${seconds} s${end === 0 ? "" : `, ended with ${end}`}`,
-  );
-  if (bad > 0) console.log(output.split("\n").filter(tellsWhy).join("\n"));
+async function testOn(label, node, env, cwd) {
+  const before = { passed, failed };
+  const test = async (name, args) => {
+    const { end, output, seconds } = await run(
+      node.program,
+      args,
+      { cwd, env: { ...env, ...(isShort && SHORT) } },
+      ALL_MS,
+    );
+    const good = countIn(output, "pass");
+    // A run that ends otherwise than by its tests, or has none, has failed as well.
+    const bad = countIn(output, "fail", "cancelled") || (end === 0 && good > 0 ? 0 : 1);
+    passed += good;
+    failed += bad;
+    console.log(
+      `${label}: ${name}: ${good} passed, ${bad} failed, ${seconds} s${end === 0 ? "" : `, ended with ${end}`}`,
+    );
+    if (bad > 0) console.log(output.split("\n").filter(tellsWhy).join("\n"));
+  };
+  if (arguments_.includes("--all")) await test("npm test", ["scripts/test.mjs"]);
+  else {
+    const options = ["--import", "tsx", "--test", "--test-reporter=tap"];
+    const alone = files.filter((file) => file.startsWith("test/hostile/"));
+    const others = files.filter((file) => !alone.includes(file));
+    if (others.length > 0) await test(`${others.length} files`, [...options, "--test-concurrency=2", ...others]);
+    for (const file of alone) await test(file, [...options, file]);
+  }
+  console.log(`${label}: ${passed - before.passed} passed, ${failed - before.failed} failed`);
+}
+
+/** What a reporter counted, by one of its words; `npm test` runs again what failed, and its last line counts. */
+function countIn(output, ...words) {
+  const last = [...output.matchAll(/^(\d+) passed, (\d+) failed/gm)].at(-1);
+  if (last !== undefined) return Number(last[words.includes("pass") ? 1 : 2]);
+  const lines = [...output.matchAll(/^# (\w+) (\d+)$/gm)].filter(([, word]) => words.includes(word));
+  return lines.reduce((sum, [, , count]) => sum + Number(count), 0);
 }
 
 /** Whether a line of the report names a failed test or its error. */
 function tellsWhy(line) {
-  return /^\s*(not ok |error: |location: |# Error)/.test(line);
+  return /^\s*(not ok[ :]|error: |location: |# Error)/.test(line);
 }
 
 function filesIn(directory) {
