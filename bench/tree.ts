@@ -1,5 +1,5 @@
-// The made-up organisation that benchmarks run on: always the same for the same
-// number of groups, so that a directory made once serves every run.
+// The generated organisation of the benchmarks. It depends only on the number of
+// groups, so every run can use the same data directory.
 
 /** A group of the benchmark's tree; times are epoch milliseconds. */
 export interface TreeGroup {
@@ -14,30 +14,30 @@ export interface TreeGroup {
 /** The shape of the tree. */
 export interface Tree {
   readonly groups: number;
-  /** The root that holds nearly all of them, three levels deep. */
+  /** The root of nearly all groups, three levels deep. */
   readonly root: string;
-  /** How many groups each group above the lowest level holds: about the cube root of all. */
+  /** The number of children of each group above the lowest level: about the cube root of all. */
   readonly fanOut: number;
-  /** How many groups lie below the root, and below each group of the first level. */
+  /** The number of descendants of the root, and of each group of the first level. */
   readonly belowRoot: number;
   readonly belowFirst: number;
 }
 
 /** The main root's number among the numbered groups. */
 const ROOT_NUMBER = 1;
-/** Small roots hold this many groups each. */
+/** The number of children of each small root. */
 const SMALL_CHILDREN = 4;
 const START_MS = Date.UTC(2026, 0, 1);
 const YEAR_MS = 365 * 24 * 3600 * 1000;
 
-/** The tree of `groups` groups in all, at least 20. */
+/** The tree with this total number of groups, at least 20. */
 export function treeOf(groups: number): Tree {
   let fanOut = 2;
   while (1 + levels(fanOut + 1) <= groups) fanOut++;
   return { groups, root: rootUid(ROOT_NUMBER), fanOut, belowRoot: levels(fanOut), belowFirst: fanOut + fanOut ** 2 };
 }
 
-/** All groups of the tree, the main root and what is below it in the order of their uids. */
+/** All groups of the tree; the main root and its descendants are in the order of their uids. */
 export function* groupsOf(tree: Tree): Generator<TreeGroup> {
   let number = ROOT_NUMBER;
   yield groupOf(tree.root, null, number++);
@@ -82,7 +82,7 @@ function rootUid(number: number): string {
   return segment(number) + segment(number ^ 0x55555555) + hex(number);
 }
 
-// The first half alone differs from number to number.
+// Only the first half depends on the number.
 function segment(number: number): string {
   return hex(mixed(number)) + hex(mixed(number ^ 0x3c6ef372));
 }
@@ -91,7 +91,7 @@ function hex(value: number): string {
   return (value >>> 0).toString(16).padStart(8, "0");
 }
 
-// Spreads numbers over 32 bits, no two of them to the same place.
+// A permutation of the numbers of 32 bits.
 function mixed(number: number): number {
   let h = number | 0;
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);
