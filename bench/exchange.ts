@@ -75,19 +75,19 @@ async function inProcess(): Promise<readonly Presented[]> {
     const [first] = presented;
     if (first === undefined) throw new Error("there is nothing to exchange");
     const { token } = await exchange(exchanger, first);
-    const upstreamKey = await publishedKey(issuer);
+    const upstreamKey = await fetchPublishedKey(issuer);
     const { key: signingKey } = installation.keys.signing();
     const bareWork = bare(presented, upstreamKey, signingKey, token);
-    const ours = exchanging(exchanger, presented);
+    const ours = createExchangeWork(exchanger, presented);
     console.log(`node ${process.version}, ${cpus().length} x ${cpus()[0]?.model.trim()}, ES256 both ways, SQLite`);
     console.log(
       `${TOKENS} different tokens of ${first.token.length} characters for ${IDENTITIES} identities, ` +
         `${CONCURRENT} at once; API tokens of ${token.length} characters\n`,
     );
-    for (const work of [ours, bareWork]) await measured(work, 2);
+    for (const work of [ours, bareWork]) await measure(work, 2);
     const cells: { ours: Cell; bare: Cell }[] = [];
     for (let i = 0; i < rounds; i++) {
-      cells.push({ ours: await measured(ours, seconds), bare: await measured(bareWork, seconds) });
+      cells.push({ ours: await measure(ours, seconds), bare: await measure(bareWork, seconds) });
     }
     if (issuer.asked.keys !== 2) throw new Error(`the keys were fetched ${issuer.asked.keys} times`);
     console.log(`${"".padEnd(34)}${["min", "median", "max"].map((head) => head.padStart(10)).join("")}`);
@@ -136,7 +136,7 @@ async function identitiesIn({ store }: Installation): Promise<readonly string[]>
     for (let i = 0; i < IDENTITIES; i++) {
       const group = childUid(root, i);
       const uid = childUid(group, i);
-      const claimMatch = { issuer: issuer.issuer, subject: subjectOf(i), claims: { repository_owner: "octo" } };
+      const claimMatch = { issuer: issuer.issuer, subject: subjectFor(i), claims: { repository_owner: "octo" } };
       await tx.groups.insert(groupRow(group, { name: `group ${i}` }));
       await tx.identities.insert(
         identityRow(uid, { name: `identity ${i}`, relation: 1, relationship: { claimMatch } }),
@@ -148,7 +148,7 @@ async function identitiesIn({ store }: Installation): Promise<readonly string[]>
   });
 }
 
-function subjectOf(i: number): string {
+function subjectFor(i: number): string {
   return `repo:octo/app-${i}:ref:refs/heads/main`;
 }
 
@@ -158,7 +158,7 @@ async function tokensFor(identities: readonly string[], { token }: LocalIssuer):
     const i = run % identities.length;
     const claims = {
       jti: `00000000-0000-4000-8000-${String(run).padStart(12, "0")}`,
-      sub: subjectOf(i),
+      sub: subjectFor(i),
       aud: url,
       ref: "refs/heads/main",
       sha: String(run).padStart(40, "a"),
@@ -192,7 +192,7 @@ function exchange(exchanger: Exchanger, { identity, token }: Presented) {
   return exchanger.exchange(request, token, "192.0.2.1");
 }
 
-function exchanging(exchanger: Exchanger, presented: readonly Presented[]): Work {
+function createExchangeWork(exchanger: Exchanger, presented: readonly Presented[]): Work {
   let next = 0;
   return async () => {
     const underWay: Promise<unknown>[] = [];
@@ -228,13 +228,13 @@ function bare(presented: readonly Presented[], publicKey: KeyObject, privateKey:
   };
 }
 
-async function publishedKey({ issuer: from }: LocalIssuer): Promise<KeyObject> {
+async function fetchPublishedKey({ issuer: from }: LocalIssuer): Promise<KeyObject> {
   const { keys } = (await (await fetch(`${from}/keys`)).json()) as { keys: JsonWebKey[] };
   return createPublicKey({ key: keys[0] ?? {}, format: "jwk" });
 }
 
 /** The rate of the work and its processor time per unit, over some seconds. */
-async function measured(work: Work, forSeconds: number): Promise<Cell> {
+async function measure(work: Work, forSeconds: number): Promise<Cell> {
   const before = process.cpuUsage();
   const startedAt = performance.now();
   let done = 0;

@@ -58,8 +58,8 @@ const views = new Map(
 );
 const byName = new Map([...views.values()].map((view) => [view.name, view]));
 
-const reads: Workload = { name: "GET", requests: [...views.keys()].map((uid) => prepared("GET", uid, uid)) };
-const writes: Workload = { name: "POST", requests: [...views.keys()].map((uid) => prepared("POST", root, uid)) };
+const reads: Workload = { name: "GET", requests: [...views.keys()].map((uid) => prepareRequest("GET", uid, uid)) };
+const writes: Workload = { name: "POST", requests: [...views.keys()].map((uid) => prepareRequest("POST", root, uid)) };
 const gateway = createGateway({
   methods: createMethodTable([serve(GroupsService, handlers())]).values(),
   // Through a promise, as the pipeline is.
@@ -112,7 +112,7 @@ function row(name: string, figures: readonly number[]): void {
   console.log(name.padEnd(34) + columns.map((figure) => figure.toFixed(2).padStart(10)).join(""));
 }
 
-function prepared(method: string, path: string, uid: string): Prepared {
+function prepareRequest(method: string, path: string, uid: string): Prepared {
   const { name = "", description = "", createTime, updateTime } = views.get(uid) ?? {};
   const time = (at = createTime) => new Date(Number(at?.seconds) * 1000 + Number(at?.nanos) / 1e6).toISOString();
   return {
@@ -147,7 +147,7 @@ async function gatewayUs({ name, requests }: Workload, seconds: number): Promise
   let done = 0;
   while (performance.now() < endMs) {
     for (let batch = 0; batch < 10; batch++) {
-      await answered(requests, done);
+      await answerBatch(requests, done);
       done += CONCURRENT;
     }
   }
@@ -156,14 +156,14 @@ async function gatewayUs({ name, requests }: Workload, seconds: number): Promise
   return (user + system) / done;
 }
 
-function answered(requests: readonly Prepared[], from: number): Promise<void> {
+function answerBatch(requests: readonly Prepared[], from: number): Promise<void> {
   return new Promise((resolve, reject) => {
     let open = CONCURRENT;
     for (let i = from; i < from + CONCURRENT; i++) {
       const request = requests[i % requests.length];
       if (request === undefined) throw new Error("there is nothing to ask");
-      const req = requestOf(request);
-      const res = responseOf((status, text) => {
+      const req = buildRequest(request);
+      const res = buildResponse((status, text) => {
         if (status !== 200 || text !== request.answer) reject(new Error(`${request.url}: ${status} ${text}`));
         if (--open === 0) resolve();
       });
@@ -176,7 +176,7 @@ function answered(requests: readonly Prepared[], from: number): Promise<void> {
 }
 
 // The members of a request and a response that the gateway uses.
-function requestOf({ method, url, body }: Prepared) {
+function buildRequest({ method, url, body }: Prepared) {
   const headers = {
     host: "127.0.0.1",
     accept: "application/json",
@@ -185,7 +185,7 @@ function requestOf({ method, url, body }: Prepared) {
   return Object.assign(new EventEmitter(), { method, url, headers, httpVersionMajor: 1, complete: true });
 }
 
-function responseOf(ended: (status: number, text: string) => void) {
+function buildResponse(ended: (status: number, text: string) => void) {
   let status = 0;
   return {
     headersSent: false,

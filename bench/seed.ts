@@ -14,7 +14,7 @@ import { openSqlite } from "../src/store/open-sqlite.js";
 import type { GroupRow, RoleBindingRow } from "../src/store/port.js";
 import { openDatabase, type SqliteDatabase } from "../src/store/sqlite-driver.js";
 import { bindingRow, identityRow } from "../test/support/rows.js";
-import { groupsOf, type Tree, treeOf } from "./tree.js";
+import { buildTree, groupsOf, type Tree } from "./tree.js";
 
 /** The number of identities; the last one is for experiments, all others are for load. */
 export const IDENTITIES = 1_001;
@@ -34,7 +34,7 @@ const TIME_LISTS = Object.values(groupLists.sorts).filter(({ type }) => type ===
  * the schema or of the seeding creates a new one.
  */
 export async function seed(groups: number): Promise<Seeded> {
-  const tree = treeOf(groups);
+  const tree = buildTree(groups);
   const directory = join(tmpdir(), `${PREFIX}${groups}-${fingerprint()}`);
   const done = join(directory, "seeded");
   if (!existsSync(done)) {
@@ -73,13 +73,13 @@ export function firstLevel({ directory, tree }: Seeded): string[] {
  * The group in which the nth identity is a viewer: the root for every other one, and the groups of the
  * first level for the rest.
  */
-export function homeOf(tree: Tree, level: readonly string[], n: number): string {
+export function groupOfIdentity(tree: Tree, level: readonly string[], n: number): string {
   return n % 2 === 0 ? tree.root : (level[((n - 1) / 2) % level.length] ?? tree.root);
 }
 
 /** The role binding of the nth identity. */
 export function readerBinding(tree: Tree, level: readonly string[], n: number): RoleBindingRow {
-  const groupUid = homeOf(tree, level, n);
+  const groupUid = groupOfIdentity(tree, level, n);
   const uid = `${groupUid}/b${(n + 1).toString(16).padStart(15, "0")}`;
   return bindingRow(uid, identityUid(tree, n), builtinRoleUid("viewer"), { groupUid });
 }

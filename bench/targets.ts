@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { rootOf } from "../src/kernel/uidp.js";
 import { openDatabase } from "../src/store/sqlite-driver.js";
-import { firstLevel, homeOf, type Seeded } from "./seed.js";
+import { firstLevel, groupOfIdentity, type Seeded } from "./seed.js";
 
 /** A read, and the reader that may do it. */
 export interface Target {
@@ -32,7 +32,7 @@ export function targetsIn(seeded: Seeded, readers: number, count: number): Targe
   };
   return Array.from({ length: count }, (_, i) => {
     const reader = i % readers;
-    const readable = bySubtree.get(homeOf(tree, level, reader)) ?? [];
+    const readable = bySubtree.get(groupOfIdentity(tree, level, reader)) ?? [];
     return { uid: readable[random(readable.length)] ?? tree.root, reader };
   });
 }

@@ -58,7 +58,7 @@ try {
   const rates = new Map<string, number[]>(readers.map(({ name }) => [name, []]));
   for (let round = 0; round < Number(values.rounds); round++) {
     for (const { name, read } of readers) {
-      const { elements, seconds, waits } = await measured(read);
+      const { elements, seconds, waits } = await measure(read);
       if (elements !== tree.belowRoot + 1) throw new Error(`${name}: ${elements} of ${tree.belowRoot + 1} groups`);
       rates.get(name)?.push(elements / seconds);
       const at = (share: number) => waits[Math.min(waits.length - 1, Math.floor(waits.length * share))]?.toFixed(1);
@@ -77,7 +77,7 @@ try {
   await server.stop();
 }
 
-async function measured(read: () => Promise<number>): Promise<Reading> {
+async function measure(read: () => Promise<number>): Promise<Reading> {
   const waits: number[] = [];
   let done = false;
   const others = (async () => {

@@ -1,5 +1,6 @@
 // Checks that every page of docs/ exists that the tree names, with its heading
 // where one is given: by its path in any file, and by a relative link in Markdown.
+// Checks the same of source files that Markdown names.
 //
 //   node scripts/links.mjs [--root DIRECTORY]
 //
@@ -12,13 +13,14 @@ const ROOTS = ["src", "test", "bench", "scripts", "proto", "docs"];
 // The test of this script plants links that lead nowhere.
 const EXCLUDED = ["test/scripts/words.test.ts"];
 const MENTION = /(?<![\w./-])docs\/[\w./-]+\.md(?:#[\w-]+)?/g;
+const SOURCE = /(?<![\w./-])(?:src|test|bench|scripts|proto)\/[\w./-]+\.(?:ts|mjs|proto|json|sh)\b/g;
 const LINK = /\]\(([^)\s:]+)\)/g;
 
 const { values } = parseArgs({ options: { root: { type: "string", default: "." } } });
 const root = resolve(values.root);
 const pages = readdirSync(root).filter((name) => name.endsWith(".md"));
 const directories = readdirSync(root).filter((name) => ROOTS.includes(name));
-const broken = [...pages, ...directories.flatMap(filesIn)].flatMap(brokenIn);
+const broken = [...pages, ...directories.flatMap(filesIn)].flatMap(findBroken);
 for (const { file, line, target } of broken) console.log(`${file}:${line}: ${target}`);
 if (broken.length > 0) console.error(`links: ${broken.length} lead nowhere`);
 process.exitCode = broken.length > 0 ? 1 : 0;
@@ -31,9 +33,12 @@ function filesIn(directory) {
   });
 }
 
-function brokenIn(file) {
+function findBroken(file) {
   const text = readFileSync(join(root, file), "utf8");
-  const mentions = [...text.matchAll(MENTION)].map(({ 0: target, index }) => ({ target, index }));
+  const patterns = file.endsWith(".md") ? [MENTION, SOURCE] : [MENTION];
+  const mentions = patterns
+    .flatMap((pattern) => [...text.matchAll(pattern)])
+    .map(({ 0: target, index }) => ({ target, index }));
   const links = file.endsWith(".md")
     ? [...text.matchAll(LINK)].map(({ 1: link, index }) => ({ target: fromPage(file, link), index }))
     : [];
@@ -49,11 +54,11 @@ function fromPage(file, link) {
 function leadsSomewhere(target) {
   const [path, heading] = target.split("#");
   if (!existsSync(join(root, path))) return false;
-  return heading === undefined || headingsOf(path).has(heading);
+  return heading === undefined || readHeadings(path).has(heading);
 }
 
 /** The anchors that a rendered page has: its headings in lower case, with hyphens for blanks. */
-function headingsOf(path) {
+function readHeadings(path) {
   const headings = readFileSync(join(root, path), "utf8").matchAll(/^#+ +(.+)$/gm);
   const anchors = [...headings].map(([, heading]) =>
     heading

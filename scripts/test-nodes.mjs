@@ -1,9 +1,9 @@
-// Installs a clean copy of the tree on other versions of Node, as a user would,
-// and runs there the tests of what versions of Node differ in: sockets, streams,
-// signatures, and the start on one processor.
+// Installs a clean copy of the tree on other versions of Node, as a user would. There
+// it runs tests of what differs between versions of Node: sockets, streams, signatures,
+// and the start on one processor.
 //   npm run test:nodes [-- 22 24 26] [--all | --short | FILE...]
-// --all runs what `npm test` runs. --short makes fewer calls beside attacks, and does not judge times. The closing
-// line counts tests of all versions.
+// --all runs what `npm test` runs. --short makes fewer calls during attacks and only prints times. The last line
+// counts the tests of all versions.
 import { spawn } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,10 +11,10 @@ import { join, resolve } from "node:path";
 import { bareEnvironment, environmentFor, getNode, getNpm } from "../test/support/other-node.ts";
 import { SEPARATE, testsIn } from "./test-files.mjs";
 
-// Between them the versions of Node cover the versions of npm. npm 12, which runs no install script
-// that was not approved, does not run on Node 20.
+// Together these versions of Node come with all current versions of npm. npm 12, which runs only
+// approved install scripts, does not run on Node 20.
 const NPM = { 20: 10, 22: 10, 24: 11, 26: 12 };
-// What takes longer and differs between versions of Node no more than these is left to --all.
+// Tests that take longer and depend no more on the version of Node run with --all only.
 const FILES = [
   "test/e2e/one-processor.test.ts",
   "test/store/sqlite-driver.test.ts",
@@ -33,7 +33,7 @@ const FILES = [
 const SHORT = { ARBOR_HOSTILE_CALLS: "150", ARBOR_HOSTILE_TIMES: "reported" };
 const INSTALL_MS = 1_200_000;
 const FILE_MS = 900_000;
-/** What a checkout has that is not in the repository. */
+/** Files of a checkout that are not in the repository. */
 const NOT_COPIED = new Set(["node_modules", "dist", "data", ".git"].map((name) => resolve(name)));
 
 const arguments_ = process.argv.slice(2);
@@ -58,7 +58,7 @@ async function testOn(major) {
     const npm = await getNpm(NPM[major] ?? 12);
     const tree = join(directory, "tree");
     cpSync(".", tree, { recursive: true, filter: (path) => !NOT_COPIED.has(resolve(path)) });
-    // Node 20 alone needs a compiler.
+    // Only Node 20 needs a compiler.
     mkdirSync(join(directory, "bin"));
     const bare = major >= 22;
     const env = bare ? bareEnvironment(node, join(directory, "bin")) : environmentFor(node);
@@ -86,7 +86,7 @@ async function testFile(label, node, cwd, file) {
   const { end, output, seconds } = await run(node.program, args, { cwd, env }, FILE_MS);
   const count = (name) => Number(new RegExp(`^# ${name} (\\d+)$`, "m").exec(output)?.[1] ?? 0);
   const good = count("pass");
-  // A file that ends otherwise than by its tests, or runs none, has failed as well.
+  // A file that crashes, or runs no test, has failed as well.
   const bad = count("fail") + count("cancelled") || (end === 0 && good > 0 ? 0 : 1);
   passed += good;
   failed += bad;
@@ -105,7 +105,7 @@ function filesIn(directory) {
   return existsSync(directory) ? readdirSync(directory).map((name) => `${directory}/${name}`) : [];
 }
 
-/** Runs a program in a process group of its own, which ends as a whole when the time is over. */
+/** Runs a program in its own process group, and kills the group after a timeout. */
 function run(program, args, options, limitMs) {
   return new Promise((done, fail) => {
     const startMs = performance.now();

@@ -172,14 +172,14 @@ function holdsIn(rule, file) {
 }
 
 function wordsInName(name, rules) {
-  const segments = ` ${segmentsOf(name).join(" ")} `;
+  const segments = ` ${splitName(name).join(" ")} `;
   return rules
     .filter(({ word }) => segments.includes(` ${word} `))
     .map(({ word, instead }) => ({ word: `"${word}" in ${name}`, instead }));
 }
 
 /** The words that a name is made of: `onKeyNews`, `on-key-news` and `ON_KEY_NEWS` have the same. */
-function segmentsOf(name) {
+function splitName(name) {
   return name
     .replace(/([a-z0-9])([A-Z])/g, "$1 $2")
     .replace(/([A-Z])([A-Z][a-z])/g, "$1 $2")

@@ -71,11 +71,12 @@ test("links to pages and headings that do not exist are found", () => {
     "docs/page.md":
       "# Page tokens\n\n## `a` and *b*!\n\n[a](#page-tokens) [b](#a-and-b) [c](#none) [d](other.md) [e](https://x)\n",
     "src/a.ts": "// docs/page.md#page-tokens, docs/page.md#tokens and docs/none.md\n",
-    "README.md": "[docs](docs/page.md#a-and-b)\n",
+    "README.md": "[docs](docs/page.md#a-and-b)\n\n`src/a.ts`, `src/b.ts`\n",
   });
   assert.deepEqual(found, {
     status: 1,
     lines: [
+      "README.md:3: src/b.ts",
       "docs/page.md:5: docs/page.md#none",
       "docs/page.md:5: docs/other.md",
       "src/a.ts:1: docs/page.md#tokens",
