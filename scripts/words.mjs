@@ -16,7 +16,7 @@ const ROOTS = ["src", "test", "bench", "scripts", "proto", "docs"];
 const GENERATED = ["node_modules", "v2", "migrations"];
 
 const table = JSON.parse(readFileSync(new URL("words.json", import.meta.url), "utf8"));
-const excludedNames = new Set(table.exceptions.names.map(({ name }) => name));
+const excludedNames = table.exceptions.names.map(({ name }) => name);
 const excludedTexts = table.exceptions.texts.map(({ text }) => text);
 const excludedPaths = new Set(table.exceptions.paths.map(({ path }) => path));
 
@@ -138,7 +138,7 @@ function wordsInScript(file, source) {
   const visit = (node) => {
     const kind = kindOf(node);
     const name = node.name?.text;
-    if (kind !== undefined && name !== undefined && !excludedNames.has(name)) {
+    if (kind !== undefined && name !== undefined) {
       const rules = fileRules.filter(({ of }) => of === undefined || of.includes(kind));
       const line = lineOf(text, node.name.getStart(source));
       found.push(...wordsInName(name, rules).map((finding) => ({ file, line, ...finding })));
@@ -172,9 +172,12 @@ function holdsIn(rule, file) {
 }
 
 function wordsInName(name, rules) {
-  const segments = ` ${splitName(name).join(" ")} `;
+  const segments = excludedNames.reduce(
+    (rest, excluded) => rest.replaceAll(` ${excluded} `, " - "),
+    ` ${splitName(name).join(" ")} `,
+  );
   return rules
-    .filter(({ word }) => segments.includes(` ${word} `))
+    .filter(({ word, first }) => (first ? segments.startsWith(` ${word} `) : segments.includes(` ${word} `)))
     .map(({ word, instead }) => ({ word: `"${word}" in ${name}`, instead }));
 }
 

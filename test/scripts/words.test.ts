@@ -62,6 +62,7 @@ test("exceptions, other senses and generated protos pass", () => {
 test("a participle names a value, never a function", () => {
   const found = run("words", {
     "src/a.ts": "const seen = 1;\nconst shown = () => seen;\nexport function missing(): void {}\nshown();\n",
+    "src/b.ts": "export function updateLastSeen(): void {}\nexport const isMissing = () => true;\n",
   });
   assert.deepEqual(found.lines, ['src/a.ts:2: "shown" in shown', 'src/a.ts:3: "missing" in missing']);
 });
