@@ -1,5 +1,6 @@
-// A page of 50 role bindings with what they join, among 100,000: first page
-// against last, and how many statements a page takes. Run:
+// A page of 50 role bindings with their joins, of 100,000: the first page against
+// the last, and the number of statements per page:
+//
 //   node --import tsx bench/bindings.ts
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -51,9 +52,9 @@ type Query = Parameters<Parameters<Parameters<Store["read"]>[0]>[0]["roleBinding
 async function medianUs(from: Store, query: Query): Promise<number> {
   const times: number[] = [];
   for (let i = 0; i < REPEATS; i++) {
-    const begun = performance.now();
+    const startedAt = performance.now();
     const page = await from.read((tx) => tx.roleBindings.list(query));
-    times.push((performance.now() - begun) * 1000);
+    times.push((performance.now() - startedAt) * 1000);
     if (page.rows.length !== 50 || page.total !== COUNT) throw new Error(`${page.rows.length} rows of ${page.total}`);
     await new Promise((resolve) => setImmediate(resolve));
   }

@@ -1,5 +1,5 @@
-// Processor time per call of this checkout against another one, in many short slices taken in turn:
-// whether a change made calls dearer.
+// Processor time per call of this checkout against another one, in many short alternating slices:
+// whether a change made calls more expensive.
 //
 //   node --import tsx bench/compare.ts --against DIRECTORY [--slices 40] [--seconds 0.5] [--starts 4]
 //     [--only rest|grpc] [--max 1.05] [--nice=-15] [--no-build]
@@ -14,14 +14,14 @@ import { requireTools, serverCpuUs } from "./processes.js";
 import { type LoadResult, median } from "./rounds.js";
 import { build, type Side, startSide } from "./side.js";
 
-/** How many calls a server has answered at least before it is measured. */
+/** The least number of calls that a server answers before it is measured. */
 const WARM_CALLS = 40_000;
 
-/** Of a slice, the share of the servers' processor that anything else may have had, and how many pairs are tried. */
+/** The share of the servers' processor that other programs may use in a slice, and how many pairs are tried. */
 const MAX_FOREIGN_SHARE = 0.05;
 const TRIES_PER_PAIR = 3;
 
-/** A sort of call. */
+/** A kind of call. */
 interface Workload {
   readonly name: string;
   load(side: Side, seconds: number): Promise<LoadResult>;
@@ -78,12 +78,12 @@ try {
 interface Pair {
   readonly a: number;
   readonly b: number;
-  /** The share of the servers' processor that went to other programs meanwhile. */
+  /** The share of the servers' processor that other programs used meanwhile. */
   readonly foreign: number;
 }
 
-// Two processes of the same program differ by some percent for as long as they live, by what was compiled when
-// and by where memory lies: several starts of both tell that from a difference of the programs.
+// Two processes of the same program differ by some percent as long as they live, because of the order of
+// compilation and the layout of memory. Several starts of both separate that from a difference of the programs.
 async function compareBy(workload: Workload): Promise<void> {
   const perStart: Pair[][] = [];
   for (let start = 0; start < starts; start++) {
@@ -128,9 +128,9 @@ async function measureOnce(workload: Workload, count: number): Promise<Pair[]> {
   }
 }
 
-// While another program has the processor, its caches are lost at every switch and calls cost half as much again.
-// Pairs that were disturbed are measured anew, a bounded number of times; the least disturbed count. What is kept
-// is decided by what others did, never by what was measured.
+// When other programs use the processor, every switch evicts caches and calls cost half as much again. Disturbed
+// pairs are measured again, a bounded number of times, and the least disturbed ones count. The selection uses the
+// disturbance only, never the measured ratio.
 async function measurePairs(workload: Workload, a: Side, b: Side, count: number): Promise<Pair[]> {
   const pairs: Pair[] = [];
   const isCalm = ({ foreign }: Pair) => foreign <= MAX_FOREIGN_SHARE;
@@ -145,7 +145,7 @@ async function measurePairs(workload: Workload, a: Side, b: Side, count: number)
   return measured.sort((one, other) => one.foreign - other.foreign).slice(0, count);
 }
 
-// In turn, since both grow slower while something else runs on the machine.
+// Alternating, since both become slower while other programs run on the machine.
 async function warmUp(workload: Workload, sides: readonly Side[]): Promise<void> {
   const calls = new Map(sides.map((side) => [side, 0]));
   while ([...calls.values()].some((count) => count < WARM_CALLS)) {

@@ -3,14 +3,14 @@ import { join } from "node:path";
 import { openDatabase } from "../src/store/sqlite-driver.js";
 import { describeLimits } from "../src/transport/http/limits.js";
 
-/** What was measured, besides what every benchmark prints. */
+/** The conditions of one benchmark. */
 export interface Conditions {
   readonly directory: string;
   readonly rows: number;
   readonly tokens: number;
 }
 
-/** Prints under which conditions the figures below hold. */
+/** Prints the conditions of the run. */
 export function printConditions({ directory, rows, tokens }: Conditions): void {
   const db = openDatabase(join(directory, "arbor.db"), { readonly: true });
   const journal = db.pragma("journal_mode", { simple: true });

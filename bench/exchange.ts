@@ -1,7 +1,7 @@
 // The token exchange: an ES256 token of another issuer, whose keys are in memory,
-// for an API token. Verify, decide on what is stored, and sign; against what of it
-// no implementation is without: to verify a signature and to sign. Both in this
-// process, in turn. Then the same exchanges over REST, for information.
+// for an API token: verify, decide with the stored identity, and sign. The peer does
+// only what every implementation must: verify a signature and sign. Both run in this
+// process, alternating. Then the same exchanges over REST, for information.
 //
 //   node --import tsx bench/exchange.ts [--rounds 7] [--seconds 2] [--service dist/main.js | --no-http]
 import { execFileSync } from "node:child_process";
@@ -21,9 +21,9 @@ import { freePort, pinSelf, requireTools, runLoad, startServer } from "./process
 import { judge, median } from "./rounds.js";
 
 const IDENTITIES = 1_000;
-/** Different tokens: as many as are exchanged in a second or so. */
+/** Different tokens, about as many as are exchanged in a second. */
 const TOKENS = 4_000;
-/** Exchanges that are under way at once. */
+/** Exchanges in flight. */
 const CONCURRENT = 32;
 const CONNECTIONS = 32;
 const GOAL_RATE = 1_000;
@@ -46,7 +46,7 @@ interface Presented {
   readonly token: string;
 }
 
-/** What is timed: does a few, and says how many. */
+/** The work to time: does some of it and returns how much. */
 type Work = () => Promise<number>;
 
 interface Cell {
@@ -75,19 +75,19 @@ async function inProcess(): Promise<readonly Presented[]> {
     const [first] = presented;
     if (first === undefined) throw new Error("there is nothing to exchange");
     const { token } = await exchange(exchanger, first);
-    const upstreamKey = await publishedKey(issuer);
+    const upstreamKey = await fetchPublishedKey(issuer);
     const { key: signingKey } = installation.keys.signing();
     const bareWork = bare(presented, upstreamKey, signingKey, token);
-    const ours = exchanging(exchanger, presented);
+    const ours = createExchangeWork(exchanger, presented);
     console.log(`node ${process.version}, ${cpus().length} x ${cpus()[0]?.model.trim()}, ES256 both ways, SQLite`);
     console.log(
       `${TOKENS} different tokens of ${first.token.length} characters for ${IDENTITIES} identities, ` +
         `${CONCURRENT} at once; API tokens of ${token.length} characters\n`,
     );
-    for (const work of [ours, bareWork]) await measured(work, 2);
+    for (const work of [ours, bareWork]) await measure(work, 2);
     const cells: { ours: Cell; bare: Cell }[] = [];
     for (let i = 0; i < rounds; i++) {
-      cells.push({ ours: await measured(ours, seconds), bare: await measured(bareWork, seconds) });
+      cells.push({ ours: await measure(ours, seconds), bare: await measure(bareWork, seconds) });
     }
     if (issuer.requests.keys !== 2) throw new Error(`the keys were fetched ${issuer.requests.keys} times`);
     console.log(`${"".padEnd(34)}${["min", "median", "max"].map((head) => head.padStart(10)).join("")}`);
@@ -136,7 +136,7 @@ async function identitiesIn({ store }: Installation): Promise<readonly string[]>
     for (let i = 0; i < IDENTITIES; i++) {
       const group = childUid(root, i);
       const uid = childUid(group, i);
-      const claimMatch = { issuer: issuer.issuer, subject: subjectOf(i), claims: { repository_owner: "octo" } };
+      const claimMatch = { issuer: issuer.issuer, subject: subjectFor(i), claims: { repository_owner: "octo" } };
       await tx.groups.insert(groupRow(group, { name: `group ${i}` }));
       await tx.identities.insert(
         identityRow(uid, { name: `identity ${i}`, relation: 1, relationship: { claimMatch } }),
@@ -148,17 +148,17 @@ async function identitiesIn({ store }: Installation): Promise<readonly string[]>
   });
 }
 
-function subjectOf(i: number): string {
+function subjectFor(i: number): string {
   return `repo:octo/app-${i}:ref:refs/heads/main`;
 }
 
-// They say as much as those of well-known builders do.
+// As many claims as the tokens of common CI systems have.
 async function tokensFor(identities: readonly string[], { token }: LocalIssuer): Promise<readonly Presented[]> {
   return Array.from({ length: TOKENS }, (_, run) => {
     const i = run % identities.length;
     const claims = {
       jti: `00000000-0000-4000-8000-${String(run).padStart(12, "0")}`,
-      sub: subjectOf(i),
+      sub: subjectFor(i),
       aud: url,
       ref: "refs/heads/main",
       sha: String(run).padStart(40, "a"),
@@ -192,7 +192,7 @@ function exchange(exchanger: Exchanger, { identity, token }: Presented) {
   return exchanger.exchange(request, token, "192.0.2.1");
 }
 
-function exchanging(exchanger: Exchanger, presented: readonly Presented[]): Work {
+function createExchangeWork(exchanger: Exchanger, presented: readonly Presented[]): Work {
   let next = 0;
   return async () => {
     const underWay: Promise<unknown>[] = [];
@@ -210,7 +210,7 @@ function exchanging(exchanger: Exchanger, presented: readonly Presented[]): Work
   };
 }
 
-/** To verify the same tokens, and to sign as much text as an API token has; nothing is read or written as JSON. */
+/** Verifies the same tokens and signs as much text as an API token has, without reading or writing JSON. */
 function bare(presented: readonly Presented[], publicKey: KeyObject, privateKey: KeyObject, issued: string): Work {
   let next = 0;
   const unsigned = issued.slice(0, issued.lastIndexOf("."));
@@ -228,23 +228,23 @@ function bare(presented: readonly Presented[], publicKey: KeyObject, privateKey:
   };
 }
 
-async function publishedKey({ issuer: from }: LocalIssuer): Promise<KeyObject> {
+async function fetchPublishedKey({ issuer: from }: LocalIssuer): Promise<KeyObject> {
   const { keys } = (await (await fetch(`${from}/keys`)).json()) as { keys: JsonWebKey[] };
   return createPublicKey({ key: keys[0] ?? {}, format: "jwk" });
 }
 
-/** How often a second the work is done, and processor time of one, over some seconds. */
-async function measured(work: Work, forSeconds: number): Promise<Cell> {
+/** The rate of the work and its processor time per unit, over some seconds. */
+async function measure(work: Work, forSeconds: number): Promise<Cell> {
   const before = process.cpuUsage();
-  const begun = performance.now();
+  const startedAt = performance.now();
   let done = 0;
-  while (performance.now() - begun < forSeconds * 1000) {
+  while (performance.now() - startedAt < forSeconds * 1000) {
     done += await work();
-    // As between requests: a turn of the event loop ends.
+    // As between requests: a tick of the event loop ends.
     await new Promise(setImmediate);
   }
   const { user, system } = process.cpuUsage(before);
-  return { perSecond: (done / (performance.now() - begun)) * 1000, cpuUs: (user + system) / done };
+  return { perSecond: (done / (performance.now() - startedAt)) * 1000, cpuUs: (user + system) / done };
 }
 
 async function overHttp(presented: readonly Presented[]): Promise<void> {

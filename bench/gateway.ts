@@ -1,8 +1,7 @@
-// What the gateway itself costs: match, decode and encode of one group, with
-// requests and responses that are plain objects and a pipeline that answers from
-// memory, against the whole cost of a request to node:http that answers with the
-// same bytes from memory. Both in processor time; what the plain objects cost is
-// counted with the gateway.
+// The cost of the gateway alone: match, decode and encode of one group, with plain
+// objects as requests and responses and a pipeline that answers from memory. The
+// peer is a complete request to node:http that answers with the same bytes from
+// memory. Both in processor time; the plain objects count as cost of the gateway.
 //
 //   node --import tsx bench/gateway.ts [--rounds 5] [--seconds 2]
 import { EventEmitter } from "node:events";
@@ -25,7 +24,7 @@ import { freePort, pinSelf, type Running, requireTools, runLoad, startServer } f
 import { judge, median } from "./rounds.js";
 
 const GROUPS = 10_000;
-/** Requests that are under way at once, as many as the peer's connections. */
+/** Requests in flight, as many as the peer's connections. */
 const CONCURRENT = 32;
 const GOAL = 1.0;
 
@@ -34,7 +33,7 @@ const { values } = parseArgs({
 });
 requireTools("wrk", "taskset");
 
-/** One request, over and over with other contents, and the answer each must get. */
+/** One request with varying contents, and the expected answer of each. */
 interface Workload {
   readonly name: string;
   readonly requests: readonly Prepared[];
@@ -59,8 +58,8 @@ const views = new Map(
 );
 const byName = new Map([...views.values()].map((view) => [view.name, view]));
 
-const reads: Workload = { name: "GET", requests: [...views.keys()].map((uid) => prepared("GET", uid, uid)) };
-const writes: Workload = { name: "POST", requests: [...views.keys()].map((uid) => prepared("POST", root, uid)) };
+const reads: Workload = { name: "GET", requests: [...views.keys()].map((uid) => prepareRequest("GET", uid, uid)) };
+const writes: Workload = { name: "POST", requests: [...views.keys()].map((uid) => prepareRequest("POST", root, uid)) };
 const gateway = createGateway({
   methods: createMethodTable([serve(GroupsService, handlers())]).values(),
   // Through a promise, as the pipeline is.
@@ -113,7 +112,7 @@ function row(name: string, figures: readonly number[]): void {
   console.log(name.padEnd(34) + columns.map((figure) => figure.toFixed(2).padStart(10)).join(""));
 }
 
-function prepared(method: string, path: string, uid: string): Prepared {
+function prepareRequest(method: string, path: string, uid: string): Prepared {
   const { name = "", description = "", createTime, updateTime } = views.get(uid) ?? {};
   const time = (at = createTime) => new Date(Number(at?.seconds) * 1000 + Number(at?.nanos) / 1e6).toISOString();
   return {
@@ -126,7 +125,7 @@ function prepared(method: string, path: string, uid: string): Prepared {
   };
 }
 
-// What was decoded decides what is answered: a request read wrongly gets the wrong answer.
+// The answer depends on the decoded request, so a wrong decoder gives a wrong answer.
 function handlers(): Handlers<typeof GroupsService> {
   const none = () => ({});
   return {
@@ -141,14 +140,14 @@ function handlers(): Handlers<typeof GroupsService> {
   };
 }
 
-/** Processor time of one request at the gateway, in microseconds, while it answers for some seconds. */
+/** Processor time of one request in the gateway, in microseconds, measured for some seconds. */
 async function gatewayUs({ name, requests }: Workload, seconds: number): Promise<number> {
   const endMs = performance.now() + seconds * 1000;
   const before = process.cpuUsage();
   let done = 0;
   while (performance.now() < endMs) {
-    for (let turn = 0; turn < 10; turn++) {
-      await answered(requests, done);
+    for (let batch = 0; batch < 10; batch++) {
+      await answerBatch(requests, done);
       done += CONCURRENT;
     }
   }
@@ -157,14 +156,14 @@ async function gatewayUs({ name, requests }: Workload, seconds: number): Promise
   return (user + system) / done;
 }
 
-function answered(requests: readonly Prepared[], from: number): Promise<void> {
+function answerBatch(requests: readonly Prepared[], from: number): Promise<void> {
   return new Promise((resolve, reject) => {
     let open = CONCURRENT;
     for (let i = from; i < from + CONCURRENT; i++) {
       const request = requests[i % requests.length];
       if (request === undefined) throw new Error("there is nothing to ask");
-      const req = requestOf(request);
-      const res = responseOf((status, text) => {
+      const req = buildRequest(request);
+      const res = buildResponse((status, text) => {
         if (status !== 200 || text !== request.answer) reject(new Error(`${request.url}: ${status} ${text}`));
         if (--open === 0) resolve();
       });
@@ -176,8 +175,8 @@ function answered(requests: readonly Prepared[], from: number): Promise<void> {
   });
 }
 
-// As much of a request and a response as the gateway looks at.
-function requestOf({ method, url, body }: Prepared) {
+// The members of a request and a response that the gateway uses.
+function buildRequest({ method, url, body }: Prepared) {
   const headers = {
     host: "127.0.0.1",
     accept: "application/json",
@@ -186,7 +185,7 @@ function requestOf({ method, url, body }: Prepared) {
   return Object.assign(new EventEmitter(), { method, url, headers, httpVersionMajor: 1, complete: true });
 }
 
-function responseOf(ended: (status: number, text: string) => void) {
+function buildResponse(ended: (status: number, text: string) => void) {
   let status = 0;
   return {
     headersSent: false,
@@ -199,7 +198,7 @@ function responseOf(ended: (status: number, text: string) => void) {
   };
 }
 
-/** Processor time of one request at node:http, in microseconds, under load for some seconds. */
+/** Processor time of one request to node:http, in microseconds, under load for some seconds. */
 async function peerUs(server: Running, url: string, seconds: number): Promise<number> {
   const before = server.cpuUs();
   const output = await runLoad("wrk", ["-t1", `-c${CONCURRENT}`, `-d${seconds}s`, url]);

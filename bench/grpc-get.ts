@@ -18,7 +18,7 @@ import { startService } from "./service.js";
 import { targetsIn } from "./targets.js";
 
 const GOAL = 0.9;
-/** Connections and streams on each: a few proxies that share theirs, and many clients with one call each. */
+/** Connections and streams on each: a few shared connections of proxies, and many clients with one call each. */
 const SHAPES = [
   { connections: 8, streams: 8 },
   { connections: 32, streams: 1 },
@@ -99,7 +99,7 @@ function getGroup(port: number): Promise<object> {
   });
 }
 
-// The load generator sees HTTP alone: whether calls succeed only a client can tell.
+// The load generator checks HTTP only, so a gRPC client checks that calls succeed.
 async function checkBoth(ours: number, peer: number, group: object): Promise<void> {
   for (const port of [ours, peer]) {
     const answer = await getGroup(port);

@@ -26,7 +26,7 @@ export function writeGetGroup(directory: string, uid: string): string {
 }
 
 /**
- * Loads a gRPC method with one and the same message.
+ * Loads a gRPC method, always with the same message.
  *
  * @param url where the service listens
  * @param frame a file that holds the message as a gRPC frame

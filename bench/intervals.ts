@@ -1,4 +1,4 @@
-// Confidence intervals of ratios without any assumption about how they are distributed.
+// Confidence intervals of ratios without an assumption about their distribution.
 
 /** An estimate and the interval that holds it in 95 of 100 cases. */
 export interface Estimate {
@@ -10,8 +10,8 @@ export interface Estimate {
 const RESAMPLES = 10_000;
 
 /**
- * Estimates a statistic of some values with the percentile bootstrap. The values come in groups that have
- * something in common, such as the process they were measured on, so groups are drawn first and values
+ * Estimates a statistic of some values with the percentile bootstrap. The values of a group have
+ * a common cause, such as the measured process, so groups are drawn first and values
  * within them second. The draws are the same on every run.
  *
  * @param groups the measured values; none may be empty
@@ -27,7 +27,7 @@ export function bootstrap(
   return { value: statistic(groups.flat()), low: at(0.025), high: at(0.975) };
 }
 
-/** The mean of ratios: that of their logarithms, so that 2 and 0.5 make 1. */
+/** The geometric mean of ratios: that of 2 and 0.5 is 1. */
 export function geometricMean(ratios: readonly number[]): number {
   return Math.exp(ratios.reduce((sum, ratio) => sum + Math.log(ratio), 0) / ratios.length);
 }

@@ -1,5 +1,5 @@
 // Lists: a page of 50 groups with the total, at the beginning and at the end of
-// long lists, over HTTP on one connection and at the store itself.
+// long lists, over HTTP on one connection and in the store itself.
 //
 //   node --import tsx bench/list.ts [--rows 1000000] [--calls 300] [--service dist/main.js]
 import { Agent, request } from "node:http";
@@ -25,28 +25,28 @@ const { values } = parseArgs({
 requireTools("taskset");
 pinSelf();
 
-/** A list, and how many rows it has. */
+/** A list and its number of rows. */
 interface List {
   readonly name: string;
   readonly field: string;
-  /** Only the descendants of this group. */
+  /** Only descendants of this group. */
   readonly below?: string;
   readonly total: number;
 }
 
-/** Where in its list a page lies. */
-type Place = "first" | "middle" | "last";
+/** The position of a page in its list. */
+type Position = "first" | "middle" | "last";
 
-/** A page that is requested again and again. */
+/** A page to request repeatedly. */
 interface Case {
   readonly name: string;
   call(): Promise<void>;
 }
 
-/** What answers lists: pages by their place, and one after so many rows. */
+/** An implementation of lists: pages by position, and pages after a number of skipped rows. */
 interface Side {
   readonly name: string;
-  at(list: List, place: Place): Promise<Case>;
+  at(list: List, position: Position): Promise<Case>;
   skipping(list: List, skip: number): Case;
 }
 
@@ -63,7 +63,7 @@ const lists: readonly List[] = [
 const service = await startService(seeded, values.service);
 const store = openSqlite({ directory });
 try {
-  for (const side of [overHttp(service), atStore(store)]) {
+  for (const side of [overHttp(service), inStore(store)]) {
     console.log(`\n${side.name}, medians of ${values.calls} calls in microseconds`);
     for (const list of lists) {
       const cases = [await side.at(list, "first"), await side.at(list, "middle"), await side.at(list, "last")];
@@ -79,7 +79,7 @@ try {
   await service.server.stop();
 }
 
-/** Times the cases in turn, so that a slow moment of the machine hits all of them, and prints the medians. */
+/** Times the cases alternately, so that a slow moment of the machine affects all of them, and prints the medians. */
 async function time(cases: readonly Case[], title: string): Promise<number[]> {
   const times: number[][] = cases.map(() => []);
   for (let i = -20; i < Number(values.calls); i++) {
@@ -101,9 +101,9 @@ function expect(list: List, found: { readonly rows: number; readonly total: numb
   throw new Error(`${list.name}: ${found.rows} of ${found.total} rows instead of ${PAGE} of ${list.total}`);
 }
 
-// How many rows to pass over so that the page after the one that follows is the wanted one.
-function rowsBefore(place: "middle" | "last", total: number): number {
-  return place === "last" ? total - 2 * PAGE : Math.floor(total / 2);
+// The skip of the page before the requested one.
+function rowsBefore(position: "middle" | "last", total: number): number {
+  return position === "last" ? total - 2 * PAGE : Math.floor(total / 2);
 }
 
 function overHttp({ url, tokens }: Service): Side {
@@ -132,19 +132,19 @@ function overHttp({ url, tokens }: Service): Side {
   const caseOf = (name: string, path: string): Case => ({ name, call: async () => void (await get(path)) });
   return {
     name: "HTTP",
-    async at(list, place) {
-      if (place === "first") return caseOf(place, pathOf(list));
-      const token = await pageAt(list, `${pathOf(list)}&skip=${rowsBefore(place, list.total)}`);
+    async at(list, position) {
+      if (position === "first") return caseOf(position, pathOf(list));
+      const token = await pageAt(list, `${pathOf(list)}&skip=${rowsBefore(position, list.total)}`);
       const path = `${pathOf(list)}&page_token=${token}`;
       const next = await pageAt(list, path);
-      if ((next === undefined) !== (place === "last")) throw new Error(`${list.name}: not the ${place} page`);
-      return caseOf(place, path);
+      if ((next === undefined) !== (position === "last")) throw new Error(`${list.name}: not the ${position} page`);
+      return caseOf(position, path);
     },
     skipping: (list, skip) => caseOf(`skip ${skip}`, `${pathOf(list)}&skip=${skip}`),
   };
 }
 
-function atStore(store: Store): Side {
+function inStore(store: Store): Side {
   const queryOf = ({ field, below }: List, skip: number, after?: ListPosition): ListQuery => ({
     visible: [tree.root],
     filter: below === undefined ? {} : { descendantsOf: below },
@@ -162,10 +162,10 @@ function atStore(store: Store): Side {
   });
   return {
     name: "store",
-    async at(list, place) {
-      if (place === "first") return caseOf(place, list, queryOf(list, 0));
-      const { next } = await store.read((tx) => tx.groups.list(queryOf(list, rowsBefore(place, list.total))));
-      return caseOf(place, list, queryOf(list, 0, next));
+    async at(list, position) {
+      if (position === "first") return caseOf(position, list, queryOf(list, 0));
+      const { next } = await store.read((tx) => tx.groups.list(queryOf(list, rowsBefore(position, list.total))));
+      return caseOf(position, list, queryOf(list, 0, next));
     },
     skipping: (list, skip) => caseOf(`skip ${skip}`, list, queryOf(list, skip)),
   };

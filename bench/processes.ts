@@ -1,4 +1,4 @@
-// Starting servers and load generators, each on a processor of its own.
+// Starting servers and load generators, each on its own processor.
 import { type ChildProcess, execFile, execFileSync, spawn } from "node:child_process";
 import { accessSync, constants, readdirSync, readFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
@@ -6,7 +6,7 @@ import { delimiter, join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 
-/** The processor servers run on, and the one for whatever loads them. */
+/** The processor of the servers, and that of the load generators. */
 export const SERVER_CPU = 0;
 export const LOAD_CPU = 1;
 /** Ticks of the processor time in /proc are hundredths of a second on every Linux that Node runs on. */
@@ -18,7 +18,7 @@ const packages: Readonly<Record<string, string>> = {
   taskset: "util-linux",
 };
 
-/** Ends the process with a message unless all of these programs are installed. */
+/** Ends the process with a message if one of these programs is not installed. */
 export function requireTools(...tools: readonly string[]): void {
   const missing = tools.filter(
     (tool) => !(process.env.PATH ?? "").split(delimiter).some((dir) => isProgram(dir, tool)),
@@ -45,12 +45,12 @@ function isProgram(directory: string, name: string): boolean {
 export interface Running {
   /** Processor time used so far, in microseconds. */
   cpuUs(): number;
-  /** The most memory it had so far, in megabytes. */
+  /** Peak memory so far, in megabytes. */
   peakMegabytes(): number;
   stop(): Promise<void>;
 }
 
-/** Starts a server on its processor, in the current directory unless told; resolves when it writes its first line. */
+/** Starts a server on its processor, in the current directory by default; resolves when it writes its first line. */
 export async function startServer(args: readonly string[], cwd?: string): Promise<Running> {
   const child = spawn("taskset", ["-c", String(SERVER_CPU), process.execPath, ...args], {
     stdio: ["ignore", "pipe", "inherit"],
@@ -80,7 +80,7 @@ function firstLine(child: ChildProcess): Promise<void> {
   });
 }
 
-// The scheduler counts nanoseconds per thread, where the kernel shows it; a slice of half a second is too
+// The scheduler counts nanoseconds per thread, if the kernel exposes it. A slice of half a second is too
 // short for hundredths of a second. Threads of a server do not end while it runs.
 function cpuUsOf(pid: number): number {
   const tasks = `/proc/${pid}/task`;
@@ -98,7 +98,7 @@ function cpuTicks(pid: number): number {
   return Number(fields[11]) + Number(fields[12]);
 }
 
-/** Time that the processor of the servers spent on any program, or was kept from this machine, in microseconds. */
+/** Time that the processor of the servers spent on all programs, steal time included, in microseconds. */
 export function serverCpuUs(): number {
   const line = new RegExp(`^cpu${SERVER_CPU} (.+)$`, "m").exec(readFileSync("/proc/stat", "utf8"))?.[1] ?? "";
   const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = line.split(" ").map(Number);
@@ -111,7 +111,7 @@ export async function runLoad(command: string, args: readonly string[]): Promise
   return stdout;
 }
 
-/** A port that was free a moment ago. */
+/** A port that is free at the time of the call. */
 export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();

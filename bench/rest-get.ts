@@ -65,7 +65,7 @@ try {
   rmSync(scratch, { recursive: true });
 }
 
-/** A script for wrk that goes through all targets; requests are put together before the clock starts. */
+/** A script for wrk that requests all targets in order; it builds the requests before the measurement. */
 function writeScript(): string {
   const requests = join(scratch, "requests.txt");
   const lines = targetsIn(seeded, READERS, TARGETS).map(({ uid, reader }) => `${uid} ${service.tokens[reader]}`);
@@ -107,7 +107,7 @@ async function get(token: string | undefined, uid: string): Promise<{ status: nu
   return { status: response.status, body: await response.text() };
 }
 
-/** A binding deleted by another process while the load goes on must count from the very next call. */
+/** After another process deletes a binding under load, the next call that needs it must fail. */
 async function revokeUnderLoad({ url, tokens }: Service, script: string): Promise<void> {
   const { directory, tree } = seeded;
   const binding = readerBinding(tree, firstLevel(seeded), READERS);

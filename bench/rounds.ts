@@ -1,18 +1,18 @@
-// Two servers on one processor, loaded in turn: A B A B. Absolute figures of a
-// shared machine move by half from one second to the next, so that only the
-// ratio of neighbours says anything, and only the median of several.
+// Two servers on one processor, loaded alternately: A B A B. Absolute figures of a
+// shared machine change by half from one second to the next, so only the median of
+// several ratios of neighbouring rounds is meaningful.
 import type { Running } from "./processes.js";
 
-/** What one run of a load generator found. */
+/** The result of one run of a load generator. */
 export interface LoadResult {
   readonly requests: number;
   readonly requestsPerSecond: number;
 }
 
-/** How many requests a server has answered at least before it is measured. */
+/** The least number of requests that a server answers before it is measured. */
 const WARM_REQUESTS = 20_000;
 
-/** A server and how to load it. */
+/** A server and its load. */
 export interface Contender {
   readonly name: string;
   readonly server: Running;
@@ -20,7 +20,7 @@ export interface Contender {
   load(seconds: number): Promise<LoadResult>;
 }
 
-/** How long and how often. */
+/** Duration and number of rounds. */
 export interface RoundOptions {
   readonly rounds: number;
   /** The length of a round, in seconds. */
@@ -39,7 +39,7 @@ interface Cell extends LoadResult {
   readonly cpuUs: number;
 }
 
-/** Loads two servers in turn, prints a table and returns the median of the ratios. */
+/** Loads two servers alternately, prints a table and returns the median of the ratios. */
 export async function compare(contenders: readonly [Contender, Contender], options: RoundOptions): Promise<Comparison> {
   const [ours, peer] = contenders;
   for (const contender of contenders) await warmUp(contender, options.warmUpSeconds);
@@ -79,7 +79,7 @@ export async function compare(contenders: readonly [Contender, Contender], optio
   return { ratio: median(ratios) };
 }
 
-// On a busy machine seconds alone leave code that is not compiled yet.
+// On a busy machine a warm-up by time alone leaves code that is not compiled yet.
 async function warmUp({ load }: Contender, seconds: number): Promise<void> {
   let requests = 0;
   while (requests < WARM_REQUESTS) requests += (await load(seconds)).requests;
@@ -103,7 +103,7 @@ export function median(values: readonly number[]): number {
   return ((sorted[Math.ceil(half) - 1] ?? Number.NaN) + (sorted[Math.floor(half)] ?? Number.NaN)) / 2;
 }
 
-/** Prints whether a goal was met and makes the process say so too. */
+/** Prints whether a goal was met; if not, the exit code is 1. */
 export function judge(
   what: string,
   value: number,

@@ -1,4 +1,4 @@
-// Data directories of any size, made in seconds and kept between runs.
+// Data directories of any size, created in seconds and kept between runs.
 //
 //   node --import tsx bench/seed.ts [--rows 100000] [--clean]
 import { createHash } from "node:crypto";
@@ -14,9 +14,9 @@ import { openSqlite } from "../src/store/open-sqlite.js";
 import type { GroupRow, RoleBindingRow } from "../src/store/port.js";
 import { openDatabase, type SqliteDatabase } from "../src/store/sqlite-driver.js";
 import { bindingRow, identityRow } from "../test/support/rows.js";
-import { groupsOf, type Tree, treeOf } from "./tree.js";
+import { buildTree, groupsOf, type Tree } from "./tree.js";
 
-/** How many identities there are; the last is for experiments, all others are for load. */
+/** The number of identities; the last one is for experiments, all others are for load. */
 export const IDENTITIES = 1_001;
 
 /** A data directory full of groups. */
@@ -30,11 +30,11 @@ const NAME_LIST = groupLists.sorts.name?.list ?? 0;
 const TIME_LISTS = Object.values(groupLists.sorts).filter(({ type }) => type === "time");
 
 /**
- * The data directory with this many groups, made unless a run before has left it. Whatever changes
- * the schema or the seeding makes a new one.
+ * The data directory with this many groups, created unless an earlier run has. A change of
+ * the schema or of the seeding creates a new one.
  */
 export async function seed(groups: number): Promise<Seeded> {
-  const tree = treeOf(groups);
+  const tree = buildTree(groups);
   const directory = join(tmpdir(), `${PREFIX}${groups}-${fingerprint()}`);
   const done = join(directory, "seeded");
   if (!existsSync(done)) {
@@ -70,22 +70,22 @@ export function firstLevel({ directory, tree }: Seeded): string[] {
 }
 
 /**
- * Where the nth identity is a viewer: every other one at the root, the rest spread over the groups
- * of the first level.
+ * The group in which the nth identity is a viewer: the root for every other one, and the groups of the
+ * first level for the rest.
  */
-export function homeOf(tree: Tree, level: readonly string[], n: number): string {
+export function groupOfIdentity(tree: Tree, level: readonly string[], n: number): string {
   return n % 2 === 0 ? tree.root : (level[((n - 1) / 2) % level.length] ?? tree.root);
 }
 
-/** The binding that makes the nth identity a viewer there. */
+/** The role binding of the nth identity. */
 export function readerBinding(tree: Tree, level: readonly string[], n: number): RoleBindingRow {
-  const groupUid = homeOf(tree, level, n);
+  const groupUid = groupOfIdentity(tree, level, n);
   const uid = `${groupUid}/b${(n + 1).toString(16).padStart(15, "0")}`;
   return bindingRow(uid, identityUid(tree, n), builtinRoleUid("viewer"), { groupUid });
 }
 
-// Without a journal and index by index in key order: minutes become seconds. A crash leaves rubbish,
-// which the next run throws away.
+// Without a journal, and index by index in key order, this takes seconds in place of minutes. A crash leaves an
+// incomplete directory, which the next run deletes.
 function fill(file: string, tree: Tree): void {
   const db = openDatabase(file);
   for (const pragma of [
@@ -114,7 +114,7 @@ function fill(file: string, tree: Tree): void {
   db.close();
 }
 
-// A uid of n characters has (n - 40) / 17 + 1 beginnings that are uids: itself and all above it.
+// A uid of n characters has (n - 40) / 17 + 1 prefixes that are uids: itself and its ancestors.
 const LINEAGE = `SELECT substr(g.uid, 1, 40 + 17 * depth.value) AS scope, g.*
   FROM groups g JOIN json_each('[0,1,2,3]') depth ON length(g.uid) >= 40 + 17 * depth.value`;
 
@@ -130,7 +130,7 @@ function fillLists(db: SqliteDatabase): void {
     WHERE parent_uid IS NOT NULL GROUP BY parent_uid ORDER BY parent_uid`);
 }
 
-// Few enough to go through the store.
+// Few enough for the store's own inserts.
 async function addReaders(directory: string, tree: Tree): Promise<void> {
   const level = firstLevel({ directory, tree });
   const store = openSqlite({ directory });
@@ -147,21 +147,20 @@ async function addReaders(directory: string, tree: Tree): Promise<void> {
   }
 }
 
-// What is kept for a group besides its row: its places in lists, and the counters of all that holds it.
-function listingOf(db: SqliteDatabase, uid: string): unknown[] {
+// What the index stores for a group: its entries in lists, and the counters of its ancestors.
+function indexOf(db: SqliteDatabase, uid: string): unknown[] {
   const ancestors = "(SELECT substr(?, 1, 40 + 17 * value) FROM json_each('[0,1,2,3]'))";
-  const places = (table: string) =>
+  const entries = (table: string) =>
     db.prepare(`SELECT * FROM ${table} WHERE list = ? AND scope IN ${ancestors} AND uid = ? ORDER BY scope`);
   const counters = db.prepare(`SELECT * FROM counters WHERE scope IN ${ancestors} ORDER BY counter, scope`);
   return [
-    places("text_order").all(NAME_LIST, uid, uid),
-    ...TIME_LISTS.map(({ list }) => places("time_order").all(list, uid, uid)),
+    entries("text_order").all(NAME_LIST, uid, uid),
+    ...TIME_LISTS.map(({ list }) => entries("time_order").all(list, uid, uid)),
     counters.all(uid),
   ];
 }
 
-// The store itself must agree: with totals and pages, and with what is kept for a group, which it is
-// made to take out and to put back.
+// The store itself must confirm totals, pages and index entries of a group, which it removes and adds again.
 async function verify(directory: string, tree: Tree): Promise<void> {
   const store = openSqlite({ directory });
   const db = openDatabase(join(directory, "arbor.db"), { readonly: true });
@@ -199,12 +198,12 @@ async function verify(directory: string, tree: Tree): Promise<void> {
     check("children", (await store.read((tx) => tx.groups.list(query))).total, tree.fanOut);
 
     const leaf = String(db.prepare("SELECT max(uid) FROM groups WHERE uid < ?").pluck().get(`${tree.root}0`));
-    const before = listingOf(db, leaf);
+    const before = indexOf(db, leaf);
     const row = (await store.read((tx) => tx.groups.get(leaf))) as GroupRow;
     await store.write((tx) => tx.groups.delete(row));
-    check("places of a deleted group", listingOf(db, leaf).slice(0, 3), [[], [], []]);
+    check("places of a deleted group", indexOf(db, leaf).slice(0, 3), [[], [], []]);
     await store.write((tx) => tx.groups.insert(row));
-    check("what is kept for a group put back", listingOf(db, leaf), before);
+    check("what is kept for a group put back", indexOf(db, leaf), before);
   } finally {
     db.close();
     await store.close();

@@ -1,4 +1,4 @@
-// The service under test: the real one, built, started by its own command.
+// The service under test, built and started by its own command.
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { openInstallation } from "../src/app/installation.js";
@@ -12,7 +12,7 @@ import { IDENTITIES, identityUid, type Seeded } from "./seed.js";
 export interface Service {
   readonly url: string;
   readonly server: Running;
-  /** One for each identity, in their order. */
+  /** One per identity, in the order of the identities. */
   readonly tokens: readonly string[];
 }
 
@@ -21,7 +21,7 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
 /**
  * Builds the service and starts it on a seeded data directory.
  *
- * @param main the built `main.js` to start as it is, in place of building
+ * @param main a built `main.js` to start, in place of building one
  */
 export async function startService(seeded: Seeded, main?: string): Promise<Service> {
   if (main === undefined)

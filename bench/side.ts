@@ -1,5 +1,5 @@
-// One side of a comparison of two checkouts: its built service on a data directory of its own, filled
-// through the command line and the API alone, so that any version can be a side.
+// One side of a comparison of two checkouts: its built service on its own data directory, filled only
+// through the command line and the API, so that any version can be a side.
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,12 +11,12 @@ import { freePort, type Running, startServer } from "./processes.js";
 const FAN_OUT = 7;
 const LEVELS = 3;
 
-/** A service under load and what to ask it. */
+/** A service under load and its requests. */
 export interface Side {
   readonly name: string;
   readonly url: string;
   readonly server: Running;
-  /** Of the owner of the organisation. */
+  /** The token of the organisation's owner. */
   readonly token: string;
   /** A file with the address of every group, one per line. */
   readonly addresses: string;
@@ -35,7 +35,7 @@ export async function build(checkout: string): Promise<void> {
 /**
  * Starts the built service of a checkout with an organisation of 400 groups.
  *
- * @param name what the side is called in the output
+ * @param name the name of the side in the output
  * @param scratch an existing directory for its data
  */
 export async function startSide(name: string, checkout: string, scratch: string): Promise<Side> {

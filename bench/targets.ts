@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { rootOf } from "../src/kernel/uidp.js";
 import { openDatabase } from "../src/store/sqlite-driver.js";
-import { firstLevel, homeOf, type Seeded } from "./seed.js";
+import { firstLevel, groupOfIdentity, type Seeded } from "./seed.js";
 
-/** A read that its reader may make. */
+/** A read, and the reader that may do it. */
 export interface Target {
   readonly uid: string;
   /** The number of the identity whose token to use. */
@@ -11,9 +11,8 @@ export interface Target {
 }
 
 /**
- * Reads spread over all groups below the main root and over `readers` identities, each allowed to
- * its reader, in an order that has nothing to do with that of the database: neighbours would be
- * found in pages read a moment ago.
+ * Reads spread over all groups below the main root and over `readers` identities, each allowed for
+ * its reader, in random order: neighbours in the database would be in pages that are cached already.
  */
 export function targetsIn(seeded: Seeded, readers: number, count: number): Target[] {
   const { directory, tree } = seeded;
@@ -33,7 +32,7 @@ export function targetsIn(seeded: Seeded, readers: number, count: number): Targe
   };
   return Array.from({ length: count }, (_, i) => {
     const reader = i % readers;
-    const readable = bySubtree.get(homeOf(tree, level, reader)) ?? [];
+    const readable = bySubtree.get(groupOfIdentity(tree, level, reader)) ?? [];
     return { uid: readable[random(readable.length)] ?? tree.root, reader };
   });
 }

@@ -1,4 +1,4 @@
-// Deletes a role binding, as a process of its own beside the running service.
+// Deletes a role binding in a process of its own, while the service runs.
 // Arguments: data directory, uid of the binding.
 import { openSqlite } from "../src/store/open-sqlite.js";
 

@@ -1,5 +1,5 @@
-// The long runs that shorter ones in the tests stand for: hours on two processors.
-// Each prints its seed and its figures; the table at the end says which failed.
+// The long versions of random tests, which `npm test` runs for seconds: hours on two processors.
+// Each prints its seed and its figures. The table at the end says which failed.
 //   npm run test:campaigns [-- NAME...]
 import { spawnSync } from "node:child_process";
 

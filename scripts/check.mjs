@@ -1,6 +1,6 @@
-// Proves the tree in about a minute: lint of protos, freshness of generated
-// code, format and lint, types, and the unit tests, unless told that all have
-// just run (--no-tests).
+// Checks the tree in about a minute: lint of protos, freshness of generated
+// code, format and lint, words, links, types, and the unit tests (not with
+// --no-tests, for when all tests have just run).
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,6 +15,8 @@ const before = generated();
 step("generate", process.execPath, ["scripts/gen.mjs"]);
 if (generated() !== before) fail("gen/ or a v2 folder of proto/ was stale: commit what `npm run gen` wrote");
 step("biome", bin("biome"), ["ci", "--error-on-warnings", "--colors=off", "."]);
+step("words", process.execPath, ["scripts/words.mjs"]);
+step("links", process.execPath, ["scripts/links.mjs"]);
 step("types", bin("tsc"), ["-p", "tsconfig.json"]);
 if (!process.argv.includes("--no-tests")) step("tests", process.execPath, ["scripts/test.mjs", "--unit"]);
 if (existsSync(contract)) {
@@ -29,9 +31,9 @@ if (existsSync(contract)) {
 console.log("check: all good");
 
 function step(name, program, args) {
-  const begun = performance.now();
+  const startedAt = performance.now();
   const { status, stdout, stderr } = spawnSync(program, args, { encoding: "utf8", maxBuffer: 1 << 28 });
-  const seconds = ((performance.now() - begun) / 1000).toFixed(1);
+  const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
   if (status !== 0) {
     process.stdout.write(stdout ?? "");
     process.stderr.write(stderr ?? "");

@@ -1,4 +1,4 @@
-// What the compiler leaves behind: the migrations belong beside the built store.
+// Copies what the compiler does not: the migrations of the store.
 import { chmodSync, cpSync } from "node:fs";
 
 cpSync("src/store/migrations", "dist/store/migrations", { recursive: true });

@@ -1,7 +1,7 @@
-// Writes the databases that a version leaves behind, for the tests of upgrades (test/upgrade/): runs the service of a
-// built checkout, fills it through its commands and its API, and keeps the databases with what it answered.
+// Writes databases of a version as fixtures of the upgrade tests (test/upgrade/): runs the service of a built
+// checkout, fills it through its commands and its API, and stores the databases with the answers of the API.
 //   node scripts/with-pg.mjs node --import tsx scripts/database-fixture.mjs [CHECKOUT]
-// Without scripts/with-pg.mjs there is no PostgreSQL, and the tests complain of the folder that is written then.
+// Without scripts/with-pg.mjs there is no PostgreSQL, and the tests reject the incomplete fixture.
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -17,7 +17,7 @@ import { GUEST, readAnswers, readGuestAnswers } from "./fixture-answers.mjs";
 import { createContent } from "./fixture-content.mjs";
 import { findPgBin } from "./pg-bin.mjs";
 
-/** What the service is called; answers may contain it. */
+/** The base URL of the service, which answers may contain. */
 const BASE_URL = "http://arbor.example";
 const PROJECT = resolve(import.meta.dirname, "..");
 const README = `What version VERSION leaves behind, made by scripts/database-fixture.mjs: both databases and what it answered.
@@ -29,10 +29,10 @@ const main = join(checkout, "dist", "main.js");
 if (!existsSync(main)) throw new Error(`${checkout} is not built: npm run build`);
 const { version } = JSON.parse(readFileSync(join(checkout, "package.json"), "utf8"));
 const server = process.env.ARBOR_TEST_DATABASE_URL;
-// The commands read their settings from flags alone.
+// The commands read their settings only from flags.
 const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("ARBOR_")));
 const folder = join(PROJECT, "test", "fixtures", "databases", version);
-// A version that is released does not change, while a checkout has its number until the next release.
+// A released version does not change, but a checkout keeps its number until the next release.
 if (existsSync(folder)) throw new Error(`${folder} exists: delete it to make it anew`);
 const directory = mkdtempSync(join(tmpdir(), "arbor-fixture-"));
 const masterKey = join(directory, "data", "master.key");
@@ -49,13 +49,13 @@ async function writeFixture() {
   if (existsSync(`${database}-wal`) && statSync(`${database}-wal`).size > 0) {
     throw new Error("the service left a write-ahead log: it was not closed");
   }
-  const files = { "sqlite.db.gz": packed(readFileSync(database)), "master.key": readFileSync(masterKey) };
+  const files = { "sqlite.db.gz": compress(readFileSync(database)), "master.key": readFileSync(masterKey) };
   if (server === undefined) {
-    console.error("ARBOR_TEST_DATABASE_URL is not set: nothing of PostgreSQL is written");
+    console.error("ARBOR_TEST_DATABASE_URL is not set: no fixture of PostgreSQL is written");
   } else {
     const url = await emptyDatabase(pg);
     expected.postgres = await fill(["--data", data, "--database-url", url, "--master-key-file", masterKey]);
-    files["postgres.sql.gz"] = packed(dump(url));
+    files["postgres.sql.gz"] = compress(dump(url));
   }
   files["expected.json"] = format(expected);
   files["README.md"] = README.replace("VERSION", version);
@@ -64,11 +64,11 @@ async function writeFixture() {
   console.log(`wrote ${folder}`);
 }
 
-function packed(content) {
+function compress(content) {
   return gzipSync(content, { level: 9 });
 }
 
-/** Fills a database and returns what the service answers about it. `flags` say where the database is. */
+/** Fills a database and returns the answers of the service. `flags` name the database. */
 async function fill(flags) {
   const settings = [...flags, "--base-url", BASE_URL];
   const run = (...args) => command([...args, ...settings]);
@@ -77,7 +77,7 @@ async function fill(flags) {
   const guest = JSON.parse(await run("bootstrap", "--org", "guest.example", ...person, "--json"));
 
   await withService(settings, (call) => createContent({ call, run, baseUrl: BASE_URL, directory }, owner, guest));
-  // A service that has started again has nothing left to write, such as who was last seen.
+  // After a restart no write is pending, such as the last use of an identity.
   const answered = await withService(settings, async (call) => {
     const get = (token) => (path) => call(token, "GET", path);
     const answers = await readAnswers(get(owner.token), owner.group, guest.identity);
@@ -146,7 +146,7 @@ async function verify(run) {
   return Object.fromEntries([...lines].map(([, root, rows]) => [root, Number(rows)]));
 }
 
-/** The database as statements, without what tells of this machine or what only psql understands. */
+/** The database as statements, without names of this machine and without commands that only psql has. */
 function dump(url) {
   const args = ["--no-owner", "--no-privileges", "--inserts", "--rows-per-insert=100", `--dbname=${url}`];
   const { status, stdout, stderr } = spawnSync(join(findPgBin(), "pg_dump"), args, {

@@ -2,8 +2,8 @@
 //
 //   node scripts/decisions.mjs [--decisions N] [--seed N] [--control]
 //
-// With --control the model is one in which bindings do not hold below their group:
-// then differences must be found, or the comparison could not find any.
+// With --control the model ignores bindings of ancestors. Then the comparison must
+// find differences; otherwise it cannot find any.
 import { parseArgs } from "node:util";
 import { register } from "tsx/esm/api";
 

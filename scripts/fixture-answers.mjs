@@ -1,8 +1,8 @@
-// Which questions a database fixture is asked, by REST, and what is kept of the answers.
+// Reads over REST what a database fixture contains.
 
 const PAGE = "page_size=200";
 
-/** Who somebody from elsewhere is to their login provider, which is never asked. */
+/** The person of another organisation, by a login provider that is never contacted. */
 export const GUEST = { issuer: "https://login.guest.example", subject: "ann" };
 
 /** Lists of version 2 with the field that holds the resources, and whether each resource can be read by itself. */
@@ -37,11 +37,11 @@ const LISTS_V1 = [
 ];
 
 /**
- * Asks for everything that the owner of an organisation can read.
+ * Reads everything that the owner of an organisation can read.
  *
  * @param get sends a GET of a path and returns the JSON of its answer
  * @param root the uid of the organisation
- * @param guest the uid of somebody from elsewhere who has a binding
+ * @param guest the uid of a person of another organisation who has a binding
  * @returns the answers by path
  */
 export async function readAnswers(get, root, guest) {
@@ -52,7 +52,7 @@ export async function readAnswers(get, root, guest) {
   };
   for (const [path, field] of LISTS) {
     const resources = (await ask(`${path}?${PAGE}`))[field];
-    // Roles come with the built-in ones, of which one stands for all.
+    // The list of roles includes the built-in ones; one represents them all.
     const own = resources.filter(({ uid }) => uid.startsWith(`${root}/`) || uid === root);
     if (own.length === 0) throw new Error(`${path} lists nothing of the organisation`);
     for (const { uid } of new Set([own[0], own.at(-1), resources[0]])) await ask(`${path}/${uid}`);
@@ -93,12 +93,12 @@ export async function readAnswers(get, root, guest) {
   return answers;
 }
 
-/** What somebody from elsewhere is asked for: the groups and bindings that are shown to them. */
+/** Reads what a person of another organisation sees: groups, identities and bindings. */
 export async function readGuestAnswers(get) {
   const answers = {};
   for (const path of ["/iam/v2beta1/groups", "/iam/v2beta1/identities", "/iam/v2beta1/roleBindings"]) {
-    const asked = `${path}?${PAGE}`;
-    answers[asked] = await get(asked);
+    const url = `${path}?${PAGE}`;
+    answers[url] = await get(url);
   }
   return answers;
 }

@@ -1,5 +1,5 @@
-// What a database fixture holds: an organisation with some of everything, made as its owner would, by the commands and
-// the REST API. Both have to stay as released versions serve them, so only what every released version has is used.
+// The content of a database fixture: an organisation with resources of every kind, created through commands and the
+// REST API. It uses only what every released version has.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
@@ -14,8 +14,8 @@ const digest = (pair) => `sha256:${pair.repeat(32)}`;
  * Creates the organisation's contents.
  *
  * @param service `call(token, method, path, body)` sends a request and returns the JSON of its answer; `run(...args)`
- *   runs a command on the host; `baseUrl` is what the service is called; `directory` takes files of the commands
- * @param owner what `arbor bootstrap --json` printed of the organisation
+ *   runs a command on the host; `baseUrl` is the base URL of the service; `directory` is for files of the commands
+ * @param owner the output of `arbor bootstrap --json` for the organisation
  * @param guest the same of another organisation, whose owner is a person
  */
 export async function createContent(service, owner, guest) {
@@ -36,7 +36,7 @@ export async function createContent(service, owner, guest) {
   await createRegistry(call, groups);
   await createAdvisories(service, call, { owner, groups, role: roles["advisories.admin"] });
 
-  // Somebody who is at home elsewhere, and owns a root group besides.
+  // A person of another organisation, who also owns a root group.
   await service.call(guest.token, "POST", `/iam/v2beta1/groups/${guest.group}`, { name: "home", description: "" });
   await service.call(guest.token, "POST", "/chainguard.platform.iam.v2beta1.GroupsService/CreateGroup", {
     group: { name: "second.example", description: "created through the API" },
@@ -106,7 +106,7 @@ async function createIdentities(call, { engineering, storage, operations }) {
   return { literal, pattern, ingester, robot: { uid, ...robot, privateKey } };
 }
 
-// Writes down when the identity was last seen.
+// Stores when the identity was last used.
 async function assumeByKey({ call, baseUrl }, { uid, issuer, subject, privateKey }) {
   const token = await new SignJWT()
     .setProtectedHeader({ alg: "ES256", kid: "first" })
@@ -167,7 +167,7 @@ async function createProvider(call, { root, roles }) {
     },
   });
   await call("PATCH", `/iam/v2beta1/identityProviders/${provider.uid}`, { description: "changed" });
-  // A token that expires would show another state some day.
+  // The state of a token that expires would change later.
   await call("POST", `/iam/v2beta1/identityProviders/${provider.uid}:generateScimToken`, { neverExpires: true });
   const map = (externalGroupId, roleUid) =>
     call("POST", `/iam/v2beta1/externalGroupRoleMappings/${provider.uid}`, {
@@ -238,7 +238,7 @@ async function createRegistry(call, { engineering, operations }) {
   const tag = (repo, body) => call("POST", `/registry/v2beta1/tags/${repo}`, body);
   await tag(app.uid, { name: "1.0", digest: digest("1f"), bundles: ["stable"] });
   await tag(app.uid, { name: "latest", digest: digest("1f") });
-  // Its past has two images then.
+  // So its history has two images.
   await tag(app.uid, { name: "latest", digest: digest("2e") });
   await tag(app.uid, { name: "sha256-1f.sig", digest: digest("3d") });
   await tag(app.uid, { name: "1.0-20260131", digest: digest("1f") });

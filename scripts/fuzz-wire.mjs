@@ -1,8 +1,8 @@
-// Sends hostile input to `arbor serve`, a process of its own, and watches it; see test/hostile/wire/.
+// Sends hostile input to a process of `arbor serve` and checks it; see test/hostile/wire/.
 //   node scripts/fuzz-wire.mjs --kind http1|http2|envelopes|json|query [--inputs 1000000] [--seed N]
 //        [--from BATCH] [--lanes 24] [--memory-mib 512]
-// ARBOR_HOSTILE_ROOT names another checkout whose service is to be fuzzed. A fault names its batch;
-// with the same seed, `--from` that batch, `--inputs 1` and `--lanes 1` send it again on its own.
+// ARBOR_HOSTILE_ROOT names another checkout whose service to fuzz. A fault names its batch. To send
+// that batch again, use the same seed, `--from` with its number, `--inputs 1` and `--lanes 1`.
 import { parseArgs } from "node:util";
 import { register } from "tsx/esm/api";
 
@@ -43,7 +43,7 @@ try {
     onProgress: (done) => console.log(`${values.kind}: ${done} inputs`),
   });
   faults.push(...report.faults);
-  // A process that is at fault already need not be waited for.
+  // After a fault there is no need to wait for the process.
   if (faults.length === 0) faults.push(...(await report.faultsAfterwards()));
   const mib = (bytes) => `${(bytes / 1024 / 1024).toFixed(0)} MiB`;
   console.log(`${report.inputs} inputs in ${report.batches} batches, ${report.seconds.toFixed(1)} s`);

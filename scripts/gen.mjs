@@ -1,6 +1,6 @@
-// Generates the protos of the stable version from those of the beta, and gen/
-// from all of proto/: stubs, and beside them an image of the protos that keeps
-// their comments. Leaves git clean when nothing changed.
+// Generates the protos of the stable version from those of the beta, and gen/ from
+// all of proto/: stubs, and an image of the protos with their comments. If nothing
+// changed, git stays clean.
 import { spawnSync } from "node:child_process";
 import { delimiter, join } from "node:path";
 import { writeStableProtos } from "./stable-protos.mjs";

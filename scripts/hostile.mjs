@@ -1,15 +1,15 @@
-// Attacks a real service while an honest client calls it: builds the service,
+// Attacks a running service while an honest client calls it: builds the service,
 // then runs test/hostile, one file after the other.
 //   npm run test:hostile [-- --campaign | --short] [-- FILE...]
-// With --campaign the honest client makes 3,000 calls beside each attack in place
-// of 1,000, and all attacks at once last 5 minutes in place of one. With --short, for
-// machines that others use as well, it makes 300, all at once last 15 seconds, and
-// times are printed and not judged.
+// With --campaign the honest client makes 3,000 calls during each attack in place of
+// 1,000, and the combined attack takes 5 minutes in place of one. With --short, for
+// shared machines, it makes 300, the combined attack takes 15 seconds, and times are
+// only printed.
 //   ARBOR_HOSTILE_ROOT     another built checkout to attack, such as the commit before
-//   ARBOR_HOSTILE_CALLS    how many calls the honest client makes beside each attack
-//   ARBOR_HOSTILE_SECONDS  how long all attacks at once last
-//   ARBOR_HOSTILE_TIMES    "reported": times are printed and not judged
-//   ARBOR_HOSTILE_RESULTS  a file that gets a line of JSON for each row
+//   ARBOR_HOSTILE_CALLS    calls of the honest client during each attack
+//   ARBOR_HOSTILE_SECONDS  duration of the combined attack
+//   ARBOR_HOSTILE_TIMES    "reported": times are only printed
+//   ARBOR_HOSTILE_RESULTS  a file for a line of JSON per row
 import { spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";

@@ -1,11 +1,11 @@
-// Imports many OSV records as a host would, and shows that kill -9 loses none:
+// Imports many OSV records by the command on the host, and checks that kill -9 loses none:
 //
 //   node scripts/import-100k.mjs [--records N]
 //
-// The same records are made as a zip archive and as a directory. Three imports
-// of the archive are killed, each a little later than the one before; one more
-// finishes. Then the directory finds everything there already. At last the first
-// page and the last of a list are timed.
+// It writes the same records as a zip archive and as a directory. Three imports of the
+// archive are killed, each later than the one before, and a fourth one finishes. Then
+// the import of the directory must find every record stored. At the end it times the
+// first and the last page of a list.
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -17,7 +17,9 @@ import { register } from "tsx/esm/api";
 const { values } = parseArgs({ options: { records: { type: "string", default: "100000" } } });
 const records = Number(values.records);
 if (!Number.isInteger(records) || records < 50_000) {
-  console.error("import-100k: --records must be a whole number, at least 50000: less is done before it is killed");
+  console.error(
+    "import-100k: --records must be a whole number, at least 50000: fewer are imported before the process is killed",
+  );
   process.exit(2);
 }
 register();
@@ -25,13 +27,13 @@ const { manyRecord } = await import("../test/vulnerabilities/osv-kit.ts");
 const { writeZip } = await import("../test/vulnerabilities/zip-writer.ts");
 const { openSqlite } = await import("../src/store/open-sqlite.ts");
 
-const place = mkdtempSync(join(tmpdir(), "arbor-import-"));
-process.once("exit", () => rmSync(place, { recursive: true, force: true }));
-const data = join(place, "data");
-const zip = join(place, "all.zip");
-const directory = join(place, "records");
-writeZip(zip, made());
-for (const { name, content } of made()) {
+const scratch = mkdtempSync(join(tmpdir(), "arbor-import-"));
+process.once("exit", () => rmSync(scratch, { recursive: true, force: true }));
+const data = join(scratch, "data");
+const zip = join(scratch, "all.zip");
+const directory = join(scratch, "records");
+writeZip(zip, generateRecords());
+for (const { name, content } of generateRecords()) {
   if (name.endsWith("00.json")) mkdirSync(join(directory, name.slice(0, -7)), { recursive: true });
   writeFileSync(join(directory, name.slice(0, -7), name), content);
 }
@@ -41,8 +43,8 @@ const { group } = JSON.parse(arbor("bootstrap", "--data", data, "--org", "exampl
 const importing = (path) => ["advisories", "import", path, "--data", data, "--group", group];
 let before = 0;
 for (const share of [0.02, 0.2, 0.3]) {
-  await killedAfter(before + Math.round(records * share));
-  const there = await stored();
+  await killAfter(before + Math.round(records * share));
+  const there = await countStored();
   assert.ok(there > before && there < records, `${there} stored after a kill, ${before} before`);
   console.log(`killed with -9: ${there} advisories are stored`);
   before = there;
@@ -51,13 +53,13 @@ const startMs = performance.now();
 const finished = arbor(...importing(zip));
 console.log(`finished from the archive in ${((performance.now() - startMs) / 1_000).toFixed(1)} s:\n${finished}`);
 assert.match(finished, new RegExp(`${records - before} created, 0 updated, 0 withdrawn, ${before} unchanged`));
-assert.equal(await stored(), records);
+assert.equal(await countStored(), records);
 const again = arbor(...importing(directory));
 console.log(`once more from the directory:\n${again}`);
 assert.match(again, new RegExp(`advisories: 0 created, 0 updated, 0 withdrawn, ${records} unchanged`));
 await timePages();
 
-function* made() {
+function* generateRecords() {
   for (let n = 0; n < records; n++) {
     const { id, json } = manyRecord(n);
     yield { name: `${id}.json`, content: json };
@@ -72,8 +74,8 @@ function arbor(...args) {
   return stdout;
 }
 
-// Ends the process once it says that so many records are stored.
-async function killedAfter(count) {
+// Kills the process when it reports that many stored records.
+async function killAfter(count) {
   const args = ["--import", "tsx", "src/main.ts", ...importing(zip), "--progress"];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "ignore", "pipe"] });
   child.stderr.setEncoding("utf8");
@@ -88,7 +90,7 @@ function queryFor(field, descending, values = {}) {
   return { visible: [group], filter: {}, order: { field, descending }, skip: 0, limit: 50, ...values };
 }
 
-async function stored() {
+async function countStored() {
   const store = openSqlite({ directory: data });
   const { total } = await store.read((tx) => tx.advisories.list(queryFor("uid", false)));
   await store.close();
@@ -111,7 +113,7 @@ async function timePages() {
   const ids = new Set();
   for (const field of ["uid", "created_at", "updated_at"]) {
     const first = await timed(queryFor(field, false));
-    // The end of the list, met from behind, is where its last page begins.
+    // The list in descending order gives the position at which the last page begins.
     const end = await store.read((tx) => tx.advisories.list(queryFor(field, true, { limit: 51 })));
     const last = end.rows.at(-1);
     const key = { uid: last.uid, created_at: last.createTimeMs, updated_at: last.updateTimeMs }[field];

@@ -1,10 +1,10 @@
-// Shows that kill -9 loses nothing that was acknowledged:
+// Checks that kill -9 loses no acknowledged write:
 //
 //   node scripts/kill9.mjs [--cycles N] [--control]
 //
-// One cycle in ten is a whole server written to over HTTP, the others write
-// through the store. With --control the writers acknowledge before they commit:
-// then something must be found lost, or the campaign could not find anything.
+// One cycle in ten writes to a server over HTTP, the others write through the store.
+// With --control the writers acknowledge before they commit. Then the campaign must
+// find lost writes; otherwise it cannot find any.
 import { parseArgs } from "node:util";
 import { register } from "tsx/esm/api";
 
@@ -22,6 +22,7 @@ const serverCycles = values.control ? 0 : Math.ceil(cycles / 10);
 const result = await runCampaign({ writerCycles: cycles - serverCycles, serverCycles, control: values.control });
 for (const problem of result.problems) console.error(`kill9: ${problem}`);
 console.log(`${result.cycles} cycles, ${result.acknowledged} acknowledged, ${result.lost} lost`);
-if (values.control && result.lost === 0) console.error("kill9: the control lost nothing, so nothing was shown");
+if (values.control && result.lost === 0)
+  console.error("kill9: the control lost nothing, so the campaign proves nothing");
 const asExpected = values.control ? result.lost > 0 : result.lost === 0;
 process.exit(asExpected && result.problems.length === 0 ? 0 : 1);

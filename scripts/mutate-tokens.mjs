@@ -1,10 +1,10 @@
-// Presents mutated tokens to the API and to the token exchange, of which none may
-// be accepted:
+// Presents mutated tokens to the API and to the token exchange, which must reject
+// all of them:
 //
 //   node scripts/mutate-tokens.mjs [--tokens N] [--seed S] [--control]
 //
-// With --control guards are broken on purpose: then tokens must be accepted, or
-// the campaign could not find anything. The work is shared among processes.
+// With --control checks are disabled on purpose. Then tokens must be accepted;
+// otherwise the campaign cannot find any. Several processes share the work.
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { cpus } from "node:os";
@@ -16,7 +16,7 @@ const { values } = parseArgs({
     tokens: { type: "string", default: "1000000" },
     seed: { type: "string", default: String(Date.now() % 1_000_000) },
     control: { type: "boolean", default: false },
-    // One of the processes that the work is shared among.
+    // One of the processes that share the work.
     worker: { type: "boolean", default: false },
   },
 });
@@ -47,7 +47,7 @@ if (values.worker) {
   process.exitCode = asExpected ? 0 : 1;
 }
 
-// Every process has a service of its own, and a seed that follows from the one given.
+// Every process has its own service, and a seed derived from the given one.
 async function share(i, workers) {
   const part = Math.floor(tokens / workers) + (i < tokens % workers ? 1 : 0);
   const args = [

@@ -1,11 +1,11 @@
-// Where the programs of PostgreSQL are.
+// Finds the programs of PostgreSQL.
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 
 const DEBIAN = "/usr/lib/postgresql";
 
 /**
- * Finds the folder of the newest PostgreSQL that is installed.
+ * Finds the folder of the newest installed PostgreSQL.
  *
  * @throws Error when there is none.
  */

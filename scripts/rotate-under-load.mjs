@@ -1,11 +1,11 @@
-// Shows that rotating keys refuses nobody: neither clients with tokens of any
-// age, over REST and gRPC, nor others who verify tokens with public keys that
-// they keep for as long as they may:
+// Checks that key rotation causes no failures: neither for clients with tokens of
+// any age, over REST and gRPC, nor for other services that verify tokens with public
+// keys which they cache for as long as they may:
 //
 //   node scripts/rotate-under-load.mjs [--seconds N] [--rotation S] [--max-age S] [--control]
 //
-// With --control new keys are used at once: then some must be refused, or the
-// run could not find any.
+// With --control new keys are used at once. Then some tokens must be rejected;
+// otherwise the run cannot find any.
 import { parseArgs } from "node:util";
 import { register } from "tsx/esm/api";
 
@@ -31,6 +31,6 @@ console.log(`${seconds} s, ${keys} keys signed, tokens up to ${oldestS} s old`);
 console.log(`accepted: ${rest} over REST, ${grpc} over gRPC, ${elsewhere} elsewhere`);
 console.log(`refused: ${refused}`);
 if (values.control && refused === 0)
-  console.error("rotate-under-load: the control refused nobody, so nothing was shown");
+  console.error("rotate-under-load: the control rejected no token, so the run proves nothing");
 const asExpected = values.control ? refused > 0 : refused === 0 && keys > seconds / rotationS / 2;
 process.exit(asExpected && problems.length === 0 ? 0 : 1);

@@ -1,6 +1,5 @@
-// The stable version of the API: each proto of version 2beta1 under the names
-// and paths of version 2, and nothing else changed. Only the beta is written by
-// hand.
+// Generates the stable version of the API: each proto of version 2beta1 with the
+// names and paths of version 2, otherwise unchanged. Only the beta is edited.
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 

@@ -1,9 +1,9 @@
-// Syncs many tags from a stock registry, killed with -9 on the way and run again:
+// Syncs many tags from a stock registry, with several kills by kill -9 in between:
 //
 //   node scripts/sync-100k.mjs [--tags N] [--repos N] [--kills N]
 //
-// The registry is docker-registry on a storage directory that is written here as
-// it would write it. At the end every tag must be there once, with its digest.
+// The registry is docker-registry. This script writes its storage directory in the
+// registry's format. At the end every tag must exist once, with its digest.
 import { parseArgs } from "node:util";
 import { register } from "tsx/esm/api";
 

@@ -1,11 +1,11 @@
-// Which tests there are.
+// Lists the test files.
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 
 /** Folders of tests that need PostgreSQL, a browser, a container registry, the npm registry or an idle machine. */
 export const SEPARATE = ["pg", "pack", "browser", "registry-e2e", "hostile"];
 
-/** The paths of the tests in `directory`, but for those in folders named in `skipped`. */
+/** The paths of the tests in `directory`, without those in folders named in `skipped`. */
 export function testsIn(directory, skipped) {
   return readdirSync(directory, { withFileTypes: true }).flatMap((entry) => {
     const path = join(directory, entry.name);
@@ -14,7 +14,7 @@ export function testsIn(directory, skipped) {
   });
 }
 
-/** How many seconds the longest take, about; all others take one or less. */
+/** About how many seconds the longest files take; all others take one or less. */
 const LONG = new Map([
   ["test/app/last-resort.test.ts", 32],
   ["test/iam/many-roots.test.ts", 17],
@@ -54,7 +54,7 @@ const LONG = new Map([
 ]);
 const SHORT_S = 0.6;
 
-/** How long a test takes, about, in seconds. */
+/** About how long a file takes, in seconds. */
 export function secondsOf(path) {
   return LONG.get(path) ?? SHORT_S;
 }

@@ -1,19 +1,19 @@
-// Installs a clean copy of the tree on other versions of Node, as a user would,
-// and runs there the tests of what versions of Node differ in: sockets, streams,
-// signatures, and the start on one processor.
+// Installs a clean copy of the tree on other versions of Node, as a user would. There
+// it runs tests of what differs between versions of Node: sockets, streams, signatures,
+// and the start on one processor.
 //   npm run test:nodes [-- 22 24 26] [--all | --short | FILE...]
-// --all runs what `npm test` runs. --short makes fewer calls beside attacks, and does not judge times. The closing
-// line counts tests of all versions.
+// --all runs what `npm test` runs. --short makes fewer calls during attacks and only prints times. The last line
+// counts the tests of all versions.
 import { spawn } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { bareEnvironment, environmentFor, getNode, getNpm } from "../test/support/other-node.ts";
 
-// Between them the versions of Node cover the versions of npm. npm 12, which runs no install script
-// that was not approved, does not run on Node 20.
+// Together these versions of Node come with all current versions of npm. npm 12, which runs only
+// approved install scripts, does not run on Node 20.
 const NPM = { 20: 10, 22: 10, 24: 11, 26: 12 };
-// What takes longer and differs between versions of Node no more than these is left to --all.
+// Tests that take longer and depend no more on the version of Node run with --all only.
 const FILES = [
   "test/e2e/one-processor.test.ts",
   "test/store/sqlite-driver.test.ts",
@@ -129,7 +129,7 @@ function filesIn(directory) {
   return existsSync(directory) ? readdirSync(directory).map((name) => `${directory}/${name}`) : [];
 }
 
-/** Runs a program in a process group of its own, which ends as a whole when the time is over. */
+/** Runs a program in its own process group, and kills the group after a timeout. */
 function run(program, args, options, limitMs) {
   return new Promise((done, fail) => {
     const startMs = performance.now();

@@ -1,5 +1,5 @@
-// Runs the tests that need PostgreSQL, against a server started for them, and
-// those of the API that change most, on it instead of SQLite.
+// Starts a PostgreSQL server. Runs the tests that need it, and the tests of the API
+// with the most writes on PostgreSQL in place of SQLite.
 import { spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { availableParallelism } from "node:os";

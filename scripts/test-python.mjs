@@ -1,6 +1,6 @@
-// Runs the walkthrough of Python's clients against a service started for it:
-// stubs generated from proto/ by protoc, called through grpcio, both as Debian
-// packages them. Prints what passed and failed.
+// Starts a service and runs the walkthrough of Python's clients: stubs that protoc
+// generates from proto/, called through grpcio, both as Debian packages them. Prints
+// how many passed and failed.
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
-// Debian's modules are those of its own interpreter, whichever comes first on the path.
+// Debian's modules belong to its own interpreter, which need not be the first on the path.
 const PYTHON = "/usr/bin/python3";
 const PACKAGES = ["python3-grpcio", "python3-protobuf", "protobuf-compiler", "protobuf-compiler-grpc"];
 const PROTO_PATHS = ["proto", "node_modules/google-proto-files"];
@@ -47,7 +47,7 @@ try {
 
 function requirePackages() {
   const runs = (program, ...args) => spawnSync(program, args, { stdio: "ignore" }).status === 0;
-  // The plugin has no option that ends it with success, so that being there must do.
+  // The plugin has no option that exits with success, so its existence is enough.
   const there = (program) => spawnSync(program, { input: "", stdio: ["pipe", "ignore", "ignore"] }).error === undefined;
   const found = [
     runs(PYTHON, "-s", "-c", "import grpc"),
@@ -61,7 +61,7 @@ function requirePackages() {
   process.exit(2);
 }
 
-// All of proto/, and of google.api and google.rpc what it imports and what errors are made of.
+// All of proto/, and its imports and the error details of google.api and google.rpc.
 function generate(directory) {
   const own = readdirSync("proto", { recursive: true }).filter((file) => file.endsWith(".proto"));
   const files = new Set([...own, "google/rpc/error_details.proto", "google/rpc/status.proto"]);
@@ -109,7 +109,7 @@ function must(program, args) {
   return stdout;
 }
 
-// What the environment says to a service of the caller's own is not meant for this one.
+// Settings in the caller's environment are for another service.
 function withoutSettings() {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("ARBOR_")));
 }

@@ -1,5 +1,5 @@
-// Reports of thousands of tests what one wants to read: each that failed, with its
-// error, how long each file took where that is over a second, and the sum.
+// Reports thousands of tests briefly: each failure with its error, the duration of
+// files that take more than a second, and the totals.
 import { writeFileSync } from "node:fs";
 import { inspect } from "node:util";
 
@@ -15,7 +15,7 @@ export default async function* report(source) {
     if (type === "test:diagnostic" && data.nesting > 0) yield `# ${data.message}\n`;
     if (type !== "test:pass" && type !== "test:fail") continue;
     const { name, nesting, file = "", skip, details } = data;
-    // What scripts/test.mjs put together in one process is a suite of that name for each file.
+    // scripts/test.mjs runs several files in one process, each as a suite with the name of the file.
     if (nesting === 0 && name.endsWith(".test.ts")) {
       files.set(name, details.duration_ms);
       if (type === "test:pass") continue;
@@ -24,25 +24,25 @@ export default async function* report(source) {
       if (details.type !== "suite") counts[skip === undefined ? "pass" : "skip"]++;
       continue;
     }
-    // A suite fails because of its tests, which were reported.
+    // A suite fails because of tests that are reported already.
     if (details.error?.failureType === "subtestsFailed") continue;
     counts.fail++;
     failed.add(file);
     const { line, column } = data;
-    yield `not ok: ${name}\n  ${file}:${line}:${column}\n${indented(reasonOf(details.error))}\n`;
+    yield `not ok: ${name}\n  ${file}:${line}:${column}\n${indent(formatReason(details.error))}\n`;
   }
   const slow = [...files].filter(([, ms]) => ms > SLOW_MS).sort(([, a], [, b]) => b - a);
   for (const [name, ms] of slow) yield `${(ms / 1000).toFixed(1).padStart(6)} s  ${name}\n`;
-  // For whoever runs them again; see scripts/test.mjs.
+  // scripts/test.mjs runs these files again.
   if (process.env.ARBOR_FAILED_TESTS) writeFileSync(process.env.ARBOR_FAILED_TESTS, JSON.stringify([...failed]));
   yield `${counts.pass} passed, ${counts.fail} failed, ${counts.skip} skipped\n`;
 }
 
-function reasonOf(error) {
+function formatReason(error) {
   const cause = error?.cause ?? error;
   return typeof cause === "string" ? cause : inspect(cause, { depth: 6 });
 }
 
-function indented(text) {
+function indent(text) {
   return text.replace(/^/gm, "    ");
 }

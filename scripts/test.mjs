@@ -1,16 +1,16 @@
-// Runs the tests: all that need nothing but Node, or those named; with --unit
-// only those of what the service is made of. How long those that repeat something
-// do so: test/support/scale.ts. What fails beside others is run again alone, and has
-// failed if it fails there too; both runs are printed.
+// Runs the tests: those that need nothing but Node, or the named ones, or with --unit
+// only those that do not start the service. test/support/scale.ts sets the number of
+// repetitions. A file that fails runs again alone and has failed only if it fails
+// again; both runs are printed.
 //   npm test [-- --unit | FILE...]
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
-import { BUILD, buildTests, compiled } from "./build-tests.mjs";
+import { BUILD, buildTests, outputOf } from "./build-tests.mjs";
 import { SEPARATE, secondsOf, testsIn } from "./test-files.mjs";
 
-// These run the service as a whole, many of them as a process.
+// These start the service, many of them as a process.
 const WHOLE = [
   "e2e",
   "contract",
@@ -24,11 +24,11 @@ const WHOLE = [
   "upgrade",
   "vulnerabilities",
 ];
-// A process takes more than a second to import the service, and one that runs many files keeps what they left.
+// Each process takes more than a second to import the service, but one that runs many files keeps their memory.
 const PROCESSES = 12;
-// Many tests wait most of their time.
+// Many tests mostly wait.
 const AT_ONCE = Math.ceil(1.5 * availableParallelism());
-// If no more files than these fail, they are run again, each alone.
+// If at most this many files fail, each runs again alone.
 const MAX_AGAIN = 3;
 const FAILED = resolve(BUILD, "failed.json");
 
@@ -41,18 +41,18 @@ buildTests();
 const files = testsIn("test", unit ? [...SEPARATE, ...WHOLE] : SEPARATE);
 const options = ["--test", "--test-reporter=./scripts/test-reporter.mjs", "--test-reporter-destination=stdout"];
 const status = run([...options, `--test-concurrency=${AT_ONCE}`, ...writeShards(files)]);
-const failed = status === 0 ? [] : failedFiles();
-// Beside others a test that measures times may fail on a busy machine: what fails alone as well has failed.
+const failed = status === 0 ? [] : readFailedFiles();
+// A test that measures times may fail on a busy machine, so a file must also fail alone.
 if (failed.length === 0 || failed.length > MAX_AGAIN) process.exit(status);
 console.log(`\nagain, alone: ${failed.join(" ")}`);
 process.exit(run([...options, "--test-concurrency=1", ...failed]));
 
-function failedFiles() {
+function readFailedFiles() {
   const names = existsSync(FAILED) ? JSON.parse(readFileSync(FAILED, "utf8")) : [];
   return names.every((name) => name.endsWith(".test.js")) ? names : [];
 }
 
-/** Writes the files that each run some of the tests in one process, about as long as one another. */
+/** Writes files that each run some of the tests in one process, with about the same total duration. */
 function writeShards(files) {
   const directory = join(BUILD, "shards");
   mkdirSync(directory, { recursive: true });
@@ -62,12 +62,12 @@ function writeShards(files) {
     least.names.push(name);
     least.seconds += secondsOf(name);
   }
-  // The longest come first, so that no processor is idle while the other runs one of them.
+  // The longest start first, so that at the end no processor is idle while another runs one of them.
   shards.sort((one, other) => other.seconds - one.seconds);
   return shards.map(({ names }, i) => {
     const path = join(directory, `${String(i).padStart(2, "0")}.test.mjs`);
     const lines = names.map(
-      (name) => `describe(${JSON.stringify(name)}, () => import(${JSON.stringify(join("..", "..", compiled(name)))}));`,
+      (name) => `describe(${JSON.stringify(name)}, () => import(${JSON.stringify(join("..", "..", outputOf(name)))}));`,
     );
     writeFileSync(path, `import { describe } from "node:test";\n${lines.join("\n")}\n`);
     return path;

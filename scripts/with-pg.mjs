@@ -1,5 +1,5 @@
-// Runs a command with ARBOR_TEST_DATABASE_URL naming an empty PostgreSQL
-// database of a server made for it alone, on a free port of 127.0.0.1.
+// Starts a PostgreSQL server on a free port of 127.0.0.1 and runs a command with
+// ARBOR_TEST_DATABASE_URL, the address of an empty database on it.
 import { spawn, spawnSync } from "node:child_process";
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
@@ -10,7 +10,7 @@ import { findPgBin } from "./pg-bin.mjs";
 const bin = findPgBin();
 const directory = mkdtempSync(join(tmpdir(), "arbor-pg-"));
 const port = await freePort();
-// PostgreSQL refuses to run as root.
+// PostgreSQL does not run as root.
 const asUser = process.getuid?.() === 0 ? ["runuser", "-u", "postgres", "--"] : [];
 if (asUser.length > 0) {
   chmodSync(directory, 0o755);
@@ -26,7 +26,7 @@ const [program, args] = command(
   String(port),
   "-c",
   "listen_addresses=127.0.0.1",
-  // Nothing of it outlives the tests, which end no server.
+  // The data is temporary, so it needs no sync.
   "-c",
   "fsync=off",
   "-k",

@@ -2,8 +2,8 @@
 // @generated from file chainguard/annotations/annotations.proto (package chainguard.annotations, syntax proto3)
 /* eslint-disable */
 
-// Options that let a method say once who may call it and what it announces.
-// The service reads them from the descriptors; handlers do not repeat them.
+// Options of methods: who may call a method, and which event it emits. The
+// service reads them from the descriptors; handlers do not repeat them.
 
 import type { GenEnum, GenExtension, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -22,7 +22,7 @@ export declare const file_chainguard_annotations_annotations: GenFile;
  */
 export declare type IAM = Message<"chainguard.annotations.IAM"> & {
   /**
-   * Whether the method is open to everybody or guarded.
+   * Whether the method needs credentials.
    *
    * @generated from oneof chainguard.annotations.IAM.mode
    */
@@ -36,7 +36,7 @@ export declare type IAM = Message<"chainguard.annotations.IAM"> & {
     case: "disabled";
   } | {
     /**
-     * The method needs credentials and these rules to hold.
+     * The method needs credentials, and the caller these capabilities.
      *
      * @generated from field: chainguard.annotations.IAM.Rules enabled = 2;
      */
@@ -52,23 +52,22 @@ export declare type IAM = Message<"chainguard.annotations.IAM"> & {
 export declare const IAMSchema: GenMessage<IAM>;
 
 /**
- * What the caller must hold before the method runs.
+ * What the caller must hold to call the method.
  *
  * @generated from message chainguard.annotations.IAM.Rules
  */
 export declare type IAM_Rules = Message<"chainguard.annotations.IAM.Rules"> & {
   /**
-   * The capabilities needed, all of them. Empty admits any authenticated
-   * caller.
+   * The required capabilities, all of them. Empty: any authenticated caller
+   * may call.
    *
    * @generated from field: repeated chainguard.capabilities.Capability capabilities = 1;
    */
   capabilities: Capability[];
 
   /**
-   * Set when no field of the request names the place where the capabilities
-   * are needed. The caller then sees and changes only what lies in groups
-   * where it holds all of them.
+   * Set if no field of the request names a group. Then the caller sees and
+   * changes only resources in groups in which it holds all the capabilities.
    *
    * @generated from field: bool unscoped = 2;
    */
@@ -82,7 +81,7 @@ export declare type IAM_Rules = Message<"chainguard.annotations.IAM.Rules"> & {
 export declare const IAM_RulesSchema: GenMessage<IAM_Rules>;
 
 /**
- * How a successful call is recorded and announced.
+ * How a successful call is recorded, and which event it emits.
  *
  * @generated from message chainguard.annotations.EventAttributes
  */
@@ -102,7 +101,7 @@ export declare type EventAttributes = Message<"chainguard.annotations.EventAttri
   extensions: string[];
 
   /**
-   * Who may be told.
+   * Who may receive the event.
    *
    * @generated from field: chainguard.annotations.EventAttributes.Audience audience = 3;
    */
@@ -116,20 +115,20 @@ export declare type EventAttributes = Message<"chainguard.annotations.EventAttri
 export declare const EventAttributesSchema: GenMessage<EventAttributes>;
 
 /**
- * Who may be told of an event.
+ * Who may receive an event.
  *
  * @generated from enum chainguard.annotations.EventAttributes.Audience
  */
 export enum EventAttributes_Audience {
   /**
-   * The operator of the service alone.
+   * Only the operator.
    *
    * @generated from enum value: INTERNAL = 0;
    */
   INTERNAL = 0,
 
   /**
-   * The organisation in which it happened as well.
+   * The operator and the organisation of the event.
    *
    * @generated from enum value: CUSTOMER = 1;
    */
@@ -143,23 +142,23 @@ export declare const EventAttributes_AudienceSchema: GenEnum<EventAttributes_Aud
 
 /**
  * Who may call the method. A method without this option authenticates its
- * caller by itself or is denied.
+ * caller itself or is denied.
  *
  * @generated from extension: chainguard.annotations.IAM iam = 189350641;
  */
 export declare const iam: GenExtension<MethodOptions, IAM>;
 
 /**
- * What a successful call of the method announces.
+ * The event of a successful call of the method.
  *
  * @generated from extension: chainguard.annotations.EventAttributes events = 401635080;
  */
 export declare const events: GenExtension<MethodOptions, EventAttributes>;
 
 /**
- * Marks the field that names the group (or the thing below a group) at which
- * the capabilities of the method are needed. On a message field it means
- * that the field so marked inside that message counts.
+ * Marks the field with the uid of the group, or of a resource in a group, in
+ * which the method requires its capabilities. On a message field, the marked
+ * field inside that message is used.
  *
  * @generated from extension: bool iam_scope = 189350642;
  */

@@ -2,8 +2,8 @@
 // @generated from file chainguard/annotations/annotations.proto (package chainguard.annotations, syntax proto3)
 /* eslint-disable */
 
-// Options that let a method say once who may call it and what it announces.
-// The service reads them from the descriptors; handlers do not repeat them.
+// Options of methods: who may call a method, and which event it emits. The
+// service reads them from the descriptors; handlers do not repeat them.
 
 import { enumDesc, extDesc, fileDesc, messageDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 import { file_chainguard_capabilities_capabilities } from "../capabilities/capabilities_pb.js";
@@ -43,7 +43,7 @@ export const EventAttributes_AudienceSchema = /*@__PURE__*/
   enumDesc(file_chainguard_annotations_annotations, 1, 0);
 
 /**
- * Who may be told of an event.
+ * Who may receive an event.
  *
  * @generated from enum chainguard.annotations.EventAttributes.Audience
  */
@@ -52,7 +52,7 @@ export const EventAttributes_Audience = /*@__PURE__*/
 
 /**
  * Who may call the method. A method without this option authenticates its
- * caller by itself or is denied.
+ * caller itself or is denied.
  *
  * @generated from extension: chainguard.annotations.IAM iam = 189350641;
  */
@@ -60,7 +60,7 @@ export const iam = /*@__PURE__*/
   extDesc(file_chainguard_annotations_annotations, 0);
 
 /**
- * What a successful call of the method announces.
+ * The event of a successful call of the method.
  *
  * @generated from extension: chainguard.annotations.EventAttributes events = 401635080;
  */
@@ -68,9 +68,9 @@ export const events = /*@__PURE__*/
   extDesc(file_chainguard_annotations_annotations, 1);
 
 /**
- * Marks the field that names the group (or the thing below a group) at which
- * the capabilities of the method are needed. On a message field it means
- * that the field so marked inside that message counts.
+ * Marks the field with the uid of the group, or of a resource in a group, in
+ * which the method requires its capabilities. On a message field, the marked
+ * field inside that message is used.
  *
  * @generated from extension: bool iam_scope = 189350642;
  */

@@ -13,21 +13,21 @@ import type { EnumValueOptions } from "@bufbuild/protobuf/wkt";
 export declare const file_chainguard_capabilities_capabilities: GenFile;
 
 /**
- * One thing that somebody may be allowed to do. A role is a set of these.
- * Numbers, names and bits are never changed or reused.
+ * A permission. A role is a set of these. Numbers, names and bits are never
+ * changed or reused.
  *
  * @generated from enum chainguard.capabilities.Capability
  */
 export enum Capability {
   /**
-   * No capability. Numbers this version does not know are read as this.
+   * No capability. Unknown numbers are read as this value.
    *
    * @generated from enum value: UNKNOWN = 0;
    */
   UNKNOWN = 0,
 
   /**
-   * Use what is reserved for the operator of the service.
+   * Use what is reserved for the operator.
    *
    * @generated from enum value: CAP_INTERNAL = 2;
    */
@@ -1566,8 +1566,8 @@ export enum Capability {
 export declare const CapabilitySchema: GenEnum<Capability>;
 
 /**
- * The dotted name of a capability, for example `groups.list`: what version 1
- * of the API, the command line and token claims speak.
+ * The dotted name of a capability, for example `groups.list`: used by version
+ * 1 of the API, the command line and token claims.
  *
  * @generated from extension: string name = 189350643;
  */

@@ -20,8 +20,8 @@ export const CapabilitySchema = /*@__PURE__*/
   enumDesc(file_chainguard_capabilities_capabilities, 0);
 
 /**
- * One thing that somebody may be allowed to do. A role is a set of these.
- * Numbers, names and bits are never changed or reused.
+ * A permission. A role is a set of these. Numbers, names and bits are never
+ * changed or reused.
  *
  * @generated from enum chainguard.capabilities.Capability
  */
@@ -29,8 +29,8 @@ export const Capability = /*@__PURE__*/
   tsEnum(CapabilitySchema);
 
 /**
- * The dotted name of a capability, for example `groups.list`: what version 1
- * of the API, the command line and token claims speak.
+ * The dotted name of a capability, for example `groups.list`: used by version
+ * 1 of the API, the command line and token claims.
  *
  * @generated from extension: string name = 189350643;
  */

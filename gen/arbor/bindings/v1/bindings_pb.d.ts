@@ -2,7 +2,7 @@
 // @generated from file arbor/bindings/v1/bindings.proto (package arbor.bindings.v1, syntax proto3)
 /* eslint-disable */
 
-// What a person holds, and what they have yet to accept.
+// Role bindings of a person, and their acceptance.
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -20,14 +20,14 @@ export declare const file_arbor_bindings_v1_bindings: GenFile;
  */
 export declare type Binding = Message<"arbor.bindings.v1.Binding"> & {
   /**
-   * Identifies the role binding.
+   * The uid of the role binding.
    *
    * @generated from field: string uid = 1;
    */
   uid: string;
 
   /**
-   * Where the role counts: in this group and in all below it.
+   * The group in which, with its descendants, the role applies.
    *
    * @generated from field: arbor.bindings.v1.BoundGroup group = 2;
    */
@@ -55,7 +55,7 @@ export declare type Binding = Message<"arbor.bindings.v1.Binding"> & {
   pending: boolean;
 
   /**
-   * When the binding was made.
+   * When the binding was created.
    *
    * @generated from field: google.protobuf.Timestamp create_time = 6;
    */
@@ -69,7 +69,7 @@ export declare type Binding = Message<"arbor.bindings.v1.Binding"> & {
 export declare const BindingSchema: GenMessage<Binding>;
 
 /**
- * A group, as bindings show it.
+ * The group of a binding.
  *
  * @generated from message arbor.bindings.v1.BoundGroup
  */
@@ -89,8 +89,8 @@ export declare type BoundGroup = Message<"arbor.bindings.v1.BoundGroup"> & {
   name: string;
 
   /**
-   * Whether the operator has confirmed that the organisation is the one that
-   * its name says. Never true for a group below an organisation.
+   * Whether the operator has verified that the organisation is the one that its
+   * name says. Only true for root groups.
    *
    * @generated from field: bool verified = 3;
    */
@@ -104,7 +104,7 @@ export declare type BoundGroup = Message<"arbor.bindings.v1.BoundGroup"> & {
 export declare const BoundGroupSchema: GenMessage<BoundGroup>;
 
 /**
- * A role, as bindings show it.
+ * The role of a binding.
  *
  * @generated from message arbor.bindings.v1.BoundRole
  */
@@ -138,7 +138,7 @@ export declare type BoundRole = Message<"arbor.bindings.v1.BoundRole"> & {
 export declare const BoundRoleSchema: GenMessage<BoundRole>;
 
 /**
- * Says which of the caller's bindings to list, and from where on.
+ * The request of ListBindings.
  *
  * @generated from message arbor.bindings.v1.ListBindingsRequest
  */
@@ -151,15 +151,15 @@ export declare type ListBindingsRequest = Message<"arbor.bindings.v1.ListBinding
   pending: boolean;
 
   /**
-   * How many bindings a page holds at most: 50 when absent, never more than 200.
+   * The maximum number of bindings on a page: 50 by default, 200 at most.
    *
    * @generated from field: int32 page_size = 2;
    */
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. `pending` must be as it was in the
-   * request for that page. A token older than 3 days starts the list again.
+   * The `next_page_token` of the previous page. `pending` must be the same as
+   * in the request for that page. A token older than 3 days restarts the list.
    *
    * @generated from field: string page_token = 3;
    */
@@ -186,14 +186,14 @@ export declare type ListBindingsResponse = Message<"arbor.bindings.v1.ListBindin
   bindings: Binding[];
 
   /**
-   * What to send as `page_token` for the next page. Empty: this is the last.
+   * The `page_token` of the next page. Empty on the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
 
   /**
-   * How many bindings match on all pages together.
+   * The number of bindings that match, on all pages.
    *
    * @generated from field: optional int64 total_count = 3;
    */
@@ -207,7 +207,7 @@ export declare type ListBindingsResponse = Message<"arbor.bindings.v1.ListBindin
 export declare const ListBindingsResponseSchema: GenMessage<ListBindingsResponse>;
 
 /**
- * Names the binding to accept.
+ * The request of AcceptBinding.
  *
  * @generated from message arbor.bindings.v1.AcceptBindingRequest
  */
@@ -227,7 +227,7 @@ export declare type AcceptBindingRequest = Message<"arbor.bindings.v1.AcceptBind
 export declare const AcceptBindingRequestSchema: GenMessage<AcceptBindingRequest>;
 
 /**
- * Names the binding to delete.
+ * The request of DropBinding.
  *
  * @generated from message arbor.bindings.v1.DropBindingRequest
  */
@@ -247,17 +247,18 @@ export declare type DropBindingRequest = Message<"arbor.bindings.v1.DropBindingR
 export declare const DropBindingRequestSchema: GenMessage<DropBindingRequest>;
 
 /**
- * Manages the role bindings of the caller: each gives the caller a role in a
- * group. A binding that somebody else made in an organisation where the caller
- * has accepted none is pending. A pending binding grants its role wherever a
- * call names the group, but lists over all groups and the `cap` claim of tokens
- * leave it out until the caller accepts it. Only people have pending bindings.
+ * Manages the role bindings of the caller: each grants the caller a role in a
+ * group. A binding is pending if somebody else created it in an organisation
+ * where the caller has accepted none. A pending binding grants its role to
+ * calls that name the group. Lists over all groups and the `cap` claim of
+ * tokens leave it out until the caller accepts it. Only people have pending
+ * bindings.
  *
  * @generated from service arbor.bindings.v1.BindingsService
  */
 export declare const BindingsService: GenService<{
   /**
-   * Lists the caller's bindings in the order of their uids, a page at a time.
+   * Lists the caller's bindings in the order of their uids, in pages.
    *
    * @generated from rpc arbor.bindings.v1.BindingsService.ListBindings
    */

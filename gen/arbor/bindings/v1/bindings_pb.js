@@ -2,7 +2,7 @@
 // @generated from file arbor/bindings/v1/bindings.proto (package arbor.bindings.v1, syntax proto3)
 /* eslint-disable */
 
-// What a person holds, and what they have yet to accept.
+// Role bindings of a person, and their acceptance.
 
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_chainguard_annotations_annotations } from "../../../chainguard/annotations/annotations_pb.js";
@@ -66,11 +66,12 @@ export const DropBindingRequestSchema = /*@__PURE__*/
   messageDesc(file_arbor_bindings_v1_bindings, 6);
 
 /**
- * Manages the role bindings of the caller: each gives the caller a role in a
- * group. A binding that somebody else made in an organisation where the caller
- * has accepted none is pending. A pending binding grants its role wherever a
- * call names the group, but lists over all groups and the `cap` claim of tokens
- * leave it out until the caller accepts it. Only people have pending bindings.
+ * Manages the role bindings of the caller: each grants the caller a role in a
+ * group. A binding is pending if somebody else created it in an organisation
+ * where the caller has accepted none. A pending binding grants its role to
+ * calls that name the group. Lists over all groups and the `cap` claim of
+ * tokens leave it out until the caller accepts it. Only people have pending
+ * bindings.
  *
  * @generated from service arbor.bindings.v1.BindingsService
  */

@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/auth/auth.proto (package chainguard.platform.auth, syntax proto3)
 /* eslint-disable */
 
-// Who calls, and how callers come to be known.
+// Authentication and registration of callers.
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -16,7 +16,7 @@ import type { Role } from "../iam/role_pb.js";
 export declare const file_chainguard_platform_auth_auth: GenFile;
 
 /**
- * Who the bearer of a token is.
+ * The bearer of a token.
  *
  * @generated from message chainguard.platform.auth.WhoAmI
  */
@@ -71,7 +71,7 @@ export declare type WhoAmI = Message<"chainguard.platform.auth.WhoAmI"> & {
   email: string;
 
   /**
-   * What the login provider told of the person when the token was issued.
+   * What the login provider stated about the person when the token was issued.
    *
    * @generated from field: chainguard.platform.auth.Profile profile = 103;
    */
@@ -85,7 +85,7 @@ export declare type WhoAmI = Message<"chainguard.platform.auth.WhoAmI"> & {
 export declare const WhoAmISchema: GenMessage<WhoAmI>;
 
 /**
- * What the bearer may do at one group.
+ * What the bearer may do in one group.
  *
  * @generated from message chainguard.platform.auth.WhoAmI.Capability
  */
@@ -119,13 +119,13 @@ export declare type WhoAmI_Capability = Message<"chainguard.platform.auth.WhoAmI
 export declare const WhoAmI_CapabilitySchema: GenMessage<WhoAmI_Capability>;
 
 /**
- * What a login provider tells of a person.
+ * What a login provider states about a person.
  *
  * @generated from message chainguard.platform.auth.Profile
  */
 export declare type Profile = Message<"chainguard.platform.auth.Profile"> & {
   /**
-   * The whole name.
+   * The full name.
    *
    * @generated from field: string name = 1;
    */
@@ -160,7 +160,7 @@ export declare type Profile = Message<"chainguard.platform.auth.Profile"> & {
 export declare const ProfileSchema: GenMessage<Profile>;
 
 /**
- * Says what to register for.
+ * The request of Register.
  *
  * @generated from message chainguard.platform.auth.RegistrationRequest
  */
@@ -173,8 +173,8 @@ export declare type RegistrationRequest = Message<"chainguard.platform.auth.Regi
   code: string;
 
   /**
-   * The uid of the identity to let in, which the OIDC token must be able to
-   * assume; the person that the token speaks of unless given.
+   * The uid of the identity that accepts the invite, which the OIDC token must
+   * be able to assume. By default the person whom the token names.
    *
    * @generated from field: string identity_id = 3;
    */
@@ -188,7 +188,7 @@ export declare type RegistrationRequest = Message<"chainguard.platform.auth.Regi
 export declare const RegistrationRequestSchema: GenMessage<RegistrationRequest>;
 
 /**
- * What came of a registration.
+ * The result of a registration.
  *
  * @generated from message chainguard.platform.auth.Session
  */
@@ -201,7 +201,7 @@ export declare type Session = Message<"chainguard.platform.auth.Session"> & {
   identity: string;
 
   /**
-   * The uid of the group it was let into; empty where there was no code.
+   * The uid of the group of the invite; empty without a code.
    *
    * @generated from field: string group = 2;
    */
@@ -215,7 +215,7 @@ export declare type Session = Message<"chainguard.platform.auth.Session"> & {
 export declare const SessionSchema: GenMessage<Session>;
 
 /**
- * Names the identity to delete.
+ * The request of Delete.
  *
  * @generated from message chainguard.platform.auth.DeletionRequest
  */
@@ -235,13 +235,13 @@ export declare type DeletionRequest = Message<"chainguard.platform.auth.Deletion
 export declare const DeletionRequestSchema: GenMessage<DeletionRequest>;
 
 /**
- * Names the login to ask for.
+ * The request of GetHeadlessSession.
  *
  * @generated from message chainguard.platform.auth.GetHeadlessSessionRequest
  */
 export declare type GetHeadlessSessionRequest = Message<"chainguard.platform.auth.GetHeadlessSessionRequest"> & {
   /**
-   * The code that the login was begun with.
+   * The code with which the login started.
    *
    * @generated from field: string code = 1;
    */
@@ -255,7 +255,7 @@ export declare type GetHeadlessSessionRequest = Message<"chainguard.platform.aut
 export declare const GetHeadlessSessionRequestSchema: GenMessage<GetHeadlessSessionRequest>;
 
 /**
- * The result of a login that took place elsewhere.
+ * The result of a login in a browser elsewhere.
  *
  * @generated from message chainguard.platform.auth.HeadlessSession
  */
@@ -282,13 +282,13 @@ export declare type HeadlessSession = Message<"chainguard.platform.auth.Headless
 export declare const HeadlessSessionSchema: GenMessage<HeadlessSession>;
 
 /**
- * Tells callers about themselves, registers people and forgets them.
+ * Returns the caller, and registers and deletes people.
  *
  * @generated from service chainguard.platform.auth.Auth
  */
 export declare const Auth: GenService<{
   /**
-   * Tells who the bearer of the token is and what it may be used for.
+   * Returns the bearer of the token and what the token permits.
    *
    * @generated from rpc chainguard.platform.auth.Auth.Validate
    */
@@ -298,8 +298,8 @@ export declare const Auth: GenService<{
     output: typeof WhoAmISchema;
   },
   /**
-   * Registers the person, or the workload, whose OIDC token is the bearer of the
-   * call, and lets it into the group that the code of an invite is for.
+   * Registers the person, or the workload, whose OIDC token is the bearer of
+   * the call, and accepts the invite of a code.
    *
    * @generated from rpc chainguard.platform.auth.Auth.Register
    */
@@ -309,8 +309,8 @@ export declare const Auth: GenService<{
     output: typeof SessionSchema;
   },
   /**
-   * Hands over the result of a login that took place in a browser elsewhere,
-   * once; NOT_FOUND until it is there.
+   * Returns the result of a login in a browser elsewhere, once. Fails with
+   * NOT_FOUND until the login is complete.
    *
    * @generated from rpc chainguard.platform.auth.Auth.GetHeadlessSession
    */
@@ -320,7 +320,7 @@ export declare const Auth: GenService<{
     output: typeof HeadlessSessionSchema;
   },
   /**
-   * Deletes the caller's own identity and everything bound to it.
+   * Deletes the caller's own identity and its role bindings.
    *
    * @generated from rpc chainguard.platform.auth.Auth.Delete
    */

@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/auth/auth.proto (package chainguard.platform.auth, syntax proto3)
 /* eslint-disable */
 
-// Who calls, and how callers come to be known.
+// Authentication and registration of callers.
 
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_chainguard_annotations_annotations } from "../../annotations/annotations_pb.js";
@@ -74,7 +74,7 @@ export const HeadlessSessionSchema = /*@__PURE__*/
   messageDesc(file_chainguard_platform_auth_auth, 6);
 
 /**
- * Tells callers about themselves, registers people and forgets them.
+ * Returns the caller, and registers and deletes people.
  *
  * @generated from service chainguard.platform.auth.Auth
  */

@@ -13,47 +13,44 @@ import type { Message } from "@bufbuild/protobuf";
 export declare const file_chainguard_platform_common_uidp: GenFile;
 
 /**
- * Restricts a list by where things lie in the tree of groups. A uid is a path:
- * the uid of a thing begins with the uid of the group that holds it, so every
- * filter here is decided by uids alone. Filters that are set together must all
- * hold.
+ * Filters a list by position in the tree of groups. A uid is a path: the uid of
+ * a resource begins with the uid of its parent, so every filter compares uids.
+ * All filters that are set must match.
  *
  * @generated from message chainguard.platform.common.UIDPFilter
  */
 export declare type UIDPFilter = Message<"chainguard.platform.common.UIDPFilter"> & {
   /**
-   * Only the groups above this uid, nearest first being its parent. The thing
-   * itself is not among them.
+   * Only ancestors of this uid, without the uid itself.
    *
    * @generated from field: string ancestors_of = 1;
    */
   ancestorsOf: string;
 
   /**
-   * Only what lies below this uid, at any depth. The thing itself is not among
-   * it.
+   * Only descendants of this uid, at any depth, without the uid itself.
    *
    * @generated from field: string descendants_of = 2;
    */
   descendantsOf: string;
 
   /**
-   * Only what lies directly below this uid. A single `/` stands for the place
-   * above all root groups.
+   * Only direct children of this uid. A single `/` stands for the parent of all
+   * root groups.
    *
    * @generated from field: string children_of = 3;
    */
   childrenOf: string;
 
   /**
-   * Only things that lie directly below no group, such as root groups.
+   * Only resources without a parent group, such as root groups.
    *
    * @generated from field: bool in_root = 4;
    */
   inRoot: boolean;
 
   /**
-   * Only the things with these uids.
+   * Only resources with these uids.
    *
    * @generated from field: repeated string ids = 5;
    */

@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/events/identities.proto (package chainguard.platform.events, syntax proto3)
 /* eslint-disable */
 
-// Telling other systems what happens, version 1.
+// Subscriptions to events, version 1.
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -14,13 +14,13 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_chainguard_platform_events_identities: GenFile;
 
 /**
- * An identity that lies in no group.
+ * An identity in no group.
  *
  * @generated from message chainguard.platform.events.Identity
  */
 export declare type Identity = Message<"chainguard.platform.events.Identity"> & {
   /**
-   * The uid of the identity: one segment alone. Assigned by the service.
+   * The uid of the identity: one segment. Assigned by the service.
    *
    * @generated from field: string id = 1;
    */
@@ -41,8 +41,8 @@ export declare type Identity = Message<"chainguard.platform.events.Identity"> & 
   issuer: string;
 
   /**
-   * The public keys that its tokens are verified with: the text of a JSON Web
-   * Key Set. Empty: those that the issuer publishes.
+   * The public keys that verify its tokens: the text of a JSON Web Key Set.
+   * Empty: those that the issuer publishes.
    *
    * @generated from field: string issuer_keys = 4;
    */
@@ -78,41 +78,41 @@ export declare type Identity = Message<"chainguard.platform.events.Identity"> & 
 export declare const IdentitySchema: GenMessage<Identity>;
 
 /**
- * What a caller has told about itself.
+ * Metadata that a caller has set for itself.
  *
  * @generated from message chainguard.platform.events.IdentityMetadata
  */
 export declare type IdentityMetadata = Message<"chainguard.platform.events.IdentityMetadata"> & {
   /**
-   * What it answered when it signed up.
+   * The answers at sign-up.
    *
    * @generated from field: chainguard.platform.events.IdentityMetadata.OnboardingQuestions onboarding_questions = 1;
    */
   onboardingQuestions?: IdentityMetadata_OnboardingQuestions | undefined;
 
   /**
-   * The full name, as the identity provider told it. Set by the service.
+   * The full name, from the identity provider. Set by the service.
    *
    * @generated from field: string name = 2;
    */
   name: string;
 
   /**
-   * The given name, as the identity provider told it. Set by the service.
+   * The given name, from the identity provider. Set by the service.
    *
    * @generated from field: string given_name = 4;
    */
   givenName: string;
 
   /**
-   * The family name, as the identity provider told it. Set by the service.
+   * The family name, from the identity provider. Set by the service.
    *
    * @generated from field: string family_name = 5;
    */
   familyName: string;
 
   /**
-   * Whether the caller wants to be sent news.
+   * Whether the caller wants to receive news.
    *
    * @generated from field: bool updatesOptIn = 3;
    */
@@ -126,7 +126,7 @@ export declare type IdentityMetadata = Message<"chainguard.platform.events.Ident
 export declare const IdentityMetadataSchema: GenMessage<IdentityMetadata>;
 
 /**
- * What a caller answers when it signs up.
+ * The answers of a caller at sign-up.
  *
  * @generated from message chainguard.platform.events.IdentityMetadata.OnboardingQuestions
  */
@@ -230,15 +230,14 @@ export declare type IdentityMetadata_OnboardingQuestions = Message<"chainguard.p
 export declare const IdentityMetadata_OnboardingQuestionsSchema: GenMessage<IdentityMetadata_OnboardingQuestions>;
 
 /**
- * Manages what the service knows of identities beyond how they are assumed.
- * Identities in groups are managed by `chainguard.platform.iam.Identities`.
+ * Manages metadata of identities. Identities in groups are managed by
+ * `chainguard.platform.iam.Identities`.
  *
  * @generated from service chainguard.platform.events.Identities
  */
 export declare const Identities: GenService<{
   /**
-   * Creates an identity that lies in no group, for the tokens of an issuer that
-   * speak of one subject.
+   * Creates an identity in no group, for the tokens of one issuer and subject.
    *
    * @generated from rpc chainguard.platform.events.Identities.Create
    */
@@ -248,7 +247,7 @@ export declare const Identities: GenService<{
     output: typeof IdentitySchema;
   },
   /**
-   * Changes what the caller has told about itself and returns it whole.
+   * Updates the metadata that the caller has set for itself and returns it.
    *
    * @generated from rpc chainguard.platform.events.Identities.UpdateMetadata
    */

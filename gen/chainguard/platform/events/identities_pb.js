@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/events/identities.proto (package chainguard.platform.events, syntax proto3)
 /* eslint-disable */
 
-// Telling other systems what happens, version 1.
+// Subscriptions to events, version 1.
 
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_chainguard_annotations_annotations } from "../../annotations/annotations_pb.js";
@@ -38,8 +38,8 @@ export const IdentityMetadata_OnboardingQuestionsSchema = /*@__PURE__*/
   messageDesc(file_chainguard_platform_events_identities, 1, 0);
 
 /**
- * Manages what the service knows of identities beyond how they are assumed.
- * Identities in groups are managed by `chainguard.platform.iam.Identities`.
+ * Manages metadata of identities. Identities in groups are managed by
+ * `chainguard.platform.iam.Identities`.
  *
  * @generated from service chainguard.platform.events.Identities
  */

@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/events/subscriptions.proto (package chainguard.platform.events, syntax proto3)
 /* eslint-disable */
 
-// Telling other systems what happens, version 1.
+// Subscriptions to events, version 1.
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -15,7 +15,7 @@ import type { UIDPFilter } from "../common/uidp_pb.js";
 export declare const file_chainguard_platform_events_subscriptions: GenFile;
 
 /**
- * Describes the subscription to create.
+ * The request of Create.
  *
  * @generated from message chainguard.platform.events.CreateSubscriptionRequest
  */
@@ -42,14 +42,14 @@ export declare type CreateSubscriptionRequest = Message<"chainguard.platform.eve
 export declare const CreateSubscriptionRequestSchema: GenMessage<CreateSubscriptionRequest>;
 
 /**
- * Where to send the events of a group and of everything below it.
+ * The URL that receives the events of a group and its descendants.
  *
  * @generated from message chainguard.platform.events.Subscription
  */
 export declare type Subscription = Message<"chainguard.platform.events.Subscription"> & {
   /**
-   * The uid of the subscription: that of its group, a slash and a segment of
-   * its own. Assigned by the service.
+   * The uid of the subscription: the uid of its group, a slash and one more
+   * segment. Assigned by the service.
    *
    * @generated from field: string id = 1;
    */
@@ -57,9 +57,9 @@ export declare type Subscription = Message<"chainguard.platform.events.Subscript
 
   /**
    * The https URL to send events to. Required. Each event is a POST in the
-   * binary mode of CloudEvents 1.0; its bearer is a token of the service's
-   * issuer that speaks of the group and holds the digest of the body, so that
-   * the receiver can tell that the event is genuine.
+   * binary mode of CloudEvents 1.0. Its bearer token is issued by the service,
+   * has the group as its subject and contains the digest of the body, so that
+   * the receiver can verify the event.
    *
    * @generated from field: string sink = 2;
    */
@@ -73,7 +73,7 @@ export declare type Subscription = Message<"chainguard.platform.events.Subscript
   createdAt?: Timestamp | undefined;
 
   /**
-   * The same as `created_at`, since a subscription never changes.
+   * The same as `created_at`, since a subscription cannot be updated.
    *
    * @generated from field: google.protobuf.Timestamp updated_at = 1001;
    */
@@ -107,21 +107,21 @@ export declare type SubscriptionList = Message<"chainguard.platform.events.Subsc
 export declare const SubscriptionListSchema: GenMessage<SubscriptionList>;
 
 /**
- * Says which subscriptions to list. Filters that are set together must all
- * hold.
+ * The request of List. All filters that are set must match.
  *
  * @generated from message chainguard.platform.events.SubscriptionFilter
  */
 export declare type SubscriptionFilter = Message<"chainguard.platform.events.SubscriptionFilter"> & {
   /**
-   * Only the subscription with this uid. The list is empty when there is none.
+   * Only the subscription with this uid. The list is empty if it does not
+   * exist.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * Restricts the list by place in the tree.
+   * Filters by position in the tree of groups.
    *
    * @generated from field: chainguard.platform.common.UIDPFilter uidp = 2;
    */
@@ -135,7 +135,7 @@ export declare type SubscriptionFilter = Message<"chainguard.platform.events.Sub
 export declare const SubscriptionFilterSchema: GenMessage<SubscriptionFilter>;
 
 /**
- * Names the subscription to delete.
+ * The request of Delete.
  *
  * @generated from message chainguard.platform.events.DeleteSubscriptionRequest
  */
@@ -155,15 +155,16 @@ export declare type DeleteSubscriptionRequest = Message<"chainguard.platform.eve
 export declare const DeleteSubscriptionRequestSchema: GenMessage<DeleteSubscriptionRequest>;
 
 /**
- * Manages subscriptions: where to send the events of a group and of everything
- * below it. A subscription never changes; it is deleted and another created.
+ * Manages subscriptions: they name the URL that receives the events of a group
+ * and its descendants. A subscription cannot be updated: delete it and create
+ * another.
  *
  * @generated from service chainguard.platform.events.Subscriptions
  */
 export declare const Subscriptions: GenService<{
   /**
-   * Creates a subscription in a group. Nothing is sent to its sink before there
-   * is an event.
+   * Creates a subscription in a group. Nothing is sent to its sink before an
+   * event occurs.
    *
    * @generated from rpc chainguard.platform.events.Subscriptions.Create
    */
@@ -173,7 +174,7 @@ export declare const Subscriptions: GenService<{
     output: typeof SubscriptionSchema;
   },
   /**
-   * Lists the subscriptions the caller may see, all at once.
+   * Lists the subscriptions that the caller may see, without pages.
    *
    * @generated from rpc chainguard.platform.events.Subscriptions.List
    */

@@ -14,7 +14,7 @@ import type { EmptySchema, Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_chainguard_platform_iam_account_associations: GenFile;
 
 /**
- * The accounts at other providers that go with a group.
+ * The accounts at other providers that belong to a group.
  *
  * @generated from message chainguard.platform.iam.AccountAssociations
  */
@@ -55,8 +55,8 @@ export declare type AccountAssociations = Message<"chainguard.platform.iam.Accou
   azure?: AccountAssociations_Azure | undefined;
 
   /**
-   * What the account association is called. Matches `^[a-z0-9 ._-]{1,}$`, at
-   * most 1,000 characters. Several account associations may share one.
+   * The name of the account association. Matches `^[a-z0-9 ._-]{1,}$`, at most
+   * 1,000 characters. Several account associations may share one.
    *
    * @generated from field: string name = 4;
    */
@@ -220,8 +220,8 @@ export declare const AccountAssociations_GitHubInstallationSchema: GenMessage<Ac
 export declare type AccountAssociations_Chainguard = Message<"chainguard.platform.iam.AccountAssociations.Chainguard"> & {
   /**
    * The uid of an identity for each component, by the name of the component
-   * in the enum ServicePrincipal. The identity lies directly in the group and
-   * its service principal is that component.
+   * in the enum ServicePrincipal. The identity must be in the group itself,
+   * and its service principal is that component.
    *
    * @generated from field: map<string, string> service_bindings = 1;
    */
@@ -283,14 +283,13 @@ export declare type AccountAssociationsList = Message<"chainguard.platform.iam.A
 export declare const AccountAssociationsListSchema: GenMessage<AccountAssociationsList>;
 
 /**
- * Says which account associations to list. Filters that are set together must
- * all hold.
+ * The request of List. All filters that are set must match.
  *
  * @generated from message chainguard.platform.iam.AccountAssociationsFilter
  */
 export declare type AccountAssociationsFilter = Message<"chainguard.platform.iam.AccountAssociationsFilter"> & {
   /**
-   * Only that of the group with this uid. The list is empty when it has none.
+   * Only that of the group with this uid. The list is empty if it has none.
    *
    * @generated from field: string group = 1;
    */
@@ -311,7 +310,7 @@ export declare type AccountAssociationsFilter = Message<"chainguard.platform.iam
 export declare const AccountAssociationsFilterSchema: GenMessage<AccountAssociationsFilter>;
 
 /**
- * Names the account association to delete.
+ * The request of Delete.
  *
  * @generated from message chainguard.platform.iam.DeleteAccountAssociationsRequest
  */
@@ -331,7 +330,7 @@ export declare type DeleteAccountAssociationsRequest = Message<"chainguard.platf
 export declare const DeleteAccountAssociationsRequestSchema: GenMessage<DeleteAccountAssociationsRequest>;
 
 /**
- * What the check found.
+ * The result of a check.
  *
  * @generated from message chainguard.platform.iam.AccountAssociationsStatus
  */
@@ -344,14 +343,15 @@ export declare type AccountAssociationsStatus = Message<"chainguard.platform.iam
   ready: AccountAssociationsStatus_State;
 
   /**
-   * Why it is not, in one word for programs. Empty when it is.
+   * The reason why it is not ready, as an identifier for programs. Empty if it
+   * is ready.
    *
    * @generated from field: string reason = 2;
    */
   reason: string;
 
   /**
-   * Why it is not, in words for people. Empty when it is.
+   * The reason why it is not ready, as text for people. Empty if it is ready.
    *
    * @generated from field: string message = 3;
    */
@@ -398,7 +398,7 @@ export enum AccountAssociationsStatus_State {
 export declare const AccountAssociationsStatus_StateSchema: GenEnum<AccountAssociationsStatus_State>;
 
 /**
- * Says which account to check.
+ * The request of Check.
  *
  * @generated from message chainguard.platform.iam.AccountAssociationsCheckRequest
  */
@@ -465,8 +465,8 @@ export enum AccountAssociationsCheckRequest_AccountType {
 export declare const AccountAssociationsCheckRequest_AccountTypeSchema: GenEnum<AccountAssociationsCheckRequest_AccountType>;
 
 /**
- * Manages account associations: which accounts at other providers go with a
- * group. A group has at most one. It is a record and gives nobody any rights.
+ * Manages account associations: which accounts at other providers belong to a
+ * group. A group has at most one. It grants no rights.
  *
  * @generated from service chainguard.platform.iam.GroupAccountAssociations
  */
@@ -484,7 +484,7 @@ export declare const GroupAccountAssociations: GenService<{
   },
   /**
    * Replaces the account association of a group and returns it: accounts that
-   * are left out are forgotten.
+   * the request lacks are removed.
    *
    * @generated from rpc chainguard.platform.iam.GroupAccountAssociations.Update
    */
@@ -494,7 +494,7 @@ export declare const GroupAccountAssociations: GenService<{
     output: typeof AccountAssociationsSchema;
   },
   /**
-   * Lists the account associations the caller may see, all at once.
+   * Lists the account associations that the caller may see, without pages.
    *
    * @generated from rpc chainguard.platform.iam.GroupAccountAssociations.List
    */
@@ -504,7 +504,7 @@ export declare const GroupAccountAssociations: GenService<{
     output: typeof AccountAssociationsListSchema;
   },
   /**
-   * Deletes the account association of a group. Succeeds when there is none.
+   * Deletes the account association of a group. Succeeds if it does not exist.
    *
    * @generated from rpc chainguard.platform.iam.GroupAccountAssociations.Delete
    */
@@ -514,7 +514,7 @@ export declare const GroupAccountAssociations: GenService<{
     output: typeof EmptySchema;
   },
   /**
-   * Tells whether the account a group has at a provider is ready for use.
+   * Checks whether the account of a group at a provider is ready for use.
    *
    * @generated from rpc chainguard.platform.iam.GroupAccountAssociations.Check
    */

@@ -15,22 +15,21 @@ import type { UIDPFilter } from "../common/uidp_pb.js";
 export declare const file_chainguard_platform_iam_external_group_role_mappings: GenFile;
 
 /**
- * That the people of an external group have a role.
+ * Grants a role to the people of an external group.
  *
  * @generated from message chainguard.platform.iam.ExternalGroupRoleMapping
  */
 export declare type ExternalGroupRoleMapping = Message<"chainguard.platform.iam.ExternalGroupRoleMapping"> & {
   /**
-   * The uid of the mapping: that of its identity provider, a slash and a
-   * segment of its own. Assigned by the service.
+   * The uid of the mapping: the uid of its identity provider, a slash and one
+   * more segment. Assigned by the service.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * The uid of the identity provider that knows the external group. Set by the
-   * service.
+   * The uid of the identity provider of the external group. Set by the service.
    *
    * @generated from field: string identity_provider_uidp = 2;
    */
@@ -66,7 +65,7 @@ export declare type ExternalGroupRoleMapping = Message<"chainguard.platform.iam.
   createdAt?: Timestamp | undefined;
 
   /**
-   * The same as `created_at`, since a mapping never changes.
+   * The same as `created_at`, since a mapping cannot be updated.
    *
    * @generated from field: google.protobuf.Timestamp updated_at = 1001;
    */
@@ -100,14 +99,14 @@ export declare type ExternalGroupRoleMappingList = Message<"chainguard.platform.
 export declare const ExternalGroupRoleMappingListSchema: GenMessage<ExternalGroupRoleMappingList>;
 
 /**
- * Says which mappings to list. Filters that are set together must all hold.
+ * The request of List. All filters that are set must match.
  *
  * @generated from message chainguard.platform.iam.ExternalGroupRoleMappingFilter
  */
 export declare type ExternalGroupRoleMappingFilter = Message<"chainguard.platform.iam.ExternalGroupRoleMappingFilter"> & {
   /**
-   * Restricts the list by place in the tree. A mapping lies below its identity
-   * provider.
+   * Filters by position in the tree of groups. A mapping is a descendant of its
+   * identity provider.
    *
    * @generated from field: chainguard.platform.common.UIDPFilter uidp = 1;
    */
@@ -128,7 +127,7 @@ export declare type ExternalGroupRoleMappingFilter = Message<"chainguard.platfor
 export declare const ExternalGroupRoleMappingFilterSchema: GenMessage<ExternalGroupRoleMappingFilter>;
 
 /**
- * Describes the mapping to create.
+ * The request of Create.
  *
  * @generated from message chainguard.platform.iam.CreateExternalGroupRoleMappingRequest
  */
@@ -155,7 +154,7 @@ export declare type CreateExternalGroupRoleMappingRequest = Message<"chainguard.
 export declare const CreateExternalGroupRoleMappingRequestSchema: GenMessage<CreateExternalGroupRoleMappingRequest>;
 
 /**
- * Names the mapping to return.
+ * The request of Get.
  *
  * @generated from message chainguard.platform.iam.GetExternalGroupRoleMappingRequest
  */
@@ -175,7 +174,7 @@ export declare type GetExternalGroupRoleMappingRequest = Message<"chainguard.pla
 export declare const GetExternalGroupRoleMappingRequestSchema: GenMessage<GetExternalGroupRoleMappingRequest>;
 
 /**
- * Names the mapping to delete.
+ * The request of Delete.
  *
  * @generated from message chainguard.platform.iam.DeleteExternalGroupRoleMappingRequest
  */
@@ -195,7 +194,7 @@ export declare type DeleteExternalGroupRoleMappingRequest = Message<"chainguard.
 export declare const DeleteExternalGroupRoleMappingRequestSchema: GenMessage<DeleteExternalGroupRoleMappingRequest>;
 
 /**
- * Names the mappings to delete.
+ * The request of BatchDelete.
  *
  * @generated from message chainguard.platform.iam.BatchDeleteExternalGroupRoleMappingsRequest
  */
@@ -250,9 +249,9 @@ export declare type BatchDeleteExternalGroupRoleMappingsResponse = Message<"chai
 export declare const BatchDeleteExternalGroupRoleMappingsResponseSchema: GenMessage<BatchDeleteExternalGroupRoleMappingsResponse>;
 
 /**
- * Manages external group role mappings: each gives the people of a group that
- * an identity provider knows a role in an organisation. A mapping never
- * changes; it is deleted and another created.
+ * Manages external group role mappings: each grants a role in an organisation
+ * to the people of a group at an identity provider. A mapping cannot be
+ * updated: delete it and create another.
  *
  * @generated from service chainguard.platform.iam.ExternalGroupRoleMappings
  */
@@ -280,7 +279,7 @@ export declare const ExternalGroupRoleMappings: GenService<{
     output: typeof ExternalGroupRoleMappingSchema;
   },
   /**
-   * Lists the mappings the caller may see, all at once.
+   * Lists the mappings that the caller may see, without pages.
    *
    * @generated from rpc chainguard.platform.iam.ExternalGroupRoleMappings.List
    */
@@ -300,8 +299,8 @@ export declare const ExternalGroupRoleMappings: GenService<{
     output: typeof EmptySchema;
   },
   /**
-   * Deletes several mappings of one identity provider at once. Those that do
-   * not exist are passed over.
+   * Deletes several mappings of one identity provider. Those that do not exist
+   * are ignored.
    *
    * @generated from rpc chainguard.platform.iam.ExternalGroupRoleMappings.BatchDelete
    */

@@ -21,7 +21,7 @@ export declare const file_chainguard_platform_iam_group_invites: GenFile;
  */
 export declare type GroupInvite = Message<"chainguard.platform.iam.GroupInvite"> & {
   /**
-   * The uid of the invite: that of its group, a slash and a segment of its own.
+   * The uid of the invite: the uid of its group, a slash and one more segment.
    * Assigned by the service.
    *
    * @generated from field: string id = 1;
@@ -36,21 +36,21 @@ export declare type GroupInvite = Message<"chainguard.platform.iam.GroupInvite">
   expiration?: Timestamp | undefined;
 
   /**
-   * A short name of the code by which it can be recognised, but not used.
+   * A short name of the code. It identifies the code but cannot be used as one.
    *
    * @generated from field: string key_id = 3;
    */
   keyId: string;
 
   /**
-   * The role that whoever accepts the invite gets in the group.
+   * The role that the invite grants in the group.
    *
    * @generated from field: chainguard.platform.iam.Role role = 4;
    */
   role?: Role | undefined;
 
   /**
-   * What to bring to accept the invite. Never returned again.
+   * The code to present to accept the invite. Only this response contains it.
    *
    * @generated from field: string code = 5;
    */
@@ -84,7 +84,7 @@ export declare const GroupInviteSchema: GenMessage<GroupInvite>;
  */
 export declare type StoredGroupInvite = Message<"chainguard.platform.iam.StoredGroupInvite"> & {
   /**
-   * The uid of the invite: that of its group, a slash and a segment of its own.
+   * The uid of the invite: the uid of its group, a slash and one more segment.
    *
    * @generated from field: string id = 1;
    */
@@ -98,22 +98,22 @@ export declare type StoredGroupInvite = Message<"chainguard.platform.iam.StoredG
   expiration?: Timestamp | undefined;
 
   /**
-   * A short name of the code by which it can be recognised, but not used.
+   * A short name of the code. It identifies the code but cannot be used as one.
    *
    * @generated from field: string key_id = 3;
    */
   keyId: string;
 
   /**
-   * The role that whoever accepts the invite gets in the group.
+   * The role that the invite grants in the group.
    *
    * @generated from field: chainguard.platform.iam.Role role = 4;
    */
   role?: Role | undefined;
 
   /**
-   * The only e-mail address that may accept the invite. Empty: anybody who has
-   * the code may.
+   * The only e-mail address that may accept the invite. Empty: every person who
+   * has the code.
    *
    * @generated from field: string email = 5;
    */
@@ -168,7 +168,7 @@ export declare type GroupInviteList = Message<"chainguard.platform.iam.GroupInvi
 export declare const GroupInviteListSchema: GenMessage<GroupInviteList>;
 
 /**
- * Describes the invite to create.
+ * The request of Create and CreateWithGroup.
  *
  * @generated from message chainguard.platform.iam.GroupInviteRequest
  */
@@ -181,7 +181,7 @@ export declare type GroupInviteRequest = Message<"chainguard.platform.iam.GroupI
   group: string;
 
   /**
-   * For how long the invite can be accepted, counted from its creation.
+   * How long the invite can be accepted, from its creation. At most 365 days.
    * Required.
    *
    * @generated from field: google.protobuf.Duration ttl = 2;
@@ -189,8 +189,7 @@ export declare type GroupInviteRequest = Message<"chainguard.platform.iam.GroupI
   ttl?: Duration | undefined;
 
   /**
-   * The uid of the role that whoever accepts the invite gets in the group.
-   * Required.
+   * The uid of the role that the invite grants in the group. Required.
    *
    * @generated from field: string role = 3;
    */
@@ -198,7 +197,7 @@ export declare type GroupInviteRequest = Message<"chainguard.platform.iam.GroupI
 
   /**
    * The only e-mail address that may accept the invite; an identity provider
-   * must have confirmed it. Empty: anybody who has the code may.
+   * must have confirmed it. Empty: every person who has the code.
    *
    * @generated from field: string email = 4;
    */
@@ -219,7 +218,7 @@ export declare type GroupInviteRequest = Message<"chainguard.platform.iam.GroupI
 export declare const GroupInviteRequestSchema: GenMessage<GroupInviteRequest>;
 
 /**
- * Names the invite to delete.
+ * The request of Delete.
  *
  * @generated from message chainguard.platform.iam.DeleteGroupInviteRequest
  */
@@ -239,7 +238,7 @@ export declare type DeleteGroupInviteRequest = Message<"chainguard.platform.iam.
 export declare const DeleteGroupInviteRequestSchema: GenMessage<DeleteGroupInviteRequest>;
 
 /**
- * Says which invites to list. Filters that are set together must all hold.
+ * The request of List. All filters that are set must match.
  *
  * @generated from message chainguard.platform.iam.GroupInviteFilter
  */
@@ -252,7 +251,7 @@ export declare type GroupInviteFilter = Message<"chainguard.platform.iam.GroupIn
   group: string;
 
   /**
-   * Only the invite with this uid. The list is empty when there is none.
+   * Only the invite with this uid. The list is empty if it does not exist.
    *
    * @generated from field: string id = 2;
    */
@@ -273,14 +272,14 @@ export declare type GroupInviteFilter = Message<"chainguard.platform.iam.GroupIn
 export declare const GroupInviteFilterSchema: GenMessage<GroupInviteFilter>;
 
 /**
- * Manages invites: whoever brings the code of one gets a role in the group it
- * is for. Nobody can give what they do not hold there themselves.
+ * Manages invites: a person who presents the code of an invite gets a role in
+ * its group. A caller can grant only rights that it holds in that group.
  *
  * @generated from service chainguard.platform.iam.GroupInvites
  */
 export declare const GroupInvites: GenService<{
   /**
-   * Creates an invite. Only this answer holds its code.
+   * Creates an invite. Only this response contains its code.
    *
    * @generated from rpc chainguard.platform.iam.GroupInvites.Create
    */
@@ -301,7 +300,8 @@ export declare const GroupInvites: GenService<{
     output: typeof GroupInviteSchema;
   },
   /**
-   * Lists the invites the caller may see, all at once, without their codes.
+   * Lists the invites that the caller may see, without pages, without their
+   * codes.
    *
    * @generated from rpc chainguard.platform.iam.GroupInvites.List
    */
@@ -311,8 +311,7 @@ export declare const GroupInvites: GenService<{
     output: typeof GroupInviteListSchema;
   },
   /**
-   * Deletes an invite; its code is worthless from then on. Succeeds when there
-   * is none.
+   * Deletes an invite and invalidates its code. Succeeds if it does not exist.
    *
    * @generated from rpc chainguard.platform.iam.GroupInvites.Delete
    */

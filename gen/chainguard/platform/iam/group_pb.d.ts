@@ -15,22 +15,22 @@ import type { UIDPFilter } from "../common/uidp_pb.js";
 export declare const file_chainguard_platform_iam_group: GenFile;
 
 /**
- * A group of identities, roles and other groups. A group without a group above
- * it is an organisation.
+ * A group of identities, roles and other groups. A group without a parent is an
+ * organisation.
  *
  * @generated from message chainguard.platform.iam.Group
  */
 export declare type Group = Message<"chainguard.platform.iam.Group"> & {
   /**
-   * The uid of the group: that of its parent, a slash and a segment of its own;
-   * for a root group one segment alone. Assigned by the service.
+   * The uid of the group: the uid of its parent, a slash and one more segment;
+   * a root group has one segment. Assigned by the service.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * What the group is called. Matches `^[a-z0-9 ._-]{1,}$`, at most 1,000
+   * The name of the group. Matches `^[a-z0-9 ._-]{1,}$`, at most 1,000
    * characters. Several groups may share one.
    *
    * @generated from field: string name = 2;
@@ -55,22 +55,22 @@ export declare type Group = Message<"chainguard.platform.iam.Group"> & {
   resourceLimits: { [key: string]: number };
 
   /**
-   * Whether the operator confirmed that the organisation is who its name says.
-   * Only the operator changes it.
+   * Whether the operator has verified that the organisation is the one that its
+   * name says. Only the operator changes it.
    *
    * @generated from field: bool verified = 5;
    */
   verified: boolean;
 
   /**
-   * What sort of organisation it is. Only the operator changes it.
+   * The kind of organisation. Only the operator changes it.
    *
    * @generated from field: chainguard.platform.iam.OrgKind kind = 6;
    */
   kind: OrgKind;
 
   /**
-   * Where the organisation stands in being set up. Set by the service.
+   * The setup state of the organisation. Set by the service.
    *
    * @generated from field: chainguard.platform.iam.OrgStatus status = 7;
    */
@@ -118,20 +118,20 @@ export declare type GroupList = Message<"chainguard.platform.iam.GroupList"> & {
 export declare const GroupListSchema: GenMessage<GroupList>;
 
 /**
- * Says which groups to list. Filters that are set together must all hold.
+ * The request of List. All filters that are set must match.
  *
  * @generated from message chainguard.platform.iam.GroupFilter
  */
 export declare type GroupFilter = Message<"chainguard.platform.iam.GroupFilter"> & {
   /**
-   * Only the group with this uid. The list is empty when there is none.
+   * Only the group with this uid. The list is empty if it does not exist.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * Restricts the list by place in the tree.
+   * Filters by position in the tree of groups.
    *
    * @generated from field: chainguard.platform.common.UIDPFilter uidp = 2;
    */
@@ -152,7 +152,7 @@ export declare type GroupFilter = Message<"chainguard.platform.iam.GroupFilter">
 export declare const GroupFilterSchema: GenMessage<GroupFilter>;
 
 /**
- * Describes the group to create.
+ * The request of Create.
  *
  * @generated from message chainguard.platform.iam.CreateGroupRequest
  */
@@ -180,7 +180,7 @@ export declare type CreateGroupRequest = Message<"chainguard.platform.iam.Create
 export declare const CreateGroupRequestSchema: GenMessage<CreateGroupRequest>;
 
 /**
- * Names the group to delete.
+ * The request of Delete.
  *
  * @generated from message chainguard.platform.iam.DeleteGroupRequest
  */
@@ -200,7 +200,7 @@ export declare type DeleteGroupRequest = Message<"chainguard.platform.iam.Delete
 export declare const DeleteGroupRequestSchema: GenMessage<DeleteGroupRequest>;
 
 /**
- * Asks for the organisation of the caller's e-mail domain.
+ * The request of LookupGroup.
  *
  * @generated from message chainguard.platform.iam.LookupGroupRequest
  */
@@ -234,7 +234,7 @@ export declare type LookupGroupResponse = Message<"chainguard.platform.iam.Looku
 export declare const LookupGroupResponseSchema: GenMessage<LookupGroupResponse>;
 
 /**
- * Asks to be let into an organisation.
+ * The request of RequestGroupAccess.
  *
  * @generated from message chainguard.platform.iam.RequestGroupAccessRequest
  */
@@ -254,7 +254,7 @@ export declare type RequestGroupAccessRequest = Message<"chainguard.platform.iam
 export declare const RequestGroupAccessRequestSchema: GenMessage<RequestGroupAccessRequest>;
 
 /**
- * Says that the owners have been told.
+ * The response of RequestGroupAccess.
  *
  * @generated from message chainguard.platform.iam.RequestGroupAccessResponse
  */
@@ -268,7 +268,7 @@ export declare type RequestGroupAccessResponse = Message<"chainguard.platform.ia
 export declare const RequestGroupAccessResponseSchema: GenMessage<RequestGroupAccessResponse>;
 
 /**
- * Asks whether the caller's e-mail address may be used to find organisations.
+ * The request of CheckEligibility.
  *
  * @generated from message chainguard.platform.iam.CheckEligibilityRequest
  */
@@ -282,7 +282,7 @@ export declare type CheckEligibilityRequest = Message<"chainguard.platform.iam.C
 export declare const CheckEligibilityRequestSchema: GenMessage<CheckEligibilityRequest>;
 
 /**
- * Says whether it may.
+ * The response of CheckEligibility.
  *
  * @generated from message chainguard.platform.iam.CheckEligibilityResponse
  */
@@ -302,7 +302,7 @@ export declare type CheckEligibilityResponse = Message<"chainguard.platform.iam.
 export declare const CheckEligibilityResponseSchema: GenMessage<CheckEligibilityResponse>;
 
 /**
- * What sort of organisation a root group is.
+ * The kind of organisation of a root group.
  *
  * @generated from enum chainguard.platform.iam.OrgKind
  */
@@ -356,7 +356,7 @@ export enum OrgKind {
 export declare const OrgKindSchema: GenEnum<OrgKind>;
 
 /**
- * Where an organisation stands in being set up.
+ * The setup state of an organisation.
  *
  * @generated from enum chainguard.platform.iam.OrgStatus
  */
@@ -397,14 +397,14 @@ export declare const OrgStatusSchema: GenEnum<OrgStatus>;
 
 /**
  * Manages the tree of groups. A root group is an organisation; every other
- * group, identity, role binding and repository lies below one.
+ * group, identity, role binding and repository is a descendant of one.
  *
  * @generated from service chainguard.platform.iam.Groups
  */
 export declare const Groups: GenService<{
   /**
-   * Creates a group below another, or, over gRPC with an empty parent, a new
-   * root group whose owner the caller becomes.
+   * Creates a group in another one. Over gRPC and Connect, an empty parent
+   * creates a root group, and the caller becomes its owner.
    *
    * @generated from rpc chainguard.platform.iam.Groups.Create
    */
@@ -414,8 +414,8 @@ export declare const Groups: GenService<{
     output: typeof GroupSchema;
   },
   /**
-   * Replaces a group and returns it. A description that is left out becomes
-   * empty; what only the operator of the service sets stays as it is.
+   * Replaces a group and returns it. A description that the request lacks
+   * becomes empty. Fields that only the operator sets stay.
    *
    * @generated from rpc chainguard.platform.iam.Groups.Update
    */
@@ -425,8 +425,8 @@ export declare const Groups: GenService<{
     output: typeof GroupSchema;
   },
   /**
-   * Lists the groups the caller may see, all at once, each before those below
-   * it.
+   * Lists the groups that the caller may see, without pages, each before its
+   * descendants.
    *
    * @generated from rpc chainguard.platform.iam.Groups.List
    */
@@ -436,9 +436,10 @@ export declare const Groups: GenService<{
     output: typeof GroupListSchema;
   },
   /**
-   * Deletes a group. Fails with FAILED_PRECONDITION while anything lies below
-   * it: child groups, identities, repositories, or role bindings other than the
-   * one its creator got.
+   * Deletes a group. Fails with FAILED_PRECONDITION if the group has children,
+   * such as groups, identities, repositories, roles, invites or role bindings.
+   * The only binding of a root group, that of its owner, is deleted with the
+   * group.
    *
    * @generated from rpc chainguard.platform.iam.Groups.Delete
    */
@@ -450,8 +451,8 @@ export declare const Groups: GenService<{
   /**
    * Finds the verified organisation whose name is the domain of the caller's
    * e-mail address. Fails with NOT_FOUND when there is none, when the address
-   * was not confirmed by a trusted identity provider, or when the domain is one
-   * that hands out addresses to anybody.
+   * was not confirmed by a trusted identity provider, or when the domain is a
+   * public e-mail provider.
    *
    * @generated from rpc chainguard.platform.iam.Groups.LookupGroup
    */
@@ -461,8 +462,9 @@ export declare const Groups: GenService<{
     output: typeof LookupGroupResponseSchema;
   },
   /**
-   * Asks the owners of the organisation found by LookupGroup to let the caller
-   * in. Fails with RESOURCE_EXHAUSTED when the caller asked a short time ago.
+   * Requests membership in the organisation that LookupGroup returns. Its
+   * owners are notified. Fails with RESOURCE_EXHAUSTED if the caller requested
+   * it a short time ago.
    *
    * @generated from rpc chainguard.platform.iam.Groups.RequestGroupAccess
    */
@@ -472,8 +474,8 @@ export declare const Groups: GenService<{
     output: typeof RequestGroupAccessResponseSchema;
   },
   /**
-   * Tells whether the caller's e-mail address may be used to find an
-   * organisation at all.
+   * Returns whether the caller's e-mail address can be used to find an
+   * organisation.
    *
    * @generated from rpc chainguard.platform.iam.Groups.CheckEligibility
    */

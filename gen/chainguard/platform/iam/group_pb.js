@@ -101,7 +101,7 @@ export const OrgKindSchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_iam_group, 0);
 
 /**
- * What sort of organisation a root group is.
+ * The kind of organisation of a root group.
  *
  * @generated from enum chainguard.platform.iam.OrgKind
  */
@@ -115,7 +115,7 @@ export const OrgStatusSchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_iam_group, 1);
 
 /**
- * Where an organisation stands in being set up.
+ * The setup state of an organisation.
  *
  * @generated from enum chainguard.platform.iam.OrgStatus
  */
@@ -124,7 +124,7 @@ export const OrgStatus = /*@__PURE__*/
 
 /**
  * Manages the tree of groups. A root group is an organisation; every other
- * group, identity, role binding and repository lies below one.
+ * group, identity, role binding and repository is a descendant of one.
  *
  * @generated from service chainguard.platform.iam.Groups
  */

@@ -15,21 +15,21 @@ import type { UIDPFilter } from "../common/uidp_pb.js";
 export declare const file_chainguard_platform_iam_identity: GenFile;
 
 /**
- * Somebody or something that may call the service.
+ * A person or a workload that can call the service.
  *
  * @generated from message chainguard.platform.iam.Identity
  */
 export declare type Identity = Message<"chainguard.platform.iam.Identity"> & {
   /**
-   * The uid of the identity: that of its group, a slash and a segment of its
-   * own; for a person one segment alone. Assigned by the service.
+   * The uid of the identity: the uid of its group, a slash and one more
+   * segment; a person has one segment. Assigned by the service.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * What the identity is called. Matches `^[a-z0-9 ._-]{1,}$`, at most 1,000
+   * The name of the identity. Matches `^[a-z0-9 ._-]{1,}$`, at most 1,000
    * characters. Several identities may share one.
    *
    * @generated from field: string name = 2;
@@ -59,8 +59,8 @@ export declare type Identity = Message<"chainguard.platform.iam.Identity"> & {
   updatedAt?: Timestamp | undefined;
 
   /**
-   * When the identity was last assumed or, if it never was, created. Set by the
-   * service.
+   * When the identity was last assumed; if it never was, when it was created.
+   * Set by the service.
    *
    * @generated from field: google.protobuf.Timestamp last_seen = 9;
    */
@@ -68,8 +68,8 @@ export declare type Identity = Message<"chainguard.platform.iam.Identity"> & {
 
   /**
    * How the identity is assumed. Required. An update may replace a claim match
-   * by an AWS identity and the other way round; static keys and service
-   * principals stay what they are.
+   * by an AWS identity and vice versa. Static keys and service principals
+   * cannot be replaced.
    *
    * @generated from oneof chainguard.platform.iam.Identity.relationship
    */
@@ -83,7 +83,7 @@ export declare type Identity = Message<"chainguard.platform.iam.Identity"> & {
     case: "claimMatch";
   } | {
     /**
-     * By a token signed with a key kept here.
+     * By a token signed with a key that is stored here.
      *
      * @generated from field: chainguard.platform.iam.Identity.StaticKeys static = 11;
      */
@@ -116,8 +116,8 @@ export declare const IdentitySchema: GenMessage<Identity>;
 
 /**
  * Which tokens of an OpenID Connect issuer may be exchanged for the identity.
- * The issuer and the subject must be given, each either literally or as a
- * pattern; whatever else is given must hold as well. Patterns are regular
+ * Issuer and subject are required, each either literally or as a pattern. All
+ * other conditions that are set must match as well. Patterns are regular
  * expressions and must match the whole text.
  *
  * @generated from message chainguard.platform.iam.Identity.ClaimMatch
@@ -139,7 +139,7 @@ export declare type Identity_ClaimMatch = Message<"chainguard.platform.iam.Ident
     case: "issuer";
   } | {
     /**
-     * A pattern of issuers. It must spell out the host.
+     * A pattern of issuers. It must contain the host literally.
      *
      * @generated from field: string issuer_pattern = 2;
      */
@@ -148,7 +148,7 @@ export declare type Identity_ClaimMatch = Message<"chainguard.platform.iam.Ident
   } | { case: undefined; value?: undefined };
 
   /**
-   * Whom the token speaks of. Required.
+   * The subject of the token. Required.
    *
    * @generated from oneof chainguard.platform.iam.Identity.ClaimMatch.sub
    */
@@ -171,8 +171,8 @@ export declare type Identity_ClaimMatch = Message<"chainguard.platform.iam.Ident
   } | { case: undefined; value?: undefined };
 
   /**
-   * For whom the token was issued. Absent: for this service. A token with
-   * several audiences matches when one of them does.
+   * The audience of the token. Absent: for this service. A token with several
+   * audiences matches when one of them does.
    *
    * @generated from oneof chainguard.platform.iam.Identity.ClaimMatch.aud
    */
@@ -218,8 +218,8 @@ export declare type Identity_ClaimMatch = Message<"chainguard.platform.iam.Ident
 export declare const Identity_ClaimMatchSchema: GenMessage<Identity_ClaimMatch>;
 
 /**
- * Tokens of an issuer that publishes no keys, checked with keys kept here.
- * Issuer and subject are compared exactly.
+ * Tokens of an issuer that publishes no keys, verified with keys that are
+ * stored here. Issuer and subject are compared exactly.
  *
  * @generated from message chainguard.platform.iam.Identity.StaticKeys
  */
@@ -254,7 +254,8 @@ export declare type Identity_StaticKeys = Message<"chainguard.platform.iam.Ident
   expiration?: Timestamp | undefined;
 
   /**
-   * The audience a token must be for instead of the usual ones. At most one.
+   * The audience that a token must have in place of the usual ones. At most
+   * one.
    *
    * @generated from field: repeated string audiences = 6;
    */
@@ -268,9 +269,9 @@ export declare type Identity_StaticKeys = Message<"chainguard.platform.iam.Ident
 export declare const Identity_StaticKeysSchema: GenMessage<Identity_StaticKeys>;
 
 /**
- * An AWS user or role, proven by a signed request to AWS that tells who
- * signed it. The ARN and the user id must be given, each either literally or
- * as a pattern that must match the whole text.
+ * An AWS user or role, proven by a signed request to AWS that returns the
+ * signer. ARN and user id are required, each either literally or as a pattern
+ * that must match the whole text.
  *
  * @generated from message chainguard.platform.iam.Identity.AWSIdentity
  */
@@ -336,7 +337,7 @@ export declare type Identity_AWSIdentity = Message<"chainguard.platform.iam.Iden
 export declare const Identity_AWSIdentitySchema: GenMessage<Identity_AWSIdentity>;
 
 /**
- * Describes the identity to create.
+ * The request of Create.
  *
  * @generated from message chainguard.platform.iam.CreateIdentityRequest
  */
@@ -363,7 +364,7 @@ export declare type CreateIdentityRequest = Message<"chainguard.platform.iam.Cre
 export declare const CreateIdentityRequestSchema: GenMessage<CreateIdentityRequest>;
 
 /**
- * Names the identity to delete.
+ * The request of Delete.
  *
  * @generated from message chainguard.platform.iam.DeleteIdentityRequest
  */
@@ -403,20 +404,20 @@ export declare type IdentityList = Message<"chainguard.platform.iam.IdentityList
 export declare const IdentityListSchema: GenMessage<IdentityList>;
 
 /**
- * Says which identities to list. Filters that are set together must all hold.
+ * The request of List. All filters that are set must match.
  *
  * @generated from message chainguard.platform.iam.IdentityFilter
  */
 export declare type IdentityFilter = Message<"chainguard.platform.iam.IdentityFilter"> & {
   /**
-   * Restricts the list by place in the tree.
+   * Filters by position in the tree of groups.
    *
    * @generated from field: chainguard.platform.common.UIDPFilter uidp = 1;
    */
   uidp?: UIDPFilter | undefined;
 
   /**
-   * Only the identity with this uid. The list is empty when there is none.
+   * Only the identity with this uid. The list is empty if it does not exist.
    *
    * @generated from field: string id = 2;
    */
@@ -430,7 +431,7 @@ export declare type IdentityFilter = Message<"chainguard.platform.iam.IdentityFi
 export declare const IdentityFilterSchema: GenMessage<IdentityFilter>;
 
 /**
- * Says whose uid to tell.
+ * The request of Lookup.
  *
  * @generated from message chainguard.platform.iam.LookupRequest
  */
@@ -457,8 +458,7 @@ export declare type LookupRequest = Message<"chainguard.platform.iam.LookupReque
 export declare const LookupRequestSchema: GenMessage<LookupRequest>;
 
 /**
- * A component of the service that may act in an organisation through an
- * identity of it.
+ * A component of the service that acts in an organisation through an identity.
  *
  * @generated from enum chainguard.platform.iam.ServicePrincipal
  */
@@ -569,9 +569,8 @@ export declare const ServicePrincipalSchema: GenEnum<ServicePrincipal>;
 
 /**
  * Manages identities: who may call the service. People get one when they
- * register; it lies in no group. The identities managed here lie in a group and
- * are assumed by workloads, which prove themselves in the way the identity
- * says.
+ * register; it is in no group. The identities managed here are in a group and
+ * are assumed by workloads, in the way that the identity states.
  *
  * @generated from service chainguard.platform.iam.Identities
  */
@@ -587,9 +586,9 @@ export declare const Identities: GenService<{
     output: typeof IdentitySchema;
   },
   /**
-   * Replaces an identity and returns it: what is left out becomes empty. The
-   * caller must hold what the identity holds before it may change how the
-   * identity is assumed.
+   * Replaces an identity and returns it: fields that the request lacks become
+   * empty. The caller must hold what the identity holds before it may change
+   * how the identity is assumed.
    *
    * @generated from rpc chainguard.platform.iam.Identities.Update
    */
@@ -599,7 +598,7 @@ export declare const Identities: GenService<{
     output: typeof IdentitySchema;
   },
   /**
-   * Lists the identities the caller may see, all at once.
+   * Lists the identities that the caller may see, without pages.
    *
    * @generated from rpc chainguard.platform.iam.Identities.List
    */
@@ -609,10 +608,10 @@ export declare const Identities: GenService<{
     output: typeof IdentityListSchema;
   },
   /**
-   * Tells the uid that a person has or will have, from the issuer and subject
-   * of the tokens the person logs in with. Of the identity returned only the id
-   * is set, alike whether or not the person has registered, so that rights can
-   * be given in advance. Never names an identity that lies in a group.
+   * Returns the uid that a person has or will have, from the issuer and subject
+   * of the person's tokens. Only the id of the returned identity is set. The
+   * response is the same before and after the person has registered, so that
+   * rights can be granted in advance. It is never an identity in a group.
    *
    * @generated from rpc chainguard.platform.iam.Identities.Lookup
    */

@@ -86,8 +86,7 @@ export const ServicePrincipalSchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_iam_identity, 0);
 
 /**
- * A component of the service that may act in an organisation through an
- * identity of it.
+ * A component of the service that acts in an organisation through an identity.
  *
  * @generated from enum chainguard.platform.iam.ServicePrincipal
  */
@@ -96,9 +95,8 @@ export const ServicePrincipal = /*@__PURE__*/
 
 /**
  * Manages identities: who may call the service. People get one when they
- * register; it lies in no group. The identities managed here lie in a group and
- * are assumed by workloads, which prove themselves in the way the identity
- * says.
+ * register; it is in no group. The identities managed here are in a group and
+ * are assumed by workloads, in the way that the identity states.
  *
  * @generated from service chainguard.platform.iam.Identities
  */

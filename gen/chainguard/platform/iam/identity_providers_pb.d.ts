@@ -21,15 +21,15 @@ export declare const file_chainguard_platform_iam_identity_providers: GenFile;
  */
 export declare type IdentityProvider = Message<"chainguard.platform.iam.IdentityProvider"> & {
   /**
-   * The uid of the identity provider: that of its group, a slash and a segment
-   * of its own. Assigned by the service.
+   * The uid of the identity provider: the uid of its group, a slash and one
+   * more segment. Assigned by the service.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * What the identity provider is called. Matches `^[a-z0-9 ._-]{1,}$`, at most
+   * The name of the identity provider. Matches `^[a-z0-9 ._-]{1,}$`, at most
    * 1,000 characters. Several identity providers may share one.
    *
    * @generated from field: string name = 2;
@@ -118,37 +118,37 @@ export declare type IdentityProvider_OIDC = Message<"chainguard.platform.iam.Ide
   clientId: string;
 
   /**
-   * The client secret that goes with it. Never returned. Empty on update: the
-   * secret stays. It must be given where one was set and the issuer changes.
+   * The secret of this client. Never returned. Empty on update: the secret
+   * stays. A new issuer requires the secret again.
    *
    * @generated from field: string client_secret = 3;
    */
   clientSecret: string;
 
   /**
-   * Scopes to ask for beside those that every login needs.
+   * Additional scopes to request at login.
    *
    * @generated from field: repeated string additional_scopes = 4;
    */
   additionalScopes: string[];
 
   /**
-   * The name of the claim that lists a person's groups at the provider, which
-   * external group role mappings speak of.
+   * The name of the claim with a person's groups at the provider, which
+   * external group role mappings use.
    *
    * @generated from field: string groups_claim = 5;
    */
   groupsClaim: string;
 
   /**
-   * By which claim a person is found in the directory. Cannot be changed.
+   * The claim that identifies a person in the directory. Cannot be changed.
    *
    * @generated from field: chainguard.platform.iam.IdentityProvider.OIDC.CorrelationRule correlation_rule = 6;
    */
   correlationRule: IdentityProvider_OIDC_CorrelationRule;
 
   /**
-   * Whether logins are protected by PKCE (RFC 7636). Refused when the
+   * Whether logins are protected by PKCE (RFC 7636). Rejected if the
    * configuration of the provider does not announce it.
    *
    * @generated from field: bool pkce_enabled = 7;
@@ -163,8 +163,8 @@ export declare type IdentityProvider_OIDC = Message<"chainguard.platform.iam.Ide
 export declare const IdentityProvider_OIDCSchema: GenMessage<IdentityProvider_OIDC>;
 
 /**
- * By which claim of a token a person is found among those the directory
- * told of by SCIM.
+ * The claim of a token that identifies the person in the directory that
+ * uses SCIM.
  *
  * @generated from enum chainguard.platform.iam.IdentityProvider.OIDC.CorrelationRule
  */
@@ -197,8 +197,8 @@ export enum IdentityProvider_OIDC_CorrelationRule {
 export declare const IdentityProvider_OIDC_CorrelationRuleSchema: GenEnum<IdentityProvider_OIDC_CorrelationRule>;
 
 /**
- * How the directory of the organisation tells the service about people, by
- * SCIM (RFC 7644).
+ * How the directory of the organisation sends people to the service, by SCIM
+ * (RFC 7644).
  *
  * @generated from message chainguard.platform.iam.IdentityProvider.SCIM
  */
@@ -211,14 +211,14 @@ export declare type IdentityProvider_SCIM = Message<"chainguard.platform.iam.Ide
   enabled: boolean;
 
   /**
-   * The URL to set up in the directory.
+   * The URL to configure in the directory.
    *
    * @generated from field: string endpoint_url = 3;
    */
   endpointUrl: string;
 
   /**
-   * Until when the token is accepted. Absent: it never expires, or there is
+   * Until when the token is valid. Absent: it never expires, or there is
    * none.
    *
    * @generated from field: google.protobuf.Timestamp token_expire_time = 4;
@@ -226,22 +226,22 @@ export declare type IdentityProvider_SCIM = Message<"chainguard.platform.iam.Ide
   tokenExpireTime?: Timestamp | undefined;
 
   /**
-   * Until when the token before it is accepted. Absent: there is none.
+   * Until when the previous token is valid. Absent: there is none.
    *
    * @generated from field: google.protobuf.Timestamp previous_token_expire_time = 5;
    */
   previousTokenExpireTime?: Timestamp | undefined;
 
   /**
-   * Where the tokens stand.
+   * The state of the tokens.
    *
    * @generated from field: chainguard.platform.iam.IdentityProvider.SCIM.CredentialState credential_state = 6;
    */
   credentialState: IdentityProvider_SCIM_CredentialState;
 
   /**
-   * Changes with every change of these settings. To be sent back with the
-   * next change, so that it is refused if another came between.
+   * Changes with every change of these settings. Send it with the next
+   * change, which fails if the settings were changed in between.
    *
    * @generated from field: string etag = 7;
    */
@@ -255,7 +255,7 @@ export declare type IdentityProvider_SCIM = Message<"chainguard.platform.iam.Ide
 export declare const IdentityProvider_SCIMSchema: GenMessage<IdentityProvider_SCIM>;
 
 /**
- * Where the tokens of the directory stand.
+ * The state of the directory's tokens.
  *
  * @generated from enum chainguard.platform.iam.IdentityProvider.SCIM.CredentialState
  */
@@ -268,21 +268,21 @@ export enum IdentityProvider_SCIM_CredentialState {
   UNSPECIFIED = 0,
 
   /**
-   * There was never a token.
+   * No token was issued.
    *
    * @generated from enum value: CREDENTIAL_STATE_NOT_ISSUED = 1;
    */
   NOT_ISSUED = 1,
 
   /**
-   * There is a token and it is accepted.
+   * There is a valid token.
    *
    * @generated from enum value: CREDENTIAL_STATE_LIVE = 2;
    */
   LIVE = 2,
 
   /**
-   * The time of the token is over.
+   * The token has expired.
    *
    * @generated from enum value: CREDENTIAL_STATE_EXPIRED = 3;
    */
@@ -296,7 +296,7 @@ export enum IdentityProvider_SCIM_CredentialState {
   REVOKED = 4,
 
   /**
-   * There is a token, and the one before it is accepted as well.
+   * There is a valid token, and the previous one is valid as well.
    *
    * @generated from enum value: CREDENTIAL_STATE_ROTATING = 5;
    */
@@ -309,7 +309,7 @@ export enum IdentityProvider_SCIM_CredentialState {
 export declare const IdentityProvider_SCIM_CredentialStateSchema: GenEnum<IdentityProvider_SCIM_CredentialState>;
 
 /**
- * Describes the identity provider to create.
+ * The request of Create.
  *
  * @generated from message chainguard.platform.iam.CreateIdentityProviderRequest
  */
@@ -336,7 +336,7 @@ export declare type CreateIdentityProviderRequest = Message<"chainguard.platform
 export declare const CreateIdentityProviderRequestSchema: GenMessage<CreateIdentityProviderRequest>;
 
 /**
- * Names the identity provider to delete.
+ * The request of Delete.
  *
  * @generated from message chainguard.platform.iam.DeleteIdentityProviderRequest
  */
@@ -356,15 +356,14 @@ export declare type DeleteIdentityProviderRequest = Message<"chainguard.platform
 export declare const DeleteIdentityProviderRequestSchema: GenMessage<DeleteIdentityProviderRequest>;
 
 /**
- * Says which identity providers to list. Filters that are set together must all
- * hold.
+ * The request of List. All filters that are set must match.
  *
  * @generated from message chainguard.platform.iam.IdentityProviderFilter
  */
 export declare type IdentityProviderFilter = Message<"chainguard.platform.iam.IdentityProviderFilter"> & {
   /**
-   * Only the identity provider with this uid. The list is empty when there is
-   * none.
+   * Only the identity provider with this uid. The list is empty if it does not
+   * exist.
    *
    * @generated from field: string id = 1;
    */
@@ -378,7 +377,7 @@ export declare type IdentityProviderFilter = Message<"chainguard.platform.iam.Id
   name: string;
 
   /**
-   * Restricts the list by place in the tree.
+   * Filters by position in the tree of groups.
    *
    * @generated from field: chainguard.platform.common.UIDPFilter uidp = 3;
    */
@@ -412,7 +411,7 @@ export declare type IdentityProviderList = Message<"chainguard.platform.iam.Iden
 export declare const IdentityProviderListSchema: GenMessage<IdentityProviderList>;
 
 /**
- * Says for which identity provider to make a SCIM token, and for how long.
+ * The request of GenerateScimToken.
  *
  * @generated from message chainguard.platform.iam.GenerateScimTokenRequest
  */
@@ -425,7 +424,7 @@ export declare type GenerateScimTokenRequest = Message<"chainguard.platform.iam.
   identityProviderId: string;
 
   /**
-   * Until when the token is accepted: at most 2 years from now. Absent: 1 year
+   * Until when the token is valid: at most 2 years from now. Absent: 1 year
    * from now.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 2;
@@ -447,28 +446,28 @@ export declare type GenerateScimTokenRequest = Message<"chainguard.platform.iam.
 export declare const GenerateScimTokenRequestSchema: GenMessage<GenerateScimTokenRequest>;
 
 /**
- * The SCIM token made.
+ * The generated SCIM token.
  *
  * @generated from message chainguard.platform.iam.GenerateScimTokenResponse
  */
 export declare type GenerateScimTokenResponse = Message<"chainguard.platform.iam.GenerateScimTokenResponse"> & {
   /**
-   * The token: `cgscim_` and 64 hexadecimal digits. Shown this once; the
-   * service keeps only its hash.
+   * The token: `cgscim_` and 64 hexadecimal digits. Only this response contains
+   * it; the service stores its hash.
    *
    * @generated from field: string token = 1;
    */
   token: string;
 
   /**
-   * The URL to set up in the directory.
+   * The URL to configure in the directory.
    *
    * @generated from field: string endpoint_url = 2;
    */
   endpointUrl: string;
 
   /**
-   * Until when the token is accepted. Absent: it never expires.
+   * Until when the token is valid. Absent: it never expires.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 3;
    */
@@ -482,7 +481,7 @@ export declare type GenerateScimTokenResponse = Message<"chainguard.platform.iam
   identityProviderId: string;
 
   /**
-   * The etag of the SCIM settings from now on.
+   * The new etag of the SCIM settings.
    *
    * @generated from field: string etag = 5;
    */
@@ -496,7 +495,7 @@ export declare type GenerateScimTokenResponse = Message<"chainguard.platform.iam
 export declare const GenerateScimTokenResponseSchema: GenMessage<GenerateScimTokenResponse>;
 
 /**
- * Says of which identity provider to replace the SCIM token, and how.
+ * The request of RegenerateScimToken.
  *
  * @generated from message chainguard.platform.iam.RegenerateScimTokenRequest
  */
@@ -509,24 +508,24 @@ export declare type RegenerateScimTokenRequest = Message<"chainguard.platform.ia
   identityProviderId: string;
 
   /**
-   * For how long the token before is accepted as well: 1 hour when absent, at
-   * most 24 hours.
+   * How long the previous token stays valid: 1 hour by default, 24 hours at
+   * most.
    *
    * @generated from field: google.protobuf.Duration overlap = 2;
    */
   overlap?: Duration | undefined;
 
   /**
-   * Until when the new token is accepted: at most 2 years from now. Absent: 1
-   * year from now.
+   * Until when the new token is valid: at most 2 years from now. Absent: 1 year
+   * from now.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 3;
    */
   expireTime?: Timestamp | undefined;
 
   /**
-   * The etag of the SCIM settings as last seen. Required. The call is refused
-   * if they have changed since.
+   * The last known etag of the SCIM settings. Required. The call fails if they
+   * have changed since.
    *
    * @generated from field: string etag = 4;
    */
@@ -553,22 +552,22 @@ export declare const RegenerateScimTokenRequestSchema: GenMessage<RegenerateScim
  */
 export declare type RegenerateScimTokenResponse = Message<"chainguard.platform.iam.RegenerateScimTokenResponse"> & {
   /**
-   * The token: `cgscim_` and 64 hexadecimal digits. Shown this once; the
-   * service keeps only its hash.
+   * The token: `cgscim_` and 64 hexadecimal digits. Only this response contains
+   * it; the service stores its hash.
    *
    * @generated from field: string token = 1;
    */
   token: string;
 
   /**
-   * The URL to set up in the directory.
+   * The URL to configure in the directory.
    *
    * @generated from field: string endpoint_url = 2;
    */
   endpointUrl: string;
 
   /**
-   * Until when the token is accepted. Absent: it never expires.
+   * Until when the token is valid. Absent: it never expires.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 3;
    */
@@ -582,15 +581,14 @@ export declare type RegenerateScimTokenResponse = Message<"chainguard.platform.i
   identityProviderId: string;
 
   /**
-   * The etag of the SCIM settings from now on.
+   * The new etag of the SCIM settings.
    *
    * @generated from field: string etag = 5;
    */
   etag: string;
 
   /**
-   * Until when the token before is accepted as well: not later than it would
-   * have expired by itself.
+   * Until when the previous token is valid, never after its own expiration.
    *
    * @generated from field: google.protobuf.Timestamp previous_token_expire_time = 6;
    */
@@ -611,7 +609,7 @@ export declare type RegenerateScimTokenResponse = Message<"chainguard.platform.i
 export declare const RegenerateScimTokenResponseSchema: GenMessage<RegenerateScimTokenResponse>;
 
 /**
- * Names the identity provider whose SCIM tokens to revoke.
+ * The request of RevokeScimToken.
  *
  * @generated from message chainguard.platform.iam.RevokeScimTokenRequest
  */
@@ -644,7 +642,7 @@ export declare type RevokeScimTokenResponse = Message<"chainguard.platform.iam.R
   identityProviderId: string;
 
   /**
-   * The etag of the SCIM settings from now on.
+   * The new etag of the SCIM settings.
    *
    * @generated from field: string etag = 2;
    */
@@ -672,7 +670,7 @@ export declare type RevokeScimTokenResponse = Message<"chainguard.platform.iam.R
 export declare const RevokeScimTokenResponseSchema: GenMessage<RevokeScimTokenResponse>;
 
 /**
- * Says whether SCIM shall be on.
+ * The request of SetScimEnabled.
  *
  * @generated from message chainguard.platform.iam.SetScimEnabledRequest
  */
@@ -692,8 +690,8 @@ export declare type SetScimEnabledRequest = Message<"chainguard.platform.iam.Set
   enabled: boolean;
 
   /**
-   * The etag of the SCIM settings as last seen. Required. The call is refused
-   * if they have changed since.
+   * The last known etag of the SCIM settings. Required. The call fails if they
+   * have changed since.
    *
    * @generated from field: string etag = 3;
    */
@@ -727,7 +725,7 @@ export declare type SetScimEnabledResponse = Message<"chainguard.platform.iam.Se
   enabled: boolean;
 
   /**
-   * The etag of the SCIM settings from now on.
+   * The new etag of the SCIM settings.
    *
    * @generated from field: string etag = 3;
    */
@@ -742,8 +740,7 @@ export declare const SetScimEnabledResponseSchema: GenMessage<SetScimEnabledResp
 
 /**
  * Manages the identity providers of organisations: where the people of an
- * organisation log in, and how its directory tells the service about them by
- * SCIM.
+ * organisation log in, and how its directory sends them to the service by SCIM.
  *
  * @generated from service chainguard.platform.iam.IdentityProviders
  */
@@ -760,9 +757,9 @@ export declare const IdentityProviders: GenService<{
     output: typeof IdentityProviderSchema;
   },
   /**
-   * Replaces an identity provider and returns it: what is left out becomes
-   * empty, except the client secret and how SCIM is set up. The caller must
-   * hold what the default role grants.
+   * Replaces an identity provider and returns it: fields that the request lacks
+   * become empty, except the client secret and how SCIM is set up. The caller
+   * must hold what the default role grants.
    *
    * @generated from rpc chainguard.platform.iam.IdentityProviders.Update
    */
@@ -772,7 +769,7 @@ export declare const IdentityProviders: GenService<{
     output: typeof IdentityProviderSchema;
   },
   /**
-   * Lists the identity providers the caller may see, all at once.
+   * Lists the identity providers that the caller may see, without pages.
    *
    * @generated from rpc chainguard.platform.iam.IdentityProviders.List
    */
@@ -794,8 +791,8 @@ export declare const IdentityProviders: GenService<{
     output: typeof EmptySchema;
   },
   /**
-   * Makes the first SCIM token of an identity provider. Fails with
-   * FAILED_PRECONDITION when there is one already.
+   * Generates the first SCIM token of an identity provider. Fails with
+   * FAILED_PRECONDITION if it has one already.
    *
    * @generated from rpc chainguard.platform.iam.IdentityProviders.GenerateScimToken
    */
@@ -805,8 +802,8 @@ export declare const IdentityProviders: GenService<{
     output: typeof GenerateScimTokenResponseSchema;
   },
   /**
-   * Replaces the SCIM token of an identity provider. The token before it is
-   * accepted for a while longer. Fails with NOT_FOUND when there is no token.
+   * Replaces the SCIM token of an identity provider. The previous token stays
+   * valid for a while. Fails with NOT_FOUND when there is no token.
    *
    * @generated from rpc chainguard.platform.iam.IdentityProviders.RegenerateScimToken
    */
@@ -816,8 +813,8 @@ export declare const IdentityProviders: GenService<{
     output: typeof RegenerateScimTokenResponseSchema;
   },
   /**
-   * Makes the SCIM tokens of an identity provider worthless at once, also one
-   * that was replaced and is still accepted.
+   * Revokes the SCIM tokens of an identity provider at once, including a
+   * replaced one that is still valid.
    *
    * @generated from rpc chainguard.platform.iam.IdentityProviders.RevokeScimToken
    */

@@ -38,8 +38,8 @@ export const IdentityProvider_OIDC_CorrelationRuleSchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_iam_identity_providers, 0, 0, 0);
 
 /**
- * By which claim of a token a person is found among those the directory
- * told of by SCIM.
+ * The claim of a token that identifies the person in the directory that
+ * uses SCIM.
  *
  * @generated from enum chainguard.platform.iam.IdentityProvider.OIDC.CorrelationRule
  */
@@ -60,7 +60,7 @@ export const IdentityProvider_SCIM_CredentialStateSchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_iam_identity_providers, 0, 1, 0);
 
 /**
- * Where the tokens of the directory stand.
+ * The state of the directory's tokens.
  *
  * @generated from enum chainguard.platform.iam.IdentityProvider.SCIM.CredentialState
  */
@@ -153,8 +153,7 @@ export const SetScimEnabledResponseSchema = /*@__PURE__*/
 
 /**
  * Manages the identity providers of organisations: where the people of an
- * organisation log in, and how its directory tells the service about them by
- * SCIM.
+ * organisation log in, and how its directory sends them to the service by SCIM.
  *
  * @generated from service chainguard.platform.iam.IdentityProviders
  */

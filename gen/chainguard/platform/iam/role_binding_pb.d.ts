@@ -17,23 +17,23 @@ import type { UIDPFilter } from "../common/uidp_pb.js";
 export declare const file_chainguard_platform_iam_role_binding: GenFile;
 
 /**
- * That an identity has a role in a group and in everything below it.
+ * Grants an identity a role in a group and its descendants.
  *
  * @generated from message chainguard.platform.iam.RoleBinding
  */
 export declare type RoleBinding = Message<"chainguard.platform.iam.RoleBinding"> & {
   /**
-   * The uid of the binding: that of its group, a slash and a segment of its
-   * own. Assigned by the service.
+   * The uid of the binding: the uid of its group, a slash and one more segment.
+   * Assigned by the service.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * The uid of the identity that has the role. Required. The identity may lie
-   * in the group or above it. That of a person may be given before the person
-   * has registered; see the method Lookup of Identities.
+   * The uid of the identity that has the role. Required. The identity may be in
+   * the group or in an ancestor. A person can be bound before registration; see
+   * the method Lookup of Identities.
    *
    * @generated from field: string identity = 2;
    */
@@ -161,8 +161,8 @@ export declare type RoleBindingList_Binding = Message<"chainguard.platform.iam.R
   createdAt?: Timestamp | undefined;
 
   /**
-   * The e-mail address of a person as told by an identity provider that did
-   * not confirm it. Not shown.
+   * The e-mail address of a person from an identity provider that did not
+   * confirm it. Not shown.
    *
    * @generated from field: string email_unverified = 9;
    */
@@ -183,21 +183,20 @@ export declare type RoleBindingList_Binding = Message<"chainguard.platform.iam.R
 export declare const RoleBindingList_BindingSchema: GenMessage<RoleBindingList_Binding>;
 
 /**
- * Says which role bindings to list. Filters that are set together must all
- * hold.
+ * The request of List. All filters that are set must match.
  *
  * @generated from message chainguard.platform.iam.RoleBindingFilter
  */
 export declare type RoleBindingFilter = Message<"chainguard.platform.iam.RoleBindingFilter"> & {
   /**
-   * Only the binding with this uid. The list is empty when there is none.
+   * Only the binding with this uid. The list is empty if it does not exist.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * Restricts the list by place in the tree.
+   * Filters by position in the tree of groups.
    *
    * @generated from field: chainguard.platform.common.UIDPFilter uidp = 2;
    */
@@ -211,7 +210,7 @@ export declare type RoleBindingFilter = Message<"chainguard.platform.iam.RoleBin
 export declare const RoleBindingFilterSchema: GenMessage<RoleBindingFilter>;
 
 /**
- * Describes the role binding to create.
+ * The request of Create.
  *
  * @generated from message chainguard.platform.iam.CreateRoleBindingRequest
  */
@@ -238,7 +237,7 @@ export declare type CreateRoleBindingRequest = Message<"chainguard.platform.iam.
 export declare const CreateRoleBindingRequestSchema: GenMessage<CreateRoleBindingRequest>;
 
 /**
- * Describes the role bindings to create.
+ * The request of CreateBatch.
  *
  * @generated from message chainguard.platform.iam.CreateRoleBindingBatchRequest
  */
@@ -286,7 +285,7 @@ export declare type RoleBindingBatch = Message<"chainguard.platform.iam.RoleBind
 export declare const RoleBindingBatchSchema: GenMessage<RoleBindingBatch>;
 
 /**
- * Names the role binding to delete.
+ * The request of Delete.
  *
  * @generated from message chainguard.platform.iam.DeleteRoleBindingRequest
  */
@@ -306,15 +305,15 @@ export declare type DeleteRoleBindingRequest = Message<"chainguard.platform.iam.
 export declare const DeleteRoleBindingRequestSchema: GenMessage<DeleteRoleBindingRequest>;
 
 /**
- * Manages role bindings: each gives an identity a role in a group and in
- * everything below it. Nobody can give what they do not hold there themselves.
+ * Manages role bindings: each grants an identity a role in a group and its
+ * descendants. A caller can grant only rights that it holds in that group.
  *
  * @generated from service chainguard.platform.iam.RoleBindings
  */
 export declare const RoleBindings: GenService<{
   /**
-   * Gives an identity a role in a group. Does not fail when the identity has
-   * that role there already.
+   * Grants an identity a role in a group. Succeeds if the identity has that
+   * role there already.
    *
    * @generated from rpc chainguard.platform.iam.RoleBindings.Create
    */
@@ -346,8 +345,8 @@ export declare const RoleBindings: GenService<{
     output: typeof RoleBindingSchema;
   },
   /**
-   * Lists the role bindings the caller may see, all at once, each with its
-   * group and its role.
+   * Lists the role bindings that the caller may see, without pages, each with
+   * its group and its role.
    *
    * @generated from rpc chainguard.platform.iam.RoleBindings.List
    */
@@ -357,7 +356,7 @@ export declare const RoleBindings: GenService<{
     output: typeof RoleBindingListSchema;
   },
   /**
-   * Deletes a role binding. Succeeds when there is none. Fails with
+   * Deletes a role binding. Succeeds if it does not exist. Fails with
    * FAILED_PRECONDITION when an organisation would be left without an owner.
    *
    * @generated from rpc chainguard.platform.iam.RoleBindings.Delete

@@ -21,16 +21,15 @@ export declare const file_chainguard_platform_iam_role: GenFile;
  */
 export declare type Role = Message<"chainguard.platform.iam.Role"> & {
   /**
-   * The uid of the role: for a built-in role one segment alone, for a custom
-   * role the uid of its group, a slash and a segment of its own. Assigned by
-   * the service.
+   * The uid of the role: one segment for a built-in role; for a custom role the
+   * uid of its group, a slash and one more segment. Assigned by the service.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * What the role is called. Matches `^[a-z0-9 ._-]{1,}$`, at most 1,000
+   * The name of the role. Matches `^[a-z0-9 ._-]{1,}$`, at most 1,000
    * characters. Several custom roles may share one.
    *
    * @generated from field: string name = 2;
@@ -47,7 +46,7 @@ export declare type Role = Message<"chainguard.platform.iam.Role"> & {
 
   /**
    * The names of its capabilities, for example `groups.list`: at least one.
-   * Those that are internal may be given only by a caller who holds `internal`.
+   * Only a caller who holds `internal` can grant those that are internal.
    *
    * @generated from field: repeated string capabilities = 4;
    */
@@ -95,13 +94,13 @@ export declare type RoleList = Message<"chainguard.platform.iam.RoleList"> & {
 export declare const RoleListSchema: GenMessage<RoleList>;
 
 /**
- * Says which roles to list. Filters that are set together must all hold.
+ * The request of List. All filters that are set must match.
  *
  * @generated from message chainguard.platform.iam.RoleFilter
  */
 export declare type RoleFilter = Message<"chainguard.platform.iam.RoleFilter"> & {
   /**
-   * Only the role with this uid. The list is empty when there is none.
+   * Only the role with this uid. The list is empty if it does not exist.
    *
    * @generated from field: string id = 1;
    */
@@ -115,15 +114,15 @@ export declare type RoleFilter = Message<"chainguard.platform.iam.RoleFilter"> &
   name: string;
 
   /**
-   * Only custom roles that lie directly in the group with this uid. A single
-   * `/`: only roles that lie in no group, which are the built-in ones.
+   * Only custom roles in the group with this uid. A single `/`: only roles in
+   * no group, which are the built-in ones.
    *
    * @generated from field: string parent = 3;
    */
   parent: string;
 
   /**
-   * Restricts the list by place in the tree. Built-in roles lie below no group.
+   * Filters by position in the tree of groups. Built-in roles are in no group.
    *
    * @generated from field: chainguard.platform.common.UIDPFilter uidp = 4;
    */
@@ -137,7 +136,7 @@ export declare type RoleFilter = Message<"chainguard.platform.iam.RoleFilter"> &
 export declare const RoleFilterSchema: GenMessage<RoleFilter>;
 
 /**
- * Describes the role to create.
+ * The request of Create.
  *
  * @generated from message chainguard.platform.iam.CreateRoleRequest
  */
@@ -164,7 +163,7 @@ export declare type CreateRoleRequest = Message<"chainguard.platform.iam.CreateR
 export declare const CreateRoleRequestSchema: GenMessage<CreateRoleRequest>;
 
 /**
- * Names the role to delete.
+ * The request of Delete.
  *
  * @generated from message chainguard.platform.iam.DeleteRoleRequest
  */
@@ -185,7 +184,7 @@ export declare const DeleteRoleRequestSchema: GenMessage<DeleteRoleRequest>;
 
 /**
  * Manages roles: named sets of capabilities. Built-in roles belong to the
- * service, are visible to everybody and never change; custom roles lie in a
+ * service, are visible to everybody and never change; custom roles are in a
  * group.
  *
  * @generated from service chainguard.platform.iam.Roles
@@ -203,10 +202,10 @@ export declare const Roles: GenService<{
     output: typeof RoleSchema;
   },
   /**
-   * Replaces a custom role and returns it: what is left out becomes empty.
-   * Holds at once for every identity bound to the role. The caller must hold
-   * the capabilities it adds wherever the role is bound. Built-in roles cannot
-   * be changed.
+   * Replaces a custom role and returns it: fields that the request lacks become
+   * empty. The change takes effect at once for every identity bound to the
+   * role. The caller must hold the capabilities it adds wherever the role is
+   * bound. Built-in roles cannot be changed.
    *
    * @generated from rpc chainguard.platform.iam.Roles.Update
    */
@@ -216,8 +215,8 @@ export declare const Roles: GenService<{
     output: typeof RoleSchema;
   },
   /**
-   * Lists the built-in roles and the custom roles the caller may see, all at
-   * once.
+   * Lists the built-in roles and the custom roles that the caller may see,
+   * without pages.
    *
    * @generated from rpc chainguard.platform.iam.Roles.List
    */

@@ -14,7 +14,7 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_chainguard_platform_iam_terms: GenFile;
 
 /**
- * Says which documents are accepted for whom.
+ * The request of AcceptTerms.
  *
  * @generated from message chainguard.platform.iam.AcceptTermsRequest
  */
@@ -41,7 +41,7 @@ export declare type AcceptTermsRequest = Message<"chainguard.platform.iam.Accept
 export declare const AcceptTermsRequestSchema: GenMessage<AcceptTermsRequest>;
 
 /**
- * Says which documents were accepted for whom.
+ * The response of AcceptTerms.
  *
  * @generated from message chainguard.platform.iam.AcceptTermsResponse
  */
@@ -68,7 +68,7 @@ export declare type AcceptTermsResponse = Message<"chainguard.platform.iam.Accep
 export declare const AcceptTermsResponseSchema: GenMessage<AcceptTermsResponse>;
 
 /**
- * Says whose acceptances to list.
+ * The request of ListAccepted.
  *
  * @generated from message chainguard.platform.iam.TermsFilter
  */
@@ -88,7 +88,7 @@ export declare type TermsFilter = Message<"chainguard.platform.iam.TermsFilter">
 export declare const TermsFilterSchema: GenMessage<TermsFilter>;
 
 /**
- * That an organisation has accepted a document.
+ * The acceptance of a document by an organisation.
  *
  * @generated from message chainguard.platform.iam.TermsDocumentStatus
  */
@@ -142,7 +142,7 @@ export declare type TermsList = Message<"chainguard.platform.iam.TermsList"> & {
 export declare const TermsListSchema: GenMessage<TermsList>;
 
 /**
- * Records which documents of terms an organisation has accepted.
+ * Records the terms that an organisation has accepted.
  *
  * @generated from service chainguard.platform.iam.Terms
  */
@@ -158,7 +158,7 @@ export declare const Terms: GenService<{
     output: typeof AcceptTermsResponseSchema;
   },
   /**
-   * Lists what an organisation has accepted, all at once.
+   * Lists the documents that an organisation has accepted, without pages.
    *
    * @generated from rpc chainguard.platform.iam.Terms.ListAccepted
    */

@@ -14,21 +14,21 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_chainguard_platform_oidc_oidc: GenFile;
 
 /**
- * Says what the API token is to be good for.
+ * The request of Exchange.
  *
  * @generated from message chainguard.platform.oidc.ExchangeRequest
  */
 export declare type ExchangeRequest = Message<"chainguard.platform.oidc.ExchangeRequest"> & {
   /**
-   * The base URL of the service that the token is for. Exactly one, although it
-   * may be given repeatedly or as a comma-separated list.
+   * The base URL of the service that the token is for. Exactly one; repetitions
+   * and a comma-separated list are accepted as well.
    *
    * @generated from field: repeated string aud = 1;
    */
   aud: string[];
 
   /**
-   * One group that limits the token; counts together with `scopes`.
+   * One group that limits the token, in addition to `scopes`.
    *
    * @generated from field: string scope = 2 [deprecated = true];
    * @deprecated
@@ -44,8 +44,8 @@ export declare type ExchangeRequest = Message<"chainguard.platform.oidc.Exchange
   identity: string;
 
   /**
-   * The names of the capabilities that the token is to be good for, as far as the
-   * identity has them; all that it has unless given.
+   * The names of the capabilities to which the token is limited, of those that
+   * the identity has. Absent: all of them.
    *
    * @generated from field: repeated string cap = 5;
    */
@@ -60,8 +60,8 @@ export declare type ExchangeRequest = Message<"chainguard.platform.oidc.Exchange
   identityProvider: string;
 
   /**
-   * The uids of the groups that limit the token: it is good for what the identity
-   * may do there and below. All that it may do anywhere unless given.
+   * The uids of the groups to which the token is limited, with their
+   * descendants. Absent: no limit.
    *
    * @generated from field: repeated string scopes = 8;
    */
@@ -109,21 +109,21 @@ export declare type RawToken = Message<"chainguard.platform.oidc.RawToken"> & {
 export declare const RawTokenSchema: GenMessage<RawToken>;
 
 /**
- * Says what the new API token is to be good for.
+ * The request of ExchangeRefreshToken.
  *
  * @generated from message chainguard.platform.oidc.ExchangeRefreshTokenRequest
  */
 export declare type ExchangeRefreshTokenRequest = Message<"chainguard.platform.oidc.ExchangeRefreshTokenRequest"> & {
   /**
-   * The base URL of the service that the token is for; that of the login unless
-   * given.
+   * The base URL of the service that the token is for; by default that of the
+   * login.
    *
    * @generated from field: repeated string aud = 1;
    */
   aud: string[];
 
   /**
-   * One group that limits the token; counts together with `scopes`.
+   * One group that limits the token, in addition to `scopes`.
    *
    * @generated from field: string scope = 2 [deprecated = true];
    * @deprecated
@@ -131,15 +131,16 @@ export declare type ExchangeRefreshTokenRequest = Message<"chainguard.platform.o
   scope: string;
 
   /**
-   * The names of the capabilities that the token is to be good for, within those
-   * of the login.
+   * The names of the capabilities to which the token is limited, of those of
+   * the login.
    *
    * @generated from field: repeated string cap = 3;
    */
   cap: string[];
 
   /**
-   * The uids of the groups that limit the token, among those of the login.
+   * The uids of the groups to which the token is limited, of those of the
+   * login.
    *
    * @generated from field: repeated string scopes = 4;
    */
@@ -153,7 +154,7 @@ export declare type ExchangeRefreshTokenRequest = Message<"chainguard.platform.o
 export declare const ExchangeRefreshTokenRequestSchema: GenMessage<ExchangeRefreshTokenRequest>;
 
 /**
- * An API token and what it can be renewed with.
+ * An API token and the refresh token that renews it.
  *
  * @generated from message chainguard.platform.oidc.TokenPair
  */
@@ -166,7 +167,7 @@ export declare type TokenPair = Message<"chainguard.platform.oidc.TokenPair"> & 
   token?: RawToken | undefined;
 
   /**
-   * The refresh token that replaces the one just used.
+   * The refresh token that replaces the used one.
    *
    * @generated from field: chainguard.platform.oidc.RawToken refresh_token = 2;
    */
@@ -180,9 +181,9 @@ export declare type TokenPair = Message<"chainguard.platform.oidc.TokenPair"> & 
 export declare const TokenPairSchema: GenMessage<TokenPair>;
 
 /**
- * Gives API tokens for tokens of other issuers. Its methods authenticate their
- * callers by themselves: the token to exchange is the bearer of the call, in
- * the metadata or header `authorization`.
+ * Issues API tokens in exchange for tokens of other issuers. The token to
+ * exchange is the bearer token of the call, in the metadata or header
+ * `authorization`.
  *
  * @generated from service chainguard.platform.oidc.SecurityTokenService
  */
@@ -200,8 +201,8 @@ export declare const SecurityTokenService: GenService<{
     output: typeof RawTokenSchema;
   },
   /**
-   * Exchanges a refresh token, which came with a login, for an API token and the
-   * next refresh token. Each is good once: the second use of one ends the login.
+   * Exchanges a refresh token, which came with a login, for an API token and
+   * the next refresh token. Each is valid once; a second use ends the login.
    *
    * @generated from rpc chainguard.platform.oidc.SecurityTokenService.ExchangeRefreshToken
    */

@@ -43,9 +43,9 @@ export const TokenPairSchema = /*@__PURE__*/
   messageDesc(file_chainguard_platform_oidc_oidc, 3);
 
 /**
- * Gives API tokens for tokens of other issuers. Its methods authenticate their
- * callers by themselves: the token to exchange is the bearer of the call, in
- * the metadata or header `authorization`.
+ * Issues API tokens in exchange for tokens of other issuers. The token to
+ * exchange is the bearer token of the call, in the metadata or header
+ * `authorization`.
  *
  * @generated from service chainguard.platform.oidc.SecurityTokenService
  */

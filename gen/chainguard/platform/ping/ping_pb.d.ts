@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/ping/ping.proto (package chainguard.platform.ping, syntax proto3)
 /* eslint-disable */
 
-// Telling whether the service answers, version 1.
+// Checking that the service answers, version 1.
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -13,7 +13,7 @@ import type { Message } from "@bufbuild/protobuf";
 export declare const file_chainguard_platform_ping_ping: GenFile;
 
 /**
- * Asks for an answer.
+ * The request of Ping.
  *
  * @generated from message chainguard.platform.ping.PingRequest
  */
@@ -33,7 +33,7 @@ export declare const PingRequestSchema: GenMessage<PingRequest>;
  */
 export declare type Response = Message<"chainguard.platform.ping.Response"> & {
   /**
-   * A short text. What it says carries no meaning; that it came does.
+   * A short text without a meaning.
    *
    * @generated from field: string response = 1;
    */
@@ -47,13 +47,13 @@ export declare type Response = Message<"chainguard.platform.ping.Response"> & {
 export declare const ResponseSchema: GenMessage<Response>;
 
 /**
- * Lets anybody find out whether the service can be reached.
+ * Checks whether the service can be reached.
  *
  * @generated from service chainguard.platform.ping.PingService
  */
 export declare const PingService: GenService<{
   /**
-   * Answers. Needs no credentials and looks at none.
+   * Answers. Needs no credentials and ignores them.
    *
    * @generated from rpc chainguard.platform.ping.PingService.Ping
    */

@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/ping/ping.proto (package chainguard.platform.ping, syntax proto3)
 /* eslint-disable */
 
-// Telling whether the service answers, version 1.
+// Checking that the service answers, version 1.
 
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_chainguard_annotations_annotations } from "../../annotations/annotations_pb.js";
@@ -29,7 +29,7 @@ export const ResponseSchema = /*@__PURE__*/
   messageDesc(file_chainguard_platform_ping_ping, 1);
 
 /**
- * Lets anybody find out whether the service can be reached.
+ * Checks whether the service can be reached.
  *
  * @generated from service chainguard.platform.ping.PingService
  */

@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/registry/build_report.proto (package chainguard.platform.registry, syntax proto3)
 /* eslint-disable */
 
-// The registry, version 1: what it keeps of images.
+// The registry, version 1: repositories, tags and images.
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -15,14 +15,14 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_chainguard_platform_registry_build_report: GenFile;
 
 /**
- * Says which reports on builds to list or to count. Filters that are set
- * together must all hold.
+ * The request of ListBuildReports and GetBuildStatus. All filters that are set
+ * must match.
  *
  * @generated from message chainguard.platform.registry.BuildReportFilter
  */
 export declare type BuildReportFilter = Message<"chainguard.platform.registry.BuildReportFilter"> & {
   /**
-   * Restricts the list by place in the tree. A report lies below its
+   * Filters by position in the tree of groups. A report is a descendant of its
    * repository.
    *
    * @generated from field: chainguard.platform.common.UIDPFilter uidp = 1;
@@ -45,14 +45,14 @@ export declare type BuildReportFilter = Message<"chainguard.platform.registry.Bu
   startedBefore?: Timestamp | undefined;
 
   /**
-   * Whether to leave out what the builds logged, which can be long.
+   * Whether to exclude the logs of the builds, which can be long.
    *
    * @generated from field: bool exclude_logs = 4;
    */
   excludeLogs: boolean;
 
   /**
-   * How many reports are returned at most: 50 when absent, never more than 200.
+   * The maximum number of reports: 50 by default, 200 at most.
    *
    * @generated from field: int32 page_size = 6;
    */
@@ -66,14 +66,14 @@ export declare type BuildReportFilter = Message<"chainguard.platform.registry.Bu
 export declare const BuildReportFilterSchema: GenMessage<BuildReportFilter>;
 
 /**
- * How one build of an image went. Written by what builds.
+ * The result of one build of an image, written by the builder.
  *
  * @generated from message chainguard.platform.registry.BuildReport
  */
 export declare type BuildReport = Message<"chainguard.platform.registry.BuildReport"> & {
   /**
-   * The uid of the report: that of its repository, a slash and a segment of its
-   * own.
+   * The uid of the report: the uid of its repository, a slash and one more
+   * segment.
    *
    * @generated from field: string id = 1;
    */
@@ -108,14 +108,14 @@ export declare type BuildReport = Message<"chainguard.platform.registry.BuildRep
   result: BuildReport_Result;
 
   /**
-   * What the build warned of.
+   * The warnings of the build.
    *
    * @generated from field: repeated string warnings = 5;
    */
   warnings: string[];
 
   /**
-   * What the build logged. Empty if left out on request.
+   * The log of the build. Empty if the request excludes it.
    *
    * @generated from field: string log = 6;
    */

@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/registry/build_report.proto (package chainguard.platform.registry, syntax proto3)
 /* eslint-disable */
 
-// The registry, version 1: what it keeps of images.
+// The registry, version 1: repositories, tags and images.
 
 import { enumDesc, fileDesc, messageDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 import { file_chainguard_platform_common_uidp } from "../common/uidp_pb.js";

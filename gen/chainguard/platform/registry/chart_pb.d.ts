@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/registry/chart.proto (package chainguard.platform.registry, syntax proto3)
 /* eslint-disable */
 
-// The registry, version 1: what it keeps of images.
+// The registry, version 1: repositories, tags and images.
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -14,7 +14,7 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_chainguard_platform_registry_chart: GenFile;
 
 /**
- * Names the image and the architecture.
+ * The request of GetHelm.
  *
  * @generated from message chainguard.platform.registry.HelmRequest
  */
@@ -96,7 +96,7 @@ export declare type Helm = Message<"chainguard.platform.registry.Helm"> & {
 export declare const HelmSchema: GenMessage<Helm>;
 
 /**
- * Names the chart.
+ * The request of GetChart.
  *
  * @generated from message chainguard.platform.registry.GetChartRequest
  */
@@ -123,8 +123,7 @@ export declare type GetChartRequest = Message<"chainguard.platform.registry.GetC
 export declare const GetChartRequestSchema: GenMessage<GetChartRequest>;
 
 /**
- * What a Helm chart says about itself in `Chart.yaml`, and what is beside that
- * in it.
+ * The metadata of a Helm chart in `Chart.yaml`, and its other files.
  *
  * @generated from message chainguard.platform.registry.Chart
  */
@@ -275,7 +274,7 @@ export declare type ChartImage = Message<"chainguard.platform.registry.ChartImag
 export declare const ChartImageSchema: GenMessage<ChartImage>;
 
 /**
- * Names the repository of the images.
+ * The request of ListChartsByImageRepo.
  *
  * @generated from message chainguard.platform.registry.ListChartsByImageRepoRequest
  */
@@ -342,7 +341,7 @@ export declare type ChartImageBinding = Message<"chainguard.platform.registry.Ch
 export declare const ChartImageBindingSchema: GenMessage<ChartImageBinding>;
 
 /**
- * The Helm charts that a repository is deployed by.
+ * The Helm charts that deploy a repository.
  *
  * @generated from message chainguard.platform.registry.Deployment
  */
@@ -383,13 +382,13 @@ export declare type Deployment = Message<"chainguard.platform.registry.Deploymen
 export declare const DeploymentSchema: GenMessage<Deployment>;
 
 /**
- * A Helm chart that a repository is deployed by.
+ * A Helm chart that deploys a repository.
  *
  * @generated from message chainguard.platform.registry.HelmChart
  */
 export declare type HelmChart = Message<"chainguard.platform.registry.HelmChart"> & {
   /**
-   * The URL of its source code. Absent: not said.
+   * The URL of its source code. Absent: not specified.
    *
    * @generated from field: optional string source = 1;
    */
@@ -404,7 +403,7 @@ export declare type HelmChart = Message<"chainguard.platform.registry.HelmChart"
   repo: string;
 
   /**
-   * The name of the chart in its repository. Absent: not said.
+   * The name of the chart in its repository. Absent: not specified.
    *
    * @generated from field: optional string chart = 3;
    */
@@ -418,7 +417,7 @@ export declare type HelmChart = Message<"chainguard.platform.registry.HelmChart"
 export declare const HelmChartSchema: GenMessage<HelmChart>;
 
 /**
- * Says which charts a repository is deployed by.
+ * The request of CreateDeployment.
  *
  * @generated from message chainguard.platform.registry.CreateDeploymentRequest
  */
@@ -445,7 +444,7 @@ export declare type CreateDeploymentRequest = Message<"chainguard.platform.regis
 export declare const CreateDeploymentRequestSchema: GenMessage<CreateDeploymentRequest>;
 
 /**
- * Says which charts a repository is deployed by from now on.
+ * The request of UpdateDeployment.
  *
  * @generated from message chainguard.platform.registry.UpdateDeploymentRequest
  */
@@ -458,7 +457,7 @@ export declare type UpdateDeploymentRequest = Message<"chainguard.platform.regis
   repoId: string;
 
   /**
-   * All the charts. Empty: the deployment is deleted.
+   * All charts. Empty: the deployment is deleted.
    *
    * @generated from field: repeated chainguard.platform.registry.HelmChart charts = 2;
    */
@@ -472,7 +471,7 @@ export declare type UpdateDeploymentRequest = Message<"chainguard.platform.regis
 export declare const UpdateDeploymentRequestSchema: GenMessage<UpdateDeploymentRequest>;
 
 /**
- * Names the deployment to return.
+ * The request of GetDeployment.
  *
  * @generated from message chainguard.platform.registry.GetDeploymentRequest
  */

@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/registry/image.proto (package chainguard.platform.registry, syntax proto3)
 /* eslint-disable */
 
-// The registry, version 1: what it keeps of images.
+// The registry, version 1: repositories, tags and images.
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -14,7 +14,7 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_chainguard_platform_registry_image: GenFile;
 
 /**
- * Names the image and the architecture.
+ * The request of GetSbom.
  *
  * @generated from message chainguard.platform.registry.SbomRequest
  */
@@ -48,7 +48,7 @@ export declare type SbomRequest = Message<"chainguard.platform.registry.SbomRequ
 export declare const SbomRequestSchema: GenMessage<SbomRequest>;
 
 /**
- * Names the image and the architecture.
+ * The request of GetRawSbom.
  *
  * @generated from message chainguard.platform.registry.RawSbomRequest
  */
@@ -109,7 +109,7 @@ export declare type RawSbom = Message<"chainguard.platform.registry.RawSbom"> & 
 export declare const RawSbomSchema: GenMessage<RawSbom>;
 
 /**
- * Names the image and the architecture.
+ * The request of GetImageConfig.
  *
  * @generated from message chainguard.platform.registry.ImageConfigRequest
  */
@@ -136,7 +136,7 @@ export declare type ImageConfigRequest = Message<"chainguard.platform.registry.I
   arch: string;
 
   /**
-   * Whether to ask the registry itself, in place of what is remembered of it.
+   * Whether to ask the registry itself in place of the cache.
    *
    * @generated from field: bool registry = 4;
    */
@@ -150,7 +150,7 @@ export declare type ImageConfigRequest = Message<"chainguard.platform.registry.I
 export declare const ImageConfigRequestSchema: GenMessage<ImageConfigRequest>;
 
 /**
- * How an image is run, as its OCI configuration says.
+ * The OCI configuration of an image.
  *
  * @generated from message chainguard.platform.registry.ImageConfig
  */
@@ -226,7 +226,7 @@ export declare type ImageConfig = Message<"chainguard.platform.registry.ImageCon
 export declare const ImageConfigSchema: GenMessage<ImageConfig>;
 
 /**
- * A port. There is nothing to say about it.
+ * A port. It has no properties.
  *
  * @generated from message chainguard.platform.registry.ImageConfig.ExposedPort
  */
@@ -240,7 +240,7 @@ export declare type ImageConfig_ExposedPort = Message<"chainguard.platform.regis
 export declare const ImageConfig_ExposedPortSchema: GenMessage<ImageConfig_ExposedPort>;
 
 /**
- * A directory. There is nothing to say about it.
+ * A directory. It has no properties.
  *
  * @generated from message chainguard.platform.registry.ImageConfig.Volume
  */
@@ -254,7 +254,7 @@ export declare type ImageConfig_Volume = Message<"chainguard.platform.registry.I
 export declare const ImageConfig_VolumeSchema: GenMessage<ImageConfig_Volume>;
 
 /**
- * Names the image.
+ * The request of GetArchs.
  *
  * @generated from message chainguard.platform.registry.ArchRequest
  */
@@ -281,7 +281,7 @@ export declare type ArchRequest = Message<"chainguard.platform.registry.ArchRequ
 export declare const ArchRequestSchema: GenMessage<ArchRequest>;
 
 /**
- * What an image is built for.
+ * The architectures of an image.
  *
  * @generated from message chainguard.platform.registry.Archs
  */
@@ -301,7 +301,7 @@ export declare type Archs = Message<"chainguard.platform.registry.Archs"> & {
 export declare const ArchsSchema: GenMessage<Archs>;
 
 /**
- * Names the image and the architecture.
+ * The request of GetSize.
  *
  * @generated from message chainguard.platform.registry.SizeRequest
  */
@@ -335,7 +335,7 @@ export declare type SizeRequest = Message<"chainguard.platform.registry.SizeRequ
 export declare const SizeRequestSchema: GenMessage<SizeRequest>;
 
 /**
- * How large an image is.
+ * The size of an image.
  *
  * @generated from message chainguard.platform.registry.Size
  */
@@ -348,7 +348,7 @@ export declare type Size = Message<"chainguard.platform.registry.Size"> & {
   size: bigint;
 
   /**
-   * The architecture it was worked out for.
+   * The architecture of this size.
    *
    * @generated from field: string arch = 2;
    */
@@ -362,7 +362,7 @@ export declare type Size = Message<"chainguard.platform.registry.Size"> & {
 export declare const SizeSchema: GenMessage<Size>;
 
 /**
- * Names the image.
+ * The request of GetVulnReport.
  *
  * @generated from message chainguard.platform.registry.VulnReportRequest
  */
@@ -389,7 +389,7 @@ export declare type VulnReportRequest = Message<"chainguard.platform.registry.Vu
 export declare const VulnReportRequestSchema: GenMessage<VulnReportRequest>;
 
 /**
- * Says of which images to list the packages.
+ * The request of ListManifestMetadata.
  *
  * @generated from message chainguard.platform.registry.ManifestMetadataFilter
  */
@@ -547,7 +547,7 @@ export declare type PkgMetadata = Message<"chainguard.platform.registry.PkgMetad
   originPurl: string;
 
   /**
-   * When its life ends. Absent: not known.
+   * Its end of life. Absent: not known.
    *
    * @generated from field: google.protobuf.Timestamp eol_date = 3;
    */
@@ -575,7 +575,7 @@ export declare type PkgMetadata = Message<"chainguard.platform.registry.PkgMetad
 export declare const PkgMetadataSchema: GenMessage<PkgMetadata>;
 
 /**
- * Says where to count manifests.
+ * The request of GetManifestDigestCount.
  *
  * @generated from message chainguard.platform.registry.ManifestDigestCountFilter
  */

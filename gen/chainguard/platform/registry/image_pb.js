@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/registry/image.proto (package chainguard.platform.registry, syntax proto3)
 /* eslint-disable */
 
-// The registry, version 1: what it keeps of images.
+// The registry, version 1: repositories, tags and images.
 
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_chainguard_annotations_annotations } from "../../annotations/annotations_pb.js";

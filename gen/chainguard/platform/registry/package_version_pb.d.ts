@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/registry/package_version.proto (package chainguard.platform.registry, syntax proto3)
 /* eslint-disable */
 
-// The registry, version 1: what it keeps of images.
+// The registry, version 1: repositories, tags and images.
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -13,7 +13,7 @@ import type { Message } from "@bufbuild/protobuf";
 export declare const file_chainguard_platform_registry_package_version: GenFile;
 
 /**
- * Names the package to tell about.
+ * The request of GetPackageVersionMetadata.
  *
  * @generated from message chainguard.platform.registry.PackageVersionMetadataRequest
  */
@@ -39,14 +39,14 @@ export declare const PackageVersionMetadataRequestSchema: GenMessage<PackageVers
  */
 export declare type PackageVersionMetadata = Message<"chainguard.platform.registry.PackageVersionMetadata"> & {
   /**
-   * The versions whose life has ended.
+   * The versions that have reached their end of life.
    *
    * @generated from field: repeated chainguard.platform.registry.PackageVersion eolVersions = 1;
    */
   eolVersions: PackageVersion[];
 
   /**
-   * When this was last brought up to date, as RFC 3339 writes it.
+   * When this was last updated, in RFC 3339.
    *
    * @generated from field: string lastUpdatedTimestamp = 2;
    */
@@ -60,7 +60,7 @@ export declare type PackageVersionMetadata = Message<"chainguard.platform.regist
   latestVersion: string;
 
   /**
-   * The versions that are looked after.
+   * The versions that are maintained.
    *
    * @generated from field: repeated chainguard.platform.registry.PackageVersion versions = 4;
    */
@@ -81,50 +81,49 @@ export declare type PackageVersionMetadata = Message<"chainguard.platform.regist
 export declare const PackageVersionMetadataSchema: GenMessage<PackageVersionMetadata>;
 
 /**
- * What is known of one version of a package, which may stand for many that
- * begin alike, such as 3.12 for 3.12.1 and 3.12.2.
+ * Metadata of one version of a package. It may represent several versions with
+ * the same prefix, such as 3.12 for 3.12.1 and 3.12.2.
  *
  * @generated from message chainguard.platform.registry.PackageVersion
  */
 export declare type PackageVersion = Message<"chainguard.platform.registry.PackageVersion"> & {
   /**
-   * When its life ends, as `YYYY-MM-DD`. Empty: not known.
+   * Its end of life, as `YYYY-MM-DD`. Empty: not known.
    *
    * @generated from field: string eolDate = 1;
    */
   eolDate: string;
 
   /**
-   * Whether there is a package of it.
+   * Whether it has a package.
    *
    * @generated from field: bool exists = 2;
    */
   exists: boolean;
 
   /**
-   * Whether there is a package of it whose cryptography complies with FIPS 140.
+   * Whether it has a package whose cryptography complies with FIPS 140.
    *
    * @generated from field: bool fips = 3;
    */
   fips: boolean;
 
   /**
-   * Not empty if its authors look after it for long. Use `lts`.
+   * Not empty for a version with long-term support. Use `lts`.
    *
    * @generated from field: string legacy_lts = 4;
    */
   legacyLts: string;
 
   /**
-   * Whether its authors look after it for long. What that means differs from
-   * package to package.
+   * Whether it has long-term support. The meaning depends on the package.
    *
    * @generated from field: bool lts = 9;
    */
   lts: boolean;
 
   /**
-   * When it came out, as `YYYY-MM-DD`. Empty: not known.
+   * Its release date, as `YYYY-MM-DD`. Empty: not known.
    *
    * @generated from field: string releaseDate = 5;
    */
@@ -138,22 +137,22 @@ export declare type PackageVersion = Message<"chainguard.platform.registry.Packa
   version: string;
 
   /**
-   * Whether its life has ended and it cannot be built any more, since something
-   * it needs is gone or does not fit.
+   * Whether it has reached its end of life and can no longer be built, because
+   * a dependency is missing or incompatible.
    *
    * @generated from field: bool eolBroken = 7;
    */
   eolBroken: boolean;
 
   /**
-   * The latest of the versions that it stands for.
+   * The latest of the versions that it represents.
    *
    * @generated from field: string latestVersion = 8;
    */
   latestVersion: string;
 
   /**
-   * From what it is built.
+   * The source from which it is built.
    *
    * @generated from field: chainguard.platform.registry.PackageVersion.VersionSource versionSource = 10;
    */
@@ -167,7 +166,7 @@ export declare type PackageVersion = Message<"chainguard.platform.registry.Packa
 export declare const PackageVersionSchema: GenMessage<PackageVersion>;
 
 /**
- * A place in the source code of a package.
+ * A revision of the source code of a package.
  *
  * @generated from message chainguard.platform.registry.PackageVersion.VersionSource
  */

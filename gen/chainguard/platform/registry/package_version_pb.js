@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/registry/package_version.proto (package chainguard.platform.registry, syntax proto3)
 /* eslint-disable */
 
-// The registry, version 1: what it keeps of images.
+// The registry, version 1: repositories, tags and images.
 
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 

@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/registry/registry.proto (package chainguard.platform.registry, syntax proto3)
 /* eslint-disable */
 
-// The registry, version 1: what it keeps of images.
+// The registry, version 1: repositories, tags and images.
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -22,7 +22,7 @@ import type { BuildReportFilterSchema, BuildReportListSchema, BuildStatusSchema 
 export declare const file_chainguard_platform_registry_registry: GenFile;
 
 /**
- * What holds for the repositories of an organisation unless they say otherwise.
+ * The default settings of an organisation's repositories.
  *
  * @generated from message chainguard.platform.registry.RegistrySettings
  */
@@ -57,7 +57,7 @@ export declare type RegistrySettings = Message<"chainguard.platform.registry.Reg
 export declare const RegistrySettingsSchema: GenMessage<RegistrySettings>;
 
 /**
- * Names the registry whose settings to return.
+ * The request of GetRegistrySettings.
  *
  * @generated from message chainguard.platform.registry.GetRegistrySettingsRequest
  */
@@ -77,15 +77,14 @@ export declare type GetRegistrySettingsRequest = Message<"chainguard.platform.re
 export declare const GetRegistrySettingsRequestSchema: GenMessage<GetRegistrySettingsRequest>;
 
 /**
- * Manages repositories and tags, and tells about the images and charts in them
- * and how they came to be.
+ * Manages repositories and tags, and reads images, charts and builds.
  *
  * @generated from service chainguard.platform.registry.Registry
  */
 export declare const Registry: GenService<{
   /**
-   * Creates a repository in a group, or replaces the one with this name there,
-   * unless the request forbids that.
+   * Creates a repository in a group, or replaces the one with this name, unless
+   * the request forbids that.
    *
    * @generated from rpc chainguard.platform.registry.Registry.CreateRepo
    */
@@ -95,9 +94,9 @@ export declare const Registry: GenService<{
     output: typeof RepoSchema;
   },
   /**
-   * Replaces a repository and returns it: what is left out becomes empty. Fails
-   * with INVALID_ARGUMENT when it would give a repository that is copied from
-   * another a tier, bundles, aliases or active tags of its own.
+   * Replaces a repository and returns it: fields that the request lacks become
+   * empty. Fails with INVALID_ARGUMENT if it would set tier, bundles, aliases
+   * or active tags of a repository that is copied from another.
    *
    * @generated from rpc chainguard.platform.registry.Registry.UpdateRepo
    */
@@ -107,7 +106,7 @@ export declare const Registry: GenService<{
     output: typeof RepoSchema;
   },
   /**
-   * Lists the repositories the caller may see, all at once.
+   * Lists the repositories that the caller may see, without pages.
    *
    * @generated from rpc chainguard.platform.registry.Registry.ListRepos
    */
@@ -137,7 +136,7 @@ export declare const Registry: GenService<{
     output: typeof EmptySchema;
   },
   /**
-   * Creates a tag in a repository, or points the one with this name at another
+   * Creates a tag in a repository, or moves the tag with this name to another
    * image.
    *
    * @generated from rpc chainguard.platform.registry.Registry.CreateTag
@@ -148,8 +147,8 @@ export declare const Registry: GenService<{
     output: typeof TagSchema;
   },
   /**
-   * Replaces a tag and returns it: what is left out becomes empty, but the
-   * digest, which stays.
+   * Replaces a tag and returns it: fields that the request lacks become empty,
+   * except the digest, which stays.
    *
    * @generated from rpc chainguard.platform.registry.Registry.UpdateTag
    */
@@ -159,7 +158,7 @@ export declare const Registry: GenService<{
     output: typeof TagSchema;
   },
   /**
-   * Deletes a tag. The image it points at is not deleted.
+   * Deletes a tag. Its image is not deleted.
    *
    * @generated from rpc chainguard.platform.registry.Registry.DeleteTag
    */
@@ -169,8 +168,8 @@ export declare const Registry: GenService<{
     output: typeof EmptySchema;
   },
   /**
-   * Lists the tags the caller may see, all at once. Tags of referrers, of days
-   * and of package builds are among them unless left out on request.
+   * Lists the tags that the caller may see, without pages. Tags of referrers,
+   * dates and package builds are included unless the request excludes them.
    *
    * @generated from rpc chainguard.platform.registry.Registry.ListTags
    */
@@ -180,7 +179,7 @@ export declare const Registry: GenService<{
     output: typeof TagListSchema;
   },
   /**
-   * Sums up the tags of a repository.
+   * Summarizes the tags of a repository.
    *
    * @generated from rpc chainguard.platform.registry.Registry.GetRepoTagsSummary
    */
@@ -190,8 +189,8 @@ export declare const Registry: GenService<{
     output: typeof RepoTagsSummarySchema;
   },
   /**
-   * Lists the tags the caller may see with what is known of the end of life of
-   * what is in their images, a page at a time.
+   * Lists the tags that the caller may see with the end of life of the content,
+   * in pages.
    *
    * @generated from rpc chainguard.platform.registry.Registry.ListEolTags
    */
@@ -211,7 +210,7 @@ export declare const Registry: GenService<{
     output: typeof TagHistoryListSchema;
   },
   /**
-   * Returns the bill of materials of an image, taken apart.
+   * Returns the bill of materials of an image in parsed form.
    *
    * @generated from rpc chainguard.platform.registry.Registry.GetSbom
    */
@@ -232,7 +231,7 @@ export declare const Registry: GenService<{
     output: typeof HelmSchema;
   },
   /**
-   * Returns what a Helm chart says about itself.
+   * Returns the metadata of a Helm chart.
    *
    * @generated from rpc chainguard.platform.registry.Registry.GetChart
    */
@@ -252,7 +251,7 @@ export declare const Registry: GenService<{
     output: typeof ListChartsByImageRepoResponseSchema;
   },
   /**
-   * Returns how an image is run.
+   * Returns the configuration of an image.
    *
    * @generated from rpc chainguard.platform.registry.Registry.GetImageConfig
    */
@@ -272,7 +271,7 @@ export declare const Registry: GenService<{
     output: typeof ArchsSchema;
   },
   /**
-   * Returns how large an image is for one architecture.
+   * Returns the size of an image for one architecture.
    *
    * @generated from rpc chainguard.platform.registry.Registry.GetSize
    */
@@ -312,7 +311,8 @@ export declare const Registry: GenService<{
     output: typeof ManifestMetadataListSchema;
   },
   /**
-   * Counts the different manifests below a group or in a repository.
+   * Counts the different manifests of a group and its descendants, or of a
+   * repository.
    *
    * @generated from rpc chainguard.platform.registry.Registry.GetManifestDigestCount
    */
@@ -322,8 +322,8 @@ export declare const Registry: GenService<{
     output: typeof ManifestDigestCountSchema;
   },
   /**
-   * Returns which versions of a package there are and for how long they are
-   * looked after.
+   * Returns which versions of a package there are and how long they are
+   * maintained.
    *
    * @generated from rpc chainguard.platform.registry.Registry.GetPackageVersionMetadata
    */
@@ -353,7 +353,7 @@ export declare const Registry: GenService<{
     output: typeof BuildStatusSchema;
   },
   /**
-   * Tells whether a repository got new images lately.
+   * Returns whether a tag of a repository has changed in the last 24 hours.
    *
    * @generated from rpc chainguard.platform.registry.Registry.GetUpdateStatus
    */
@@ -363,7 +363,7 @@ export declare const Registry: GenService<{
     output: typeof UpdateStatusSchema;
   },
   /**
-   * Tells whether a repository is waiting to be copied from its source.
+   * Returns whether a repository is waiting to be copied from its source.
    *
    * @generated from rpc chainguard.platform.registry.Registry.GetSyncStatus
    */
@@ -373,8 +373,8 @@ export declare const Registry: GenService<{
     output: typeof SyncStatusSchema;
   },
   /**
-   * Tells which repositories of a registry are waiting to be copied from their
-   * sources.
+   * Returns which repositories of a registry are waiting to be copied from
+   * their sources.
    *
    * @generated from rpc chainguard.platform.registry.Registry.ListSyncStatuses
    */
@@ -384,8 +384,8 @@ export declare const Registry: GenService<{
     output: typeof SyncStatusListSchema;
   },
   /**
-   * Says which Helm charts a repository is deployed by. Fails with
-   * ALREADY_EXISTS when that has been said.
+   * Creates the deployment of a repository: the Helm charts that deploy it.
+   * Fails with ALREADY_EXISTS if it has one.
    *
    * @generated from rpc chainguard.platform.registry.Registry.CreateDeployment
    */
@@ -395,8 +395,8 @@ export declare const Registry: GenService<{
     output: typeof DeploymentSchema;
   },
   /**
-   * Replaces the Helm charts that a repository is deployed by and returns them.
-   * Without charts the deployment is deleted.
+   * Replaces the Helm charts that deploy a repository and returns them. Without
+   * charts the deployment is deleted.
    *
    * @generated from rpc chainguard.platform.registry.Registry.UpdateDeployment
    */
@@ -406,7 +406,7 @@ export declare const Registry: GenService<{
     output: typeof DeploymentSchema;
   },
   /**
-   * Returns the Helm charts that a repository is deployed by.
+   * Returns the Helm charts that deploy a repository.
    *
    * @generated from rpc chainguard.platform.registry.Registry.GetDeployment
    */
@@ -426,8 +426,8 @@ export declare const Registry: GenService<{
     output: typeof RegistrySettingsSchema;
   },
   /**
-   * Replaces the settings of a registry and returns them: what is left out is
-   * turned off.
+   * Replaces the settings of a registry and returns them: settings that the
+   * request lacks are turned off.
    *
    * @generated from rpc chainguard.platform.registry.Registry.UpdateRegistrySettings
    */

@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/registry/registry.proto (package chainguard.platform.registry, syntax proto3)
 /* eslint-disable */
 
-// The registry, version 1: what it keeps of images.
+// The registry, version 1: repositories, tags and images.
 
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_chainguard_annotations_annotations } from "../../annotations/annotations_pb.js";
@@ -38,8 +38,7 @@ export const GetRegistrySettingsRequestSchema = /*@__PURE__*/
   messageDesc(file_chainguard_platform_registry_registry, 1);
 
 /**
- * Manages repositories and tags, and tells about the images and charts in them
- * and how they came to be.
+ * Manages repositories and tags, and reads images, charts and builds.
  *
  * @generated from service chainguard.platform.registry.Registry
  */

@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/registry/repo.proto (package chainguard.platform.registry, syntax proto3)
 /* eslint-disable */
 
-// The registry, version 1: what it keeps of images.
+// The registry, version 1: repositories, tags and images.
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -16,14 +16,14 @@ import type { UIDPFilter } from "../common/uidp_pb.js";
 export declare const file_chainguard_platform_registry_repo: GenFile;
 
 /**
- * Where images are kept.
+ * A repository stores images.
  *
  * @generated from message chainguard.platform.registry.Repo
  */
 export declare type Repo = Message<"chainguard.platform.registry.Repo"> & {
   /**
-   * The uid of the repository: that of its group, a slash and a segment of its
-   * own. Assigned by the service.
+   * The uid of the repository: the uid of its group, a slash and one more
+   * segment. Assigned by the service.
    *
    * @generated from field: string id = 1;
    */
@@ -38,8 +38,8 @@ export declare type Repo = Message<"chainguard.platform.registry.Repo"> & {
   name: string;
 
   /**
-   * In which part of the catalogue it belongs. A repository that is copied from
-   * another has the tier of that one.
+   * The tier of the catalogue. A repository that is copied from another has the
+   * tier of that one.
    *
    * @generated from field: chainguard.platform.registry.CatalogTier catalog_tier = 3;
    */
@@ -55,15 +55,15 @@ export declare type Repo = Message<"chainguard.platform.registry.Repo"> & {
   bundles: string[];
 
   /**
-   * What people read of the repository, in Markdown. What it becomes in HTML
-   * must hold nothing unsafe, such as scripts.
+   * The readme of the repository, in Markdown. Its rendered HTML must contain
+   * nothing unsafe, such as scripts.
    *
    * @generated from field: string readme = 5;
    */
   readme: string;
 
   /**
-   * From where its images are copied. Absent: from nowhere.
+   * The source from which its images are copied. Absent: none.
    *
    * @generated from field: chainguard.platform.registry.SyncConfig sync_config = 6 [json_name = "sync_config"];
    */
@@ -93,7 +93,7 @@ export declare type Repo = Message<"chainguard.platform.registry.Repo"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * The names of the tags that are kept up to date, in an order that is kept. A
+   * The names of the tags that are kept up to date, in a stable order. A
    * repository that is copied from another has the active tags of that one.
    *
    * @generated from field: repeated string active_tags = 10;
@@ -182,7 +182,7 @@ export declare type SyncConfig = Message<"chainguard.platform.registry.SyncConfi
   azure: string;
 
   /**
-   * Whether the packages in the images are copied as well. Not used any more.
+   * Whether the packages in the images are copied as well. No longer used.
    *
    * @generated from field: bool sync_apks = 7 [deprecated = true];
    * @deprecated
@@ -227,7 +227,7 @@ export declare type CustomOverlay = Message<"chainguard.platform.registry.Custom
 
   /**
    * Environment variables to set, by name. Names that begin with `CHAINGUARD_`
-   * are refused.
+   * are rejected.
    *
    * @generated from field: map<string, string> environment = 2;
    */
@@ -235,7 +235,7 @@ export declare type CustomOverlay = Message<"chainguard.platform.registry.Custom
 
   /**
    * Annotations to set, by key. Keys that begin with `dev.chainguard.` or
-   * `org.opencontainers.` are refused.
+   * `org.opencontainers.` are rejected.
    *
    * @generated from field: map<string, string> annotations = 3;
    */
@@ -380,7 +380,7 @@ export declare type ImageContents_RuntimeKeyringEntry = Message<"chainguard.plat
 export declare const ImageContents_RuntimeKeyringEntrySchema: GenMessage<ImageContents_RuntimeKeyringEntry>;
 
 /**
- * Describes the repository to create.
+ * The request of CreateRepo.
  *
  * @generated from message chainguard.platform.registry.CreateRepoRequest
  */
@@ -415,7 +415,7 @@ export declare type CreateRepoRequest = Message<"chainguard.platform.registry.Cr
 export declare const CreateRepoRequestSchema: GenMessage<CreateRepoRequest>;
 
 /**
- * Says of which source to count the repositories.
+ * The request of GetRepoCountBySource.
  *
  * @generated from message chainguard.platform.registry.GetRepoCountBySourceRequest
  */
@@ -455,7 +455,7 @@ export declare type RepoCount = Message<"chainguard.platform.registry.RepoCount"
 export declare const RepoCountSchema: GenMessage<RepoCount>;
 
 /**
- * Names the repository to delete.
+ * The request of DeleteRepo.
  *
  * @generated from message chainguard.platform.registry.DeleteRepoRequest
  */
@@ -495,13 +495,13 @@ export declare type RepoList = Message<"chainguard.platform.registry.RepoList"> 
 export declare const RepoListSchema: GenMessage<RepoList>;
 
 /**
- * Says which repositories to list. Filters that are set together must all hold.
+ * The request of ListRepos. All filters that are set must match.
  *
  * @generated from message chainguard.platform.registry.RepoFilter
  */
 export declare type RepoFilter = Message<"chainguard.platform.registry.RepoFilter"> & {
   /**
-   * Restricts the list by place in the tree.
+   * Filters by position in the tree of groups.
    *
    * @generated from field: chainguard.platform.common.UIDPFilter uidp = 1;
    */
@@ -515,7 +515,7 @@ export declare type RepoFilter = Message<"chainguard.platform.registry.RepoFilte
   name: string;
 
   /**
-   * Only the repository with this uid. The list is empty when there is none.
+   * Only the repository with this uid. The list is empty if it does not exist.
    *
    * @generated from field: string id = 3;
    */
@@ -529,7 +529,7 @@ export declare type RepoFilter = Message<"chainguard.platform.registry.RepoFilte
 export declare const RepoFilterSchema: GenMessage<RepoFilter>;
 
 /**
- * Names the repository to tell about.
+ * The request of GetUpdateStatus.
  *
  * @generated from message chainguard.platform.registry.UpdateStatusRequest
  */
@@ -549,13 +549,13 @@ export declare type UpdateStatusRequest = Message<"chainguard.platform.registry.
 export declare const UpdateStatusRequestSchema: GenMessage<UpdateStatusRequest>;
 
 /**
- * Whether a repository got new images.
+ * The update status of a repository.
  *
  * @generated from message chainguard.platform.registry.UpdateStatus
  */
 export declare type UpdateStatus = Message<"chainguard.platform.registry.UpdateStatus"> & {
   /**
-   * Whether it got any lately.
+   * Whether a tag has changed in the last 24 hours.
    *
    * @generated from field: bool recently_updated = 1;
    */
@@ -569,7 +569,7 @@ export declare type UpdateStatus = Message<"chainguard.platform.registry.UpdateS
 export declare const UpdateStatusSchema: GenMessage<UpdateStatus>;
 
 /**
- * Names the repository to tell about.
+ * The request of GetSyncStatus.
  *
  * @generated from message chainguard.platform.registry.GetSyncStatusRequest
  */
@@ -589,7 +589,7 @@ export declare type GetSyncStatusRequest = Message<"chainguard.platform.registry
 export declare const GetSyncStatusRequestSchema: GenMessage<GetSyncStatusRequest>;
 
 /**
- * Names the registry to tell about.
+ * The request of ListSyncStatuses.
  *
  * @generated from message chainguard.platform.registry.ListSyncStatusesRequest
  */
@@ -609,20 +609,20 @@ export declare type ListSyncStatusesRequest = Message<"chainguard.platform.regis
 export declare const ListSyncStatusesRequestSchema: GenMessage<ListSyncStatusesRequest>;
 
 /**
- * Where a repository stands in the queue of those to copy.
+ * The state of a repository in the copy queue.
  *
  * @generated from message chainguard.platform.registry.SyncStatus
  */
 export declare type SyncStatus = Message<"chainguard.platform.registry.SyncStatus"> & {
   /**
-   * Where it stands.
+   * Its state.
    *
    * @generated from field: chainguard.platform.registry.SyncStatus.Status status = 1;
    */
   status: SyncStatus_Status;
 
   /**
-   * When it was put into the queue.
+   * When it was added to the queue.
    *
    * @generated from field: google.protobuf.Timestamp create_time = 2;
    */
@@ -636,7 +636,7 @@ export declare type SyncStatus = Message<"chainguard.platform.registry.SyncStatu
 export declare const SyncStatusSchema: GenMessage<SyncStatus>;
 
 /**
- * A place in that queue.
+ * A state in that queue.
  *
  * @generated from enum chainguard.platform.registry.SyncStatus.Status
  */
@@ -676,7 +676,7 @@ export enum SyncStatus_Status {
 export declare const SyncStatus_StatusSchema: GenEnum<SyncStatus_Status>;
 
 /**
- * Where one repository of several stands.
+ * The state of one repository.
  *
  * @generated from message chainguard.platform.registry.RepoSyncStatus
  */
@@ -689,7 +689,7 @@ export declare type RepoSyncStatus = Message<"chainguard.platform.registry.RepoS
   repoId: string;
 
   /**
-   * Where it stands.
+   * Its state.
    *
    * @generated from field: chainguard.platform.registry.SyncStatus repo_status = 2;
    */
@@ -703,7 +703,7 @@ export declare type RepoSyncStatus = Message<"chainguard.platform.registry.RepoS
 export declare const RepoSyncStatusSchema: GenMessage<RepoSyncStatus>;
 
 /**
- * Where the repositories of a registry stand.
+ * The states of the repositories of a registry.
  *
  * @generated from message chainguard.platform.registry.SyncStatusList
  */
@@ -723,7 +723,7 @@ export declare type SyncStatusList = Message<"chainguard.platform.registry.SyncS
 export declare const SyncStatusListSchema: GenMessage<SyncStatusList>;
 
 /**
- * In which part of the catalogue a repository belongs.
+ * The tier of the catalogue.
  *
  * @generated from enum chainguard.platform.registry.CatalogTier
  */

@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/registry/repo.proto (package chainguard.platform.registry, syntax proto3)
 /* eslint-disable */
 
-// The registry, version 1: what it keeps of images.
+// The registry, version 1: repositories, tags and images.
 
 import { enumDesc, fileDesc, messageDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 import { file_chainguard_annotations_annotations } from "../../annotations/annotations_pb.js";
@@ -150,7 +150,7 @@ export const SyncStatus_StatusSchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_registry_repo, 14, 0);
 
 /**
- * A place in that queue.
+ * A state in that queue.
  *
  * @generated from enum chainguard.platform.registry.SyncStatus.Status
  */
@@ -178,7 +178,7 @@ export const CatalogTierSchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_registry_repo, 0);
 
 /**
- * In which part of the catalogue a repository belongs.
+ * The tier of the catalogue.
  *
  * @generated from enum chainguard.platform.registry.CatalogTier
  */

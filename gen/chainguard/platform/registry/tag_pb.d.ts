@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/registry/tag.proto (package chainguard.platform.registry, syntax proto3)
 /* eslint-disable */
 
-// The registry, version 1: what it keeps of images.
+// The registry, version 1: repositories, tags and images.
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -16,7 +16,7 @@ import type { PackageVersion } from "./package_version_pb.js";
 export declare const file_chainguard_platform_registry_tag: GenFile;
 
 /**
- * Describes the tag to create.
+ * The request of CreateTag.
  *
  * @generated from message chainguard.platform.registry.CreateTagRequest
  */
@@ -43,7 +43,7 @@ export declare type CreateTagRequest = Message<"chainguard.platform.registry.Cre
 export declare const CreateTagRequestSchema: GenMessage<CreateTagRequest>;
 
 /**
- * Names the tag to delete.
+ * The request of DeleteTag.
  *
  * @generated from message chainguard.platform.registry.DeleteTagRequest
  */
@@ -69,8 +69,8 @@ export declare const DeleteTagRequestSchema: GenMessage<DeleteTagRequest>;
  */
 export declare type Tag = Message<"chainguard.platform.registry.Tag"> & {
   /**
-   * The uid of the tag: that of its repository, a slash and a segment of its
-   * own. Assigned by the service.
+   * The uid of the tag: the uid of its repository, a slash and one more
+   * segment. Assigned by the service.
    *
    * @generated from field: string id = 1;
    */
@@ -86,7 +86,7 @@ export declare type Tag = Message<"chainguard.platform.registry.Tag"> & {
 
   /**
    * The digest of the manifest that the tag points at, for example `sha256:`
-   * and 64 hexadecimal digits. Empty: it points at nothing yet.
+   * and 64 hexadecimal digits. Empty: it has no image yet.
    *
    * @generated from field: string digest = 3;
    */
@@ -135,13 +135,14 @@ export declare type Tag = Message<"chainguard.platform.registry.Tag"> & {
 export declare const TagSchema: GenMessage<Tag>;
 
 /**
- * Says which tags to list. Filters that are set together must all hold.
+ * The request of ListTags. All filters that are set must match.
  *
  * @generated from message chainguard.platform.registry.TagFilter
  */
 export declare type TagFilter = Message<"chainguard.platform.registry.TagFilter"> & {
   /**
-   * Restricts the list by place in the tree. A tag lies below its repository.
+   * Filters by position in the tree of groups. A tag is a descendant of its
+   * repository.
    *
    * @generated from field: chainguard.platform.common.UIDPFilter uidp = 1;
    */
@@ -185,7 +186,7 @@ export declare type TagFilter = Message<"chainguard.platform.registry.TagFilter"
   excludeEpochs: boolean;
 
   /**
-   * Only the tag with this uid. The list is empty when there is none.
+   * Only the tag with this uid. The list is empty if it does not exist.
    *
    * @generated from field: string id = 9;
    */
@@ -226,7 +227,7 @@ export declare type TagList = Message<"chainguard.platform.registry.TagList"> & 
 export declare const TagListSchema: GenMessage<TagList>;
 
 /**
- * Says which tags to sum up.
+ * The request of GetRepoTagsSummary.
  *
  * @generated from message chainguard.platform.registry.GetRepoTagsSummaryRequest
  */
@@ -269,7 +270,7 @@ export declare type GetRepoTagsSummaryRequest = Message<"chainguard.platform.reg
 export declare const GetRepoTagsSummaryRequestSchema: GenMessage<GetRepoTagsSummaryRequest>;
 
 /**
- * The tags of a repository, summed up.
+ * A summary of the tags of a repository.
  *
  * @generated from message chainguard.platform.registry.RepoTagsSummary
  */
@@ -282,7 +283,7 @@ export declare type RepoTagsSummary = Message<"chainguard.platform.registry.Repo
   id: string;
 
   /**
-   * How many tags there are. If 0, everything below is absent.
+   * How many tags there are. If 0, all other fields are absent.
    *
    * @generated from field: int64 tag_count = 2;
    */
@@ -304,8 +305,9 @@ export declare type RepoTagsSummary = Message<"chainguard.platform.registry.Repo
   latestTag?: Tag | undefined;
 
   /**
-   * The longest name among the other tags with the same digest, which tells the
-   * version best; `latest-dev` does not count. Empty: there are no others.
+   * The longest name of the other tags with the same digest, which is usually
+   * the most precise version; `latest-dev` does not count. Empty: there are no
+   * others.
    *
    * @generated from field: string latest_version = 5;
    */
@@ -319,7 +321,7 @@ export declare type RepoTagsSummary = Message<"chainguard.platform.registry.Repo
 export declare const RepoTagsSummarySchema: GenMessage<RepoTagsSummary>;
 
 /**
- * A tag with what is known of the end of life of what is in its image.
+ * A tag with the end of life of the content.
  *
  * @generated from message chainguard.platform.registry.EolTag
  */
@@ -339,7 +341,7 @@ export declare type EolTag = Message<"chainguard.platform.registry.EolTag"> & {
   name: string;
 
   /**
-   * The name of the package that the image is there for.
+   * The name of the main package of the image.
    *
    * @generated from field: string main_package_name = 7;
    */
@@ -353,14 +355,14 @@ export declare type EolTag = Message<"chainguard.platform.registry.EolTag"> & {
   tagStatus: EolTagStatus;
 
   /**
-   * What is known of the version of that package.
+   * Metadata of the version of that package.
    *
    * @generated from field: chainguard.platform.registry.PackageVersion main_package_version = 13;
    */
   mainPackageVersion?: PackageVersion | undefined;
 
   /**
-   * Where the tag stands in the grace period.
+   * The state of a tag in the grace period, which follows the end of life.
    *
    * @generated from field: chainguard.platform.registry.EolGracePeriodStatus grace_status = 9;
    */
@@ -381,14 +383,14 @@ export declare type EolTag = Message<"chainguard.platform.registry.EolTag"> & {
 export declare const EolTagSchema: GenMessage<EolTag>;
 
 /**
- * Says which tags to list, and from where on. Filters that are set together
- * must all hold.
+ * The request of ListEolTags. All filters that are set must match.
  *
  * @generated from message chainguard.platform.registry.EolTagFilter
  */
 export declare type EolTagFilter = Message<"chainguard.platform.registry.EolTagFilter"> & {
   /**
-   * Restricts the list by place in the tree. A tag lies below its repository.
+   * Filters by position in the tree of groups. A tag is a descendant of its
+   * repository.
    *
    * @generated from field: chainguard.platform.common.UIDPFilter uidp = 1;
    */
@@ -411,7 +413,7 @@ export declare type EolTagFilter = Message<"chainguard.platform.registry.EolTagF
   pageToken: string;
 
   /**
-   * How many tags a page holds at most: 50 when absent, never more than 200.
+   * The maximum number of tags on a page: 50 by default, 200 at most.
    *
    * @generated from field: int64 page_size = 4;
    */
@@ -453,7 +455,7 @@ export declare type EolTagList = Message<"chainguard.platform.registry.EolTagLis
   items: EolTag[];
 
   /**
-   * What to send as `page_token` for the next page. Empty: this is the last.
+   * The `page_token` of the next page. Empty on the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -467,7 +469,7 @@ export declare type EolTagList = Message<"chainguard.platform.registry.EolTagLis
 export declare const EolTagListSchema: GenMessage<EolTagList>;
 
 /**
- * Says which part of the history of a tag to list.
+ * The request of ListTagHistory.
  *
  * @generated from message chainguard.platform.registry.TagHistoryFilter
  */
@@ -521,13 +523,13 @@ export declare type TagHistoryList = Message<"chainguard.platform.registry.TagHi
 export declare const TagHistoryListSchema: GenMessage<TagHistoryList>;
 
 /**
- * That a tag was pointed at an image.
+ * A change of the image of a tag.
  *
  * @generated from message chainguard.platform.registry.TagHistory
  */
 export declare type TagHistory = Message<"chainguard.platform.registry.TagHistory"> & {
   /**
-   * When it was.
+   * When it changed.
    *
    * @generated from field: google.protobuf.Timestamp update_timestamp = 1;
    */
@@ -554,22 +556,21 @@ export declare const TagHistorySchema: GenMessage<TagHistory>;
  */
 export enum EolTagStatus {
   /**
-   * It does: what is in its images is looked after.
+   * It does: the content of its images is maintained.
    *
    * @generated from enum value: TAG_ACTIVE = 0;
    */
   TAG_ACTIVE = 0,
 
   /**
-   * It does, although the life of what is in them has ended: the grace period
-   * lasts.
+   * It does, in the grace period after the end of life of its content.
    *
    * @generated from enum value: TAG_IN_GRACE = 1;
    */
   TAG_IN_GRACE = 1,
 
   /**
-   * It does not any more.
+   * It no longer does.
    *
    * @generated from enum value: TAG_INACTIVE = 2;
    */
@@ -582,7 +583,7 @@ export enum EolTagStatus {
 export declare const EolTagStatusSchema: GenEnum<EolTagStatus>;
 
 /**
- * Where a tag stands in the grace period, which comes after the end of life.
+ * The state of a tag in the grace period, which follows the end of life.
  *
  * @generated from enum chainguard.platform.registry.EolGracePeriodStatus
  */
@@ -602,21 +603,21 @@ export enum EolGracePeriodStatus {
   GRACE_ELIGIBLE = 1,
 
   /**
-   * It lasts.
+   * It is running.
    *
    * @generated from enum value: GRACE_ACTIVE = 2;
    */
   GRACE_ACTIVE = 2,
 
   /**
-   * It was cut short, since the images cannot be built any more.
+   * It ended early, because the images can no longer be built.
    *
    * @generated from enum value: GRACE_BROKEN = 3;
    */
   GRACE_BROKEN = 3,
 
   /**
-   * It is over.
+   * It has ended.
    *
    * @generated from enum value: GRACE_EXPIRED = 4;
    */

@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/registry/tag.proto (package chainguard.platform.registry, syntax proto3)
 /* eslint-disable */
 
-// The registry, version 1: what it keeps of images.
+// The registry, version 1: repositories, tags and images.
 
 import { enumDesc, fileDesc, messageDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 import { file_chainguard_annotations_annotations } from "../../annotations/annotations_pb.js";
@@ -129,7 +129,7 @@ export const EolGracePeriodStatusSchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_registry_tag, 1);
 
 /**
- * Where a tag stands in the grace period, which comes after the end of life.
+ * The state of a tag in the grace period, which follows the end of life.
  *
  * @generated from enum chainguard.platform.registry.EolGracePeriodStatus
  */

@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/registry/vulnerabilities.proto (package chainguard.platform.registry, syntax proto3)
 /* eslint-disable */
 
-// The registry, version 1: what it keeps of images.
+// The registry, version 1: repositories, tags and images.
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -14,7 +14,7 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_chainguard_platform_registry_vulnerabilities: GenFile;
 
 /**
- * Names the image, the scanner and the time.
+ * The request of GetRawVulnReport.
  *
  * @generated from message chainguard.platform.registry.GetRawVulnReportRequest
  */
@@ -34,7 +34,7 @@ export declare type GetRawVulnReportRequest = Message<"chainguard.platform.regis
   scanner: Scanner_Name;
 
   /**
-   * When the report was made. Absent: the latest.
+   * When the report was created. Absent: the latest.
    *
    * @generated from field: google.protobuf.Timestamp created_at = 3;
    */
@@ -48,7 +48,7 @@ export declare type GetRawVulnReportRequest = Message<"chainguard.platform.regis
 export declare const GetRawVulnReportRequestSchema: GenMessage<GetRawVulnReportRequest>;
 
 /**
- * What a scanner put out about an image.
+ * The report of a scanner about an image.
  *
  * @generated from message chainguard.platform.registry.RawVulnReport
  */
@@ -68,7 +68,7 @@ export declare type RawVulnReport = Message<"chainguard.platform.registry.RawVul
   scanner?: Scanner | undefined;
 
   /**
-   * When the report was made.
+   * When the report was created.
    *
    * @generated from field: google.protobuf.Timestamp created_at = 3;
    */
@@ -82,7 +82,7 @@ export declare type RawVulnReport = Message<"chainguard.platform.registry.RawVul
   rawReport: string;
 
   /**
-   * The URL to fetch the report from, which is good for a short time.
+   * The URL to fetch the report from, which is valid for a short time.
    *
    * @generated from field: string raw_report_url = 5;
    */
@@ -116,7 +116,7 @@ export declare type VulnReport = Message<"chainguard.platform.registry.VulnRepor
   scanner?: Scanner | undefined;
 
   /**
-   * When the report was made.
+   * When the report was created.
    *
    * @generated from field: google.protobuf.Timestamp created_at = 3;
    */
@@ -137,7 +137,7 @@ export declare type VulnReport = Message<"chainguard.platform.registry.VulnRepor
 export declare const VulnReportSchema: GenMessage<VulnReport>;
 
 /**
- * A scanner as it was when it made a report.
+ * The scanner of a report, with its version at that time.
  *
  * @generated from message chainguard.platform.registry.Scanner
  */
@@ -204,21 +204,20 @@ export enum Scanner_Name {
 export declare const Scanner_NameSchema: GenEnum<Scanner_Name>;
 
 /**
- * Says which reports to list. One of `repo_id` and `digest` is required.
+ * The request of ListVulnReports. One of `repo_id` and `digest` is required.
  *
  * @generated from message chainguard.platform.registry.VulnReportFilter
  */
 export declare type VulnReportFilter = Message<"chainguard.platform.registry.VulnReportFilter"> & {
   /**
-   * The uid of the repository whose images to tell about. Ignored if `digest`
-   * is set.
+   * The uid of the repository of the images. Ignored if `digest` is set.
    *
    * @generated from field: string repo_id = 1;
    */
   repoId: string;
 
   /**
-   * The digest of the image to tell about.
+   * The digest of the image.
    *
    * @generated from field: string digest = 2;
    */
@@ -240,7 +239,7 @@ export declare type VulnReportFilter = Message<"chainguard.platform.registry.Vul
   scanner?: Scanner | undefined;
 
   /**
-   * Only reports made after this time.
+   * Only reports created after this time.
    *
    * @generated from field: google.protobuf.Timestamp created_since = 5;
    */
@@ -336,7 +335,7 @@ export declare type Vulnerability = Message<"chainguard.platform.registry.Vulner
   fix?: Vulnerability_Fix | undefined;
 
   /**
-   * The URLs of pages that tell more.
+   * The URLs of pages with more information.
    *
    * @generated from field: repeated string related_urls = 9;
    */
@@ -532,7 +531,7 @@ export declare type RepoTagReference = Message<"chainguard.platform.registry.Rep
 export declare const RepoTagReferenceSchema: GenMessage<RepoTagReference>;
 
 /**
- * Says in which images to count, and for which days.
+ * The request of ListVulnCountReports and ListCumulativeVulnCountReports.
  *
  * @generated from message chainguard.platform.registry.VulnCountReportFilter
  */
@@ -724,7 +723,7 @@ export declare type VulnCount = Message<"chainguard.platform.registry.VulnCount"
 export declare const VulnCountSchema: GenMessage<VulnCount>;
 
 /**
- * Tells which vulnerabilities scanners have found in images.
+ * Returns the vulnerabilities that scanners have found in images.
  *
  * @generated from service chainguard.platform.registry.Vulnerabilities
  */
@@ -740,7 +739,7 @@ export declare const Vulnerabilities: GenService<{
     output: typeof VulnReportListSchema;
   },
   /**
-   * Returns what a scanner put out about an image, word for word.
+   * Returns the unchanged report of a scanner about an image.
    *
    * @generated from rpc chainguard.platform.registry.Vulnerabilities.GetRawVulnReport
    */
@@ -760,8 +759,7 @@ export declare const Vulnerabilities: GenService<{
     output: typeof VulnCountReportListSchema;
   },
   /**
-   * Counts the vulnerabilities in images up to each day: those of the days
-   * before count as well.
+   * Counts the vulnerabilities in images up to each day, cumulatively.
    *
    * @generated from rpc chainguard.platform.registry.Vulnerabilities.ListCumulativeVulnCountReports
    */

@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/registry/vulnerabilities.proto (package chainguard.platform.registry, syntax proto3)
 /* eslint-disable */
 
-// The registry, version 1: what it keeps of images.
+// The registry, version 1: repositories, tags and images.
 
 import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 import { file_chainguard_annotations_annotations } from "../../annotations/annotations_pb.js";
@@ -156,7 +156,7 @@ export const VulnCountSchema = /*@__PURE__*/
   messageDesc(file_chainguard_platform_registry_vulnerabilities, 11);
 
 /**
- * Tells which vulnerabilities scanners have found in images.
+ * Returns the vulnerabilities that scanners have found in images.
  *
  * @generated from service chainguard.platform.registry.Vulnerabilities
  */

@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/tenant/sbom.proto (package chainguard.platform.tenant, syntax proto3)
 /* eslint-disable */
 
-// What images are made of, version 1.
+// Bills of materials of images, version 1.
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -14,7 +14,7 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_chainguard_platform_tenant_sbom: GenFile;
 
 /**
- * A bill of materials: what an image is made of.
+ * A bill of materials: the parts of an image.
  *
  * @generated from message chainguard.platform.tenant.Sbom2
  */
@@ -48,7 +48,7 @@ export declare type Sbom2 = Message<"chainguard.platform.tenant.Sbom2"> & {
   lastSeen?: Timestamp | undefined;
 
   /**
-   * The name of the tool that made it.
+   * The name of the tool that created it.
    *
    * @generated from field: string tool = 5;
    */
@@ -62,14 +62,14 @@ export declare type Sbom2 = Message<"chainguard.platform.tenant.Sbom2"> & {
   format: string;
 
   /**
-   * When it was made.
+   * When it was created.
    *
    * @generated from field: google.protobuf.Timestamp generated_at = 7;
    */
   generatedAt?: Timestamp | undefined;
 
   /**
-   * Who made it. Several names stand one after another.
+   * Who created it, as a list of names.
    *
    * @generated from field: string authors = 8;
    */
@@ -131,7 +131,7 @@ export enum Sbom2_Source {
   INGESTED = 1,
 
   /**
-   * It was made by the service.
+   * The service created it.
    *
    * @generated from enum value: GENERATED = 2;
    */
@@ -207,7 +207,7 @@ export declare type ComponentGraph_Node = Message<"chainguard.platform.tenant.Co
 export declare const ComponentGraph_NodeSchema: GenMessage<ComponentGraph_Node>;
 
 /**
- * How one part of an image stands to another.
+ * The relationship of one part of an image to another.
  *
  * @generated from message chainguard.platform.tenant.ComponentGraph.Edge
  */
@@ -275,7 +275,7 @@ export enum ComponentGraph_Edge_Type {
   DEPENDS_ON = 3,
 
   /**
-   * The one was made from the other.
+   * The one was built from the other.
    *
    * @generated from enum value: GENERATED_FROM = 4;
    */

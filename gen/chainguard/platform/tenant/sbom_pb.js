@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/tenant/sbom.proto (package chainguard.platform.tenant, syntax proto3)
 /* eslint-disable */
 
-// What images are made of, version 1.
+// Bills of materials of images, version 1.
 
 import { enumDesc, fileDesc, messageDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";

@@ -49,7 +49,7 @@ export declare type VulnReport = Message<"chainguard.platform.tenant.VulnReport"
   scanner?: Scanner | undefined;
 
   /**
-   * When the report was made.
+   * When the report was created.
    *
    * @generated from field: google.protobuf.Timestamp report_generation = 5;
    */
@@ -77,7 +77,7 @@ export declare type VulnReport = Message<"chainguard.platform.tenant.VulnReport"
 export declare const VulnReportSchema: GenMessage<VulnReport>;
 
 /**
- * A scanner as it was when it made a report.
+ * The scanner of a report, with its version at that time.
  *
  * @generated from message chainguard.platform.tenant.Scanner
  */
@@ -186,7 +186,7 @@ export declare type VulnerabilityRecord = Message<"chainguard.platform.tenant.Vu
   cpeUri: string[];
 
   /**
-   * The URLs of pages that tell more.
+   * The URLs of pages with more information.
    *
    * @generated from field: repeated string related_urls = 7;
    */

@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/events/v2beta1/subscriptions.proto (package chainguard.platform.events.v2beta1, syntax proto3)
 /* eslint-disable */
 
-// Telling other systems what happens.
+// Subscriptions to events.
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -15,14 +15,14 @@ import type { EmptySchema } from "@bufbuild/protobuf/wkt";
 export declare const file_chainguard_platform_events_v2beta1_subscriptions: GenFile;
 
 /**
- * Where to send the events of a group and of everything below it.
+ * The URL that receives the events of a group and its descendants.
  *
  * @generated from message chainguard.platform.events.v2beta1.Subscription
  */
 export declare type Subscription = Message<"chainguard.platform.events.v2beta1.Subscription"> & {
   /**
-   * Identifies the subscription: the uid of its group, a slash and a segment of
-   * its own. Assigned by the service.
+   * The uid of the subscription: the uid of its group, a slash and one more
+   * segment. Assigned by the service.
    *
    * @generated from field: string uid = 1;
    */
@@ -30,9 +30,9 @@ export declare type Subscription = Message<"chainguard.platform.events.v2beta1.S
 
   /**
    * The https URL to send events to. Each event is a POST in the binary mode of
-   * CloudEvents 1.0; its bearer is a token of the service's issuer that speaks
-   * of the group and holds the digest of the body, so that the receiver can
-   * tell that the event is genuine.
+   * CloudEvents 1.0. Its bearer token is issued by the service, has the group
+   * as its subject and contains the digest of the body, so that the receiver
+   * can verify the event.
    *
    * @generated from field: string sink = 2;
    */
@@ -46,7 +46,7 @@ export declare type Subscription = Message<"chainguard.platform.events.v2beta1.S
 export declare const SubscriptionSchema: GenMessage<Subscription>;
 
 /**
- * Names the subscription to return.
+ * The request of GetSubscription.
  *
  * @generated from message chainguard.platform.events.v2beta1.GetSubscriptionRequest
  */
@@ -66,7 +66,7 @@ export declare type GetSubscriptionRequest = Message<"chainguard.platform.events
 export declare const GetSubscriptionRequestSchema: GenMessage<GetSubscriptionRequest>;
 
 /**
- * Describes the subscription to create.
+ * The request of CreateSubscription.
  *
  * @generated from message chainguard.platform.events.v2beta1.CreateSubscriptionRequest
  */
@@ -93,30 +93,29 @@ export declare type CreateSubscriptionRequest = Message<"chainguard.platform.eve
 export declare const CreateSubscriptionRequestSchema: GenMessage<CreateSubscriptionRequest>;
 
 /**
- * Says which subscriptions to list, in which order and from where on.
+ * The request of ListSubscriptions.
  *
  * @generated from message chainguard.platform.events.v2beta1.ListSubscriptionsRequest
  */
 export declare type ListSubscriptionsRequest = Message<"chainguard.platform.events.v2beta1.ListSubscriptionsRequest"> & {
   /**
-   * Restricts the list by place in the tree.
+   * Filters by position in the tree of groups.
    *
    * @generated from field: chainguard.platform.common.UIDPFilter uidp = 1;
    */
   uidp?: UIDPFilter | undefined;
 
   /**
-   * How many subscriptions a page holds at most: 50 when absent, never more
-   * than 200.
+   * The maximum number of subscriptions on a page: 50 by default, 200 at most.
    *
    * @generated from field: int32 page_size = 2;
    */
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. Everything else must be as it was
-   * in the request for that page, except `page_size` and `skip`. A token older
-   * than 3 days starts the list again.
+   * The `next_page_token` of the previous page. All fields except `page_size`
+   * and `skip` must be the same as in the request for that page. A token older
+   * than 3 days restarts the list.
    *
    * @generated from field: string page_token = 3;
    */
@@ -131,8 +130,8 @@ export declare type ListSubscriptionsRequest = Message<"chainguard.platform.even
   orderBy: string;
 
   /**
-   * How many subscriptions to pass over before the page begins. Sent again with
-   * the token of the page it began, it is not applied twice.
+   * The number of subscriptions to skip. If it is repeated with a page token,
+   * it is not applied again.
    *
    * @generated from field: int32 skip = 5;
    */
@@ -152,21 +151,21 @@ export declare const ListSubscriptionsRequestSchema: GenMessage<ListSubscription
  */
 export declare type ListSubscriptionsResponse = Message<"chainguard.platform.events.v2beta1.ListSubscriptionsResponse"> & {
   /**
-   * The subscriptions, in the order asked for.
+   * The subscriptions in the requested order.
    *
    * @generated from field: repeated chainguard.platform.events.v2beta1.Subscription subscriptions = 1;
    */
   subscriptions: Subscription[];
 
   /**
-   * What to send as `page_token` for the next page. Empty: this is the last.
+   * The `page_token` of the next page. Empty on the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
 
   /**
-   * How many subscriptions match on all pages together.
+   * The number of subscriptions that match, on all pages.
    *
    * @generated from field: optional int64 total_count = 3;
    */
@@ -187,7 +186,7 @@ export declare type ListSubscriptionsResponse = Message<"chainguard.platform.eve
 export declare const ListSubscriptionsResponseSchema: GenMessage<ListSubscriptionsResponse>;
 
 /**
- * Names the subscription to delete.
+ * The request of DeleteSubscription.
  *
  * @generated from message chainguard.platform.events.v2beta1.DeleteSubscriptionRequest
  */
@@ -207,8 +206,9 @@ export declare type DeleteSubscriptionRequest = Message<"chainguard.platform.eve
 export declare const DeleteSubscriptionRequestSchema: GenMessage<DeleteSubscriptionRequest>;
 
 /**
- * Manages subscriptions: where to send the events of a group and of everything
- * below it. A subscription never changes; it is deleted and another created.
+ * Manages subscriptions: they name the URL that receives the events of a group
+ * and its descendants. A subscription cannot be updated: delete it and create
+ * another.
  *
  * @generated from service chainguard.platform.events.v2beta1.SubscriptionsService
  */
@@ -224,8 +224,8 @@ export declare const SubscriptionsService: GenService<{
     output: typeof SubscriptionSchema;
   },
   /**
-   * Creates a subscription in a group. Nothing is sent to its sink before there
-   * is an event.
+   * Creates a subscription in a group. Nothing is sent to its sink before an
+   * event occurs.
    *
    * @generated from rpc chainguard.platform.events.v2beta1.SubscriptionsService.CreateSubscription
    */
@@ -235,7 +235,7 @@ export declare const SubscriptionsService: GenService<{
     output: typeof SubscriptionSchema;
   },
   /**
-   * Lists the subscriptions the caller may see, a page at a time.
+   * Lists the subscriptions that the caller may see, in pages.
    *
    * @generated from rpc chainguard.platform.events.v2beta1.SubscriptionsService.ListSubscriptions
    */

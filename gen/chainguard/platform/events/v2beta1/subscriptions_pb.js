@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/events/v2beta1/subscriptions.proto (package chainguard.platform.events.v2beta1, syntax proto3)
 /* eslint-disable */
 
-// Telling other systems what happens.
+// Subscriptions to events.
 
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_chainguard_annotations_annotations } from "../../../annotations/annotations_pb.js";
@@ -60,8 +60,9 @@ export const DeleteSubscriptionRequestSchema = /*@__PURE__*/
   messageDesc(file_chainguard_platform_events_v2beta1_subscriptions, 5);
 
 /**
- * Manages subscriptions: where to send the events of a group and of everything
- * below it. A subscription never changes; it is deleted and another created.
+ * Manages subscriptions: they name the URL that receives the events of a group
+ * and its descendants. A subscription cannot be updated: delete it and create
+ * another.
  *
  * @generated from service chainguard.platform.events.v2beta1.SubscriptionsService
  */

@@ -17,13 +17,13 @@ import type { UIDPFilter } from "../../common/uidp_pb.js";
 export declare const file_chainguard_platform_iam_v2_account_associations: GenFile;
 
 /**
- * The accounts at other providers that go with a group.
+ * The accounts at other providers that belong to a group.
  *
  * @generated from message chainguard.platform.iam.v2.AccountAssociation
  */
 export declare type AccountAssociation = Message<"chainguard.platform.iam.v2.AccountAssociation"> & {
   /**
-   * Identifies the account association: it is the uid of the group.
+   * The uid of the account association, which is the uid of its group.
    *
    * @generated from field: string uid = 1;
    */
@@ -223,8 +223,8 @@ export declare const AccountAssociation_GitHubInstallationSchema: GenMessage<Acc
 export declare type AccountAssociation_Chainguard = Message<"chainguard.platform.iam.v2.AccountAssociation.Chainguard"> & {
   /**
    * The uid of an identity for each component, by the name of the component
-   * in the enum ServicePrincipal. The identity lies directly in the group and
-   * its service principal is that component.
+   * in the enum ServicePrincipal. The identity must be in the group itself,
+   * and its service principal is that component.
    *
    * @generated from field: map<string, string> service_bindings = 1;
    */
@@ -266,7 +266,7 @@ export declare type AccountAssociation_Azure = Message<"chainguard.platform.iam.
 export declare const AccountAssociation_AzureSchema: GenMessage<AccountAssociation_Azure>;
 
 /**
- * Names the account association to return.
+ * The request of GetAccountAssociation.
  *
  * @generated from message chainguard.platform.iam.v2.GetAccountAssociationRequest
  */
@@ -286,14 +286,14 @@ export declare type GetAccountAssociationRequest = Message<"chainguard.platform.
 export declare const GetAccountAssociationRequestSchema: GenMessage<GetAccountAssociationRequest>;
 
 /**
- * Says which account associations to list, in which order and from where on.
+ * The request of ListAccountAssociations.
  *
  * @generated from message chainguard.platform.iam.v2.ListAccountAssociationsRequest
  */
 export declare type ListAccountAssociationsRequest = Message<"chainguard.platform.iam.v2.ListAccountAssociationsRequest"> & {
   /**
-   * Restricts the list by place in the tree. An account association has the
-   * place of its group.
+   * Filters by position in the tree of groups. An account association has the
+   * position of its group.
    *
    * @generated from field: chainguard.platform.common.UIDPFilter uidp = 1;
    */
@@ -307,17 +307,17 @@ export declare type ListAccountAssociationsRequest = Message<"chainguard.platfor
   name: string;
 
   /**
-   * How many account associations a page holds at most: 50 when absent, never
-   * more than 200.
+   * The maximum number of account associations on a page: 50 by default, 200 at
+   * most.
    *
    * @generated from field: int32 page_size = 3;
    */
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. Everything else must be as it
-   * was in the request for that page, except `page_size` and `skip`. A token
-   * older than 3 days starts the list again.
+   * The `next_page_token` of the previous page. All fields except `page_size`
+   * and `skip` must be the same as in the request for that page. A token older
+   * than 3 days restarts the list.
    *
    * @generated from field: string page_token = 4;
    */
@@ -332,8 +332,8 @@ export declare type ListAccountAssociationsRequest = Message<"chainguard.platfor
   orderBy: string;
 
   /**
-   * How many account associations to pass over before the page begins. Sent
-   * again with the token of the page it began, it is not applied twice.
+   * The number of account associations to skip. If it is repeated with a page
+   * token, it is not applied again.
    *
    * @generated from field: int32 skip = 6;
    */
@@ -347,7 +347,7 @@ export declare type ListAccountAssociationsRequest = Message<"chainguard.platfor
 export declare const ListAccountAssociationsRequestSchema: GenMessage<ListAccountAssociationsRequest>;
 
 /**
- * Describes the account association to create.
+ * The request of CreateAccountAssociation.
  *
  * @generated from message chainguard.platform.iam.v2.CreateAccountAssociationRequest
  */
@@ -374,7 +374,7 @@ export declare type CreateAccountAssociationRequest = Message<"chainguard.platfo
 export declare const CreateAccountAssociationRequestSchema: GenMessage<CreateAccountAssociationRequest>;
 
 /**
- * Names the account association to delete.
+ * The request of DeleteAccountAssociation.
  *
  * @generated from message chainguard.platform.iam.v2.DeleteAccountAssociationRequest
  */
@@ -400,21 +400,21 @@ export declare const DeleteAccountAssociationRequestSchema: GenMessage<DeleteAcc
  */
 export declare type ListAccountAssociationsResponse = Message<"chainguard.platform.iam.v2.ListAccountAssociationsResponse"> & {
   /**
-   * The account associations, in the order asked for.
+   * The account associations in the requested order.
    *
    * @generated from field: repeated chainguard.platform.iam.v2.AccountAssociation account_associations = 1;
    */
   accountAssociations: AccountAssociation[];
 
   /**
-   * What to send as `page_token` for the next page. Empty: this is the last.
+   * The `page_token` of the next page. Empty on the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
 
   /**
-   * How many account associations match on all pages together.
+   * The number of account associations that match, on all pages.
    *
    * @generated from field: optional int64 total_count = 3;
    */
@@ -435,21 +435,22 @@ export declare type ListAccountAssociationsResponse = Message<"chainguard.platfo
 export declare const ListAccountAssociationsResponseSchema: GenMessage<ListAccountAssociationsResponse>;
 
 /**
- * Describes how to change an account association.
+ * The request of UpdateAccountAssociation.
  *
  * @generated from message chainguard.platform.iam.v2.UpdateAccountAssociationRequest
  */
 export declare type UpdateAccountAssociationRequest = Message<"chainguard.platform.iam.v2.UpdateAccountAssociationRequest"> & {
   /**
-   * The account association as it shall be; its uid says which one.
+   * The account association with its new values. Its uid names the account
+   * association to update.
    *
    * @generated from field: chainguard.platform.iam.v2.AccountAssociation account_association = 1;
    */
   accountAssociation?: AccountAssociation | undefined;
 
   /**
-   * The fields to change. Absent: those that are present in the account
-   * association. `*`: all that can be changed.
+   * The fields to update. Absent: the fields that are set in the account
+   * association. `*`: all fields that callers can change.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 2;
    */
@@ -463,7 +464,7 @@ export declare type UpdateAccountAssociationRequest = Message<"chainguard.platfo
 export declare const UpdateAccountAssociationRequestSchema: GenMessage<UpdateAccountAssociationRequest>;
 
 /**
- * Says which account to check.
+ * The request of CheckAccountAssociation.
  *
  * @generated from message chainguard.platform.iam.v2.CheckAccountAssociationRequest
  */
@@ -490,7 +491,7 @@ export declare type CheckAccountAssociationRequest = Message<"chainguard.platfor
 export declare const CheckAccountAssociationRequestSchema: GenMessage<CheckAccountAssociationRequest>;
 
 /**
- * What the check found.
+ * The result of a check.
  *
  * @generated from message chainguard.platform.iam.v2.CheckAccountAssociationResponse
  */
@@ -503,14 +504,15 @@ export declare type CheckAccountAssociationResponse = Message<"chainguard.platfo
   status: CheckStatus;
 
   /**
-   * Why it is not, in one word for programs. Empty when it is.
+   * The reason why it is not ready, as an identifier for programs. Empty if it
+   * is ready.
    *
    * @generated from field: string reason = 2;
    */
   reason: string;
 
   /**
-   * Why it is not, in words for people. Empty when it is.
+   * The reason why it is not ready, as text for people. Empty if it is ready.
    *
    * @generated from field: string message = 3;
    */
@@ -564,7 +566,7 @@ export enum AccountProviderType {
 export declare const AccountProviderTypeSchema: GenEnum<AccountProviderType>;
 
 /**
- * What a check found.
+ * The result of a check.
  *
  * @generated from enum chainguard.platform.iam.v2.CheckStatus
  */
@@ -597,8 +599,8 @@ export enum CheckStatus {
 export declare const CheckStatusSchema: GenEnum<CheckStatus>;
 
 /**
- * Manages account associations: which accounts at other providers go with a
- * group. A group has at most one. It is a record and gives nobody any rights.
+ * Manages account associations: which accounts at other providers belong to a
+ * group. A group has at most one. It grants no rights.
  *
  * @generated from service chainguard.platform.iam.v2.AccountAssociationsService
  */
@@ -625,7 +627,7 @@ export declare const AccountAssociationsService: GenService<{
     output: typeof AccountAssociationSchema;
   },
   /**
-   * Deletes the account association of a group. Succeeds when there is none.
+   * Deletes the account association of a group. Succeeds if it does not exist.
    *
    * @generated from rpc chainguard.platform.iam.v2.AccountAssociationsService.DeleteAccountAssociation
    */
@@ -635,7 +637,7 @@ export declare const AccountAssociationsService: GenService<{
     output: typeof EmptySchema;
   },
   /**
-   * Lists the account associations the caller may see, a page at a time.
+   * Lists the account associations that the caller may see, in pages.
    *
    * @generated from rpc chainguard.platform.iam.v2.AccountAssociationsService.ListAccountAssociations
    */
@@ -645,7 +647,7 @@ export declare const AccountAssociationsService: GenService<{
     output: typeof ListAccountAssociationsResponseSchema;
   },
   /**
-   * Changes the account association of a group in part and returns it whole.
+   * Updates the account association of a group and returns it.
    *
    * @generated from rpc chainguard.platform.iam.v2.AccountAssociationsService.UpdateAccountAssociation
    */
@@ -655,7 +657,7 @@ export declare const AccountAssociationsService: GenService<{
     output: typeof AccountAssociationSchema;
   },
   /**
-   * Tells whether the account a group has at a provider is ready for use.
+   * Checks whether the account of a group at a provider is ready for use.
    *
    * @generated from rpc chainguard.platform.iam.v2.AccountAssociationsService.CheckAccountAssociation
    */

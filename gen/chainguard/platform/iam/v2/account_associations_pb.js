@@ -152,7 +152,7 @@ export const CheckStatusSchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_iam_v2_account_associations, 1);
 
 /**
- * What a check found.
+ * The result of a check.
  *
  * @generated from enum chainguard.platform.iam.v2.CheckStatus
  */
@@ -160,8 +160,8 @@ export const CheckStatus = /*@__PURE__*/
   tsEnum(CheckStatusSchema);
 
 /**
- * Manages account associations: which accounts at other providers go with a
- * group. A group has at most one. It is a record and gives nobody any rights.
+ * Manages account associations: which accounts at other providers belong to a
+ * group. A group has at most one. It grants no rights.
  *
  * @generated from service chainguard.platform.iam.v2.AccountAssociationsService
  */

@@ -17,21 +17,21 @@ import type { UIDPFilter } from "../../common/uidp_pb.js";
 export declare const file_chainguard_platform_iam_v2_external_group_role_mappings: GenFile;
 
 /**
- * That the people of an external group have a role.
+ * Grants a role to the people of an external group.
  *
  * @generated from message chainguard.platform.iam.v2.ExternalGroupRoleMapping
  */
 export declare type ExternalGroupRoleMapping = Message<"chainguard.platform.iam.v2.ExternalGroupRoleMapping"> & {
   /**
-   * Identifies the mapping: the uid of its identity provider, a slash and a
-   * segment of its own. Assigned by the service.
+   * The uid of the mapping: the uid of its identity provider, a slash and one
+   * more segment. Assigned by the service.
    *
    * @generated from field: string uid = 1;
    */
   uid: string;
 
   /**
-   * The uid of the identity provider that knows the external group.
+   * The uid of the identity provider of the external group.
    *
    * @generated from field: string identity_provider_uid = 2;
    */
@@ -74,7 +74,7 @@ export declare type ExternalGroupRoleMapping = Message<"chainguard.platform.iam.
 export declare const ExternalGroupRoleMappingSchema: GenMessage<ExternalGroupRoleMapping>;
 
 /**
- * Describes the mapping to create.
+ * The request of CreateExternalGroupRoleMapping.
  *
  * @generated from message chainguard.platform.iam.v2.CreateExternalGroupRoleMappingRequest
  */
@@ -101,7 +101,7 @@ export declare type CreateExternalGroupRoleMappingRequest = Message<"chainguard.
 export declare const CreateExternalGroupRoleMappingRequestSchema: GenMessage<CreateExternalGroupRoleMappingRequest>;
 
 /**
- * Names the mapping to return.
+ * The request of GetExternalGroupRoleMapping.
  *
  * @generated from message chainguard.platform.iam.v2.GetExternalGroupRoleMappingRequest
  */
@@ -121,7 +121,7 @@ export declare type GetExternalGroupRoleMappingRequest = Message<"chainguard.pla
 export declare const GetExternalGroupRoleMappingRequestSchema: GenMessage<GetExternalGroupRoleMappingRequest>;
 
 /**
- * Names the mapping to delete.
+ * The request of DeleteExternalGroupRoleMapping.
  *
  * @generated from message chainguard.platform.iam.v2.DeleteExternalGroupRoleMappingRequest
  */
@@ -141,7 +141,7 @@ export declare type DeleteExternalGroupRoleMappingRequest = Message<"chainguard.
 export declare const DeleteExternalGroupRoleMappingRequestSchema: GenMessage<DeleteExternalGroupRoleMappingRequest>;
 
 /**
- * Names the mappings to delete.
+ * The request of BatchDeleteExternalGroupRoleMappings.
  *
  * @generated from message chainguard.platform.iam.v2.BatchDeleteExternalGroupRoleMappingsRequest
  */
@@ -196,14 +196,14 @@ export declare type BatchDeleteExternalGroupRoleMappingsResponse = Message<"chai
 export declare const BatchDeleteExternalGroupRoleMappingsResponseSchema: GenMessage<BatchDeleteExternalGroupRoleMappingsResponse>;
 
 /**
- * Says which mappings to list, in which order and from where on.
+ * The request of ListExternalGroupRoleMappings.
  *
  * @generated from message chainguard.platform.iam.v2.ListExternalGroupRoleMappingsRequest
  */
 export declare type ListExternalGroupRoleMappingsRequest = Message<"chainguard.platform.iam.v2.ListExternalGroupRoleMappingsRequest"> & {
   /**
-   * Restricts the list by place in the tree. A mapping lies below its identity
-   * provider.
+   * Filters by position in the tree of groups. A mapping is a descendant of its
+   * identity provider.
    *
    * @generated from field: chainguard.platform.common.UIDPFilter uidp = 1;
    */
@@ -217,17 +217,16 @@ export declare type ListExternalGroupRoleMappingsRequest = Message<"chainguard.p
   identityProviderUid: string;
 
   /**
-   * How many mappings a page holds at most: 50 when absent, never more than
-   * 200.
+   * The maximum number of mappings on a page: 50 by default, 200 at most.
    *
    * @generated from field: int32 page_size = 3;
    */
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. Everything else must be as it
-   * was in the request for that page, except `page_size` and `skip`. A token
-   * older than 3 days starts the list again.
+   * The `next_page_token` of the previous page. All fields except `page_size`
+   * and `skip` must be the same as in the request for that page. A token older
+   * than 3 days restarts the list.
    *
    * @generated from field: string page_token = 4;
    */
@@ -242,8 +241,8 @@ export declare type ListExternalGroupRoleMappingsRequest = Message<"chainguard.p
   orderBy: string;
 
   /**
-   * How many mappings to pass over before the page begins. Sent again with the
-   * token of the page it began, it is not applied twice.
+   * The number of mappings to skip. If it is repeated with a page token, it is
+   * not applied again.
    *
    * @generated from field: int32 skip = 6;
    */
@@ -263,21 +262,21 @@ export declare const ListExternalGroupRoleMappingsRequestSchema: GenMessage<List
  */
 export declare type ListExternalGroupRoleMappingsResponse = Message<"chainguard.platform.iam.v2.ListExternalGroupRoleMappingsResponse"> & {
   /**
-   * The mappings, in the order asked for.
+   * The mappings in the requested order.
    *
    * @generated from field: repeated chainguard.platform.iam.v2.ExternalGroupRoleMapping external_group_role_mappings = 1;
    */
   externalGroupRoleMappings: ExternalGroupRoleMapping[];
 
   /**
-   * What to send as `page_token` for the next page. Empty: this is the last.
+   * The `page_token` of the next page. Empty on the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
 
   /**
-   * How many mappings match on all pages together.
+   * The number of mappings that match, on all pages.
    *
    * @generated from field: optional int64 total_count = 3;
    */
@@ -298,9 +297,9 @@ export declare type ListExternalGroupRoleMappingsResponse = Message<"chainguard.
 export declare const ListExternalGroupRoleMappingsResponseSchema: GenMessage<ListExternalGroupRoleMappingsResponse>;
 
 /**
- * Manages external group role mappings: each gives the people of a group that
- * an identity provider knows a role in an organisation. A mapping never changes;
- * it is deleted and another created.
+ * Manages external group role mappings: each grants a role in an organisation
+ * to the people of a group at an identity provider. A mapping cannot be
+ * updated: delete it and create another.
  *
  * @generated from service chainguard.platform.iam.v2.ExternalGroupRoleMappingsService
  */
@@ -338,8 +337,8 @@ export declare const ExternalGroupRoleMappingsService: GenService<{
     output: typeof EmptySchema;
   },
   /**
-   * Deletes several mappings of one identity provider at once. Those that do
-   * not exist are passed over.
+   * Deletes several mappings of one identity provider. Those that do not exist
+   * are ignored.
    *
    * @generated from rpc chainguard.platform.iam.v2.ExternalGroupRoleMappingsService.BatchDeleteExternalGroupRoleMappings
    */
@@ -349,7 +348,7 @@ export declare const ExternalGroupRoleMappingsService: GenService<{
     output: typeof BatchDeleteExternalGroupRoleMappingsResponseSchema;
   },
   /**
-   * Lists the mappings the caller may see, a page at a time.
+   * Lists the mappings that the caller may see, in pages.
    *
    * @generated from rpc chainguard.platform.iam.v2.ExternalGroupRoleMappingsService.ListExternalGroupRoleMappings
    */

@@ -24,15 +24,15 @@ export declare const file_chainguard_platform_iam_v2_group_invites: GenFile;
  */
 export declare type GroupInvite = Message<"chainguard.platform.iam.v2.GroupInvite"> & {
   /**
-   * Identifies the invite: the uid of its group, a slash and a segment of its
-   * own. Assigned by the service.
+   * The uid of the invite: the uid of its group, a slash and one more segment.
+   * Assigned by the service.
    *
    * @generated from field: string uid = 1;
    */
   uid: string;
 
   /**
-   * The uid of the role that whoever accepts the invite gets in the group.
+   * The uid of the role that the invite grants in the group.
    *
    * @generated from field: string role_uid = 2;
    */
@@ -47,15 +47,15 @@ export declare type GroupInvite = Message<"chainguard.platform.iam.v2.GroupInvit
 
   /**
    * The only e-mail address that may accept the invite; an identity provider
-   * must have confirmed it. Empty: anybody who has the code may.
+   * must have confirmed it. Empty: every person who has the code.
    *
    * @generated from field: string email = 3;
    */
   email: string;
 
   /**
-   * For how long the invite can be accepted, counted from its creation or, on
-   * update, from then.
+   * How long the invite can be accepted, from its creation or from the update.
+   * At most 365 days.
    *
    * @generated from field: google.protobuf.Duration ttl = 4;
    */
@@ -76,15 +76,15 @@ export declare type GroupInvite = Message<"chainguard.platform.iam.v2.GroupInvit
   singleUse: boolean;
 
   /**
-   * What to bring to accept the invite. Returned when the invite is created and
-   * never again.
+   * The code to present to accept the invite. Only the response to the creation
+   * contains it.
    *
    * @generated from field: string code = 7;
    */
   code: string;
 
   /**
-   * A short name of the code by which it can be recognised, but not used.
+   * A short name of the code. It identifies the code but cannot be used as one.
    *
    * @generated from field: string key_id = 8;
    */
@@ -105,7 +105,7 @@ export declare type GroupInvite = Message<"chainguard.platform.iam.v2.GroupInvit
 export declare const GroupInviteSchema: GenMessage<GroupInvite>;
 
 /**
- * What an invite tells of its role.
+ * The role of an invite.
  *
  * @generated from message chainguard.platform.iam.v2.GroupInviteRole
  */
@@ -146,7 +146,7 @@ export declare type GroupInviteRole = Message<"chainguard.platform.iam.v2.GroupI
 export declare const GroupInviteRoleSchema: GenMessage<GroupInviteRole>;
 
 /**
- * Describes the invite to create.
+ * The request of CreateGroupInvite.
  *
  * @generated from message chainguard.platform.iam.v2.CreateGroupInviteRequest
  */
@@ -173,7 +173,7 @@ export declare type CreateGroupInviteRequest = Message<"chainguard.platform.iam.
 export declare const CreateGroupInviteRequestSchema: GenMessage<CreateGroupInviteRequest>;
 
 /**
- * Names the invite to return.
+ * The request of GetGroupInvite.
  *
  * @generated from message chainguard.platform.iam.v2.GetGroupInviteRequest
  */
@@ -193,21 +193,21 @@ export declare type GetGroupInviteRequest = Message<"chainguard.platform.iam.v2.
 export declare const GetGroupInviteRequestSchema: GenMessage<GetGroupInviteRequest>;
 
 /**
- * Describes how to change an invite.
+ * The request of UpdateGroupInvite.
  *
  * @generated from message chainguard.platform.iam.v2.UpdateGroupInviteRequest
  */
 export declare type UpdateGroupInviteRequest = Message<"chainguard.platform.iam.v2.UpdateGroupInviteRequest"> & {
   /**
-   * The invite as it shall be; its uid says which one.
+   * The invite with its new values. Its uid names the invite to update.
    *
    * @generated from field: chainguard.platform.iam.v2.GroupInvite group_invite = 1;
    */
   groupInvite?: GroupInvite | undefined;
 
   /**
-   * The fields to change. Absent: those that are present in the invite. `*`:
-   * all that can be changed.
+   * The fields to update. Absent: the fields that are set in the invite. `*`:
+   * all fields that callers can change.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 2;
    */
@@ -221,7 +221,7 @@ export declare type UpdateGroupInviteRequest = Message<"chainguard.platform.iam.
 export declare const UpdateGroupInviteRequestSchema: GenMessage<UpdateGroupInviteRequest>;
 
 /**
- * Names the invite to delete.
+ * The request of DeleteGroupInvite.
  *
  * @generated from message chainguard.platform.iam.v2.DeleteGroupInviteRequest
  */
@@ -241,13 +241,13 @@ export declare type DeleteGroupInviteRequest = Message<"chainguard.platform.iam.
 export declare const DeleteGroupInviteRequestSchema: GenMessage<DeleteGroupInviteRequest>;
 
 /**
- * Says which invites to list, in which order and from where on.
+ * The request of ListGroupInvites.
  *
  * @generated from message chainguard.platform.iam.v2.ListGroupInvitesRequest
  */
 export declare type ListGroupInvitesRequest = Message<"chainguard.platform.iam.v2.ListGroupInvitesRequest"> & {
   /**
-   * Restricts the list by place in the tree.
+   * Filters by position in the tree of groups.
    *
    * @generated from field: chainguard.platform.common.UIDPFilter uidp = 1;
    */
@@ -261,16 +261,16 @@ export declare type ListGroupInvitesRequest = Message<"chainguard.platform.iam.v
   keyId: string;
 
   /**
-   * How many invites a page holds at most: 50 when absent, never more than 200.
+   * The maximum number of invites on a page: 50 by default, 200 at most.
    *
    * @generated from field: int32 page_size = 3;
    */
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. Everything else must be as it
-   * was in the request for that page, except `page_size` and `skip`. A token
-   * older than 3 days starts the list again.
+   * The `next_page_token` of the previous page. All fields except `page_size`
+   * and `skip` must be the same as in the request for that page. A token older
+   * than 3 days restarts the list.
    *
    * @generated from field: string page_token = 4;
    */
@@ -285,8 +285,8 @@ export declare type ListGroupInvitesRequest = Message<"chainguard.platform.iam.v
   orderBy: string;
 
   /**
-   * How many invites to pass over before the page begins. Sent again with the
-   * token of the page it began, it is not applied twice.
+   * The number of invites to skip. If it is repeated with a page token, it is
+   * not applied again.
    *
    * @generated from field: int32 skip = 6;
    */
@@ -306,21 +306,21 @@ export declare const ListGroupInvitesRequestSchema: GenMessage<ListGroupInvitesR
  */
 export declare type ListGroupInvitesResponse = Message<"chainguard.platform.iam.v2.ListGroupInvitesResponse"> & {
   /**
-   * The invites, in the order asked for.
+   * The invites in the requested order.
    *
    * @generated from field: repeated chainguard.platform.iam.v2.GroupInvite group_invites = 1;
    */
   groupInvites: GroupInvite[];
 
   /**
-   * What to send as `page_token` for the next page. Empty: this is the last.
+   * The `page_token` of the next page. Empty on the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
 
   /**
-   * How many invites match on all pages together.
+   * The number of invites that match, on all pages.
    *
    * @generated from field: optional int64 total_count = 3;
    */
@@ -341,14 +341,14 @@ export declare type ListGroupInvitesResponse = Message<"chainguard.platform.iam.
 export declare const ListGroupInvitesResponseSchema: GenMessage<ListGroupInvitesResponse>;
 
 /**
- * Manages invites: whoever brings the code of one gets a role in the group it
- * is for. Nobody can give what they do not hold there themselves.
+ * Manages invites: a person who presents the code of an invite gets a role in
+ * its group. A caller can grant only rights that it holds in that group.
  *
  * @generated from service chainguard.platform.iam.v2.GroupInvitesService
  */
 export declare const GroupInvitesService: GenService<{
   /**
-   * Creates an invite. Only this answer holds its code.
+   * Creates an invite. Only this response contains its code.
    *
    * @generated from rpc chainguard.platform.iam.v2.GroupInvitesService.CreateGroupInvite
    */
@@ -368,8 +368,7 @@ export declare const GroupInvitesService: GenService<{
     output: typeof GroupInviteSchema;
   },
   /**
-   * Changes an invite in part and returns it whole, without its code. The code
-   * that was handed out stays good.
+   * Updates an invite and returns it, without its code. Its code stays valid.
    *
    * @generated from rpc chainguard.platform.iam.v2.GroupInvitesService.UpdateGroupInvite
    */
@@ -379,8 +378,7 @@ export declare const GroupInvitesService: GenService<{
     output: typeof GroupInviteSchema;
   },
   /**
-   * Deletes an invite; its code is worthless from then on. Succeeds when there
-   * is none.
+   * Deletes an invite and invalidates its code. Succeeds if it does not exist.
    *
    * @generated from rpc chainguard.platform.iam.v2.GroupInvitesService.DeleteGroupInvite
    */
@@ -390,8 +388,7 @@ export declare const GroupInvitesService: GenService<{
     output: typeof EmptySchema;
   },
   /**
-   * Lists the invites the caller may see, a page at a time, without their
-   * codes.
+   * Lists the invites that the caller may see, in pages, without their codes.
    *
    * @generated from rpc chainguard.platform.iam.v2.GroupInvitesService.ListGroupInvites
    */

@@ -117,7 +117,7 @@ export const OrgKindSchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_iam_v2_groups, 0);
 
 /**
- * What sort of organisation a root group is.
+ * The kind of organisation of a root group.
  *
  * @generated from enum chainguard.platform.iam.v2.OrgKind
  */
@@ -131,7 +131,7 @@ export const OrgStatusSchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_iam_v2_groups, 1);
 
 /**
- * Where an organisation stands in being set up.
+ * The setup state of an organisation.
  *
  * @generated from enum chainguard.platform.iam.v2.OrgStatus
  */
@@ -140,7 +140,7 @@ export const OrgStatus = /*@__PURE__*/
 
 /**
  * Manages the tree of groups. A root group is an organisation; every other
- * group, identity, role binding and repository lies below one.
+ * group, identity, role binding and repository is a descendant of one.
  *
  * @generated from service chainguard.platform.iam.v2.GroupsService
  */

@@ -17,14 +17,14 @@ import type { UIDPFilter } from "../../common/uidp_pb.js";
 export declare const file_chainguard_platform_iam_v2_identities: GenFile;
 
 /**
- * Somebody or something that may call the service.
+ * A person or a workload that can call the service.
  *
  * @generated from message chainguard.platform.iam.v2.Identity
  */
 export declare type Identity = Message<"chainguard.platform.iam.v2.Identity"> & {
   /**
-   * Identifies the identity: the uid of its group, a slash and a segment of its
-   * own; for a person one segment alone. Assigned by the service.
+   * The uid of the identity: the uid of its group, a slash and one more
+   * segment; a person has one segment. Assigned by the service.
    *
    * @generated from field: string uid = 1;
    */
@@ -54,7 +54,7 @@ export declare type Identity = Message<"chainguard.platform.iam.v2.Identity"> & 
   email: string;
 
   /**
-   * The e-mail address of a person as told by an identity provider that did not
+   * The e-mail address of a person from an identity provider that did not
    * confirm it.
    *
    * @generated from field: string email_unverified = 5;
@@ -69,7 +69,7 @@ export declare type Identity = Message<"chainguard.platform.iam.v2.Identity"> & 
   company: string;
 
   /**
-   * When the identity was last assumed or, if it never was, created.
+   * When the identity was last assumed; if it never was, when it was created.
    *
    * @generated from field: google.protobuf.Timestamp last_seen_time = 8;
    */
@@ -91,8 +91,8 @@ export declare type Identity = Message<"chainguard.platform.iam.v2.Identity"> & 
 
   /**
    * How the identity is assumed. Required for an identity in a group. An update
-   * may replace a claim match by an AWS identity and the other way round;
-   * static keys and service principals stay what they are.
+   * may replace a claim match by an AWS identity and vice versa. Static keys
+   * and service principals cannot be replaced.
    *
    * @generated from oneof chainguard.platform.iam.v2.Identity.relationship
    */
@@ -106,7 +106,7 @@ export declare type Identity = Message<"chainguard.platform.iam.v2.Identity"> & 
     case: "claimMatch";
   } | {
     /**
-     * By a token signed with a key kept here.
+     * By a token signed with a key that is stored here.
      *
      * @generated from field: chainguard.platform.iam.v2.Identity.StaticKeys static_keys = 21;
      */
@@ -139,8 +139,8 @@ export declare const IdentitySchema: GenMessage<Identity>;
 
 /**
  * Which tokens of an OpenID Connect issuer may be exchanged for the identity.
- * The issuer and the subject must be given, each either literally or as a
- * pattern; whatever else is given must hold as well. Patterns are regular
+ * Issuer and subject are required, each either literally or as a pattern. All
+ * other conditions that are set must match as well. Patterns are regular
  * expressions and must match the whole text.
  *
  * @generated from message chainguard.platform.iam.v2.Identity.ClaimMatch
@@ -162,7 +162,7 @@ export declare type Identity_ClaimMatch = Message<"chainguard.platform.iam.v2.Id
     case: "issuer";
   } | {
     /**
-     * A pattern of issuers. It must spell out the host.
+     * A pattern of issuers. It must contain the host literally.
      *
      * @generated from field: string issuer_pattern = 2;
      */
@@ -171,7 +171,7 @@ export declare type Identity_ClaimMatch = Message<"chainguard.platform.iam.v2.Id
   } | { case: undefined; value?: undefined };
 
   /**
-   * Whom the token speaks of. Required.
+   * The subject of the token. Required.
    *
    * @generated from oneof chainguard.platform.iam.v2.Identity.ClaimMatch.sub
    */
@@ -194,8 +194,8 @@ export declare type Identity_ClaimMatch = Message<"chainguard.platform.iam.v2.Id
   } | { case: undefined; value?: undefined };
 
   /**
-   * For whom the token was issued. Absent: for this service. A token with
-   * several audiences matches when one of them does.
+   * The audience of the token. Absent: for this service. A token with several
+   * audiences matches when one of them does.
    *
    * @generated from oneof chainguard.platform.iam.v2.Identity.ClaimMatch.aud
    */
@@ -241,8 +241,8 @@ export declare type Identity_ClaimMatch = Message<"chainguard.platform.iam.v2.Id
 export declare const Identity_ClaimMatchSchema: GenMessage<Identity_ClaimMatch>;
 
 /**
- * Tokens of an issuer that publishes no keys, checked with keys kept here.
- * Issuer and subject are compared exactly.
+ * Tokens of an issuer that publishes no keys, verified with keys that are
+ * stored here. Issuer and subject are compared exactly.
  *
  * @generated from message chainguard.platform.iam.v2.Identity.StaticKeys
  */
@@ -277,7 +277,8 @@ export declare type Identity_StaticKeys = Message<"chainguard.platform.iam.v2.Id
   expirationTime?: Timestamp | undefined;
 
   /**
-   * The audience a token must be for instead of the usual ones. At most one.
+   * The audience that a token must have in place of the usual ones. At most
+   * one.
    *
    * @generated from field: repeated string audiences = 5;
    */
@@ -291,9 +292,9 @@ export declare type Identity_StaticKeys = Message<"chainguard.platform.iam.v2.Id
 export declare const Identity_StaticKeysSchema: GenMessage<Identity_StaticKeys>;
 
 /**
- * An AWS user or role, proven by a signed request to AWS that tells who
- * signed it. The ARN and the user id must be given, each either literally or
- * as a pattern that must match the whole text.
+ * An AWS user or role, proven by a signed request to AWS that returns the
+ * signer. ARN and user id are required, each either literally or as a pattern
+ * that must match the whole text.
  *
  * @generated from message chainguard.platform.iam.v2.Identity.AWSIdentity
  */
@@ -359,7 +360,7 @@ export declare type Identity_AWSIdentity = Message<"chainguard.platform.iam.v2.I
 export declare const Identity_AWSIdentitySchema: GenMessage<Identity_AWSIdentity>;
 
 /**
- * Describes the identity to create.
+ * The request of CreateIdentity.
  *
  * @generated from message chainguard.platform.iam.v2.CreateIdentityRequest
  */
@@ -386,7 +387,7 @@ export declare type CreateIdentityRequest = Message<"chainguard.platform.iam.v2.
 export declare const CreateIdentityRequestSchema: GenMessage<CreateIdentityRequest>;
 
 /**
- * Names the identity to return.
+ * The request of GetIdentity.
  *
  * @generated from message chainguard.platform.iam.v2.GetIdentityRequest
  */
@@ -406,7 +407,7 @@ export declare type GetIdentityRequest = Message<"chainguard.platform.iam.v2.Get
 export declare const GetIdentityRequestSchema: GenMessage<GetIdentityRequest>;
 
 /**
- * Names the identity to delete.
+ * The request of DeleteIdentity.
  *
  * @generated from message chainguard.platform.iam.v2.DeleteIdentityRequest
  */
@@ -426,21 +427,21 @@ export declare type DeleteIdentityRequest = Message<"chainguard.platform.iam.v2.
 export declare const DeleteIdentityRequestSchema: GenMessage<DeleteIdentityRequest>;
 
 /**
- * Describes how to change an identity.
+ * The request of UpdateIdentity.
  *
  * @generated from message chainguard.platform.iam.v2.UpdateIdentityRequest
  */
 export declare type UpdateIdentityRequest = Message<"chainguard.platform.iam.v2.UpdateIdentityRequest"> & {
   /**
-   * The identity as it shall be; its uid says which one.
+   * The identity with its new values. Its uid names the identity to update.
    *
    * @generated from field: chainguard.platform.iam.v2.Identity identity = 1;
    */
   identity?: Identity | undefined;
 
   /**
-   * The fields to change. Absent: those that are present in the identity. `*`:
-   * all that can be changed.
+   * The fields to update. Absent: the fields that are set in the identity. `*`:
+   * all fields that callers can change.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 2;
    */
@@ -454,13 +455,13 @@ export declare type UpdateIdentityRequest = Message<"chainguard.platform.iam.v2.
 export declare const UpdateIdentityRequestSchema: GenMessage<UpdateIdentityRequest>;
 
 /**
- * Says which identities to list, in which order and from where on.
+ * The request of ListIdentities.
  *
  * @generated from message chainguard.platform.iam.v2.ListIdentitiesRequest
  */
 export declare type ListIdentitiesRequest = Message<"chainguard.platform.iam.v2.ListIdentitiesRequest"> & {
   /**
-   * Restricts the list by place in the tree.
+   * Filters by position in the tree of groups.
    *
    * @generated from field: chainguard.platform.common.UIDPFilter uidp = 1;
    */
@@ -481,17 +482,16 @@ export declare type ListIdentitiesRequest = Message<"chainguard.platform.iam.v2.
   relationshipType: RelationshipType;
 
   /**
-   * How many identities a page holds at most: 50 when absent, never more than
-   * 200.
+   * The maximum number of identities on a page: 50 by default, 200 at most.
    *
    * @generated from field: int32 page_size = 4;
    */
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. Everything else must be as it
-   * was in the request for that page, except `page_size` and `skip`. A token
-   * older than 3 days starts the list again.
+   * The `next_page_token` of the previous page. All fields except `page_size`
+   * and `skip` must be the same as in the request for that page. A token older
+   * than 3 days restarts the list.
    *
    * @generated from field: string page_token = 5;
    */
@@ -506,8 +506,8 @@ export declare type ListIdentitiesRequest = Message<"chainguard.platform.iam.v2.
   orderBy: string;
 
   /**
-   * How many identities to pass over before the page begins. Sent again with
-   * the token of the page it began, it is not applied twice.
+   * The number of identities to skip. If it is repeated with a page token, it
+   * is not applied again.
    *
    * @generated from field: int32 skip = 7;
    */
@@ -527,21 +527,21 @@ export declare const ListIdentitiesRequestSchema: GenMessage<ListIdentitiesReque
  */
 export declare type ListIdentitiesResponse = Message<"chainguard.platform.iam.v2.ListIdentitiesResponse"> & {
   /**
-   * The identities, in the order asked for.
+   * The identities in the requested order.
    *
    * @generated from field: repeated chainguard.platform.iam.v2.Identity identities = 1;
    */
   identities: Identity[];
 
   /**
-   * What to send as `page_token` for the next page. Empty: this is the last.
+   * The `page_token` of the next page. Empty on the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
 
   /**
-   * How many identities match on all pages together.
+   * The number of identities that match, on all pages.
    *
    * @generated from field: optional int64 total_count = 3;
    */
@@ -562,7 +562,7 @@ export declare type ListIdentitiesResponse = Message<"chainguard.platform.iam.v2
 export declare const ListIdentitiesResponseSchema: GenMessage<ListIdentitiesResponse>;
 
 /**
- * Says whose uid to tell.
+ * The request of LookupIdentity.
  *
  * @generated from message chainguard.platform.iam.v2.LookupIdentityRequest
  */
@@ -589,7 +589,7 @@ export declare type LookupIdentityRequest = Message<"chainguard.platform.iam.v2.
 export declare const LookupIdentityRequestSchema: GenMessage<LookupIdentityRequest>;
 
 /**
- * The uid asked for.
+ * The uid of the person.
  *
  * @generated from message chainguard.platform.iam.v2.LookupIdentityResponse
  */
@@ -609,7 +609,7 @@ export declare type LookupIdentityResponse = Message<"chainguard.platform.iam.v2
 export declare const LookupIdentityResponseSchema: GenMessage<LookupIdentityResponse>;
 
 /**
- * What a caller has told about itself.
+ * Metadata that a caller has set for itself.
  *
  * @generated from message chainguard.platform.iam.v2.IdentityMetadata
  */
@@ -622,21 +622,21 @@ export declare type IdentityMetadata = Message<"chainguard.platform.iam.v2.Ident
   uid: string;
 
   /**
-   * The full name, as the identity provider told it.
+   * The full name, from the identity provider.
    *
    * @generated from field: string name = 2;
    */
   name: string;
 
   /**
-   * The given name, as the identity provider told it.
+   * The given name, from the identity provider.
    *
    * @generated from field: string given_name = 3;
    */
   givenName: string;
 
   /**
-   * The family name, as the identity provider told it.
+   * The family name, from the identity provider.
    *
    * @generated from field: string family_name = 4;
    */
@@ -650,7 +650,7 @@ export declare type IdentityMetadata = Message<"chainguard.platform.iam.v2.Ident
   company: string;
 
   /**
-   * Whether the caller wants to be sent news.
+   * Whether the caller wants to receive news.
    *
    * @generated from field: bool updates_opt_in = 6;
    */
@@ -741,21 +741,21 @@ export declare type IdentityMetadata = Message<"chainguard.platform.iam.v2.Ident
 export declare const IdentityMetadataSchema: GenMessage<IdentityMetadata>;
 
 /**
- * Describes how to change what the caller has told about itself.
+ * The request of UpdateIdentityMetadata.
  *
  * @generated from message chainguard.platform.iam.v2.UpdateIdentityMetadataRequest
  */
 export declare type UpdateIdentityMetadataRequest = Message<"chainguard.platform.iam.v2.UpdateIdentityMetadataRequest"> & {
   /**
-   * The metadata as it shall be. It is always the caller's own.
+   * The metadata with its new values. It is always that of the caller.
    *
    * @generated from field: chainguard.platform.iam.v2.IdentityMetadata identity_metadata = 1;
    */
   identityMetadata?: IdentityMetadata | undefined;
 
   /**
-   * The fields to change. Absent: those that are present in the metadata. `*`:
-   * all that can be changed.
+   * The fields to update. Absent: the fields that are set in the metadata. `*`:
+   * all fields that callers can change.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 2;
    */
@@ -789,7 +789,7 @@ export enum RelationshipType {
   CLAIM_MATCH = 1,
 
   /**
-   * By a token signed with a key that is kept with the identity.
+   * By a token signed with a key that is stored with the identity.
    *
    * @generated from enum value: RELATIONSHIP_TYPE_STATIC = 2;
    */
@@ -816,8 +816,7 @@ export enum RelationshipType {
 export declare const RelationshipTypeSchema: GenEnum<RelationshipType>;
 
 /**
- * A component of the service that may act in an organisation through an
- * identity of it.
+ * A component of the service that acts in an organisation through an identity.
  *
  * @generated from enum chainguard.platform.iam.v2.ServicePrincipal
  */
@@ -928,8 +927,8 @@ export declare const ServicePrincipalSchema: GenEnum<ServicePrincipal>;
 
 /**
  * Manages identities: who may call the service. People get one when they
- * register; it lies in no group. The identities managed here lie in a group and
- * are assumed by workloads, which prove themselves in the way the identity says.
+ * register; it is in no group. The identities managed here are in a group and
+ * are assumed by workloads, in the way that the identity states.
  *
  * @generated from service chainguard.platform.iam.v2.IdentitiesService
  */
@@ -966,8 +965,8 @@ export declare const IdentitiesService: GenService<{
     output: typeof EmptySchema;
   },
   /**
-   * Changes an identity in part and returns it whole. The caller must hold what
-   * the identity holds before it may change how the identity is assumed.
+   * Updates an identity and returns it. The caller must hold what the identity
+   * holds before it may change how the identity is assumed.
    *
    * @generated from rpc chainguard.platform.iam.v2.IdentitiesService.UpdateIdentity
    */
@@ -977,7 +976,7 @@ export declare const IdentitiesService: GenService<{
     output: typeof IdentitySchema;
   },
   /**
-   * Lists the identities the caller may see, a page at a time.
+   * Lists the identities that the caller may see, in pages.
    *
    * @generated from rpc chainguard.platform.iam.v2.IdentitiesService.ListIdentities
    */
@@ -987,10 +986,10 @@ export declare const IdentitiesService: GenService<{
     output: typeof ListIdentitiesResponseSchema;
   },
   /**
-   * Tells the uid that a person has or will have, from the issuer and subject
-   * of the tokens the person logs in with. Answers alike whether or not the
-   * person has registered, so that rights can be given in advance. Never names
-   * an identity that lies in a group.
+   * Returns the uid that a person has or will have, from the issuer and subject
+   * of the person's tokens. The response is the same before and after the
+   * person has registered, so that rights can be granted in advance. It is
+   * never an identity in a group.
    *
    * @generated from rpc chainguard.platform.iam.v2.IdentitiesService.LookupIdentity
    */
@@ -1000,8 +999,7 @@ export declare const IdentitiesService: GenService<{
     output: typeof LookupIdentityResponseSchema;
   },
   /**
-   * Changes what the caller has told about itself, in part, and returns it
-   * whole.
+   * Updates the metadata that the caller has set for itself and returns it.
    *
    * @generated from rpc chainguard.platform.iam.v2.IdentitiesService.UpdateIdentityMetadata
    */

@@ -40,8 +40,8 @@ export const IdentityProvider_OIDC_CorrelationRuleSchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_iam_v2_identity_providers, 0, 0, 0);
 
 /**
- * By which claim of a token a person is found among those the directory
- * told of by SCIM.
+ * The claim of a token that identifies the person in the directory that
+ * uses SCIM.
  *
  * @generated from enum chainguard.platform.iam.v2.IdentityProvider.OIDC.CorrelationRule
  */
@@ -62,7 +62,7 @@ export const IdentityProvider_SCIM_CredentialStateSchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_iam_v2_identity_providers, 0, 1, 0);
 
 /**
- * Where the tokens of the directory stand.
+ * The state of the directory's tokens.
  *
  * @generated from enum chainguard.platform.iam.v2.IdentityProvider.SCIM.CredentialState
  */
@@ -169,8 +169,7 @@ export const SetScimEnabledResponseSchema = /*@__PURE__*/
 
 /**
  * Manages the identity providers of organisations: where the people of an
- * organisation log in, and how its directory tells the service about them by
- * SCIM.
+ * organisation log in, and how its directory sends them to the service by SCIM.
  *
  * @generated from service chainguard.platform.iam.v2.IdentityProvidersService
  */

@@ -17,14 +17,14 @@ import type { UIDPFilter } from "../../common/uidp_pb.js";
 export declare const file_chainguard_platform_iam_v2_role_bindings: GenFile;
 
 /**
- * That an identity has a role in a group and in everything below it.
+ * Grants an identity a role in a group and its descendants.
  *
  * @generated from message chainguard.platform.iam.v2.RoleBinding
  */
 export declare type RoleBinding = Message<"chainguard.platform.iam.v2.RoleBinding"> & {
   /**
-   * Identifies the binding: the uid of its group, a slash and a segment of its
-   * own. Assigned by the service.
+   * The uid of the binding: the uid of its group, a slash and one more segment.
+   * Assigned by the service.
    *
    * @generated from field: string uid = 1;
    */
@@ -59,17 +59,17 @@ export declare type RoleBinding = Message<"chainguard.platform.iam.v2.RoleBindin
   createTime?: Timestamp | undefined;
 
   /**
-   * The uid of the identity that shall have the role; required on create. It
-   * may lie in the group or above it. That of a person may be given before the
-   * person has registered; see LookupIdentity.
+   * The uid of the identity to grant the role to; required on create. It may be
+   * in the group or in an ancestor. A person can be bound before registration;
+   * see LookupIdentity.
    *
    * @generated from field: string identity_uid = 6;
    */
   identityUid: string;
 
   /**
-   * The uid of the role it shall have; required on create, unless a batch gives
-   * one for all.
+   * The uid of the role to grant; required on create, unless a batch has one
+   * for all.
    *
    * @generated from field: string role_uid = 7;
    */
@@ -83,7 +83,7 @@ export declare type RoleBinding = Message<"chainguard.platform.iam.v2.RoleBindin
 export declare const RoleBindingSchema: GenMessage<RoleBinding>;
 
 /**
- * What a role binding tells of its identity.
+ * The identity of a role binding.
  *
  * @generated from message chainguard.platform.iam.v2.RoleBindingIdentity
  */
@@ -139,7 +139,7 @@ export declare type RoleBindingIdentity = Message<"chainguard.platform.iam.v2.Ro
 export declare const RoleBindingIdentitySchema: GenMessage<RoleBindingIdentity>;
 
 /**
- * What a role binding tells of its group.
+ * The group of a role binding.
  *
  * @generated from message chainguard.platform.iam.v2.RoleBindingGroup
  */
@@ -173,7 +173,7 @@ export declare type RoleBindingGroup = Message<"chainguard.platform.iam.v2.RoleB
 export declare const RoleBindingGroupSchema: GenMessage<RoleBindingGroup>;
 
 /**
- * What a role binding tells of its role.
+ * The role of a role binding.
  *
  * @generated from message chainguard.platform.iam.v2.RoleBindingRole
  */
@@ -207,7 +207,7 @@ export declare type RoleBindingRole = Message<"chainguard.platform.iam.v2.RoleBi
 export declare const RoleBindingRoleSchema: GenMessage<RoleBindingRole>;
 
 /**
- * Describes the role binding to create.
+ * The request of CreateRoleBinding.
  *
  * @generated from message chainguard.platform.iam.v2.CreateRoleBindingRequest
  */
@@ -234,7 +234,7 @@ export declare type CreateRoleBindingRequest = Message<"chainguard.platform.iam.
 export declare const CreateRoleBindingRequestSchema: GenMessage<CreateRoleBindingRequest>;
 
 /**
- * Names the role binding to delete.
+ * The request of DeleteRoleBinding.
  *
  * @generated from message chainguard.platform.iam.v2.DeleteRoleBindingRequest
  */
@@ -254,7 +254,7 @@ export declare type DeleteRoleBindingRequest = Message<"chainguard.platform.iam.
 export declare const DeleteRoleBindingRequestSchema: GenMessage<DeleteRoleBindingRequest>;
 
 /**
- * Names the role binding to return.
+ * The request of GetRoleBinding.
  *
  * @generated from message chainguard.platform.iam.v2.GetRoleBindingRequest
  */
@@ -274,13 +274,13 @@ export declare type GetRoleBindingRequest = Message<"chainguard.platform.iam.v2.
 export declare const GetRoleBindingRequestSchema: GenMessage<GetRoleBindingRequest>;
 
 /**
- * Says which role bindings to list, in which order and from where on.
+ * The request of ListRoleBindings.
  *
  * @generated from message chainguard.platform.iam.v2.ListRoleBindingsRequest
  */
 export declare type ListRoleBindingsRequest = Message<"chainguard.platform.iam.v2.ListRoleBindingsRequest"> & {
   /**
-   * Restricts the list by place in the tree.
+   * Filters by position in the tree of groups.
    *
    * @generated from field: chainguard.platform.common.UIDPFilter uidp = 1;
    */
@@ -294,7 +294,7 @@ export declare type ListRoleBindingsRequest = Message<"chainguard.platform.iam.v
   identity: string;
 
   /**
-   * Only bindings in the group with this uid itself.
+   * Only bindings in the group with this uid, without its descendants.
    *
    * @generated from field: string group = 3;
    */
@@ -308,17 +308,16 @@ export declare type ListRoleBindingsRequest = Message<"chainguard.platform.iam.v
   role: string;
 
   /**
-   * How many bindings a page holds at most: 50 when absent, never more than
-   * 200.
+   * The maximum number of bindings on a page: 50 by default, 200 at most.
    *
    * @generated from field: int32 page_size = 5;
    */
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. Everything else must be as it
-   * was in the request for that page, except `page_size` and `skip`. A token
-   * older than 3 days starts the list again.
+   * The `next_page_token` of the previous page. All fields except `page_size`
+   * and `skip` must be the same as in the request for that page. A token older
+   * than 3 days restarts the list.
    *
    * @generated from field: string page_token = 6;
    */
@@ -333,8 +332,8 @@ export declare type ListRoleBindingsRequest = Message<"chainguard.platform.iam.v
   orderBy: string;
 
   /**
-   * How many bindings to pass over before the page begins. Sent again with the
-   * token of the page it began, it is not applied twice.
+   * The number of bindings to skip. If it is repeated with a page token, it is
+   * not applied again.
    *
    * @generated from field: int32 skip = 8;
    */
@@ -354,21 +353,21 @@ export declare const ListRoleBindingsRequestSchema: GenMessage<ListRoleBindingsR
  */
 export declare type ListRoleBindingsResponse = Message<"chainguard.platform.iam.v2.ListRoleBindingsResponse"> & {
   /**
-   * The bindings, in the order asked for.
+   * The bindings in the requested order.
    *
    * @generated from field: repeated chainguard.platform.iam.v2.RoleBinding role_bindings = 1;
    */
   roleBindings: RoleBinding[];
 
   /**
-   * What to send as `page_token` for the next page. Empty: this is the last.
+   * The `page_token` of the next page. Empty on the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
 
   /**
-   * How many bindings match on all pages together.
+   * The number of bindings that match, on all pages.
    *
    * @generated from field: optional int64 total_count = 3;
    */
@@ -389,21 +388,21 @@ export declare type ListRoleBindingsResponse = Message<"chainguard.platform.iam.
 export declare const ListRoleBindingsResponseSchema: GenMessage<ListRoleBindingsResponse>;
 
 /**
- * Describes how to change a role binding.
+ * The request of UpdateRoleBinding.
  *
  * @generated from message chainguard.platform.iam.v2.UpdateRoleBindingRequest
  */
 export declare type UpdateRoleBindingRequest = Message<"chainguard.platform.iam.v2.UpdateRoleBindingRequest"> & {
   /**
-   * The binding as it shall be; its uid says which one.
+   * The binding with its new values. Its uid names the binding to update.
    *
    * @generated from field: chainguard.platform.iam.v2.RoleBinding role_binding = 1;
    */
   roleBinding?: RoleBinding | undefined;
 
   /**
-   * The fields to change: `identity_uid`, `role_uid` or both. Absent: those
-   * that are present in the binding. `*`: both.
+   * The fields to update: `identity_uid`, `role_uid` or both. Absent: the
+   * fields that are set in the binding. `*`: both.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 2;
    */
@@ -417,7 +416,7 @@ export declare type UpdateRoleBindingRequest = Message<"chainguard.platform.iam.
 export declare const UpdateRoleBindingRequestSchema: GenMessage<UpdateRoleBindingRequest>;
 
 /**
- * Describes the role bindings to create.
+ * The request of BatchCreateRoleBindings.
  *
  * @generated from message chainguard.platform.iam.v2.BatchCreateRoleBindingsRequest
  */
@@ -473,8 +472,8 @@ export declare type BatchCreateRoleBindingsResponse = Message<"chainguard.platfo
 export declare const BatchCreateRoleBindingsResponseSchema: GenMessage<BatchCreateRoleBindingsResponse>;
 
 /**
- * Manages role bindings: each gives an identity a role in a group and in
- * everything below it. Nobody can give what they do not hold there themselves.
+ * Manages role bindings: each grants an identity a role in a group and its
+ * descendants. A caller can grant only rights that it holds in that group.
  *
  * @generated from service chainguard.platform.iam.v2.RoleBindingsService
  */
@@ -490,8 +489,8 @@ export declare const RoleBindingsService: GenService<{
     output: typeof RoleBindingSchema;
   },
   /**
-   * Gives an identity a role in a group. Does not fail when the identity has
-   * that role there already.
+   * Grants an identity a role in a group. Succeeds if the identity has that
+   * role there already.
    *
    * @generated from rpc chainguard.platform.iam.v2.RoleBindingsService.CreateRoleBinding
    */
@@ -501,7 +500,7 @@ export declare const RoleBindingsService: GenService<{
     output: typeof RoleBindingSchema;
   },
   /**
-   * Deletes a role binding. Succeeds when there is none. Fails with
+   * Deletes a role binding. Succeeds if it does not exist. Fails with
    * FAILED_PRECONDITION when an organisation would be left without an owner.
    *
    * @generated from rpc chainguard.platform.iam.v2.RoleBindingsService.DeleteRoleBinding
@@ -512,7 +511,7 @@ export declare const RoleBindingsService: GenService<{
     output: typeof EmptySchema;
   },
   /**
-   * Lists the role bindings the caller may see, a page at a time.
+   * Lists the role bindings that the caller may see, in pages.
    *
    * @generated from rpc chainguard.platform.iam.v2.RoleBindingsService.ListRoleBindings
    */
@@ -533,9 +532,8 @@ export declare const RoleBindingsService: GenService<{
     output: typeof BatchCreateRoleBindingsResponseSchema;
   },
   /**
-   * Changes the identity or the role of a binding and returns it whole. Fails
-   * with FAILED_PRECONDITION when an organisation would be left without an
-   * owner.
+   * Updates the identity or the role of a binding and returns it. Fails with
+   * FAILED_PRECONDITION when an organisation would be left without an owner.
    *
    * @generated from rpc chainguard.platform.iam.v2.RoleBindingsService.UpdateRoleBinding
    */

@@ -24,9 +24,8 @@ export declare const file_chainguard_platform_iam_v2_roles: GenFile;
  */
 export declare type Role = Message<"chainguard.platform.iam.v2.Role"> & {
   /**
-   * Identifies the role: for a built-in role one segment alone, for a custom
-   * role the uid of its group, a slash and a segment of its own. Assigned by
-   * the service.
+   * The uid of the role: one segment for a built-in role; for a custom role the
+   * uid of its group, a slash and one more segment. Assigned by the service.
    *
    * @generated from field: string uid = 1;
    */
@@ -49,8 +48,8 @@ export declare type Role = Message<"chainguard.platform.iam.v2.Role"> & {
   description: string;
 
   /**
-   * What the role allows: at least one capability. Those that are internal may
-   * be given only by a caller who holds CAP_INTERNAL.
+   * What the role allows: at least one capability. Only a caller who holds
+   * CAP_INTERNAL can grant those that are internal.
    *
    * @generated from field: repeated chainguard.capabilities.Capability capabilities = 4;
    */
@@ -78,7 +77,7 @@ export declare type Role = Message<"chainguard.platform.iam.v2.Role"> & {
 export declare const RoleSchema: GenMessage<Role>;
 
 /**
- * Names the role to return.
+ * The request of GetRole.
  *
  * @generated from message chainguard.platform.iam.v2.GetRoleRequest
  */
@@ -98,13 +97,13 @@ export declare type GetRoleRequest = Message<"chainguard.platform.iam.v2.GetRole
 export declare const GetRoleRequestSchema: GenMessage<GetRoleRequest>;
 
 /**
- * Says which roles to list, in which order and from where on.
+ * The request of ListRoles.
  *
  * @generated from message chainguard.platform.iam.v2.ListRolesRequest
  */
 export declare type ListRolesRequest = Message<"chainguard.platform.iam.v2.ListRolesRequest"> & {
   /**
-   * Restricts the list by place in the tree. Built-in roles lie below no group.
+   * Filters by position in the tree of groups. Built-in roles are in no group.
    *
    * @generated from field: chainguard.platform.common.UIDPFilter uidp = 1;
    */
@@ -118,16 +117,16 @@ export declare type ListRolesRequest = Message<"chainguard.platform.iam.v2.ListR
   name: string;
 
   /**
-   * How many roles a page holds at most: 50 when absent, never more than 200.
+   * The maximum number of roles on a page: 50 by default, 200 at most.
    *
    * @generated from field: int32 page_size = 3;
    */
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. Everything else must be as it
-   * was in the request for that page, except `page_size` and `skip`. A token
-   * older than 3 days starts the list again.
+   * The `next_page_token` of the previous page. All fields except `page_size`
+   * and `skip` must be the same as in the request for that page. A token older
+   * than 3 days restarts the list.
    *
    * @generated from field: string page_token = 4;
    */
@@ -142,8 +141,8 @@ export declare type ListRolesRequest = Message<"chainguard.platform.iam.v2.ListR
   orderBy: string;
 
   /**
-   * How many roles to pass over before the page begins. Sent again with the
-   * token of the page it began, it is not applied twice.
+   * The number of roles to skip. If it is repeated with a page token, it is not
+   * applied again.
    *
    * @generated from field: int32 skip = 6;
    */
@@ -163,21 +162,21 @@ export declare const ListRolesRequestSchema: GenMessage<ListRolesRequest>;
  */
 export declare type ListRolesResponse = Message<"chainguard.platform.iam.v2.ListRolesResponse"> & {
   /**
-   * The roles, in the order asked for.
+   * The roles in the requested order.
    *
    * @generated from field: repeated chainguard.platform.iam.v2.Role roles = 1;
    */
   roles: Role[];
 
   /**
-   * What to send as `page_token` for the next page. Empty: this is the last.
+   * The `page_token` of the next page. Empty on the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
 
   /**
-   * How many roles match on all pages together.
+   * The number of roles that match, on all pages.
    *
    * @generated from field: optional int64 total_count = 3;
    */
@@ -198,7 +197,7 @@ export declare type ListRolesResponse = Message<"chainguard.platform.iam.v2.List
 export declare const ListRolesResponseSchema: GenMessage<ListRolesResponse>;
 
 /**
- * Describes the role to create.
+ * The request of CreateRole.
  *
  * @generated from message chainguard.platform.iam.v2.CreateRoleRequest
  */
@@ -225,21 +224,21 @@ export declare type CreateRoleRequest = Message<"chainguard.platform.iam.v2.Crea
 export declare const CreateRoleRequestSchema: GenMessage<CreateRoleRequest>;
 
 /**
- * Describes how to change a role.
+ * The request of UpdateRole.
  *
  * @generated from message chainguard.platform.iam.v2.UpdateRoleRequest
  */
 export declare type UpdateRoleRequest = Message<"chainguard.platform.iam.v2.UpdateRoleRequest"> & {
   /**
-   * The role as it shall be; its uid says which one.
+   * The role with its new values. Its uid names the role to update.
    *
    * @generated from field: chainguard.platform.iam.v2.Role role = 1;
    */
   role?: Role | undefined;
 
   /**
-   * The fields to change. Absent: those that are present in the role. `*`: all
-   * that can be changed. The capabilities are replaced as a whole.
+   * The fields to update. Absent: the fields that are set in the role. `*`: all
+   * fields that callers can change. The capabilities are replaced as a whole.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 2;
    */
@@ -253,7 +252,7 @@ export declare type UpdateRoleRequest = Message<"chainguard.platform.iam.v2.Upda
 export declare const UpdateRoleRequestSchema: GenMessage<UpdateRoleRequest>;
 
 /**
- * Names the role to delete.
+ * The request of DeleteRole.
  *
  * @generated from message chainguard.platform.iam.v2.DeleteRoleRequest
  */
@@ -274,7 +273,7 @@ export declare const DeleteRoleRequestSchema: GenMessage<DeleteRoleRequest>;
 
 /**
  * Manages roles: named sets of capabilities. Built-in roles belong to the
- * service, are visible to everybody and never change; custom roles lie in a
+ * service, are visible to everybody and never change; custom roles are in a
  * group.
  *
  * @generated from service chainguard.platform.iam.v2.RolesService
@@ -291,8 +290,8 @@ export declare const RolesService: GenService<{
     output: typeof RoleSchema;
   },
   /**
-   * Lists the built-in roles and the custom roles the caller may see, a page at
-   * a time.
+   * Lists the built-in roles and the custom roles that the caller may see, in
+   * pages.
    *
    * @generated from rpc chainguard.platform.iam.v2.RolesService.ListRoles
    */
@@ -313,9 +312,9 @@ export declare const RolesService: GenService<{
     output: typeof RoleSchema;
   },
   /**
-   * Changes a custom role in part and returns it whole. Holds at once for every
-   * identity bound to the role. The caller must hold the capabilities it adds
-   * wherever the role is bound. Built-in roles cannot be changed.
+   * Updates a custom role and returns it. The change takes effect at once for
+   * every identity bound to the role. The caller must hold the capabilities it
+   * adds wherever the role is bound. Built-in roles cannot be changed.
    *
    * @generated from rpc chainguard.platform.iam.v2.RolesService.UpdateRole
    */

@@ -150,7 +150,7 @@ export const CheckStatusSchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_iam_v2beta1_account_associations, 1);
 
 /**
- * What a check found.
+ * The result of a check.
  *
  * @generated from enum chainguard.platform.iam.v2beta1.CheckStatus
  */
@@ -158,8 +158,8 @@ export const CheckStatus = /*@__PURE__*/
   tsEnum(CheckStatusSchema);
 
 /**
- * Manages account associations: which accounts at other providers go with a
- * group. A group has at most one. It is a record and gives nobody any rights.
+ * Manages account associations: which accounts at other providers belong to a
+ * group. A group has at most one. It grants no rights.
  *
  * @generated from service chainguard.platform.iam.v2beta1.AccountAssociationsService
  */

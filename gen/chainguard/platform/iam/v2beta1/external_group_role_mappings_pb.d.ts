@@ -15,21 +15,21 @@ import type { UIDPFilter } from "../../common/uidp_pb.js";
 export declare const file_chainguard_platform_iam_v2beta1_external_group_role_mappings: GenFile;
 
 /**
- * That the people of an external group have a role.
+ * Grants a role to the people of an external group.
  *
  * @generated from message chainguard.platform.iam.v2beta1.ExternalGroupRoleMapping
  */
 export declare type ExternalGroupRoleMapping = Message<"chainguard.platform.iam.v2beta1.ExternalGroupRoleMapping"> & {
   /**
-   * Identifies the mapping: the uid of its identity provider, a slash and a
-   * segment of its own. Assigned by the service.
+   * The uid of the mapping: the uid of its identity provider, a slash and one
+   * more segment. Assigned by the service.
    *
    * @generated from field: string uid = 1;
    */
   uid: string;
 
   /**
-   * The uid of the identity provider that knows the external group.
+   * The uid of the identity provider of the external group.
    *
    * @generated from field: string identity_provider_uid = 2;
    */
@@ -72,7 +72,7 @@ export declare type ExternalGroupRoleMapping = Message<"chainguard.platform.iam.
 export declare const ExternalGroupRoleMappingSchema: GenMessage<ExternalGroupRoleMapping>;
 
 /**
- * Describes the mapping to create.
+ * The request of CreateExternalGroupRoleMapping.
  *
  * @generated from message chainguard.platform.iam.v2beta1.CreateExternalGroupRoleMappingRequest
  */
@@ -99,7 +99,7 @@ export declare type CreateExternalGroupRoleMappingRequest = Message<"chainguard.
 export declare const CreateExternalGroupRoleMappingRequestSchema: GenMessage<CreateExternalGroupRoleMappingRequest>;
 
 /**
- * Names the mapping to return.
+ * The request of GetExternalGroupRoleMapping.
  *
  * @generated from message chainguard.platform.iam.v2beta1.GetExternalGroupRoleMappingRequest
  */
@@ -119,7 +119,7 @@ export declare type GetExternalGroupRoleMappingRequest = Message<"chainguard.pla
 export declare const GetExternalGroupRoleMappingRequestSchema: GenMessage<GetExternalGroupRoleMappingRequest>;
 
 /**
- * Names the mapping to delete.
+ * The request of DeleteExternalGroupRoleMapping.
  *
  * @generated from message chainguard.platform.iam.v2beta1.DeleteExternalGroupRoleMappingRequest
  */
@@ -139,7 +139,7 @@ export declare type DeleteExternalGroupRoleMappingRequest = Message<"chainguard.
 export declare const DeleteExternalGroupRoleMappingRequestSchema: GenMessage<DeleteExternalGroupRoleMappingRequest>;
 
 /**
- * Names the mappings to delete.
+ * The request of BatchDeleteExternalGroupRoleMappings.
  *
  * @generated from message chainguard.platform.iam.v2beta1.BatchDeleteExternalGroupRoleMappingsRequest
  */
@@ -194,14 +194,14 @@ export declare type BatchDeleteExternalGroupRoleMappingsResponse = Message<"chai
 export declare const BatchDeleteExternalGroupRoleMappingsResponseSchema: GenMessage<BatchDeleteExternalGroupRoleMappingsResponse>;
 
 /**
- * Says which mappings to list, in which order and from where on.
+ * The request of ListExternalGroupRoleMappings.
  *
  * @generated from message chainguard.platform.iam.v2beta1.ListExternalGroupRoleMappingsRequest
  */
 export declare type ListExternalGroupRoleMappingsRequest = Message<"chainguard.platform.iam.v2beta1.ListExternalGroupRoleMappingsRequest"> & {
   /**
-   * Restricts the list by place in the tree. A mapping lies below its identity
-   * provider.
+   * Filters by position in the tree of groups. A mapping is a descendant of its
+   * identity provider.
    *
    * @generated from field: chainguard.platform.common.UIDPFilter uidp = 1;
    */
@@ -215,17 +215,16 @@ export declare type ListExternalGroupRoleMappingsRequest = Message<"chainguard.p
   identityProviderUid: string;
 
   /**
-   * How many mappings a page holds at most: 50 when absent, never more than
-   * 200.
+   * The maximum number of mappings on a page: 50 by default, 200 at most.
    *
    * @generated from field: int32 page_size = 3;
    */
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. Everything else must be as it
-   * was in the request for that page, except `page_size` and `skip`. A token
-   * older than 3 days starts the list again.
+   * The `next_page_token` of the previous page. All fields except `page_size`
+   * and `skip` must be the same as in the request for that page. A token older
+   * than 3 days restarts the list.
    *
    * @generated from field: string page_token = 4;
    */
@@ -240,8 +239,8 @@ export declare type ListExternalGroupRoleMappingsRequest = Message<"chainguard.p
   orderBy: string;
 
   /**
-   * How many mappings to pass over before the page begins. Sent again with the
-   * token of the page it began, it is not applied twice.
+   * The number of mappings to skip. If it is repeated with a page token, it is
+   * not applied again.
    *
    * @generated from field: int32 skip = 6;
    */
@@ -261,21 +260,21 @@ export declare const ListExternalGroupRoleMappingsRequestSchema: GenMessage<List
  */
 export declare type ListExternalGroupRoleMappingsResponse = Message<"chainguard.platform.iam.v2beta1.ListExternalGroupRoleMappingsResponse"> & {
   /**
-   * The mappings, in the order asked for.
+   * The mappings in the requested order.
    *
    * @generated from field: repeated chainguard.platform.iam.v2beta1.ExternalGroupRoleMapping external_group_role_mappings = 1;
    */
   externalGroupRoleMappings: ExternalGroupRoleMapping[];
 
   /**
-   * What to send as `page_token` for the next page. Empty: this is the last.
+   * The `page_token` of the next page. Empty on the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
 
   /**
-   * How many mappings match on all pages together.
+   * The number of mappings that match, on all pages.
    *
    * @generated from field: optional int64 total_count = 3;
    */
@@ -296,9 +295,9 @@ export declare type ListExternalGroupRoleMappingsResponse = Message<"chainguard.
 export declare const ListExternalGroupRoleMappingsResponseSchema: GenMessage<ListExternalGroupRoleMappingsResponse>;
 
 /**
- * Manages external group role mappings: each gives the people of a group that
- * an identity provider knows a role in an organisation. A mapping never changes;
- * it is deleted and another created.
+ * Manages external group role mappings: each grants a role in an organisation
+ * to the people of a group at an identity provider. A mapping cannot be
+ * updated: delete it and create another.
  *
  * @generated from service chainguard.platform.iam.v2beta1.ExternalGroupRoleMappingsService
  */
@@ -336,8 +335,8 @@ export declare const ExternalGroupRoleMappingsService: GenService<{
     output: typeof EmptySchema;
   },
   /**
-   * Deletes several mappings of one identity provider at once. Those that do
-   * not exist are passed over.
+   * Deletes several mappings of one identity provider. Those that do not exist
+   * are ignored.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.ExternalGroupRoleMappingsService.BatchDeleteExternalGroupRoleMappings
    */
@@ -347,7 +346,7 @@ export declare const ExternalGroupRoleMappingsService: GenService<{
     output: typeof BatchDeleteExternalGroupRoleMappingsResponseSchema;
   },
   /**
-   * Lists the mappings the caller may see, a page at a time.
+   * Lists the mappings that the caller may see, in pages.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.ExternalGroupRoleMappingsService.ListExternalGroupRoleMappings
    */

@@ -74,9 +74,9 @@ export const ListExternalGroupRoleMappingsResponseSchema = /*@__PURE__*/
   messageDesc(file_chainguard_platform_iam_v2beta1_external_group_role_mappings, 7);
 
 /**
- * Manages external group role mappings: each gives the people of a group that
- * an identity provider knows a role in an organisation. A mapping never changes;
- * it is deleted and another created.
+ * Manages external group role mappings: each grants a role in an organisation
+ * to the people of a group at an identity provider. A mapping cannot be
+ * updated: delete it and create another.
  *
  * @generated from service chainguard.platform.iam.v2beta1.ExternalGroupRoleMappingsService
  */

@@ -75,8 +75,8 @@ export const ListGroupInvitesResponseSchema = /*@__PURE__*/
   messageDesc(file_chainguard_platform_iam_v2beta1_group_invites, 7);
 
 /**
- * Manages invites: whoever brings the code of one gets a role in the group it
- * is for. Nobody can give what they do not hold there themselves.
+ * Manages invites: a person who presents the code of an invite gets a role in
+ * its group. A caller can grant only rights that it holds in that group.
  *
  * @generated from service chainguard.platform.iam.v2beta1.GroupInvitesService
  */

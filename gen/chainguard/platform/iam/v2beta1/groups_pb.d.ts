@@ -21,8 +21,8 @@ export declare const file_chainguard_platform_iam_v2beta1_groups: GenFile;
  */
 export declare type Group = Message<"chainguard.platform.iam.v2beta1.Group"> & {
   /**
-   * Identifies the group: the uid of its parent, a slash and a segment of its
-   * own; for a root group one segment alone. Assigned by the service.
+   * The uid of the group: the uid of its parent, a slash and one more segment;
+   * a root group has one segment. Assigned by the service.
    *
    * @generated from field: string uid = 1;
    */
@@ -45,16 +45,16 @@ export declare type Group = Message<"chainguard.platform.iam.v2beta1.Group"> & {
   description: string;
 
   /**
-   * Always empty. An organisation does have quotas: version 1 shows two of them,
-   * and a call that would exceed one is refused with its limit.
+   * Always empty. Version 1 returns two quotas here. A call that would exceed a
+   * quota fails with RESOURCE_EXHAUSTED.
    *
    * @generated from field: map<string, int32> resource_limits = 4;
    */
   resourceLimits: { [key: string]: number };
 
   /**
-   * Whether the operator of the service has confirmed that the organisation is
-   * the one its name says. Only the operator changes it.
+   * Whether the operator has verified that the organisation is the one that its
+   * name says. Only the operator changes it.
    *
    * @generated from field: bool verified = 5;
    */
@@ -75,14 +75,14 @@ export declare type Group = Message<"chainguard.platform.iam.v2beta1.Group"> & {
   updateTime?: Timestamp | undefined;
 
   /**
-   * What sort of organisation a root group is. Only the operator changes it.
+   * The kind of organisation of a root group. Only the operator changes it.
    *
    * @generated from field: chainguard.platform.iam.v2beta1.OrgKind kind = 8;
    */
   kind: OrgKind;
 
   /**
-   * Where the organisation stands in being set up.
+   * The setup state of the organisation.
    *
    * @generated from field: chainguard.platform.iam.v2beta1.OrgStatus status = 9;
    */
@@ -96,7 +96,7 @@ export declare type Group = Message<"chainguard.platform.iam.v2beta1.Group"> & {
 export declare const GroupSchema: GenMessage<Group>;
 
 /**
- * Names the group to return.
+ * The request of GetGroup.
  *
  * @generated from message chainguard.platform.iam.v2beta1.GetGroupRequest
  */
@@ -116,7 +116,7 @@ export declare type GetGroupRequest = Message<"chainguard.platform.iam.v2beta1.G
 export declare const GetGroupRequestSchema: GenMessage<GetGroupRequest>;
 
 /**
- * Names the group to delete.
+ * The request of DeleteGroup.
  *
  * @generated from message chainguard.platform.iam.v2beta1.DeleteGroupRequest
  */
@@ -136,13 +136,13 @@ export declare type DeleteGroupRequest = Message<"chainguard.platform.iam.v2beta
 export declare const DeleteGroupRequestSchema: GenMessage<DeleteGroupRequest>;
 
 /**
- * Says which groups to list, in which order and from where on.
+ * The request of ListGroups.
  *
  * @generated from message chainguard.platform.iam.v2beta1.ListGroupsRequest
  */
 export declare type ListGroupsRequest = Message<"chainguard.platform.iam.v2beta1.ListGroupsRequest"> & {
   /**
-   * Restricts the list by place in the tree.
+   * Filters by position in the tree of groups.
    *
    * @generated from field: chainguard.platform.common.UIDPFilter uidp = 1;
    */
@@ -156,16 +156,16 @@ export declare type ListGroupsRequest = Message<"chainguard.platform.iam.v2beta1
   name: string;
 
   /**
-   * How many groups a page holds at most: 50 when absent, never more than 200.
+   * The maximum number of groups on a page: 50 by default, 200 at most.
    *
    * @generated from field: int32 page_size = 3;
    */
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. Everything else must be as it
-   * was in the request for that page, except `page_size` and `skip`. A token
-   * older than 3 days starts the list again.
+   * The `next_page_token` of the previous page. All fields except `page_size`
+   * and `skip` must be the same as in the request for that page. A token older
+   * than 3 days restarts the list.
    *
    * @generated from field: string page_token = 4;
    */
@@ -180,8 +180,8 @@ export declare type ListGroupsRequest = Message<"chainguard.platform.iam.v2beta1
   orderBy: string;
 
   /**
-   * How many groups to pass over before the page begins. Sent again with the
-   * token of the page it began, it is not applied twice.
+   * The number of groups to skip. If it is repeated with a page token, it is
+   * not applied again.
    *
    * @generated from field: int32 skip = 6;
    */
@@ -201,21 +201,21 @@ export declare const ListGroupsRequestSchema: GenMessage<ListGroupsRequest>;
  */
 export declare type ListGroupsResponse = Message<"chainguard.platform.iam.v2beta1.ListGroupsResponse"> & {
   /**
-   * The groups, in the order asked for.
+   * The groups in the requested order.
    *
    * @generated from field: repeated chainguard.platform.iam.v2beta1.Group groups = 1;
    */
   groups: Group[];
 
   /**
-   * What to send as `page_token` for the next page. Empty: this is the last.
+   * The `page_token` of the next page. Empty on the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
 
   /**
-   * How many groups match on all pages together.
+   * The number of groups that match, on all pages.
    *
    * @generated from field: optional int64 total_count = 3;
    */
@@ -236,7 +236,7 @@ export declare type ListGroupsResponse = Message<"chainguard.platform.iam.v2beta
 export declare const ListGroupsResponseSchema: GenMessage<ListGroupsResponse>;
 
 /**
- * Describes the group to create.
+ * The request of CreateGroup.
  *
  * @generated from message chainguard.platform.iam.v2beta1.CreateGroupRequest
  */
@@ -264,21 +264,21 @@ export declare type CreateGroupRequest = Message<"chainguard.platform.iam.v2beta
 export declare const CreateGroupRequestSchema: GenMessage<CreateGroupRequest>;
 
 /**
- * Describes how to change a group.
+ * The request of UpdateGroup.
  *
  * @generated from message chainguard.platform.iam.v2beta1.UpdateGroupRequest
  */
 export declare type UpdateGroupRequest = Message<"chainguard.platform.iam.v2beta1.UpdateGroupRequest"> & {
   /**
-   * The group as it shall be; its uid says which one.
+   * The group with its new values. Its uid names the group to update.
    *
    * @generated from field: chainguard.platform.iam.v2beta1.Group group = 1;
    */
   group?: Group | undefined;
 
   /**
-   * The fields to change. Absent: those that are present in the group. `*`:
-   * all that can be changed.
+   * The fields to update. Absent: the fields that are set in the group. `*`:
+   * all fields that callers can change.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 2;
    */
@@ -292,7 +292,7 @@ export declare type UpdateGroupRequest = Message<"chainguard.platform.iam.v2beta
 export declare const UpdateGroupRequestSchema: GenMessage<UpdateGroupRequest>;
 
 /**
- * Asks for the organisation of the caller's e-mail domain.
+ * The request of LookupGroup.
  *
  * @generated from message chainguard.platform.iam.v2beta1.LookupGroupRequest
  */
@@ -326,7 +326,7 @@ export declare type LookupGroupResponse = Message<"chainguard.platform.iam.v2bet
 export declare const LookupGroupResponseSchema: GenMessage<LookupGroupResponse>;
 
 /**
- * Asks to be let into an organisation.
+ * The request of RequestGroupAccess.
  *
  * @generated from message chainguard.platform.iam.v2beta1.RequestGroupAccessRequest
  */
@@ -346,7 +346,7 @@ export declare type RequestGroupAccessRequest = Message<"chainguard.platform.iam
 export declare const RequestGroupAccessRequestSchema: GenMessage<RequestGroupAccessRequest>;
 
 /**
- * Says that the owners have been told.
+ * The response of RequestGroupAccess.
  *
  * @generated from message chainguard.platform.iam.v2beta1.RequestGroupAccessResponse
  */
@@ -360,7 +360,7 @@ export declare type RequestGroupAccessResponse = Message<"chainguard.platform.ia
 export declare const RequestGroupAccessResponseSchema: GenMessage<RequestGroupAccessResponse>;
 
 /**
- * Asks whether the caller's e-mail address may be used to find organisations.
+ * The request of CheckEligibility.
  *
  * @generated from message chainguard.platform.iam.v2beta1.CheckEligibilityRequest
  */
@@ -374,7 +374,7 @@ export declare type CheckEligibilityRequest = Message<"chainguard.platform.iam.v
 export declare const CheckEligibilityRequestSchema: GenMessage<CheckEligibilityRequest>;
 
 /**
- * Says whether it may.
+ * The response of CheckEligibility.
  *
  * @generated from message chainguard.platform.iam.v2beta1.CheckEligibilityResponse
  */
@@ -394,7 +394,7 @@ export declare type CheckEligibilityResponse = Message<"chainguard.platform.iam.
 export declare const CheckEligibilityResponseSchema: GenMessage<CheckEligibilityResponse>;
 
 /**
- * What sort of organisation a root group is.
+ * The kind of organisation of a root group.
  *
  * @generated from enum chainguard.platform.iam.v2beta1.OrgKind
  */
@@ -448,7 +448,7 @@ export enum OrgKind {
 export declare const OrgKindSchema: GenEnum<OrgKind>;
 
 /**
- * Where an organisation stands in being set up.
+ * The setup state of an organisation.
  *
  * @generated from enum chainguard.platform.iam.v2beta1.OrgStatus
  */
@@ -475,7 +475,7 @@ export enum OrgStatus {
   READY = 2,
 
   /**
-   * Barred from use.
+   * Suspended by the operator.
    *
    * @generated from enum value: ORG_STATUS_SUSPENDED = 3;
    */
@@ -489,7 +489,7 @@ export declare const OrgStatusSchema: GenEnum<OrgStatus>;
 
 /**
  * Manages the tree of groups. A root group is an organisation; every other
- * group, identity, role binding and repository lies below one.
+ * group, identity, role binding and repository is a descendant of one.
  *
  * @generated from service chainguard.platform.iam.v2beta1.GroupsService
  */
@@ -505,9 +505,10 @@ export declare const GroupsService: GenService<{
     output: typeof GroupSchema;
   },
   /**
-   * Deletes a group. Fails with FAILED_PRECONDITION while anything lies below
-   * it: child groups, identities, repositories, or role bindings other than
-   * the one its creator got.
+   * Deletes a group. Fails with FAILED_PRECONDITION if the group has children,
+   * such as groups, identities, repositories, roles, invites or role bindings.
+   * The only binding of a root group, that of its owner, is deleted with the
+   * group.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.GroupsService.DeleteGroup
    */
@@ -517,7 +518,7 @@ export declare const GroupsService: GenService<{
     output: typeof EmptySchema;
   },
   /**
-   * Lists the groups the caller may see, a page at a time.
+   * Lists the groups that the caller may see, in pages.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.GroupsService.ListGroups
    */
@@ -527,8 +528,8 @@ export declare const GroupsService: GenService<{
     output: typeof ListGroupsResponseSchema;
   },
   /**
-   * Creates a group below another, or, over gRPC with an empty parent, a new
-   * root group whose owner the caller becomes.
+   * Creates a group in another one. Over gRPC and Connect, an empty parent
+   * creates a root group, and the caller becomes its owner.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.GroupsService.CreateGroup
    */
@@ -538,7 +539,7 @@ export declare const GroupsService: GenService<{
     output: typeof GroupSchema;
   },
   /**
-   * Changes a group in part and returns it whole.
+   * Updates a group and returns it.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.GroupsService.UpdateGroup
    */
@@ -550,8 +551,8 @@ export declare const GroupsService: GenService<{
   /**
    * Finds the verified organisation whose name is the domain of the caller's
    * e-mail address. Fails with NOT_FOUND when there is none, when the address
-   * was not confirmed by a trusted identity provider, or when the domain is
-   * one that hands out addresses to anybody.
+   * was not confirmed by a trusted identity provider, or when the domain is a
+   * public e-mail provider.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.GroupsService.LookupGroup
    */
@@ -561,8 +562,9 @@ export declare const GroupsService: GenService<{
     output: typeof LookupGroupResponseSchema;
   },
   /**
-   * Asks the owners of the organisation found by LookupGroup to let the caller
-   * in. Fails with RESOURCE_EXHAUSTED when the caller asked a short time ago.
+   * Requests membership in the organisation that LookupGroup returns. Its
+   * owners are notified. Fails with RESOURCE_EXHAUSTED if the caller requested
+   * it a short time ago.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.GroupsService.RequestGroupAccess
    */
@@ -572,8 +574,8 @@ export declare const GroupsService: GenService<{
     output: typeof RequestGroupAccessResponseSchema;
   },
   /**
-   * Tells whether the caller's e-mail address may be used to find an
-   * organisation at all.
+   * Returns whether the caller's e-mail address can be used to find an
+   * organisation.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.GroupsService.CheckEligibility
    */

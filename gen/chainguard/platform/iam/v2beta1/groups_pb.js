@@ -115,7 +115,7 @@ export const OrgKindSchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_iam_v2beta1_groups, 0);
 
 /**
- * What sort of organisation a root group is.
+ * The kind of organisation of a root group.
  *
  * @generated from enum chainguard.platform.iam.v2beta1.OrgKind
  */
@@ -129,7 +129,7 @@ export const OrgStatusSchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_iam_v2beta1_groups, 1);
 
 /**
- * Where an organisation stands in being set up.
+ * The setup state of an organisation.
  *
  * @generated from enum chainguard.platform.iam.v2beta1.OrgStatus
  */
@@ -138,7 +138,7 @@ export const OrgStatus = /*@__PURE__*/
 
 /**
  * Manages the tree of groups. A root group is an organisation; every other
- * group, identity, role binding and repository lies below one.
+ * group, identity, role binding and repository is a descendant of one.
  *
  * @generated from service chainguard.platform.iam.v2beta1.GroupsService
  */

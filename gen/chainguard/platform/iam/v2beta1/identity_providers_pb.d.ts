@@ -21,8 +21,8 @@ export declare const file_chainguard_platform_iam_v2beta1_identity_providers: Ge
  */
 export declare type IdentityProvider = Message<"chainguard.platform.iam.v2beta1.IdentityProvider"> & {
   /**
-   * Identifies the identity provider: the uid of its group, a slash and a
-   * segment of its own. Assigned by the service.
+   * The uid of the identity provider: the uid of its group, a slash and one
+   * more segment. Assigned by the service.
    *
    * @generated from field: string uid = 1;
    */
@@ -118,38 +118,38 @@ export declare type IdentityProvider_OIDC = Message<"chainguard.platform.iam.v2b
   clientId: string;
 
   /**
-   * The client secret that goes with it. Never returned. Empty on update: the
-   * secret stays, unless the mask names `oidc.client_secret`. Required where
-   * one was set and the issuer changes.
+   * The secret of this client. Never returned. Empty on update: the secret
+   * stays, unless the mask names `oidc.client_secret`. A new issuer requires
+   * the secret again.
    *
    * @generated from field: string client_secret = 3;
    */
   clientSecret: string;
 
   /**
-   * Scopes to ask for beside those that every login needs.
+   * Additional scopes to request at login.
    *
    * @generated from field: repeated string additional_scopes = 4;
    */
   additionalScopes: string[];
 
   /**
-   * The name of the claim that lists a person's groups at the provider, which
-   * external group role mappings speak of.
+   * The name of the claim with a person's groups at the provider, which
+   * external group role mappings use.
    *
    * @generated from field: string groups_claim = 5;
    */
   groupsClaim: string;
 
   /**
-   * By which claim a person is found in the directory.
+   * The claim that identifies a person in the directory.
    *
    * @generated from field: chainguard.platform.iam.v2beta1.IdentityProvider.OIDC.CorrelationRule correlation_rule = 6;
    */
   correlationRule: IdentityProvider_OIDC_CorrelationRule;
 
   /**
-   * Whether logins are protected by PKCE (RFC 7636). Refused when the
+   * Whether logins are protected by PKCE (RFC 7636). Rejected if the
    * configuration of the provider does not announce it.
    *
    * @generated from field: bool pkce_enabled = 7;
@@ -164,8 +164,8 @@ export declare type IdentityProvider_OIDC = Message<"chainguard.platform.iam.v2b
 export declare const IdentityProvider_OIDCSchema: GenMessage<IdentityProvider_OIDC>;
 
 /**
- * By which claim of a token a person is found among those the directory
- * told of by SCIM.
+ * The claim of a token that identifies the person in the directory that
+ * uses SCIM.
  *
  * @generated from enum chainguard.platform.iam.v2beta1.IdentityProvider.OIDC.CorrelationRule
  */
@@ -198,8 +198,8 @@ export enum IdentityProvider_OIDC_CorrelationRule {
 export declare const IdentityProvider_OIDC_CorrelationRuleSchema: GenEnum<IdentityProvider_OIDC_CorrelationRule>;
 
 /**
- * How the directory of the organisation tells the service about people, by
- * SCIM (RFC 7644).
+ * How the directory of the organisation sends people to the service, by SCIM
+ * (RFC 7644).
  *
  * @generated from message chainguard.platform.iam.v2beta1.IdentityProvider.SCIM
  */
@@ -212,14 +212,14 @@ export declare type IdentityProvider_SCIM = Message<"chainguard.platform.iam.v2b
   enabled: boolean;
 
   /**
-   * The URL to set up in the directory.
+   * The URL to configure in the directory.
    *
    * @generated from field: string endpoint_url = 3;
    */
   endpointUrl: string;
 
   /**
-   * Until when the token is accepted. Absent: it never expires, or there is
+   * Until when the token is valid. Absent: it never expires, or there is
    * none.
    *
    * @generated from field: google.protobuf.Timestamp token_expire_time = 4;
@@ -227,22 +227,22 @@ export declare type IdentityProvider_SCIM = Message<"chainguard.platform.iam.v2b
   tokenExpireTime?: Timestamp | undefined;
 
   /**
-   * Until when the token before it is accepted. Absent: there is none.
+   * Until when the previous token is valid. Absent: there is none.
    *
    * @generated from field: google.protobuf.Timestamp previous_token_expire_time = 5;
    */
   previousTokenExpireTime?: Timestamp | undefined;
 
   /**
-   * Where the tokens stand.
+   * The state of the tokens.
    *
    * @generated from field: chainguard.platform.iam.v2beta1.IdentityProvider.SCIM.CredentialState credential_state = 6;
    */
   credentialState: IdentityProvider_SCIM_CredentialState;
 
   /**
-   * Changes with every change of these settings. To be sent back with the
-   * next change, so that it is refused if another came between.
+   * Changes with every change of these settings. Send it with the next
+   * change, which fails if the settings were changed in between.
    *
    * @generated from field: string etag = 7;
    */
@@ -256,7 +256,7 @@ export declare type IdentityProvider_SCIM = Message<"chainguard.platform.iam.v2b
 export declare const IdentityProvider_SCIMSchema: GenMessage<IdentityProvider_SCIM>;
 
 /**
- * Where the tokens of the directory stand.
+ * The state of the directory's tokens.
  *
  * @generated from enum chainguard.platform.iam.v2beta1.IdentityProvider.SCIM.CredentialState
  */
@@ -269,21 +269,21 @@ export enum IdentityProvider_SCIM_CredentialState {
   UNSPECIFIED = 0,
 
   /**
-   * There was never a token.
+   * No token was issued.
    *
    * @generated from enum value: CREDENTIAL_STATE_NOT_ISSUED = 1;
    */
   NOT_ISSUED = 1,
 
   /**
-   * There is a token and it is accepted.
+   * There is a valid token.
    *
    * @generated from enum value: CREDENTIAL_STATE_LIVE = 2;
    */
   LIVE = 2,
 
   /**
-   * The time of the token is over.
+   * The token has expired.
    *
    * @generated from enum value: CREDENTIAL_STATE_EXPIRED = 3;
    */
@@ -297,7 +297,7 @@ export enum IdentityProvider_SCIM_CredentialState {
   REVOKED = 4,
 
   /**
-   * There is a token, and the one before it is accepted as well.
+   * There is a valid token, and the previous one is valid as well.
    *
    * @generated from enum value: CREDENTIAL_STATE_ROTATING = 5;
    */
@@ -310,13 +310,13 @@ export enum IdentityProvider_SCIM_CredentialState {
 export declare const IdentityProvider_SCIM_CredentialStateSchema: GenEnum<IdentityProvider_SCIM_CredentialState>;
 
 /**
- * Says which identity providers to list, in which order and from where on.
+ * The request of ListIdentityProviders.
  *
  * @generated from message chainguard.platform.iam.v2beta1.ListIdentityProvidersRequest
  */
 export declare type ListIdentityProvidersRequest = Message<"chainguard.platform.iam.v2beta1.ListIdentityProvidersRequest"> & {
   /**
-   * Restricts the list by place in the tree.
+   * Filters by position in the tree of groups.
    *
    * @generated from field: chainguard.platform.common.UIDPFilter uidp = 1;
    */
@@ -330,17 +330,17 @@ export declare type ListIdentityProvidersRequest = Message<"chainguard.platform.
   name: string;
 
   /**
-   * How many identity providers a page holds at most: 50 when absent, never
-   * more than 200.
+   * The maximum number of identity providers on a page: 50 by default, 200 at
+   * most.
    *
    * @generated from field: int32 page_size = 10;
    */
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. Everything else must be as it
-   * was in the request for that page, except `page_size` and `skip`. A token
-   * older than 3 days starts the list again.
+   * The `next_page_token` of the previous page. All fields except `page_size`
+   * and `skip` must be the same as in the request for that page. A token older
+   * than 3 days restarts the list.
    *
    * @generated from field: string page_token = 11;
    */
@@ -355,8 +355,8 @@ export declare type ListIdentityProvidersRequest = Message<"chainguard.platform.
   orderBy: string;
 
   /**
-   * How many identity providers to pass over before the page begins. Sent again
-   * with the token of the page it began, it is not applied twice.
+   * The number of identity providers to skip. If it is repeated with a page
+   * token, it is not applied again.
    *
    * @generated from field: int32 skip = 13;
    */
@@ -376,21 +376,21 @@ export declare const ListIdentityProvidersRequestSchema: GenMessage<ListIdentity
  */
 export declare type ListIdentityProvidersResponse = Message<"chainguard.platform.iam.v2beta1.ListIdentityProvidersResponse"> & {
   /**
-   * The identity providers, in the order asked for.
+   * The identity providers in the requested order.
    *
    * @generated from field: repeated chainguard.platform.iam.v2beta1.IdentityProvider identity_providers = 1;
    */
   identityProviders: IdentityProvider[];
 
   /**
-   * What to send as `page_token` for the next page. Empty: this is the last.
+   * The `page_token` of the next page. Empty on the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
 
   /**
-   * How many identity providers match on all pages together.
+   * The number of identity providers that match, on all pages.
    *
    * @generated from field: optional int64 total_count = 3;
    */
@@ -411,7 +411,7 @@ export declare type ListIdentityProvidersResponse = Message<"chainguard.platform
 export declare const ListIdentityProvidersResponseSchema: GenMessage<ListIdentityProvidersResponse>;
 
 /**
- * Names the identity provider to return.
+ * The request of GetIdentityProvider.
  *
  * @generated from message chainguard.platform.iam.v2beta1.GetIdentityProviderRequest
  */
@@ -431,7 +431,7 @@ export declare type GetIdentityProviderRequest = Message<"chainguard.platform.ia
 export declare const GetIdentityProviderRequestSchema: GenMessage<GetIdentityProviderRequest>;
 
 /**
- * Describes the identity provider to create.
+ * The request of CreateIdentityProvider.
  *
  * @generated from message chainguard.platform.iam.v2beta1.CreateIdentityProviderRequest
  */
@@ -458,21 +458,22 @@ export declare type CreateIdentityProviderRequest = Message<"chainguard.platform
 export declare const CreateIdentityProviderRequestSchema: GenMessage<CreateIdentityProviderRequest>;
 
 /**
- * Describes how to change an identity provider.
+ * The request of UpdateIdentityProvider.
  *
  * @generated from message chainguard.platform.iam.v2beta1.UpdateIdentityProviderRequest
  */
 export declare type UpdateIdentityProviderRequest = Message<"chainguard.platform.iam.v2beta1.UpdateIdentityProviderRequest"> & {
   /**
-   * The identity provider as it shall be; its uid says which one.
+   * The identity provider with its new values. Its uid names the identity
+   * provider to update.
    *
    * @generated from field: chainguard.platform.iam.v2beta1.IdentityProvider identity_provider = 1;
    */
   identityProvider?: IdentityProvider | undefined;
 
   /**
-   * The fields to change. Absent: those that are present in the identity
-   * provider. `*`: all that can be changed.
+   * The fields to update. Absent: the fields that are set in the identity
+   * provider. `*`: all fields that callers can change.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 2;
    */
@@ -486,7 +487,7 @@ export declare type UpdateIdentityProviderRequest = Message<"chainguard.platform
 export declare const UpdateIdentityProviderRequestSchema: GenMessage<UpdateIdentityProviderRequest>;
 
 /**
- * Names the identity provider to delete.
+ * The request of DeleteIdentityProvider.
  *
  * @generated from message chainguard.platform.iam.v2beta1.DeleteIdentityProviderRequest
  */
@@ -506,7 +507,7 @@ export declare type DeleteIdentityProviderRequest = Message<"chainguard.platform
 export declare const DeleteIdentityProviderRequestSchema: GenMessage<DeleteIdentityProviderRequest>;
 
 /**
- * Says for which identity provider to make a SCIM token, and for how long.
+ * The request of GenerateScimToken.
  *
  * @generated from message chainguard.platform.iam.v2beta1.GenerateScimTokenRequest
  */
@@ -519,7 +520,7 @@ export declare type GenerateScimTokenRequest = Message<"chainguard.platform.iam.
   identityProviderUid: string;
 
   /**
-   * Until when the token is accepted: at most 2 years from now. Absent: 1 year
+   * Until when the token is valid: at most 2 years from now. Absent: 1 year
    * from now.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 2;
@@ -541,28 +542,28 @@ export declare type GenerateScimTokenRequest = Message<"chainguard.platform.iam.
 export declare const GenerateScimTokenRequestSchema: GenMessage<GenerateScimTokenRequest>;
 
 /**
- * The SCIM token made.
+ * The generated SCIM token.
  *
  * @generated from message chainguard.platform.iam.v2beta1.GenerateScimTokenResponse
  */
 export declare type GenerateScimTokenResponse = Message<"chainguard.platform.iam.v2beta1.GenerateScimTokenResponse"> & {
   /**
-   * The token: `cgscim_` and 64 hexadecimal digits. Shown this once; the
-   * service keeps only its hash.
+   * The token: `cgscim_` and 64 hexadecimal digits. Only this response contains
+   * it; the service stores its hash.
    *
    * @generated from field: string token = 1;
    */
   token: string;
 
   /**
-   * The URL to set up in the directory.
+   * The URL to configure in the directory.
    *
    * @generated from field: string endpoint_url = 2;
    */
   endpointUrl: string;
 
   /**
-   * Until when the token is accepted. Absent: it never expires.
+   * Until when the token is valid. Absent: it never expires.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 3;
    */
@@ -576,7 +577,7 @@ export declare type GenerateScimTokenResponse = Message<"chainguard.platform.iam
   identityProviderUid: string;
 
   /**
-   * The etag of the SCIM settings from now on.
+   * The new etag of the SCIM settings.
    *
    * @generated from field: string etag = 5;
    */
@@ -590,7 +591,7 @@ export declare type GenerateScimTokenResponse = Message<"chainguard.platform.iam
 export declare const GenerateScimTokenResponseSchema: GenMessage<GenerateScimTokenResponse>;
 
 /**
- * Says of which identity provider to replace the SCIM token, and how.
+ * The request of RegenerateScimToken.
  *
  * @generated from message chainguard.platform.iam.v2beta1.RegenerateScimTokenRequest
  */
@@ -603,24 +604,24 @@ export declare type RegenerateScimTokenRequest = Message<"chainguard.platform.ia
   identityProviderUid: string;
 
   /**
-   * For how long the token before is accepted as well: 1 hour when absent, at
-   * most 24 hours.
+   * How long the previous token stays valid: 1 hour by default, 24 hours at
+   * most.
    *
    * @generated from field: google.protobuf.Duration overlap = 2;
    */
   overlap?: Duration | undefined;
 
   /**
-   * Until when the new token is accepted: at most 2 years from now. Absent: 1
-   * year from now.
+   * Until when the new token is valid: at most 2 years from now. Absent: 1 year
+   * from now.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 3;
    */
   expireTime?: Timestamp | undefined;
 
   /**
-   * The etag of the SCIM settings as last seen. The call is refused if they
-   * have changed since.
+   * The last known etag of the SCIM settings. The call fails if they have
+   * changed since.
    *
    * @generated from field: string etag = 4;
    */
@@ -647,22 +648,22 @@ export declare const RegenerateScimTokenRequestSchema: GenMessage<RegenerateScim
  */
 export declare type RegenerateScimTokenResponse = Message<"chainguard.platform.iam.v2beta1.RegenerateScimTokenResponse"> & {
   /**
-   * The token: `cgscim_` and 64 hexadecimal digits. Shown this once; the
-   * service keeps only its hash.
+   * The token: `cgscim_` and 64 hexadecimal digits. Only this response contains
+   * it; the service stores its hash.
    *
    * @generated from field: string token = 1;
    */
   token: string;
 
   /**
-   * The URL to set up in the directory.
+   * The URL to configure in the directory.
    *
    * @generated from field: string endpoint_url = 2;
    */
   endpointUrl: string;
 
   /**
-   * Until when the token is accepted. Absent: it never expires.
+   * Until when the token is valid. Absent: it never expires.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 3;
    */
@@ -676,15 +677,14 @@ export declare type RegenerateScimTokenResponse = Message<"chainguard.platform.i
   identityProviderUid: string;
 
   /**
-   * The etag of the SCIM settings from now on.
+   * The new etag of the SCIM settings.
    *
    * @generated from field: string etag = 5;
    */
   etag: string;
 
   /**
-   * Until when the token before is accepted as well: not later than it would
-   * have expired by itself.
+   * Until when the previous token is valid, never after its own expiration.
    *
    * @generated from field: google.protobuf.Timestamp previous_token_expire_time = 6;
    */
@@ -705,7 +705,7 @@ export declare type RegenerateScimTokenResponse = Message<"chainguard.platform.i
 export declare const RegenerateScimTokenResponseSchema: GenMessage<RegenerateScimTokenResponse>;
 
 /**
- * Names the identity provider whose SCIM tokens to revoke.
+ * The request of RevokeScimToken.
  *
  * @generated from message chainguard.platform.iam.v2beta1.RevokeScimTokenRequest
  */
@@ -738,7 +738,7 @@ export declare type RevokeScimTokenResponse = Message<"chainguard.platform.iam.v
   identityProviderUid: string;
 
   /**
-   * The etag of the SCIM settings from now on.
+   * The new etag of the SCIM settings.
    *
    * @generated from field: string etag = 2;
    */
@@ -766,7 +766,7 @@ export declare type RevokeScimTokenResponse = Message<"chainguard.platform.iam.v
 export declare const RevokeScimTokenResponseSchema: GenMessage<RevokeScimTokenResponse>;
 
 /**
- * Says whether SCIM shall be on.
+ * The request of SetScimEnabled.
  *
  * @generated from message chainguard.platform.iam.v2beta1.SetScimEnabledRequest
  */
@@ -786,8 +786,8 @@ export declare type SetScimEnabledRequest = Message<"chainguard.platform.iam.v2b
   enabled: boolean;
 
   /**
-   * The etag of the SCIM settings as last seen. The call is refused if they
-   * have changed since.
+   * The last known etag of the SCIM settings. The call fails if they have
+   * changed since.
    *
    * @generated from field: string etag = 3;
    */
@@ -821,7 +821,7 @@ export declare type SetScimEnabledResponse = Message<"chainguard.platform.iam.v2
   enabled: boolean;
 
   /**
-   * The etag of the SCIM settings from now on.
+   * The new etag of the SCIM settings.
    *
    * @generated from field: string etag = 3;
    */
@@ -836,14 +836,13 @@ export declare const SetScimEnabledResponseSchema: GenMessage<SetScimEnabledResp
 
 /**
  * Manages the identity providers of organisations: where the people of an
- * organisation log in, and how its directory tells the service about them by
- * SCIM.
+ * organisation log in, and how its directory sends them to the service by SCIM.
  *
  * @generated from service chainguard.platform.iam.v2beta1.IdentityProvidersService
  */
 export declare const IdentityProvidersService: GenService<{
   /**
-   * Lists the identity providers the caller may see, a page at a time.
+   * Lists the identity providers that the caller may see, in pages.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.IdentityProvidersService.ListIdentityProviders
    */
@@ -874,8 +873,8 @@ export declare const IdentityProvidersService: GenService<{
     output: typeof IdentityProviderSchema;
   },
   /**
-   * Changes an identity provider in part and returns it whole. The caller must
-   * hold what the default role grants.
+   * Updates an identity provider and returns it. The caller must hold what the
+   * default role grants.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.IdentityProvidersService.UpdateIdentityProvider
    */
@@ -897,8 +896,8 @@ export declare const IdentityProvidersService: GenService<{
     output: typeof EmptySchema;
   },
   /**
-   * Makes the first SCIM token of an identity provider. Fails with
-   * FAILED_PRECONDITION when there is one already.
+   * Generates the first SCIM token of an identity provider. Fails with
+   * FAILED_PRECONDITION if it has one already.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.IdentityProvidersService.GenerateScimToken
    */
@@ -908,8 +907,8 @@ export declare const IdentityProvidersService: GenService<{
     output: typeof GenerateScimTokenResponseSchema;
   },
   /**
-   * Replaces the SCIM token of an identity provider. The token before it is
-   * accepted for a while longer. Fails with NOT_FOUND when there is no token.
+   * Replaces the SCIM token of an identity provider. The previous token stays
+   * valid for a while. Fails with NOT_FOUND when there is no token.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.IdentityProvidersService.RegenerateScimToken
    */
@@ -919,8 +918,8 @@ export declare const IdentityProvidersService: GenService<{
     output: typeof RegenerateScimTokenResponseSchema;
   },
   /**
-   * Makes the SCIM tokens of an identity provider worthless at once, also one
-   * that was replaced and is still accepted.
+   * Revokes the SCIM tokens of an identity provider at once, including a
+   * replaced one that is still valid.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.IdentityProvidersService.RevokeScimToken
    */

@@ -102,8 +102,8 @@ export const BatchCreateRoleBindingsResponseSchema = /*@__PURE__*/
   messageDesc(file_chainguard_platform_iam_v2beta1_role_bindings, 11);
 
 /**
- * Manages role bindings: each gives an identity a role in a group and in
- * everything below it. Nobody can give what they do not hold there themselves.
+ * Manages role bindings: each grants an identity a role in a group and its
+ * descendants. A caller can grant only rights that it holds in that group.
  *
  * @generated from service chainguard.platform.iam.v2beta1.RoleBindingsService
  */

@@ -14,7 +14,7 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_chainguard_platform_iam_v2beta1_terms: GenFile;
 
 /**
- * Says which documents are accepted for whom.
+ * The request of AcceptTerms.
  *
  * @generated from message chainguard.platform.iam.v2beta1.AcceptTermsRequest
  */
@@ -41,7 +41,7 @@ export declare type AcceptTermsRequest = Message<"chainguard.platform.iam.v2beta
 export declare const AcceptTermsRequestSchema: GenMessage<AcceptTermsRequest>;
 
 /**
- * Says which documents were accepted for whom.
+ * The response of AcceptTerms.
  *
  * @generated from message chainguard.platform.iam.v2beta1.AcceptTermsResponse
  */
@@ -68,7 +68,7 @@ export declare type AcceptTermsResponse = Message<"chainguard.platform.iam.v2bet
 export declare const AcceptTermsResponseSchema: GenMessage<AcceptTermsResponse>;
 
 /**
- * That an organisation has accepted a document.
+ * The acceptance of a document by an organisation.
  *
  * @generated from message chainguard.platform.iam.v2beta1.TermsAcceptance
  */
@@ -109,7 +109,7 @@ export declare type TermsAcceptance = Message<"chainguard.platform.iam.v2beta1.T
 export declare const TermsAcceptanceSchema: GenMessage<TermsAcceptance>;
 
 /**
- * Says whose acceptances to list, in which order and from where on.
+ * The request of ListTermsAcceptances.
  *
  * @generated from message chainguard.platform.iam.v2beta1.ListTermsAcceptancesRequest
  */
@@ -122,17 +122,16 @@ export declare type ListTermsAcceptancesRequest = Message<"chainguard.platform.i
   group: string;
 
   /**
-   * How many acceptances a page holds at most: 50 when absent, never more than
-   * 200.
+   * The maximum number of acceptances on a page: 50 by default, 200 at most.
    *
    * @generated from field: int32 page_size = 2;
    */
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. Everything else must be as it
-   * was in the request for that page, except `page_size` and `skip`. A token
-   * older than 3 days starts the list again.
+   * The `next_page_token` of the previous page. All fields except `page_size`
+   * and `skip` must be the same as in the request for that page. A token older
+   * than 3 days restarts the list.
    *
    * @generated from field: string page_token = 3;
    */
@@ -146,8 +145,8 @@ export declare type ListTermsAcceptancesRequest = Message<"chainguard.platform.i
   orderBy: string;
 
   /**
-   * How many acceptances to pass over before the page begins. Sent again with
-   * the token of the page it began, it is not applied twice.
+   * The number of acceptances to skip. If it is repeated with a page token, it
+   * is not applied again.
    *
    * @generated from field: int32 skip = 5;
    */
@@ -167,21 +166,21 @@ export declare const ListTermsAcceptancesRequestSchema: GenMessage<ListTermsAcce
  */
 export declare type ListTermsAcceptancesResponse = Message<"chainguard.platform.iam.v2beta1.ListTermsAcceptancesResponse"> & {
   /**
-   * The acceptances, in the order asked for.
+   * The acceptances in the requested order.
    *
    * @generated from field: repeated chainguard.platform.iam.v2beta1.TermsAcceptance terms_acceptances = 1;
    */
   termsAcceptances: TermsAcceptance[];
 
   /**
-   * What to send as `page_token` for the next page. Empty: this is the last.
+   * The `page_token` of the next page. Empty on the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
 
   /**
-   * How many acceptances match on all pages together.
+   * The number of acceptances that match, on all pages.
    *
    * @generated from field: optional int64 total_count = 3;
    */
@@ -202,7 +201,7 @@ export declare type ListTermsAcceptancesResponse = Message<"chainguard.platform.
 export declare const ListTermsAcceptancesResponseSchema: GenMessage<ListTermsAcceptancesResponse>;
 
 /**
- * Records which documents of terms an organisation has accepted.
+ * Records the terms that an organisation has accepted.
  *
  * @generated from service chainguard.platform.iam.v2beta1.TermsService
  */
@@ -218,7 +217,7 @@ export declare const TermsService: GenService<{
     output: typeof AcceptTermsResponseSchema;
   },
   /**
-   * Lists what an organisation has accepted, a page at a time.
+   * Lists the documents that an organisation has accepted, in pages.
    *
    * @generated from rpc chainguard.platform.iam.v2beta1.TermsService.ListTermsAcceptances
    */

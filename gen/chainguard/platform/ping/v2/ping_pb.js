@@ -4,7 +4,7 @@
 // @generated from file chainguard/platform/ping/v2/ping.proto (package chainguard.platform.ping.v2, syntax proto3)
 /* eslint-disable */
 
-// Telling whether the service answers.
+// Checking that the service answers.
 
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_chainguard_annotations_annotations } from "../../../annotations/annotations_pb.js";
@@ -31,7 +31,7 @@ export const PingResponseSchema = /*@__PURE__*/
   messageDesc(file_chainguard_platform_ping_v2_ping, 1);
 
 /**
- * Lets anybody find out whether the service can be reached.
+ * Checks whether the service can be reached.
  *
  * @generated from service chainguard.platform.ping.v2.PingService
  */

@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/ping/v2beta1/ping.proto (package chainguard.platform.ping.v2beta1, syntax proto3)
 /* eslint-disable */
 
-// Telling whether the service answers.
+// Checking that the service answers.
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -13,7 +13,7 @@ import type { Message } from "@bufbuild/protobuf";
 export declare const file_chainguard_platform_ping_v2beta1_ping: GenFile;
 
 /**
- * Asks for an answer.
+ * The request of Ping.
  *
  * @generated from message chainguard.platform.ping.v2beta1.PingRequest
  */
@@ -33,7 +33,7 @@ export declare const PingRequestSchema: GenMessage<PingRequest>;
  */
 export declare type PingResponse = Message<"chainguard.platform.ping.v2beta1.PingResponse"> & {
   /**
-   * A short text. What it says carries no meaning; that it came does.
+   * A short text without a meaning.
    *
    * @generated from field: string response = 1;
    */
@@ -47,13 +47,13 @@ export declare type PingResponse = Message<"chainguard.platform.ping.v2beta1.Pin
 export declare const PingResponseSchema: GenMessage<PingResponse>;
 
 /**
- * Lets anybody find out whether the service can be reached.
+ * Checks whether the service can be reached.
  *
  * @generated from service chainguard.platform.ping.v2beta1.PingService
  */
 export declare const PingService: GenService<{
   /**
-   * Answers. Needs no credentials and looks at none.
+   * Answers. Needs no credentials and ignores them.
    *
    * @generated from rpc chainguard.platform.ping.v2beta1.PingService.Ping
    */

@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/ping/v2beta1/ping.proto (package chainguard.platform.ping.v2beta1, syntax proto3)
 /* eslint-disable */
 
-// Telling whether the service answers.
+// Checking that the service answers.
 
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_chainguard_annotations_annotations } from "../../../annotations/annotations_pb.js";
@@ -29,7 +29,7 @@ export const PingResponseSchema = /*@__PURE__*/
   messageDesc(file_chainguard_platform_ping_v2beta1_ping, 1);
 
 /**
- * Lets anybody find out whether the service can be reached.
+ * Checks whether the service can be reached.
  *
  * @generated from service chainguard.platform.ping.v2beta1.PingService
  */

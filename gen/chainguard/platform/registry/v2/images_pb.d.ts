@@ -4,7 +4,7 @@
 // @generated from file chainguard/platform/registry/v2/images.proto (package chainguard.platform.registry.v2, syntax proto3)
 /* eslint-disable */
 
-// The registry: what it keeps of images.
+// The registry: repositories, tags and images.
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
 export declare const file_chainguard_platform_registry_v2_images: GenFile;
 
 /**
- * Names the image.
+ * The request of GetArchitectures.
  *
  * @generated from message chainguard.platform.registry.v2.GetArchitecturesRequest
  */
@@ -43,7 +43,7 @@ export declare type GetArchitecturesRequest = Message<"chainguard.platform.regis
 export declare const GetArchitecturesRequestSchema: GenMessage<GetArchitecturesRequest>;
 
 /**
- * What an image is built for.
+ * The architectures of an image.
  *
  * @generated from message chainguard.platform.registry.v2.Architectures
  */
@@ -63,7 +63,7 @@ export declare type Architectures = Message<"chainguard.platform.registry.v2.Arc
 export declare const ArchitecturesSchema: GenMessage<Architectures>;
 
 /**
- * Names the image and the architecture.
+ * The request of GetSize.
  *
  * @generated from message chainguard.platform.registry.v2.GetSizeRequest
  */
@@ -98,7 +98,7 @@ export declare type GetSizeRequest = Message<"chainguard.platform.registry.v2.Ge
 export declare const GetSizeRequestSchema: GenMessage<GetSizeRequest>;
 
 /**
- * How large an image is.
+ * The size of an image.
  *
  * @generated from message chainguard.platform.registry.v2.Size
  */
@@ -111,7 +111,7 @@ export declare type Size = Message<"chainguard.platform.registry.v2.Size"> & {
   size: bigint;
 
   /**
-   * The architecture it was worked out for.
+   * The architecture of this size.
    *
    * @generated from field: string architecture = 2;
    */
@@ -125,7 +125,8 @@ export declare type Size = Message<"chainguard.platform.registry.v2.Size"> & {
 export declare const SizeSchema: GenMessage<Size>;
 
 /**
- * Tells about images in a repository, which are named by their digest.
+ * Returns properties of images in a repository. An image is named by its
+ * digest.
  *
  * @generated from service chainguard.platform.registry.v2.ImagesService
  */
@@ -141,7 +142,7 @@ export declare const ImagesService: GenService<{
     output: typeof ArchitecturesSchema;
   },
   /**
-   * Returns how large an image is for one architecture.
+   * Returns the size of an image for one architecture.
    *
    * @generated from rpc chainguard.platform.registry.v2.ImagesService.GetSize
    */

@@ -4,7 +4,7 @@
 // @generated from file chainguard/platform/registry/v2/repos.proto (package chainguard.platform.registry.v2, syntax proto3)
 /* eslint-disable */
 
-// The registry: what it keeps of images.
+// The registry: repositories, tags and images.
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -17,14 +17,14 @@ import type { UIDPFilter } from "../../common/uidp_pb.js";
 export declare const file_chainguard_platform_registry_v2_repos: GenFile;
 
 /**
- * Where images are kept.
+ * A repository stores images.
  *
  * @generated from message chainguard.platform.registry.v2.Repo
  */
 export declare type Repo = Message<"chainguard.platform.registry.v2.Repo"> & {
   /**
-   * Identifies the repository: the uid of its group, a slash and a segment of
-   * its own. Assigned by the service.
+   * The uid of the repository: the uid of its group, a slash and one more
+   * segment. Assigned by the service.
    *
    * @generated from field: string uid = 1;
    */
@@ -47,8 +47,8 @@ export declare type Repo = Message<"chainguard.platform.registry.v2.Repo"> & {
   description: string;
 
   /**
-   * In which part of the catalogue it belongs. A repository that is copied from
-   * another has the tier of that one.
+   * The tier of the catalogue. A repository that is copied from another has the
+   * tier of that one.
    *
    * @generated from field: chainguard.platform.registry.v2.CatalogTier catalog_tier = 4;
    */
@@ -73,7 +73,7 @@ export declare type Repo = Message<"chainguard.platform.registry.v2.Repo"> & {
   aliases: string[];
 
   /**
-   * The names of the tags that are kept up to date, in an order that is kept. A
+   * The names of the tags that are kept up to date, in a stable order. A
    * repository that is copied from another has the active tags of that one.
    *
    * @generated from field: repeated string active_tags = 8;
@@ -81,7 +81,7 @@ export declare type Repo = Message<"chainguard.platform.registry.v2.Repo"> & {
   activeTags: string[];
 
   /**
-   * From where its images are copied. Absent: from nowhere.
+   * The source from which its images are copied. Absent: none.
    *
    * @generated from field: chainguard.platform.registry.v2.SyncConfig sync_config = 9 [json_name = "sync_config"];
    */
@@ -140,7 +140,7 @@ export declare type SyncConfig = Message<"chainguard.platform.registry.v2.SyncCo
 
   /**
    * Until when images are copied: 14 days from the start, unless the operator
-   * of the service has set another time.
+   * has set another time.
    *
    * @generated from field: google.protobuf.Timestamp expiration_time = 3;
    */
@@ -172,7 +172,7 @@ export declare type SyncConfig = Message<"chainguard.platform.registry.v2.SyncCo
 
   /**
    * A configuration of apko that is laid over that of the images when they are
-   * rebuilt on the way. Set by the operator of the service.
+   * rebuilt on the way. Set by the operator.
    *
    * @generated from field: string apko_overlay = 7;
    */
@@ -208,7 +208,7 @@ export declare type CustomOverlay = Message<"chainguard.platform.registry.v2.Cus
 
   /**
    * Environment variables to set, by name. Names that begin with `CHAINGUARD_`
-   * are refused.
+   * are rejected.
    *
    * @generated from field: map<string, string> environment = 2;
    */
@@ -216,7 +216,7 @@ export declare type CustomOverlay = Message<"chainguard.platform.registry.v2.Cus
 
   /**
    * Annotations to set, by key. Keys that begin with `dev.chainguard.` or
-   * `org.opencontainers.` are refused.
+   * `org.opencontainers.` are rejected.
    *
    * @generated from field: map<string, string> annotations = 3;
    */
@@ -485,7 +485,7 @@ export declare type CustomOverlay_Certificates_AdditionalEntry = Message<"chaing
 export declare const CustomOverlay_Certificates_AdditionalEntrySchema: GenMessage<CustomOverlay_Certificates_AdditionalEntry>;
 
 /**
- * Names the repository to return.
+ * The request of GetRepo.
  *
  * @generated from message chainguard.platform.registry.v2.GetRepoRequest
  */
@@ -505,7 +505,7 @@ export declare type GetRepoRequest = Message<"chainguard.platform.registry.v2.Ge
 export declare const GetRepoRequestSchema: GenMessage<GetRepoRequest>;
 
 /**
- * Names the repository to delete.
+ * The request of DeleteRepo.
  *
  * @generated from message chainguard.platform.registry.v2.DeleteRepoRequest
  */
@@ -525,7 +525,7 @@ export declare type DeleteRepoRequest = Message<"chainguard.platform.registry.v2
 export declare const DeleteRepoRequestSchema: GenMessage<DeleteRepoRequest>;
 
 /**
- * Describes the repository to create.
+ * The request of CreateRepo.
  *
  * @generated from message chainguard.platform.registry.v2.CreateRepoRequest
  */
@@ -552,21 +552,21 @@ export declare type CreateRepoRequest = Message<"chainguard.platform.registry.v2
 export declare const CreateRepoRequestSchema: GenMessage<CreateRepoRequest>;
 
 /**
- * Describes how to change a repository.
+ * The request of UpdateRepo.
  *
  * @generated from message chainguard.platform.registry.v2.UpdateRepoRequest
  */
 export declare type UpdateRepoRequest = Message<"chainguard.platform.registry.v2.UpdateRepoRequest"> & {
   /**
-   * The repository as it shall be; its uid says which one.
+   * The repository with its new values. Its uid names the repository to update.
    *
    * @generated from field: chainguard.platform.registry.v2.Repo repo = 1;
    */
   repo?: Repo | undefined;
 
   /**
-   * The fields to change. Absent: those that are present in the repository.
-   * `*`: all that can be changed.
+   * The fields to update. Absent: the fields that are set in the repository.
+   * `*`: all fields that callers can change.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 2;
    */
@@ -580,13 +580,13 @@ export declare type UpdateRepoRequest = Message<"chainguard.platform.registry.v2
 export declare const UpdateRepoRequestSchema: GenMessage<UpdateRepoRequest>;
 
 /**
- * Says which repositories to list, in which order and from where on.
+ * The request of ListRepos.
  *
  * @generated from message chainguard.platform.registry.v2.ListReposRequest
  */
 export declare type ListReposRequest = Message<"chainguard.platform.registry.v2.ListReposRequest"> & {
   /**
-   * Restricts the list by place in the tree.
+   * Filters by position in the tree of groups.
    *
    * @generated from field: chainguard.platform.common.UIDPFilter uidp = 1;
    */
@@ -600,17 +600,16 @@ export declare type ListReposRequest = Message<"chainguard.platform.registry.v2.
   name?: string | undefined;
 
   /**
-   * How many repositories a page holds at most: 50 when absent, never more than
-   * 200.
+   * The maximum number of repositories on a page: 50 by default, 200 at most.
    *
    * @generated from field: int32 page_size = 4;
    */
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. Everything else must be as it was
-   * in the request for that page, except `page_size` and `skip`. A token older
-   * than 3 days starts the list again.
+   * The `next_page_token` of the previous page. All fields except `page_size`
+   * and `skip` must be the same as in the request for that page. A token older
+   * than 3 days restarts the list.
    *
    * @generated from field: string page_token = 5;
    */
@@ -625,8 +624,8 @@ export declare type ListReposRequest = Message<"chainguard.platform.registry.v2.
   orderBy: string;
 
   /**
-   * How many repositories to pass over before the page begins. Sent again with
-   * the token of the page it began, it is not applied twice.
+   * The number of repositories to skip. If it is repeated with a page token, it
+   * is not applied again.
    *
    * @generated from field: int32 skip = 7;
    */
@@ -646,21 +645,21 @@ export declare const ListReposRequestSchema: GenMessage<ListReposRequest>;
  */
 export declare type ListReposResponse = Message<"chainguard.platform.registry.v2.ListReposResponse"> & {
   /**
-   * The repositories, in the order asked for.
+   * The repositories in the requested order.
    *
    * @generated from field: repeated chainguard.platform.registry.v2.Repo repos = 1;
    */
   repos: Repo[];
 
   /**
-   * What to send as `page_token` for the next page. Empty: this is the last.
+   * The `page_token` of the next page. Empty on the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
 
   /**
-   * How many repositories match on all pages together.
+   * The number of repositories that match, on all pages.
    *
    * @generated from field: optional int64 total_count = 3;
    */
@@ -681,7 +680,7 @@ export declare type ListReposResponse = Message<"chainguard.platform.registry.v2
 export declare const ListReposResponseSchema: GenMessage<ListReposResponse>;
 
 /**
- * What people read of a repository.
+ * The readme of the repository.
  *
  * @generated from message chainguard.platform.registry.v2.RepoReadme
  */
@@ -694,9 +693,9 @@ export declare type RepoReadme = Message<"chainguard.platform.registry.v2.RepoRe
   uid: string;
 
   /**
-   * The text, in Markdown. What it becomes in HTML must hold nothing unsafe,
-   * such as scripts. A repository that is copied from another has the readme of
-   * that one.
+   * The text, in Markdown. Its rendered HTML must contain nothing unsafe, such
+   * as scripts. A repository that is copied from another has the readme of that
+   * one.
    *
    * @generated from field: string content = 2;
    */
@@ -710,7 +709,7 @@ export declare type RepoReadme = Message<"chainguard.platform.registry.v2.RepoRe
 export declare const RepoReadmeSchema: GenMessage<RepoReadme>;
 
 /**
- * Names the repository whose readme to return.
+ * The request of GetRepoReadme.
  *
  * @generated from message chainguard.platform.registry.v2.GetRepoReadmeRequest
  */
@@ -730,21 +729,21 @@ export declare type GetRepoReadmeRequest = Message<"chainguard.platform.registry
 export declare const GetRepoReadmeRequestSchema: GenMessage<GetRepoReadmeRequest>;
 
 /**
- * Describes how to change a readme.
+ * The request of UpdateRepoReadme.
  *
  * @generated from message chainguard.platform.registry.v2.UpdateRepoReadmeRequest
  */
 export declare type UpdateRepoReadmeRequest = Message<"chainguard.platform.registry.v2.UpdateRepoReadmeRequest"> & {
   /**
-   * The readme as it shall be; its uid says of which repository.
+   * The readme with its new content. Its uid names the repository.
    *
    * @generated from field: chainguard.platform.registry.v2.RepoReadme repo_readme = 1;
    */
   repoReadme?: RepoReadme | undefined;
 
   /**
-   * The fields to change, which can only be `content`. Absent: those that are
-   * present in the readme. `*`: all that can be changed.
+   * The fields to update: only `content`. Absent: the fields that are set in
+   * the readme. `*`: the content.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 2;
    */
@@ -758,7 +757,7 @@ export declare type UpdateRepoReadmeRequest = Message<"chainguard.platform.regis
 export declare const UpdateRepoReadmeRequestSchema: GenMessage<UpdateRepoReadmeRequest>;
 
 /**
- * In which part of the catalogue a repository belongs.
+ * The tier of the catalogue.
  *
  * @generated from enum chainguard.platform.registry.v2.CatalogTier
  */
@@ -819,8 +818,8 @@ export enum CatalogTier {
 export declare const CatalogTierSchema: GenEnum<CatalogTier>;
 
 /**
- * Manages repositories, in which images are kept. A repository lies in a group
- * and its tags lie below it.
+ * Manages repositories, which store images. A repository is in a group, and its
+ * tags are its descendants.
  *
  * @generated from service chainguard.platform.registry.v2.ReposService
  */
@@ -847,9 +846,9 @@ export declare const ReposService: GenService<{
     output: typeof RepoSchema;
   },
   /**
-   * Changes a repository in part and returns it whole. Fails with
-   * INVALID_ARGUMENT when it would give a repository that is copied from
-   * another a tier, bundles, aliases or active tags of its own.
+   * Updates a repository and returns it. Fails with INVALID_ARGUMENT if it
+   * would set tier, bundles, aliases or active tags of a repository that is
+   * copied from another.
    *
    * @generated from rpc chainguard.platform.registry.v2.ReposService.UpdateRepo
    */
@@ -869,7 +868,7 @@ export declare const ReposService: GenService<{
     output: typeof EmptySchema;
   },
   /**
-   * Lists the repositories the caller may see, a page at a time.
+   * Lists the repositories that the caller may see, in pages.
    *
    * @generated from rpc chainguard.platform.registry.v2.ReposService.ListRepos
    */
@@ -889,8 +888,7 @@ export declare const ReposService: GenService<{
     output: typeof RepoReadmeSchema;
   },
   /**
-   * Changes the readme of a repository and returns it. Only the operator of the
-   * service may.
+   * Updates the readme of a repository and returns it. Only the operator may.
    *
    * @generated from rpc chainguard.platform.registry.v2.ReposService.UpdateRepoReadme
    */

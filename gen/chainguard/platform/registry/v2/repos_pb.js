@@ -4,7 +4,7 @@
 // @generated from file chainguard/platform/registry/v2/repos.proto (package chainguard.platform.registry.v2, syntax proto3)
 /* eslint-disable */
 
-// The registry: what it keeps of images.
+// The registry: repositories, tags and images.
 
 import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 import { file_chainguard_annotations_annotations } from "../../../annotations/annotations_pb.js";
@@ -159,7 +159,7 @@ export const CatalogTierSchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_registry_v2_repos, 0);
 
 /**
- * In which part of the catalogue a repository belongs.
+ * The tier of the catalogue.
  *
  * @generated from enum chainguard.platform.registry.v2.CatalogTier
  */
@@ -167,8 +167,8 @@ export const CatalogTier = /*@__PURE__*/
   tsEnum(CatalogTierSchema);
 
 /**
- * Manages repositories, in which images are kept. A repository lies in a group
- * and its tags lie below it.
+ * Manages repositories, which store images. A repository is in a group, and its
+ * tags are its descendants.
  *
  * @generated from service chainguard.platform.registry.v2.ReposService
  */

@@ -4,7 +4,7 @@
 // @generated from file chainguard/platform/registry/v2/tags.proto (package chainguard.platform.registry.v2, syntax proto3)
 /* eslint-disable */
 
-// The registry: what it keeps of images.
+// The registry: repositories, tags and images.
 
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_chainguard_annotations_annotations } from "../../../annotations/annotations_pb.js";

@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/registry/v2beta1/images.proto (package chainguard.platform.registry.v2beta1, syntax proto3)
 /* eslint-disable */
 
-// The registry: what it keeps of images.
+// The registry: repositories, tags and images.
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -13,7 +13,7 @@ import type { Message } from "@bufbuild/protobuf";
 export declare const file_chainguard_platform_registry_v2beta1_images: GenFile;
 
 /**
- * Names the image.
+ * The request of GetArchitectures.
  *
  * @generated from message chainguard.platform.registry.v2beta1.GetArchitecturesRequest
  */
@@ -41,7 +41,7 @@ export declare type GetArchitecturesRequest = Message<"chainguard.platform.regis
 export declare const GetArchitecturesRequestSchema: GenMessage<GetArchitecturesRequest>;
 
 /**
- * What an image is built for.
+ * The architectures of an image.
  *
  * @generated from message chainguard.platform.registry.v2beta1.Architectures
  */
@@ -61,7 +61,7 @@ export declare type Architectures = Message<"chainguard.platform.registry.v2beta
 export declare const ArchitecturesSchema: GenMessage<Architectures>;
 
 /**
- * Names the image and the architecture.
+ * The request of GetSize.
  *
  * @generated from message chainguard.platform.registry.v2beta1.GetSizeRequest
  */
@@ -96,7 +96,7 @@ export declare type GetSizeRequest = Message<"chainguard.platform.registry.v2bet
 export declare const GetSizeRequestSchema: GenMessage<GetSizeRequest>;
 
 /**
- * How large an image is.
+ * The size of an image.
  *
  * @generated from message chainguard.platform.registry.v2beta1.Size
  */
@@ -109,7 +109,7 @@ export declare type Size = Message<"chainguard.platform.registry.v2beta1.Size"> 
   size: bigint;
 
   /**
-   * The architecture it was worked out for.
+   * The architecture of this size.
    *
    * @generated from field: string architecture = 2;
    */
@@ -123,7 +123,8 @@ export declare type Size = Message<"chainguard.platform.registry.v2beta1.Size"> 
 export declare const SizeSchema: GenMessage<Size>;
 
 /**
- * Tells about images in a repository, which are named by their digest.
+ * Returns properties of images in a repository. An image is named by its
+ * digest.
  *
  * @generated from service chainguard.platform.registry.v2beta1.ImagesService
  */
@@ -139,7 +140,7 @@ export declare const ImagesService: GenService<{
     output: typeof ArchitecturesSchema;
   },
   /**
-   * Returns how large an image is for one architecture.
+   * Returns the size of an image for one architecture.
    *
    * @generated from rpc chainguard.platform.registry.v2beta1.ImagesService.GetSize
    */

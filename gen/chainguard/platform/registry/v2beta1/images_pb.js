@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/registry/v2beta1/images.proto (package chainguard.platform.registry.v2beta1, syntax proto3)
 /* eslint-disable */
 
-// The registry: what it keeps of images.
+// The registry: repositories, tags and images.
 
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_chainguard_annotations_annotations } from "../../../annotations/annotations_pb.js";
@@ -44,7 +44,8 @@ export const SizeSchema = /*@__PURE__*/
   messageDesc(file_chainguard_platform_registry_v2beta1_images, 3);
 
 /**
- * Tells about images in a repository, which are named by their digest.
+ * Returns properties of images in a repository. An image is named by its
+ * digest.
  *
  * @generated from service chainguard.platform.registry.v2beta1.ImagesService
  */

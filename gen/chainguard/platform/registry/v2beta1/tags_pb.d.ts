@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/registry/v2beta1/tags.proto (package chainguard.platform.registry.v2beta1, syntax proto3)
 /* eslint-disable */
 
-// The registry: what it keeps of images.
+// The registry: repositories, tags and images.
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -21,8 +21,8 @@ export declare const file_chainguard_platform_registry_v2beta1_tags: GenFile;
  */
 export declare type Tag = Message<"chainguard.platform.registry.v2beta1.Tag"> & {
   /**
-   * Identifies the tag: the uid of its repository, a slash and a segment of its
-   * own. Assigned by the service.
+   * The uid of the tag: the uid of its repository, a slash and one more
+   * segment. Assigned by the service.
    *
    * @generated from field: string uid = 1;
    */
@@ -73,7 +73,7 @@ export declare type Tag = Message<"chainguard.platform.registry.v2beta1.Tag"> & 
 export declare const TagSchema: GenMessage<Tag>;
 
 /**
- * Names the tag to return.
+ * The request of GetTag.
  *
  * @generated from message chainguard.platform.registry.v2beta1.GetTagRequest
  */
@@ -93,7 +93,7 @@ export declare type GetTagRequest = Message<"chainguard.platform.registry.v2beta
 export declare const GetTagRequestSchema: GenMessage<GetTagRequest>;
 
 /**
- * Describes the tag to create.
+ * The request of CreateTag.
  *
  * @generated from message chainguard.platform.registry.v2beta1.CreateTagRequest
  */
@@ -120,7 +120,7 @@ export declare type CreateTagRequest = Message<"chainguard.platform.registry.v2b
 export declare const CreateTagRequestSchema: GenMessage<CreateTagRequest>;
 
 /**
- * Names the tag to delete.
+ * The request of DeleteTag.
  *
  * @generated from message chainguard.platform.registry.v2beta1.DeleteTagRequest
  */
@@ -140,13 +140,14 @@ export declare type DeleteTagRequest = Message<"chainguard.platform.registry.v2b
 export declare const DeleteTagRequestSchema: GenMessage<DeleteTagRequest>;
 
 /**
- * Says which tags to list, in which order and from where on.
+ * The request of ListTags.
  *
  * @generated from message chainguard.platform.registry.v2beta1.ListTagsRequest
  */
 export declare type ListTagsRequest = Message<"chainguard.platform.registry.v2beta1.ListTagsRequest"> & {
   /**
-   * Restricts the list by place in the tree. A tag lies below its repository.
+   * Filters by position in the tree of groups. A tag is a descendant of its
+   * repository.
    *
    * @generated from field: chainguard.platform.common.UIDPFilter uidp = 1;
    */
@@ -197,16 +198,16 @@ export declare type ListTagsRequest = Message<"chainguard.platform.registry.v2be
   digest: string;
 
   /**
-   * How many tags a page holds at most: 50 when absent, never more than 200.
+   * The maximum number of tags on a page: 50 by default, 200 at most.
    *
    * @generated from field: int32 page_size = 10;
    */
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. Everything else must be as it was
-   * in the request for that page, except `page_size` and `skip`. A token older
-   * than 3 days starts the list again.
+   * The `next_page_token` of the previous page. All fields except `page_size`
+   * and `skip` must be the same as in the request for that page. A token older
+   * than 3 days restarts the list.
    *
    * @generated from field: string page_token = 11;
    */
@@ -221,8 +222,8 @@ export declare type ListTagsRequest = Message<"chainguard.platform.registry.v2be
   orderBy: string;
 
   /**
-   * How many tags to pass over before the page begins. Sent again with the
-   * token of the page it began, it is not applied twice.
+   * The number of tags to skip. If it is repeated with a page token, it is not
+   * applied again.
    *
    * @generated from field: int32 skip = 13;
    */
@@ -242,21 +243,21 @@ export declare const ListTagsRequestSchema: GenMessage<ListTagsRequest>;
  */
 export declare type ListTagsResponse = Message<"chainguard.platform.registry.v2beta1.ListTagsResponse"> & {
   /**
-   * The tags, in the order asked for.
+   * The tags in the requested order.
    *
    * @generated from field: repeated chainguard.platform.registry.v2beta1.Tag tags = 1;
    */
   tags: Tag[];
 
   /**
-   * What to send as `page_token` for the next page. Empty: this is the last.
+   * The `page_token` of the next page. Empty on the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
 
   /**
-   * How many tags match on all pages together.
+   * The number of tags that match, on all pages.
    *
    * @generated from field: optional int64 total_count = 3;
    */
@@ -293,8 +294,8 @@ export declare const TagsService: GenService<{
     output: typeof TagSchema;
   },
   /**
-   * Lists the tags the caller may see, a page at a time. Tags of referrers, of
-   * days and of package builds are left out unless asked for.
+   * Lists the tags that the caller may see, in pages. Tags of referrers, dates
+   * and package builds are left out unless the request includes them.
    *
    * @generated from rpc chainguard.platform.registry.v2beta1.TagsService.ListTags
    */
@@ -304,7 +305,7 @@ export declare const TagsService: GenService<{
     output: typeof ListTagsResponseSchema;
   },
   /**
-   * Creates a tag in a repository, or points the one with this name at another
+   * Creates a tag in a repository, or moves the tag with this name to another
    * image.
    *
    * @generated from rpc chainguard.platform.registry.v2beta1.TagsService.CreateTag
@@ -315,7 +316,7 @@ export declare const TagsService: GenService<{
     output: typeof TagSchema;
   },
   /**
-   * Deletes a tag. The image it points at is not deleted.
+   * Deletes a tag. Its image is not deleted.
    *
    * @generated from rpc chainguard.platform.registry.v2beta1.TagsService.DeleteTag
    */

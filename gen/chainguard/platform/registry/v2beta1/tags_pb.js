@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/registry/v2beta1/tags.proto (package chainguard.platform.registry.v2beta1, syntax proto3)
 /* eslint-disable */
 
-// The registry: what it keeps of images.
+// The registry: repositories, tags and images.
 
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_chainguard_annotations_annotations } from "../../../annotations/annotations_pb.js";

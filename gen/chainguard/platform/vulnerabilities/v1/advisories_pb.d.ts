@@ -21,16 +21,15 @@ export declare const file_chainguard_platform_vulnerabilities_v1_advisories: Gen
  */
 export declare type Advisory = Message<"chainguard.platform.vulnerabilities.v1.Advisory"> & {
   /**
-   * The uid of the advisory: that of its group, a slash and a segment of its
-   * own. Assigned by the service.
+   * The uid of the advisory: the uid of its group, a slash and one more
+   * segment. Assigned by the service.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * What sort of artifact it is, for example `apk`, `image` or `library`.
-   * Required.
+   * The kind of artifact, for example `apk`, `image` or `library`. Required.
    *
    * @generated from field: string artifact_type = 2;
    */
@@ -66,7 +65,7 @@ export declare type Advisory = Message<"chainguard.platform.vulnerabilities.v1.A
   componentLocation?: string | undefined;
 
   /**
-   * What sort of component it is, for example `go-module` or `python`.
+   * The kind of component, for example `go-module` or `python`.
    *
    * @generated from field: optional string component_type = 8;
    */
@@ -146,8 +145,8 @@ export declare const AdvisorySchema: GenMessage<Advisory>;
  */
 export declare type AdvisoryEvent = Message<"chainguard.platform.vulnerabilities.v1.AdvisoryEvent"> & {
   /**
-   * The uid of the event: that of its advisory, a slash and a segment of its
-   * own. Assigned by the service.
+   * The uid of the event: the uid of its advisory, a slash and one more
+   * segment. Assigned by the service.
    *
    * @generated from field: string id = 1;
    */
@@ -262,8 +261,8 @@ export declare type AdvisoryEvent = Message<"chainguard.platform.vulnerabilities
   reviewer: string;
 
   /**
-   * Where the event stands in its review. Required; any but PENDING takes the
-   * capability `advisories.approve`. What was approved or rejected is final.
+   * The review state of the event. Required; any but PENDING takes the
+   * capability `advisories.approve`. Approved and rejected are final.
    *
    * @generated from field: chainguard.platform.vulnerabilities.v1.ReviewStatus status = 13;
    */
@@ -355,7 +354,7 @@ export declare type AdvisoryEvent_Detection_NVDAPI = Message<"chainguard.platfor
   cpeSearched: string;
 
   /**
-   * The CPE found, which stands for the artifact.
+   * The CPE of the artifact.
    *
    * @generated from field: string cpe_found = 2;
    */
@@ -425,7 +424,7 @@ export declare type AdvisoryEvent_Detection_ScanV1 = Message<"chainguard.platfor
   componentVersion: string;
 
   /**
-   * What sort of component it is.
+   * The kind of component.
    *
    * @generated from field: string component_type = 6;
    */
@@ -643,7 +642,7 @@ export enum AdvisoryEvent_FalsePositiveDetermination_Type {
 export declare const AdvisoryEvent_FalsePositiveDetermination_TypeSchema: GenEnum<AdvisoryEvent_FalsePositiveDetermination_Type>;
 
 /**
- * That nobody will find out whether the artifact is affected.
+ * That it will not be determined whether the artifact is affected.
  *
  * @generated from message chainguard.platform.vulnerabilities.v1.AdvisoryEvent.AnalysisNotPlanned
  */
@@ -764,9 +763,8 @@ export declare type AdvisoryEvent_ComponentLocationChanged = Message<"chainguard
 export declare const AdvisoryEvent_ComponentLocationChangedSchema: GenMessage<AdvisoryEvent_ComponentLocationChanged>;
 
 /**
- * Says which advisories to list, in which order and from where on. Filters that
- * are set together must all hold; of several values in one filter, one must
- * match.
+ * The request of List. Filters that are set together must all hold; of several
+ * values in one filter, one must match.
  *
  * @generated from message chainguard.platform.vulnerabilities.v1.AdvisoryFilter
  */
@@ -786,14 +784,14 @@ export declare type AdvisoryFilter = Message<"chainguard.platform.vulnerabilitie
   legacyAdvisoryIds: string[];
 
   /**
-   * Only the advisory with this uid. The list is empty when there is none.
+   * Only the advisory with this uid. The list is empty if it does not exist.
    *
    * @generated from field: string id = 17;
    */
   id: string;
 
   /**
-   * Restricts the list by place in the tree.
+   * Filters by position in the tree of groups.
    *
    * @generated from field: chainguard.platform.common.UIDPFilter uidp = 16;
    */
@@ -858,8 +856,7 @@ export declare type AdvisoryFilter = Message<"chainguard.platform.vulnerabilitie
   pageToken: string;
 
   /**
-   * How many advisories a page holds at most: 50 when absent, never more than
-   * 200.
+   * The maximum number of advisories on a page: 50 by default, 200 at most.
    *
    * @generated from field: int64 page_size = 10;
    */
@@ -939,29 +936,29 @@ export declare const AdvisoryFilterSchema: GenMessage<AdvisoryFilter>;
  */
 export declare type AdvisoriesList = Message<"chainguard.platform.vulnerabilities.v1.AdvisoriesList"> & {
   /**
-   * The uid of the group that the advisories lie in. Empty when they lie in
-   * several.
+   * The uid of the group of the advisories. Empty if they are in several
+   * groups.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * The advisories, in the order asked for.
+   * The advisories in the requested order.
    *
    * @generated from field: repeated chainguard.platform.vulnerabilities.v1.Advisory items = 2;
    */
   items: Advisory[];
 
   /**
-   * What to send as `page_token` for the next page. Empty: this is the last.
+   * The `page_token` of the next page. Empty on the last page.
    *
    * @generated from field: string next_page_token = 3;
    */
   nextPageToken: string;
 
   /**
-   * How many advisories match on all pages together.
+   * The number of advisories that match, on all pages.
    *
    * @generated from field: optional int64 total_count = 4;
    */
@@ -975,7 +972,7 @@ export declare type AdvisoriesList = Message<"chainguard.platform.vulnerabilitie
 export declare const AdvisoriesListSchema: GenMessage<AdvisoriesList>;
 
 /**
- * Names the advisory to withdraw.
+ * The request of Delete.
  *
  * @generated from message chainguard.platform.vulnerabilities.v1.DeleteAdvisoryRequest
  */
@@ -995,7 +992,7 @@ export declare type DeleteAdvisoryRequest = Message<"chainguard.platform.vulnera
 export declare const DeleteAdvisoryRequestSchema: GenMessage<DeleteAdvisoryRequest>;
 
 /**
- * Describes the advisory to create.
+ * The request of Create.
  *
  * @generated from message chainguard.platform.vulnerabilities.v1.CreateAdvisoryRequest
  */
@@ -1022,7 +1019,7 @@ export declare type CreateAdvisoryRequest = Message<"chainguard.platform.vulnera
 export declare const CreateAdvisoryRequestSchema: GenMessage<CreateAdvisoryRequest>;
 
 /**
- * Describes the event to add.
+ * The request of CreateAdvisoryEvent.
  *
  * @generated from message chainguard.platform.vulnerabilities.v1.CreateAdvisoryEventRequest
  */
@@ -1049,7 +1046,7 @@ export declare type CreateAdvisoryEventRequest = Message<"chainguard.platform.vu
 export declare const CreateAdvisoryEventRequestSchema: GenMessage<CreateAdvisoryEventRequest>;
 
 /**
- * Says which events to list.
+ * The request of ListAdvisoryEvents.
  *
  * @generated from message chainguard.platform.vulnerabilities.v1.AdvisoryEventFilter
  */
@@ -1096,13 +1093,13 @@ export declare type AdvisoryEventList = Message<"chainguard.platform.vulnerabili
 export declare const AdvisoryEventListSchema: GenMessage<AdvisoryEventList>;
 
 /**
- * Where an event stands in its review.
+ * The review state of an event.
  *
  * @generated from enum chainguard.platform.vulnerabilities.v1.ReviewStatus
  */
 export enum ReviewStatus {
   /**
-   * Nowhere; no event is in this state.
+   * Unused; no event has this state.
    *
    * @generated from enum value: UNKNOWN = 0;
    */
@@ -1116,7 +1113,7 @@ export enum ReviewStatus {
   PENDING = 1,
 
   /**
-   * It holds. This is final.
+   * It is approved. This is final.
    *
    * @generated from enum value: APPROVED = 2;
    */
@@ -1130,7 +1127,7 @@ export enum ReviewStatus {
   REQUEST_CHANGES = 3,
 
   /**
-   * It does not hold. This is final.
+   * It is rejected. This is final.
    *
    * @generated from enum value: REJECTED = 4;
    */
@@ -1275,7 +1272,7 @@ export enum EventTypeFilter {
   FALSE_POSITIVE_DETERMINATION = 4,
 
   /**
-   * That nobody will find out whether the artifact is affected.
+   * That it will not be determined whether the artifact is affected.
    *
    * @generated from enum value: EVENT_TYPE_FILTER_ANALYSIS_NOT_PLANNED = 5;
    */
@@ -1334,7 +1331,7 @@ export declare const Advisories: GenService<{
     output: typeof AdvisorySchema;
   },
   /**
-   * Lists the advisories the caller may see, a page at a time.
+   * Lists the advisories that the caller may see, in pages.
    *
    * @generated from rpc chainguard.platform.vulnerabilities.v1.Advisories.List
    */
@@ -1344,8 +1341,8 @@ export declare const Advisories: GenService<{
     output: typeof AdvisoriesListSchema;
   },
   /**
-   * Replaces an advisory and returns it: what is left out becomes empty. Its
-   * events stay as they are.
+   * Replaces an advisory and returns it: fields that the request lacks become
+   * empty. Its events stay as they are.
    *
    * @generated from rpc chainguard.platform.vulnerabilities.v1.Advisories.Update
    */
@@ -1386,7 +1383,8 @@ export declare const Advisories: GenService<{
     output: typeof AdvisoryEventListSchema;
   },
   /**
-   * Replaces an event and returns it: what is left out becomes empty.
+   * Replaces an event and returns it: fields that the request lacks become
+   * empty.
    *
    * @generated from rpc chainguard.platform.vulnerabilities.v1.Advisories.UpdateAdvisoryEvent
    */

@@ -185,7 +185,7 @@ export const ReviewStatusSchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_vulnerabilities_v1_advisories, 0);
 
 /**
- * Where an event stands in its review.
+ * The review state of an event.
  *
  * @generated from enum chainguard.platform.vulnerabilities.v1.ReviewStatus
  */

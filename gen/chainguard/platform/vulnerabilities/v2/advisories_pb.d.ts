@@ -4,7 +4,7 @@
 // @generated from file chainguard/platform/vulnerabilities/v2/advisories.proto (package chainguard.platform.vulnerabilities.v2, syntax proto3)
 /* eslint-disable */
 
-// What is known about vulnerabilities in artifacts.
+// Vulnerabilities in artifacts.
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -23,8 +23,8 @@ export declare const file_chainguard_platform_vulnerabilities_v2_advisories: Gen
  */
 export declare type Advisory = Message<"chainguard.platform.vulnerabilities.v2.Advisory"> & {
   /**
-   * Identifies the advisory: the uid of its group, a slash and a segment of its
-   * own. Assigned by the service.
+   * The uid of the advisory: the uid of its group, a slash and one more
+   * segment. Assigned by the service.
    *
    * @generated from field: string uid = 1;
    */
@@ -74,7 +74,7 @@ export declare type Advisory = Message<"chainguard.platform.vulnerabilities.v2.A
   artifactName: string;
 
   /**
-   * What sort of artifact it is, for example `apk`, `image` or `library`.
+   * The kind of artifact, for example `apk`, `image` or `library`.
    *
    * @generated from field: string artifact_type = 8;
    */
@@ -102,7 +102,7 @@ export declare type Advisory = Message<"chainguard.platform.vulnerabilities.v2.A
   componentLocation: string;
 
   /**
-   * What sort of component it is, for example `go-module` or `python`.
+   * The kind of component, for example `go-module` or `python`.
    *
    * @generated from field: string component_type = 12;
    */
@@ -219,8 +219,8 @@ export declare const Severity_TypeSchema: GenEnum<Severity_Type>;
  */
 export declare type AdvisoryEvent = Message<"chainguard.platform.vulnerabilities.v2.AdvisoryEvent"> & {
   /**
-   * Identifies the event: the uid of its advisory, a slash and a segment of its
-   * own. Assigned by the service.
+   * The uid of the event: the uid of its advisory, a slash and one more
+   * segment. Assigned by the service.
    *
    * @generated from field: string uid = 1;
    */
@@ -255,7 +255,7 @@ export declare type AdvisoryEvent = Message<"chainguard.platform.vulnerabilities
   reviewer: string;
 
   /**
-   * Where the event stands in its review.
+   * The review state of the event.
    *
    * @generated from field: chainguard.platform.vulnerabilities.v2.ReviewState review_state = 6;
    */
@@ -404,7 +404,7 @@ export declare type AdvisoryEvent_Detection_NVDAPI = Message<"chainguard.platfor
   cpeSearched: string;
 
   /**
-   * The CPE found, which stands for the artifact.
+   * The CPE of the artifact.
    *
    * @generated from field: string cpe_found = 2;
    */
@@ -474,7 +474,7 @@ export declare type AdvisoryEvent_Detection_ScanV1 = Message<"chainguard.platfor
   componentVersion: string;
 
   /**
-   * What sort of component it is.
+   * The kind of component.
    *
    * @generated from field: string component_type = 6;
    */
@@ -692,7 +692,7 @@ export enum AdvisoryEvent_FalsePositiveDetermination_Type {
 export declare const AdvisoryEvent_FalsePositiveDetermination_TypeSchema: GenEnum<AdvisoryEvent_FalsePositiveDetermination_Type>;
 
 /**
- * That nobody will find out whether the artifact is affected.
+ * That it will not be determined whether the artifact is affected.
  *
  * @generated from message chainguard.platform.vulnerabilities.v2.AdvisoryEvent.AnalysisNotPlanned
  */
@@ -779,7 +779,7 @@ export declare type AdvisoryEvent_Patched = Message<"chainguard.platform.vulnera
 export declare const AdvisoryEvent_PatchedSchema: GenMessage<AdvisoryEvent_Patched>;
 
 /**
- * Names the advisory to return.
+ * The request of GetAdvisory.
  *
  * @generated from message chainguard.platform.vulnerabilities.v2.GetAdvisoryRequest
  */
@@ -799,15 +799,14 @@ export declare type GetAdvisoryRequest = Message<"chainguard.platform.vulnerabil
 export declare const GetAdvisoryRequestSchema: GenMessage<GetAdvisoryRequest>;
 
 /**
- * Says which advisories to list, in which order and from where on. Filters that
- * are set together must all hold; of several values in one filter, one must
- * match.
+ * The request of ListAdvisories. Filters that are set together must all hold;
+ * of several values in one filter, one must match.
  *
  * @generated from message chainguard.platform.vulnerabilities.v2.ListAdvisoriesRequest
  */
 export declare type ListAdvisoriesRequest = Message<"chainguard.platform.vulnerabilities.v2.ListAdvisoriesRequest"> & {
   /**
-   * Restricts the list by place in the tree.
+   * Filters by position in the tree of groups.
    *
    * @generated from field: chainguard.platform.common.UIDPFilter uidp = 1;
    */
@@ -930,17 +929,16 @@ export declare type ListAdvisoriesRequest = Message<"chainguard.platform.vulnera
   latestEventType?: EventTypeFilter | undefined;
 
   /**
-   * How many advisories a page holds at most: 50 when absent, never more than
-   * 200.
+   * The maximum number of advisories on a page: 50 by default, 200 at most.
    *
    * @generated from field: int32 page_size = 30;
    */
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. Everything else must be as it was
-   * in the request for that page, except `page_size` and `skip`. A token older
-   * than 3 days starts the list again.
+   * The `next_page_token` of the previous page. All fields except `page_size`
+   * and `skip` must be the same as in the request for that page. A token older
+   * than 3 days restarts the list.
    *
    * @generated from field: string page_token = 31;
    */
@@ -955,8 +953,8 @@ export declare type ListAdvisoriesRequest = Message<"chainguard.platform.vulnera
   orderBy: string;
 
   /**
-   * How many advisories to pass over before the page begins. Sent again with
-   * the token of the page it began, it is not applied twice.
+   * The number of advisories to skip. If it is repeated with a page token, it
+   * is not applied again.
    *
    * @generated from field: int32 skip = 34;
    */
@@ -984,21 +982,21 @@ export declare const ListAdvisoriesRequestSchema: GenMessage<ListAdvisoriesReque
  */
 export declare type ListAdvisoriesResponse = Message<"chainguard.platform.vulnerabilities.v2.ListAdvisoriesResponse"> & {
   /**
-   * The advisories, in the order asked for.
+   * The advisories in the requested order.
    *
    * @generated from field: repeated chainguard.platform.vulnerabilities.v2.Advisory advisories = 1;
    */
   advisories: Advisory[];
 
   /**
-   * What to send as `page_token` for the next page. Empty: this is the last.
+   * The `page_token` of the next page. Empty on the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
 
   /**
-   * How many advisories match on all pages together.
+   * The number of advisories that match, on all pages.
    *
    * @generated from field: optional int64 total_count = 3;
    */
@@ -1019,13 +1017,13 @@ export declare type ListAdvisoriesResponse = Message<"chainguard.platform.vulner
 export declare const ListAdvisoriesResponseSchema: GenMessage<ListAdvisoriesResponse>;
 
 /**
- * Where an event stands in its review.
+ * The review state of an event.
  *
  * @generated from enum chainguard.platform.vulnerabilities.v2.ReviewState
  */
 export enum ReviewState {
   /**
-   * Nowhere; no event is in this state.
+   * Unused; no event has this state.
    *
    * @generated from enum value: REVIEW_STATE_UNSPECIFIED = 0;
    */
@@ -1039,7 +1037,7 @@ export enum ReviewState {
   PENDING = 1,
 
   /**
-   * It holds. This is final.
+   * It is approved. This is final.
    *
    * @generated from enum value: REVIEW_STATE_APPROVED = 2;
    */
@@ -1053,7 +1051,7 @@ export enum ReviewState {
   REQUEST_CHANGES = 3,
 
   /**
-   * It does not hold. This is final.
+   * It is rejected. This is final.
    *
    * @generated from enum value: REVIEW_STATE_REJECTED = 4;
    */
@@ -1107,7 +1105,7 @@ export enum EventTypeFilter {
   FALSE_POSITIVE_DETERMINATION = 4,
 
   /**
-   * That nobody will find out whether the artifact is affected.
+   * That it will not be determined whether the artifact is affected.
    *
    * @generated from enum value: EVENT_TYPE_FILTER_ANALYSIS_NOT_PLANNED = 5;
    */
@@ -1141,9 +1139,8 @@ export enum EventTypeFilter {
 export declare const EventTypeFilterSchema: GenEnum<EventTypeFilter>;
 
 /**
- * Tells about security advisories. Each follows one vulnerability in one
- * component of an artifact, from its detection until it is fixed or found
- * harmless.
+ * Reads security advisories. Each follows one vulnerability in one component of
+ * an artifact, from its detection until it is fixed or found harmless.
  *
  * @generated from service chainguard.platform.vulnerabilities.v2.AdvisoriesService
  */
@@ -1159,7 +1156,7 @@ export declare const AdvisoriesService: GenService<{
     output: typeof AdvisorySchema;
   },
   /**
-   * Lists the advisories the caller may see, a page at a time.
+   * Lists the advisories that the caller may see, in pages.
    *
    * @generated from rpc chainguard.platform.vulnerabilities.v2.AdvisoriesService.ListAdvisories
    */

@@ -4,7 +4,7 @@
 // @generated from file chainguard/platform/vulnerabilities/v2/advisories.proto (package chainguard.platform.vulnerabilities.v2, syntax proto3)
 /* eslint-disable */
 
-// What is known about vulnerabilities in artifacts.
+// Vulnerabilities in artifacts.
 
 import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 import { file_chainguard_annotations_annotations } from "../../../annotations/annotations_pb.js";
@@ -173,7 +173,7 @@ export const ReviewStateSchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_vulnerabilities_v2_advisories, 0);
 
 /**
- * Where an event stands in its review.
+ * The review state of an event.
  *
  * @generated from enum chainguard.platform.vulnerabilities.v2.ReviewState
  */
@@ -195,9 +195,8 @@ export const EventTypeFilter = /*@__PURE__*/
   tsEnum(EventTypeFilterSchema);
 
 /**
- * Tells about security advisories. Each follows one vulnerability in one
- * component of an artifact, from its detection until it is fixed or found
- * harmless.
+ * Reads security advisories. Each follows one vulnerability in one component of
+ * an artifact, from its detection until it is fixed or found harmless.
  *
  * @generated from service chainguard.platform.vulnerabilities.v2.AdvisoriesService
  */

@@ -2,7 +2,7 @@
 // @generated from file chainguard/platform/vulnerabilities/v2beta1/advisories.proto (package chainguard.platform.vulnerabilities.v2beta1, syntax proto3)
 /* eslint-disable */
 
-// What is known about vulnerabilities in artifacts.
+// Vulnerabilities in artifacts.
 
 import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 import { file_chainguard_annotations_annotations } from "../../../annotations/annotations_pb.js";
@@ -171,7 +171,7 @@ export const ReviewStateSchema = /*@__PURE__*/
   enumDesc(file_chainguard_platform_vulnerabilities_v2beta1_advisories, 0);
 
 /**
- * Where an event stands in its review.
+ * The review state of an event.
  *
  * @generated from enum chainguard.platform.vulnerabilities.v2beta1.ReviewState
  */
@@ -193,9 +193,8 @@ export const EventTypeFilter = /*@__PURE__*/
   tsEnum(EventTypeFilterSchema);
 
 /**
- * Tells about security advisories. Each follows one vulnerability in one
- * component of an artifact, from its detection until it is fixed or found
- * harmless.
+ * Reads security advisories. Each follows one vulnerability in one component of
+ * an artifact, from its detection until it is fixed or found harmless.
  *
  * @generated from service chainguard.platform.vulnerabilities.v2beta1.AdvisoriesService
  */
