@@ -13,7 +13,7 @@ export const identityLists = defineResourceIndex(2, {
 });
 
 // No list is in this order, so nothing but the row changes.
-const moveSeen = statement<{ uid: string; lastSeenTimeMs: number }>((q, t) =>
+const updateLastSeen = statement<{ uid: string; lastSeenTimeMs: number }>((q, t) =>
   q
     .update(t.identities)
     .set({ lastSeenTimeMs: sql`${sql.placeholder("lastSeenTimeMs")}` })
@@ -42,7 +42,7 @@ export class Identities extends IndexedTable<IdentityRow> implements IdentitySto
     return this.uidsWhere("providerUid", providerUid, limit);
   }
 
-  seen(uid: string, lastSeenTimeMs: number): Awaitable<void> {
-    return done(this.#executor.rows(moveSeen, { uid, lastSeenTimeMs }));
+  updateLastSeen(uid: string, lastSeenTimeMs: number): Awaitable<void> {
+    return done(this.#executor.rows(updateLastSeen, { uid, lastSeenTimeMs }));
   }
 }

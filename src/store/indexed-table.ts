@@ -5,7 +5,7 @@ import { first } from "./first.js";
 import { addToIndex, reindex, removeFromIndex } from "./index-maintenance.js";
 import { listPage } from "./ordered-list.js";
 import { placeholderSet, placeholdersFor } from "./placeholders.js";
-import type { Awaitable, ListedStore, ListQuery, Page } from "./port.js";
+import type { Awaitable, IndexedStore, ListQuery, Page } from "./port.js";
 import { columnOf, type Listed, type ListedTable, type ResourceIndex } from "./resource-index.js";
 import { type Executor, statementFamily } from "./statement.js";
 
@@ -52,8 +52,8 @@ const uidsWhere = statementFamily<{ kind: ResourceIndex; column: string }, { val
     },
 );
 
-/** Rows of one kind; see {@link ListedStore}. */
-export class IndexedTable<Row extends Listed> implements ListedStore<Row> {
+/** Rows of one kind; see {@link IndexedStore}. */
+export class IndexedTable<Row extends Listed> implements IndexedStore<Row> {
   readonly #tx: Executor;
   readonly #kind: ResourceIndex;
 
