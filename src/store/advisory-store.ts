@@ -1,11 +1,9 @@
 import { and, asc, eq, inArray, type SQL, sql } from "drizzle-orm";
 import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
-import { done, first } from "./first.js";
 import { IndexedTable } from "./indexed-table.js";
-import { placeholdersFor } from "./placeholders.js";
 import type { AdvisoryEventRow, AdvisoryRow, AdvisoryStore, Awaitable } from "./port.js";
 import { defineResourceIndex, type Filter } from "./resource-index.js";
-import { type Executor, statement, statementFamily } from "./statement.js";
+import { buildInsertValues, discardRows, type Executor, statement, statementFamily, takeFirst } from "./statement.js";
 import type { Tables } from "./tables.js";
 
 // Filters take a JSON array of strings. Those that an index helps each make another statement; of the
@@ -87,7 +85,7 @@ const events = statementFamily<number, Record<string, string>, AdvisoryEventRow>
 const putEvent = statement<AdvisoryEventRow>((q, t) =>
   q
     .insert(t.advisoryEvents)
-    .values(placeholdersFor(t.advisoryEvents))
+    .values(buildInsertValues(t.advisoryEvents))
     .onConflictDoUpdate({
       target: t.advisoryEvents.uid,
       set: {
@@ -106,7 +104,7 @@ const deleteEvents = statement<{ advisoryUid: string }>((q, t) =>
 
 type Alias = { alias: string; advisoryUid: string };
 const insertAlias = statement<Alias>((q, t) =>
-  q.insert(t.advisoryAliases).values(placeholdersFor(t.advisoryAliases)).onConflictDoNothing(),
+  q.insert(t.advisoryAliases).values(buildInsertValues(t.advisoryAliases)).onConflictDoNothing(),
 );
 const deleteAliases = statement<Pick<Alias, "advisoryUid">>((q, t) =>
   q.delete(t.advisoryAliases).where(eq(t.advisoryAliases.advisoryUid, sql.placeholder("advisoryUid"))),
@@ -114,32 +112,29 @@ const deleteAliases = statement<Pick<Alias, "advisoryUid">>((q, t) =>
 
 /** Advisories; see {@link AdvisoryStore}. Their aliases are kept findable as well. */
 export class Advisories extends IndexedTable<AdvisoryRow> implements AdvisoryStore {
-  readonly #executor: Executor;
-
   constructor(tx: Executor) {
     super(tx, advisoryLists);
-    this.#executor = tx;
   }
 
   override async insert(row: AdvisoryRow): Promise<void> {
     await super.insert(row);
-    for (const alias of row.aliases) await this.#executor.rows(insertAlias, { alias, advisoryUid: row.uid });
+    for (const alias of row.aliases) await this.tx.rows(insertAlias, { alias, advisoryUid: row.uid });
   }
 
   override async replace(row: AdvisoryRow): Promise<void> {
     await super.replace(row);
-    await this.#executor.rows(deleteAliases, { advisoryUid: row.uid });
-    for (const alias of row.aliases) await this.#executor.rows(insertAlias, { alias, advisoryUid: row.uid });
+    await this.tx.rows(deleteAliases, { advisoryUid: row.uid });
+    for (const alias of row.aliases) await this.tx.rows(insertAlias, { alias, advisoryUid: row.uid });
   }
 
   override async delete(uid: string): Promise<void> {
-    await this.#executor.rows(deleteAliases, { advisoryUid: uid });
+    await this.tx.rows(deleteAliases, { advisoryUid: uid });
     await this.deleteEvents(uid);
     await super.delete(uid);
   }
 
   fromSource(groupUid: string, sourceKey: string): Awaitable<AdvisoryRow | undefined> {
-    return first(this.#executor.rows(fromSource, { groupUid, sourceKey }));
+    return takeFirst(this.tx.rows(fromSource, { groupUid, sourceKey }));
   }
 
   async events(advisoryUids: readonly string[]): Promise<AdvisoryEventRow[]> {
@@ -148,14 +143,14 @@ export class Advisories extends IndexedTable<AdvisoryRow> implements AdvisorySto
     while (size < advisoryUids.length) size *= 2;
     const params: Record<string, string> = {};
     for (let i = 0; i < size; i++) params[`uid${i}`] = advisoryUids[Math.min(i, advisoryUids.length - 1)] ?? "";
-    return this.#executor.rows(events(size), params);
+    return this.tx.rows(events(size), params);
   }
 
   putEvent(row: AdvisoryEventRow): Awaitable<void> {
-    return done(this.#executor.rows(putEvent, row));
+    return discardRows(this.tx.rows(putEvent, row));
   }
 
   deleteEvents(advisoryUid: string): Awaitable<void> {
-    return done(this.#executor.rows(deleteEvents, { advisoryUid }));
+    return discardRows(this.tx.rows(deleteEvents, { advisoryUid }));
   }
 }

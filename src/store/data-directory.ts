@@ -1,5 +1,6 @@
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { openDatabase } from "./sqlite-driver.js";
 
 /** Everything that the group or others may do with a file. */
 const OTHERS = 0o077;
@@ -39,6 +40,29 @@ export function createPrivateFile(file: string): void {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
   }
+}
+
+/**
+ * Takes a lock that the operating system releases when the process ends, also when it crashes: an
+ * exclusive transaction on an otherwise empty SQLite file. Node itself offers no file locks.
+ *
+ * @param file the path of the lock file; created if missing
+ * @param waitMs how long to wait for the current holder, in milliseconds; this blocks the event loop
+ * @returns a function that releases the lock
+ * @throws Error when another process holds the lock
+ */
+export function holdFileLock(file: string, waitMs: number): () => void {
+  createPrivateFile(file);
+  const db = openDatabase(file, { timeout: waitMs });
+  try {
+    db.exec("BEGIN EXCLUSIVE");
+  } catch (error) {
+    db.close();
+    throw new Error(`another process holds ${file}`, { cause: error });
+  }
+  return () => {
+    db.close();
+  };
 }
 
 function closeToOthers(path: string, kind: string, wanted: number): void {

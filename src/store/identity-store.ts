@@ -1,9 +1,10 @@
-import { and, eq, lt, sql } from "drizzle-orm";
-import { done } from "./first.js";
+// The stores of identities and of identity providers.
+import { and, asc, eq, lt, sql } from "drizzle-orm";
 import { IndexedTable } from "./indexed-table.js";
-import type { Awaitable, IdentityRow, IdentityStore } from "./port.js";
+import { identityProviderLists } from "./kinds.js";
+import type { Awaitable, IdentityProviderRow, IdentityProviderStore, IdentityRow, IdentityStore } from "./port.js";
 import { defineResourceIndex, usualSorts } from "./resource-index.js";
-import { type Executor, statement } from "./statement.js";
+import { discardRows, type Executor, mapRows, statement } from "./statement.js";
 
 /** How identities are kept in lists. */
 export const identityLists = defineResourceIndex(2, {
@@ -12,7 +13,7 @@ export const identityLists = defineResourceIndex(2, {
   sorts: usualSorts,
 });
 
-// No list is in this order, so nothing but the row changes.
+// No list is ordered by this column, so the index does not change.
 const updateLastSeen = statement<{ uid: string; lastSeenTimeMs: number }>((q, t) =>
   q
     .update(t.identities)
@@ -27,11 +28,8 @@ const updateLastSeen = statement<{ uid: string; lastSeenTimeMs: number }>((q, t)
 
 /** Identities; see {@link IdentityStore}. */
 export class Identities extends IndexedTable<IdentityRow> implements IdentityStore {
-  readonly #executor: Executor;
-
   constructor(tx: Executor) {
     super(tx, identityLists);
-    this.#executor = tx;
   }
 
   async anyIn(groupUid: string): Promise<boolean> {
@@ -43,6 +41,26 @@ export class Identities extends IndexedTable<IdentityRow> implements IdentitySto
   }
 
   updateLastSeen(uid: string, lastSeenTimeMs: number): Awaitable<void> {
-    return done(this.#executor.rows(updateLastSeen, { uid, lastSeenTimeMs }));
+    return discardRows(this.tx.rows(updateLastSeen, { uid, lastSeenTimeMs }));
+  }
+}
+
+const unchangedSince = statement<{ timeMs: number; limit: number }, { uid: string }>((q, t) =>
+  q
+    .select({ uid: t.identityProviders.uid })
+    .from(t.identityProviders)
+    .where(lt(t.identityProviders.updateTimeMs, sql.placeholder("timeMs")))
+    .orderBy(asc(t.identityProviders.uid))
+    .limit(sql.placeholder("limit")),
+);
+
+/** Identity providers; see {@link IdentityProviderStore}. */
+export class IdentityProviders extends IndexedTable<IdentityProviderRow> implements IdentityProviderStore {
+  constructor(tx: Executor) {
+    super(tx, identityProviderLists);
+  }
+
+  unchangedSince(timeMs: number, limit: number): Awaitable<string[]> {
+    return mapRows(this.tx.rows(unchangedSince, { timeMs, limit }), (rows) => rows.map(({ uid }) => uid));
   }
 }

@@ -2,7 +2,7 @@
 // transaction that changes the rows.
 import { and, eq, inArray, sql } from "drizzle-orm";
 import { lineageOf, parentOf } from "../kernel/uidp.js";
-import { columnValue, type Listed, type ResourceIndex, type SortField } from "./resource-index.js";
+import { columnValue, type IndexedRow, type ResourceIndex, type SortField } from "./resource-index.js";
 import { type Executor, statementFamily } from "./statement.js";
 
 type Params = Record<string, string | number>;
@@ -59,7 +59,7 @@ const count = statementFamily<number, Params>(
 );
 
 /** Enters a new row into the lists of its kind. */
-export async function addToIndex(tx: Executor, kind: ResourceIndex, row: Listed): Promise<void> {
+export async function addToIndex(tx: Executor, kind: ResourceIndex, row: IndexedRow): Promise<void> {
   if (kind.only?.includes(row) === false) return;
   const scopes = scopesOf(kind, row.uid);
   // Global things, such as people, lie in nobody's subtree.
@@ -69,7 +69,7 @@ export async function addToIndex(tx: Executor, kind: ResourceIndex, row: Listed)
 }
 
 /** Takes a row that is about to be deleted out of the lists of its kind. */
-export async function removeFromIndex(tx: Executor, kind: ResourceIndex, row: Listed): Promise<void> {
+export async function removeFromIndex(tx: Executor, kind: ResourceIndex, row: IndexedRow): Promise<void> {
   if (kind.only?.includes(row) === false) return;
   const scopes = scopesOf(kind, row.uid);
   if (scopes.length === 0) return;
@@ -78,7 +78,7 @@ export async function removeFromIndex(tx: Executor, kind: ResourceIndex, row: Li
 }
 
 /** Moves a changed row to its new places. */
-export async function reindex(tx: Executor, kind: ResourceIndex, before: Listed, after: Listed): Promise<void> {
+export async function reindex(tx: Executor, kind: ResourceIndex, before: IndexedRow, after: IndexedRow): Promise<void> {
   if (kind.only?.includes(before) === false) return;
   const scopes = scopesOf(kind, before.uid);
   if (scopes.length === 0) return;
@@ -95,7 +95,7 @@ function scopesOf(kind: ResourceIndex, uid: string): string[] {
   return lineage;
 }
 
-function entry(family: typeof enter, sort: SortField, scopes: readonly string[], row: Listed) {
+function entry(family: typeof enter, sort: SortField, scopes: readonly string[], row: IndexedRow) {
   const params: Params = { list: sort.list, key: columnValue(row, sort.column), uid: row.uid };
   scopes.forEach((scope, i) => {
     params[`scope${i}`] = scope;

@@ -3,7 +3,7 @@
 // sees subtrees, so every filter on place comes down to one of these.
 import { isBelow, isWithin, lineageOf, parentOf } from "../kernel/uidp.js";
 import type { ListFilter, ListQuery } from "./port.js";
-import { columnValue, type Listed, type ResourceIndex } from "./resource-index.js";
+import { columnValue, type IndexedRow, type ResourceIndex } from "./resource-index.js";
 
 /** Where the rows of a list come from. */
 export type ListPlan =
@@ -41,13 +41,13 @@ export function planList({ visible, also = [], filter }: Question): ListPlan {
 export function createAdmits(
   { visible, also = [], filter }: Question,
   kind: Pick<ResourceIndex, "filters">,
-): (row: Listed) => boolean {
+): (row: IndexedRow) => boolean {
   const tops = new Set(visible);
   return (row) =>
     (lineageOf(row.uid).some((uid) => tops.has(uid)) || also.includes(row.uid)) && passes(filter, row, kind);
 }
 
-function passes(filter: ListFilter, row: Listed, { filters }: Pick<ResourceIndex, "filters">): boolean {
+function passes(filter: ListFilter, row: IndexedRow, { filters }: Pick<ResourceIndex, "filters">): boolean {
   const { uid } = row;
   return (
     (filter.name === undefined || columnValue(row, "name") === filter.name) &&

@@ -8,7 +8,7 @@ import {
   rowsByUid,
 } from "./list-statements.js";
 import type { ListPosition, ListQuery } from "./port.js";
-import { columnValue, type Listed, type ResourceIndex } from "./resource-index.js";
+import { columnValue, type IndexedRow, type ResourceIndex } from "./resource-index.js";
 import type { Executor } from "./statement.js";
 
 /** How a list is ordered. */
@@ -90,8 +90,8 @@ export async function rowsByUids(
   kind: ResourceIndex,
   uids: readonly string[],
   equals: ListQuery["filter"]["equals"] = {},
-): Promise<Listed[]> {
-  const rows: Listed[] = [];
+): Promise<IndexedRow[]> {
+  const rows: IndexedRow[] = [];
   for (let start = 0; start < uids.length; start += CHUNK) {
     rows.push(...(await chunkByUids(tx, kind, uids.slice(start, start + CHUNK), equals)));
     await tx.pause?.();
@@ -108,7 +108,7 @@ export async function chunkByUids(
   kind: ResourceIndex,
   uids: readonly string[],
   equals: ListQuery["filter"]["equals"] = {},
-): Promise<Listed[]> {
+): Promise<IndexedRow[]> {
   if (uids.length === 0) return [];
   const filters = Object.keys(equals).filter((name) => kind.filters?.[name] !== undefined);
   let size = 1;
@@ -119,20 +119,20 @@ export async function chunkByUids(
 }
 
 /** `rows` in the order of the list; changes the array. */
-export function sorted(rows: Listed[], kind: ResourceIndex, order: Order): Listed[] {
+export function sorted(rows: IndexedRow[], kind: ResourceIndex, order: Order): IndexedRow[] {
   const sign = order.descending ? -1 : 1;
   return rows.sort((a, b) => sign * compare(positionOf(a, kind, order), positionOf(b, kind, order)));
 }
 
 /** Those of `rows` that come after the position of the query. */
-export function behind(rows: readonly Listed[], kind: ResourceIndex, { order, after }: ListQuery): Listed[] {
+export function behind(rows: readonly IndexedRow[], kind: ResourceIndex, { order, after }: ListQuery): IndexedRow[] {
   if (!after) return [...rows];
   const sign = order.descending ? -1 : 1;
   return rows.filter((row) => sign * compare(positionOf(row, kind, order), after) > 0);
 }
 
 /** Where a row stands in the order of the list. */
-export function positionOf(row: Listed, kind: ResourceIndex, order: Order): ListPosition {
+export function positionOf(row: IndexedRow, kind: ResourceIndex, order: Order): ListPosition {
   const sort = kind.sorts[order.field];
   return { key: sort ? columnValue(row, sort.column) : row.uid, uid: row.uid };
 }

@@ -1,7 +1,7 @@
 // The statements that lists are answered with, one per shape of question.
 import { and, asc, desc, eq, getTableColumns, gt, gte, inArray, lt, ne, type SQL, sql } from "drizzle-orm";
 import type { AnySQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
-import { columnOf, type Listed, type ResourceIndex } from "./resource-index.js";
+import { columnOf, type IndexedRow, type ResourceIndex } from "./resource-index.js";
 import { type Sql, statementFamily } from "./statement.js";
 import type { Tables } from "./tables.js";
 
@@ -37,7 +37,7 @@ const rowKey = (s: RowShape) => [s.kind.counter, s.from, s.named, s.withSelf, ..
  * A page. Parameters: `scope` (and `end`, the first uid beyond the subtree), `list` (of the order,
  * or of the name order when only a name counts), `skip`, `limit`.
  */
-export const pageStatement = statementFamily<PageShape, ListParams, Listed>(
+export const pageStatement = statementFamily<PageShape, ListParams, IndexedRow>(
   (s) => [s.field, s.descending, s.after, rowKey(s)].join(" "),
   (shape) => {
     if (byTable(shape) || (shape.field === "uid" && !shape.named)) return tablePage(shape);
@@ -234,7 +234,7 @@ export interface UidShape {
 }
 
 /** The rows with given uids. Parameters: `uid0`, `uid1` and so on, and those of the filters. */
-export const rowsByUid = statementFamily<UidShape, ListParams, Listed>(
+export const rowsByUid = statementFamily<UidShape, ListParams, IndexedRow>(
   ({ kind, size, filters }) => [kind.counter, size, ...filters].join(" "),
   ({ kind, size, filters }) =>
     (q, t) => {

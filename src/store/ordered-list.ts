@@ -13,12 +13,10 @@ import {
   sorted,
 } from "./list-segment.js";
 import type { ListQuery, Page } from "./port.js";
-import type { Listed, ResourceIndex } from "./resource-index.js";
+import type { IndexedRow, ResourceIndex } from "./resource-index.js";
 import type { Executor } from "./statement.js";
 import { filteredPage, LARGE, largestOf } from "./subtrees-filtered.js";
 import { createTop, type Found, namedPage, orderedPage, uidPage } from "./subtrees-page.js";
-
-export { rowsByUids } from "./list-segment.js";
 
 /** With more subtrees than this a list is answered for many of them at a time. */
 const MANY = 64;
@@ -26,7 +24,7 @@ const MANY = 64;
 const SKIP_STEP = 5_000;
 
 /** The page of `kind` that `query` asks for, and how many rows match on all pages. */
-export async function listPage<Row extends Listed>(
+export async function listPage<Row extends IndexedRow>(
   tx: Executor,
   kind: ResourceIndex,
   query: ListQuery,

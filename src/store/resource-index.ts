@@ -3,7 +3,7 @@ import type { AnySQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
 import type { Tables } from "./tables.js";
 
 /** A table whose rows are listed; every one has a uid. */
-export type ListedTable = Tables[
+export type IndexedTables = Tables[
   | "groups"
   | "identities"
   | "roles"
@@ -18,7 +18,7 @@ export type ListedTable = Tables[
   | "subscriptions"];
 
 /** A row in its capacity as an element of lists; its other columns by their names. */
-export interface Listed {
+export interface IndexedRow {
   readonly uid: string;
 }
 
@@ -33,7 +33,7 @@ export interface SortField {
 
 /** What a kind declares to be kept in ordered lists; `uid` order needs no declaration. */
 export interface ResourceIndex {
-  readonly table: (tables: Tables) => ListedTable;
+  readonly table: (tables: Tables) => IndexedTables;
   /** The property of the table that names what a row directly lies in. */
   readonly place: string;
   /** Whether a row stands in its own subtree, as a group does. */
@@ -50,7 +50,7 @@ export interface ResourceIndex {
 
 /** Some of the rows of a table, told in both ways: by a row at hand and to the database. Which they are never changes. */
 export interface Only {
-  readonly includes: (row: Listed) => boolean;
+  readonly includes: (row: IndexedRow) => boolean;
   readonly condition: (tables: Tables) => SQL;
 }
 
@@ -93,13 +93,13 @@ export function defineResourceIndex(
 }
 
 /** The column that a property of a table stands for; throws TypeError for one that does not exist. */
-export function columnOf(table: ListedTable, property: string): AnySQLiteColumn {
+export function columnOf(table: IndexedTables, property: string): AnySQLiteColumn {
   const column = (table as unknown as Record<string, AnySQLiteColumn | undefined>)[property];
   if (column === undefined) throw new TypeError(`there is no column ${property}`);
   return column;
 }
 
 /** The value of a row that a list is ordered or filtered by. */
-export function columnValue(row: Listed, property: string): string | number {
+export function columnValue(row: IndexedRow, property: string): string | number {
   return (row as unknown as Record<string, string | number>)[property] ?? "";
 }

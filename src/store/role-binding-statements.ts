@@ -1,11 +1,10 @@
-// The statements behind role-binding-store.ts.
+// The statements of role bindings; role-store.ts runs them.
 import { and, asc, between, eq, gt, isNull, lt, ne, or, type SQL, sql } from "drizzle-orm";
 import { ANONYMOUS_UID } from "../kernel/ids.js";
 import { total } from "./list-statements.js";
-import { placeholderSet, placeholdersFor } from "./placeholders.js";
 import type { BindingChange, RoleBindingRow } from "./port.js";
 import type { Joined } from "./resource-index.js";
-import { type Preparable, statement, statementFamily } from "./statement.js";
+import { buildInsertValues, buildUpdateValues, type Preparable, statement, statementFamily } from "./statement.js";
 
 type Named<K extends "groupUid" | "identityUid" | "roleUid"> = Record<K, string>;
 
@@ -54,14 +53,16 @@ export const joined: Joined = {
 
 /** Adds a binding. */
 export const insert = statement<RoleBindingRow>((q, t) =>
-  q.insert(t.roleBindings).values(placeholdersFor(t.roleBindings)),
+  q.insert(t.roleBindings).values(buildInsertValues(t.roleBindings)),
 );
 
 /** Changes what a binding joins. */
 export const update = statement<BindingChange & Pick<RoleBindingRow, "uid" | "automatic" | "updateTimeMs">>((q, t) =>
   q
     .update(t.roleBindings)
-    .set(placeholderSet(t.roleBindings, "identityUid", "roleUid", "automatic", "accepted", "pending", "updateTimeMs"))
+    .set(
+      buildUpdateValues(t.roleBindings, "identityUid", "roleUid", "automatic", "accepted", "pending", "updateTimeMs"),
+    )
     .where(eq(t.roleBindings.uid, sql.placeholder("uid"))),
 );
 

@@ -16,7 +16,7 @@ import {
 } from "./list-segment.js";
 import type { ListParams } from "./list-statements.js";
 import type { ListPosition, ListQuery } from "./port.js";
-import type { Listed, ResourceIndex } from "./resource-index.js";
+import type { IndexedRow, ResourceIndex } from "./resource-index.js";
 import type { Executor } from "./statement.js";
 import {
   countersStatement,
@@ -29,7 +29,7 @@ import {
 
 /** Rows of a list, and how many rows match on all pages. */
 export interface Found {
-  readonly rows: Listed[];
+  readonly rows: IndexedRow[];
   readonly total: number;
 }
 
@@ -65,13 +65,13 @@ export async function uidPage(
   const sign = order.descending ? -1 : 1;
   const ordered = [...segments].sort((a, b) => (a.scope < b.scope ? -sign : sign));
   const apart = sorted([...single.rows], kind, order);
-  const rows: Listed[] = [];
+  const rows: IndexedRow[] = [];
   let { total } = single;
   let skip = query.skip;
   // Rows that are named by themselves stand between the subtrees.
   const takeApart = (before?: string) => {
     while (apart[0] !== undefined && (before === undefined || sign * (apart[0].uid < before ? -1 : 1) < 0)) {
-      const row = apart.shift() as Listed;
+      const row = apart.shift() as IndexedRow;
       if (skip > 0) skip--;
       else if (rows.length < wanted) rows.push(row);
     }
@@ -245,16 +245,16 @@ function shapeOf(kind: ResourceIndex, { order, after, filter }: ListQuery): Many
 
 /** Collects rows and keeps the first `size` of them in the order of the list. */
 export function createTop(kind: ResourceIndex, { order }: ListQuery, size: number) {
-  let kept: Listed[] = [];
+  let kept: IndexedRow[] = [];
   const cut = () => {
     kept = sorted(kept, kind, order).slice(0, size);
   };
   return {
-    add(rows: readonly Listed[]): void {
+    add(rows: readonly IndexedRow[]): void {
       for (const row of rows) kept.push(row);
       if (kept.length > 2 * size + CHUNK) cut();
     },
-    rows(): Listed[] {
+    rows(): IndexedRow[] {
       cut();
       return kept;
     },

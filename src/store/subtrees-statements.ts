@@ -2,7 +2,7 @@
 // at a cost that follows from their number.
 import { and, asc, desc, eq, type SQL, sql } from "drizzle-orm";
 import { inTable, type ListParams, orderTableOf, past, shownOf, total, value, withJoined } from "./list-statements.js";
-import { columnOf, type Listed, type ResourceIndex } from "./resource-index.js";
+import { columnOf, type IndexedRow, type ResourceIndex } from "./resource-index.js";
 import { type Preparable, statementFamily } from "./statement.js";
 import type { Tables } from "./tables.js";
 
@@ -92,7 +92,7 @@ export const countersStatement = statementFamily<"counters", ListParams, { scope
  * The rows with one name, or with given values, in any of several subtrees, as one page. Parameters as of
  * {@link pageStatement}, but `scopes` for `scope`.
  */
-export const manyPageStatement = statementFamily<ManyShape, ListParams, Listed>(manyKey, (shape) => (q, t) => {
+export const manyPageStatement = statementFamily<ManyShape, ListParams, IndexedRow>(manyKey, (shape) => (q, t) => {
   const { kind, field, descending, after, equals } = shape;
   const table = kind.table(t);
   const direction = descending ? desc : asc;

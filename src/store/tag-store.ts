@@ -1,12 +1,10 @@
 import { and, asc, eq, gte, lt, notExists, sql } from "drizzle-orm";
-import { done, first } from "./first.js";
 import { addToIndex, reindex, removeFromIndex } from "./index-maintenance.js";
 import { IndexedTable } from "./indexed-table.js";
 import { listPage } from "./ordered-list.js";
-import { placeholdersFor } from "./placeholders.js";
 import type { Awaitable, ListQuery, Page, TagFamily, TagMove, TagRow, TagStore } from "./port.js";
 import { defineResourceIndex, type ResourceIndex, usualSorts } from "./resource-index.js";
-import { type Executor, statement } from "./statement.js";
+import { buildInsertValues, discardRows, type Executor, statement, takeFirst } from "./statement.js";
 
 const declared = {
   table: (t) => t.tags,
@@ -34,7 +32,7 @@ const named = statement<{ repoUid: string; name: string }, TagRow>((q, t) =>
     .where(and(eq(t.tags.repoUid, sql.placeholder("repoUid")), eq(t.tags.name, sql.placeholder("name")))),
 );
 const insertMove = statement<TagMove>((q, t) =>
-  q.insert(t.tagHistory).values(placeholdersFor(t.tagHistory)).onConflictDoNothing(),
+  q.insert(t.tagHistory).values(buildInsertValues(t.tagHistory)).onConflictDoNothing(),
 );
 const moves = statement<{ tagUid: string; fromMs: number; toMs: number; limit: number }, TagMove>((q, t) =>
   q
@@ -64,7 +62,7 @@ const getMark = statement<Omit<Mark, "timeMs">, Pick<Mark, "timeMs">>((q, t) =>
 const putMark = statement<Mark>((q, t) =>
   q
     .insert(t.tagMarks)
-    .values(placeholdersFor(t.tagMarks))
+    .values(buildInsertValues(t.tagMarks))
     .onConflictDoUpdate({ target: [t.tagMarks.repoUid, t.tagMarks.name], set: { timeMs: sql`excluded.time_ms` } }),
 );
 const deleteMarks = statement<{ repoUid: string }>((q, t) =>
@@ -86,35 +84,32 @@ const sweepMarks = statement<{ timeMs: number }>((q, t) =>
 
 /** Tags; see {@link TagStore}. */
 export class Tags extends IndexedTable<TagRow> implements TagStore {
-  readonly #executor: Executor;
-
   constructor(tx: Executor) {
     super(tx, tagLists);
-    this.#executor = tx;
   }
 
   override async insert(row: TagRow): Promise<void> {
     await super.insert(row);
-    await addToIndex(this.#executor, usualTagLists, row);
+    await addToIndex(this.tx, usualTagLists, row);
   }
 
   override async replace(row: TagRow): Promise<void> {
     const before = await this.get(row.uid);
     if (before === undefined) return;
     await super.replace(row);
-    await reindex(this.#executor, usualTagLists, before, row);
+    await reindex(this.tx, usualTagLists, before, row);
   }
 
   override async delete(uid: string): Promise<void> {
     const row = await this.get(uid);
     if (row === undefined) return;
-    await removeFromIndex(this.#executor, usualTagLists, row);
+    await removeFromIndex(this.tx, usualTagLists, row);
     await super.delete(uid);
-    await this.#executor.rows(deleteMoves, { tagUid: uid });
+    await this.tx.rows(deleteMoves, { tagUid: uid });
   }
 
   override list(query: ListQuery): Promise<Page<TagRow>> {
-    return listPage<TagRow>(this.#executor, usualTagLists, query);
+    return listPage<TagRow>(this.tx, usualTagLists, query);
   }
 
   listAll(query: ListQuery, families?: readonly TagFamily[]): Promise<Page<TagRow>> {
@@ -124,23 +119,23 @@ export class Tags extends IndexedTable<TagRow> implements TagStore {
   }
 
   named(repoUid: string, name: string): Awaitable<TagRow | undefined> {
-    return first(this.#executor.rows(named, { repoUid, name }));
+    return takeFirst(this.tx.rows(named, { repoUid, name }));
   }
 
   moved(move: TagMove): Awaitable<void> {
-    return done(this.#executor.rows(insertMove, move));
+    return discardRows(this.tx.rows(insertMove, move));
   }
 
   history(tagUid: string, fromMs: number, toMs: number, limit: number): Awaitable<TagMove[]> {
-    return this.#executor.rows(moves, { tagUid, fromMs, toMs, limit });
+    return this.tx.rows(moves, { tagUid, fromMs, toMs, limit });
   }
 
   async mark(repoUid: string, name: string): Promise<number | undefined> {
-    return (await first(this.#executor.rows(getMark, { repoUid, name })))?.timeMs;
+    return (await takeFirst(this.tx.rows(getMark, { repoUid, name })))?.timeMs;
   }
 
   putMark(repoUid: string, name: string, timeMs: number): Awaitable<void> {
-    return done(this.#executor.rows(putMark, { repoUid, name, timeMs }));
+    return discardRows(this.tx.rows(putMark, { repoUid, name, timeMs }));
   }
 
   async deleteOf(repoUid: string): Promise<void> {
@@ -149,11 +144,11 @@ export class Tags extends IndexedTable<TagRow> implements TagStore {
       for (const uid of uids) await this.delete(uid);
       if (uids.length < BATCH) break;
     }
-    await this.#executor.rows(deleteMarks, { repoUid });
+    await this.tx.rows(deleteMarks, { repoUid });
   }
 
   sweepMarks(timeMs: number): Awaitable<void> {
-    return done(this.#executor.rows(sweepMarks, { timeMs }));
+    return discardRows(this.tx.rows(sweepMarks, { timeMs }));
   }
 }
 

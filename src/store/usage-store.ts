@@ -6,10 +6,9 @@ import { identityLists } from "./identity-store.js";
 import { groupInviteLists, groupMappingLists, identityProviderLists, subscriptionLists } from "./kinds.js";
 import { counterTotal } from "./list-statements.js";
 import type { UsageStore } from "./port.js";
-import { repoLists } from "./repo-store.js";
+import { repoLists } from "./registry-store.js";
 import type { ResourceIndex } from "./resource-index.js";
-import { roleBindingLists } from "./role-binding-store.js";
-import { roleLists } from "./role-store.js";
+import { roleBindingLists, roleLists } from "./role-store.js";
 import { type Executor, statement } from "./statement.js";
 import { tagLists } from "./tag-store.js";
 

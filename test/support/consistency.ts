@@ -6,10 +6,9 @@ import { advisoryLists } from "../../src/store/advisory-store.js";
 import { groupLists } from "../../src/store/group-store.js";
 import { identityLists } from "../../src/store/identity-store.js";
 import { subscriptionLists } from "../../src/store/kinds.js";
-import { repoLists } from "../../src/store/repo-store.js";
-import type { Listed, ResourceIndex } from "../../src/store/resource-index.js";
-import { roleBindingLists } from "../../src/store/role-binding-store.js";
-import { roleLists } from "../../src/store/role-store.js";
+import { repoLists } from "../../src/store/registry-store.js";
+import type { IndexedRow, ResourceIndex } from "../../src/store/resource-index.js";
+import { roleBindingLists, roleLists } from "../../src/store/role-store.js";
 import * as schema from "../../src/store/schema-sqlite.js";
 import type { SqliteDatabase } from "../../src/store/sqlite-driver.js";
 import type { Tables } from "../../src/store/tables.js";
@@ -57,7 +56,7 @@ function expect(db: SqliteDatabase, kind: ResourceIndex, expected: Expected): vo
   const rows = db.prepare(`SELECT * FROM ${getTableName(table)}`).all() as Record<string, unknown>[];
   for (const row of rows) {
     // What decides it is called the same in a row of SQL.
-    if (kind.only?.includes(row as unknown as Listed) === false) continue;
+    if (kind.only?.includes(row as unknown as IndexedRow) === false) continue;
     const segments = String(row.uid).split("/");
     const lineage = segments.map((_, i) => segments.slice(0, i + 1).join("/"));
     const scopes = kind.listsItself ? lineage : lineage.slice(0, -1);
