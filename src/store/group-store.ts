@@ -30,11 +30,11 @@ import {
 } from "./statement.js";
 import type { AccessRequestRow } from "./tables/groups.js";
 
-/** How groups are kept in lists. */
+/** The index of groups. */
 export const groupLists = defineResourceIndex(1, {
   table: (t) => t.groups,
-  place: "parentUid",
-  listsItself: true,
+  parent: "parentUid",
+  includesSelf: true,
   sorts: usualSorts,
 });
 

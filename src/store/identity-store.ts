@@ -6,10 +6,10 @@ import type { Awaitable, IdentityProviderRow, IdentityProviderStore, IdentityRow
 import { defineResourceIndex, usualSorts } from "./resource-index.js";
 import { discardRows, type Executor, mapRows, statement } from "./statement.js";
 
-/** How identities are kept in lists. */
+/** The index of identities. */
 export const identityLists = defineResourceIndex(2, {
   table: (t) => t.identities,
-  place: "groupUid",
+  parent: "groupUid",
   sorts: usualSorts,
 });
 

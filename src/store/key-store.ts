@@ -1,3 +1,4 @@
+// The stores of keys and of settings.
 import { eq, sql } from "drizzle-orm";
 import type { Awaitable, KeyRow, KeyState, KeyStore, SettingStore } from "./port.js";
 import { buildInsertValues, buildUpdateValues, discardRows, type Executor, statement, takeFirst } from "./statement.js";
@@ -52,7 +53,7 @@ const putSetting = statement<SettingRow>((q, t) =>
     .onConflictDoUpdate({ target: t.settings.name, set: { value: sql`excluded.value` } }),
 );
 
-/** Facts about the installation; see {@link SettingStore}. */
+/** Values of the installation; see {@link SettingStore}. */
 export class Settings implements SettingStore {
   readonly #tx: Executor;
 

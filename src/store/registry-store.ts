@@ -14,8 +14,8 @@ import { defineResourceIndex, usualSorts } from "./resource-index.js";
 import { buildInsertValues, discardRows, type Executor, statement, takeFirst } from "./statement.js";
 import type { RegistryEventRow } from "./tables/registry.js";
 
-/** How repos are kept in lists. */
-export const repoLists = defineResourceIndex(9, { table: (t) => t.repos, place: "groupUid", sorts: usualSorts });
+/** The index of repos. */
+export const repoLists = defineResourceIndex(9, { table: (t) => t.repos, parent: "groupUid", sorts: usualSorts });
 
 const repoByName = statement<{ groupUid: string; name: string }, RepoRow>((q, t) =>
   q

@@ -1,7 +1,7 @@
 // The stores of roles and of role bindings.
 import { addToIndex, removeFromIndex } from "./index-maintenance.js";
 import { IndexedTable } from "./indexed-table.js";
-import { rowsByUids } from "./list-segment.js";
+import { readByUids } from "./list-segment.js";
 import { listPage } from "./ordered-list.js";
 import type {
   Awaitable,
@@ -18,8 +18,8 @@ import { defineResourceIndex, usualSorts } from "./resource-index.js";
 import * as statements from "./role-binding-statements.js";
 import { discardRows, type Executor, hasRows, takeFirst } from "./statement.js";
 
-/** How custom roles are kept in lists; built-in roles lie in no group. */
-export const roleLists = defineResourceIndex(3, { table: (t) => t.roles, place: "groupUid", sorts: usualSorts });
+/** The index of custom roles; built-in roles belong to no group. */
+export const roleLists = defineResourceIndex(3, { table: (t) => t.roles, parent: "groupUid", sorts: usualSorts });
 
 /** Roles; see {@link RoleStore}. */
 export class Roles extends IndexedTable<RoleRow> implements RoleStore {
@@ -32,18 +32,18 @@ export class Roles extends IndexedTable<RoleRow> implements RoleStore {
   }
 }
 
-/** How role bindings are kept in lists; they have no names. */
+/** The index of role bindings; they have no names. */
 export const roleBindingLists = defineResourceIndex(4, {
   table: (t) => t.roleBindings,
-  place: "groupUid",
+  parent: "groupUid",
   sorts: [{ field: "created_at", type: "time", column: "createTimeMs" }],
-  joined: statements.joined,
+  join: statements.join,
 });
 
-/** As a limit: none. */
-const ALL = 2 ** 31 - 1;
-/** Behind every uid. */
-const LAST = "g";
+/** A limit that no number of bindings reaches. */
+const NO_LIMIT = 2 ** 31 - 1;
+/** Greater than every uid: uids are hex digits and slashes. */
+const MAX_UID = "g";
 
 /** Role bindings; see {@link RoleBindingStore}. */
 export class RoleBindings implements RoleBindingStore {
@@ -62,7 +62,7 @@ export class RoleBindings implements RoleBindingStore {
   }
 
   async hydrated(uids: readonly string[]): Promise<HydratedBinding[]> {
-    return (await rowsByUids(this.#tx, roleBindingLists, uids)) as HydratedBinding[];
+    return (await readByUids(this.#tx, roleBindingLists, uids)) as HydratedBinding[];
   }
 
   async insert(row: RoleBindingRow): Promise<void> {
@@ -85,12 +85,12 @@ export class RoleBindings implements RoleBindingStore {
     return listPage<HydratedBinding>(this.#tx, roleBindingLists, query);
   }
 
-  ofIdentity(identityUid: string, limit = ALL): Awaitable<RoleBindingRow[]> {
+  ofIdentity(identityUid: string, limit = NO_LIMIT): Awaitable<RoleBindingRow[]> {
     return this.#tx.rows(statements.ofIdentity, { identityUid, limit });
   }
 
   async byPending(identityUid: string, pending: boolean, after: string, limit: number): Promise<HydratedBinding[]> {
-    const rows = await this.#tx.rows(statements.byPending(pending), { identityUid, after, end: LAST, limit });
+    const rows = await this.#tx.rows(statements.byPending(pending), { identityUid, after, end: MAX_UID, limit });
     const found = new Map((await this.hydrated(rows.map(({ uid }) => uid))).map((row) => [row.uid, row]));
     return rows.flatMap(({ uid }) => found.get(uid) ?? []);
   }
@@ -131,11 +131,11 @@ export class RoleBindings implements RoleBindingStore {
   }
 
   anyGranted(groupUid: string): Awaitable<boolean> {
-    return hasRows(this.#tx.rows(statements.granted, { groupUid }));
+    return hasRows(this.#tx.rows(statements.notAutomatic, { groupUid }));
   }
 
   async holders(groupUid: string, roleUid: string): Promise<number> {
-    return (await this.#tx.rows(statements.holder, { groupUid, roleUid })).length;
+    return (await this.#tx.rows(statements.holders, { groupUid, roleUid })).length;
   }
 
   holdsAtRoot(identityUid: string, roleUid: string): Awaitable<boolean> {

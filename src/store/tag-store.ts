@@ -1,3 +1,4 @@
+// The store of tags, with their histories and marks.
 import { and, asc, eq, gte, lt, notExists, sql } from "drizzle-orm";
 import { addToIndex, reindex, removeFromIndex } from "./index-maintenance.js";
 import { IndexedTable } from "./indexed-table.js";
@@ -5,10 +6,11 @@ import { listPage } from "./ordered-list.js";
 import type { Awaitable, ListQuery, Page, TagFamily, TagMove, TagRow, TagStore } from "./port.js";
 import { defineResourceIndex, type ResourceIndex, usualSorts } from "./resource-index.js";
 import { buildInsertValues, discardRows, type Executor, statement, takeFirst } from "./statement.js";
+import type { TagMark } from "./tables/registry.js";
 
-const declared = {
+const declaration = {
   table: (t) => t.tags,
-  place: "repoUid",
+  parent: "repoUid",
   sorts: usualSorts,
   filters: {
     families: (t) => t.anyOf(t.tags.family, "families"),
@@ -16,16 +18,19 @@ const declared = {
   },
 } satisfies Parameters<typeof defineResourceIndex>[1];
 
-/** How tags of all families are kept in lists. */
-export const tagLists = defineResourceIndex(10, declared);
+/** How many tags are read before they are deleted, so that memory stays bounded. */
+const DELETE_BATCH = 500;
 
-/** How the usual ones are, which lists show unless asked for more: so those stay flat as well. */
+/** The index of tags of all families. */
+export const tagLists = defineResourceIndex(10, declaration);
+
+/** The index of usual tags, which lists contain by default: the cost of those lists does not depend on other tags. */
 export const usualTagLists: ResourceIndex = defineResourceIndex(11, {
-  ...declared,
-  only: { includes: (row) => (row as TagRow).family === 0, condition: (t) => eq(t.tags.family, 0) },
+  ...declaration,
+  where: { includes: (row) => (row as TagRow).family === 0, condition: (t) => eq(t.tags.family, 0) },
 });
 
-const named = statement<{ repoUid: string; name: string }, TagRow>((q, t) =>
+const tagByName = statement<{ repoUid: string; name: string }, TagRow>((q, t) =>
   q
     .select()
     .from(t.tags)
@@ -52,14 +57,13 @@ const deleteMoves = statement<{ tagUid: string }>((q, t) =>
   q.delete(t.tagHistory).where(eq(t.tagHistory.tagUid, sql.placeholder("tagUid"))),
 );
 
-type Mark = { repoUid: string; name: string; timeMs: number };
-const getMark = statement<Omit<Mark, "timeMs">, Pick<Mark, "timeMs">>((q, t) =>
+const getMark = statement<Omit<TagMark, "timeMs">, Pick<TagMark, "timeMs">>((q, t) =>
   q
     .select({ timeMs: t.tagMarks.timeMs })
     .from(t.tagMarks)
     .where(and(eq(t.tagMarks.repoUid, sql.placeholder("repoUid")), eq(t.tagMarks.name, sql.placeholder("name")))),
 );
-const putMark = statement<Mark>((q, t) =>
+const putMark = statement<TagMark>((q, t) =>
   q
     .insert(t.tagMarks)
     .values(buildInsertValues(t.tagMarks))
@@ -119,7 +123,7 @@ export class Tags extends IndexedTable<TagRow> implements TagStore {
   }
 
   named(repoUid: string, name: string): Awaitable<TagRow | undefined> {
-    return takeFirst(this.tx.rows(named, { repoUid, name }));
+    return takeFirst(this.tx.rows(tagByName, { repoUid, name }));
   }
 
   moved(move: TagMove): Awaitable<void> {
@@ -140,9 +144,9 @@ export class Tags extends IndexedTable<TagRow> implements TagStore {
 
   async deleteOf(repoUid: string): Promise<void> {
     for (;;) {
-      const uids = await this.uidsWhere("repoUid", repoUid, BATCH);
+      const uids = await this.uidsWhere("repoUid", repoUid, DELETE_BATCH);
       for (const uid of uids) await this.delete(uid);
-      if (uids.length < BATCH) break;
+      if (uids.length < DELETE_BATCH) break;
     }
     await this.tx.rows(deleteMarks, { repoUid });
   }
@@ -151,5 +155,3 @@ export class Tags extends IndexedTable<TagRow> implements TagStore {
     return discardRows(this.tx.rows(sweepMarks, { timeMs }));
   }
 }
-
-const BATCH = 500;

@@ -1,3 +1,4 @@
+// The stores of tickets and of refresh tokens.
 import { and, eq, inArray, lt, sql } from "drizzle-orm";
 import type { Awaitable, RefreshTokenRow, RefreshTokenStore, TicketKind, TicketRow, TicketStore } from "./port.js";
 import { buildInsertValues, countRows, discardRows, type Executor, statement, takeFirst } from "./statement.js";

@@ -56,10 +56,10 @@ function expect(db: SqliteDatabase, kind: ResourceIndex, expected: Expected): vo
   const rows = db.prepare(`SELECT * FROM ${getTableName(table)}`).all() as Record<string, unknown>[];
   for (const row of rows) {
     // What decides it is called the same in a row of SQL.
-    if (kind.only?.includes(row as unknown as IndexedRow) === false) continue;
+    if (kind.where?.includes(row as unknown as IndexedRow) === false) continue;
     const segments = String(row.uid).split("/");
     const lineage = segments.map((_, i) => segments.slice(0, i + 1).join("/"));
-    const scopes = kind.listsItself ? lineage : lineage.slice(0, -1);
+    const scopes = kind.includesSelf ? lineage : lineage.slice(0, -1);
     if (scopes.length === 0) continue;
     for (const { list, type, column } of Object.values(kind.sorts)) {
       const key = row[columns[column]?.name ?? ""];
