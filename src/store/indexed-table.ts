@@ -17,7 +17,7 @@ const get = statementFamily<ResourceIndex, { uid: string }, IndexedRow>(keyOf, (
 });
 
 const insert = statementFamily<ResourceIndex, IndexedRow>(keyOf, (kind) => (q, t) => {
-  // One kind's table stands for all: what is inserted is checked by the rows' own types.
+  // The type of one table is used for all; the types of the rows check the values.
   const table = kind.table(t) as IndexedTables & { $inferInsert: never };
   return q.insert(table).values(buildInsertValues(table));
 });

@@ -34,8 +34,8 @@ export function readSegment(
 ) {
   const { order, filter } = query;
   const after = query.after && startsAfter(query.after, order, segment) ? undefined : query.after;
-  const shape = { ...shapeOf(kind, query, segment), ...order, after: after !== undefined };
-  const params: ListParams = { ...paramsOf(query, segment), ...after, skip, limit };
+  const shape = { ...buildShape(kind, query, segment), ...order, after: after !== undefined };
+  const params: ListParams = { ...buildParams(query, segment), ...after, skip, limit };
   const sort = kind.sorts[filter.name === undefined ? order.field : "name"];
   if (sort) params.list = sort.list;
   return tx.rows(pageStatement(shape), params);
@@ -48,10 +48,10 @@ export async function countSegment(
   query: ListQuery,
   segment: Segment,
 ): Promise<number> {
-  const shape = shapeOf(kind, query, segment);
+  const shape = buildShape(kind, query, segment);
   if (shape.named || shape.equals.length > 0) {
     const list = kind.sorts.name?.list ?? 0;
-    const [row] = await tx.rows(countStatement(shape), { ...paramsOf(query, segment), list });
+    const [row] = await tx.rows(countStatement(shape), { ...buildParams(query, segment), list });
     return row?.total ?? 0;
   }
   const isChildren = segment.from === "children";
@@ -60,11 +60,11 @@ export async function countSegment(
   return isChildren || segment.withSelf || !kind.includesSelf ? total : Math.max(0, total - 1);
 }
 
-function shapeOf(kind: ResourceIndex, { filter }: ListQuery, { from, withSelf }: Segment): RowShape {
+function buildShape(kind: ResourceIndex, { filter }: ListQuery, { from, withSelf }: Segment): RowShape {
   return { kind, from, withSelf, named: filter.name !== undefined, equals: Object.keys(filter.equals ?? {}) };
 }
 
-function paramsOf({ filter }: ListQuery, { scope, end = `${scope}0` }: Segment): ListParams {
+function buildParams({ filter }: ListQuery, { scope, end = `${scope}0` }: Segment): ListParams {
   const params: ListParams = { ...filter.equals, scope, end };
   if (filter.name !== undefined) params.name = filter.name;
   return params;

@@ -162,20 +162,20 @@ interface Prepared {
   execute(params: object): Promise<unknown>;
 }
 
-function codeOf(error: unknown): string {
+function findErrorCode(error: unknown): string {
   const { code, cause } = (error ?? {}) as { code?: unknown; cause?: unknown };
   if (typeof code === "string") return code;
-  return cause === undefined ? "" : codeOf(cause);
+  return cause === undefined ? "" : findErrorCode(cause);
 }
 
 // A conflict is reported as a serialization failure or a deadlock, and sometimes as a violated constraint,
 // because of a row that the other transaction inserted. When the unit runs again it sees that row.
 function isConflict(error: unknown): boolean {
-  return ["40001", "40P01", "23503", "23505"].includes(codeOf(error));
+  return ["40001", "40P01", "23503", "23505"].includes(findErrorCode(error));
 }
 
 function isConnectionLost(error: unknown): boolean {
-  return /^(08|57P0)|^ECONN|^EPIPE|^ENOTFOUND|^ETIMEDOUT/.test(codeOf(error)) || isTerminated(error);
+  return /^(08|57P0)|^ECONN|^EPIPE|^ENOTFOUND|^ETIMEDOUT/.test(findErrorCode(error)) || isTerminated(error);
 }
 
 function isTerminated(error: unknown): boolean {
@@ -184,7 +184,7 @@ function isTerminated(error: unknown): boolean {
 
 // Temporary failures are UNAVAILABLE. All others are defects and are thrown unchanged.
 function toApiError(error: unknown): unknown {
-  const code = codeOf(error);
+  const code = findErrorCode(error);
   if (isConnectionLost(error) || /^(53|58|57014|25P03)/.test(code)) {
     return unavailable("the database cannot be used at the moment", 1000, error);
   }

@@ -128,7 +128,7 @@ export async function readMergedPage(
   rowLimit: number,
 ): Promise<ListRows> {
   const { order, after } = query;
-  const shape = shapeOf(kind, query);
+  const shape = buildShape(kind, query);
   const list = kind.sorts[order.field]?.list ?? 0;
   const counts = await readCounts(tx, kind, segments);
   let { total } = byUid;
@@ -256,7 +256,7 @@ export async function readMany(
   rowLimit: number,
 ): Promise<ListRows> {
   const { filter, after, skip, uncounted } = query;
-  const shape = shapeOf(kind, query);
+  const shape = buildShape(kind, query);
   const params: ListParams = {
     ...filter.equals,
     ...(filter.name !== undefined && { name: filter.name }),
@@ -268,7 +268,7 @@ export async function readMany(
   return { rows, total: row?.total ?? 0 };
 }
 
-function shapeOf(kind: ResourceIndex, { order, after, filter }: ListQuery): ManyShape {
+function buildShape(kind: ResourceIndex, { order, after, filter }: ListQuery): ManyShape {
   const equals = Object.keys(filter.equals ?? {});
   return { kind, ...order, after: after !== undefined, named: filter.name !== undefined, equals };
 }

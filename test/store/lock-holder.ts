@@ -1,4 +1,4 @@
-// Opens the store of a directory, as a server does unless told `shared`, says so, and stays.
+// Opens the store of a directory, exclusively unless the second argument is `shared`, reports it and waits.
 import { writeSync } from "node:fs";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 
