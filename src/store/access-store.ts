@@ -1,7 +1,7 @@
 // The store from which calls are authorized.
 import { and, asc, between, eq, gt, inArray, sql } from "drizzle-orm";
 import type { AccessRow, AccessStore, Awaitable, MappedGrant } from "./port.js";
-import { type Executor, statement, statementFamily } from "./statement.js";
+import { type Executor, padParams, statement, statementFamily } from "./statement.js";
 import type { Tables } from "./tables.js";
 
 const columns = (t: Tables) => ({
@@ -148,15 +148,6 @@ export class Access implements AccessStore {
     const { size, params } = padParams("mapping", mappingUids);
     return this.#tx.rows(mappedGrants(size), { ...params, provider: providerUid });
   }
-}
-
-// Parameters for a list whose size is the next power of two; the last value is repeated.
-function padParams(name: string, values: readonly string[]): { size: number; params: Record<string, string> } {
-  let size = 2;
-  while (size < values.length) size *= 2;
-  const params: Record<string, string> = {};
-  for (let i = 0; i < size; i++) params[`${name}${i}`] = values[Math.min(i, values.length - 1)] ?? "";
-  return { size, params };
 }
 
 function filterByLineage(rows: AccessRow[], lineage: readonly string[]): AccessRow[] {

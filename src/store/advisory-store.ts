@@ -4,7 +4,15 @@ import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
 import { IndexedTable } from "./indexed-table.js";
 import type { AdvisoryEventRow, AdvisoryRow, AdvisoryStore, Awaitable } from "./port.js";
 import { defineResourceIndex, type Filter } from "./resource-index.js";
-import { buildInsertValues, discardRows, type Executor, statement, statementFamily, takeFirst } from "./statement.js";
+import {
+  buildInsertValues,
+  discardRows,
+  type Executor,
+  padParams,
+  statement,
+  statementFamily,
+  takeFirst,
+} from "./statement.js";
 import type { AdvisoryAliasRow } from "./tables/advisories.js";
 import type { Tables } from "./tables.js";
 
@@ -140,10 +148,7 @@ export class Advisories extends IndexedTable<AdvisoryRow> implements AdvisorySto
 
   async events(advisoryUids: readonly string[]): Promise<AdvisoryEventRow[]> {
     if (advisoryUids.length === 0) return [];
-    let size = 1;
-    while (size < advisoryUids.length) size *= 2;
-    const params: Record<string, string> = {};
-    for (let i = 0; i < size; i++) params[`uid${i}`] = advisoryUids[Math.min(i, advisoryUids.length - 1)] ?? "";
+    const { size, params } = padParams("uid", advisoryUids);
     return this.tx.rows(events(size), params);
   }
 

@@ -9,7 +9,7 @@ import {
 } from "./list-statements.js";
 import type { ListPosition, ListQuery } from "./port.js";
 import { columnValue, type IndexedRow, type ResourceIndex } from "./resource-index.js";
-import type { Executor } from "./statement.js";
+import { type Executor, padParams } from "./statement.js";
 
 /** How a list is ordered. */
 export type Order = ListQuery["order"];
@@ -102,7 +102,7 @@ export async function readByUids(
 /** How many uids one statement reads at most. */
 export const CHUNK = 128;
 
-/** As {@link readByUids}, for at most {@link CHUNK} uids. The number is rounded up so that few statements serve all. */
+/** As {@link readByUids}, for at most {@link CHUNK} uids. */
 export async function readChunk(
   tx: Executor,
   kind: ResourceIndex,
@@ -111,11 +111,8 @@ export async function readChunk(
 ): Promise<IndexedRow[]> {
   if (uids.length === 0) return [];
   const filters = Object.keys(equals).filter((name) => kind.filters?.[name] !== undefined);
-  let size = 1;
-  while (size < uids.length) size *= 2;
-  const params: ListParams = { ...equals };
-  for (let i = 0; i < size; i++) params[`uid${i}`] = uids[Math.min(i, uids.length - 1)] ?? "";
-  return tx.rows(rowsByUid({ kind, size, filters }), params);
+  const { size, params } = padParams("uid", uids);
+  return tx.rows(rowsByUid({ kind, size, filters }), { ...equals, ...params });
 }
 
 /** Sorts `rows` in place into the order of the list. */

@@ -55,7 +55,7 @@ export async function openPg(options: PgOptions): Promise<Store> {
     await pool.end();
     throw error;
   }
-  const connections = new WeakMap<pg.PoolClient, Executor>();
+  const executors = new WeakMap<pg.PoolClient, Executor>();
 
   return {
     read: (unit, units) => runWithRetries("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", unit, units),
@@ -89,7 +89,7 @@ export async function openPg(options: PgOptions): Promise<Store> {
     let broken: Error | undefined;
     try {
       await client.query(begin);
-      const tx = new Transaction(connectionOf(client));
+      const tx = new Transaction(executorOf(client));
       try {
         const value = await unit(tx);
         tx.revoke();
@@ -110,13 +110,13 @@ export async function openPg(options: PgOptions): Promise<Store> {
     }
   }
 
-  function connectionOf(client: pg.PoolClient): Executor {
-    let connection = connections.get(client);
-    if (connection === undefined) {
-      connection = connectionTo(drizzle(client));
-      connections.set(client, connection);
+  function executorOf(client: pg.PoolClient): Executor {
+    let executor = executors.get(client);
+    if (executor === undefined) {
+      executor = createExecutor(drizzle(client));
+      executors.set(client, executor);
     }
-    return connection;
+    return executor;
   }
 }
 
@@ -140,7 +140,7 @@ async function prepareDatabase(pool: pg.Pool): Promise<void> {
 }
 
 // Statements are prepared once per connection; a statement with a name stays prepared in PostgreSQL.
-function connectionTo(db: NodePgDatabase): Executor {
+function createExecutor(db: NodePgDatabase): Executor {
   const sql = db as unknown as Sql;
   const tables = schema as unknown as Tables;
   const prepared: (Prepared | undefined)[] = [];

@@ -48,10 +48,10 @@ export function openSqlite(options: SqliteOptions): Store {
   const reader = createSnapshotReader(() => {
     const db = first ?? openReading();
     first = undefined;
-    return Object.assign(connectionTo(db), { control: createControl(db), close: () => void db.close() });
+    return Object.assign(createExecutor(db), { control: createControl(db), close: () => void db.close() });
   });
   const control = createControl(writing);
-  const writer: WriterConnection = Object.assign(connectionTo(writing), { control, inTransaction: false });
+  const writer: WriterConnection = Object.assign(createExecutor(writing), { control, inTransaction: false });
   Object.defineProperty(writer, "inTransaction", { get: () => writing.inTransaction });
   const queue = createWriteQueue(writer, clock, reader.endSnapshot);
 
@@ -120,7 +120,7 @@ function configure(db: SqliteDatabase): void {
 }
 
 // Statements are prepared once per connection and cached by their id.
-function connectionTo(db: SqliteDatabase): Executor {
+function createExecutor(db: SqliteDatabase): Executor {
   const sql = drizzle(db) as unknown as Sql;
   const tables = schema as unknown as Tables;
   const prepared: (NativeStatement | undefined)[] = [];

@@ -81,6 +81,18 @@ export function buildUpdateValues<T extends Table, K extends keyof T["$inferInse
   return Object.fromEntries(entries) as Pick<T["$inferInsert"], K>;
 }
 
+/**
+ * Builds parameters `name0`, `name1` and so on for a list of values. Their number is the next power of two, so
+ * that few statements serve lists of all lengths; the last value is repeated.
+ */
+export function padParams(name: string, values: readonly string[]): { size: number; params: Record<string, string> } {
+  let size = 1;
+  while (size < values.length) size *= 2;
+  const params: Record<string, string> = {};
+  for (let i = 0; i < size; i++) params[`${name}${i}`] = values[Math.min(i, values.length - 1)] ?? "";
+  return { size, params };
+}
+
 /** Maps the rows of a statement; creates no promise where they are available at once. */
 export function mapRows<Row, T>(rows: Awaitable<Row[]>, map: (rows: Row[]) => T): Awaitable<T> {
   return rows instanceof Promise ? rows.then(map) : map(rows);
