@@ -215,8 +215,8 @@ export class AuditChain implements AuditChainStore {
   }
 
   async entries(rootUid: string, afterSeq: number, limit: number): Promise<SealedRow[]> {
-    const joined = await this.#tx.rows(entries, { rootUid, afterSeq, limit });
-    return joined.map(({ seq, auditId, hash, ...row }) => {
+    const rows = await this.#tx.rows(entries, { rootUid, afterSeq, limit });
+    return rows.map(({ seq, auditId, hash, ...row }) => {
       return { seq, auditId, hash, row: row.id === null ? null : (row as StoredAuditRow) };
     });
   }

@@ -116,11 +116,11 @@ export function selectColumns(kind: ResourceIndex, t: Tables) {
 /** Joins the tables of the kind's {@link Join}, and first its own table: by `on`, or all rows of `inner`. */
 export function applyJoins<Q>(query: Q, kind: ResourceIndex, t: Tables, on?: SQL, inner?: SQLiteTable): Q {
   const own: (readonly [SQLiteTable, SQL])[] = on ? [[kind.table(t), on]] : [];
-  let joined = query as Joinable;
-  if (inner) joined = joined.crossJoin(inner);
+  let result = query as Joinable;
+  if (inner) result = result.crossJoin(inner);
   for (const [table, condition] of [...own, ...(kind.join?.tables(t) ?? [])])
-    joined = joined.leftJoin(table, condition);
-  return joined as Q;
+    result = result.leftJoin(table, condition);
+  return result as Q;
 }
 
 interface Joinable {

@@ -186,10 +186,10 @@ function withMigrationLock(directory: string, run: () => void): void {
 }
 
 function isAtLeast(version: string, minimum: readonly number[]): boolean {
-  const parts = version.split(".").map(Number);
+  const actual = version.split(".").map(Number);
   for (const [i, least] of minimum.entries()) {
-    const part = parts[i] ?? 0;
-    if (part !== least) return part > least;
+    const number = actual[i] ?? 0;
+    if (number !== least) return number > least;
   }
   return true;
 }

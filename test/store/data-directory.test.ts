@@ -8,8 +8,8 @@ import { openSqlite } from "../../src/store/open-sqlite.js";
 import { arbor, startService } from "../e2e/process.js";
 import { tempDir } from "../support/temp-dir.js";
 
-/** The user "nobody", who owns no file of the tests. */
-const NOBODY = 65534;
+/** The uid of an unprivileged user, who owns no file of the tests. */
+const UNPRIVILEGED_UID = 65534;
 
 const modeOf = (path: string) => statSync(path).mode & 0o777;
 const filesOpenToOthers = (directory: string) =>
@@ -55,7 +55,7 @@ describe("the data directory", { skip: process.platform === "win32" }, () => {
     const directory = process.getuid?.() === 0 ? tempDir() : "/usr";
     if (directory !== "/usr") chmodSync(directory, 0o755);
     const before = readdirSync(directory);
-    runAsNobody(t);
+    runUnprivileged(t);
     assert.throws(
       () => openSqlite({ directory }),
       /^Error: the data directory \/\S+ of user 0 is open to other users \(mode 0755\): run chmod 700 \/\S+ as its owner, or name another directory with --data$/,
@@ -70,8 +70,8 @@ describe("the data directory", { skip: process.platform === "win32" }, () => {
     const file = join(directory, "arbor.db");
     writeFileSync(file, "", { mode: 0o644 });
     chmodSync(file, 0o644);
-    chownSync(directory, NOBODY, NOBODY);
-    runAsNobody(t);
+    chownSync(directory, UNPRIVILEGED_UID, UNPRIVILEGED_UID);
+    runUnprivileged(t);
     assert.throws(() => openSqlite({ directory }), /^Error: the file \S+\/arbor\.db of user 0 is open .*mode 0644/);
   });
 
@@ -93,9 +93,9 @@ describe("the data directory", { skip: process.platform === "win32" }, () => {
 });
 
 /** Runs the rest of the test as a user without root's permissions. */
-function runAsNobody(t: { after(undo: () => void): void }): void {
+function runUnprivileged(t: { after(undo: () => void): void }): void {
   const { geteuid, seteuid } = process;
   if (geteuid?.() !== 0 || seteuid === undefined) return;
-  seteuid(NOBODY);
+  seteuid(UNPRIVILEGED_UID);
   t.after(() => seteuid(0));
 }

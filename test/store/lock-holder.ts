@@ -4,6 +4,6 @@ import { openSqlite } from "../../src/store/open-sqlite.js";
 
 const [directory = "", mode = "exclusive"] = process.argv.slice(2);
 const store = openSqlite({ directory, exclusive: mode === "exclusive" });
-await store.write((tx) => tx.settings.put("held", "yes"));
-writeSync(1, "held\n");
+await store.write((tx) => tx.settings.put("opened", "yes"));
+writeSync(1, "opened\n");
 setInterval(() => {}, 1_000);

@@ -101,16 +101,16 @@ export function registrySuite(store: () => Store): void {
             const key = (row: TagRow) =>
               field === "uid" ? "" : field === "name" ? row.name : String(row.updateTimeMs).padStart(6, "0");
             const expected = matching.map((row) => `${key(row)} ${row.uid}`).sort();
-            const listed: string[] = [];
+            const found: string[] = [];
             let after: { key: string | number; uid: string } | undefined;
             do {
               const query = { visible: [root], filter, order: { field, descending: false }, skip: 0, limit: 2 };
               const page = await store().read((tx) => tx.tags.listAll({ ...query, ...(after && { after }) }, families));
               assert.equal(page.total, expected.length, `${families} by ${field}`);
-              listed.push(...page.rows.map((row) => `${key(row)} ${row.uid}`));
+              found.push(...page.rows.map((row) => `${key(row)} ${row.uid}`));
               after = page.next;
             } while (after !== undefined);
-            assert.deepEqual(listed, expected, `${families} by ${field}`);
+            assert.deepEqual(found, expected, `${families} by ${field}`);
           }
         }
       });

@@ -126,7 +126,7 @@ test("kill -9 releases the directory and keeps what was written", async () => {
   child.kill("SIGKILL");
   await once(child, "exit");
   const store = openSqlite({ directory, exclusive: true });
-  assert.equal(await store.read((tx) => tx.settings.get("held")), "yes");
+  assert.equal(await store.read((tx) => tx.settings.get("opened")), "yes");
   await store.close();
 });
 
@@ -179,5 +179,5 @@ test("several processes that open an empty directory at once all succeed", async
       return output;
     }),
   );
-  assert.deepEqual(outcomes, ["held\n", "held\n", "held\n"]);
+  assert.deepEqual(outcomes, ["opened\n", "opened\n", "opened\n"]);
 });

@@ -147,11 +147,11 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
     test("one query returns the caller and the grants at given groups", async () => {
       const [root, other] = [rootUid(6), rootUid(7)];
       const child = childUid(root, 1);
-      const [caller, nobody, viewer] = [rootUid(60), rootUid(61), rootUid(62)];
+      const [caller, ungranted, viewer] = [rootUid(60), rootUid(61), rootUid(62)];
       const capabilities = capabilitySetOf([3]);
       await store.write(async (tx) => {
         for (const uid of [root, other, child]) await tx.groups.insert(groupRow(uid));
-        for (const uid of [caller, nobody]) await tx.identities.insert(identityRow(uid, { notBefore: 7 }));
+        for (const uid of [caller, ungranted]) await tx.identities.insert(identityRow(uid, { notBefore: 7 }));
         await tx.roles.insert(roleRow(viewer, { capabilities }));
         await tx.roleBindings.insert(bindingRow(childUid(child, 9), caller, viewer));
         await tx.roleBindings.insert(bindingRow(childUid(other, 9), caller, viewer));
@@ -168,7 +168,9 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
         assert.deepEqual((await tx.access.at(caller, [root, child])).map(plain), [grant]);
         const none = { ...grant, groupUid: null, capabilities: null, pending: null };
         assert.deepEqual((await tx.access.at(caller, [root])).map(plain), [none]);
-        assert.deepEqual((await tx.access.at(nobody, [root, child])).map(plain), [{ ...none, identityUid: nobody }]);
+        assert.deepEqual((await tx.access.at(ungranted, [root, child])).map(plain), [
+          { ...none, identityUid: ungranted },
+        ]);
         assert.deepEqual(await tx.access.at(rootUid(63), [root]), []);
         assert.deepEqual((await tx.access.everywhere(caller)).map((row) => row.groupUid).sort(), [child, other]);
         assert.equal(await tx.roleBindings.anyGranted(child), true);
