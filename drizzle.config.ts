@@ -1,5 +1,5 @@
 // For `npx drizzle-kit generate`, which writes a migration from a change of
-// src/store/tables.ts; run it once per dialect: ARBOR_DIALECT=sqlite, =pg.
+// src/store/tables/; run it once per dialect: ARBOR_DIALECT=sqlite, =pg.
 import { defineConfig } from "drizzle-kit";
 
 const pg = process.env.ARBOR_DIALECT === "pg";

@@ -1,6 +1,7 @@
+// The store from which calls are authorized.
 import { and, asc, between, eq, gt, inArray, sql } from "drizzle-orm";
 import type { AccessRow, AccessStore, Awaitable, MappedGrant } from "./port.js";
-import { type Executor, statement, statementFamily } from "./statement.js";
+import { type Executor, padParams, statement, statementFamily } from "./statement.js";
 import type { Tables } from "./tables.js";
 
 const columns = (t: Tables) => ({
@@ -12,16 +13,16 @@ const columns = (t: Tables) => ({
   pending: t.roleBindings.pending,
 });
 
-/** How many grants are looked through for those that matter before they are asked for by name. */
-const LOOKED_THROUGH = 32;
+/** Up to this many grants are read by range and filtered here; beyond that they are read by group. */
+const MAX_IN_RANGE = 32;
 /** How many grants are read in one statement. */
-const PAGE = 256;
+const PAGE_SIZE = 256;
 
-type Page = (AccessRow & { readonly uid: string | null })[];
+type GrantPage = (AccessRow & { readonly uid: string | null })[];
 
-// One query answers whether the identity exists and what it holds at a group and above. All that is
-// above a group sorts between its root and the group itself, so the few grants an identity has in
-// that range are read in one go: half the cost of looking for a list of groups.
+// One query answers whether the identity exists and what it is granted at a group and its ancestors. The
+// ancestors of a group sort between its root and the group itself, so the few grants of an identity in
+// that range are read at once, at half the cost of a query for a list of groups.
 const grantsInRange = statement<{ identity: string; root: string; uid: string }, AccessRow>((q, t) =>
   q
     .select(columns(t))
@@ -35,10 +36,10 @@ const grantsInRange = statement<{ identity: string; root: string; uid: string },
     )
     .leftJoin(t.roles, eq(t.roles.uid, t.roleBindings.roleUid))
     .where(eq(t.identities.uid, sql.placeholder("identity")))
-    .limit(LOOKED_THROUGH + 1),
+    .limit(MAX_IN_RANGE + 1),
 );
 
-// The same for identities with many grants, at a cost that does not grow with them. Sizes are
+// The same for identities with many grants, at a cost that does not grow with their number. Sizes are
 // rounded up so that a few shapes serve every depth.
 const grantsAt = statementFamily<number, Record<string, string>, AccessRow>(String, (size) => (q, t) => {
   const groupUids = Array.from({ length: size }, (_, i) => sql.placeholder(`group${i}`));
@@ -53,7 +54,7 @@ const grantsAt = statementFamily<number, Record<string, string>, AccessRow>(Stri
     .where(eq(t.identities.uid, sql.placeholder("identity")));
 });
 
-// What adds to lists over all groups, in pages: an identity may have thousands of grants.
+// The grants that count for lists over all groups, in pages: an identity may have thousands.
 const acceptedGrants = statement<
   { identity: string; after: string; limit: number },
   AccessRow & { uid: string | null }
@@ -87,7 +88,7 @@ const identityAlone = statement<{ identity: string }, AccessRow>((q, t) =>
     .where(eq(t.identities.uid, sql.placeholder("identity"))),
 );
 
-// Few, as a token names them; sizes are rounded up so that a few shapes serve all.
+// A token names few mappings; sizes are rounded up so that a few shapes serve all.
 const mappedGrants = statementFamily<number, Record<string, string>, MappedGrant>(String, (size) => (q, t) => {
   const uids = Array.from({ length: size }, (_, i) => sql.placeholder(`mapping${i}`));
   return q
@@ -97,7 +98,7 @@ const mappedGrants = statementFamily<number, Record<string, string>, MappedGrant
     .where(and(eq(t.groupMappings.providerUid, sql.placeholder("provider")), inArray(t.groupMappings.uid, uids)));
 });
 
-/** Answers the authorization question; see {@link AccessStore}. */
+/** Reads what an identity is granted; see {@link AccessStore}. */
 export class Access implements AccessStore {
   readonly #tx: Executor;
 
@@ -108,13 +109,13 @@ export class Access implements AccessStore {
   at(identityUid: string, lineage: readonly string[]): Awaitable<AccessRow[]> {
     const [root = ""] = lineage;
     const found = this.#tx.rows(grantsInRange, { identity: identityUid, root, uid: lineage.at(-1) ?? "" });
-    const narrowed = (rows: AccessRow[]) =>
-      rows.length > LOOKED_THROUGH ? this.#named(identityUid, lineage) : grantsAmong(rows, lineage);
-    return found instanceof Promise ? found.then(narrowed) : narrowed(found);
+    const select = (rows: AccessRow[]) =>
+      rows.length > MAX_IN_RANGE ? this.#readByGroup(identityUid, lineage) : filterByLineage(rows, lineage);
+    return found instanceof Promise ? found.then(select) : select(found);
   }
 
-  #named(identityUid: string, groupUids: readonly string[]): Awaitable<AccessRow[]> {
-    const { size, params } = padded("group", groupUids);
+  #readByGroup(identityUid: string, groupUids: readonly string[]): Awaitable<AccessRow[]> {
+    const { size, params } = padParams("group", groupUids);
     return this.#tx.rows(grantsAt(size), { ...params, identity: identityUid });
   }
 
@@ -123,20 +124,20 @@ export class Access implements AccessStore {
   }
 
   everywhere(identityUid: string): Awaitable<AccessRow[]> {
-    const found = this.#page(identityUid, "");
-    const whole = (rows: Page) => (rows.length < PAGE ? rows : this.#others(identityUid, rows));
-    return found instanceof Promise ? found.then(whole) : whole(found);
+    const found = this.#readPage(identityUid, "");
+    const complete = (rows: GrantPage) => (rows.length < PAGE_SIZE ? rows : this.#readRest(identityUid, rows));
+    return found instanceof Promise ? found.then(complete) : complete(found);
   }
 
-  #page(identity: string, after: string): Awaitable<Page> {
-    return this.#tx.rows(acceptedGrants, { identity, after, limit: PAGE });
+  #readPage(identity: string, after: string): Awaitable<GrantPage> {
+    return this.#tx.rows(acceptedGrants, { identity, after, limit: PAGE_SIZE });
   }
 
-  async #others(identityUid: string, first: Page): Promise<AccessRow[]> {
+  async #readRest(identityUid: string, first: GrantPage): Promise<AccessRow[]> {
     const all: AccessRow[] = [...first];
-    for (let page = first; page.length === PAGE; ) {
+    for (let page = first; page.length === PAGE_SIZE; ) {
       await this.#tx.pause?.();
-      page = await this.#page(identityUid, page.at(-1)?.uid ?? "");
+      page = await this.#readPage(identityUid, page.at(-1)?.uid ?? "");
       for (const row of page) if (row.groupUid !== null) all.push(row);
     }
     await this.#tx.pause?.();
@@ -144,21 +145,12 @@ export class Access implements AccessStore {
   }
 
   mapped(providerUid: string, mappingUids: readonly string[]): Awaitable<MappedGrant[]> {
-    const { size, params } = padded("mapping", mappingUids);
+    const { size, params } = padParams("mapping", mappingUids);
     return this.#tx.rows(mappedGrants(size), { ...params, provider: providerUid });
   }
 }
 
-// The values of a list whose size is the next power of two; the last stands for those beyond it.
-function padded(name: string, values: readonly string[]): { size: number; params: Record<string, string> } {
-  let size = 2;
-  while (size < values.length) size *= 2;
-  const params: Record<string, string> = {};
-  for (let i = 0; i < size; i++) params[`${name}${i}`] = values[Math.min(i, values.length - 1)] ?? "";
-  return { size, params };
-}
-
-function grantsAmong(rows: AccessRow[], lineage: readonly string[]): AccessRow[] {
+function filterByLineage(rows: AccessRow[], lineage: readonly string[]): AccessRow[] {
   const grants = rows.filter(({ groupUid }) => groupUid !== null && lineage.includes(groupUid));
   const [identity] = rows;
   if (grants.length > 0 || identity === undefined) return grants;

@@ -1,24 +1,32 @@
+// The store of advisories, with their events, aliases and filters.
 import { and, asc, eq, inArray, type SQL, sql } from "drizzle-orm";
 import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
-import { done, first } from "./first.js";
 import { IndexedTable } from "./indexed-table.js";
-import { placeholdersFor } from "./placeholders.js";
 import type { AdvisoryEventRow, AdvisoryRow, AdvisoryStore, Awaitable } from "./port.js";
 import { defineResourceIndex, type Filter } from "./resource-index.js";
-import { type Executor, statement, statementFamily } from "./statement.js";
+import {
+  buildInsertValues,
+  discardRows,
+  type Executor,
+  padParams,
+  statement,
+  statementFamily,
+  takeFirst,
+} from "./statement.js";
+import type { AdvisoryAliasRow } from "./tables/advisories.js";
 import type { Tables } from "./tables.js";
 
-// Filters take a JSON array of strings. Those that an index helps each make another statement; of the
-// rest an empty array lets everything through, so that all of them together make but one.
-const listed = (column: (t: Tables) => AnySQLiteColumn) => (name: string) => (t: Tables) => t.anyOf(column(t), name);
+// Filters take a JSON array of strings. Each filter that an index supports adds a shape of the statement.
+// All other filters are always part of the statement, and an empty array disables them.
+const anyOf = (column: (t: Tables) => AnySQLiteColumn) => (name: string) => (t: Tables) => t.anyOf(column(t), name);
 
-const passing =
+const optional =
   (condition: (name: string) => Filter) =>
   (name: string): Filter =>
   (t) =>
     sql`(${sql.placeholder(name)} = '[]' or ${condition(name)(t)})`;
 
-const advisory = (column: (a: Tables["advisories"]) => AnySQLiteColumn) => listed((t) => column(t.advisories));
+const advisory = (column: (a: Tables["advisories"]) => AnySQLiteColumn) => anyOf((t) => column(t.advisories));
 
 const anyEvent =
   (column: (e: Tables["advisoryEvents"]) => AnySQLiteColumn) =>
@@ -37,27 +45,27 @@ const filters: Readonly<Record<string, (name: string) => Filter>> = {
   legacyAdvisoryIds: advisory((a) => a.legacyAdvisoryId),
   artifactNames: advisory((a) => a.artifactName),
   componentNames: advisory((a) => a.componentName),
-  // Not as `exists`, which would look at every advisory instead of those with the alias.
+  // `exists` would scan all advisories; this reads those with the alias.
   aliases: (name) => (t) =>
     sql`${t.advisories.uid} in (select ${t.advisoryAliases.advisoryUid} from ${t.advisoryAliases} where ${t.anyOf(t.advisoryAliases.alias, name)})`,
-  artifactTypes: passing(advisory((a) => a.artifactType)),
-  artifactArchitectures: passing(advisory((a) => a.artifactArchitecture)),
-  componentTypes: passing(advisory((a) => a.componentType)),
-  componentLocations: passing(advisory((a) => a.componentLocation)),
-  latestEventType: passing(advisory((a) => a.latestEventType)),
-  eventReviewStates: passing(anyEvent((e) => e.reviewState)),
-  eventAuthors: passing(anyEvent((e) => e.author)),
-  excludeEventAuthors: passing(noEvent((e) => e.author)),
-  eventReviewers: passing(anyEvent((e) => e.reviewer)),
-  eventTypes: passing(anyEvent((e) => e.type)),
-  // A pattern of `like`, whose own signs are escaped with a backslash; "%" lets everything through.
+  artifactTypes: optional(advisory((a) => a.artifactType)),
+  artifactArchitectures: optional(advisory((a) => a.artifactArchitecture)),
+  componentTypes: optional(advisory((a) => a.componentType)),
+  componentLocations: optional(advisory((a) => a.componentLocation)),
+  latestEventType: optional(advisory((a) => a.latestEventType)),
+  eventReviewStates: optional(anyEvent((e) => e.reviewState)),
+  eventAuthors: optional(anyEvent((e) => e.author)),
+  excludeEventAuthors: optional(noEvent((e) => e.author)),
+  eventReviewers: optional(anyEvent((e) => e.reviewer)),
+  eventTypes: optional(anyEvent((e) => e.type)),
+  // A pattern of `like` whose special characters are escaped with a backslash; "%" matches everything.
   query: (name) => (t) => sql`${t.advisories.searched} like ${sql.placeholder(name)} escape '\\'`,
 };
 
-/** How advisories are kept in lists. */
+/** The index of advisories. */
 export const advisoryLists = defineResourceIndex(12, {
   table: (t) => t.advisories,
-  place: "groupUid",
+  parent: "groupUid",
   sorts: [
     { field: "created_at", type: "time", column: "createTimeMs" },
     { field: "updated_at", type: "time", column: "updateTimeMs" },
@@ -87,7 +95,7 @@ const events = statementFamily<number, Record<string, string>, AdvisoryEventRow>
 const putEvent = statement<AdvisoryEventRow>((q, t) =>
   q
     .insert(t.advisoryEvents)
-    .values(placeholdersFor(t.advisoryEvents))
+    .values(buildInsertValues(t.advisoryEvents))
     .onConflictDoUpdate({
       target: t.advisoryEvents.uid,
       set: {
@@ -104,58 +112,51 @@ const deleteEvents = statement<{ advisoryUid: string }>((q, t) =>
   q.delete(t.advisoryEvents).where(eq(t.advisoryEvents.advisoryUid, sql.placeholder("advisoryUid"))),
 );
 
-type Alias = { alias: string; advisoryUid: string };
-const insertAlias = statement<Alias>((q, t) =>
-  q.insert(t.advisoryAliases).values(placeholdersFor(t.advisoryAliases)).onConflictDoNothing(),
+const insertAlias = statement<AdvisoryAliasRow>((q, t) =>
+  q.insert(t.advisoryAliases).values(buildInsertValues(t.advisoryAliases)).onConflictDoNothing(),
 );
-const deleteAliases = statement<Pick<Alias, "advisoryUid">>((q, t) =>
+const deleteAliases = statement<Pick<AdvisoryAliasRow, "advisoryUid">>((q, t) =>
   q.delete(t.advisoryAliases).where(eq(t.advisoryAliases.advisoryUid, sql.placeholder("advisoryUid"))),
 );
 
-/** Advisories; see {@link AdvisoryStore}. Their aliases are kept findable as well. */
+/** Advisories; see {@link AdvisoryStore}. Their aliases are indexed in a table of their own. */
 export class Advisories extends IndexedTable<AdvisoryRow> implements AdvisoryStore {
-  readonly #executor: Executor;
-
   constructor(tx: Executor) {
     super(tx, advisoryLists);
-    this.#executor = tx;
   }
 
   override async insert(row: AdvisoryRow): Promise<void> {
     await super.insert(row);
-    for (const alias of row.aliases) await this.#executor.rows(insertAlias, { alias, advisoryUid: row.uid });
+    for (const alias of row.aliases) await this.tx.rows(insertAlias, { alias, advisoryUid: row.uid });
   }
 
   override async replace(row: AdvisoryRow): Promise<void> {
     await super.replace(row);
-    await this.#executor.rows(deleteAliases, { advisoryUid: row.uid });
-    for (const alias of row.aliases) await this.#executor.rows(insertAlias, { alias, advisoryUid: row.uid });
+    await this.tx.rows(deleteAliases, { advisoryUid: row.uid });
+    for (const alias of row.aliases) await this.tx.rows(insertAlias, { alias, advisoryUid: row.uid });
   }
 
   override async delete(uid: string): Promise<void> {
-    await this.#executor.rows(deleteAliases, { advisoryUid: uid });
+    await this.tx.rows(deleteAliases, { advisoryUid: uid });
     await this.deleteEvents(uid);
     await super.delete(uid);
   }
 
   fromSource(groupUid: string, sourceKey: string): Awaitable<AdvisoryRow | undefined> {
-    return first(this.#executor.rows(fromSource, { groupUid, sourceKey }));
+    return takeFirst(this.tx.rows(fromSource, { groupUid, sourceKey }));
   }
 
   async events(advisoryUids: readonly string[]): Promise<AdvisoryEventRow[]> {
     if (advisoryUids.length === 0) return [];
-    let size = 1;
-    while (size < advisoryUids.length) size *= 2;
-    const params: Record<string, string> = {};
-    for (let i = 0; i < size; i++) params[`uid${i}`] = advisoryUids[Math.min(i, advisoryUids.length - 1)] ?? "";
-    return this.#executor.rows(events(size), params);
+    const { size, params } = padParams("uid", advisoryUids);
+    return this.tx.rows(events(size), params);
   }
 
   putEvent(row: AdvisoryEventRow): Awaitable<void> {
-    return done(this.#executor.rows(putEvent, row));
+    return discardRows(this.tx.rows(putEvent, row));
   }
 
   deleteEvents(advisoryUid: string): Awaitable<void> {
-    return done(this.#executor.rows(deleteEvents, { advisoryUid }));
+    return discardRows(this.tx.rows(deleteEvents, { advisoryUid }));
   }
 }

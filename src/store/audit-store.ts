@@ -1,28 +1,40 @@
-import { desc, eq, getTableColumns, sql } from "drizzle-orm";
-import { done } from "./first.js";
-import { placeholdersFor } from "./placeholders.js";
-import type { AuditRow, AuditStore, Awaitable } from "./port.js";
-import { type Executor, statement } from "./statement.js";
+// The stores of the audit log and of the hash chains that seal it (docs/adr/0006-audit-chain.md).
+import { and, desc, eq, getTableColumns, gt, isNull, max, min, notExists, type SQL, sql } from "drizzle-orm";
+import type {
+  AuditChainStore,
+  AuditHead,
+  AuditRow,
+  AuditStore,
+  Awaitable,
+  ChainEntry,
+  SealedRow,
+  SealerRow,
+  StoredAuditRow,
+  UnsealedTail,
+} from "./port.js";
+import { buildInsertValues, discardRows, type Executor, statement, statementFamily, takeFirst } from "./statement.js";
 import type { Tables } from "./tables.js";
 
-const append = statement<AuditRow>((q, t) => {
-  const { id, ...values } = placeholdersFor(t.audit);
+const value = (name: string) => sql.placeholder(name);
+
+const appendRow = statement<AuditRow>((q, t) => {
+  const { id, ...values } = buildInsertValues(t.audit);
   return q.insert(t.audit).values(values as typeof t.audit.$inferInsert);
 });
-const columns = (t: Tables) => {
-  const { id, ...rest } = getTableColumns(t.audit);
-  return rest;
+const auditColumns = (t: Tables) => {
+  const { id, ...columns } = getTableColumns(t.audit);
+  return columns;
 };
 const newest = statement<{ limit: number }, AuditRow>((q, t) =>
-  q.select(columns(t)).from(t.audit).orderBy(desc(t.audit.id)).limit(sql.placeholder("limit")),
+  q.select(auditColumns(t)).from(t.audit).orderBy(desc(t.audit.id)).limit(value("limit")),
 );
 const newestOf = statement<{ limit: number; root: string }, AuditRow>((q, t) =>
   q
-    .select(columns(t))
+    .select(auditColumns(t))
     .from(t.audit)
-    .where(eq(t.audit.rootUid, sql.placeholder("root")))
+    .where(eq(t.audit.rootUid, value("root")))
     .orderBy(desc(t.audit.id))
-    .limit(sql.placeholder("limit")),
+    .limit(value("limit")),
 );
 
 /** The audit log; see {@link AuditStore}. */
@@ -34,10 +46,192 @@ export class Audit implements AuditStore {
   }
 
   append(row: AuditRow): Awaitable<void> {
-    return done(this.#tx.rows(append, row));
+    return discardRows(this.#tx.rows(appendRow, row));
   }
 
   newest(limit: number, rootUid?: string): Awaitable<AuditRow[]> {
     return rootUid === undefined ? this.#tx.rows(newest, { limit }) : this.#tx.rows(newestOf, { limit, root: rootUid });
+  }
+}
+
+/** The key of the sealer's one row. */
+const NAME = "audit";
+/** How many entries one statement inserts: over a network each statement is a round trip. */
+const ENTRIES_AT_ONCE = 32;
+
+const sealer = statement<object, SealerRow>((q, t) => {
+  const { name, ...columns } = getTableColumns(t.auditSealer);
+  return q.select(columns).from(t.auditSealer).where(eq(name, NAME));
+});
+const putSealer = statement<SealerRow & { name: string }>((q, t) =>
+  q
+    .insert(t.auditSealer)
+    .values(buildInsertValues(t.auditSealer))
+    .onConflictDoUpdate({
+      target: t.auditSealer.name,
+      set: {
+        holder: sql`excluded.holder`,
+        expireTimeMs: sql`excluded.expire_time_ms`,
+        settledId: sql`excluded.settled_id`,
+        passes: sql`excluded.passes`,
+      },
+    }),
+);
+
+// Both sides are ranges of an index from the same id on. The bound is written for both, because neither
+// database derives it for one from the other; without it the scan would begin at the first entry.
+const unsealed = statement<{ afterId: number; limit: number }, StoredAuditRow>((q, t) =>
+  q
+    .select(getTableColumns(t.audit))
+    .from(t.audit)
+    .where(
+      and(
+        gt(t.audit.id, value("afterId")),
+        notExists(
+          q
+            .select({ one: sql`1` })
+            .from(t.auditChain)
+            .where(and(eq(t.auditChain.auditId, t.audit.id), gt(t.auditChain.auditId, value("afterId")))),
+        ),
+      ),
+    )
+    .orderBy(t.audit.id)
+    .limit(value("limit")),
+);
+const unsealedOf = statement<{ rootUid: string }, { rows: number; firstId: number | null }>((q, t) =>
+  q
+    .select({ rows: sql<number>`count(*)`.mapWith(Number), firstId: min(t.audit.id) })
+    .from(t.audit)
+    .leftJoin(t.auditChain, eq(t.auditChain.auditId, t.audit.id))
+    .where(and(eq(t.audit.rootUid, value("rootUid")), isNull(t.auditChain.auditId))),
+);
+const timeOf = statement<{ id: number }, { timeMs: number }>((q, t) =>
+  q
+    .select({ timeMs: t.audit.timeMs })
+    .from(t.audit)
+    .where(eq(t.audit.id, value("id"))),
+);
+
+const appendEntries = statementFamily<number, Record<string, string | number>>(
+  String,
+  (size) => (q, t) =>
+    q.insert(t.auditChain).values(
+      Array.from({ length: size }, (_, i) => ({
+        rootUid: value(`rootUid${i}`) as unknown as SQL<string>,
+        seq: value(`seq${i}`) as unknown as SQL<number>,
+        auditId: value(`auditId${i}`) as unknown as SQL<number>,
+        hash: value(`hash${i}`) as unknown as SQL<string>,
+      })),
+    ),
+);
+const lastSeq = statement<{ rootUid: string }, { seq: number | null }>((q, t) =>
+  q
+    .select({ seq: max(t.auditChain.seq) })
+    .from(t.auditChain)
+    .where(eq(t.auditChain.rootUid, value("rootUid"))),
+);
+type EntryWithRow = Omit<SealedRow, "row"> & { [K in keyof StoredAuditRow]: StoredAuditRow[K] | null };
+const entries = statement<{ rootUid: string; afterSeq: number; limit: number }, EntryWithRow>((q, t) =>
+  q
+    .select({
+      seq: t.auditChain.seq,
+      auditId: t.auditChain.auditId,
+      hash: t.auditChain.hash,
+      ...getTableColumns(t.audit),
+    })
+    .from(t.auditChain)
+    .leftJoin(t.audit, eq(t.audit.id, t.auditChain.auditId))
+    .where(and(eq(t.auditChain.rootUid, value("rootUid")), gt(t.auditChain.seq, value("afterSeq"))))
+    .orderBy(t.auditChain.seq)
+    .limit(value("limit")),
+);
+
+const head = statement<{ rootUid: string }, AuditHead>((q, t) =>
+  q
+    .select()
+    .from(t.auditHeads)
+    .where(eq(t.auditHeads.rootUid, value("rootUid"))),
+);
+const putHead = statement<AuditHead>((q, t) =>
+  q
+    .insert(t.auditHeads)
+    .values(buildInsertValues(t.auditHeads))
+    .onConflictDoUpdate({
+      target: t.auditHeads.rootUid,
+      set: {
+        seq: sql`excluded.seq`,
+        hash: sql`excluded.hash`,
+        timeMs: sql`excluded.time_ms`,
+        signature: sql`excluded.signature`,
+      },
+    }),
+);
+
+const rootsIn = (table: "audit" | "auditChain" | "auditHeads") =>
+  statement<object, { rootUid: string }>((q, t) =>
+    q.select({ rootUid: t[table].rootUid }).from(t[table]).groupBy(t[table].rootUid),
+  );
+const roots = [rootsIn("audit"), rootsIn("auditChain"), rootsIn("auditHeads")];
+
+/** The hash chains of the audit log; see {@link AuditChainStore}. */
+export class AuditChain implements AuditChainStore {
+  readonly #tx: Executor;
+
+  constructor(tx: Executor) {
+    this.#tx = tx;
+  }
+
+  sealer(): Awaitable<SealerRow | undefined> {
+    return takeFirst(this.#tx.rows(sealer, {}));
+  }
+
+  putSealer(row: SealerRow): Awaitable<void> {
+    return discardRows(this.#tx.rows(putSealer, { name: NAME, ...row }));
+  }
+
+  unsealed(afterId: number, limit: number): Awaitable<StoredAuditRow[]> {
+    return this.#tx.rows(unsealed, { afterId, limit });
+  }
+
+  async unsealedOf(rootUid: string): Promise<UnsealedTail> {
+    const { rows = 0, firstId = null } = (await takeFirst(this.#tx.rows(unsealedOf, { rootUid }))) ?? {};
+    const oldest = firstId === null ? undefined : await takeFirst(this.#tx.rows(timeOf, { id: firstId }));
+    return { rows, firstId, firstTimeMs: oldest?.timeMs ?? null };
+  }
+
+  async append(added: readonly ChainEntry[]): Promise<void> {
+    for (let i = 0; i < added.length; ) {
+      const size = added.length - i < ENTRIES_AT_ONCE ? 1 : ENTRIES_AT_ONCE;
+      const params = added.slice(i, i + size).flatMap((entry, n) => {
+        return Object.entries(entry).map(([name, field]) => [`${name}${n}`, field as string | number] as const);
+      });
+      await this.#tx.rows(appendEntries(size), Object.fromEntries(params));
+      i += size;
+    }
+  }
+
+  async lastSeq(rootUid: string): Promise<number> {
+    return (await takeFirst(this.#tx.rows(lastSeq, { rootUid })))?.seq ?? 0;
+  }
+
+  async entries(rootUid: string, afterSeq: number, limit: number): Promise<SealedRow[]> {
+    const rows = await this.#tx.rows(entries, { rootUid, afterSeq, limit });
+    return rows.map(({ seq, auditId, hash, ...row }) => {
+      return { seq, auditId, hash, row: row.id === null ? null : (row as StoredAuditRow) };
+    });
+  }
+
+  head(rootUid: string): Awaitable<AuditHead | undefined> {
+    return takeFirst(this.#tx.rows(head, { rootUid }));
+  }
+
+  putHead(row: AuditHead): Awaitable<void> {
+    return discardRows(this.#tx.rows(putHead, row));
+  }
+
+  async roots(): Promise<string[]> {
+    const found = new Set<string>();
+    for (const statement of roots) for (const { rootUid } of await this.#tx.rows(statement, {})) found.add(rootUid);
+    return [...found].sort();
   }
 }

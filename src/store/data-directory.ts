@@ -1,38 +1,40 @@
+// The data directory: who may access it, and the locks in it.
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { openDatabase } from "./sqlite-driver.js";
 
-/** Everything that the group or others may do with a file. */
-const OTHERS = 0o077;
+/** The permissions of the group and of others. */
+const GROUP_AND_OTHERS = 0o077;
 
-/** What SQLite and the locks leave in the directory. The master key has a check of its own. */
+/** The files of SQLite and of the locks. The permissions of the master key are checked where it is read. */
 const FILES = ["arbor.db", "arbor.db-wal", "arbor.db-shm", "arbor.db-journal", "serve.lock", "migrate.lock"];
 
 /**
- * Makes the data directory if it is missing, and takes all access to it and to the database from the
- * group and others: the database holds e-mail addresses, the audit log and sealed keys.
+ * Creates the data directory if it is missing, and revokes all access of the group and others to it and to
+ * the database: the database holds e-mail addresses, the audit log and sealed keys.
  *
  * @param directory its path
- * @throws Error when something is open to other users and belongs to another user, who alone can change that
+ * @throws Error when other users have access and the permissions cannot be changed, because another user is the owner
  */
 export function secureDataDirectory(directory: string): void {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
-  // Windows has no such modes; what Node makes up there cannot be changed.
+  // Windows has no such permissions; those that Node reports there cannot be changed.
   if (process.platform === "win32") return;
-  closeToOthers(directory, "data directory", 0o700);
+  revokeOtherAccess(directory, "data directory", 0o700);
   for (const name of FILES) {
     const file = join(directory, name);
-    if (statSync(file, { throwIfNoEntry: false })?.isFile()) closeToOthers(file, "file", 0o600);
+    if (statSync(file, { throwIfNoEntry: false })?.isFile()) revokeOtherAccess(file, "file", 0o600);
   }
 }
 
 /**
- * Makes an empty file that its owner alone can read, unless there is one: SQLite would let others read
- * it, and gives the files beside a database the mode of the database.
+ * Creates an empty file that only its owner can read, unless it exists. SQLite itself would let others read
+ * it, and gives its other files the permissions of the database.
  *
  * @param file its path
  */
 export function createPrivateFile(file: string): void {
-  // One that exists must not be opened here: to close it again would release this process's locks on it.
+  // An existing file must not be opened here: closing it would release the locks of this process on it.
   if (existsSync(file)) return;
   try {
     closeSync(openSync(file, "wx", 0o600));
@@ -41,18 +43,41 @@ export function createPrivateFile(file: string): void {
   }
 }
 
-function closeToOthers(path: string, kind: string, wanted: number): void {
+/**
+ * Takes a lock that the operating system releases when the process ends, also when it crashes: an
+ * exclusive transaction on an otherwise empty SQLite file. Node itself offers no file locks.
+ *
+ * @param file the path of the lock file; created if missing
+ * @param waitMs how long to wait for the current holder, in milliseconds; this blocks the event loop
+ * @returns a function that releases the lock
+ * @throws Error when another process holds the lock
+ */
+export function holdFileLock(file: string, waitMs: number): () => void {
+  createPrivateFile(file);
+  const db = openDatabase(file, { timeout: waitMs });
+  try {
+    db.exec("BEGIN EXCLUSIVE");
+  } catch (error) {
+    db.close();
+    throw new Error(`another process holds ${file}`, { cause: error });
+  }
+  return () => {
+    db.close();
+  };
+}
+
+function revokeOtherAccess(path: string, kind: string, allowed: number): void {
   const { mode, uid } = statSync(path);
-  if ((mode & OTHERS) === 0) return;
+  if ((mode & GROUP_AND_OTHERS) === 0) return;
   let cause: unknown;
   try {
-    chmodSync(path, mode & wanted);
+    chmodSync(path, mode & allowed);
     // Some file systems accept the call and change nothing.
-    if ((statSync(path).mode & OTHERS) === 0) return;
+    if ((statSync(path).mode & GROUP_AND_OTHERS) === 0) return;
   } catch (error) {
     cause = error;
   }
   const found = (mode & 0o777).toString(8).padStart(4, "0");
-  const advice = `run chmod ${wanted.toString(8)} ${path} as its owner, or name another directory with --data`;
+  const advice = `run chmod ${allowed.toString(8)} ${path} as its owner, or name another directory with --data`;
   throw new Error(`the ${kind} ${path} of user ${uid} is open to other users (mode ${found}): ${advice}`, { cause });
 }

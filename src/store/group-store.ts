@@ -1,17 +1,40 @@
-import { and, eq, isNull, sql } from "drizzle-orm";
-import { any, first } from "./first.js";
+// The stores of groups, and of what belongs to a group: invites, accepted terms and access requests.
+import { and, eq, gt, isNull, lte, sql } from "drizzle-orm";
 import { addToIndex, reindex, removeFromIndex } from "./index-maintenance.js";
+import { IndexedTable } from "./indexed-table.js";
+import { groupInviteLists } from "./kinds.js";
 import { listPage } from "./ordered-list.js";
-import { placeholderSet, placeholdersFor } from "./placeholders.js";
-import type { Awaitable, GroupPatch, GroupRow, GroupStore, ListQuery, Page } from "./port.js";
+import type {
+  AccessRequestStore,
+  Awaitable,
+  GroupInviteRow,
+  GroupInviteStore,
+  GroupPatch,
+  GroupRow,
+  GroupStore,
+  ListQuery,
+  Page,
+  TermsAcceptanceRow,
+  TermsStore,
+} from "./port.js";
 import { defineResourceIndex, usualSorts } from "./resource-index.js";
-import { type Executor, statement } from "./statement.js";
+import {
+  buildInsertValues,
+  buildUpdateValues,
+  discardRows,
+  type Executor,
+  hasRows,
+  statement,
+  statementFamily,
+  takeFirst,
+} from "./statement.js";
+import type { AccessRequestRow } from "./tables/groups.js";
 
-/** How groups are kept in lists. */
+/** The index of groups. */
 export const groupLists = defineResourceIndex(1, {
   table: (t) => t.groups,
-  place: "parentUid",
-  listsItself: true,
+  parent: "parentUid",
+  includesSelf: true,
   sorts: usualSorts,
 });
 
@@ -21,11 +44,11 @@ const get = statement<{ uid: string }, GroupRow>((q, t) =>
     .from(t.groups)
     .where(eq(t.groups.uid, sql.placeholder("uid"))),
 );
-const insert = statement<GroupRow>((q, t) => q.insert(t.groups).values(placeholdersFor(t.groups)));
+const insert = statement<GroupRow>((q, t) => q.insert(t.groups).values(buildInsertValues(t.groups)));
 const update = statement<Required<GroupPatch> & { uid: string; updateTimeMs: number }>((q, t) =>
   q
     .update(t.groups)
-    .set(placeholderSet(t.groups, "name", "description", "verified", "kind", "resourceLimits", "updateTimeMs"))
+    .set(buildUpdateValues(t.groups, "name", "description", "verified", "kind", "resourceLimits", "updateTimeMs"))
     .where(eq(t.groups.uid, sql.placeholder("uid"))),
 );
 const remove = statement<{ uid: string }>((q, t) => q.delete(t.groups).where(eq(t.groups.uid, sql.placeholder("uid"))));
@@ -36,7 +59,7 @@ const child = statement<{ uid: string }, object>((q, t) =>
     .where(eq(t.groups.parentUid, sql.placeholder("uid")))
     .limit(1),
 );
-// Anybody may give a root any name: neither may look through all that have it.
+// Any number of roots may share a name: neither statement may scan all of them.
 const verifiedRoot = statement<{ name: string }, GroupRow>((q, t) =>
   q
     .select()
@@ -61,7 +84,7 @@ export class Groups implements GroupStore {
   }
 
   get(uid: string): Awaitable<GroupRow | undefined> {
-    return first(this.#tx.rows(get, { uid }));
+    return takeFirst(this.#tx.rows(get, { uid }));
   }
 
   async insert(row: GroupRow): Promise<void> {
@@ -88,14 +111,120 @@ export class Groups implements GroupStore {
   }
 
   hasChildren(uid: string): Awaitable<boolean> {
-    return any(this.#tx.rows(child, { uid }));
+    return hasRows(this.#tx.rows(child, { uid }));
   }
 
   verifiedRoot(name: string): Awaitable<GroupRow | undefined> {
-    return first(this.#tx.rows(verifiedRoot, { name }));
+    return takeFirst(this.#tx.rows(verifiedRoot, { name }));
   }
 
   anyRootNamed(name: string): Awaitable<boolean> {
-    return any(this.#tx.rows(rootNamed, { name }));
+    return hasRows(this.#tx.rows(rootNamed, { name }));
+  }
+}
+
+const invitesByExpiry = statementFamily<boolean, { groupUid: string; nowMs: number; limit: number }, { uid: string }>(
+  String,
+  (live) => (q, t) =>
+    q
+      .select({ uid: t.groupInvites.uid })
+      .from(t.groupInvites)
+      .where(
+        and(
+          eq(t.groupInvites.groupUid, sql.placeholder("groupUid")),
+          (live ? gt : lte)(t.groupInvites.expireTimeMs, sql.placeholder("nowMs")),
+        ),
+      )
+      .limit(sql.placeholder("limit")),
+);
+
+/** Group invites; see {@link GroupInviteStore}. */
+export class GroupInvites extends IndexedTable<GroupInviteRow> implements GroupInviteStore {
+  constructor(tx: Executor) {
+    super(tx, groupInviteLists);
+  }
+
+  async byExpiry(groupUid: string, nowMs: number, live: boolean, limit: number): Promise<string[]> {
+    const rows = await this.tx.rows(invitesByExpiry(live), { groupUid, nowMs, limit });
+    return rows.map(({ uid }) => uid);
+  }
+}
+
+const acceptTerms = statement<TermsAcceptanceRow>((q, t) =>
+  q.insert(t.termsAcceptances).values(buildInsertValues(t.termsAcceptances)).onConflictDoNothing(),
+);
+const termsOf = statement<{ groupUid: string }, TermsAcceptanceRow>((q, t) =>
+  q
+    .select()
+    .from(t.termsAcceptances)
+    .where(eq(t.termsAcceptances.groupUid, sql.placeholder("groupUid"))),
+);
+const deleteTermsOf = statement<{ groupUid: string }>((q, t) =>
+  q.delete(t.termsAcceptances).where(eq(t.termsAcceptances.groupUid, sql.placeholder("groupUid"))),
+);
+
+/** Acceptances of terms; see {@link TermsStore}. */
+export class Terms implements TermsStore {
+  readonly #tx: Executor;
+
+  constructor(tx: Executor) {
+    this.#tx = tx;
+  }
+
+  accept(row: TermsAcceptanceRow): Awaitable<void> {
+    return discardRows(this.#tx.rows(acceptTerms, row));
+  }
+
+  of(groupUid: string): Awaitable<TermsAcceptanceRow[]> {
+    return this.#tx.rows(termsOf, { groupUid });
+  }
+
+  deleteOf(groupUid: string): Awaitable<void> {
+    return discardRows(this.#tx.rows(deleteTermsOf, { groupUid }));
+  }
+}
+
+const lastAccessRequest = statement<Omit<AccessRequestRow, "timeMs">, Pick<AccessRequestRow, "timeMs">>((q, t) =>
+  q
+    .select({ timeMs: t.accessRequests.timeMs })
+    .from(t.accessRequests)
+    .where(
+      and(
+        eq(t.accessRequests.groupUid, sql.placeholder("groupUid")),
+        eq(t.accessRequests.identityUid, sql.placeholder("identityUid")),
+      ),
+    ),
+);
+const putAccessRequest = statement<AccessRequestRow>((q, t) =>
+  q
+    .insert(t.accessRequests)
+    .values(buildInsertValues(t.accessRequests))
+    .onConflictDoUpdate({
+      target: [t.accessRequests.groupUid, t.accessRequests.identityUid],
+      set: { timeMs: sql`excluded.time_ms` },
+    }),
+);
+const deleteAccessRequestsOf = statement<{ groupUid: string }>((q, t) =>
+  q.delete(t.accessRequests).where(eq(t.accessRequests.groupUid, sql.placeholder("groupUid"))),
+);
+
+/** When identities last requested access to a group; see {@link AccessRequestStore}. */
+export class AccessRequests implements AccessRequestStore {
+  readonly #tx: Executor;
+
+  constructor(tx: Executor) {
+    this.#tx = tx;
+  }
+
+  async lastMs(groupUid: string, identityUid: string): Promise<number | undefined> {
+    return (await takeFirst(this.#tx.rows(lastAccessRequest, { groupUid, identityUid })))?.timeMs;
+  }
+
+  put(groupUid: string, identityUid: string, timeMs: number): Awaitable<void> {
+    return discardRows(this.#tx.rows(putAccessRequest, { groupUid, identityUid, timeMs }));
+  }
+
+  deleteOf(groupUid: string): Awaitable<void> {
+    return discardRows(this.#tx.rows(deleteAccessRequestsOf, { groupUid }));
   }
 }

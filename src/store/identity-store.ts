@@ -1,19 +1,20 @@
-import { and, eq, lt, sql } from "drizzle-orm";
-import { done } from "./first.js";
+// The stores of identities and of identity providers.
+import { and, asc, eq, lt, sql } from "drizzle-orm";
 import { IndexedTable } from "./indexed-table.js";
-import type { Awaitable, IdentityRow, IdentityStore } from "./port.js";
+import { identityProviderLists } from "./kinds.js";
+import type { Awaitable, IdentityProviderRow, IdentityProviderStore, IdentityRow, IdentityStore } from "./port.js";
 import { defineResourceIndex, usualSorts } from "./resource-index.js";
-import { type Executor, statement } from "./statement.js";
+import { discardRows, type Executor, mapRows, statement } from "./statement.js";
 
-/** How identities are kept in lists. */
+/** The index of identities. */
 export const identityLists = defineResourceIndex(2, {
   table: (t) => t.identities,
-  place: "groupUid",
+  parent: "groupUid",
   sorts: usualSorts,
 });
 
-// No list is in this order, so nothing but the row changes.
-const moveSeen = statement<{ uid: string; lastSeenTimeMs: number }>((q, t) =>
+// No list is ordered by this column, so the index does not change.
+const updateLastSeen = statement<{ uid: string; lastSeenTimeMs: number }>((q, t) =>
   q
     .update(t.identities)
     .set({ lastSeenTimeMs: sql`${sql.placeholder("lastSeenTimeMs")}` })
@@ -27,11 +28,8 @@ const moveSeen = statement<{ uid: string; lastSeenTimeMs: number }>((q, t) =>
 
 /** Identities; see {@link IdentityStore}. */
 export class Identities extends IndexedTable<IdentityRow> implements IdentityStore {
-  readonly #executor: Executor;
-
   constructor(tx: Executor) {
     super(tx, identityLists);
-    this.#executor = tx;
   }
 
   async anyIn(groupUid: string): Promise<boolean> {
@@ -42,7 +40,27 @@ export class Identities extends IndexedTable<IdentityRow> implements IdentitySto
     return this.uidsWhere("providerUid", providerUid, limit);
   }
 
-  seen(uid: string, lastSeenTimeMs: number): Awaitable<void> {
-    return done(this.#executor.rows(moveSeen, { uid, lastSeenTimeMs }));
+  updateLastSeen(uid: string, lastSeenTimeMs: number): Awaitable<void> {
+    return discardRows(this.tx.rows(updateLastSeen, { uid, lastSeenTimeMs }));
+  }
+}
+
+const unchangedSince = statement<{ timeMs: number; limit: number }, { uid: string }>((q, t) =>
+  q
+    .select({ uid: t.identityProviders.uid })
+    .from(t.identityProviders)
+    .where(lt(t.identityProviders.updateTimeMs, sql.placeholder("timeMs")))
+    .orderBy(asc(t.identityProviders.uid))
+    .limit(sql.placeholder("limit")),
+);
+
+/** Identity providers; see {@link IdentityProviderStore}. */
+export class IdentityProviders extends IndexedTable<IdentityProviderRow> implements IdentityProviderStore {
+  constructor(tx: Executor) {
+    super(tx, identityProviderLists);
+  }
+
+  unchangedSince(timeMs: number, limit: number): Awaitable<string[]> {
+    return mapRows(this.tx.rows(unchangedSince, { timeMs, limit }), (rows) => rows.map(({ uid }) => uid));
   }
 }

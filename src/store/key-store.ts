@@ -1,15 +1,14 @@
+// The stores of keys and of settings.
 import { eq, sql } from "drizzle-orm";
-import { done, first } from "./first.js";
-import { placeholderSet, placeholdersFor } from "./placeholders.js";
 import type { Awaitable, KeyRow, KeyState, KeyStore, SettingStore } from "./port.js";
-import { type Executor, statement } from "./statement.js";
+import { buildInsertValues, buildUpdateValues, discardRows, type Executor, statement, takeFirst } from "./statement.js";
 
 const list = statement<object, KeyRow>((q, t) => q.select().from(t.keys).orderBy(t.keys.createTimeMs, t.keys.kid));
-const insert = statement<KeyRow>((q, t) => q.insert(t.keys).values(placeholdersFor(t.keys)));
+const insert = statement<KeyRow>((q, t) => q.insert(t.keys).values(buildInsertValues(t.keys)));
 const setState = statement<Pick<KeyRow, "kid" | "state" | "nextTimeMs">>((q, t) =>
   q
     .update(t.keys)
-    .set(placeholderSet(t.keys, "state", "nextTimeMs"))
+    .set(buildUpdateValues(t.keys, "state", "nextTimeMs"))
     .where(eq(t.keys.kid, sql.placeholder("kid"))),
 );
 const remove = statement<{ kid: string }>((q, t) => q.delete(t.keys).where(eq(t.keys.kid, sql.placeholder("kid"))));
@@ -27,15 +26,15 @@ export class Keys implements KeyStore {
   }
 
   insert(row: KeyRow): Awaitable<void> {
-    return done(this.#tx.rows(insert, row));
+    return discardRows(this.#tx.rows(insert, row));
   }
 
   setState(kid: string, state: KeyState, nextTimeMs: number | null): Awaitable<void> {
-    return done(this.#tx.rows(setState, { kid, state, nextTimeMs }));
+    return discardRows(this.#tx.rows(setState, { kid, state, nextTimeMs }));
   }
 
   delete(kid: string): Awaitable<void> {
-    return done(this.#tx.rows(remove, { kid }));
+    return discardRows(this.#tx.rows(remove, { kid }));
   }
 }
 
@@ -50,11 +49,11 @@ const getSetting = statement<{ name: string }, SettingRow>((q, t) =>
 const putSetting = statement<SettingRow>((q, t) =>
   q
     .insert(t.settings)
-    .values(placeholdersFor(t.settings))
+    .values(buildInsertValues(t.settings))
     .onConflictDoUpdate({ target: t.settings.name, set: { value: sql`excluded.value` } }),
 );
 
-/** Facts about the installation; see {@link SettingStore}. */
+/** Values of the installation; see {@link SettingStore}. */
 export class Settings implements SettingStore {
   readonly #tx: Executor;
 
@@ -63,10 +62,10 @@ export class Settings implements SettingStore {
   }
 
   async get(name: string): Promise<string | undefined> {
-    return (await first(this.#tx.rows(getSetting, { name })))?.value;
+    return (await takeFirst(this.#tx.rows(getSetting, { name })))?.value;
   }
 
   put(name: string, value: string): Awaitable<void> {
-    return done(this.#tx.rows(putSetting, { name, value }));
+    return discardRows(this.#tx.rows(putSetting, { name, value }));
   }
 }

@@ -1,4 +1,4 @@
-// How the kinds without a store of their own are kept in lists.
+// The indexes of kinds that have no store class of their own, or only a small one.
 import { defineResourceIndex, usualSorts } from "./resource-index.js";
 
 const byCreation = [{ field: "created_at", type: "time", column: "createTimeMs" }] as const;
@@ -6,35 +6,35 @@ const byCreation = [{ field: "created_at", type: "time", column: "createTimeMs" 
 /** Identity providers. */
 export const identityProviderLists = defineResourceIndex(5, {
   table: (t) => t.identityProviders,
-  place: "groupUid",
+  parent: "groupUid",
   sorts: usualSorts,
 });
 
-/** Account associations, each at the uid of its group. */
+/** Account associations; each has the uid of its group. */
 export const accountAssociationLists = defineResourceIndex(6, {
   table: (t) => t.accountAssociations,
-  place: "parentUid",
-  listsItself: true,
+  parent: "parentUid",
+  includesSelf: true,
   sorts: usualSorts,
 });
 
 /** Group invites. */
 export const groupInviteLists = defineResourceIndex(7, {
   table: (t) => t.groupInvites,
-  place: "groupUid",
+  parent: "groupUid",
   sorts: byCreation,
 });
 
 /** Subscriptions to events. */
 export const subscriptionLists = defineResourceIndex(13, {
   table: (t) => t.subscriptions,
-  place: "groupUid",
+  parent: "groupUid",
   sorts: byCreation,
 });
 
-/** Mappings of directories' groups; they lie below their provider. */
+/** Mappings of directories' groups; their parent is the provider. */
 export const groupMappingLists = defineResourceIndex(8, {
   table: (t) => t.groupMappings,
-  place: "providerUid",
+  parent: "providerUid",
   sorts: byCreation,
 });

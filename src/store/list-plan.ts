@@ -1,53 +1,53 @@
-// Decides how a list is answered, from uids alone: as whole subtrees in stored
-// order, as the children of one group, or as a handful of named rows. A caller
-// sees subtrees, so every filter on place comes down to one of these.
+// Decides from uids alone where the rows of a list are read: from subtrees in stored order, from the
+// children of one group, or by uid. Callers may see subtrees, so that every filter on the hierarchy
+// is one of these.
 import { isBelow, isWithin, lineageOf, parentOf } from "../kernel/uidp.js";
 import type { ListFilter, ListQuery } from "./port.js";
-import { columnValue, type Listed, type ResourceIndex } from "./resource-index.js";
+import { columnValue, type IndexedRow, type ResourceIndex } from "./resource-index.js";
 
-/** Where the rows of a list come from. */
+/** Where the rows of a list are read. */
 export type ListPlan =
   | { readonly from: "subtrees"; readonly scopes: readonly Subtree[]; readonly also: readonly string[] }
   | { readonly from: "children"; readonly parent: string }
   | { readonly from: "uids"; readonly uids: readonly string[] };
 
-/** Everything below a group, with or without the group itself. */
+/** The descendants of a group, with or without the group itself. */
 export interface Subtree {
   readonly scope: string;
   readonly withSelf: boolean;
 }
 
-/** The parts of a list's question that plans are made from. */
-export type Question = Pick<ListQuery, "visible" | "also" | "filter">;
+/** The fields of a query that a plan depends on. */
+export type PlanInput = Pick<ListQuery, "visible" | "also" | "filter">;
 
-/** The plan for `query`. Rows of a `uids` plan must still pass {@link createAdmits}. */
-export function planList({ visible, also = [], filter }: Question): ListPlan {
+/** Plans a query. Rows of a `uids` plan must still pass {@link createRowFilter}. */
+export function planList({ visible, also = [], filter }: PlanInput): ListPlan {
   if (filter.uids) return { from: "uids", uids: [...new Set(filter.uids)] };
   if (filter.ancestorsOf !== undefined) return { from: "uids", uids: lineageOf(filter.ancestorsOf) };
   if (filter.inRoot || filter.childrenOf === "/") return { from: "uids", uids: [...visible.filter(isRoot), ...also] };
   const { childrenOf: parent, descendantsOf: top } = filter;
   if (parent !== undefined) {
-    if (!sees(visible, parent)) return { from: "uids", uids: visible.filter((uid) => parentOf(uid) === parent) };
+    if (!isVisible(visible, parent)) return { from: "uids", uids: visible.filter((uid) => parentOf(uid) === parent) };
     if (top !== undefined && !isWithin(parent, top)) return { from: "uids", uids: [] };
     return { from: "children", parent };
   }
-  const whole = (scopes: readonly string[]) => scopes.map((scope) => ({ scope, withSelf: true }));
-  if (top === undefined) return { from: "subtrees", scopes: whole(visible), also };
-  if (sees(visible, top)) return { from: "subtrees", scopes: [{ scope: top, withSelf: false }], also: [] };
-  return { from: "subtrees", scopes: whole(visible.filter((uid) => isBelow(uid, top))), also: [] };
+  const withSelf = (scopes: readonly string[]) => scopes.map((scope) => ({ scope, withSelf: true }));
+  if (top === undefined) return { from: "subtrees", scopes: withSelf(visible), also };
+  if (isVisible(visible, top)) return { from: "subtrees", scopes: [{ scope: top, withSelf: false }], also: [] };
+  return { from: "subtrees", scopes: withSelf(visible.filter((uid) => isBelow(uid, top))), also: [] };
 }
 
-/** Makes the test whether a row may be seen and passes every filter that its kind does not leave to the database. */
-export function createAdmits(
-  { visible, also = [], filter }: Question,
+/** Creates the test whether a row is visible and passes every filter that the database did not evaluate. */
+export function createRowFilter(
+  { visible, also = [], filter }: PlanInput,
   kind: Pick<ResourceIndex, "filters">,
-): (row: Listed) => boolean {
+): (row: IndexedRow) => boolean {
   const tops = new Set(visible);
   return (row) =>
-    (lineageOf(row.uid).some((uid) => tops.has(uid)) || also.includes(row.uid)) && passes(filter, row, kind);
+    (lineageOf(row.uid).some((uid) => tops.has(uid)) || also.includes(row.uid)) && matches(filter, row, kind);
 }
 
-function passes(filter: ListFilter, row: Listed, { filters }: Pick<ResourceIndex, "filters">): boolean {
+function matches(filter: ListFilter, row: IndexedRow, { filters }: Pick<ResourceIndex, "filters">): boolean {
   const { uid } = row;
   return (
     (filter.name === undefined || columnValue(row, "name") === filter.name) &&
@@ -62,7 +62,7 @@ function passes(filter: ListFilter, row: Listed, { filters }: Pick<ResourceIndex
   );
 }
 
-function sees(visible: readonly string[], uid: string): boolean {
+function isVisible(visible: readonly string[], uid: string): boolean {
   return visible.some((top) => isWithin(uid, top));
 }
 

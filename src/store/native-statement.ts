@@ -1,70 +1,69 @@
-// Runs a prepared query on better-sqlite3 itself. The query builder's own way
-// from values to parameters and from columns to rows looks every column's kind
-// up again for every row, which costs more than SQLite takes to find it.
+// Runs a prepared query directly on better-sqlite3. The query builder determines the type of every column
+// again for every row, which costs more than SQLite needs to find the row.
 import { Column, is, Param, Placeholder, SQL } from "drizzle-orm";
 import type { SqliteDatabase } from "./sqlite-driver.js";
 import type { Preparable } from "./statement.js";
 
-/** A statement on one connection: takes values by name, gives rows. */
+/** A statement on one connection: takes values by name, returns rows. */
 export type NativeStatement = (values: object) => object[];
 
 type Values = Readonly<Record<string, unknown>>;
-type Bind = (values: Values) => unknown;
+type Binder = (values: Values) => unknown;
 type Decode = (value: unknown) => unknown;
 
-// What a query that the builder has prepared consists of.
+// A query that the builder has prepared.
 interface Prepared {
   getQuery(): { readonly sql: string; readonly params: readonly unknown[] };
-  /** What is selected, in order; absent where no rows come back. */
+  /** The selected columns, in order; absent where the statement returns no rows. */
   readonly fields?: readonly { readonly path: readonly string[]; readonly field: unknown }[];
 }
 
-// SQLite plans by the value of a limit that is a parameter and nothing else, and therefore plans
-// anew whenever one is bound, at four times the cost of a point read. Of a sum it knows nothing.
+// SQLite takes the value of a limit into account when the limit is a bare parameter, and therefore plans
+// again whenever a value is bound, at four times the cost of a point read. For a sum it does not.
 const BARE_LIMIT = /( (?:limit|offset) \?)(?= |\)|$)/g;
 
 interface Selected {
   readonly name: string;
-  /** Absent where the driver's value is the value. */
+  /** Absent where the driver's value needs no decoding. */
   readonly decode: Decode | undefined;
 }
 
 /**
- * Prepares a query for a connection. Numbers, texts and nulls pass as they are; columns that store
- * something else decode it. A value that is not given is an error, never a null.
+ * Prepares a query for a connection. Numbers, texts and nulls are returned as they are; columns that store
+ * another type decode it. A missing value is an error, not null.
  *
  * @throws TypeError when the query selects objects within rows.
  */
-export function nativeStatement(db: SqliteDatabase, query: Preparable): NativeStatement {
+export function prepareNative(db: SqliteDatabase, query: Preparable): NativeStatement {
   const prepared = query.prepare() as Prepared;
   const { sql, params } = prepared.getQuery();
   const statement = db.prepare(sql.replace(BARE_LIMIT, "$1+0"));
-  const binds = params.map(bindOf);
-  const bound = (values: object): unknown[] => {
-    const args = new Array<unknown>(binds.length);
-    for (let i = 0; i < binds.length; i++) args[i] = (binds[i] as Bind)(values as Values);
+  const binders = params.map(createBinder);
+  const bind = (values: object): unknown[] => {
+    const args = new Array<unknown>(binders.length);
+    for (let i = 0; i < binders.length; i++) args[i] = (binders[i] as Binder)(values as Values);
     return args;
   };
   if (prepared.fields === undefined) {
     return (values) => {
-      statement.run(...bound(values));
+      statement.run(...bind(values));
       return [];
     };
   }
-  const selected = prepared.fields.map(selectedOf);
+  const selected = prepared.fields.map(toSelected);
   const raw = statement.raw();
-  return (values) => (raw.all(...bound(values)) as unknown[][]).map((row) => rowOf(selected, row));
+  return (values) => (raw.all(...bind(values)) as unknown[][]).map((row) => toRow(selected, row));
 }
 
-function bindOf(param: unknown): Bind {
-  if (is(param, Placeholder)) return valueNamed(param.name);
+function createBinder(param: unknown): Binder {
+  if (is(param, Placeholder)) return createNameBinder(param.name);
   if (!is(param, Param) || !is(param.value, Placeholder)) return () => param;
   const { encoder, value } = param;
-  const read = valueNamed(value.name);
+  const read = createNameBinder(value.name);
   return (values) => encoder.mapToDriverValue(read(values));
 }
 
-function valueNamed(name: string): Bind {
+function createNameBinder(name: string): Binder {
   return (values) => {
     const value = values[name];
     if (value === undefined) throw new TypeError(`a statement was given no value for ${name}`);
@@ -72,7 +71,7 @@ function valueNamed(name: string): Bind {
   };
 }
 
-function selectedOf({ path: [name = "", ...rest], field }: NonNullable<Prepared["fields"]>[number]): Selected {
+function toSelected({ path: [name = "", ...rest], field }: NonNullable<Prepared["fields"]>[number]): Selected {
   if (rest.length > 0) throw new TypeError(`${name} selects more than a value`);
   if (is(field, Column)) {
     const stored = field.mapFromDriverValue === Column.prototype.mapFromDriverValue;
@@ -84,7 +83,7 @@ function selectedOf({ path: [name = "", ...rest], field }: NonNullable<Prepared[
   return { name, decode: (value) => decoder.mapFromDriverValue(value) };
 }
 
-function rowOf(selected: readonly Selected[], values: readonly unknown[]): object {
+function toRow(selected: readonly Selected[], values: readonly unknown[]): object {
   const row: Record<string, unknown> = {};
   for (let i = 0; i < selected.length; i++) {
     const { name, decode } = selected[i] as Selected;

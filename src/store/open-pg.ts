@@ -1,3 +1,4 @@
+// Opens the store in PostgreSQL: a pool of connections, and serializable transactions that run again after conflicts.
 import { fileURLToPath } from "node:url";
 import { drizzle, type NodePgDatabase } from "drizzle-orm/node-postgres";
 import { migrate } from "drizzle-orm/node-postgres/migrator";
@@ -11,19 +12,19 @@ import type { Tables } from "./tables.js";
 import { Transaction } from "./transaction.js";
 
 const MIGRATIONS = fileURLToPath(new URL("./migrations/pg", import.meta.url));
-/** Any number will do, so long as no other program takes the same one. */
+/** An arbitrary number for the advisory lock that no other program should use. */
 const MIGRATION_LOCK = 0x4172626f;
-/** Spreads writers that count under the same group over rows, so that they rarely collide. */
+/** Concurrent writers that change the same counter use different rows of it, so that they rarely conflict. */
 const COUNTER_SLOTS = 32;
 const MAX_UNIT_MS = 30_000;
-/** Behind the number of its last row a unit has that statement, idle time and the commit, each cut off by the server. */
+/** After its last row got a number, a unit runs the rest of that statement, idles and commits; the server limits each. */
 const LATE_COMMIT_MS = 4 * MAX_UNIT_MS;
 
 /** How to open a PostgreSQL store. */
 export interface PgOptions {
   /** `postgres://user:password@host:port/database`. */
   readonly url: string;
-  /** Connections to open at most. */
+  /** The maximum number of connections. */
   readonly poolSize?: number;
   readonly clock?: Clock;
 }
@@ -31,10 +32,10 @@ export interface PgOptions {
 /**
  * Opens the store in a PostgreSQL database, bringing its schema up to date.
  *
- * Writes are SERIALIZABLE and run again when they lose (40001, 40P01), with jitter, until their
- * deadline; reads see one snapshot. Only the primary is ever asked.
+ * Writes are SERIALIZABLE and run again after a conflict (40001, 40P01), with jitter, until their
+ * deadline. Each read sees one snapshot. All statements go to the primary.
  *
- * @throws Error when the server does not keep acknowledged commits (`synchronous_commit = off`).
+ * @throws Error when the server may lose acknowledged commits (`synchronous_commit = off`).
  */
 export async function openPg(options: PgOptions): Promise<Store> {
   const { clock = systemClock } = options;
@@ -46,7 +47,7 @@ export async function openPg(options: PgOptions): Promise<Store> {
     idle_in_transaction_session_timeout: MAX_UNIT_MS,
     application_name: "arbor",
   });
-  // Without a listener an idle connection that breaks would end the process.
+  // Without a listener the error of an idle connection would end the process.
   pool.on("error", () => {});
   try {
     await prepareDatabase(pool);
@@ -54,11 +55,11 @@ export async function openPg(options: PgOptions): Promise<Store> {
     await pool.end();
     throw error;
   }
-  const connections = new WeakMap<pg.PoolClient, Executor>();
+  const executors = new WeakMap<pg.PoolClient, Executor>();
 
   return {
-    read: (unit, units) => attempt("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", unit, units),
-    write: (unit, units) => attempt("BEGIN ISOLATION LEVEL SERIALIZABLE", unit, units),
+    read: (unit, units) => runWithRetries("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", unit, units),
+    write: (unit, units) => runWithRetries("BEGIN ISOLATION LEVEL SERIALIZABLE", unit, units),
     lateCommitMs: LATE_COMMIT_MS,
     async check() {
       await pool.query("SELECT 1 FROM settings LIMIT 1").catch((error) => {
@@ -68,14 +69,14 @@ export async function openPg(options: PgOptions): Promise<Store> {
     close: () => pool.end(),
   };
 
-  async function attempt<T>(begin: string, unit: (tx: Tx) => Awaitable<T>, units?: UnitOptions): Promise<T> {
+  async function runWithRetries<T>(begin: string, unit: (tx: Tx) => Awaitable<T>, units?: UnitOptions): Promise<T> {
     const deadlineMs = Math.min(units?.deadlineMs ?? Number.POSITIVE_INFINITY, clock() + MAX_UNIT_MS);
     for (let tries = 1; ; tries++) {
       if (clock() > deadlineMs) throw deadlineExceeded();
       try {
-        return await once(begin, unit);
+        return await runOnce(begin, unit);
       } catch (error) {
-        if (!lost(error)) throw translated(error);
+        if (!isConflict(error)) throw toApiError(error);
         const pauseMs = Math.random() * Math.min(2 ** tries, 100);
         if (clock() + pauseMs > deadlineMs) throw aborted("too many concurrent changes", error);
         await new Promise((resolve) => setTimeout(resolve, pauseMs));
@@ -83,12 +84,12 @@ export async function openPg(options: PgOptions): Promise<Store> {
     }
   }
 
-  async function once<T>(begin: string, unit: (tx: Tx) => Awaitable<T>): Promise<T> {
+  async function runOnce<T>(begin: string, unit: (tx: Tx) => Awaitable<T>): Promise<T> {
     const client = await pool.connect();
     let broken: Error | undefined;
     try {
       await client.query(begin);
-      const tx = new Transaction(connectionOf(client));
+      const tx = new Transaction(executorOf(client));
       try {
         const value = await unit(tx);
         tx.revoke();
@@ -102,20 +103,20 @@ export async function openPg(options: PgOptions): Promise<Store> {
         throw error;
       }
     } catch (error) {
-      if (connectionLost(error)) broken ??= error as Error;
+      if (isConnectionLost(error)) broken ??= error as Error;
       throw error;
     } finally {
       client.release(broken);
     }
   }
 
-  function connectionOf(client: pg.PoolClient): Executor {
-    let connection = connections.get(client);
-    if (connection === undefined) {
-      connection = connectionTo(drizzle(client));
-      connections.set(client, connection);
+  function executorOf(client: pg.PoolClient): Executor {
+    let executor = executors.get(client);
+    if (executor === undefined) {
+      executor = createExecutor(drizzle(client));
+      executors.set(client, executor);
     }
-    return connection;
+    return executor;
   }
 }
 
@@ -126,7 +127,7 @@ async function prepareDatabase(pool: pg.Pool): Promise<void> {
     if (rows[0]?.synchronous_commit === "off") {
       throw new Error("PostgreSQL runs with synchronous_commit = off and would lose acknowledged writes");
     }
-    // Several nodes may start at once on an empty database.
+    // Several nodes may start on an empty database at the same time.
     await client.query("SELECT pg_advisory_lock($1)", [MIGRATION_LOCK]);
     try {
       await migrate(drizzle(client), { migrationsFolder: MIGRATIONS });
@@ -138,8 +139,8 @@ async function prepareDatabase(pool: pg.Pool): Promise<void> {
   }
 }
 
-// Statements are prepared once per connection; a name makes PostgreSQL keep them.
-function connectionTo(db: NodePgDatabase): Executor {
+// Statements are prepared once per connection; a statement with a name stays prepared in PostgreSQL.
+function createExecutor(db: NodePgDatabase): Executor {
   const sql = db as unknown as Sql;
   const tables = schema as unknown as Tables;
   const prepared: (Prepared | undefined)[] = [];
@@ -161,30 +162,30 @@ interface Prepared {
   execute(params: object): Promise<unknown>;
 }
 
-function codeOf(error: unknown): string {
+function findErrorCode(error: unknown): string {
   const { code, cause } = (error ?? {}) as { code?: unknown; cause?: unknown };
   if (typeof code === "string") return code;
-  return cause === undefined ? "" : codeOf(cause);
+  return cause === undefined ? "" : findErrorCode(cause);
 }
 
-// Losing a race shows as a serialization failure or a deadlock, but now and then as the constraint
-// that the winner's row would break; run again, the unit sees that row and gives its own answer.
-function lost(error: unknown): boolean {
-  return ["40001", "40P01", "23503", "23505"].includes(codeOf(error));
+// A conflict is reported as a serialization failure or a deadlock, and sometimes as a violated constraint,
+// because of a row that the other transaction inserted. When the unit runs again it sees that row.
+function isConflict(error: unknown): boolean {
+  return ["40001", "40P01", "23503", "23505"].includes(findErrorCode(error));
 }
 
-function connectionLost(error: unknown): boolean {
-  return /^(08|57P0)|^ECONN|^EPIPE|^ENOTFOUND|^ETIMEDOUT/.test(codeOf(error)) || isTerminated(error);
+function isConnectionLost(error: unknown): boolean {
+  return /^(08|57P0)|^ECONN|^EPIPE|^ENOTFOUND|^ETIMEDOUT/.test(findErrorCode(error)) || isTerminated(error);
 }
 
 function isTerminated(error: unknown): boolean {
   return error instanceof Error && /Connection terminated|timeout exceeded when trying to connect/.test(error.message);
 }
 
-// Whatever may pass by itself is UNAVAILABLE; the rest are defects and stay as they are.
-function translated(error: unknown): unknown {
-  const code = codeOf(error);
-  if (connectionLost(error) || /^(53|58|57014|25P03)/.test(code)) {
+// Temporary failures are UNAVAILABLE. All others are defects and are thrown unchanged.
+function toApiError(error: unknown): unknown {
+  const code = findErrorCode(error);
+  if (isConnectionLost(error) || /^(53|58|57014|25P03)/.test(code)) {
     return unavailable("the database cannot be used at the moment", 1000, error);
   }
   return error;

@@ -1,12 +1,12 @@
+// Opens the store in SQLite: one connection writes, others read, and a lock keeps other servers out.
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import { migrate } from "drizzle-orm/better-sqlite3/migrator";
 import { type Clock, systemClock } from "../kernel/clock.js";
 import { unavailable } from "../kernel/errors.js";
-import { createPrivateFile, secureDataDirectory } from "./data-directory.js";
-import { holdFileLock } from "./file-lock.js";
-import { type NativeStatement, nativeStatement } from "./native-statement.js";
+import { createPrivateFile, holdFileLock, secureDataDirectory } from "./data-directory.js";
+import { type NativeStatement, prepareNative } from "./native-statement.js";
 import type { Awaitable, Store, Tx } from "./port.js";
 import * as schema from "./schema-sqlite.js";
 import { createSnapshotReader } from "./snapshot-reader.js";
@@ -15,45 +15,45 @@ import type { Executor, Sql, Statement } from "./statement.js";
 import type { Tables } from "./tables.js";
 import { createWriteQueue, type WriterConnection } from "./write-queue.js";
 
-/** Written into the database file, so that no other file is taken for one. "Arbo". */
+/** The application id in the database file, by which files of other programs are recognised. "Arbo" in ASCII. */
 const APPLICATION_ID = 0x4172626f;
 const MIGRATIONS = fileURLToPath(new URL("./migrations/sqlite", import.meta.url));
 
 /** How to open a SQLite store. */
 export interface SqliteOptions {
-  /** The data directory; made if missing, and closed to all but its owner. */
+  /** The data directory; created if missing, with access for its owner alone. */
   readonly directory: string;
   readonly clock?: Clock;
-  /** Refuse to open while another process does the same; what a server asks for. */
+  /** Fail while another process has opened the store with this option; set by servers. */
   readonly exclusive?: boolean;
 }
 
 /**
  * Opens the store in a data directory, bringing its schema up to date.
  *
- * One connection writes, behind a queue with group commit; another only reads. Both are asserted to
- * sync every commit to disk: the library's own default would lose acknowledged writes to a power cut.
+ * One connection writes, through a queue with group commit; the others only read. All are checked to sync
+ * every commit to disk: with the library's default a power cut would lose acknowledged writes.
  *
- * @throws Error when the directory belongs to another server, it or a file in it is open to other users
- * and cannot be closed, the file is not one of Arbor's, or the linked SQLite has the WAL-reset race
- * (before 3.51.3).
+ * @throws Error when another server uses the directory, other users can access it or a file in it and this
+ * cannot be changed, the file is the database of another program, or the linked SQLite is older than 3.51.3,
+ * which has a race in WAL reset.
  */
 export function openSqlite(options: SqliteOptions): Store {
   const { directory, clock = systemClock } = options;
   secureDataDirectory(directory);
   const release = options.exclusive ? holdFileLock(join(directory, "serve.lock"), 0) : () => {};
-  const { reading, writing, openReading } = releasingOnFailure(release, () => openConnections(directory));
+  const { reading, writing, openReading } = openOrRelease(release, () => openConnections(directory));
 
   let first: SqliteDatabase | undefined = reading;
   const reader = createSnapshotReader(() => {
     const db = first ?? openReading();
     first = undefined;
-    return Object.assign(connectionTo(db), { frame: framing(db), close: () => void db.close() });
+    return Object.assign(createExecutor(db), { control: createControl(db), close: () => void db.close() });
   });
-  const frame = framing(writing);
-  const writer: WriterConnection = Object.assign(connectionTo(writing), { frame, inTransaction: false });
+  const control = createControl(writing);
+  const writer: WriterConnection = Object.assign(createExecutor(writing), { control, inTransaction: false });
   Object.defineProperty(writer, "inTransaction", { get: () => writing.inTransaction });
-  const queue = createWriteQueue(writer, clock, reader.endTurn);
+  const queue = createWriteQueue(writer, clock, reader.endSnapshot);
 
   return {
     read: <T>(unit: (tx: Tx) => Awaitable<T>) => reader.read(unit),
@@ -75,17 +75,17 @@ function openConnections(directory: string) {
   const file = join(directory, "arbor.db");
   createPrivateFile(file);
   const writing = openDatabase(file);
-  return releasingOnFailure(
+  return openOrRelease(
     () => writing.close(),
     () => {
       withMigrationLock(directory, () => {
-        becomeOurs(writing, file);
+        claimDatabase(writing, file);
         migrate(drizzle(writing), { migrationsFolder: MIGRATIONS });
       });
-      // From here on the write queue waits for other processes: SQLite would let the event loop wait.
+      // From here on the write queue waits for other processes. SQLite would block the event loop.
       writing.pragma("busy_timeout = 0");
-      // In KiB, taken only as far as pages are read: the upper levels of all trees and many leaves for the
-      // connection that nearly all reads go through, and less for those that help it out.
+      // In KiB, used only as pages are read. The first connection, which runs nearly all reads, can cache the
+      // upper levels of all trees and many leaves; additional connections cache less.
       const openReading = (cache = 8_192) => {
         const reading = openDatabase(file, { readonly: true });
         configure(reading);
@@ -97,7 +97,7 @@ function openConnections(directory: string) {
   );
 }
 
-function becomeOurs(db: SqliteDatabase, file: string): void {
+function claimDatabase(db: SqliteDatabase, file: string): void {
   const version = String(db.prepare("SELECT sqlite_version()").pluck().get());
   if (!isAtLeast(version, [3, 51, 3])) throw new Error(`SQLite ${version} may corrupt WAL files; 3.51.3 is needed`);
   const id = db.pragma("application_id", { simple: true });
@@ -113,14 +113,14 @@ function configure(db: SqliteDatabase): void {
   db.pragma("foreign_keys = ON");
   db.pragma("trusted_schema = OFF");
   db.pragma("mmap_size = 0");
-  // Covers the moments in which another process opens, closes or recovers the database.
+  // Long enough for another process to open, close or recover the database.
   db.pragma("busy_timeout = 100");
   if (db.pragma("synchronous", { simple: true }) !== 2) throw new Error("SQLite refused synchronous = FULL");
   if (db.pragma("journal_mode", { simple: true }) !== "wal") throw new Error("SQLite refused journal_mode = WAL");
 }
 
-// Statements are prepared once per connection and kept by their number.
-function connectionTo(db: SqliteDatabase): Executor {
+// Statements are prepared once per connection and cached by their id.
+function createExecutor(db: SqliteDatabase): Executor {
   const sql = drizzle(db) as unknown as Sql;
   const tables = schema as unknown as Tables;
   const prepared: (NativeStatement | undefined)[] = [];
@@ -129,19 +129,19 @@ function connectionTo(db: SqliteDatabase): Executor {
     rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Row[] {
       let ready = prepared[statement.id];
       if (ready === undefined) {
-        ready = nativeStatement(db, statement.build(sql, tables));
+        ready = prepareNative(db, statement.build(sql, tables));
         prepared[statement.id] = ready;
       }
       try {
         return ready(params) as Row[];
       } catch (error) {
-        throw translated(error);
+        throw toApiError(error);
       }
     },
   };
 }
 
-function framing(db: SqliteDatabase) {
+function createControl(db: SqliteDatabase) {
   const known = new Map<string, SqliteStatement>();
   return (statement: string): void => {
     let ready = known.get(statement);
@@ -152,13 +152,13 @@ function framing(db: SqliteDatabase) {
     try {
       ready.run();
     } catch (error) {
-      throw translated(error);
+      throw toApiError(error);
     }
   };
 }
 
-// Whatever may pass by itself is UNAVAILABLE; the rest are defects and stay as they are.
-function translated(error: unknown): unknown {
+// Temporary failures are UNAVAILABLE. All others are defects and are thrown unchanged.
+function toApiError(error: unknown): unknown {
   const code = String((error as { code?: unknown }).code ?? "");
   if (/^SQLITE_(BUSY|FULL|IOERR|CANTOPEN|READONLY)/.test(code)) {
     return unavailable("the database cannot be used at the moment", 1000, error);
@@ -166,7 +166,7 @@ function translated(error: unknown): unknown {
   return error;
 }
 
-function releasingOnFailure<T>(release: () => void, open: () => T): T {
+function openOrRelease<T>(release: () => void, open: () => T): T {
   try {
     return open();
   } catch (error) {
@@ -175,7 +175,7 @@ function releasingOnFailure<T>(release: () => void, open: () => T): T {
   }
 }
 
-// Two processes may be started on an empty directory at once.
+// Two processes may start on an empty directory at the same time.
 function withMigrationLock(directory: string, run: () => void): void {
   const release = holdFileLock(join(directory, "migrate.lock"), 10_000);
   try {
@@ -186,10 +186,10 @@ function withMigrationLock(directory: string, run: () => void): void {
 }
 
 function isAtLeast(version: string, minimum: readonly number[]): boolean {
-  const parts = version.split(".").map(Number);
+  const actual = version.split(".").map(Number);
   for (const [i, least] of minimum.entries()) {
-    const part = parts[i] ?? 0;
-    if (part !== least) return part > least;
+    const number = actual[i] ?? 0;
+    if (number !== least) return number > least;
   }
   return true;
 }

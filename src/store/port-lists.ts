@@ -1,27 +1,27 @@
-// What the lists of all kinds have in common, and the stores that are no more than them.
+// What the lists of all kinds have in common, and the interface of stores that keep their rows in lists.
 
-/** A value that may be there at once (SQLite) or later (PostgreSQL). */
+/** A value that is available at once (SQLite) or later (PostgreSQL). */
 export type Awaitable<T> = T | Promise<T>;
 
-/** What a list asks for; the resource kit makes it from a request. */
+/** A query for one page of a list; the resource kit builds it from a request. */
 export interface ListQuery {
-  /** The groups whose subtrees the caller sees, none within another. */
+  /** The groups whose subtrees the caller may see, none within another. */
   readonly visible: readonly string[];
-  /** Things visible besides, that lie in no group: the built-in roles. */
+  /** The uids of further visible rows, which lie in no group: the built-in roles. */
   readonly also?: readonly string[];
   readonly filter: ListFilter;
   readonly order: { readonly field: string; readonly descending: boolean };
-  /** The last row of the page before: its sort key and uid. */
+  /** The position of the last row of the page before. */
   readonly after?: ListPosition;
-  /** How many rows to pass over first. */
+  /** How many rows to skip first. */
   readonly skip: number;
   /** How many rows the page holds at most. */
   readonly limit: number;
-  /** Nobody needs to know how many rows there are on all pages: the total is 0. */
+  /** Saves the cost of counting the rows on all pages: the total is 0. */
   readonly uncounted?: boolean;
 }
 
-/** A position in an ordered list. */
+/** A position in an ordered list: the sort key and the uid of a row. */
 export interface ListPosition {
   readonly key: string | number;
   readonly uid: string;
@@ -33,7 +33,7 @@ export interface ListFilter {
   readonly uids?: readonly string[];
   readonly ancestorsOf?: string;
   readonly descendantsOf?: string;
-  /** A uid, or "/" for the place above all roots. */
+  /** A uid, or "/" for root groups. */
   readonly childrenOf?: string;
   readonly inRoot?: boolean;
   /** Columns that must have these values; at a cost bounded by the visible subtrees. */
@@ -43,21 +43,21 @@ export interface ListFilter {
 /** One page of a list. */
 export interface Page<Row> {
   readonly rows: Row[];
-  /** The position after the last row when more follow, else undefined. */
+  /** The position of the last row when more follow, else undefined. */
   readonly next: ListPosition | undefined;
   /** How many rows match on all pages. */
   readonly total: number;
 }
 
-/** What stores of listed kinds have in common. */
-export interface ListedStore<Row> {
+/** The store of a kind whose rows are kept in ordered lists. */
+export interface IndexedStore<Row> {
   get(uid: string): Awaitable<Row | undefined>;
   insert(row: Row): Awaitable<void>;
-  /** Makes the stored row equal to `row`, which has the uid and creation time it had. */
+  /** Makes the stored row equal to `row`; the uid and the creation time must be unchanged. */
   replace(row: Row): Awaitable<void>;
-  /** Does nothing when it is not there. */
+  /** Does nothing when the row does not exist. */
   delete(uid: string): Awaitable<void>;
   list(query: ListQuery): Awaitable<Page<Row>>;
-  /** The uids of those whose `column` has this value, at most `limit`. */
+  /** The uids of rows whose `column` has this value, at most `limit`. */
   uidsWhere(column: keyof Row & string, value: string, limit?: number): Awaitable<string[]>;
 }

@@ -1,19 +1,50 @@
+// The stores of repos, and of what a registry reports about them and is configured with.
 import { and, eq, lt, sql } from "drizzle-orm";
-import { done, first } from "./first.js";
-import { placeholdersFor } from "./placeholders.js";
-import type { Awaitable, DeploymentRow, ManifestRow, RegistrySettingsRow, RegistryStore } from "./port.js";
-import { type Executor, statement } from "./statement.js";
+import { IndexedTable } from "./indexed-table.js";
+import type {
+  Awaitable,
+  DeploymentRow,
+  ManifestRow,
+  RegistrySettingsRow,
+  RegistryStore,
+  RepoRow,
+  RepoStore,
+} from "./port.js";
+import { defineResourceIndex, usualSorts } from "./resource-index.js";
+import { buildInsertValues, discardRows, type Executor, statement, takeFirst } from "./statement.js";
+import type { RegistryEventRow } from "./tables/registry.js";
 
-type Event = { id: string; timeMs: number };
+/** The index of repos. */
+export const repoLists = defineResourceIndex(9, { table: (t) => t.repos, parent: "groupUid", sorts: usualSorts });
 
-const known = statement<{ id: string }, Event>((q, t) =>
+const repoByName = statement<{ groupUid: string; name: string }, RepoRow>((q, t) =>
+  q
+    .select()
+    .from(t.repos)
+    .where(and(eq(t.repos.groupUid, sql.placeholder("groupUid")), eq(t.repos.name, sql.placeholder("name")))),
+);
+
+/** Repos; see {@link RepoStore}. */
+export class Repos extends IndexedTable<RepoRow> implements RepoStore {
+  constructor(tx: Executor) {
+    super(tx, repoLists);
+  }
+
+  named(groupUid: string, name: string): Awaitable<RepoRow | undefined> {
+    return takeFirst(this.tx.rows(repoByName, { groupUid, name }));
+  }
+}
+
+const getEvent = statement<{ id: string }, RegistryEventRow>((q, t) =>
   q
     .select()
     .from(t.registryEvents)
     .where(eq(t.registryEvents.id, sql.placeholder("id"))),
 );
-const see = statement<Event>((q, t) => q.insert(t.registryEvents).values(placeholdersFor(t.registryEvents)));
-const sweep = statement<{ timeMs: number }>((q, t) =>
+const insertEvent = statement<RegistryEventRow>((q, t) =>
+  q.insert(t.registryEvents).values(buildInsertValues(t.registryEvents)),
+);
+const sweepEvents = statement<{ timeMs: number }>((q, t) =>
   q.delete(t.registryEvents).where(lt(t.registryEvents.timeMs, sql.placeholder("timeMs"))),
 );
 const getManifest = statement<Omit<ManifestRow, "images">, ManifestRow>((q, t) =>
@@ -25,7 +56,7 @@ const getManifest = statement<Omit<ManifestRow, "images">, ManifestRow>((q, t) =
 const putManifest = statement<ManifestRow>((q, t) =>
   q
     .insert(t.manifests)
-    .values(placeholdersFor(t.manifests))
+    .values(buildInsertValues(t.manifests))
     .onConflictDoUpdate({ target: [t.manifests.repoUid, t.manifests.digest], set: { images: sql`excluded.images` } }),
 );
 
@@ -42,7 +73,7 @@ const getDeployment = statement<{ repoUid: string }, DeploymentRow>((q, t) =>
 const putDeployment = statement<DeploymentRow>((q, t) =>
   q
     .insert(t.deployments)
-    .values(placeholdersFor(t.deployments))
+    .values(buildInsertValues(t.deployments))
     .onConflictDoUpdate({
       target: t.deployments.repoUid,
       set: { charts: sql`excluded.charts`, updateTimeMs: sql`excluded.update_time_ms` },
@@ -60,7 +91,7 @@ const getSettings = statement<{ groupUid: string }, RegistrySettingsRow>((q, t) 
 const putSettings = statement<RegistrySettingsRow>((q, t) =>
   q
     .insert(t.registrySettings)
-    .values(placeholdersFor(t.registrySettings))
+    .values(buildInsertValues(t.registrySettings))
     .onConflictDoUpdate({
       target: t.registrySettings.groupUid,
       set: { uniqueTags: sql`excluded.unique_tags`, eolGracePeriod: sql`excluded.eol_grace_period` },
@@ -70,7 +101,7 @@ const deleteSettings = statement<{ groupUid: string }>((q, t) =>
   q.delete(t.registrySettings).where(eq(t.registrySettings.groupUid, sql.placeholder("groupUid"))),
 );
 
-/** News from a registry and what is set for it; see {@link RegistryStore}. */
+/** Events of a registry, contents of its manifests, and its settings; see {@link RegistryStore}. */
 export class Registry implements RegistryStore {
   readonly #tx: Executor;
 
@@ -79,48 +110,48 @@ export class Registry implements RegistryStore {
   }
 
   async see(id: string, timeMs: number): Promise<boolean> {
-    if ((await first(this.#tx.rows(known, { id }))) !== undefined) return false;
-    await this.#tx.rows(see, { id, timeMs });
+    if ((await takeFirst(this.#tx.rows(getEvent, { id }))) !== undefined) return false;
+    await this.#tx.rows(insertEvent, { id, timeMs });
     return true;
   }
 
   sweep(timeMs: number): Awaitable<void> {
-    return done(this.#tx.rows(sweep, { timeMs }));
+    return discardRows(this.#tx.rows(sweepEvents, { timeMs }));
   }
 
   manifest(repoUid: string, digest: string): Awaitable<ManifestRow | undefined> {
-    return first(this.#tx.rows(getManifest, { repoUid, digest }));
+    return takeFirst(this.#tx.rows(getManifest, { repoUid, digest }));
   }
 
   putManifest(row: ManifestRow): Awaitable<void> {
-    return done(this.#tx.rows(putManifest, row));
+    return discardRows(this.#tx.rows(putManifest, row));
   }
 
   deleteManifestsOf(repoUid: string): Awaitable<void> {
-    return done(this.#tx.rows(deleteManifests, { repoUid }));
+    return discardRows(this.#tx.rows(deleteManifests, { repoUid }));
   }
 
   deployment(repoUid: string): Awaitable<DeploymentRow | undefined> {
-    return first(this.#tx.rows(getDeployment, { repoUid }));
+    return takeFirst(this.#tx.rows(getDeployment, { repoUid }));
   }
 
   putDeployment(row: DeploymentRow): Awaitable<void> {
-    return done(this.#tx.rows(putDeployment, row));
+    return discardRows(this.#tx.rows(putDeployment, row));
   }
 
   deleteDeployment(repoUid: string): Awaitable<void> {
-    return done(this.#tx.rows(deleteDeployment, { repoUid }));
+    return discardRows(this.#tx.rows(deleteDeployment, { repoUid }));
   }
 
   settings(groupUid: string): Awaitable<RegistrySettingsRow | undefined> {
-    return first(this.#tx.rows(getSettings, { groupUid }));
+    return takeFirst(this.#tx.rows(getSettings, { groupUid }));
   }
 
   putSettings(row: RegistrySettingsRow): Awaitable<void> {
-    return done(this.#tx.rows(putSettings, row));
+    return discardRows(this.#tx.rows(putSettings, row));
   }
 
   deleteSettings(groupUid: string): Awaitable<void> {
-    return done(this.#tx.rows(deleteSettings, { groupUid }));
+    return discardRows(this.#tx.rows(deleteSettings, { groupUid }));
   }
 }

@@ -1,11 +1,10 @@
-// The statements behind role-binding-store.ts.
+// The statements of role bindings; role-store.ts runs them.
 import { and, asc, between, eq, gt, isNull, lt, ne, or, type SQL, sql } from "drizzle-orm";
 import { ANONYMOUS_UID } from "../kernel/ids.js";
-import { total } from "./list-statements.js";
-import { placeholderSet, placeholdersFor } from "./placeholders.js";
+import { toNumber } from "./list-statements.js";
 import type { BindingChange, RoleBindingRow } from "./port.js";
-import type { Joined } from "./resource-index.js";
-import { type Preparable, statement, statementFamily } from "./statement.js";
+import type { Join } from "./resource-index.js";
+import { buildInsertValues, buildUpdateValues, type Preparable, statement, statementFamily } from "./statement.js";
 
 type Named<K extends "groupUid" | "identityUid" | "roleUid"> = Record<K, string>;
 
@@ -17,7 +16,7 @@ export const get = statement<{ uid: string }, RoleBindingRow>((q, t) =>
     .where(eq(t.roleBindings.uid, sql.placeholder("uid"))),
 );
 
-/** The binding of exactly these. */
+/** The binding of this identity to this role at this group. */
 export const same = statement<Named<"groupUid" | "identityUid" | "roleUid">, RoleBindingRow>((q, t) =>
   q
     .select()
@@ -31,8 +30,8 @@ export const same = statement<Named<"groupUid" | "identityUid" | "roleUid">, Rol
     ),
 );
 
-/** What answers show of the things a binding joins. */
-export const joined: Joined = {
+/** The columns of the group, the role and the identity that answers contain. */
+export const join: Join = {
   columns: (t) => ({
     groupName: t.groups.name,
     groupDescription: t.groups.description,
@@ -54,14 +53,16 @@ export const joined: Joined = {
 
 /** Adds a binding. */
 export const insert = statement<RoleBindingRow>((q, t) =>
-  q.insert(t.roleBindings).values(placeholdersFor(t.roleBindings)),
+  q.insert(t.roleBindings).values(buildInsertValues(t.roleBindings)),
 );
 
-/** Changes what a binding joins. */
+/** Changes the identity or the role of a binding. */
 export const update = statement<BindingChange & Pick<RoleBindingRow, "uid" | "automatic" | "updateTimeMs">>((q, t) =>
   q
     .update(t.roleBindings)
-    .set(placeholderSet(t.roleBindings, "identityUid", "roleUid", "automatic", "accepted", "pending", "updateTimeMs"))
+    .set(
+      buildUpdateValues(t.roleBindings, "identityUid", "roleUid", "automatic", "accepted", "pending", "updateTimeMs"),
+    )
     .where(eq(t.roleBindings.uid, sql.placeholder("uid"))),
 );
 
@@ -79,7 +80,7 @@ export const ofIdentity = statement<Named<"identityUid"> & { limit: number }, Ro
     .limit(sql.placeholder("limit")),
 );
 
-/** Bindings of an identity that are pending, or those that are not, below a place in the order of uids. */
+/** Bindings of an identity that are pending, or that are not, with uids between `after` and `end`. */
 export const byPending = statementFamily<
   boolean,
   Named<"identityUid"> & { after: string; end: string; limit: number },
@@ -107,20 +108,20 @@ export const countPending = statementFamily<boolean, Named<"identityUid">, { tot
   String,
   (pending) => (q, t) =>
     q
-      .select({ total: total(sql`count(*)`) })
+      .select({ total: toNumber(sql`count(*)`) })
       .from(t.roleBindings)
       .where(and(eq(t.roleBindings.identityUid, sql.placeholder("identityUid")), eq(t.roleBindings.pending, pending))),
 );
 
 /**
- * The root groups that pending bindings of an identity lie in. Goes from one root to the next through the index,
- * so that bindings of the same root cost nothing. Its parameter `limit` is at least 1.
+ * The root groups in whose subtrees bindings of an identity are pending. Seeks in the index from one root to the
+ * next, so that the cost does not depend on the number of bindings. Its parameter `limit` is at least 1.
  */
 export const pendingRoots = statement<Named<"identityUid"> & { limit: number }, { root: string }>((q, t) => {
   const b = t.roleBindings;
   const next = (after?: SQL) => {
-    const mine = and(eq(b.identityUid, sql.placeholder("identityUid")), eq(b.pending, true), after);
-    return sql`(select substr(${b.uid}, 1, 40) from ${b} where ${mine} order by ${b.uid} limit 1)`;
+    const pending = and(eq(b.identityUid, sql.placeholder("identityUid")), eq(b.pending, true), after);
+    return sql`(select substr(${b.uid}, 1, 40) from ${b} where ${pending} order by ${b.uid} limit 1)`;
   };
   return q.select({ root: sql<string>`roots.root`.as("root") }).from(
     sql`(with recursive found(root, n) as (
@@ -163,8 +164,8 @@ export const groupsOfRole = statement<Named<"roleUid">, Named<"groupUid">>((q, t
     .groupBy(t.roleBindings.groupUid),
 );
 
-/** A binding of the group that did not come with it. */
-export const granted = statement<Named<"groupUid">, object>((q, t) =>
+/** A binding of the group that is not automatic. */
+export const notAutomatic = statement<Named<"groupUid">, object>((q, t) =>
   q
     .select({ uid: t.roleBindings.uid })
     .from(t.roleBindings)
@@ -173,7 +174,7 @@ export const granted = statement<Named<"groupUid">, object>((q, t) =>
 );
 
 /** Two bindings of existing identities to the role at the group. */
-export const holder = statement<Named<"groupUid" | "roleUid">, object>((q, t) =>
+export const holders = statement<Named<"groupUid" | "roleUid">, object>((q, t) =>
   q
     .select({ uid: t.roleBindings.uid })
     .from(t.roleBindings)
@@ -182,9 +183,9 @@ export const holder = statement<Named<"groupUid" | "roleUid">, object>((q, t) =>
       and(
         eq(t.roleBindings.groupUid, sql.placeholder("groupUid")),
         eq(t.roleBindings.roleUid, sql.placeholder("roleUid")),
-        // Everybody is nobody in particular.
+        // `anonymous` is every caller without a token, not one identity.
         ne(t.roleBindings.identityUid, ANONYMOUS_UID),
-        // Of people of another organisation's provider no binding counts here.
+        // Bindings of people from another organisation's provider have no effect here.
         or(
           isNull(t.identities.providerUid),
           between(
@@ -214,7 +215,7 @@ export const atRoot = statement<Named<"identityUid" | "roleUid">, object>((q, t)
     .limit(1),
 );
 
-/** The bindings that came with the group. */
+/** The automatic bindings of the group. */
 export const automatic = statement<Named<"groupUid">, RoleBindingRow>((q, t) =>
   q
     .select()

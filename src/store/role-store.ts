@@ -1,10 +1,25 @@
+// The stores of roles and of role bindings.
+import { addToIndex, removeFromIndex } from "./index-maintenance.js";
 import { IndexedTable } from "./indexed-table.js";
-import type { RoleRow, RoleStore } from "./port.js";
+import { readByUids } from "./list-segment.js";
+import { listPage } from "./ordered-list.js";
+import type {
+  Awaitable,
+  BindingChange,
+  HydratedBinding,
+  ListQuery,
+  Page,
+  RoleBindingRow,
+  RoleBindingStore,
+  RoleRow,
+  RoleStore,
+} from "./port.js";
 import { defineResourceIndex, usualSorts } from "./resource-index.js";
-import type { Executor } from "./statement.js";
+import * as statements from "./role-binding-statements.js";
+import { discardRows, type Executor, hasRows, takeFirst } from "./statement.js";
 
-/** How custom roles are kept in lists; the built-in ones lie in no group. */
-export const roleLists = defineResourceIndex(3, { table: (t) => t.roles, place: "groupUid", sorts: usualSorts });
+/** The index of custom roles; built-in roles belong to no group. */
+export const roleLists = defineResourceIndex(3, { table: (t) => t.roles, parent: "groupUid", sorts: usualSorts });
 
 /** Roles; see {@link RoleStore}. */
 export class Roles extends IndexedTable<RoleRow> implements RoleStore {
@@ -14,5 +29,120 @@ export class Roles extends IndexedTable<RoleRow> implements RoleStore {
 
   async anyIn(groupUid: string): Promise<boolean> {
     return (await this.uidsWhere("groupUid", groupUid, 1)).length > 0;
+  }
+}
+
+/** The index of role bindings; they have no names. */
+export const roleBindingLists = defineResourceIndex(4, {
+  table: (t) => t.roleBindings,
+  parent: "groupUid",
+  sorts: [{ field: "created_at", type: "time", column: "createTimeMs" }],
+  join: statements.join,
+});
+
+/** A limit that no number of bindings reaches. */
+const NO_LIMIT = 2 ** 31 - 1;
+/** Greater than every uid: uids are hex digits and slashes. */
+const MAX_UID = "g";
+
+/** Role bindings; see {@link RoleBindingStore}. */
+export class RoleBindings implements RoleBindingStore {
+  readonly #tx: Executor;
+
+  constructor(tx: Executor) {
+    this.#tx = tx;
+  }
+
+  get(uid: string): Awaitable<RoleBindingRow | undefined> {
+    return takeFirst(this.#tx.rows(statements.get, { uid }));
+  }
+
+  same(groupUid: string, identityUid: string, roleUid: string): Awaitable<RoleBindingRow | undefined> {
+    return takeFirst(this.#tx.rows(statements.same, { groupUid, identityUid, roleUid }));
+  }
+
+  async hydrated(uids: readonly string[]): Promise<HydratedBinding[]> {
+    return (await readByUids(this.#tx, roleBindingLists, uids)) as HydratedBinding[];
+  }
+
+  async insert(row: RoleBindingRow): Promise<void> {
+    await this.#tx.rows(statements.insert, row);
+    await addToIndex(this.#tx, roleBindingLists, row);
+  }
+
+  update(uid: string, change: BindingChange, nowMs: number): Awaitable<void> {
+    return discardRows(this.#tx.rows(statements.update, { uid, ...change, automatic: false, updateTimeMs: nowMs }));
+  }
+
+  async delete(uid: string): Promise<void> {
+    const row = await this.get(uid);
+    if (row === undefined) return;
+    await removeFromIndex(this.#tx, roleBindingLists, row);
+    await this.#tx.rows(statements.remove, { uid });
+  }
+
+  list(query: ListQuery): Promise<Page<HydratedBinding>> {
+    return listPage<HydratedBinding>(this.#tx, roleBindingLists, query);
+  }
+
+  ofIdentity(identityUid: string, limit = NO_LIMIT): Awaitable<RoleBindingRow[]> {
+    return this.#tx.rows(statements.ofIdentity, { identityUid, limit });
+  }
+
+  async byPending(identityUid: string, pending: boolean, after: string, limit: number): Promise<HydratedBinding[]> {
+    const rows = await this.#tx.rows(statements.byPending(pending), { identityUid, after, end: MAX_UID, limit });
+    const found = new Map((await this.hydrated(rows.map(({ uid }) => uid))).map((row) => [row.uid, row]));
+    return rows.flatMap(({ uid }) => found.get(uid) ?? []);
+  }
+
+  async countPending(identityUid: string, pending: boolean): Promise<number> {
+    const [row] = await this.#tx.rows(statements.countPending(pending), { identityUid });
+    return row?.total ?? 0;
+  }
+
+  async pendingRoots(identityUid: string, limit: number): Promise<string[]> {
+    const rows = await this.#tx.rows(statements.pendingRoots, { identityUid, limit });
+    return rows.map(({ root }) => root);
+  }
+
+  anyAccepted(identityUid: string, rootUid: string): Awaitable<boolean> {
+    const range = { after: rootUid, end: `${rootUid}0`, limit: 1 };
+    return hasRows(this.#tx.rows(statements.byPending(false), { identityUid, ...range }));
+  }
+
+  async accept(identityUid: string, rootUid: string, limit: number): Promise<string[]> {
+    const range = { after: rootUid, end: `${rootUid}0`, limit };
+    const rows = await this.#tx.rows(statements.byPending(true), { identityUid, ...range });
+    for (const { uid } of rows) await this.acceptOne(uid);
+    return rows.map(({ uid }) => uid);
+  }
+
+  acceptOne(uid: string): Awaitable<void> {
+    return discardRows(this.#tx.rows(statements.accept, { uid }));
+  }
+
+  anyOf(identityUid: string, roleUid: string): Awaitable<boolean> {
+    return hasRows(this.#tx.rows(statements.anyOf, { identityUid, roleUid }));
+  }
+
+  async groupsOfRole(roleUid: string): Promise<string[]> {
+    const rows = await this.#tx.rows(statements.groupsOfRole, { roleUid });
+    return rows.map(({ groupUid }) => groupUid);
+  }
+
+  anyGranted(groupUid: string): Awaitable<boolean> {
+    return hasRows(this.#tx.rows(statements.notAutomatic, { groupUid }));
+  }
+
+  async holders(groupUid: string, roleUid: string): Promise<number> {
+    return (await this.#tx.rows(statements.holders, { groupUid, roleUid })).length;
+  }
+
+  holdsAtRoot(identityUid: string, roleUid: string): Awaitable<boolean> {
+    return hasRows(this.#tx.rows(statements.atRoot, { identityUid, roleUid }));
+  }
+
+  async deleteAutomatic(groupUid: string): Promise<void> {
+    for (const row of await this.#tx.rows(statements.automatic, { groupUid })) await this.delete(row.uid);
   }
 }

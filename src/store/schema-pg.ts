@@ -1,5 +1,5 @@
-import * as columns from "./columns-pg.js";
-import type { Columns } from "./columns-sqlite.js";
+import * as columns from "./tables/columns-pg.js";
+import type { Columns } from "./tables/columns-sqlite.js";
 import { defineTables } from "./tables.js";
 
 /** The schema in PostgreSQL; also what the migration generator reads. */

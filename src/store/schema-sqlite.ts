@@ -1,4 +1,4 @@
-import * as columns from "./columns-sqlite.js";
+import * as columns from "./tables/columns-sqlite.js";
 import { defineTables } from "./tables.js";
 
 /** The schema in SQLite; also what the migration generator reads. */

@@ -1,3 +1,4 @@
+// Reads on SQLite. Beginning a transaction costs as much as a point read, so reads share one.
 import type { Awaitable, Tx } from "./port.js";
 import type { Executor } from "./statement.js";
 import { Transaction } from "./transaction.js";
@@ -5,171 +6,170 @@ import { Transaction } from "./transaction.js";
 /** A connection that only reads. */
 export interface ReadConnection extends Executor {
   /** Begins or ends its one transaction. */
-  frame(statement: "BEGIN" | "COMMIT"): void;
+  control(statement: "BEGIN" | "COMMIT"): void;
   close(): void;
 }
 
-/** Reads on SQLite's read-only connections. */
+/** Runs units of work on SQLite's read-only connections. */
 export interface SnapshotReader {
-  /** Runs `unit` on the snapshot of this turn of the event loop. */
+  /** Runs `unit` on the snapshot of the current tick of the event loop. */
   read<T>(unit: (tx: Tx) => Awaitable<T>): Awaitable<T>;
-  /** Ends the snapshot, so that the next read sees every commit up to now. */
-  endTurn(): void;
-  /** Closes the connections after the units that are paused have settled. */
+  /** Ends the current snapshot, so that the next read sees all commits. */
+  endSnapshot(): void;
+  /** Closes the connections after all paused units have settled. */
   close(): Promise<void>;
 }
 
-/** How long units of one snapshot may keep the event loop before they pause, in milliseconds. */
+/** How long the units of one snapshot may run before they pause, in milliseconds. */
 const SLICE_MS = 3;
 
-/** How many snapshots may outlive their turn at once; each holds a connection. */
-const MAX_HELD = 4;
+/** How many snapshots may outlive their tick at the same time; each has a connection. */
+const MAX_PINNED = 4;
 
 /**
- * Creates the reader. All reads of one turn of the event loop share a read transaction: beginning
- * one costs as much as a point read. The snapshot ends with the turn, and at every commit of this
- * process, so a read never misses a write that was acknowledged before it began.
+ * Creates a reader. All reads of one tick of the event loop share a snapshot. It ends with the tick, and with
+ * every commit of this process, so that a read sees every write that was acknowledged before.
  *
- * A unit that pauses takes the snapshot and its connection with it, and later reads get another
- * connection, so that a long unit sees one snapshot to its end and keeps nobody waiting.
+ * A unit that pauses pins its snapshot and its connection until it settles, and later reads use another
+ * connection: a long unit sees one snapshot from beginning to end and does not block others.
  *
- * @param open opens a connection; called once at the start, and again while all others are held
+ * @param open opens a connection; called once at the start, and again when all others are pinned
  */
 export function createSnapshotReader(open: () => ReadConnection): SnapshotReader {
   const primary = open();
   const idle: ReadConnection[] = [primary];
-  /** Units that pause, each waiting for its next slice. */
+  /** Paused units, in the order in which they resume. */
   const paused: (() => void)[] = [];
-  /** Units that could not pause because too many snapshots were held; each runs again when one is let go. */
+  /** Units that could not pause because too many snapshots were pinned; each runs again when one is released. */
   const queued: (() => void)[] = [];
-  let turn: Turn | undefined;
-  let held = 0;
-  let drained: (() => void) | undefined;
-
-  function take(): ReadConnection {
-    return idle.pop() ?? open();
-  }
+  let current: Snapshot | undefined;
+  let pinned = 0;
+  let resolveClose: (() => void) | undefined;
 
   function release(connection: ReadConnection): void {
-    connection.frame("COMMIT");
-    // The last is taken first: that the one with the large cache is used whenever it is free.
+    connection.control("COMMIT");
+    // The last one is used first: the primary connection, which has the large cache, whenever it is idle.
     if (connection === primary) idle.push(connection);
     else idle.unshift(connection);
   }
 
-  function begin(): Turn {
-    const connection = take();
-    connection.frame("BEGIN");
-    return new Turn(connection, pause, settled);
+  function beginSnapshot(): Snapshot {
+    const connection = idle.pop() ?? open();
+    connection.control("BEGIN");
+    return new Snapshot(connection, pause, releaseWhenUnused);
   }
 
-  function endTurn(): void {
-    const ended = turn;
-    turn = undefined;
-    if (ended === undefined || ended.held) return;
+  function endSnapshot(): void {
+    const ended = current;
+    current = undefined;
+    if (ended === undefined || ended.pinned) return;
     ended.open = false;
     release(ended.connection);
   }
 
-  function currentTurn(): Turn {
-    if (turn === undefined) {
-      const begun = begin();
-      turn = begun;
+  function currentSnapshot(): Snapshot {
+    if (current === undefined) {
+      const snapshot = beginSnapshot();
+      current = snapshot;
       setImmediate(() => {
-        if (turn === begun) endTurn();
+        if (current === snapshot) endSnapshot();
       });
     }
-    return turn;
+    return current;
   }
 
-  function hold(one: Turn): void {
-    one.held = true;
-    held++;
+  function pin(snapshot: Snapshot): void {
+    snapshot.pinned = true;
+    pinned++;
   }
 
-  function pause(from: Turn): Promise<void> {
-    if (!from.held) {
-      if (held >= MAX_HELD) throw new NoSlotError();
-      hold(from);
+  function pause(snapshot: Snapshot): Promise<void> {
+    if (!snapshot.pinned) {
+      if (pinned >= MAX_PINNED) throw new TooManyPinnedError();
+      pin(snapshot);
     }
     return new Promise((resolve) => {
       paused.push(() => {
-        from.beginSlice();
+        snapshot.beginSlice();
         resolve();
       });
       if (paused.length === 1) setImmediate(resumeOne);
     });
   }
 
-  // One in each turn of the event loop: the slices of several long units do not add up.
+  // One unit per tick: the slices of several long units do not add up.
   function resumeOne(): void {
     paused.shift()?.();
     if (paused.length > 0) setImmediate(resumeOne);
   }
 
-  function settled(of: Turn): void {
-    if (!of.held || of.units > 0) return;
-    if (turn === of) turn = undefined;
-    of.open = false;
-    of.held = false;
-    release(of.connection);
-    held--;
+  function releaseWhenUnused(snapshot: Snapshot): void {
+    if (!snapshot.pinned || snapshot.units > 0) return;
+    if (current === snapshot) current = undefined;
+    snapshot.open = false;
+    snapshot.pinned = false;
+    release(snapshot.connection);
+    pinned--;
     queued.shift()?.();
-    if (held === 0) drained?.();
+    if (pinned === 0) resolveClose?.();
   }
 
-  function readOn<T>(on: Turn, unit: (tx: Tx) => Awaitable<T>): Awaitable<T> {
-    // Not revoked when it settles, but with the turn: a read that comes late harms nobody else.
-    const result = unit(new Transaction(on));
+  function readOn<T>(snapshot: Snapshot, unit: (tx: Tx) => Awaitable<T>): Awaitable<T> {
+    // The transaction is not revoked when the unit settles: the end of the snapshot stops later reads.
+    const result = unit(new Transaction(snapshot));
     if (!(result instanceof Promise)) return result;
-    on.units++;
-    return result.then(on.resolved<T>, on.rejected).catch((error) => {
-      if (error instanceof NoSlotError) return readWhenFree(unit);
+    snapshot.units++;
+    return result.then(snapshot.resolveUnit<T>, snapshot.rejectUnit).catch((error) => {
+      if (error instanceof TooManyPinnedError) return readWhenReleased(unit);
       throw error;
     });
   }
 
-  // From the start, on a snapshot of its own that it may keep from the beginning.
-  async function readWhenFree<T>(unit: (tx: Tx) => Awaitable<T>): Promise<T> {
-    while (held >= MAX_HELD) await new Promise<void>((resolve) => queued.push(resolve));
-    const own = begin();
-    hold(own);
-    return readOn(own, async (tx) => unit(tx));
+  // Runs the unit from the start, on a snapshot of its own that is pinned from the beginning.
+  async function readWhenReleased<T>(unit: (tx: Tx) => Awaitable<T>): Promise<T> {
+    while (pinned >= MAX_PINNED) await new Promise<void>((resolve) => queued.push(resolve));
+    const snapshot = beginSnapshot();
+    pin(snapshot);
+    return readOn(snapshot, async (tx) => unit(tx));
   }
 
   return {
-    read: (unit) => readOn(currentTurn(), unit),
-    endTurn,
+    read: (unit) => readOn(currentSnapshot(), unit),
+    endSnapshot,
     async close() {
-      endTurn();
-      if (held > 0) await new Promise<void>((resolve) => (drained = resolve));
+      endSnapshot();
+      if (pinned > 0) await new Promise<void>((resolve) => (resolveClose = resolve));
       for (const connection of idle) connection.close();
     },
   };
 }
 
-/** A unit wants to pause and cannot yet. */
-class NoSlotError extends Error {}
+/** A unit has to pause, but too many snapshots are pinned. */
+class TooManyPinnedError extends Error {}
 
-// Stands between transactions and the connection, so that a unit that outlives its snapshot fails
-// instead of reading from two.
-class Turn implements Executor {
+// An open read transaction. It stands between units and the connection, so that a unit that outlives its
+// snapshot fails and never reads from two.
+class Snapshot implements Executor {
   open = true;
-  /** Whether the snapshot outlives this turn of the event loop. */
-  held = false;
+  /** Whether it outlives its tick of the event loop. */
+  pinned = false;
   /** How many units have not settled. */
   units = 0;
   readonly connection: ReadConnection;
   readonly counterSlots: number;
-  readonly #pause: (turn: Turn) => Promise<void>;
-  readonly #settled: (turn: Turn) => void;
-  #sliceMs = performance.now();
+  readonly #pause: (snapshot: Snapshot) => Promise<void>;
+  readonly #onUnitEnd: (snapshot: Snapshot) => void;
+  #sliceStartMs = performance.now();
 
-  constructor(connection: ReadConnection, pause: (turn: Turn) => Promise<void>, settled: (turn: Turn) => void) {
+  constructor(
+    connection: ReadConnection,
+    pause: (snapshot: Snapshot) => Promise<void>,
+    onUnitEnd: (snapshot: Snapshot) => void,
+  ) {
     this.connection = connection;
     this.counterSlots = connection.counterSlots;
     this.#pause = pause;
-    this.#settled = settled;
+    this.#onUnitEnd = onUnitEnd;
   }
 
   rows: Executor["rows"] = (statement, params) => {
@@ -178,22 +178,22 @@ class Turn implements Executor {
   };
 
   beginSlice(): void {
-    this.#sliceMs = performance.now();
+    this.#sliceStartMs = performance.now();
   }
 
   pause(): Promise<void> | undefined {
-    return performance.now() - this.#sliceMs < SLICE_MS ? undefined : this.#pause(this);
+    return performance.now() - this.#sliceStartMs < SLICE_MS ? undefined : this.#pause(this);
   }
 
-  resolved = <T>(value: T): T => {
+  resolveUnit = <T>(value: T): T => {
     this.units--;
-    this.#settled(this);
+    this.#onUnitEnd(this);
     return value;
   };
 
-  rejected = (error: unknown): never => {
+  rejectUnit = (error: unknown): never => {
     this.units--;
-    this.#settled(this);
+    this.#onUnitEnd(this);
     throw error;
   };
 }

@@ -1,9 +1,8 @@
-// The one place that loads the SQLite driver. better-sqlite3 13 speaks N-API
-// and carries its compiled code for Node 22 and newer. On Node 20 it can be
-// imported, which the query builder does by itself, but to open a database with
-// it ends the process with a segmentation fault. Version 12 runs on Node 20; on
-// newer ones it can abort the process when a statement is garbage collected, so
-// it is used nowhere else. This file goes together with Node 20.
+// The only module that loads the SQLite driver. better-sqlite3 13 uses N-API and ships its compiled code for
+// Node 22 and newer. On Node 20 it can be imported, which the query builder does, but opening a database
+// ends the process with a segmentation fault. Version 12 runs on Node 20; on newer versions it can abort the
+// process when a statement is garbage collected, so it is used only there. Delete this file when Node 20 is
+// no longer supported.
 import { createRequire } from "node:module";
 import type Driver from "better-sqlite3";
 
@@ -19,7 +18,7 @@ const load = createRequire(import.meta.url);
 /**
  * Opens a database file, with the driver that fits the running Node.
  *
- * @param file its path; made if missing, unless `options` say otherwise
+ * @param file its path; created if missing, unless `options` forbid it
  * @param options the driver's own; `timeout` is in milliseconds
  * @throws Error when the driver is not installed or the file cannot be opened
  */
@@ -41,7 +40,7 @@ function loadDriver(name: DriverPackage): typeof Driver {
   try {
     return load(name) as typeof Driver;
   } catch (cause) {
-    // npm leaves an optional package out without a word when it cannot be compiled.
+    // npm silently skips an optional package that cannot be compiled.
     const remedy = name === "better-sqlite3-node20" ? "it is compiled by npm and needs a C++ toolchain" : "reinstall";
     throw new Error(`the SQLite driver ${name} for Node ${process.versions.node} is missing: ${remedy}`, { cause });
   }

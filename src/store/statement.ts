@@ -1,11 +1,12 @@
-// Hot statements are written once, as functions from a query builder to a
-// query, and prepared once per connection: unprepared they cost six times as
-// much, and prepared on a pool they would run outside the transaction.
+// Statements are written once, as functions from a query builder to a query, and prepared once per
+// connection: unprepared they cost six times as much, and prepared on a pool they would run outside
+// the transaction.
+import { getTableColumns, sql, type Table } from "drizzle-orm";
 import type { BaseSQLiteDatabase } from "drizzle-orm/sqlite-core";
 import type { Awaitable } from "./port.js";
 import type { Tables } from "./tables.js";
 
-/** The query builder both dialects share. What only one of them has does not compile. */
+/** The part of the query builder that both dialects share. A feature of one dialect alone does not compile. */
 export type Sql = Pick<
   BaseSQLiteDatabase<"async", unknown, Record<string, never>>,
   "select" | "insert" | "update" | "delete"
@@ -16,25 +17,38 @@ export interface Preparable {
   prepare(name?: string): unknown;
 }
 
-/** A statement with the values it takes and the rows it gives. */
+/** A statement with the types of its parameters and of its rows. */
 export interface Statement<Params extends object, Row> {
-  /** Where each connection keeps its prepared form. */
+  /** The key under which each connection keeps its prepared form. */
   readonly id: number;
   readonly build: (sql: Sql, tables: Tables) => Preparable;
   /** Types only: never set. */
   readonly types?: { params: Params; row: Row };
 }
 
+/** Runs statements inside one open transaction. */
+export interface Executor {
+  /** How many slots of a counter this transaction may choose from: 1 where there is one writer. */
+  readonly counterSlots: number;
+  rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Awaitable<Row[]>;
+  /**
+   * Yields to the event loop when this transaction has run for some milliseconds. Work whose duration
+   * depends on how much is stored awaits it between its statements. Writers on SQLite never yield,
+   * because all other writers wait for them.
+   */
+  pause?(): Promise<void> | undefined;
+}
+
 let count = 0;
 
-/** Defines a statement; to be called once per statement, when its module loads or its shape is first met. */
+/** Defines a statement. Call it once per statement: when its module loads, or when its shape is first used. */
 export function statement<Params extends object, Row = never>(
   build: (sql: Sql, tables: Tables) => Preparable,
 ): Statement<Params, Row> {
   return { id: count++, build };
 }
 
-/** A family of statements that differ in shape: one per key, made when first asked for. */
+/** Defines a family of statements that differ in shape: one per key, created when it is first used. */
 export function statementFamily<Shape, Params extends object, Row = never>(
   keyOf: (shape: Shape) => string,
   build: (shape: Shape) => (sql: Sql, tables: Tables) => Preparable,
@@ -51,15 +65,55 @@ export function statementFamily<Shape, Params extends object, Row = never>(
   };
 }
 
-/** Runs statements inside one open transaction. */
-export interface Executor {
-  /** Which of the counters' slots this transaction may choose from: 1 where there is one writer. */
-  readonly counterSlots: number;
-  rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Awaitable<Row[]>;
-  /**
-   * Lets others have the event loop when this transaction has kept it for a while. To be awaited between
-   * the statements of work whose length depends on how much is stored. Writers on SQLite never pause: they
-   * hold up all others.
-   */
-  pause?(): Promise<void> | undefined;
+/** The values of a prepared insert: one placeholder per column, named like the column's property. */
+export function buildInsertValues<T extends Table>(table: T): T["$inferInsert"] {
+  const names = Object.keys(getTableColumns(table));
+  return Object.fromEntries(names.map((name) => [name, sql.placeholder(name)])) as T["$inferInsert"];
+}
+
+/** The values of a prepared update of these columns; each placeholder is encoded as its column requires. */
+export function buildUpdateValues<T extends Table, K extends keyof T["$inferInsert"] & string>(
+  table: T,
+  ...names: readonly K[]
+): Pick<T["$inferInsert"], K> {
+  const columns = getTableColumns(table);
+  const entries = names.map((name) => [name, sql`${sql.param(sql.placeholder(name), columns[name])}`] as const);
+  return Object.fromEntries(entries) as Pick<T["$inferInsert"], K>;
+}
+
+/**
+ * Builds parameters `name0`, `name1` and so on for a list of values. Their number is the next power of two, so
+ * that few statements serve lists of all lengths; the last value is repeated.
+ */
+export function padParams(name: string, values: readonly string[]): { size: number; params: Record<string, string> } {
+  let size = 1;
+  while (size < values.length) size *= 2;
+  const params: Record<string, string> = {};
+  for (let i = 0; i < size; i++) params[`${name}${i}`] = values[Math.min(i, values.length - 1)] ?? "";
+  return { size, params };
+}
+
+/** Maps the rows of a statement; creates no promise where they are available at once. */
+export function mapRows<Row, T>(rows: Awaitable<Row[]>, map: (rows: Row[]) => T): Awaitable<T> {
+  return rows instanceof Promise ? rows.then(map) : map(rows);
+}
+
+/** The first row, if there is one. */
+export function takeFirst<Row>(rows: Awaitable<Row[]>): Awaitable<Row | undefined> {
+  return mapRows(rows, ([row]) => row);
+}
+
+/** Whether there are any rows. */
+export function hasRows(rows: Awaitable<unknown[]>): Awaitable<boolean> {
+  return mapRows(rows, ({ length }) => length > 0);
+}
+
+/** How many rows there are. */
+export function countRows(rows: Awaitable<unknown[]>): Awaitable<number> {
+  return mapRows(rows, ({ length }) => length);
+}
+
+/** Waits for a statement whose rows are of no interest. */
+export function discardRows(rows: Awaitable<unknown[]>): Awaitable<void> {
+  return mapRows(rows, () => undefined);
 }

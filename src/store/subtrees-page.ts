@@ -1,22 +1,20 @@
-// Lists over many subtrees. What they cost follows from how many subtrees there
-// are and how long the page is, never from how much the subtrees hold, and no
-// part of the work keeps the event loop for long.
-import { createHeap } from "./heap.js";
+// Lists over many subtrees. Their cost depends on the number of subtrees and on the length of the page, not
+// on the number of rows in the subtrees, and no step blocks the event loop for long.
 import {
-  behind,
   CHUNK,
-  compare,
-  isBeyond,
-  isPassed,
+  comparePositions,
+  endsBefore,
+  filterAfter,
   positionOf,
-  rowsByUids,
+  readByUids,
+  readSegment,
   type Segment,
-  segmentRows,
-  sorted,
+  sortRows,
+  startsAfter,
 } from "./list-segment.js";
 import type { ListParams } from "./list-statements.js";
 import type { ListPosition, ListQuery } from "./port.js";
-import type { Listed, ResourceIndex } from "./resource-index.js";
+import type { IndexedRow, ResourceIndex } from "./resource-index.js";
 import type { Executor } from "./statement.js";
 import {
   countersStatement,
@@ -27,83 +25,79 @@ import {
   manyPageStatement,
 } from "./subtrees-statements.js";
 
-/** Rows of a list, and how many rows match on all pages. */
-export interface Found {
-  readonly rows: Listed[];
+/** Rows of a list, and the number of matching rows on all pages. */
+export interface ListRows {
+  readonly rows: IndexedRow[];
   readonly total: number;
 }
 
-/** How many entries of one subtree are read at first, and at most, when the merge needs more of them. */
+/** How many entries of one subtree the merge reads first, and at most, at a time. */
 const FIRST_ENTRIES = 8;
 const MAX_ENTRIES = 256;
 
-/** How many rows each of several subtrees holds, by its top; those with none are absent. */
-export async function countsOf(
+/** The number of rows in each of several subtrees, by scope; empty subtrees are absent. */
+export async function readCounts(
   tx: Executor,
   kind: ResourceIndex,
-  scopes: readonly string[],
+  segments: readonly Segment[],
 ): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
-  for (const chunk of chunksOf(scopes)) {
-    const params = { scopes: JSON.stringify(chunk), counter: kind.counter };
+  for (const chunk of splitChunks(segments)) {
+    const params = { scopes: JSON.stringify(chunk.map(({ scope }) => scope)), counter: kind.counter };
     for (const { scope, total } of await tx.rows(countersStatement, params)) if (total > 0) counts.set(scope, total);
     await tx.pause?.();
   }
   return counts;
 }
 
-/** The page in the order of uids: subtree after subtree, since none overlaps another. */
-export async function uidPage(
+/** Reads a page in the order of uids: subtree after subtree, since they do not overlap. */
+export async function readUidPage(
   tx: Executor,
   kind: ResourceIndex,
   query: ListQuery,
   segments: readonly Segment[],
-  single: Found,
-  wanted: number,
-): Promise<Found> {
+  byUid: ListRows,
+  rowLimit: number,
+): Promise<ListRows> {
   const { order, after, uncounted } = query;
   const sign = order.descending ? -1 : 1;
   const ordered = [...segments].sort((a, b) => (a.scope < b.scope ? -sign : sign));
-  const apart = sorted([...single.rows], kind, order);
-  const rows: Listed[] = [];
-  let { total } = single;
+  const separate = sortRows([...byUid.rows], kind, order);
+  const rows: IndexedRow[] = [];
+  let { total } = byUid;
   let skip = query.skip;
-  // Rows that are named by themselves stand between the subtrees.
-  const takeApart = (before?: string) => {
-    while (apart[0] !== undefined && (before === undefined || sign * (apart[0].uid < before ? -1 : 1) < 0)) {
-      const row = apart.shift() as Listed;
+  // Rows that were read by uid belong between the subtrees.
+  const takeSeparate = (before?: string) => {
+    while (separate[0] !== undefined && (before === undefined || sign * (separate[0].uid < before ? -1 : 1) < 0)) {
+      const row = separate.shift() as IndexedRow;
       if (skip > 0) skip--;
-      else if (rows.length < wanted) rows.push(row);
+      else if (rows.length < rowLimit) rows.push(row);
     }
   };
-  for (const chunk of chunksOf(ordered)) {
-    if (uncounted && rows.length >= wanted) break;
-    const counts = await countsOf(
-      tx,
-      kind,
-      chunk.map(({ scope }) => scope),
-    );
+  for (const chunk of splitChunks(ordered)) {
+    if (uncounted && rows.length >= rowLimit) break;
+    const counts = await readCounts(tx, kind, chunk);
     for (const segment of chunk) {
       const count = counts.get(segment.scope) ?? 0;
       total += count;
-      if (count === 0 || rows.length >= wanted || (after && isPassed(after, order, segment))) continue;
-      takeApart(segment.scope);
-      if (skip >= count && (after === undefined || isBeyond(after, order, segment))) {
+      if (count === 0 || rows.length >= rowLimit || (after && endsBefore(after, order, segment))) continue;
+      takeSeparate(segment.scope);
+      if (skip >= count && (after === undefined || startsAfter(after, order, segment))) {
         skip -= count;
         continue;
       }
-      const part = await rowsFrom(tx, kind, query, segment, { skip, limit: wanted - rows.length });
-      rows.push(...part.rows);
-      skip -= part.skipped;
+      const found = await readFrom(tx, kind, query, segment, { skip, limit: rowLimit - rows.length });
+      rows.push(...found.rows);
+      skip -= found.skipped;
       await tx.pause?.();
     }
   }
-  takeApart();
+  takeSeparate();
   return { rows, total };
 }
 
-// As many of a segment as there are behind `skip`, and how much of that it had.
-async function rowsFrom(
+// Reads rows of a segment after `skip`, and tells how many of those to skip the segment had.
+async function readFrom(
   tx: Executor,
   kind: ResourceIndex,
   query: ListQuery,
@@ -114,41 +108,37 @@ async function rowsFrom(
   let left = skip;
   while (left > 0) {
     const step = Math.min(left, MAX_ENTRIES);
-    const passed = await segmentRows(tx, kind, from, segment, { skip: 0, limit: step });
-    left -= passed.length;
-    const last = passed.at(-1);
-    if (passed.length < step || last === undefined) return { rows: [], skipped: skip - left };
+    const skipped = await readSegment(tx, kind, from, segment, { skip: 0, limit: step });
+    left -= skipped.length;
+    const last = skipped.at(-1);
+    if (skipped.length < step || last === undefined) return { rows: [], skipped: skip - left };
     from = { ...from, after: positionOf(last, kind, query.order) };
     await tx.pause?.();
   }
-  return { rows: await segmentRows(tx, kind, from, segment, { skip: 0, limit }), skipped: skip };
+  return { rows: await readSegment(tx, kind, from, segment, { skip: 0, limit }), skipped: skip };
 }
 
-/** The page in the order of a field: a merge that reads on only in subtrees whose turn comes. */
-export async function orderedPage(
+/** Reads a page in the order of a field: a k-way merge that reads more entries of a subtree when it needs them. */
+export async function readMergedPage(
   tx: Executor,
   kind: ResourceIndex,
   query: ListQuery,
   segments: readonly Segment[],
-  single: Found,
-  wanted: number,
-): Promise<Found> {
+  byUid: ListRows,
+  rowLimit: number,
+): Promise<ListRows> {
   const { order, after } = query;
-  const shape = shapeOf(kind, query);
+  const shape = buildShape(kind, query);
   const list = kind.sorts[order.field]?.list ?? 0;
-  const counts = await countsOf(
-    tx,
-    kind,
-    segments.map(({ scope }) => scope),
-  );
-  let { total } = single;
+  const counts = await readCounts(tx, kind, segments);
+  let { total } = byUid;
   for (const count of counts.values()) total += count;
 
   const sign = order.descending ? -1 : 1;
-  const heap = createHeap<Cursor>((a, b) => sign * compare(a.head, b.head));
-  for (const row of single.rows)
+  const heap = createHeap<Cursor>((a, b) => sign * comparePositions(a.head, b.head));
+  for (const row of byUid.rows)
     heap.push({ head: positionOf(row, kind, order), left: 0, ahead: [], scope: "", size: 0 });
-  for (const chunk of chunksOf([...counts.keys()])) {
+  for (const chunk of splitChunks([...counts.keys()])) {
     const params = { ...after, scopes: JSON.stringify(chunk), list };
     for (const { scope, key, uid } of await tx.rows(headsStatement(shape), params)) {
       if (uid === null) continue;
@@ -159,23 +149,23 @@ export async function orderedPage(
 
   const uids: string[] = [];
   let skip = query.skip;
-  for (let cursor = heap.pop(); cursor !== undefined && uids.length < wanted; cursor = heap.pop()) {
+  for (let cursor = heap.pop(); cursor !== undefined && uids.length < rowLimit; cursor = heap.pop()) {
     if (skip > 0) skip--;
     else uids.push(cursor.head.uid);
     if (skip % CHUNK === 0) await tx.pause?.();
     const next = await advance(tx, shape, list, cursor);
     if (next) heap.push(next);
   }
-  const rows = new Map((await rowsByUids(tx, kind, uids)).map((row) => [row.uid, row]));
+  const rows = new Map((await readByUids(tx, kind, uids)).map((row) => [row.uid, row]));
   return { rows: uids.flatMap((uid) => rows.get(uid) ?? []), total };
 }
 
-// How far the merge is in one subtree.
+// The state of the merge in one subtree.
 interface Cursor {
   readonly head: ListPosition;
-  /** What has been read behind it. */
+  /** The entries after it that were read, the last one first. */
   readonly ahead: ListPosition[];
-  /** How many entries the subtree may have that have not been read. */
+  /** How many entries of the subtree were not read, at most. */
   readonly left: number;
   readonly scope: string;
   /** How many to read when `ahead` is empty. */
@@ -196,20 +186,60 @@ async function advance(tx: Executor, shape: ManyShape, list: number, cursor: Cur
   return next && { head: next, ahead, left: unread, scope, size: Math.min(size * 2, MAX_ENTRIES) };
 }
 
-/** The page of the rows with one name, at a cost that grows with how many share it. */
-export async function namedPage(
+// A priority queue.
+interface Heap<T> {
+  push(item: T): void;
+  /** Removes and returns the least item; undefined when there is none. */
+  pop(): T | undefined;
+}
+
+// Creates a binary heap; `compare` is negative where `a` comes before `b`.
+function createHeap<T>(compare: (a: T, b: T) => number): Heap<T> {
+  const items: T[] = [];
+  const at = (i: number) => items[i] as T;
+  const isBefore = (i: number, j: number) => compare(at(i), at(j)) < 0;
+  const swap = (i: number, j: number) => {
+    [items[i], items[j]] = [at(j), at(i)];
+  };
+  return {
+    push(item) {
+      let i = items.push(item) - 1;
+      for (let parent = (i - 1) >> 1; i > 0 && isBefore(i, parent); parent = (i - 1) >> 1) {
+        swap(i, parent);
+        i = parent;
+      }
+    },
+    pop() {
+      const last = items.pop();
+      if (items.length === 0 || last === undefined) return last;
+      const least = at(0);
+      items[0] = last;
+      for (let i = 0; ; ) {
+        const left = 2 * i + 1;
+        if (left >= items.length) return least;
+        const child = left + 1 < items.length && isBefore(left + 1, left) ? left + 1 : left;
+        if (!isBefore(child, i)) return least;
+        swap(i, child);
+        i = child;
+      }
+    },
+  };
+}
+
+/** Reads a page of the rows with one name, at a cost that grows with their number. */
+export async function readNamedPage(
   tx: Executor,
   kind: ResourceIndex,
   query: ListQuery,
   segments: readonly Segment[],
-  single: Found,
-  wanted: number,
-): Promise<Found> {
-  const top = createTop(kind, query, query.skip + wanted);
-  top.add(behind(single.rows, kind, query));
-  let { total } = single;
-  for (const chunk of chunksOf(segments)) {
-    const found = await manyRows(tx, kind, query, chunk, wanted);
+  byUid: ListRows,
+  rowLimit: number,
+): Promise<ListRows> {
+  const top = createTop(kind, query, query.skip + rowLimit);
+  top.add(filterAfter(byUid.rows, kind, query));
+  let { total } = byUid;
+  for (const chunk of splitChunks(segments)) {
+    const found = await readMany(tx, kind, query, chunk, rowLimit);
     top.add(found.rows);
     total += found.total;
     await tx.pause?.();
@@ -217,16 +247,16 @@ export async function namedPage(
   return { rows: top.rows().slice(query.skip), total };
 }
 
-/** The first rows of several subtrees that have the name or the values of the filter, and how many have. */
-export async function manyRows(
+/** Reads the first rows of several subtrees that match the name or the values of the filter, and counts them. */
+export async function readMany(
   tx: Executor,
   kind: ResourceIndex,
   query: ListQuery,
   segments: readonly Segment[],
-  wanted: number,
-): Promise<Found> {
+  rowLimit: number,
+): Promise<ListRows> {
   const { filter, after, skip, uncounted } = query;
-  const shape = shapeOf(kind, query);
+  const shape = buildShape(kind, query);
   const params: ListParams = {
     ...filter.equals,
     ...(filter.name !== undefined && { name: filter.name }),
@@ -234,34 +264,34 @@ export async function manyRows(
     list: kind.sorts.name?.list ?? 0,
   };
   const [row] = uncounted ? [] : await tx.rows(manyCountStatement(shape), params);
-  const rows = await tx.rows(manyPageStatement(shape), { ...params, ...after, limit: skip + wanted });
+  const rows = await tx.rows(manyPageStatement(shape), { ...params, ...after, limit: skip + rowLimit });
   return { rows, total: row?.total ?? 0 };
 }
 
-function shapeOf(kind: ResourceIndex, { order, after, filter }: ListQuery): ManyShape {
+function buildShape(kind: ResourceIndex, { order, after, filter }: ListQuery): ManyShape {
   const equals = Object.keys(filter.equals ?? {});
   return { kind, ...order, after: after !== undefined, named: filter.name !== undefined, equals };
 }
 
-/** Collects rows and keeps the first `size` of them in the order of the list. */
+/** Collects rows and keeps the first `size` of them in the order of the list (top-N). */
 export function createTop(kind: ResourceIndex, { order }: ListQuery, size: number) {
-  let kept: Listed[] = [];
+  let kept: IndexedRow[] = [];
   const cut = () => {
-    kept = sorted(kept, kind, order).slice(0, size);
+    kept = sortRows(kept, kind, order).slice(0, size);
   };
   return {
-    add(rows: readonly Listed[]): void {
+    add(rows: readonly IndexedRow[]): void {
       for (const row of rows) kept.push(row);
       if (kept.length > 2 * size + CHUNK) cut();
     },
-    rows(): Listed[] {
+    rows(): IndexedRow[] {
       cut();
       return kept;
     },
   };
 }
 
-/** `items` by as many as one statement names. */
-export function* chunksOf<T>(items: readonly T[]): Generator<T[]> {
+/** Splits `items` into chunks of at most {@link CHUNK}. */
+export function* splitChunks<T>(items: readonly T[]): Generator<T[]> {
   for (let start = 0; start < items.length; start += CHUNK) yield items.slice(start, start + CHUNK);
 }

@@ -1,12 +1,21 @@
-// The statements for lists over many subtrees: each answers for hundreds of them
-// at a cost that follows from their number.
+// The statements for lists over many subtrees: each reads hundreds of subtrees, at a cost that depends on
+// their number.
 import { and, asc, desc, eq, type SQL, sql } from "drizzle-orm";
-import { inTable, type ListParams, orderTableOf, past, shownOf, total, value, withJoined } from "./list-statements.js";
-import { columnOf, type Listed, type ResourceIndex } from "./resource-index.js";
+import {
+  applyJoins,
+  buildAfter,
+  buildConditions,
+  type ListParams,
+  orderTableOf,
+  selectColumns,
+  toNumber,
+  value,
+} from "./list-statements.js";
+import { columnOf, type IndexedRow, type ResourceIndex } from "./resource-index.js";
 import { type Preparable, statementFamily } from "./statement.js";
 import type { Tables } from "./tables.js";
 
-/** Which rows of many subtrees a statement is about; each includes its top. */
+/** The rows of many subtrees that a statement reads; each subtree includes its top. */
 export interface ManyShape {
   readonly kind: ResourceIndex;
   /** The sort field; `uid` or one the kind declares. */
@@ -21,7 +30,7 @@ const manyKey = (s: ManyShape) => [s.kind.counter, s.field, s.descending, s.afte
 const scope = sql.raw("scopes.scope");
 
 /**
- * The first entry of each subtree in the order of a field, behind a position if there is one.
+ * Reads the first entry of each subtree in the order of a field, after a position if there is one.
  * Parameters: `scopes`, `list`, `key`, `uid`.
  */
 export const headsStatement = statementFamily<ManyShape, ListParams, OrderEntry>(
@@ -34,7 +43,7 @@ export const headsStatement = statementFamily<ManyShape, ListParams, OrderEntry>
         sql`(select ${column} from ${o} where ${and(
           eq(o.list, value("list")),
           sql`${o.scope} = ${scope}`,
-          after ? past(sql`${o.key}`, sql`${o.uid}`, descending) : undefined,
+          after ? buildAfter(sql`${o.key}`, sql`${o.uid}`, descending) : undefined,
         )} order by ${direction(o.key)}, ${direction(o.uid)} limit 1)`;
       return q
         .select({
@@ -46,7 +55,7 @@ export const headsStatement = statementFamily<ManyShape, ListParams, OrderEntry>
     },
 );
 
-/** The entries of one subtree behind a position. Parameters: `scope`, `list`, `key`, `uid`, `limit`. */
+/** Reads the entries of one subtree after a position. Parameters: `scope`, `list`, `key`, `uid`, `limit`. */
 export const entriesStatement = statementFamily<ManyShape, ListParams, OrderEntry>(
   manyKey,
   ({ kind, field, descending }) =>
@@ -57,28 +66,32 @@ export const entriesStatement = statementFamily<ManyShape, ListParams, OrderEntr
         .select({ scope: o.scope, key: o.key, uid: o.uid })
         .from(o)
         .where(
-          and(eq(o.list, value("list")), eq(o.scope, value("scope")), past(sql`${o.key}`, sql`${o.uid}`, descending)),
+          and(
+            eq(o.list, value("list")),
+            eq(o.scope, value("scope")),
+            buildAfter(sql`${o.key}`, sql`${o.uid}`, descending),
+          ),
         )
         .orderBy(direction(o.key), direction(o.uid))
         .limit(value("limit"));
     },
 );
 
-/** An entry of an order table; `uid` is null for the head of a subtree with nothing in it. */
+/** An entry of an order table; `uid` is null for the head of an empty subtree. */
 export interface OrderEntry {
   readonly scope: string;
   readonly key: string | number;
   readonly uid: string | null;
 }
 
-/** What the counter of each subtree says. Parameters: `scopes`, `counter`. */
+/** Reads the counter of each subtree. Parameters: `scopes`, `counter`. */
 export const countersStatement = statementFamily<"counters", ListParams, { scope: string; total: number }>(
   String,
   () => (q, t) =>
     q
       .select({
         scope: sql<string>`${scope}`.as("scope"),
-        total: total(
+        total: toNumber(
           sql`(select coalesce(sum(${t.counters.n}), 0) from ${t.counters} where ${and(
             eq(t.counters.counter, value("counter")),
             sql`${t.counters.scope} = ${scope}`,
@@ -89,59 +102,60 @@ export const countersStatement = statementFamily<"counters", ListParams, { scope
 )("counters");
 
 /**
- * The rows with one name, or with given values, in any of several subtrees, as one page. Parameters as of
- * {@link pageStatement}, but `scopes` for `scope`.
+ * Reads a page of the rows with one name, or with given values, in any of several subtrees. Parameters as for
+ * {@link pageStatement}, but `scopes` instead of `scope`.
  */
-export const manyPageStatement = statementFamily<ManyShape, ListParams, Listed>(manyKey, (shape) => (q, t) => {
+export const manyPageStatement = statementFamily<ManyShape, ListParams, IndexedRow>(manyKey, (shape) => (q, t) => {
   const { kind, field, descending, after, equals } = shape;
   const table = kind.table(t);
   const direction = descending ? desc : asc;
   const sort = kind.sorts[field];
-  // Those of one name stand in the order of their uids.
+  // Rows of the same name are in the order of their uids.
   const key = sort && (equals.length > 0 || sort.type !== "text") ? columnOf(table, sort.column) : undefined;
   const uid = equals.length > 0 ? table.uid : t.textOrder.uid;
-  const position = after ? past(key && sql`${key}`, sql`${uid}`, descending) : undefined;
+  const position = after ? buildAfter(key && sql`${key}`, sql`${uid}`, descending) : undefined;
   const order = [...(key ? [direction(key)] : []), direction(uid)];
   return (
     equals.length > 0
-      ? withJoined(q.select(shownOf(kind, t)).from(t.scopesIn("scopes")), kind, t, undefined, table).where(
-          and(inScopes(shape, t), position),
+      ? applyJoins(q.select(selectColumns(kind, t)).from(t.scopesIn("scopes")), kind, t, undefined, table).where(
+          and(buildScopesCondition(shape, t), position),
         )
-      : withJoined(q.select(shownOf(kind, t)).from(t.textOrder), kind, t, eq(table.uid, uid)).where(
-          and(namedIn(t), position),
+      : applyJoins(q.select(selectColumns(kind, t)).from(t.textOrder), kind, t, eq(table.uid, uid)).where(
+          and(buildNameCondition(t), position),
         )
   )
     .orderBy(...order)
     .limit(value("limit"));
 });
 
-/** How many rows {@link manyPageStatement} would find. Parameters: `scopes`, `list`, `name`, those of `equals`. */
+/** Counts the rows of all pages of {@link manyPageStatement}. Parameters: `scopes`, `list`, `name`, those of `equals`. */
 export const manyCountStatement = statementFamily<ManyShape, ListParams, { total: number }>(
   manyKey,
   (shape) => (q, t) => {
     const { kind, equals } = shape;
-    const counted = { total: total(sql`count(*)`) };
-    if (equals.length === 0) return q.select(counted).from(t.textOrder).where(namedIn(t));
+    const counted = { total: toNumber(sql`count(*)`) };
+    if (equals.length === 0) return q.select(counted).from(t.textOrder).where(buildNameCondition(t));
     return q
       .select(counted)
       .from(t.scopesIn("scopes"))
       .crossJoin(kind.table(t))
-      .where(inScopes(shape, t)) as Preparable;
+      .where(buildScopesCondition(shape, t)) as Preparable;
   },
 );
 
-const namedIn = (t: Tables) =>
+const buildNameCondition = (t: Tables) =>
   and(eq(t.textOrder.list, value("list")), t.anyOf(t.textOrder.scope, "scopes"), eq(t.textOrder.key, value("name")));
 
-// Subtree by subtree through the primary key: an index of a filtered column would be gone through as a
-// whole for each subtree, so none may serve. SQLite keeps to the order of a cross join.
-function inScopes(shape: ManyShape, t: Tables): SQL | undefined {
+// Reads subtree by subtree through the primary key: an index of a filtered column would be scanned
+// completely for each subtree, so `coalesce` keeps the planner from using one. SQLite does not reorder
+// a cross join.
+function buildScopesCondition(shape: ManyShape, t: Tables): SQL | undefined {
   const { uid } = shape.kind.table(t);
-  const place = sql`${uid} >= ${scope} and ${uid} < ${scope} || '0'`;
-  return inTable(
+  const inScope = sql`${uid} >= ${scope} and ${uid} < ${scope} || '0'`;
+  return buildConditions(
     { ...shape, from: "subtree", withSelf: true },
     t,
-    place,
+    inScope,
     (column) => sql`coalesce(${column}, ${column})`,
   );
 }

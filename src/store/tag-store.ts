@@ -1,16 +1,16 @@
+// The store of tags, with their histories and marks.
 import { and, asc, eq, gte, lt, notExists, sql } from "drizzle-orm";
-import { done, first } from "./first.js";
 import { addToIndex, reindex, removeFromIndex } from "./index-maintenance.js";
 import { IndexedTable } from "./indexed-table.js";
 import { listPage } from "./ordered-list.js";
-import { placeholdersFor } from "./placeholders.js";
 import type { Awaitable, ListQuery, Page, TagFamily, TagMove, TagRow, TagStore } from "./port.js";
 import { defineResourceIndex, type ResourceIndex, usualSorts } from "./resource-index.js";
-import { type Executor, statement } from "./statement.js";
+import { buildInsertValues, discardRows, type Executor, statement, takeFirst } from "./statement.js";
+import type { TagMark } from "./tables/registry.js";
 
-const declared = {
+const declaration = {
   table: (t) => t.tags,
-  place: "repoUid",
+  parent: "repoUid",
   sorts: usualSorts,
   filters: {
     families: (t) => t.anyOf(t.tags.family, "families"),
@@ -18,23 +18,26 @@ const declared = {
   },
 } satisfies Parameters<typeof defineResourceIndex>[1];
 
-/** How tags of all families are kept in lists. */
-export const tagLists = defineResourceIndex(10, declared);
+/** How many tags are read before they are deleted, so that memory stays bounded. */
+const DELETE_BATCH = 500;
 
-/** How the usual ones are, which lists show unless asked for more: so those stay flat as well. */
+/** The index of tags of all families. */
+export const tagLists = defineResourceIndex(10, declaration);
+
+/** The index of usual tags, which lists contain by default: the cost of those lists does not depend on other tags. */
 export const usualTagLists: ResourceIndex = defineResourceIndex(11, {
-  ...declared,
-  only: { includes: (row) => (row as TagRow).family === 0, condition: (t) => eq(t.tags.family, 0) },
+  ...declaration,
+  where: { includes: (row) => (row as TagRow).family === 0, condition: (t) => eq(t.tags.family, 0) },
 });
 
-const named = statement<{ repoUid: string; name: string }, TagRow>((q, t) =>
+const tagByName = statement<{ repoUid: string; name: string }, TagRow>((q, t) =>
   q
     .select()
     .from(t.tags)
     .where(and(eq(t.tags.repoUid, sql.placeholder("repoUid")), eq(t.tags.name, sql.placeholder("name")))),
 );
 const insertMove = statement<TagMove>((q, t) =>
-  q.insert(t.tagHistory).values(placeholdersFor(t.tagHistory)).onConflictDoNothing(),
+  q.insert(t.tagHistory).values(buildInsertValues(t.tagHistory)).onConflictDoNothing(),
 );
 const moves = statement<{ tagUid: string; fromMs: number; toMs: number; limit: number }, TagMove>((q, t) =>
   q
@@ -54,17 +57,16 @@ const deleteMoves = statement<{ tagUid: string }>((q, t) =>
   q.delete(t.tagHistory).where(eq(t.tagHistory.tagUid, sql.placeholder("tagUid"))),
 );
 
-type Mark = { repoUid: string; name: string; timeMs: number };
-const getMark = statement<Omit<Mark, "timeMs">, Pick<Mark, "timeMs">>((q, t) =>
+const getMark = statement<Omit<TagMark, "timeMs">, Pick<TagMark, "timeMs">>((q, t) =>
   q
     .select({ timeMs: t.tagMarks.timeMs })
     .from(t.tagMarks)
     .where(and(eq(t.tagMarks.repoUid, sql.placeholder("repoUid")), eq(t.tagMarks.name, sql.placeholder("name")))),
 );
-const putMark = statement<Mark>((q, t) =>
+const putMark = statement<TagMark>((q, t) =>
   q
     .insert(t.tagMarks)
-    .values(placeholdersFor(t.tagMarks))
+    .values(buildInsertValues(t.tagMarks))
     .onConflictDoUpdate({ target: [t.tagMarks.repoUid, t.tagMarks.name], set: { timeMs: sql`excluded.time_ms` } }),
 );
 const deleteMarks = statement<{ repoUid: string }>((q, t) =>
@@ -86,35 +88,32 @@ const sweepMarks = statement<{ timeMs: number }>((q, t) =>
 
 /** Tags; see {@link TagStore}. */
 export class Tags extends IndexedTable<TagRow> implements TagStore {
-  readonly #executor: Executor;
-
   constructor(tx: Executor) {
     super(tx, tagLists);
-    this.#executor = tx;
   }
 
   override async insert(row: TagRow): Promise<void> {
     await super.insert(row);
-    await addToIndex(this.#executor, usualTagLists, row);
+    await addToIndex(this.tx, usualTagLists, row);
   }
 
   override async replace(row: TagRow): Promise<void> {
     const before = await this.get(row.uid);
     if (before === undefined) return;
     await super.replace(row);
-    await reindex(this.#executor, usualTagLists, before, row);
+    await reindex(this.tx, usualTagLists, before, row);
   }
 
   override async delete(uid: string): Promise<void> {
     const row = await this.get(uid);
     if (row === undefined) return;
-    await removeFromIndex(this.#executor, usualTagLists, row);
+    await removeFromIndex(this.tx, usualTagLists, row);
     await super.delete(uid);
-    await this.#executor.rows(deleteMoves, { tagUid: uid });
+    await this.tx.rows(deleteMoves, { tagUid: uid });
   }
 
   override list(query: ListQuery): Promise<Page<TagRow>> {
-    return listPage<TagRow>(this.#executor, usualTagLists, query);
+    return listPage<TagRow>(this.tx, usualTagLists, query);
   }
 
   listAll(query: ListQuery, families?: readonly TagFamily[]): Promise<Page<TagRow>> {
@@ -124,37 +123,35 @@ export class Tags extends IndexedTable<TagRow> implements TagStore {
   }
 
   named(repoUid: string, name: string): Awaitable<TagRow | undefined> {
-    return first(this.#executor.rows(named, { repoUid, name }));
+    return takeFirst(this.tx.rows(tagByName, { repoUid, name }));
   }
 
   moved(move: TagMove): Awaitable<void> {
-    return done(this.#executor.rows(insertMove, move));
+    return discardRows(this.tx.rows(insertMove, move));
   }
 
   history(tagUid: string, fromMs: number, toMs: number, limit: number): Awaitable<TagMove[]> {
-    return this.#executor.rows(moves, { tagUid, fromMs, toMs, limit });
+    return this.tx.rows(moves, { tagUid, fromMs, toMs, limit });
   }
 
   async mark(repoUid: string, name: string): Promise<number | undefined> {
-    return (await first(this.#executor.rows(getMark, { repoUid, name })))?.timeMs;
+    return (await takeFirst(this.tx.rows(getMark, { repoUid, name })))?.timeMs;
   }
 
   putMark(repoUid: string, name: string, timeMs: number): Awaitable<void> {
-    return done(this.#executor.rows(putMark, { repoUid, name, timeMs }));
+    return discardRows(this.tx.rows(putMark, { repoUid, name, timeMs }));
   }
 
   async deleteOf(repoUid: string): Promise<void> {
     for (;;) {
-      const uids = await this.uidsWhere("repoUid", repoUid, BATCH);
+      const uids = await this.uidsWhere("repoUid", repoUid, DELETE_BATCH);
       for (const uid of uids) await this.delete(uid);
-      if (uids.length < BATCH) break;
+      if (uids.length < DELETE_BATCH) break;
     }
-    await this.#executor.rows(deleteMarks, { repoUid });
+    await this.tx.rows(deleteMarks, { repoUid });
   }
 
   sweepMarks(timeMs: number): Awaitable<void> {
-    return done(this.#executor.rows(sweepMarks, { timeMs }));
+    return discardRows(this.tx.rows(sweepMarks, { timeMs }));
   }
 }
-
-const BATCH = 500;

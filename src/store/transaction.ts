@@ -1,30 +1,23 @@
-import { AccessRequests } from "./access-request-store.js";
 import { Access } from "./access-store.js";
 import { Advisories } from "./advisory-store.js";
-import { AuditChain } from "./audit-chain-store.js";
-import { Audit } from "./audit-store.js";
-import { GroupInvites } from "./group-invite-store.js";
-import { Groups } from "./group-store.js";
-import { IdentityProviders } from "./identity-provider-store.js";
-import { Identities } from "./identity-store.js";
+import { Audit, AuditChain } from "./audit-store.js";
+import { AccessRequests, GroupInvites, Groups, Terms } from "./group-store.js";
+import { Identities, IdentityProviders } from "./identity-store.js";
 import { IndexedTable } from "./indexed-table.js";
 import { Keys, Settings } from "./key-store.js";
 import { accountAssociationLists, groupMappingLists, subscriptionLists } from "./kinds.js";
 import type { AccountAssociationRow, Awaitable, GroupMappingRow, SubscriptionRow, Tx } from "./port.js";
-import { Registry } from "./registry-store.js";
-import { Repos } from "./repo-store.js";
-import { RoleBindings } from "./role-binding-store.js";
-import { Roles } from "./role-store.js";
-import { RefreshTokens, Tickets } from "./secret-stores.js";
+import { Registry, Repos } from "./registry-store.js";
+import { RoleBindings, Roles } from "./role-store.js";
 import type { Executor, Statement } from "./statement.js";
 import { Tags } from "./tag-store.js";
-import { Terms } from "./terms-store.js";
+import { RefreshTokens, Tickets } from "./token-store.js";
 import { Usage } from "./usage-store.js";
 
 /**
- * An open transaction on either database. The stores of the nouns are made when first used: most
- * calls touch one or two. Once revoked, every use throws: a statement sent after the commit would
- * otherwise silently become part of somebody else's transaction.
+ * An open transaction on either database. Its stores are created when they are first used, because most
+ * calls use one or two. After `revoke` every use throws: a statement sent after the commit would
+ * otherwise silently become part of the next transaction on the connection.
  */
 export class Transaction implements Tx, Executor {
   readonly counterSlots: number;
@@ -38,18 +31,18 @@ export class Transaction implements Tx, Executor {
     this.counterSlots = connection.counterSlots;
   }
 
-  /** Ends the life of this object; the connection decides what becomes of the work. */
+  /** Makes every further use throw. Does not commit or roll back. */
   revoke(): void {
     this.#open = false;
   }
 
   rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Awaitable<Row[]> {
-    if (!this.#open) throw afterTheEnd();
+    if (!this.#open) throw usedAfterEnd();
     return this.#connection.rows(statement, params);
   }
 
   pause(): Promise<void> | undefined {
-    if (!this.#open) throw afterTheEnd();
+    if (!this.#open) throw usedAfterEnd();
     return this.#connection.pause?.();
   }
 
@@ -148,6 +141,6 @@ export class Transaction implements Tx, Executor {
   }
 }
 
-function afterTheEnd(): TypeError {
+function usedAfterEnd(): TypeError {
   return new TypeError("a transaction was used after its unit of work had settled");
 }

@@ -1,3 +1,4 @@
+// Counts resources for quotas, mostly by the counters that lists keep.
 import { and, eq, gt, lt, sql } from "drizzle-orm";
 import type { QuotaKind } from "../kernel/quotas.js";
 import { advisoryLists } from "./advisory-store.js";
@@ -6,15 +7,14 @@ import { identityLists } from "./identity-store.js";
 import { groupInviteLists, groupMappingLists, identityProviderLists, subscriptionLists } from "./kinds.js";
 import { counterTotal } from "./list-statements.js";
 import type { UsageStore } from "./port.js";
-import { repoLists } from "./repo-store.js";
+import { repoLists } from "./registry-store.js";
 import type { ResourceIndex } from "./resource-index.js";
-import { roleBindingLists } from "./role-binding-store.js";
-import { roleLists } from "./role-store.js";
+import { roleBindingLists, roleLists } from "./role-store.js";
 import { type Executor, statement } from "./statement.js";
 import { tagLists } from "./tag-store.js";
 
-/** Whose stored counters tell how many things of a kind lie below a root group. */
-const counted: Readonly<Record<Exclude<QuotaKind, "roots">, ResourceIndex>> = {
+/** The indexes whose counters count the resources of a kind in the subtree of a root group. */
+const indexes: Readonly<Record<Exclude<QuotaKind, "roots">, ResourceIndex>> = {
   groups: groupLists,
   identities: identityLists,
   roles: roleLists,
@@ -36,7 +36,7 @@ const rootsOf = statement<{ createdBy: string; cap: number }, { uid: string }>((
     .limit(sql.placeholder("cap")),
 );
 
-// The uids of the providers of an organisation begin with that of its root group.
+// The uids of an organisation's providers begin with the uid of its root group.
 const peopleOf = statement<{ from: string; to: string; cap: number }, { total: number }>((q, t) => {
   const people = q
     .select({ providerUid: t.identities.providerUid })
@@ -49,7 +49,7 @@ const peopleOf = statement<{ from: string; to: string; cap: number }, { total: n
   return q.select({ total: sql<number>`count(*)`.mapWith(Number) }).from(people);
 });
 
-/** How much there is of what quotas limit; see {@link UsageStore}. */
+/** Counts what quotas limit; see {@link UsageStore}. */
 export class Usage implements UsageStore {
   readonly #tx: Executor;
 
@@ -59,11 +59,11 @@ export class Usage implements UsageStore {
 
   async count(kind: QuotaKind, ownerUid: string, cap: number): Promise<number> {
     if (kind === "roots") return (await this.#tx.rows(rootsOf, { createdBy: ownerUid, cap })).length;
-    const { counter, listsItself } = counted[kind];
+    const { counter, includesSelf } = indexes[kind];
     const [row] = await this.#tx.rows(counterTotal, { counter, scope: ownerUid });
-    const stored = Math.max(0, (row?.total ?? 0) - (listsItself ? 1 : 0));
+    const stored = Math.max(0, (row?.total ?? 0) - (includesSelf ? 1 : 0));
     if (kind !== "identities" || stored >= cap) return stored;
-    // People lie in no group, so no counter of a group tells how many came through its providers.
+    // People belong to no group, so no counter of a group includes those who log in through its providers.
     const range = { from: `${ownerUid}/`, to: `${ownerUid}0`, cap: cap - stored };
     const [people] = await this.#tx.rows(peopleOf, range);
     return stored + (people?.total ?? 0);

@@ -1,26 +1,25 @@
+// Stops a store from beginning work while the service shuts down.
 import { unavailable } from "../kernel/errors.js";
 import type { Awaitable, Store, Tx } from "./port.js";
 
-/** A store that can be told to begin no more work. */
+/** A store and the switch that stops it from beginning work. */
 export interface WorkGate {
   readonly store: Store;
-  /** Refuses every unit of work that has not begun, queued ones included; those that have begun go on to their commit. */
+  /** Rejects every unit of work that has not begun, also those in a queue; units that have begun run to their commit. */
   refuse(): void;
 }
 
 /**
- * Puts a gate in front of a store.
- *
- * Once it refuses, `read`, `write` and `check` fail with UNAVAILABLE, which tells callers that they may
- * try again elsewhere: nothing of what they asked for was done.
+ * Wraps a store. After `refuse`, `read`, `write` and `check` fail with UNAVAILABLE, which tells callers that
+ * nothing was done and that they may try again elsewhere.
  */
 export function createWorkGate(inner: Store): WorkGate {
   let refusing = false;
   const assertOpen = () => {
     if (refusing) throw unavailable("the service is stopping");
   };
-  // Looked at again when a queued unit begins, and when one that lost against another begins anew.
-  const gated =
+  // Checked again when a queued unit begins, and when a unit runs again after a conflict.
+  const checkFirst =
     <T>(unit: (tx: Tx) => Awaitable<T>) =>
     (tx: Tx) => {
       assertOpen();
@@ -35,7 +34,7 @@ export function createWorkGate(inner: Store): WorkGate {
       },
       async write(unit, options) {
         assertOpen();
-        return inner.write(gated(unit), options);
+        return inner.write(checkFirst(unit), options);
       },
       lateCommitMs: inner.lateCommitMs,
       async check() {

@@ -1,55 +1,54 @@
-// Group commit on SQLite's one writer connection: calls queue, a batch of them
-// runs in one transaction with a savepoint each, and none is answered before
-// the commit that makes all of them durable (docs/adr/0003-group-commit.md).
-
+// Group commit on SQLite's one writer connection: calls queue, a batch of them runs in one transaction with
+// a savepoint each, and no call is answered before the commit that makes the batch durable
+// (docs/adr/0003-group-commit.md).
 import type { Clock } from "../kernel/clock.js";
 import { ApiError, deadlineExceeded, unavailable } from "../kernel/errors.js";
 import type { Awaitable, Tx, UnitOptions } from "./port.js";
 import type { Executor } from "./statement.js";
 import { Transaction } from "./transaction.js";
 
-/** The writer connection, down to what a batch needs of it. */
+/** The writer connection. */
 export interface WriterConnection extends Executor {
-  /** Runs one of the statements that frame transactions. */
-  frame(
+  /** Runs a transaction control statement. */
+  control(
     statement: "BEGIN IMMEDIATE" | "COMMIT" | "ROLLBACK" | "SAVEPOINT call" | "RELEASE call" | "ROLLBACK TO call",
   ): void;
   readonly inTransaction: boolean;
 }
 
-/** Limits of a batch; a longer one would keep readers of its first call waiting. */
+/** Limits of a batch. The callers of its first units wait until all of it is committed. */
 const MAX_BATCH_CALLS = 64;
 const MAX_BATCH_MS = 5;
-/** How long to wait for another process to release the database, and how often to look. */
+/** How long to wait for another process to release the database, and how often to try. */
 const BUSY_LIMIT_MS = 5_000;
 const BUSY_RETRY_MS = 5;
 
-interface Queued {
+interface QueuedCall {
   readonly unit: (tx: Tx) => Awaitable<unknown>;
   readonly deadlineMs: number;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
 
-type Outcome = { readonly call: Queued } & ({ readonly value: unknown } | { readonly error: unknown });
+type Outcome = { readonly call: QueuedCall } & ({ readonly value: unknown } | { readonly error: unknown });
 
 /** The queue in front of the writer connection. */
 export interface WriteQueue {
-  /** Runs `unit` in its turn; resolves after the commit, rejects with what the unit threw. */
+  /** Queues `unit`; resolves after the commit, rejects with what the unit threw. */
   submit<T>(unit: (tx: Tx) => Awaitable<T>, options?: UnitOptions): Promise<T>;
-  /** Resolves when nothing is queued or running; nothing is accepted from now on. */
+  /** Accepts no more units; resolves when those in the queue have run. */
   close(): Promise<void>;
 }
 
 /**
  * Creates the queue. `beforeAnswer` runs after every commit and before any call of the batch is
- * answered, so that a read begun by an answered caller sees what it wrote.
+ * answered, so that callers can then read what they wrote.
  */
 export function createWriteQueue(connection: WriterConnection, clock: Clock, beforeAnswer: () => void): WriteQueue {
-  const queue: Queued[] = [];
+  const queue: QueuedCall[] = [];
   let draining = false;
   let closed = false;
-  let idle: (() => void) | undefined;
+  let resolveClose: (() => void) | undefined;
 
   return {
     submit<T>(unit: (tx: Tx) => Awaitable<T>, options?: UnitOptions): Promise<T> {
@@ -62,19 +61,19 @@ export function createWriteQueue(connection: WriterConnection, clock: Clock, bef
     },
     close() {
       closed = true;
-      return draining ? new Promise((resolve) => (idle = resolve)) : Promise.resolve();
+      return draining ? new Promise((resolve) => (resolveClose = resolve)) : Promise.resolve();
     },
   };
 
   function schedule(busyUntilMs: number): void {
     draining = true;
-    // A new macrotask, so that all calls of this turn of the event loop share the batch.
+    // A new macrotask, so that all calls of this tick of the event loop share the batch.
     setImmediate(() => void drain(busyUntilMs));
   }
 
   async function drain(busyUntilMs: number): Promise<void> {
     try {
-      connection.frame("BEGIN IMMEDIATE");
+      connection.control("BEGIN IMMEDIATE");
     } catch (error) {
       if (isBusy(error) && clock() < busyUntilMs) {
         setTimeout(() => void drain(busyUntilMs), BUSY_RETRY_MS);
@@ -84,11 +83,11 @@ export function createWriteQueue(connection: WriterConnection, clock: Clock, bef
       for (const call of queue.splice(0)) call.reject(failure);
       return next();
     }
-    const batch: Queued[] = [];
+    const batch: QueuedCall[] = [];
     let outcomes: Outcome[] = [];
     try {
       outcomes = await runBatch(batch);
-      connection.frame("COMMIT");
+      connection.control("COMMIT");
     } catch (error) {
       rollBack();
       outcomes = batch.map((call) => ({ call, error }));
@@ -101,8 +100,8 @@ export function createWriteQueue(connection: WriterConnection, clock: Clock, bef
     next();
   }
 
-  // Throws when the batch as a whole is lost.
-  async function runBatch(batch: Queued[]): Promise<Outcome[]> {
+  // Throws when the whole batch fails.
+  async function runBatch(batch: QueuedCall[]): Promise<Outcome[]> {
     const outcomes: Outcome[] = [];
     const endMs = performance.now() + MAX_BATCH_MS;
     const overdue = nextImmediate();
@@ -121,31 +120,31 @@ export function createWriteQueue(connection: WriterConnection, clock: Clock, bef
     return outcomes;
   }
 
-  async function runCall(call: Queued, overdue: Promise<never>): Promise<Outcome> {
+  async function runCall(call: QueuedCall, overdue: Promise<never>): Promise<Outcome> {
     const tx = new Transaction(connection);
-    connection.frame("SAVEPOINT call");
+    connection.control("SAVEPOINT call");
     try {
       const value = await Promise.race([call.unit(tx), overdue]);
       tx.revoke();
-      connection.frame("RELEASE call");
+      connection.control("RELEASE call");
       return { call, value };
     } catch (error) {
       tx.revoke();
-      // The error itself may have ended the transaction (disk full, for one): then all of the batch is lost.
+      // An error such as a full disk may have ended the transaction: then the whole batch fails.
       if (error instanceof OverdueError || !connection.inTransaction) throw error;
-      connection.frame("ROLLBACK TO call");
-      connection.frame("RELEASE call");
+      connection.control("ROLLBACK TO call");
+      connection.control("RELEASE call");
       return { call, error };
     }
   }
 
-  // A database that cannot even roll back will say so to the next batch; the callers of this one
-  // must hear of the first error all the same.
+  // An error of the rollback is not thrown: the callers of this batch get the first error, and the next
+  // batch fails by itself.
   function rollBack(): void {
     try {
-      if (connection.inTransaction) connection.frame("ROLLBACK");
+      if (connection.inTransaction) connection.control("ROLLBACK");
     } catch {
-      // The transaction is open still, and BEGIN fails until it is gone.
+      // The transaction is still open, and BEGIN fails until it has ended.
     }
   }
 
@@ -155,11 +154,11 @@ export function createWriteQueue(connection: WriterConnection, clock: Clock, bef
       return;
     }
     draining = false;
-    idle?.();
+    resolveClose?.();
   }
 }
 
-/** A unit awaited something besides its transaction; a defect, since it held every other writer up. */
+/** A unit awaited something other than its transaction. This is a defect, because all other writers had to wait. */
 export class OverdueError extends TypeError {
   constructor() {
     super("a unit of work awaited something other than its transaction; its whole batch was rolled back");
@@ -167,7 +166,7 @@ export class OverdueError extends TypeError {
   }
 }
 
-// All of a batch runs in the microtasks of one turn, unless a unit waits for something else.
+// A batch runs in the microtasks of one tick, unless a unit awaits something else.
 function nextImmediate(): { reached: Promise<never>; cancel: () => void } {
   let cancel = () => {};
   const reached = new Promise<never>((_, reject) => {
@@ -178,7 +177,7 @@ function nextImmediate(): { reached: Promise<never>; cancel: () => void } {
   return { reached, cancel };
 }
 
-// The connection says UNAVAILABLE of more than this, such as a full disk; only for this waiting helps.
+// Other failures are UNAVAILABLE as well, such as a full disk; only a busy database is worth waiting for.
 function isBusy(error: unknown): boolean {
   const cause = error instanceof ApiError ? error.cause : error;
   return String((cause as { code?: unknown } | undefined)?.code).startsWith("SQLITE_BUSY");

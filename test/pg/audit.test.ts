@@ -1,4 +1,4 @@
-// The audit log where writers run side by side. Needs ARBOR_TEST_DATABASE_URL.
+// The audit log with concurrent writers. Needs ARBOR_TEST_DATABASE_URL.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import pg from "pg";
@@ -67,11 +67,11 @@ describe("the audit log on PostgreSQL", () => {
     assert.deepEqual(await typesOf(log), ["next"]);
   });
 
-  test("several nodes that write and seal at once seal every row once, and make no writer start over", async (t) => {
+  test("several nodes that write and seal at once seal every row once, and make no writer run again", async (t) => {
     const { logs, close } = await nodes(2);
     t.after(close);
     const [ROUNDS, LANES] = [25, 8];
-    // Named alike, so that no lease keeps them apart: they meet at every batch.
+    // Both have the same holder name, so that the lease excludes neither and they conflict at every batch.
     const sealers = logs.map((log) => log.sealer({ holder: "same", batchRows: 16 }));
     let [units, sealed] = [0, 0];
     let writing = true;

@@ -2,7 +2,7 @@ import type pg from "pg";
 
 let count = 0;
 
-/** Makes a new empty database on the server under test and returns its URL. */
+/** Creates an empty database on the server under test and returns its URL. */
 export async function emptyDatabase(driver: typeof pg): Promise<string> {
   const server = process.env.ARBOR_TEST_DATABASE_URL;
   if (server === undefined) throw new Error("ARBOR_TEST_DATABASE_URL is not set; run npm run test:pg");

@@ -1,5 +1,5 @@
-// The same operations leave the same rows in both databases. Run with
-// ARBOR_TEST_SEEDS and ARBOR_TEST_OPERATIONS for more of them.
+// The same operations lead to the same rows in both databases. ARBOR_TEST_SEEDS and
+// ARBOR_TEST_OPERATIONS set how many are run.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-// The databases that released versions left on PostgreSQL, under the service of today. Needs
+// The current service on PostgreSQL databases of released versions. Needs
 // ARBOR_TEST_DATABASE_URL.
 import pg from "pg";
 import { fixtures, restorePostgres } from "../upgrade/fixtures.js";

@@ -1,4 +1,4 @@
-// What every store does for the chains of the audit log; part of the store suite.
+// The hash chains of the audit log; part of the store suite.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { AuditHead, ChainEntry, Store } from "../../src/store/port.js";
@@ -41,7 +41,7 @@ export function auditChainSuite(open: () => Store): void {
       hash: `hash ${seq}`,
     });
 
-    test("unsealed rows come in the order of their ids, complete, from an id on and up to a limit", async () => {
+    test("unsealed rows are returned complete, in the order of ids, after an id and up to a limit", async () => {
       await write(first);
       const from = await newest();
       await write(first, second, "", first, second);
@@ -79,22 +79,22 @@ export function auditChainSuite(open: () => Store): void {
       assert.deepEqual(await open().read((tx) => tx.auditChain.unsealedOf(absent)), none);
     });
 
-    test("entries come back in order with the rows they seal, and say where a row is gone", async () => {
+    test("entries are returned in order with the rows they seal, and null for a deleted row", async () => {
       const root = rootUid(0xc4);
       const from = await newest();
-      // More than one statement inserts, and some of them one by one.
+      // Enough rows for several insert statements, of which some insert one row each.
       await write(...Array.from({ length: 70 }, () => root));
       const rows = await unsealed(from);
       assert.equal(rows.length, 70);
-      const gone = entry(root, 71, 1_000_000_000);
-      await seal(...rows.map(({ id }, i) => entry(root, i + 1, id)), gone);
+      const withoutRow = entry(root, 71, 1_000_000_000);
+      await seal(...rows.map(({ id }, i) => entry(root, i + 1, id)), withoutRow);
       await open().read(async (tx) => {
         const all = await tx.auditChain.entries(root, 0, 1_000);
         assert.deepEqual(
           all.map(({ row: sealed, ...rest }) => ({ ...rest, row: sealed && { ...sealed } })),
           [
             ...rows.map((sealed, i) => ({ seq: i + 1, auditId: sealed.id, hash: `hash ${i + 1}`, row: sealed })),
-            { seq: 71, auditId: gone.auditId, hash: "hash 71", row: null },
+            { seq: 71, auditId: withoutRow.auditId, hash: "hash 71", row: null },
           ],
         );
         assert.deepEqual(
@@ -107,7 +107,7 @@ export function auditChainSuite(open: () => Store): void {
       });
     });
 
-    test("neither a row nor a place in a chain is taken twice", async () => {
+    test("a row is sealed once, and a number in a chain is used once", async () => {
       const root = rootUid(0xc5);
       await seal(entry(root, 1, 2_000_000_001));
       const options = { deadlineMs: Date.now() + 300 };
@@ -117,7 +117,7 @@ export function auditChainSuite(open: () => Store): void {
       assert.equal(await open().read((tx) => tx.auditChain.lastSeq(root)), 1);
     });
 
-    test("a chain has one head, and the installation one sealer; the latest counts", async () => {
+    test("a chain has one head and the installation has one sealer; the last write wins", async () => {
       const head = (seq: number): AuditHead => {
         return { rootUid: first, seq, hash: `h${seq}`, timeMs: 4_102_444_800_000 + seq, signature: `s${seq}` };
       };
@@ -134,7 +134,7 @@ export function auditChainSuite(open: () => Store): void {
       }
     });
 
-    test("all that have rows, a chain or a head are known", async () => {
+    test("roots are all organisations with rows, a chain or a head", async () => {
       const [rows, chain, headed] = [rootUid(0xc6), rootUid(0xc7), rootUid(0xc8)];
       await write(rows, "");
       await seal(entry(chain, 1, 3_000_000_001));

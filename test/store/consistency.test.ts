@@ -1,4 +1,4 @@
-// The check that other tests rely on notices what it is there to notice.
+// The consistency check that other tests rely on finds every kind of damage.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -34,7 +34,7 @@ async function database(): Promise<SqliteDatabase> {
   return openDatabase(join(directory, "arbor.db"));
 }
 
-test("a whole database is whole", async (t) => {
+test("an undamaged database has no inconsistencies", async (t) => {
   const db = await database();
   t.after(() => db.close());
   assert.deepEqual(inconsistenciesIn(db), []);
@@ -54,12 +54,12 @@ const damages: readonly { sql: string; found: RegExp; reason: string }[] = [
   {
     sql: "UPDATE groups SET name = 'other' WHERE parent_uid IS NULL",
     found: /text_order: 2 missing.*\n.*text_order: 2 too many/,
-    reason: "a row changed alone",
+    reason: "a row changed without its entries",
   },
   {
     sql: `INSERT INTO text_order VALUES (8, '${root}', 'x', 'y')`,
     found: /text_order: 1 too many/,
-    reason: "an entry for nothing",
+    reason: "an entry without a row",
   },
   {
     sql: `UPDATE counters SET n = n + 1 WHERE scope = '${root}'`,
@@ -69,22 +69,22 @@ const damages: readonly { sql: string; found: RegExp; reason: string }[] = [
   {
     sql: "INSERT INTO counters VALUES (2, 'x', 0, 1)",
     found: /counters: 1 too many/,
-    reason: "a counter counts nothing",
+    reason: "a counter without rows",
   },
   {
     sql: "UPDATE tags SET family = 1 WHERE name = 'tag-00'",
     found: /text_order: 2 too many.*\n.*time_order: 4 too many/,
-    reason: "a tag is of another family than it was listed in",
+    reason: "a tag is of another family than in the index",
   },
   {
     sql: "PRAGMA foreign_keys = OFF; DELETE FROM roles",
     found: /foreign_key_check/,
-    reason: "a row's other half is gone",
+    reason: "a referenced row is missing",
   },
 ];
 
 for (const { sql, found, reason } of damages) {
-  test(`noticed: ${reason}`, async (t) => {
+  test(`found: ${reason}`, async (t) => {
     const db = await database();
     t.after(() => db.close());
     db.exec(sql);

@@ -1,5 +1,4 @@
-// Who may read the data directory, with real modes and, where the tests run as
-// root, as a real other user.
+// The permissions of the data directory, with real modes and, when the tests run as root, with a second user.
 import assert from "node:assert/strict";
 import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,17 +8,17 @@ import { openSqlite } from "../../src/store/open-sqlite.js";
 import { arbor, startService } from "../e2e/process.js";
 import { tempDir } from "../support/temp-dir.js";
 
-/** An ordinary user that owns nothing here. */
-const NOBODY = 65534;
+/** The uid of an unprivileged user, who owns no file of the tests. */
+const UNPRIVILEGED_UID = 65534;
 
 const modeOf = (path: string) => statSync(path).mode & 0o777;
-const openTo = (directory: string) =>
+const filesOpenToOthers = (directory: string) =>
   readdirSync(directory)
     .map((name) => ({ name, mode: modeOf(join(directory, name)) }))
     .filter(({ mode }) => (mode & 0o077) !== 0);
 
 describe("the data directory", { skip: process.platform === "win32" }, () => {
-  it("is made for its owner alone, with all that is in it, whatever the umask", async (t) => {
+  it("and its files are created with access for the owner alone, whatever the umask", async (t) => {
     const directory = join(tempDir(), "new", "data");
     const before = process.umask(0);
     t.after(() => process.umask(before));
@@ -29,11 +28,11 @@ describe("the data directory", { skip: process.platform === "win32" }, () => {
     const names = ["arbor.db", "arbor.db-shm", "arbor.db-wal", "migrate.lock", "serve.lock"];
     for (const name of names) assert.ok(readdirSync(directory).includes(name), name);
     assert.equal(modeOf(directory), 0o700);
-    assert.deepEqual(openTo(directory), []);
+    assert.deepEqual(filesOpenToOthers(directory), []);
   });
 
   for (const mode of [0o755, 0o750, 0o711, 0o770, 0o777]) {
-    it(`loses what others may do when it is ours with mode ${mode.toString(8)}`, () => {
+    it(`with mode ${mode.toString(8)} loses the access of others`, () => {
       const directory = tempDir();
       chmodSync(directory, mode);
       secureDataDirectory(directory);
@@ -41,7 +40,7 @@ describe("the data directory", { skip: process.platform === "win32" }, () => {
     });
   }
 
-  it("closes a database that a version before left open to others", async () => {
+  it("loses the access of others that an earlier version left on the database", async () => {
     const directory = tempDir();
     await openSqlite({ directory }).close();
     const files = readdirSync(directory);
@@ -49,14 +48,14 @@ describe("the data directory", { skip: process.platform === "win32" }, () => {
     for (const name of files) chmodSync(join(directory, name), 0o664);
     chmodSync(directory, 0o755);
     await openSqlite({ directory }).close();
-    assert.deepEqual([modeOf(directory), openTo(directory)], [0o700, []]);
+    assert.deepEqual([modeOf(directory), filesOpenToOthers(directory)], [0o700, []]);
   });
 
-  it("is refused when another user has opened it to others, and stays as it is", async (t) => {
+  it("is rejected and unchanged when it belongs to another user and is open to others", async (t) => {
     const directory = process.getuid?.() === 0 ? tempDir() : "/usr";
     if (directory !== "/usr") chmodSync(directory, 0o755);
     const before = readdirSync(directory);
-    actAsNobody(t);
+    runUnprivileged(t);
     assert.throws(
       () => openSqlite({ directory }),
       /^Error: the data directory \/\S+ of user 0 is open to other users \(mode 0755\): run chmod 700 \/\S+ as its owner, or name another directory with --data$/,
@@ -64,39 +63,39 @@ describe("the data directory", { skip: process.platform === "win32" }, () => {
     assert.deepEqual([modeOf(directory), readdirSync(directory)], [0o755, before]);
   });
 
-  it("is refused when the database in it is another user's and open to others", {
-    skip: process.getuid?.() !== 0 && "takes root to make another user's file",
+  it("is rejected when the database in it belongs to another user and is open to others", {
+    skip: process.getuid?.() !== 0 && "only root can create another user's file",
   }, (t) => {
     const directory = tempDir();
     const file = join(directory, "arbor.db");
     writeFileSync(file, "", { mode: 0o644 });
     chmodSync(file, 0o644);
-    chownSync(directory, NOBODY, NOBODY);
-    actAsNobody(t);
+    chownSync(directory, UNPRIVILEGED_UID, UNPRIVILEGED_UID);
+    runUnprivileged(t);
     assert.throws(() => openSqlite({ directory }), /^Error: the file \S+\/arbor\.db of user 0 is open .*mode 0644/);
   });
 
-  it("holds nothing that others may read after the service and commands on the host ran under umask 0", async (t) => {
+  it("holds no file that others may read after the service and commands on the host ran under umask 0", async (t) => {
     const directory = join(tempDir(), "data");
     mkdirSync(directory, { mode: 0o755 });
     const before = process.umask(0);
     t.after(() => process.umask(before));
-    const made = await arbor("bootstrap", "--org", "acme.example", "--data", directory);
-    assert.equal(made.code, 0, made.stderr);
+    const created = await arbor("bootstrap", "--org", "acme.example", "--data", directory);
+    assert.equal(created.code, 0, created.stderr);
     const service = await startService(directory);
     t.after(() => service.stop());
     assert.ok(readdirSync(directory).includes("master.key"));
     if (process.platform === "linux") {
       assert.match(readFileSync(`/proc/${service.pid}/status`, "utf8"), /^Umask:\s+0077$/m);
     }
-    assert.deepEqual([modeOf(directory), openTo(directory)], [0o700, []]);
+    assert.deepEqual([modeOf(directory), filesOpenToOthers(directory)], [0o700, []]);
   });
 });
 
-/** The rest of the test has no rights over what root owns. */
-function actAsNobody(t: { after(undo: () => void): void }): void {
+/** Runs the rest of the test as a user without root's permissions. */
+function runUnprivileged(t: { after(undo: () => void): void }): void {
   const { geteuid, seteuid } = process;
   if (geteuid?.() !== 0 || seteuid === undefined) return;
-  seteuid(NOBODY);
+  seteuid(UNPRIVILEGED_UID);
   t.after(() => seteuid(0));
 }

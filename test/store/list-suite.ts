@@ -1,4 +1,4 @@
-// Lists of every shape against a list made by hand from the same rows.
+// Lists of every shape, compared with a sorted and filtered array of the same rows.
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import { isBelow, isWithin, parentOf } from "../../src/kernel/uidp.js";
@@ -42,21 +42,21 @@ const views: Record<string, readonly string[]> = {
 const filters: Record<string, ListFilter> = {
   none: {},
   "a name": { name: "a_b" },
-  "a name nobody has": { name: "nobody" },
-  "below a root": { descendantsOf: first },
-  "below a child": { descendantsOf: childA },
-  "below a leaf": { descendantsOf: childUid(childA, 1) },
-  "below what does not exist": { descendantsOf: childUid(first, 77) },
-  "below another's root": { descendantsOf: foreign },
+  "an unused name": { name: "unused" },
+  "descendants of a root": { descendantsOf: first },
+  "descendants of a child": { descendantsOf: childA },
+  "descendants of a leaf": { descendantsOf: childUid(childA, 1) },
+  "descendants of a missing group": { descendantsOf: childUid(first, 77) },
+  "descendants of an invisible root": { descendantsOf: foreign },
   "children of a root": { childrenOf: first },
   "children of a child": { childrenOf: childB },
-  "children of nothing": { childrenOf: "/" },
+  "children of /": { childrenOf: "/" },
   "named children": { childrenOf: first, name: "ab" },
-  "named below": { descendantsOf: first, name: "ab" },
-  "children of a child and below its root": { childrenOf: childA, descendantsOf: first },
-  "children of a root and below its child": { childrenOf: first, descendantsOf: childA },
+  "named descendants": { descendantsOf: first, name: "ab" },
+  "children of a child and descendants of its root": { childrenOf: childA, descendantsOf: first },
+  "children of a root and descendants of its child": { childrenOf: first, descendantsOf: childA },
   roots: { inRoot: true },
-  "above a leaf": { ancestorsOf: childUid(childA, 1) },
+  "ancestors of a leaf": { ancestorsOf: childUid(childA, 1) },
   "some by uid": { uids: [childA, childUid(foreign, 1), second, childA, rootUid(5)] },
   "by uid and name": { uids: [childA, childB], name: "ab" },
 };
@@ -65,7 +65,7 @@ const orders = ["uid", "name", "created_at", "updated_at"].flatMap((field) => [
   { field, descending: true },
 ]);
 
-/** The lists of a store that holds nothing else under the roots used here. */
+/** Registers the suite for a store that holds nothing else under the roots used here. */
 export function listSuite(store: () => Store): void {
   describe("lists", () => {
     const rows = tree();
@@ -77,12 +77,12 @@ export function listSuite(store: () => Store): void {
 
     for (const [view, visible] of Object.entries(views)) {
       for (const [filterName, filter] of Object.entries(filters)) {
-        test(`${view}, ${filterName}: every order, by pages of 1, 4 and 50, with and without skip`, async () => {
+        test(`${view}, ${filterName}: every order, in pages of 1, 4 and 50, with and without skip`, async () => {
           for (const order of orders) {
-            const expected = byHand(rows, { visible, filter, order });
+            const expected = expectedUids(rows, { visible, filter, order });
             for (const limit of [1, 4, 50]) {
-              const seen = await walk(store(), { visible, filter, order, limit, skip: 0 }, expected.length);
-              assert.deepEqual(seen, expected, `${order.field} ${order.descending} by ${limit}`);
+              const uids = await walk(store(), { visible, filter, order, limit, skip: 0 }, expected.length);
+              assert.deepEqual(uids, expected, `${order.field} ${order.descending} by ${limit}`);
             }
             for (const skip of [1, 3, expected.length, expected.length + 5]) {
               const page = await store().read((tx) => tx.groups.list({ visible, filter, order, limit: 4, skip }));
@@ -131,7 +131,7 @@ export function listSuite(store: () => Store): void {
         const order = orders[step % orders.length] ?? { field: "uid", descending: false };
         for (const filter of [{}, { descendantsOf: root }, { childrenOf: target.uid }, { name: "ab" }]) {
           const query = { visible: [root], filter, order };
-          const expected = byHand(model, query);
+          const expected = expectedUids(model, query);
           assert.deepEqual(
             await walk(store(), { ...query, limit: 3, skip: 0 }, expected.length),
             expected,
@@ -145,20 +145,20 @@ export function listSuite(store: () => Store): void {
 
 // Follows the cursors from the first page to the last and checks the total on each.
 async function walk(store: Store, query: ListQuery, total: number): Promise<string[]> {
-  const seen: string[] = [];
+  const uids: string[] = [];
   let position: ListQuery["after"];
   do {
     const page = await store.read((tx) => tx.groups.list({ ...query, ...(position && { after: position }) }));
     assert.equal(page.total, total, "total");
     assert.ok(page.rows.length <= query.limit);
     assert.ok(page.next === undefined || page.rows.length === query.limit, "a page before the last is full");
-    seen.push(...page.rows.map(({ uid }) => uid));
+    uids.push(...page.rows.map(({ uid }) => uid));
     position = page.next;
   } while (position);
-  return seen;
+  return uids;
 }
 
-function byHand(
+function expectedUids(
   rows: readonly GroupRow[],
   { visible, filter, order }: Pick<ListQuery, "visible" | "filter" | "order">,
 ) {

@@ -1,9 +1,9 @@
-// Opens the store of a directory, as a server does unless told `shared`, says so, and stays.
+// Opens the store of a directory, exclusively unless the second argument is `shared`, reports it and waits.
 import { writeSync } from "node:fs";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 
 const [directory = "", mode = "exclusive"] = process.argv.slice(2);
 const store = openSqlite({ directory, exclusive: mode === "exclusive" });
-await store.write((tx) => tx.settings.put("held", "yes"));
-writeSync(1, "held\n");
+await store.write((tx) => tx.settings.put("opened", "yes"));
+writeSync(1, "opened\n");
 setInterval(() => {}, 1_000);

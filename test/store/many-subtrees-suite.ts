@@ -1,4 +1,4 @@
-// Lists over more subtrees than are asked one by one, against a list made by hand.
+// Lists over more subtrees than are read one by one, compared with a sorted and filtered array.
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import { parentOf } from "../../src/kernel/uidp.js";
@@ -6,7 +6,7 @@ import type { GroupRow, IdentityRow, ListQuery, Store } from "../../src/store/po
 import { childUid, groupRow, identityRow, rootUid } from "../support/rows.js";
 
 const ROOTS = 330;
-/** One of them is larger than what one statement looks at. */
+/** One of them has more rows than one statement scans. */
 const LARGE_ROOT = 7;
 const LARGE = 4_300;
 const names = ["a", "b", "same", "z"];
@@ -45,9 +45,9 @@ function model(): Model {
 }
 
 type Ordered = GroupRow | IdentityRow;
-type Asked = Pick<ListQuery, "visible" | "filter" | "order">;
+type ListInput = Pick<ListQuery, "visible" | "filter" | "order">;
 
-function byHand(rows: readonly Ordered[], { visible, filter, order }: Asked): string[] {
+function expectedUids(rows: readonly Ordered[], { visible, filter, order }: ListInput): string[] {
   const tops = new Set(visible);
   const key = (row: Ordered) => ({ uid: row.uid, name: row.name, created_at: row.createTimeMs })[order.field] ?? "";
   const admitted = rows.filter(
@@ -58,8 +58,8 @@ function byHand(rows: readonly Ordered[], { visible, filter, order }: Asked): st
       (filter.equals?.relation === undefined || (row as IdentityRow).relation === filter.equals.relation),
   );
   admitted.sort((a, b) => (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : a.uid < b.uid ? -1 : 1));
-  const uids = admitted.map(({ uid }) => uid);
-  return order.descending ? uids.reverse() : uids;
+  const sorted = admitted.map(({ uid }) => uid);
+  return order.descending ? sorted.reverse() : sorted;
 }
 
 const kinds = {
@@ -72,7 +72,7 @@ const orders = ["uid", "name", "created_at"].flatMap((field) => [
   { field, descending: false },
   { field, descending: true },
 ]);
-/** How many of the subtrees are seen: few enough to be asked one by one, and all. */
+/** How many of the subtrees are visible: few enough to be read one by one, and all. */
 const views = [60, ROOTS];
 
 /** Registers the suite. */
@@ -80,14 +80,14 @@ export function manySubtreesSuite(store: () => Store): void {
   describe("lists over many subtrees", () => {
     const all = model();
     before(async () => {
-      for (const part of partsOf(all.groups)) {
+      for (const chunk of splitChunks(all.groups)) {
         await store().write(async (tx) => {
-          for (const row of part) await tx.groups.insert(row);
+          for (const row of chunk) await tx.groups.insert(row);
         });
       }
-      for (const part of partsOf(all.identities)) {
+      for (const chunk of splitChunks(all.identities)) {
         await store().write(async (tx) => {
-          for (const row of part) await tx.identities.insert(row);
+          for (const row of chunk) await tx.identities.insert(row);
         });
       }
     });
@@ -95,28 +95,28 @@ export function manySubtreesSuite(store: () => Store): void {
     for (const kind of ["groups", "identities"] as const) {
       for (const filter of kinds[kind].filters) {
         for (const size of views) {
-          test(`${kind} in ${size} subtrees, ${JSON.stringify(filter)}: every order, by pages and by skip`, async () => {
+          test(`${kind} in ${size} subtrees, ${JSON.stringify(filter)}: every order, in pages and with skip`, async () => {
             const visible = Array.from({ length: size }, (_, i) => top(i)).sort();
             for (const order of orders) {
-              const asked = { visible, filter, order };
-              const expected = byHand(all[kind], asked);
+              const input = { visible, filter, order };
+              const expected = expectedUids(all[kind], input);
               const page = (query: Partial<ListQuery>) =>
-                store().read((tx) => tx[kind].list({ ...asked, limit: 50, skip: 0, ...query }));
-              const seen: string[] = [];
+                store().read((tx) => tx[kind].list({ ...input, limit: 50, skip: 0, ...query }));
+              const uids: string[] = [];
               const uncounted: string[] = [];
-              // Long lists are looked at in full by large pages, and at their beginning by small ones.
+              // Long lists are read completely in large pages, and their beginning in small ones.
               const limit = expected.length > 1_000 ? 1_500 : 73;
               for (let after: ListQuery["after"], i = 0; i === 0 || after; i++) {
                 const found = await page({ limit, ...(after && { after }) });
                 assert.equal(found.total, expected.length);
-                seen.push(...found.rows.map(({ uid }) => uid));
+                uids.push(...found.rows.map(({ uid }) => uid));
                 const again = await page({ limit, uncounted: true, ...(after && { after }) });
                 assert.equal(again.total, 0);
                 uncounted.push(...again.rows.map(({ uid }) => uid));
                 after = found.next;
               }
               const what = `${order.field} ${order.descending}`;
-              assert.deepEqual(seen, expected, what);
+              assert.deepEqual(uids, expected, what);
               assert.deepEqual(uncounted, expected, `${what} uncounted`);
               for (const skip of [1, 60, Math.max(0, expected.length - 5), expected.length + 5]) {
                 const skipped = (await page({ skip, limit: 7 })).rows.map(({ uid }) => uid);
@@ -124,10 +124,10 @@ export function manySubtreesSuite(store: () => Store): void {
               }
               const [from] = (await page({ limit: 20 })).rows.slice(-1);
               const key = { uid: from?.uid, name: from?.name, created_at: from?.createTimeMs }[order.field] ?? "";
-              const behind = await page({ after: { key, uid: from?.uid ?? "" }, skip: 40, limit: 9 });
+              const afterAndSkip = await page({ after: { key, uid: from?.uid ?? "" }, skip: 40, limit: 9 });
               if (from) {
                 assert.deepEqual(
-                  behind.rows.map(({ uid }) => uid),
+                  afterAndSkip.rows.map(({ uid }) => uid),
                   expected.slice(60, 69),
                   `${what} both`,
                 );
@@ -140,6 +140,6 @@ export function manySubtreesSuite(store: () => Store): void {
   });
 }
 
-function* partsOf<T>(rows: readonly T[]): Generator<readonly T[]> {
+function* splitChunks<T>(rows: readonly T[]): Generator<readonly T[]> {
   for (let i = 0; i < rows.length; i += 500) yield rows.slice(i, i + 500);
 }

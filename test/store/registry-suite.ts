@@ -1,5 +1,4 @@
-// Repos and tags in a store: what is written comes back, histories and marks are
-// kept, and lists hold the families asked for.
+// Repos and tags in a store: rows, histories and marks, and lists of the requested families.
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { ListFilter, RepoRow, Store, TagFamily, TagRow } from "../../src/store/port.js";
@@ -45,7 +44,7 @@ const rows = [
   ...Array.from({ length: 8 }, (_, n) => tagRow(n, { repoUid: other })),
 ];
 
-/** The registry in a store that holds nothing else under the root used here. */
+/** Registers the suite for a store that holds nothing else under the root used here. */
 export function registrySuite(store: () => Store): void {
   describe("the registry", () => {
     before(() =>
@@ -56,7 +55,7 @@ export function registrySuite(store: () => Store): void {
       }),
     );
 
-    test("repos and tags come back as they were written, and are found by name", async () => {
+    test("repos and tags are read as they were written, and found by name", async () => {
       const config = { bundles: ["b", "a"], customOverlay: { environment: { Ä: "1\n2" } } };
       const row = repoRow(childUid(group, 9), { name: "full", config, readme: "# 🌳", description: "d" });
       await store().write((tx) => tx.repos.insert(row));
@@ -81,9 +80,9 @@ export function registrySuite(store: () => Store): void {
 
     const filters: Readonly<Record<string, ListFilter>> = {
       none: {},
-      "below a group": { descendantsOf: group },
-      "below a repo": { descendantsOf: repo },
-      "in a repo": { childrenOf: repo },
+      "descendants of a group": { descendantsOf: group },
+      "descendants of a repo": { descendantsOf: repo },
+      "children of a repo": { childrenOf: repo },
       "a name": { name: "tag-03" },
       "some by uid": { uids: [childUid(repo, 1), childUid(repo, 4), childUid(other, 2)] },
       "a digest": { equals: { digest: "sha256:a" } },
@@ -91,31 +90,33 @@ export function registrySuite(store: () => Store): void {
       "a digest since, in a repo": { childrenOf: repo, equals: { digest: "sha256:b", updatedSince: 1_003 } },
       "some by uid since": { uids: [childUid(repo, 1), childUid(repo, 4)], equals: { updatedSince: 1_003 } },
     };
-    const asked: readonly (readonly TagFamily[] | undefined)[] = [undefined, [0], [1], [0, 2], [0, 1, 2, 3]];
+    const requested: readonly (readonly TagFamily[] | undefined)[] = [undefined, [0], [1], [0, 2], [0, 1, 2, 3]];
     for (const [name, filter] of Object.entries(filters)) {
-      test(`lists of tags, ${name}: of every set of families, in every order, by pages of 2`, async () => {
-        for (const families of asked) {
+      test(`lists of tags, ${name}: every set of families, in every order, in pages of 2`, async () => {
+        for (const families of requested) {
           for (const field of ["uid", "name", "updated_at"] as const) {
-            const wanted = rows.filter((row) => passes(row, filter) && (families ?? [row.family]).includes(row.family));
+            const matching = rows.filter(
+              (row) => passes(row, filter) && (families ?? [row.family]).includes(row.family),
+            );
             const key = (row: TagRow) =>
               field === "uid" ? "" : field === "name" ? row.name : String(row.updateTimeMs).padStart(6, "0");
-            const expected = wanted.map((row) => `${key(row)} ${row.uid}`).sort();
-            const seen: string[] = [];
+            const expected = matching.map((row) => `${key(row)} ${row.uid}`).sort();
+            const found: string[] = [];
             let after: { key: string | number; uid: string } | undefined;
             do {
               const query = { visible: [root], filter, order: { field, descending: false }, skip: 0, limit: 2 };
               const page = await store().read((tx) => tx.tags.listAll({ ...query, ...(after && { after }) }, families));
               assert.equal(page.total, expected.length, `${families} by ${field}`);
-              seen.push(...page.rows.map((row) => `${key(row)} ${row.uid}`));
+              found.push(...page.rows.map((row) => `${key(row)} ${row.uid}`));
               after = page.next;
             } while (after !== undefined);
-            assert.deepEqual(seen, expected, `${families} by ${field}`);
+            assert.deepEqual(found, expected, `${families} by ${field}`);
           }
         }
       });
     }
 
-    test("a history holds each move once, oldest first, and goes with its tag; marks stay", async () => {
+    test("a history holds each move once, oldest first, and is deleted with its tag; marks are not", async () => {
       const row = tagRow(50, { repoUid: other });
       const move = (timeMs: number, digest: string) => ({ tagUid: row.uid, timeMs, digest });
       await store().write(async (tx) => {
@@ -136,15 +137,15 @@ export function registrySuite(store: () => Store): void {
       assert.equal(await store().read((tx) => tx.tags.mark(other, row.name)), undefined);
     });
 
-    test("the tags of a repo go together, and lists and totals know it", async () => {
-      const gone = childUid(root, 3);
+    test("deleting all tags of a repo removes them from lists and totals", async () => {
+      const deleted = childUid(root, 3);
       await store().write(async (tx) => {
-        await tx.repos.insert(repoRow(gone, { name: "gone" }));
-        for (let n = 0; n < 510; n++) await tx.tags.insert(tagRow(n, { repoUid: gone, name: `t${n}` }));
+        await tx.repos.insert(repoRow(deleted, { name: "deleted" }));
+        for (let n = 0; n < 510; n++) await tx.tags.insert(tagRow(n, { repoUid: deleted, name: `t${n}` }));
       });
       await store().write(async (tx) => {
-        await tx.tags.deleteOf(gone);
-        await tx.repos.delete(gone);
+        await tx.tags.deleteOf(deleted);
+        await tx.repos.delete(deleted);
       });
       const query = { visible: [root], filter: {}, order: { field: "name", descending: false }, skip: 0, limit: 1 };
       await store().read(async (tx) => {

@@ -1,4 +1,4 @@
-// What the store makes of the files it finds, and of other processes that use them.
+// Opening a store: existing files, other processes, and the settings of connections.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -14,7 +14,7 @@ import { tempDir } from "../support/temp-dir.js";
 /** "Arbo" in ASCII. */
 const APPLICATION_ID = 0x4172626f;
 
-test("every connection to the database syncs each commit, knows its foreign keys and trusts no schema", async (t) => {
+test("every connection syncs each commit, enforces foreign keys and does not trust the schema", async (t) => {
   const connections = new Set<SqliteDatabase>();
   const any = openDatabase(":memory:");
   const prototype = Object.getPrototypeOf(any) as SqliteDatabase;
@@ -51,18 +51,18 @@ test("every connection to the database syncs each commit, knows its foreign keys
   );
 });
 
-test("the directory is made, for its owner alone", async (t) => {
+test("the directory is created with access for its owner alone", async (t) => {
   const directory = join(tempDir(), "new", "data");
   const store = openSqlite({ directory });
   t.after(() => store.close());
   assert.equal(statSync(directory).mode & 0o777, 0o700);
 });
 
-const strangers: readonly { make: (file: string) => void; error: RegExp; reason: string }[] = [
+const foreignFiles: readonly { make: (file: string) => void; error: RegExp; reason: string }[] = [
   {
     make: (file) => openDatabase(file).exec("CREATE TABLE theirs (a); INSERT INTO theirs VALUES (1)").close(),
     error: /arbor\.db is not a database of this program/,
-    reason: "a database that does not say whose it is",
+    reason: "a database without an application id",
   },
   {
     make: (file) =>
@@ -83,8 +83,8 @@ const strangers: readonly { make: (file: string) => void; error: RegExp; reason:
   { make: (file) => mkdirSync(file), error: /unable to open database file/, reason: "a directory" },
 ];
 
-for (const { make, error, reason } of strangers) {
-  test(`refused and left alone: ${reason}`, () => {
+for (const { make, error, reason } of foreignFiles) {
+  test(`rejected and unchanged: ${reason}`, () => {
     const directory = tempDir();
     const file = join(directory, "arbor.db");
     make(file);
@@ -95,7 +95,7 @@ for (const { make, error, reason } of strangers) {
   });
 }
 
-test("what was refused does not keep the directory locked", async () => {
+test("a rejected file does not leave the directory locked", async () => {
   const directory = tempDir();
   const file = join(directory, "arbor.db");
   writeFileSync(file, "no database");
@@ -104,7 +104,7 @@ test("what was refused does not keep the directory locked", async () => {
   await openSqlite({ directory, exclusive: true }).close();
 });
 
-test("a second server on the same directory is refused; commands are not", async () => {
+test("a second server on the same directory is rejected; commands are not", async () => {
   const directory = tempDir();
   const server = openSqlite({ directory, exclusive: true });
   assert.throws(() => openSqlite({ directory, exclusive: true }), /another process holds .*serve\.lock/);
@@ -126,11 +126,11 @@ test("kill -9 releases the directory and keeps what was written", async () => {
   child.kill("SIGKILL");
   await once(child, "exit");
   const store = openSqlite({ directory, exclusive: true });
-  assert.equal(await store.read((tx) => tx.settings.get("held")), "yes");
+  assert.equal(await store.read((tx) => tx.settings.get("opened")), "yes");
   await store.close();
 });
 
-test("a copy of the files taken between two commits opens as it was", async () => {
+test("a copy of the files between two commits opens with the state of that time", async () => {
   const [directory, copy] = [tempDir(), tempDir()];
   const store = openSqlite({ directory });
   for (let i = 1; i <= 20; i++) await store.write((tx) => tx.groups.insert(groupRow(rootUid(i))));
@@ -145,7 +145,7 @@ test("a copy of the files taken between two commits opens as it was", async () =
   await copied.close();
 });
 
-test("opening again changes nothing and keeps everything", async () => {
+test("opening again changes neither schema nor rows", async () => {
   const directory = tempDir();
   const schemas: unknown[] = [];
   for (let i = 1; i <= 3; i++) {
@@ -161,23 +161,23 @@ test("opening again changes nothing and keeps everything", async () => {
   assert.deepEqual(schemas[2], schemas[0]);
 });
 
-test("an empty directory opened by several processes at once is made once, and all can use it", async () => {
+test("several processes that open an empty directory at once all succeed", async () => {
   const directory = tempDir();
   const outcomes = await Promise.all(
     Array.from({ length: 3 }, async () => {
       const args = [...scriptArguments("test/store/lock-holder.ts"), directory, "shared"];
       const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
-      let said = "";
+      let output = "";
       child.stderr.on("data", (chunk: Buffer) => {
-        said += chunk;
+        output += chunk;
       });
       child.stdout.on("data", (chunk: Buffer) => {
-        said += chunk;
+        output += chunk;
         child.kill("SIGKILL");
       });
       await once(child, "close");
-      return said;
+      return output;
     }),
   );
-  assert.deepEqual(outcomes, ["held\n", "held\n", "held\n"]);
+  assert.deepEqual(outcomes, ["opened\n", "opened\n", "opened\n"]);
 });

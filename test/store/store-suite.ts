@@ -1,4 +1,4 @@
-// What a store must do, run by every store there is.
+// What every store must do; runs on SQLite and on PostgreSQL.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { Code } from "@connectrpc/connect";
@@ -20,9 +20,9 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
     });
     after(() => store.close());
 
-    test("answers whether it is ready", () => store.check());
+    test("check() resolves when the store is ready", () => store.check());
 
-    test("gives back exactly what was written, milliseconds and maps included", async () => {
+    test("rows are read exactly as they were written, with milliseconds and maps", async () => {
       const row = groupRow(rootUid(1), {
         name: "a name_with.all-kinds 0",
         description: "Zürich 🌳 'quoted' \"twice\" \\ % _ ; --",
@@ -36,7 +36,7 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
       assert.deepEqual({ ...(await store.read((tx) => tx.groups.get(row.uid))) }, row);
     });
 
-    test("a read begun after a write was acknowledged sees it, a thousand times", async () => {
+    test("a read sees every write that was acknowledged before, a thousand times", async () => {
       const root = rootUid(2);
       await store.write((tx) => tx.groups.insert(groupRow(root)));
       for (let i = 0; i < 1_000; i += 50) {
@@ -50,7 +50,7 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
       }
     });
 
-    test("what a failing unit wrote is undone, and its neighbours' writes are not", async () => {
+    test("the writes of a failing unit are rolled back, those of concurrent units are not", async () => {
       const root = rootUid(3);
       await store.write((tx) => tx.groups.insert(groupRow(root)));
       const outcomes = await Promise.allSettled(
@@ -69,11 +69,11 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
         if (outcome.status === "rejected") assert.equal(outcome.reason.message, `Invalid argument: i: ${i}`);
         else assert.equal(outcome.value, i);
       }
-      const { total } = await store.read((tx) => tx.groups.list(everythingBelow(root)));
+      const { total } = await store.read((tx) => tx.groups.list(allIn(root)));
       assert.equal(total, 1 + outcomes.filter(({ status }) => status === "fulfilled").length);
     });
 
-    test("a row that breaks a constraint fails the unit and nothing else", async () => {
+    test("a violated constraint fails the unit and no other", async () => {
       const root = rootUid(4);
       await store.write((tx) => tx.groups.insert(groupRow(root)));
       await assert.rejects(
@@ -84,7 +84,7 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
       assert.ok(await store.read((tx) => tx.groups.get(root)));
     });
 
-    test("a transaction is dead once its unit has settled", async () => {
+    test("a transaction cannot be used after its unit has settled", async () => {
       let escaped: Tx | undefined;
       await store.write(async (tx) => {
         escaped = tx;
@@ -94,19 +94,19 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
       assert.equal(await store.read((tx) => tx.settings.get("alive")), "yes");
     });
 
-    test("a unit whose deadline has passed is not begun", async () => {
-      let begun = false;
+    test("a unit whose deadline has passed does not start", async () => {
+      let started = false;
       const late = store.write(
         () => {
-          begun = true;
+          started = true;
         },
         { deadlineMs: Date.now() - 1 },
       );
       await assert.rejects(late, (error) => error instanceof ApiError && error.code === Code.DeadlineExceeded);
-      assert.equal(begun, false);
+      assert.equal(started, false);
     });
 
-    test("concurrent changes of one row all happen", async () => {
+    test("concurrent changes of one row are all applied", async () => {
       const uid = rootUid(5);
       await store.write((tx) => tx.groups.insert(groupRow(uid, { kind: 0 })));
       await Promise.all(
@@ -120,7 +120,7 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
       assert.equal((await store.read((tx) => tx.groups.get(uid)))?.kind, 30);
     });
 
-    test("creating a child and deleting its parent at once: exactly one wins, and there is never an orphan", async () => {
+    test("of creating a child and deleting its parent at once exactly one succeeds, and no orphan remains", async () => {
       for (let i = 0; i < 40; i++) {
         const parent = rootUid(1_000 + i);
         const row = groupRow(parent);
@@ -144,14 +144,14 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
       }
     });
 
-    test("one query tells who calls and what is granted at given groups", async () => {
+    test("one query returns the caller and the grants at given groups", async () => {
       const [root, other] = [rootUid(6), rootUid(7)];
       const child = childUid(root, 1);
-      const [caller, nobody, viewer] = [rootUid(60), rootUid(61), rootUid(62)];
+      const [caller, ungranted, viewer] = [rootUid(60), rootUid(61), rootUid(62)];
       const capabilities = capabilitySetOf([3]);
       await store.write(async (tx) => {
         for (const uid of [root, other, child]) await tx.groups.insert(groupRow(uid));
-        for (const uid of [caller, nobody]) await tx.identities.insert(identityRow(uid, { notBefore: 7 }));
+        for (const uid of [caller, ungranted]) await tx.identities.insert(identityRow(uid, { notBefore: 7 }));
         await tx.roles.insert(roleRow(viewer, { capabilities }));
         await tx.roleBindings.insert(bindingRow(childUid(child, 9), caller, viewer));
         await tx.roleBindings.insert(bindingRow(childUid(other, 9), caller, viewer));
@@ -168,7 +168,9 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
         assert.deepEqual((await tx.access.at(caller, [root, child])).map(plain), [grant]);
         const none = { ...grant, groupUid: null, capabilities: null, pending: null };
         assert.deepEqual((await tx.access.at(caller, [root])).map(plain), [none]);
-        assert.deepEqual((await tx.access.at(nobody, [root, child])).map(plain), [{ ...none, identityUid: nobody }]);
+        assert.deepEqual((await tx.access.at(ungranted, [root, child])).map(plain), [
+          { ...none, identityUid: ungranted },
+        ]);
         assert.deepEqual(await tx.access.at(rootUid(63), [root]), []);
         assert.deepEqual((await tx.access.everywhere(caller)).map((row) => row.groupUid).sort(), [child, other]);
         assert.equal(await tx.roleBindings.anyGranted(child), true);
@@ -176,28 +178,28 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
       });
     });
 
-    test("grants at neighbours of a group are not grants at the group, however many there are", async () => {
+    test("grants at siblings of a group are not grants at the group, however many there are", async () => {
       const root = rootUid(8);
       const [few, many, viewer] = [rootUid(64), rootUid(65), rootUid(66)];
-      const neighbours = Array.from({ length: 40 }, (_, i) => childUid(root, i));
+      const siblings = Array.from({ length: 40 }, (_, i) => childUid(root, i));
       const deep = Array.from({ length: 39 }, (_, i) => `${root}${"/ffffffffffffffff".repeat(i + 1)}`);
       await store.write(async (tx) => {
-        for (const uid of [root, ...neighbours, ...deep]) await tx.groups.insert(groupRow(uid));
+        for (const uid of [root, ...siblings, ...deep]) await tx.groups.insert(groupRow(uid));
         for (const uid of [few, many]) await tx.identities.insert(identityRow(uid));
         await tx.roles.insert(roleRow(viewer));
         const bind = (identity: string, group: string) =>
           tx.roleBindings.insert(bindingRow(childUid(group, identity === few ? 1 : 2), identity, viewer));
-        for (const uid of [...neighbours.slice(0, 5), deep[3] ?? ""]) await bind(few, uid);
-        for (const uid of [...neighbours, deep[3] ?? ""]) await bind(many, uid);
+        for (const uid of [...siblings.slice(0, 5), deep[3] ?? ""]) await bind(few, uid);
+        for (const uid of [...siblings, deep[3] ?? ""]) await bind(many, uid);
       });
       for (const identity of [few, many]) {
-        const held = async (...lineage: string[]) =>
+        const grantsAt = async (...lineage: string[]) =>
           (await store.read((tx) => tx.access.at(identity, lineage))).map((row) => row.groupUid);
-        assert.deepEqual(await held(root), [null]);
-        assert.deepEqual(await held(root, childUid(root, 3)), [childUid(root, 3)]);
-        assert.deepEqual(await held(root, childUid(root, 99)), [null]);
-        assert.deepEqual(await held(root, ...deep.slice(0, 3)), [null]);
-        assert.deepEqual(await held(root, ...deep), [deep[3]]);
+        assert.deepEqual(await grantsAt(root), [null]);
+        assert.deepEqual(await grantsAt(root, childUid(root, 3)), [childUid(root, 3)]);
+        assert.deepEqual(await grantsAt(root, childUid(root, 99)), [null]);
+        assert.deepEqual(await grantsAt(root, ...deep.slice(0, 3)), [null]);
+        assert.deepEqual(await grantsAt(root, ...deep), [deep[3]]);
       }
     });
 
@@ -227,7 +229,7 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
       });
     });
 
-    test("audit rows keep their order and belong to their organisation", async () => {
+    test("audit rows are in order and separate per organisation", async () => {
       const row = (i: number, root: string) => ({
         rootUid: root,
         timeMs: 1_000 + i,
@@ -247,7 +249,7 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
       assert.deepEqual(await types(), ["test.5", "test.4", "test.3"]);
     });
 
-    test("what has expired is deleted up to a limit, and nothing else", async () => {
+    test("sweeping deletes expired rows up to a limit, and no others", async () => {
       const hashes = Array.from({ length: 7 }, (_, i) => String(i).padStart(64, "0"));
       const times = { createTimeMs: 1, expireTimeMs: 1_000 };
       await store.write(async (tx) => {
@@ -271,7 +273,7 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
       assert.deepEqual(left, [...Array(5).fill([false, false]), [true, true], [true, true]]);
     });
 
-    test("identity providers that were not changed since are found", async () => {
+    test("identity providers that are unchanged since a time are found", async () => {
       const [root, defaultRole] = [rootUid(90), childUid(rootUid(90), 9)];
       await store.write(async (tx) => {
         await tx.groups.insert(groupRow(root));
@@ -298,7 +300,7 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
   });
 }
 
-function everythingBelow(root: string) {
+function allIn(root: string) {
   return { visible: [root], filter: {}, order: { field: "uid", descending: false }, skip: 0, limit: 1 };
 }
 

@@ -1,4 +1,4 @@
-// What quotas are measured by, run by every store there is.
+// The counts that quotas limit; runs on SQLite and on PostgreSQL.
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ export function usageSuite(name: string, open: () => Promise<Store>): void {
     after(() => store.close());
     const count = (kind: QuotaKind, owner: string, cap: number) => store.read((tx) => tx.usage.count(kind, owner, cap));
 
-    test("roots count for who created them, up to the cap, and no longer when they are gone", async () => {
+    test("roots count for their creator, up to the cap, until they are deleted", async () => {
       const [ann, bob] = [rootUid(0xa1), rootUid(0xb1)];
       const roots = [1, 2, 3, 4].map((n) => groupRow(rootUid(n), { createdBy: n === 4 ? bob : ann }));
       await store.write(async (tx) => {
@@ -45,10 +45,10 @@ export function usageSuite(name: string, open: () => Promise<Store>): void {
     });
 
     test("identities count with the people of the organisation's providers, up to the cap", async () => {
-      // Their uids sort side by side, so that a range too wide would count those of the neighbours.
-      const [before, root, behind] = [rootUid(0x1f), rootUid(0x20), rootUid(0x21)];
+      // Their uids are adjacent, so that a range that is too wide would include the other organisations.
+      const [before, root, after] = [rootUid(0x1f), rootUid(0x20), rootUid(0x21)];
       await store.write(async (tx) => {
-        for (const uid of [before, root, behind]) {
+        for (const uid of [before, root, after]) {
           await tx.groups.insert(groupRow(uid));
           await tx.identities.insert(identityRow(childUid(uid, 1)));
           for (let n = 0; n < 4; n++) {
@@ -58,14 +58,14 @@ export function usageSuite(name: string, open: () => Promise<Store>): void {
         }
         await tx.identities.insert(identityRow(rootUid(0xfff)));
       });
-      for (const uid of [before, root, behind]) assert.equal(await count("identities", uid, 20), 5);
+      for (const uid of [before, root, after]) assert.equal(await count("identities", uid, 20), 5);
       assert.deepEqual([await count("identities", root, 3), await count("identities", root, 1)], [3, 1]);
     });
   });
 }
 
 /**
- * Registers a test of the migration that says who created the root groups there are.
+ * Registers a test of the migration that sets the creators of existing root groups.
  *
  * @param dialect the folder of its migrations
  * @param open opens the same database each time
@@ -76,7 +76,7 @@ export function creatorsSuite(
   open: () => Promise<Store>,
   run: (statements: readonly string[]) => Promise<void>,
 ): void {
-  test("roots from before creators were kept count for the owner that came with them", async () => {
+  test("roots from before creators were stored count for their automatic owner", async () => {
     const [first, second, ann, bob, role] = [1, 2, 0xa1, 0xb1, 0x70].map(rootUid) as [
       string,
       string,

@@ -8,10 +8,10 @@ import { tempDir } from "../support/temp-dir.js";
 
 const isUnavailable = (error: unknown) => error instanceof ApiError && error.code === Code.Unavailable;
 
-test("work that has begun is committed, work that waits for its turn and new work are refused", async () => {
+test("units that have begun are committed; queued and new units are rejected", async () => {
   const directory = tempDir();
   const { store, refuse } = createWorkGate(openSqlite({ directory }));
-  // Of one turn, so that all three are in one batch.
+  // Called in one tick, so that all three are in one batch.
   const results = await Promise.allSettled([
     store.write(async (tx) => {
       await tx.settings.put("first", "1");

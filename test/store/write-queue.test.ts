@@ -1,5 +1,5 @@
-// The queue in front of SQLite's one writer, on a real file: what is promised
-// to a call holds whatever the calls beside it do.
+// The queue in front of SQLite's one writer, on a real file: each call keeps its guarantees whatever the
+// other calls of its batch do.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ const kinds = [
   "swallows",
   "late",
   "stalls",
-  "waits a turn",
+  "waits a tick",
   "reads a file",
 ] as const;
 
@@ -33,33 +33,33 @@ interface Planned {
   readonly kind: Kind;
   /** How many rows it writes. */
   readonly rows: number;
-  /** Whether it is made in another turn of the event loop than the one before it. */
-  readonly newTurn: boolean;
+  /** Whether it is called in another tick of the event loop than the one before it. */
+  readonly newTick: boolean;
 }
 
-const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
-const aMoment = () => new Promise<void>((resolve) => setTimeout(resolve, 1));
+const nextTick = () => new Promise<void>((resolve) => setImmediate(resolve));
+const oneMillisecond = () => new Promise<void>((resolve) => setTimeout(resolve, 1));
 
 describe("the write queue", () => {
   const directory = tempDir();
   const file = join(directory, "arbor.db");
   let store: Store;
-  let beside: SqliteDatabase;
+  let observer: SqliteDatabase;
   let now = 0;
   let roots = 0;
 
   before(() => {
     store = openSqlite({ directory, clock: () => now });
-    // Sees what is committed and nothing else.
-    beside = openDatabase(file);
+    // Sees committed rows only.
+    observer = openDatabase(file);
   });
   beforeEach(() => {
     now = 1_000_000;
   });
   after(async () => {
     await store.close();
-    assert.deepEqual(inconsistenciesIn(beside), [], "lists and counters agree with what remains");
-    beside.close();
+    assert.deepEqual(inconsistenciesIn(observer), [], "lists and counters match the remaining rows");
+    observer.close();
   });
 
   async function newRoot(): Promise<string> {
@@ -69,19 +69,19 @@ describe("the write queue", () => {
   }
 
   function committed(parent: string): Set<string> {
-    return new Set(beside.prepare("SELECT uid FROM groups WHERE parent_uid = ?").pluck().all(parent) as string[]);
+    return new Set(observer.prepare("SELECT uid FROM groups WHERE parent_uid = ?").pluck().all(parent) as string[]);
   }
 
   const rowsOf = (root: string, call: number, { rows }: Planned) =>
     Array.from({ length: rows }, (_, i) => childUid(root, call * 16 + i));
 
-  // The unit of a call: what is wrong with it happens between its rows.
+  // The unit of a call; it fails between the inserts of its rows.
   const unitOf = (root: string, call: number, planned: Planned) => async (tx: Tx) => {
     const [first, ...others] = rowsOf(root, call, planned);
     if (planned.kind === "throws at once") throw invalidArgument({ field: "call", description: String(call) });
     if (first !== undefined) await tx.groups.insert(groupRow(first));
-    if (planned.kind === "stalls") await aMoment();
-    if (planned.kind === "waits a turn") await turn();
+    if (planned.kind === "stalls") await oneMillisecond();
+    if (planned.kind === "waits a tick") await nextTick();
     if (planned.kind === "reads a file") await readFile(new URL(import.meta.url));
     const orphan = groupRow(childUid(rootUid(1), call));
     if (planned.kind === "breaks") await tx.groups.insert(orphan);
@@ -93,39 +93,40 @@ describe("the write queue", () => {
 
   const mixes = fc.array(
     fc.record<Planned>({
-      // Half of them succeed, so that there is something to lose.
+      // Half of them succeed, so that a batch has rows that could be lost.
       kind: fc.oneof(
         { weight: kinds.length, arbitrary: fc.constant<Kind>("succeeds") },
         { weight: kinds.length, arbitrary: fc.constantFrom(...kinds) },
       ),
       rows: fc.integer({ min: 1, max: 4 }),
-      newTurn: fc.boolean(),
+      newTick: fc.boolean(),
     }),
     { minLength: 1, maxLength: 40 },
   );
 
-  test("property: every fulfilled call's rows are all there, every rejected call's are all absent", async () => {
+  test("property: all rows of a fulfilled call are stored, and no row of a rejected one", async () => {
     await fc.assert(
       fc.asyncProperty(mixes, async (mix) => {
         const root = await newRoot();
         const outcomes: Promise<void>[] = [];
-        const maybeOverdue = mix.some(({ kind }) => awaitsOtherThings(kind));
+        const maybeOverdue = mix.some(({ kind }) => awaitsMore(kind));
         for (const [call, planned] of mix.entries()) {
-          if (planned.newTurn) await turn();
+          if (planned.newTick) await nextTick();
           const options = planned.kind === "late" ? { deadlineMs: now - 1 } : { deadlineMs: now };
           outcomes.push(
             store.write(unitOf(root, call, planned), options).then(
               (value) => {
-                assert.equal(value, call, "a call gets its own answer");
-                // What a unit awaits may happen to be there within the turn.
-                assert.ok(/succeeds|swallows/.test(planned.kind) || awaitsOtherThings(planned.kind), planned.kind);
+                assert.equal(value, call, "a call gets its own result");
+                // What a unit awaits may be available within the tick.
+                assert.ok(/succeeds|swallows/.test(planned.kind) || awaitsMore(planned.kind), planned.kind);
                 const there = committed(root);
-                for (const uid of rowsOf(root, call, planned)) assert.ok(there.has(uid), "durable when it is answered");
+                for (const uid of rowsOf(root, call, planned))
+                  assert.ok(there.has(uid), "durable when the call resolves");
               },
               (error: unknown) => {
                 if (!(error instanceof OverdueError && maybeOverdue)) assertOwnError(planned.kind, call, error);
                 const there = committed(root);
-                for (const uid of rowsOf(root, call, planned)) assert.ok(!there.has(uid), "nothing of it remains");
+                for (const uid of rowsOf(root, call, planned)) assert.ok(!there.has(uid), "no row of it is stored");
               },
             ),
           );
@@ -138,7 +139,7 @@ describe("the write queue", () => {
     );
   });
 
-  test("a unit that awaits anything else takes its batch down loudly, and later calls work", async () => {
+  test("a unit that awaits anything else fails its batch with an error, and later calls work", async () => {
     const root = await newRoot();
     let release = () => {};
     const elsewhere = new Promise<void>((resolve) => {
@@ -155,7 +156,7 @@ describe("the write queue", () => {
       insert(4),
     ]);
     release();
-    // The third was not begun when the second stalled, and is run in a batch of its own.
+    // The third had not begun when the second stalled, and runs in a batch of its own.
     assert.deepEqual(
       outcomes.map((outcome) => (outcome.status === "rejected" ? outcome.reason.name : "done")),
       ["OverdueError", "OverdueError", "done"],
@@ -165,28 +166,28 @@ describe("the write queue", () => {
     assert.deepEqual(committed(root), new Set([childUid(root, 4), childUid(root, 5)]));
   });
 
-  test("what a stalled unit does when it wakes up touches nobody's transaction", async () => {
+  test("a stalled unit cannot use a later transaction when it continues", async () => {
     const root = await newRoot();
-    let woken: unknown;
-    let wakeUp = () => {};
+    let lateError: unknown;
+    let resume = () => {};
     const stalled = store.write(async (tx) => {
       await new Promise<void>((resolve) => {
-        wakeUp = resolve;
+        resume = resolve;
       });
-      woken = await errorOf(async () => tx.groups.insert(groupRow(childUid(root, 1))));
+      lateError = await errorOf(async () => tx.groups.insert(groupRow(childUid(root, 1))));
     });
     await assert.rejects(stalled, OverdueError);
     await store.write(async (tx) => {
       await tx.groups.insert(groupRow(childUid(root, 2)));
-      wakeUp();
+      resume();
       await tx.groups.insert(groupRow(childUid(root, 3)));
     });
-    await turn();
-    assert.match(String(woken), /a transaction was used after its unit of work had settled/);
+    await nextTick();
+    assert.match(String(lateError), /a transaction was used after its unit of work had settled/);
     assert.deepEqual(committed(root), new Set([childUid(root, 2), childUid(root, 3)]));
   });
 
-  test("calls are run in the order they were made", async () => {
+  test("units run in the order of their calls", async () => {
     const order: number[] = [];
     await Promise.all(Array.from({ length: 200 }, (_, i) => store.write(() => void order.push(i))));
     assert.deepEqual(
@@ -195,9 +196,9 @@ describe("the write queue", () => {
     );
   });
 
-  test("a read begun within the turn of an answer sees the write", async () => {
+  test("a read in the tick in which a write resolves sees the write", async () => {
     const root = await newRoot();
-    // Opens the snapshot of this turn before the write is committed.
+    // Opens the snapshot of this tick before the write is committed.
     await store.read((tx) => tx.groups.get(root));
     await Promise.all(
       Array.from({ length: 100 }, async (_, i) => {
@@ -208,58 +209,58 @@ describe("the write queue", () => {
     );
   });
 
-  test("another process that holds the database for 300 ms delays a write and nothing else", async () => {
+  test("another process that locks the database for 300 ms delays writes only", async () => {
     const root = await newRoot();
-    beside.exec("BEGIN IMMEDIATE");
-    const begunMs = performance.now();
-    let turns = 0;
-    const ticking = setInterval(() => turns++, 1);
-    setTimeout(() => beside.exec("COMMIT"), 300);
+    observer.exec("BEGIN IMMEDIATE");
+    const startMs = performance.now();
+    let ticks = 0;
+    const ticking = setInterval(() => ticks++, 1);
+    setTimeout(() => observer.exec("COMMIT"), 300);
     const uids = [1, 2, 3].map((i) => childUid(root, i));
     const writes = Promise.all(uids.map((uid) => store.write((tx) => tx.groups.insert(groupRow(uid)))));
-    assert.equal((await store.read((tx) => tx.groups.get(root)))?.uid, root, "reads go on meanwhile");
+    assert.equal((await store.read((tx) => tx.groups.get(root)))?.uid, root, "reads are not delayed");
     await writes;
     clearInterval(ticking);
-    assert.ok(performance.now() - begunMs >= 295);
-    assert.ok(turns > 50, `the event loop went on: ${turns} turns`);
+    assert.ok(performance.now() - startMs >= 295);
+    assert.ok(ticks > 50, `the event loop was not blocked: ${ticks} ticks`);
     assert.deepEqual(committed(root), new Set(uids));
   });
 
-  test("after 5 s another process's lock makes writes UNAVAILABLE; they were not begun, and later ones work", async () => {
+  test("after 5 s another process's lock makes writes UNAVAILABLE; they do not run, and later ones work", async () => {
     const root = await newRoot();
-    beside.exec("BEGIN IMMEDIATE");
-    let begun = 0;
-    const refused = Array.from({ length: 3 }, () => store.write(() => void begun++));
+    observer.exec("BEGIN IMMEDIATE");
+    let runs = 0;
+    const rejected = Array.from({ length: 3 }, () => store.write(() => void runs++));
     now += 5_000;
-    for (const outcome of await Promise.allSettled(refused)) {
+    for (const outcome of await Promise.allSettled(rejected)) {
       assert.ok(outcome.status === "rejected" && outcome.reason instanceof ApiError);
       assert.equal(outcome.reason.code, Code.Unavailable);
       assert.equal(outcome.reason.message, "Unavailable: another process holds the database");
       const [retry] = connectErrorFrom(outcome.reason, "d").findDetails(RetryInfoSchema);
       assert.equal(retry?.retryDelay?.seconds, 1n);
     }
-    assert.equal(begun, 0);
-    beside.exec("COMMIT");
+    assert.equal(runs, 0);
+    observer.exec("COMMIT");
     await store.write((tx) => tx.groups.insert(groupRow(childUid(root, 1))));
     assert.deepEqual(committed(root), new Set([childUid(root, 1)]));
   });
 
-  test("up to 5 s a write waits, and one whose deadline passes meanwhile is not begun", async () => {
+  test("a write waits for up to 5 s, and one whose deadline passes meanwhile does not run", async () => {
     const root = await newRoot();
-    beside.exec("BEGIN IMMEDIATE");
+    observer.exec("BEGIN IMMEDIATE");
     const waits = store.write((tx) => tx.groups.insert(groupRow(childUid(root, 1))));
     const late = store.write((tx) => tx.groups.insert(groupRow(childUid(root, 2))), { deadlineMs: now + 1_000 });
     const answered = errorOf(() => late);
     now += 4_999;
-    for (let i = 0; i < 5; i++) await aMoment();
-    beside.exec("COMMIT");
+    for (let i = 0; i < 5; i++) await oneMillisecond();
+    observer.exec("COMMIT");
     await waits;
     const error = await answered;
     assert.ok(error instanceof ApiError && error.code === Code.DeadlineExceeded);
     assert.deepEqual(committed(root), new Set([childUid(root, 1)]));
   });
 
-  test("closing answers what was queued and refuses what comes after", async () => {
+  test("closing runs queued units and rejects later ones", async () => {
     const own = openSqlite({ directory: tempDir() });
     const queued = Array.from({ length: 100 }, (_, i) => own.write((tx) => tx.settings.put(`s${i}`, "v")));
     const closed = own.close();
@@ -279,8 +280,8 @@ function errorOf(work: () => Promise<unknown>): Promise<unknown> {
   );
 }
 
-function awaitsOtherThings(kind: Kind): boolean {
-  return kind === "stalls" || kind === "waits a turn" || kind === "reads a file";
+function awaitsMore(kind: Kind): boolean {
+  return kind === "stalls" || kind === "waits a tick" || kind === "reads a file";
 }
 
 function assertOwnError(kind: Kind, call: number, error: unknown): void {

@@ -1,31 +1,31 @@
-// Counts the reads of a store, to show that it does not grow with what is stored.
+// Counts the reads of a store, to show that their number does not grow with the number of rows.
 import type { Store, Tx } from "../../src/store/port.js";
 
 /**
- * The store itself, with each method that a transaction which only reads calls told to `onRead`.
+ * Wraps a store so that `onRead` is called for each method that a read-only transaction calls.
  *
- * @param onRead gets the method with its part, such as `groups.get`
+ * @param onRead receives the name of the method with its store, such as `groups.get`
  */
 export function countReads(store: Store, onRead: (name: string) => void): Store {
-  const counted = (tx: Tx): Tx =>
+  const countCalls = (tx: Tx): Tx =>
     new Proxy(tx, {
-      get: (of, part: keyof Tx) =>
-        new Proxy(of[part], {
+      get: (of, storeName: keyof Tx) =>
+        new Proxy(of[storeName], {
           get(rows, name: string) {
-            onRead(`${String(part)}.${name}`);
-            return bound(rows, name);
+            onRead(`${String(storeName)}.${name}`);
+            return bindMethod(rows, name);
           },
         }),
     });
   return new Proxy(store, {
     get(of, name: keyof Store) {
-      if (name === "read") return (work: (tx: Tx) => unknown) => of.read((tx) => work(counted(tx)) as never);
-      return bound(of, name);
+      if (name === "read") return (work: (tx: Tx) => unknown) => of.read((tx) => work(countCalls(tx)) as never);
+      return bindMethod(of, name);
     },
   });
 }
 
-function bound(of: object, name: string): unknown {
+function bindMethod(of: object, name: string): unknown {
   const value = Reflect.get(of, name) as unknown;
   return typeof value === "function" ? value.bind(of) : value;
 }

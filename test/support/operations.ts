@@ -1,5 +1,4 @@
-// A long list of random operations on the IAM domain, the same for the same
-// seed, and a dump of all that a database holds afterwards.
+// A long list of random operations on the IAM domain, reproducible by seed, and a dump of the database after it.
 import { ConnectError } from "@connectrpc/connect";
 import { builtinRoleUid, type Ids } from "../../src/kernel/ids.js";
 import { parentOf } from "../../src/kernel/uidp.js";
@@ -10,7 +9,7 @@ import { identityRow, rootUid } from "./rows.js";
 const IAM = "/chainguard.platform.iam.v2beta1";
 const names = ["a", "a b", "a-b", "ab", "_", "z.9", "prod", "dev"];
 
-/** Numbers that look random and are the same for the same seed: `next(n)` is one from 0 to n - 1. */
+/** Creates a pseudo-random generator that a seed makes reproducible: `next(n)` is a number from 0 to n - 1. */
 export function seeded(seed: number): (n: number) => number {
   let state = seed * 2_654_435_761 + 1;
   return (n) => {
@@ -19,16 +18,16 @@ export function seeded(seed: number): (n: number) => number {
   };
 }
 
-/** Ids counted from 1, so that two runs give the same. */
-function countedIds(): Ids {
+/** Ids in sequence from 1, so that two runs create the same ids. */
+function createSequentialIds(): Ids {
   let count = 0;
   const hex = (digits: number) => (++count).toString(16).padStart(digits, "0");
   return { newUid: (parent) => (parent ? `${parent}/${hex(16)}` : hex(40)), newId: () => hex(32) };
 }
 
 /**
- * Runs `count` operations on the empty store that `open` opens with the clock it is given, and closes
- * it; answers what each came to: `ok` or the error's text.
+ * Runs `count` operations on the empty store that `open` opens with the given clock, and closes it. Returns the
+ * result of each: `ok` or the text of the error.
  */
 export async function runOperations(
   open: (clock: () => number) => Store | Promise<Store>,
@@ -37,7 +36,7 @@ export async function runOperations(
 ): Promise<string[]> {
   let now = 1_700_000_000_000;
   const store = await open(() => now);
-  const call = await inProcess(store, countedIds(), () => now);
+  const call = await inProcess(store, createSequentialIds(), () => now);
   const random = seeded(seed);
   const pick = <T>(list: readonly T[], otherwise: T): T => list[random(list.length)] ?? otherwise;
   const owner = rootUid(0xabc);
@@ -133,23 +132,23 @@ export async function runOperations(
   return results;
 }
 
-/** How a database's tables are read: all rows of a table, as objects by column name. */
+/** Reads all rows of a table, as objects by column name. */
 export type ReadTable = (table: string) => Promise<Record<string, unknown>[]>;
 
 const tables = ["groups", "identities", "roles", "role_bindings", "text_order", "time_order", "counters", "audit"];
 
-/** Everything stored, in one order and one spelling whatever the database. */
+/** The rows of all tables, in the same order and format for every database. */
 export async function dump(read: ReadTable): Promise<string[]> {
   const lines: string[] = [];
   for (const table of tables) {
-    const rows = table === "counters" ? summed(await read(table)) : await read(table);
+    const rows = table === "counters" ? sumCounters(await read(table)) : await read(table);
     lines.push(
       ...rows
         .map(
           (row) =>
             `${table} ${JSON.stringify(
               Object.entries(row)
-                .map(([k, v]) => [k, spelled(v)])
+                .map(([k, v]) => [k, normalizeValue(v)])
                 .sort(),
             )}`,
         )
@@ -159,15 +158,15 @@ export async function dump(read: ReadTable): Promise<string[]> {
   return lines;
 }
 
-// What a counter is on one database one row is on another the sum of many.
-function summed(rows: Record<string, unknown>[]): Record<string, unknown>[] {
+// On PostgreSQL the value of a counter is the sum of several rows.
+function sumCounters(rows: Record<string, unknown>[]): Record<string, unknown>[] {
   const sums = new Map<string, number>();
   for (const { counter, scope, n } of rows)
     sums.set(`${counter} ${scope}`, (sums.get(`${counter} ${scope}`) ?? 0) + Number(n));
   return [...sums].filter(([, n]) => n !== 0).map(([counter, n]) => ({ counter, n }));
 }
 
-function spelled(value: unknown): unknown {
+function normalizeValue(value: unknown): unknown {
   if (typeof value === "boolean") return Number(value);
   if (typeof value === "string" && /^\d{1,18}$/.test(value)) return Number(value);
   if (typeof value === "string" && value.startsWith("{")) return JSON.stringify(JSON.parse(value));

@@ -1,18 +1,18 @@
-// The databases that released versions left behind, made by scripts/database-fixture.mjs.
+// Databases of released versions, created by scripts/database-fixture.mjs.
 import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { PROJECT } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 
-/** What a version answered about one of its databases. */
+/** The answers that a version gave about one of its databases. */
 export interface Expected {
   /** The owner of the organisation, and its uid. */
   readonly owner: string;
   readonly group: string;
   /** Answers to the owner by the path of the GET. */
   readonly answers: Readonly<Record<string, object>>;
-  /** Somebody from another organisation, and the answers to them. */
+  /** An identity of another organisation, and the answers to it. */
   readonly guest: string;
   readonly guestAnswers: Readonly<Record<string, object>>;
   /** How many rows of each audit log were sealed, by the uid of the organisation. */
@@ -24,7 +24,7 @@ export interface Fixture {
   readonly version: string;
   readonly folder: string;
   readonly sqlite: Expected;
-  /** Absent if the fixture was made without PostgreSQL. */
+  /** Absent if the fixture was created without PostgreSQL. */
   readonly postgres?: Expected;
 }
 
@@ -36,7 +36,7 @@ export const fixtures: readonly Fixture[] = readdirSync(FOLDER).map((name) => {
   return { folder, ...(JSON.parse(readFileSync(join(folder, "expected.json"), "utf8")) as Omit<Fixture, "folder">) };
 });
 
-/** What the services that made the fixtures were called; some answers contain it. */
+/** The base URL of the services that created the fixtures; some answers contain it. */
 export const FIXTURE_BASE_URL = "http://arbor.example";
 
 /** Copies the SQLite database and the master key into a new data directory and returns its path. */
@@ -54,7 +54,7 @@ export function restorePostgres({ folder }: Fixture): { readonly sql: string; re
 
 function restoreMasterKey(folder: string, directory: string): string {
   const file = join(directory, "master.key");
-  // Git keeps no modes, and a key that others can read is refused.
+  // Git does not store these modes, and the service rejects a key that others can read.
   writeFileSync(file, readFileSync(join(folder, "master.key")), { mode: 0o600 });
   chmodSync(file, 0o600);
   return file;
@@ -67,8 +67,8 @@ function unpack(folder: string, name: string): Buffer {
 }
 
 /**
- * Compares JSON with what it has to contain: every field with the same value. Fields may be added, elements of arrays
- * may not.
+ * Compares JSON with the expected fields and values. Additional fields are allowed, additional elements of arrays
+ * are not.
  *
  * @returns the paths at which something is missing or different
  */

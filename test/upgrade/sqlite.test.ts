@@ -1,4 +1,4 @@
-// The databases that released versions left behind on SQLite, under the service of today. On PostgreSQL: test/pg/.
+// The current service on SQLite databases of released versions. On PostgreSQL: test/pg/.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { attack } from "../audit/log-kit.js";

@@ -1,4 +1,4 @@
-// What the service of today has to do with the database of an earlier version, on either store.
+// What the current service must do with the database of an earlier version, on either store.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -6,10 +6,12 @@ import { type Host, startHost } from "../e2e/process.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { type Expected, FIXTURE_BASE_URL, findDifferences } from "./fixtures.js";
 
-/** Settings that name a restored database. */
-export type Place = Readonly<Record<"data", string>> | Readonly<Record<"databaseUrl" | "masterKeyFile", string>>;
+/** The settings for a restored database. */
+export type DatabaseSettings =
+  | Readonly<Record<"data", string>>
+  | Readonly<Record<"databaseUrl" | "masterKeyFile", string>>;
 
-/** Asks a running service all that is expected to be known, and returns what is missing or different. */
+/** Sends all recorded requests to a running service and returns the answers that are missing or different. */
 export async function compareAnswers(
   harness: Harness,
   identity: string,
@@ -25,62 +27,62 @@ export async function compareAnswers(
   return found;
 }
 
-/** Starts today's service on a restored database. */
-export function startUpgraded(place: Place): Promise<Harness> {
-  return startHarness({ ...place, baseUrl: FIXTURE_BASE_URL });
+/** Starts the current service on a restored database. */
+export function startUpgraded(settings: DatabaseSettings): Promise<Harness> {
+  return startHarness({ ...settings, baseUrl: FIXTURE_BASE_URL });
 }
 
 /**
  * Declares the tests of one version on one store.
  *
- * @param restore makes a copy of the database of that version
+ * @param restore creates a copy of the database of that version
  */
-export function upgradeSuite(version: string, expected: Expected, restore: () => Promise<Place>): void {
+export function upgradeSuite(version: string, expected: Expected, restore: () => Promise<DatabaseSettings>): void {
   describe(`the database of version ${version}`, () => {
-    let place: Place;
+    let settings: DatabaseSettings;
     let host: Host;
     let harness: Harness;
     before(async () => {
-      place = await restore();
+      settings = await restore();
       host = startHost();
-      harness = await startUpgraded(place);
+      harness = await startUpgraded(settings);
     });
     after(async () => {
       host.close();
       await harness.stop();
     });
 
-    it("gives the answers that it gave", async () => {
+    it("gives the same answers as before", async () => {
       assert.ok(Object.keys(expected.answers).length > 40, "there are answers to compare");
       assert.deepEqual(await compareAnswers(harness, expected.owner, expected.answers), []);
     });
 
-    it("shows people from elsewhere what they saw", async () => {
+    it("gives the same answers to identities of another organisation", async () => {
       assert.deepEqual(await compareAnswers(harness, expected.guest, expected.guestAnswers), []);
     });
 
-    it("counts the root groups that people created through the API, and none that the host did", async () => {
+    it("counts root groups that people created through the API, but not those created on the host", async () => {
       const { store } = harness.app.installation;
       const count = (identity: string) => store.read((tx) => tx.usage.count("roots", identity, 20));
       assert.deepEqual([await count(expected.owner), await count(expected.guest)], [0, 1]);
     });
 
-    it("takes writes, and lists and counts them with what was there", async () => {
+    it("accepts writes, and lists and counts new rows together with old ones", async () => {
       const token = await harness.token(expected.owner);
       const list = `/iam/v2beta1/groups?uidp.descendants_of=${expected.group}`;
       const total = async () => Number((await request(harness, token, "GET", list)).body.totalCount);
       const before = await total();
       const sent = { name: "new", description: "written after the upgrade" };
-      const made = await request(harness, token, "POST", `/iam/v2beta1/groups/${expected.group}`, sent);
-      assert.equal(made.status, 200);
-      const read = await request(harness, token, "GET", `/iam/v2beta1/groups/${made.body.uid}`);
-      assert.deepEqual([read.status, read.body], [200, made.body]);
+      const created = await request(harness, token, "POST", `/iam/v2beta1/groups/${expected.group}`, sent);
+      assert.equal(created.status, 200);
+      const read = await request(harness, token, "GET", `/iam/v2beta1/groups/${created.body.uid}`);
+      assert.deepEqual([read.status, read.body], [200, created.body]);
       assert.deepEqual(findDifferences(sent, read.body), []);
       assert.equal(await total(), before + 1);
     });
 
-    it("goes on with an audit log that is intact", async () => {
-      const flags = Object.entries(place).flatMap(([name, value]) => [
+    it("continues an audit log that stays intact", async () => {
+      const flags = Object.entries(settings).flatMap(([name, value]) => [
         `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`,
         value,
       ]);
@@ -92,12 +94,12 @@ export function upgradeSuite(version: string, expected: Expected, restore: () =>
       };
       const before = (root: string) => expected.sealedRows[root] ?? 0;
       let sealed = await verify();
-      // What the test before wrote is sealed behind what the version before has sealed.
+      // The rows of the test before this one are sealed after those of the earlier version.
       for (let tries = 0; tries < 100 && (sealed.get(expected.group) ?? 0) <= before(expected.group); tries++) {
         await sleep(50);
         sealed = await verify();
       }
-      assert.ok((sealed.get(expected.group) ?? 0) > before(expected.group), "what was written is sealed");
+      assert.ok((sealed.get(expected.group) ?? 0) > before(expected.group), "new rows are sealed");
       assert.ok(Object.keys(expected.sealedRows).length > 1);
       const fewer = Object.keys(expected.sealedRows).filter((root) => (sealed.get(root) ?? 0) < before(root));
       assert.deepEqual(fewer, []);

@@ -126,7 +126,7 @@ export async function assertedBy(
 }
 
 async function refreshed(tx: Tx, person: IdentityRow, vouched: Vouched, nowMs: number): Promise<IdentityRow> {
-  await tx.identities.seen(person.uid, nowMs);
+  await tx.identities.updateLastSeen(person.uid, nowMs);
   const { email, emailUnverified } = emailOf(vouched);
   if (email === person.email && emailUnverified === person.emailUnverified) return person;
   return (await tx.identities.update(person.uid, { email, emailUnverified }, nowMs)) ?? person;

@@ -26,7 +26,7 @@ export function createLastSeen(store: Store): LastSeen {
       for (let i = 0; i < pending.length; i += BATCH) {
         try {
           await store.write(async (tx) => {
-            for (const [uid, timeMs] of pending.slice(i, i + BATCH)) await tx.identities.seen(uid, timeMs);
+            for (const [uid, timeMs] of pending.slice(i, i + BATCH)) await tx.identities.updateLastSeen(uid, timeMs);
           });
         } catch (error) {
           for (const [uid, timeMs] of pending.slice(i)) touch(uid, timeMs);

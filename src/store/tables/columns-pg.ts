@@ -13,8 +13,8 @@ import {
   uniqueIndex,
 } from "drizzle-orm/pg-core";
 
-// A locale would weigh punctuation below letters: names would page in another
-// order than in SQLite, and ranges over uids would break.
+// A locale gives punctuation less weight than letters: lists by name would have another order than in
+// SQLite, and ranges of uids would be wrong.
 const bytewise = customType<{ data: string; driverData: string }>({ dataType: () => 'text COLLATE "C"' });
 
 export const table = pgTable;
@@ -25,7 +25,7 @@ export const int = (name: string) => integer(name);
 /** A point in time as epoch milliseconds, or any integer beyond 32 bits. */
 export const long = (name: string) => bigint(name, { mode: "number" });
 export const json = <T>(name: string) => jsonb(name).$type<T>();
-/** A row number that the database hands out in ascending order. */
+/** A row number that the database assigns in ascending order. */
 export const serial = (name: string) => bigserial(name, { mode: "number" }).primaryKey();
 /** Whether a column has one of the values in the JSON array that the placeholder `name` stands for. */
 export const anyOf = (column: SQLWrapper, name: string): SQL =>

@@ -1,8 +1,7 @@
+// The stores of tickets and of refresh tokens.
 import { and, eq, inArray, lt, sql } from "drizzle-orm";
-import { count, done, first } from "./first.js";
-import { placeholdersFor } from "./placeholders.js";
 import type { Awaitable, RefreshTokenRow, RefreshTokenStore, TicketKind, TicketRow, TicketStore } from "./port.js";
-import { type Executor, statement } from "./statement.js";
+import { buildInsertValues, countRows, discardRows, type Executor, statement, takeFirst } from "./statement.js";
 
 interface SweepLimit {
   readonly timeMs: number;
@@ -18,7 +17,7 @@ const getTicket = statement<{ kind: string; hash: string }, TicketRow>((q, t) =>
 const putTicket = statement<TicketRow>((q, t) =>
   q
     .insert(t.tickets)
-    .values(placeholdersFor(t.tickets))
+    .values(buildInsertValues(t.tickets))
     .onConflictDoUpdate({
       target: t.tickets.hash,
       set: { kind: sql`excluded.kind`, data: sql`excluded.data`, expireTimeMs: sql`excluded.expire_time_ms` },
@@ -45,19 +44,19 @@ export class Tickets implements TicketStore {
   }
 
   get(kind: TicketKind, hash: string): Awaitable<TicketRow | undefined> {
-    return first(this.#tx.rows(getTicket, { kind, hash }));
+    return takeFirst(this.#tx.rows(getTicket, { kind, hash }));
   }
 
   put(row: TicketRow): Awaitable<void> {
-    return done(this.#tx.rows(putTicket, row));
+    return discardRows(this.#tx.rows(putTicket, row));
   }
 
   delete(hash: string): Awaitable<void> {
-    return done(this.#tx.rows(deleteTicket, { hash }));
+    return discardRows(this.#tx.rows(deleteTicket, { hash }));
   }
 
   sweep(timeMs: number, limit: number): Awaitable<number> {
-    return count(this.#tx.rows(sweepTickets, { timeMs, limit }));
+    return countRows(this.#tx.rows(sweepTickets, { timeMs, limit }));
   }
 }
 
@@ -68,7 +67,7 @@ const getRefresh = statement<{ hash: string }, RefreshTokenRow>((q, t) =>
     .where(eq(t.refreshTokens.hash, sql.placeholder("hash"))),
 );
 const insertRefresh = statement<RefreshTokenRow>((q, t) =>
-  q.insert(t.refreshTokens).values(placeholdersFor(t.refreshTokens)),
+  q.insert(t.refreshTokens).values(buildInsertValues(t.refreshTokens)),
 );
 const useRefresh = statement<{ hash: string }>((q, t) =>
   q
@@ -103,26 +102,26 @@ export class RefreshTokens implements RefreshTokenStore {
   }
 
   get(hash: string): Awaitable<RefreshTokenRow | undefined> {
-    return first(this.#tx.rows(getRefresh, { hash }));
+    return takeFirst(this.#tx.rows(getRefresh, { hash }));
   }
 
   insert(row: RefreshTokenRow): Awaitable<void> {
-    return done(this.#tx.rows(insertRefresh, row));
+    return discardRows(this.#tx.rows(insertRefresh, row));
   }
 
   markUsed(hash: string): Awaitable<void> {
-    return done(this.#tx.rows(useRefresh, { hash }));
+    return discardRows(this.#tx.rows(useRefresh, { hash }));
   }
 
   deleteFamily(family: string): Awaitable<void> {
-    return done(this.#tx.rows(deleteFamily, { family }));
+    return discardRows(this.#tx.rows(deleteFamily, { family }));
   }
 
   deleteOf(identityUid: string): Awaitable<void> {
-    return done(this.#tx.rows(deleteOf, { identityUid }));
+    return discardRows(this.#tx.rows(deleteOf, { identityUid }));
   }
 
   sweep(timeMs: number, limit: number): Awaitable<number> {
-    return count(this.#tx.rows(sweepRefresh, { timeMs, limit }));
+    return countRows(this.#tx.rows(sweepRefresh, { timeMs, limit }));
   }
 }

@@ -10,7 +10,7 @@ export const int = (name: string) => integer(name);
 /** A point in time as epoch milliseconds, or any integer beyond 32 bits. */
 export const long = (name: string) => integer(name);
 export const json = <T>(name: string) => text(name, { mode: "json" }).$type<T>();
-/** A row number that the database hands out in ascending order. */
+/** A row number that the database assigns in ascending order. */
 export const serial = (name: string) => integer(name).primaryKey({ autoIncrement: true });
 /** Whether a column has one of the values in the JSON array that the placeholder `name` stands for. */
 export const anyOf = (column: SQLWrapper, name: string): SQL =>
@@ -20,5 +20,8 @@ export const scopesIn = (name: string): SQL =>
   sql`(select value as scope from json_each(${sql.placeholder(name)})) scopes`;
 export { index, primaryKey, uniqueIndex };
 
-/** The types of columns that a schema is built of; the other dialect has the same under the same names. */
+/** The column types that tables are defined with. The other dialect exports the same names. */
 export type Columns = typeof import("./columns-sqlite.js");
+
+/** A row as its table stores it: plain values, the same in both databases. */
+export type RowOf<T extends { readonly $inferSelect: unknown }> = Readonly<T["$inferSelect"]>;

@@ -1,0 +1,187 @@
+// The interfaces of the stores of groups, identities, roles and what belongs to them.
+import type { CapabilitySet } from "../kernel/capability-set.js";
+import type { Awaitable, IndexedStore, ListQuery, Page } from "./port-lists.js";
+import type { GroupRow, TermsAcceptanceRow } from "./tables/groups.js";
+import type { IdentityProviderRow, IdentityRow } from "./tables/identities.js";
+import type { GroupInviteRow, RoleBindingRow, RoleRow } from "./tables/roles.js";
+
+/** An identity with one of its grants, or with none; the rows from which a call is authorized. */
+export interface AccessRow {
+  readonly identityUid: string;
+  /** Tokens issued before this epoch second are void. */
+  readonly notBefore: number;
+  /** The organisation's own provider that the person logs in through; grants outside its organisation do not count. */
+  readonly providerUid: string | null;
+  readonly groupUid: string | null;
+  readonly capabilities: CapabilitySet | null;
+  /** Whether the binding that grants this is pending; null where there is no grant. */
+  readonly pending: boolean | null;
+}
+
+/** What a mapping of a directory's group grants to the members of that group. */
+export interface MappedGrant {
+  readonly groupUid: string;
+  readonly capabilities: CapabilitySet;
+}
+
+/** Reads what an identity is granted. */
+export interface AccessStore {
+  /** The identity and its grants at a group and its ancestors; `lineage` begins at the root. Empty: no such identity. */
+  at(identityUid: string, lineage: readonly string[]): Awaitable<AccessRow[]>;
+  /** The identity, without its grants. Empty: no such identity. */
+  alone(identityUid: string): Awaitable<AccessRow[]>;
+  /** The identity and all of its grants that are not pending. Empty: no such identity. */
+  everywhere(identityUid: string): Awaitable<AccessRow[]>;
+  /** The grants of those of `mappingUids`, which are few, that exist and belong to the provider. */
+  mapped(providerUid: string, mappingUids: readonly string[]): Awaitable<MappedGrant[]>;
+}
+
+/** The columns of a group that change after its creation. */
+export type GroupPatch = Partial<Pick<GroupRow, "name" | "description" | "verified" | "kind" | "resourceLimits">>;
+
+/** Groups. */
+export interface GroupStore {
+  get(uid: string): Awaitable<GroupRow | undefined>;
+  insert(row: GroupRow): Awaitable<void>;
+  /** Applies `patch` to the group and returns it, or undefined when it does not exist. */
+  update(uid: string, patch: GroupPatch, nowMs: number): Awaitable<GroupRow | undefined>;
+  delete(row: GroupRow): Awaitable<void>;
+  list(query: ListQuery): Awaitable<Page<GroupRow>>;
+  hasChildren(uid: string): Awaitable<boolean>;
+  /** The verified root group with this name: there is at most one. */
+  verifiedRoot(name: string): Awaitable<GroupRow | undefined>;
+  /** Whether any root group has this name. */
+  anyRootNamed(name: string): Awaitable<boolean>;
+}
+
+/** The columns of an identity that change after its creation. */
+export type IdentityPatch = Partial<
+  Pick<
+    IdentityRow,
+    | "name"
+    | "description"
+    | "company"
+    | "relation"
+    | "relationship"
+    | "metadata"
+    | "email"
+    | "emailUnverified"
+    | "notBefore"
+  >
+>;
+
+/** Identities. */
+export interface IdentityStore {
+  get(uid: string): Awaitable<IdentityRow | undefined>;
+  insert(row: IdentityRow): Awaitable<void>;
+  /** Applies `patch` to the identity and returns it, or undefined when it does not exist. */
+  update(uid: string, patch: IdentityPatch, nowMs: number): Awaitable<IdentityRow | undefined>;
+  /** Does nothing when the identity does not exist. */
+  delete(uid: string): Awaitable<void>;
+  list(query: ListQuery): Awaitable<Page<IdentityRow>>;
+  /** Whether any identity is a child of the group. */
+  anyIn(groupUid: string): Awaitable<boolean>;
+  /** The uids of people who log in through this provider, at most `limit`. */
+  ofProvider(providerUid: string, limit: number): Awaitable<string[]>;
+  /** Sets the last seen time unless the stored one is later. */
+  updateLastSeen(uid: string, timeMs: number): Awaitable<void>;
+}
+
+/** The columns of a role that change after its creation. */
+export type RolePatch = Partial<Pick<RoleRow, "name" | "description" | "capabilities">>;
+
+/** Roles. */
+export interface RoleStore {
+  get(uid: string): Awaitable<RoleRow | undefined>;
+  insert(row: RoleRow): Awaitable<void>;
+  /** Applies `patch` to the role and returns it, or undefined when it does not exist. */
+  update(uid: string, patch: RolePatch, nowMs: number): Awaitable<RoleRow | undefined>;
+  /** Does nothing when the role does not exist. */
+  delete(uid: string): Awaitable<void>;
+  list(query: ListQuery): Awaitable<Page<RoleRow>>;
+  anyIn(groupUid: string): Awaitable<boolean>;
+}
+
+/** A role binding with the columns of its group, role and identity that answers contain; null where there is no identity. */
+export interface HydratedBinding extends RoleBindingRow {
+  readonly groupName: string;
+  readonly groupDescription: string;
+  readonly roleName: string;
+  readonly roleDescription: string;
+  readonly identityName: string | null;
+  readonly identityDescription: string | null;
+  readonly identityIssuer: string | null;
+  readonly identitySubject: string | null;
+  readonly identityEmail: string | null;
+  readonly identityRelationship: object | null;
+}
+
+/** The columns of a role binding that change after its creation. */
+export type BindingChange = Pick<RoleBindingRow, "identityUid" | "roleUid" | "accepted" | "pending">;
+
+/** Role bindings. */
+export interface RoleBindingStore {
+  get(uid: string): Awaitable<RoleBindingRow | undefined>;
+  /** The binding of this identity to this role at this group. */
+  same(groupUid: string, identityUid: string, roleUid: string): Awaitable<RoleBindingRow | undefined>;
+  /** Those of `uids` that exist, in no order; one query. */
+  hydrated(uids: readonly string[]): Awaitable<HydratedBinding[]>;
+  insert(row: RoleBindingRow): Awaitable<void>;
+  /** Changes the identity or the role; a changed binding is no longer automatic. */
+  update(uid: string, change: BindingChange, nowMs: number): Awaitable<void>;
+  /** Does nothing when the binding does not exist. */
+  delete(uid: string): Awaitable<void>;
+  list(query: ListQuery): Awaitable<Page<HydratedBinding>>;
+  /** The bindings of an identity, at most `limit`; all of them by default. */
+  ofIdentity(identityUid: string, limit?: number): Awaitable<RoleBindingRow[]>;
+  /** The bindings of an identity that are pending, or are not, with uids greater than `after`, in the order of uids. */
+  byPending(identityUid: string, pending: boolean, after: string, limit: number): Awaitable<HydratedBinding[]>;
+  /** How many bindings of an identity are pending, or are not. */
+  countPending(identityUid: string, pending: boolean): Awaitable<number>;
+  /** The root groups in whose subtrees bindings of an identity are pending, in the order of uids. */
+  pendingRoots(identityUid: string, limit: number): Awaitable<string[]>;
+  /** Whether the identity has a binding that is not pending in the subtree of a root group. */
+  anyAccepted(identityUid: string, rootUid: string): Awaitable<boolean>;
+  /** Accepts pending bindings of the identity in the subtree of the root group, at most `limit`; returns their uids. */
+  accept(identityUid: string, rootUid: string, limit: number): Awaitable<string[]>;
+  /** Accepts one binding. */
+  acceptOne(uid: string): Awaitable<void>;
+  /** Whether the identity has the role at any group. */
+  anyOf(identityUid: string, roleUid: string): Awaitable<boolean>;
+  /** The groups at which a role is bound, each once. */
+  groupsOfRole(roleUid: string): Awaitable<string[]>;
+  /** Whether the group has a binding that is not automatic. */
+  anyGranted(groupUid: string): Awaitable<boolean>;
+  /** How many existing identities have the role at the group, without `anonymous`; counts up to two. */
+  holders(groupUid: string, roleUid: string): Awaitable<number>;
+  /** Whether the identity has the role at any root group. */
+  holdsAtRoot(identityUid: string, roleUid: string): Awaitable<boolean>;
+  deleteAutomatic(groupUid: string): Awaitable<void>;
+}
+
+/** Group invites. */
+export interface GroupInviteStore extends IndexedStore<GroupInviteRow> {
+  /** The uids of the group's invites that expire after `nowMs` (`live`) or do not, at most `limit`. */
+  byExpiry(groupUid: string, nowMs: number, live: boolean, limit: number): Awaitable<string[]>;
+}
+
+/** Identity providers. */
+export interface IdentityProviderStore extends IndexedStore<IdentityProviderRow> {
+  /** The uids of up to `limit` providers last changed before `timeMs`; scans the whole table. */
+  unchangedSince(timeMs: number, limit: number): Awaitable<string[]>;
+}
+
+/** Acceptances of terms. */
+export interface TermsStore {
+  /** Records the acceptance unless it is already recorded. */
+  accept(row: TermsAcceptanceRow): Awaitable<void>;
+  of(groupUid: string): Awaitable<TermsAcceptanceRow[]>;
+  deleteOf(groupUid: string): Awaitable<void>;
+}
+
+/** When identities last requested access to a group. */
+export interface AccessRequestStore {
+  lastMs(groupUid: string, identityUid: string): Awaitable<number | undefined>;
+  put(groupUid: string, identityUid: string, nowMs: number): Awaitable<void>;
+  deleteOf(groupUid: string): Awaitable<void>;
+}

@@ -1,0 +1,74 @@
+// The audit log. Its rows are written once and never changed; the hash chain that seals them
+// is a table of its own (docs/adr/0006-audit-chain.md).
+import type { Columns, RowOf } from "./columns-sqlite.js";
+
+/** Builds the tables of the audit log. */
+export function defineAuditTables(c: Columns) {
+  const audit = c.table(
+    "audit",
+    {
+      id: c.serial("id"),
+      /** The organisation it concerns. */
+      rootUid: c.str("root_uid").notNull(),
+      timeMs: c.long("time_ms").notNull(),
+      /** The CloudEvents type, or the full name of the method. */
+      type: c.str("type").notNull(),
+      /** The RPC path, or the name of the command on the host. */
+      method: c.str("method").notNull(),
+      subjectUid: c.str("subject_uid").notNull(),
+      /** The identity that made the change; empty for a command on the host. */
+      actorUid: c.str("actor_uid").notNull(),
+      tokenId: c.str("token_id").notNull(),
+      requestId: c.str("request_id").notNull(),
+      remoteAddress: c.str("remote_address").notNull(),
+    },
+    (t) => [c.index("audit_root").on(t.rootUid, t.id)],
+  );
+
+  // The unique index finds the rows that are not sealed yet.
+  const auditChain = c.table(
+    "audit_chain",
+    {
+      rootUid: c.str("root_uid").notNull(),
+      /** 1 for the first entry of an organisation, then without gaps. */
+      seq: c.long("seq").notNull(),
+      auditId: c.long("audit_id").notNull(),
+      hash: c.str("hash").notNull(),
+    },
+    (t) => [c.primaryKey({ columns: [t.rootUid, t.seq] }), c.uniqueIndex("audit_chain_audit").on(t.auditId)],
+  );
+
+  const auditHeads = c.table("audit_heads", {
+    rootUid: c.str("root_uid").primaryKey(),
+    seq: c.long("seq").notNull(),
+    hash: c.str("hash").notNull(),
+    /** When it was signed. */
+    timeMs: c.long("time_ms").notNull(),
+    signature: c.str("signature").notNull(),
+  });
+
+  const auditSealer = c.table("audit_sealer", {
+    name: c.str("name").primaryKey(),
+    holder: c.str("holder").notNull(),
+    expireTimeMs: c.long("expire_time_ms").notNull(),
+    /** Every row up to this id is sealed, and no further row will get such an id. */
+    settledId: c.long("settled_id").notNull(),
+    /** How often rows were sealed; shows whether another node did so in between. */
+    passes: c.long("passes").notNull(),
+  });
+
+  return { audit, auditChain, auditHeads, auditSealer };
+}
+
+type AuditTables = ReturnType<typeof defineAuditTables>;
+
+/** A recorded change with the number that the store assigned. */
+export type StoredAuditRow = RowOf<AuditTables["audit"]>;
+/** A recorded change. */
+export type AuditRow = Omit<StoredAuditRow, "id">;
+/** The position of an audit row in the chain of its organisation. */
+export type ChainEntry = RowOf<AuditTables["auditChain"]>;
+/** The signed end of a chain. */
+export type AuditHead = RowOf<AuditTables["auditHeads"]>;
+/** The lease of the node that seals the log, and how far the log is sealed. */
+export type SealerRow = Omit<RowOf<AuditTables["auditSealer"]>, "name">;

@@ -1,0 +1,108 @@
+// Groups, and what a group has at most one of or a list of for itself.
+import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
+import type { Columns, RowOf } from "./columns-sqlite.js";
+
+/** Builds the tables of groups. */
+export function defineGroupTables(c: Columns) {
+  const groups = c.table(
+    "groups",
+    {
+      uid: c.str("uid").primaryKey(),
+      /** Null for a root group. */
+      parentUid: c.str("parent_uid").references((): AnySQLiteColumn => groups.uid),
+      name: c.str("name").notNull(),
+      description: c.str("description").notNull(),
+      verified: c.bool("verified").notNull(),
+      /** The number of the OrgKind. */
+      kind: c.int("kind").notNull(),
+      /** Of a root group: the quotas that the operator set for the organisation, by name. Empty for other groups. */
+      resourceLimits: c.json<Readonly<Record<string, number>>>("resource_limits").notNull(),
+      /** Who created a root group by a call; empty for one created on the host, and for other groups. */
+      createdBy: c.str("created_by").notNull().default(""),
+      createTimeMs: c.long("create_time_ms").notNull(),
+      updateTimeMs: c.long("update_time_ms").notNull(),
+    },
+    (t) => [
+      c.index("groups_children_uid").on(t.parentUid, t.uid),
+      c.index("groups_children_name").on(t.parentUid, t.name, t.uid),
+      c.index("groups_children_created").on(t.parentUid, t.createTimeMs, t.uid),
+      c.index("groups_children_updated").on(t.parentUid, t.updateTimeMs, t.uid),
+      c.index("groups_name").on(t.name, t.parentUid, t.verified),
+      c.index("groups_created_by").on(t.createdBy, t.uid),
+    ],
+  );
+
+  const groupUid = () =>
+    c
+      .str("group_uid")
+      .notNull()
+      .references(() => groups.uid);
+
+  const accountAssociations = c.table(
+    "account_associations",
+    {
+      /** The uid of its group: a group has one at most. */
+      uid: c
+        .str("uid")
+        .primaryKey()
+        .references(() => groups.uid),
+      parentUid: c.str("parent_uid"),
+      name: c.str("name").notNull(),
+      description: c.str("description").notNull(),
+      /** The JSON of its providers' messages. */
+      accounts: c.json<object>("accounts").notNull(),
+      createTimeMs: c.long("create_time_ms").notNull(),
+      updateTimeMs: c.long("update_time_ms").notNull(),
+    },
+    (t) => [c.index("account_associations_parent").on(t.parentUid, t.uid)],
+  );
+
+  const termsAcceptances = c.table(
+    "terms_acceptances",
+    {
+      groupUid: groupUid(),
+      docId: c.str("doc_id").notNull(),
+      acceptedBy: c.str("accepted_by").notNull(),
+      createTimeMs: c.long("create_time_ms").notNull(),
+    },
+    (t) => [c.primaryKey({ columns: [t.groupUid, t.docId] })],
+  );
+
+  const subscriptions = c.table(
+    "subscriptions",
+    {
+      uid: c.str("uid").primaryKey(),
+      groupUid: groupUid(),
+      sink: c.str("sink").notNull(),
+      createTimeMs: c.long("create_time_ms").notNull(),
+      updateTimeMs: c.long("update_time_ms").notNull(),
+    },
+    (t) => [c.index("subscriptions_group").on(t.groupUid, t.uid)],
+  );
+
+  const accessRequests = c.table(
+    "access_requests",
+    {
+      groupUid: groupUid(),
+      identityUid: c.str("identity_uid").notNull(),
+      timeMs: c.long("time_ms").notNull(),
+    },
+    (t) => [c.primaryKey({ columns: [t.groupUid, t.identityUid] })],
+  );
+
+  return { groups, accountAssociations, termsAcceptances, subscriptions, accessRequests };
+}
+
+/** The tables of groups. */
+export type GroupTables = ReturnType<typeof defineGroupTables>;
+
+/** A group as stored. */
+export type GroupRow = RowOf<GroupTables["groups"]>;
+/** An account association as stored; its uid is the uid of its group. */
+export type AccountAssociationRow = RowOf<GroupTables["accountAssociations"]>;
+/** The acceptance of a document by a group, as stored. */
+export type TermsAcceptanceRow = RowOf<GroupTables["termsAcceptances"]>;
+/** A subscription to events as stored. */
+export type SubscriptionRow = RowOf<GroupTables["subscriptions"]>;
+/** When an identity last requested access to a group, as stored. */
+export type AccessRequestRow = RowOf<GroupTables["accessRequests"]>;

@@ -1,0 +1,114 @@
+// Identities, and the providers that people and their groups come from.
+import type { Columns, RowOf } from "./columns-sqlite.js";
+import type { GroupTables } from "./groups.js";
+import type { RoleTables } from "./roles.js";
+
+/** The credentials by which a provider's directory may push people and groups. */
+export interface ScimState {
+  readonly enabled: boolean;
+  /** Hash of the current token. */
+  readonly tokenHash: string;
+  /** Hash of the token before it, which stays valid for a while. */
+  readonly previousHash: string;
+  /** Epoch milliseconds; absent: never. */
+  readonly expireTimeMs?: number;
+  readonly previousExpireTimeMs?: number;
+  readonly revoked: boolean;
+  readonly etag: string;
+}
+
+/** Builds the tables of identities. */
+export function defineIdentityTables(c: Columns, { groups, roles }: GroupTables & RoleTables) {
+  const identities = c.table(
+    "identities",
+    {
+      uid: c.str("uid").primaryKey(),
+      /** Null for people and for the identities that Arbor itself defines. */
+      groupUid: c.str("group_uid").references(() => groups.uid),
+      name: c.str("name").notNull(),
+      description: c.str("description").notNull(),
+      /** Of people: the issuer and the subject at the login provider. */
+      issuer: c.str("issuer").notNull(),
+      subject: c.str("subject").notNull(),
+      /** The e-mail address that a trusted login provider confirmed, else empty. */
+      email: c.str("email").notNull(),
+      emailUnverified: c.str("email_unverified").notNull(),
+      company: c.str("company").notNull(),
+      /** Of people who log in through an organisation's own provider: which one; null for all others. */
+      providerUid: c.str("provider_uid"),
+      /** The number of the RelationshipType; 0 for people. */
+      relation: c.int("relation").notNull(),
+      /** How the identity is assumed, in the JSON of its message; empty for people. */
+      relationship: c.json<object>("relationship").notNull(),
+      /** What people stated about themselves. */
+      metadata: c.json<object>("metadata").notNull(),
+      /** Tokens issued before this epoch second are void. */
+      notBefore: c.long("not_before").notNull(),
+      createTimeMs: c.long("create_time_ms").notNull(),
+      updateTimeMs: c.long("update_time_ms").notNull(),
+      lastSeenTimeMs: c.long("last_seen_time_ms").notNull(),
+    },
+    (t) => [c.index("identities_group").on(t.groupUid, t.uid), c.index("identities_provider").on(t.providerUid)],
+  );
+
+  const identityProviders = c.table(
+    "identity_providers",
+    {
+      uid: c.str("uid").primaryKey(),
+      groupUid: c
+        .str("group_uid")
+        .notNull()
+        .references(() => groups.uid),
+      name: c.str("name").notNull(),
+      description: c.str("description").notNull(),
+      defaultRole: c
+        .str("default_role")
+        .notNull()
+        .references(() => roles.uid),
+      /** The JSON of its OIDC message, without the secret. */
+      oidc: c.json<object>("oidc").notNull(),
+      /** The client secret, sealed; empty where there is none. */
+      sealedSecret: c.str("sealed_secret").notNull(),
+      scim: c.json<ScimState>("scim").notNull(),
+      createTimeMs: c.long("create_time_ms").notNull(),
+      updateTimeMs: c.long("update_time_ms").notNull(),
+    },
+    (t) => [
+      c.index("identity_providers_group").on(t.groupUid, t.uid),
+      c.index("identity_providers_role").on(t.defaultRole),
+    ],
+  );
+
+  const groupMappings = c.table(
+    "external_group_role_mappings",
+    {
+      uid: c.str("uid").primaryKey(),
+      providerUid: c
+        .str("provider_uid")
+        .notNull()
+        .references(() => identityProviders.uid),
+      externalGroupId: c.str("external_group_id").notNull(),
+      roleUid: c
+        .str("role_uid")
+        .notNull()
+        .references(() => roles.uid),
+      scope: c.str("scope").notNull(),
+      createTimeMs: c.long("create_time_ms").notNull(),
+    },
+    (t) => [
+      c.uniqueIndex("external_group_role_mappings_same").on(t.providerUid, t.externalGroupId, t.roleUid, t.scope),
+      c.index("external_group_role_mappings_role").on(t.roleUid),
+    ],
+  );
+
+  return { identities, identityProviders, groupMappings };
+}
+
+type IdentityTables = ReturnType<typeof defineIdentityTables>;
+
+/** An identity as stored. */
+export type IdentityRow = RowOf<IdentityTables["identities"]>;
+/** An identity provider as stored. */
+export type IdentityProviderRow = RowOf<IdentityTables["identityProviders"]>;
+/** A mapping of a directory's group to a role, as stored. */
+export type GroupMappingRow = RowOf<IdentityTables["groupMappings"]>;

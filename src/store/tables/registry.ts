@@ -1,0 +1,132 @@
+// Repos and tags of a container registry, and what is known of their images.
+import type { Columns, RowOf } from "./columns-sqlite.js";
+import type { GroupTables } from "./groups.js";
+
+/** What the name of a tag says of it: usual, or of a family that lists hide by default. */
+export type TagFamily = 0 | 1 | 2 | 3;
+
+/** Builds the tables of the registry. */
+export function defineRegistryTables(c: Columns, { groups }: GroupTables) {
+  const repos = c.table(
+    "repos",
+    {
+      uid: c.str("uid").primaryKey(),
+      groupUid: c
+        .str("group_uid")
+        .notNull()
+        .references(() => groups.uid),
+      name: c.str("name").notNull(),
+      description: c.str("description").notNull(),
+      /** The JSON of its message's other fields. */
+      config: c.json<object>("config").notNull(),
+      readme: c.str("readme").notNull(),
+      createTimeMs: c.long("create_time_ms").notNull(),
+      updateTimeMs: c.long("update_time_ms").notNull(),
+    },
+    (t) => [c.index("repos_group").on(t.groupUid, t.uid), c.uniqueIndex("repos_name").on(t.groupUid, t.name)],
+  );
+
+  const tags = c.table(
+    "tags",
+    {
+      uid: c.str("uid").primaryKey(),
+      repoUid: c
+        .str("repo_uid")
+        .notNull()
+        .references(() => repos.uid),
+      name: c.str("name").notNull(),
+      digest: c.str("digest").notNull(),
+      /** 0 usual, 1 referrers (`sha256-…`), 2 dates (`…-20yymmdd`), 3 epochs (`…-rN`). */
+      family: c.int("family").$type<TagFamily>().notNull(),
+      deprecated: c.bool("deprecated").notNull(),
+      bundles: c.json<string[]>("bundles").notNull(),
+      createTimeMs: c.long("create_time_ms").notNull(),
+      updateTimeMs: c.long("update_time_ms").notNull(),
+    },
+    (t) => [
+      c.index("tags_repo").on(t.repoUid, t.uid),
+      c.uniqueIndex("tags_name").on(t.repoUid, t.name),
+      c.index("tags_digest").on(t.digest, t.uid),
+    ],
+  );
+
+  const tagHistory = c.table(
+    "tag_history",
+    {
+      tagUid: c.str("tag_uid").notNull(),
+      timeMs: c.long("time_ms").notNull(),
+      digest: c.str("digest").notNull(),
+    },
+    (t) => [c.primaryKey({ columns: [t.tagUid, t.timeMs, t.digest] })],
+  );
+
+  // When a tag was last pushed or deleted, also for deleted tags: events of a registry may arrive in any order.
+  const tagMarks = c.table(
+    "tag_marks",
+    {
+      repoUid: c.str("repo_uid").notNull(),
+      name: c.str("name").notNull(),
+      timeMs: c.long("time_ms").notNull(),
+    },
+    (t) => [c.primaryKey({ columns: [t.repoUid, t.name] }), c.index("tag_marks_time").on(t.timeMs)],
+  );
+
+  const registryEvents = c.table(
+    "registry_events",
+    { id: c.str("id").primaryKey(), timeMs: c.long("time_ms").notNull() },
+    (t) => [c.index("registry_events_time").on(t.timeMs)],
+  );
+
+  // Per repo: that the same manifest is known in another repo gives no right to read it here.
+  const manifests = c.table(
+    "manifests",
+    {
+      repoUid: c.str("repo_uid").notNull(),
+      digest: c.str("digest").notNull(),
+      /** Sizes in bytes by architecture. */
+      images: c.json<Readonly<Record<string, number>>>("images").notNull(),
+    },
+    (t) => [c.primaryKey({ columns: [t.repoUid, t.digest] })],
+  );
+
+  const deployments = c.table("deployments", {
+    repoUid: c
+      .str("repo_uid")
+      .primaryKey()
+      .references(() => repos.uid),
+    /** The JSON of their messages, in the given order. */
+    charts: c.json<object>("charts").notNull(),
+    createTimeMs: c.long("create_time_ms").notNull(),
+    updateTimeMs: c.long("update_time_ms").notNull(),
+  });
+
+  const registrySettings = c.table("registry_settings", {
+    groupUid: c
+      .str("group_uid")
+      .primaryKey()
+      .references(() => groups.uid),
+    uniqueTags: c.bool("unique_tags").notNull(),
+    eolGracePeriod: c.bool("eol_grace_period").notNull(),
+  });
+
+  return { repos, tags, tagHistory, tagMarks, registryEvents, manifests, deployments, registrySettings };
+}
+
+type RegistryTables = ReturnType<typeof defineRegistryTables>;
+
+/** A repo as stored. */
+export type RepoRow = RowOf<RegistryTables["repos"]>;
+/** A tag as stored. */
+export type TagRow = RowOf<RegistryTables["tags"]>;
+/** The digest that a tag pointed to from a time on. */
+export type TagMove = RowOf<RegistryTables["tagHistory"]>;
+/** When a tag was last pushed or deleted. */
+export type TagMark = RowOf<RegistryTables["tagMarks"]>;
+/** An event of a registry that was processed. */
+export type RegistryEventRow = RowOf<RegistryTables["registryEvents"]>;
+/** What the manifest of an image contains, as far as it was requested. */
+export type ManifestRow = RowOf<RegistryTables["manifests"]>;
+/** The charts that deploy a repo. */
+export type DeploymentRow = RowOf<RegistryTables["deployments"]>;
+/** The settings for all repos of a group. */
+export type RegistrySettingsRow = RowOf<RegistryTables["registrySettings"]>;
