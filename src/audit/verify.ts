@@ -2,8 +2,7 @@
 // trusts nothing in the database but signatures, and none made with a key that
 // the master key does not open.
 import type { AuditHead, SealedRow, Store, Tx, UnsealedTail } from "../store/port.js";
-import { type Link, linkAfter, start } from "./chain.js";
-import { stateOfHead } from "./head.js";
+import { type Link, linkAfter, start, stateOfHead } from "./chain.js";
 import type { AuditKeys } from "./sealer.js";
 
 /** Where a log is not what was sealed, and how that shows. */

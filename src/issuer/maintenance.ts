@@ -3,7 +3,6 @@
 import { setImmediate } from "node:timers/promises";
 import type { Clock } from "../kernel/clock.js";
 import type { Store, Tx } from "../store/port.js";
-import type { LastSeen } from "./sts/last-seen.js";
 
 /** How late `lastSeenTime` may be, in milliseconds. */
 const FLUSH_MS = 5_000;
@@ -72,4 +71,41 @@ export async function deleteExpired(store: Store, nowMs: number, isStopped: () =
   for (const sweep of sweeps) {
     while (!isStopped() && (await store.write(async (tx) => sweep(tx))) === SWEEP_ROWS) await setImmediate();
   }
+}
+
+/** Remembers when identities were last seen, and writes that down now and then, not with every exchange. */
+export interface LastSeen {
+  touch(identityUid: string, nowMs: number): void;
+  /** Writes down what is not yet; what could not be written stays for the next time. */
+  flush(): Promise<void>;
+}
+
+/** So many are written in one transaction. */
+const BATCH = 200;
+
+/** Creates it. */
+export function createLastSeen(store: Store): LastSeen {
+  let seen = new Map<string, number>();
+
+  function touch(identityUid: string, nowMs: number): void {
+    seen.set(identityUid, Math.max(nowMs, seen.get(identityUid) ?? 0));
+  }
+
+  return {
+    touch,
+    async flush() {
+      const pending = [...seen];
+      seen = new Map();
+      for (let i = 0; i < pending.length; i += BATCH) {
+        try {
+          await store.write(async (tx) => {
+            for (const [uid, timeMs] of pending.slice(i, i + BATCH)) await tx.identities.seen(uid, timeMs);
+          });
+        } catch (error) {
+          for (const [uid, timeMs] of pending.slice(i)) touch(uid, timeMs);
+          throw error;
+        }
+      }
+    },
+  };
 }

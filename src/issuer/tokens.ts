@@ -4,9 +4,8 @@ import { type CapabilitySet, intersectionOf } from "../kernel/capability-set.js"
 import { invalidArgument } from "../kernel/errors.js";
 import type { Ids } from "../kernel/ids.js";
 import type { TokenLimit } from "../kernel/principal.js";
-import { MAX_TOKEN_LENGTH, MAX_TOKEN_LIFE_S } from "../pipeline/auth/api-token.js";
+import { MAX_TOKEN_LENGTH, MAX_TOKEN_LIFE_S, signApiToken, type TokenClaims } from "../pipeline/auth/api-token.js";
 import type { RefreshTokenRow, Tx } from "../store/port.js";
-import { issueToken } from "./issue-token.js";
 import type { KeyRing } from "./keys/key-ring.js";
 
 /** A login lasts at most this long, however often it is renewed: 30 days, in milliseconds. */
@@ -164,4 +163,20 @@ function narrowed(grant: Grant, { audience = grant.audience, limit }: Partial<Gr
 
 function both(one: CapabilitySet | undefined, other: CapabilitySet | undefined): CapabilitySet | undefined {
   return one === undefined || other === undefined ? (one ?? other) : intersectionOf(one, other);
+}
+
+/** A token to issue: its claims but for those that follow from the moment. */
+export interface TokenRequest extends Omit<TokenClaims, "subject" | "tokenId" | "issuedAt"> {
+  /** The uid of the identity it speaks for. */
+  readonly identity: string;
+  readonly nowMs: number;
+}
+
+/** Signs an API token with the key in use (spec section 5). */
+export function issueToken(request: TokenRequest, keys: Pick<KeyRing, "signing">, ids: Ids): string {
+  const { identity, nowMs, ...claims } = request;
+  return signApiToken(
+    { ...claims, subject: identity, tokenId: ids.newId(), issuedAt: Math.floor(nowMs / 1000) },
+    keys.signing(),
+  );
 }

@@ -2,6 +2,7 @@
 // different readers of one text understand differently: keys given twice, deep
 // nesting, lone surrogates, U+0000, numbers outside the range of a double, a
 // byte order mark (RFC 7493).
+
 import { invalidArgument } from "./errors.js";
 
 /** What a JSON text may say. */
@@ -206,4 +207,44 @@ class Reader {
     if (field === "" || field.length > 200) field = this.#what;
     throw invalidArgument({ field, description: `${field} ${rule}` });
   }
+}
+
+/**
+ * Whether `text` holds at most `max` values if it is JSON. It counts commas and opening brackets wherever they stand,
+ * also within strings, so it costs far less than parsing and never counts too few values.
+ */
+export function hasFewValues(text: string, max: number): boolean {
+  let left = max;
+  for (let i = 0; i < text.length && left > 0; i++) {
+    const code = text.charCodeAt(i);
+    if (code === COMMA || code === BRACKET || code === BRACE) left--;
+  }
+  return left > 0;
+}
+
+const [COMMA, BRACKET, BRACE] = [0x2c, 0x5b, 0x7b];
+
+// A byte order mark stays in the text, where the parser rejects it.
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/**
+ * Parses bytes that hold a JSON object in UTF-8. Neither the object nor what is in it has a prototype.
+ *
+ * @param maxValues how many values the object may hold, nested ones included
+ * @returns undefined for everything else, and for an object that two parsers could read differently, such as one
+ * with a repeated name
+ */
+export function parseJsonObject(
+  bytes: Uint8Array,
+  maxValues = Number.POSITIVE_INFINITY,
+): Readonly<JsonObject> | undefined {
+  let value: JsonValue;
+  try {
+    const text = utf8.decode(bytes);
+    if (!hasFewValues(text, maxValues)) return undefined;
+    value = parseStrictJson(text, "json").value;
+  } catch {
+    return undefined;
+  }
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? value : undefined;
 }

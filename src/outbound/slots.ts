@@ -1,4 +1,4 @@
-import { Refusal } from "./refusal.js";
+import { Refusal } from "./http-request.js";
 
 /** How many requests run and wait at once. */
 export interface SlotLimits {

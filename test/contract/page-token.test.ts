@@ -1,7 +1,7 @@
 // How long page tokens live (spec section 4, pagination rules 1 to 5).
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, it } from "node:test";
-import { newPageTokenKey } from "../../src/issuer/keys/key-making.js";
+import { newPageTokenKey } from "../../src/issuer/keys/key-generation.js";
 import { rotateKey } from "../../src/issuer/keys/key-states.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { childUid, groupRow } from "../support/rows.js";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { after, before, test } from "node:test";
-import { dnsResolve, hostResolve, type Resolve } from "../../src/outbound/resolve.js";
+import { dnsResolve, hostResolve, type Resolve } from "../../src/outbound/guarded-fetch.js";
 
 const A = 1;
 const AAAA = 28;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { newKey } from "../../src/issuer/keys/key-making.js";
+import { newKey } from "../../src/issuer/keys/key-generation.js";
 import { revokeKey } from "../../src/issuer/keys/key-states.js";
 import { readMasterKey } from "../../src/issuer/keys/master-key.js";
 import { openPg } from "../../src/store/open-pg.js";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { after, before, test } from "node:test";
 import { createLocalJWKSet, jwtVerify } from "jose";
-import { libtrustFingerprintOf } from "../../src/issuer/keys/key-making.js";
+import { libtrustFingerprintOf } from "../../src/issuer/keys/key-generation.js";
 import { builtinIdentityUid } from "../../src/kernel/ids.js";
 import { claimsOf, type ExchangeWorld, startExchangeWorld } from "../issuer/sts/exchange-world.js";
 import { signed } from "../support/local-issuer.js";

@@ -2,7 +2,7 @@
 // servers see within seconds.
 import type { Settings } from "../../config/config.js";
 import { auditOnHost } from "../../iam/operator/audit-on-host.js";
-import { newKey } from "../../issuer/keys/key-making.js";
+import { newKey } from "../../issuer/keys/key-generation.js";
 import { addSuccessor, revokeKey, rotateKey, rotateRegistryKey, type Successor } from "../../issuer/keys/key-states.js";
 import { randomIds } from "../../kernel/ids.js";
 import type { KeyPurpose, KeyRow, Tx } from "../../store/port.js";

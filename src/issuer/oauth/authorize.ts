@@ -1,19 +1,27 @@
 // `GET /oauth`: the beginning of a login in a browser, up to the way to a provider.
+
+import { Code } from "@connectrpc/connect";
+import { ApiError, invalidArgument, permissionDenied } from "../../kernel/errors.js";
+import { addressKey } from "../../kernel/ip-address.js";
 import type { WebAnswer, WebRequest } from "../../kernel/web.js";
-import { type Browser, browserOf, knownBrowserOf, LOGIN_MS } from "./browser.js";
-import { askForConfirmation } from "./confirm.js";
-import type { LoginContext } from "./context.js";
-import { failed, refusedPage } from "./deliver.js";
-import { hostOf } from "./deps.js";
-import { failureOf, loginOver } from "./failure.js";
-import { html } from "./html.js";
-import { redirect } from "./page.js";
-import { deviceIntro, providerSelectionPage } from "./pages.js";
-import { parametersBut } from "./parameters.js";
+import { hostOf, type LoginContext } from "./context.js";
+import { confirmationCodeOf, isHeadlessOpen, lockHeadlessSession, requireHeadlessKey } from "./headless.js";
+import { failureOf, loginOver } from "./oauth-error.js";
+import { html, redirect } from "./page.js";
+import { deviceIntro, headlessPage, providerSelectionPage } from "./pages.js";
 import type { Provider } from "./provider-selection.js";
-import { destinationOf, loginRequestOf, namedProviderIn } from "./request.js";
-import type { LoginRequest, NamedProvider } from "./state.js";
-import { newSecret } from "./tickets.js";
+import { destinationOf, loginRequestOf, namedProviderIn, normalizeCode, parametersBut } from "./request.js";
+import { failed, refusedPage } from "./responses.js";
+import {
+  type Browser,
+  browserOf,
+  knownBrowserOf,
+  LOGIN_MS,
+  type LoginRequest,
+  type NamedProvider,
+  newSecret,
+  requireOwnForm,
+} from "./state.js";
 
 /** `GET /oauth`: begins a login, or goes on with one that was confirmed. */
 export async function beginLogin(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
@@ -135,4 +143,69 @@ async function sendTo(
   if (typeof url !== "string") return failed(context, login.to, url);
   await store.write((tx) => tickets.put(tx, "authorization", state, sent, clock() + LOGIN_MS));
   return redirect(url, browser.cookie);
+}
+
+// Confirming a headless login: whoever goes on with it sees the terminal.
+
+/** `POST /oauth`: the code of a headless login was typed. */
+export async function confirmHeadless(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
+  const { store, tickets, clock, secure, codeGuesses, startLimit } = context;
+  const form = await request.form();
+  try {
+    const browser = requireOwnForm(form, knownBrowserOf(request, secure));
+    const to = destinationOf(form);
+    if (to.kind !== "headless") {
+      throw invalidArgument({ field: "headless_code", description: "headless_code is required" });
+    }
+    const login = loginRequestOf(form, to, context.origin().audiences);
+    const code = confirmationCodeOf(requireHeadlessKey(to.key));
+    const wrong = permissionDenied("this code");
+    try {
+      await codeGuesses.guard([`${addressKey(request.remoteAddress)} ${to.key}`], () => {
+        if (normalizeCode(form.get("user_code") ?? "") !== code) throw wrong;
+      });
+    } catch (error) {
+      if (error === wrong) return await askForConfirmation(context, request, form, to.key, browser, true);
+      // Whoever guesses here does not see the terminal: nobody should go on with this.
+      if (isExhausted(error)) await store.write((tx) => lockHeadlessSession(tx, to.key, clock()));
+      throw error;
+    }
+    const key = newSecret();
+    const confirmed = {
+      stage: "confirmed",
+      browser: browser.hash,
+      request: login,
+      named: namedProviderIn(form),
+    } as const;
+    startLimit.start(request.remoteAddress, confirmed);
+    await store.write((tx) => tickets.put(tx, "authorization", key, confirmed, clock() + LOGIN_MS));
+    return redirect(`/oauth?continue=${key}`, browser.cookie);
+  } catch (error) {
+    return refusedPage(context, error);
+  }
+}
+
+/**
+ * The page that asks for the code that the terminal shows.
+ *
+ * @param parameters of the request; the form repeats them
+ * @param key the public key of the terminal
+ */
+export async function askForConfirmation(
+  context: LoginContext,
+  request: WebRequest,
+  parameters: URLSearchParams,
+  key: string,
+  browser: Browser,
+  isWrong: boolean,
+): Promise<WebAnswer> {
+  const { store, clock } = context;
+  if (!(await store.read((tx) => isHeadlessOpen(tx, key, clock())))) return refusedPage(context, loginOver());
+  const hidden = [...parametersBut(parameters, ["form", "user_code"]), ["form", browser.formSecret] as const];
+  const address = request.remoteAddress ?? "unknown";
+  return headlessPage({ host: hostOf(context), cookie: browser.cookie }, { hidden, address, atMs: clock(), isWrong });
+}
+
+function isExhausted(error: unknown): boolean {
+  return error instanceof ApiError && error.code === Code.ResourceExhausted;
 }

@@ -1,13 +1,12 @@
 // `/oauth/callback` and the paths below it: a provider sent somebody back.
 import type { WebAnswer, WebRequest } from "../../kernel/web.js";
-import { knownBrowserOf } from "./browser.js";
 import { completeLogin } from "./complete-login.js";
 import { askForConsent, needsConsent } from "./consent.js";
 import type { LoginContext } from "./context.js";
-import { failed, failedLogin, refusedPage } from "./deliver.js";
-import { failure, isFailure, loginOver } from "./failure.js";
+import { failure, isFailure, loginOver } from "./oauth-error.js";
 import { findSentTo } from "./provider-selection.js";
-import type { Authorization } from "./state.js";
+import { failed, failedLogin, refusedPage } from "./responses.js";
+import { type Authorization, knownBrowserOf } from "./state.js";
 
 type SentAway = Extract<Authorization, { stage: "provider" }>;
 

@@ -2,27 +2,22 @@
 import type { BindingDecisions } from "../../iam/people/pending-organizations.js";
 import { requireRoomForLogin } from "../../iam/people/room.js";
 import { type SignedIn, type SignIn, signIn } from "../../iam/people/sign-in.js";
-import { CALLBACK } from "../../kernel/callback-path.js";
 import { rootOf } from "../../kernel/uidp.js";
-import type { WebAnswer, WebRequest } from "../../kernel/web.js";
+import { CALLBACK, type WebAnswer, type WebRequest } from "../../kernel/web.js";
 import type { Tx } from "../../store/port.js";
-import { inviteFailureKey } from "../invite-failures.js";
+import { inviteFailureKey } from "../sts/failure-limiter.js";
 import { grantOf } from "../sts/token-request.js";
 import type { Grant } from "../tokens.js";
-import { applyBindingDecisions } from "./binding-decisions.js";
-import { LOGIN_MS } from "./browser.js";
-import type { LoginContext } from "./context.js";
-import { answerCode, failed } from "./deliver.js";
-import { hostOf } from "./deps.js";
-import { loginOver } from "./failure.js";
+import { hostOf, type LoginContext } from "./context.js";
 import { answerHeadlessSession, isHeadlessOpen } from "./headless.js";
-import { withParameters } from "./loopback.js";
+import { loginOver } from "./oauth-error.js";
 import type { Vouched } from "./oidc.js";
 import { redirect } from "./page.js";
 import { donePage } from "./pages.js";
+import { applyBindingDecisions } from "./pending-bindings.js";
 import type { Provider } from "./provider-selection.js";
-import type { LoginRequest, SignedInFor } from "./state.js";
-import { newSecret } from "./tickets.js";
+import { answerCode, failed, withParameters } from "./responses.js";
+import { LOGIN_MS, type LoginRequest, newSecret, type SignedInFor } from "./state.js";
 
 /** For how long an authorization code is good, in milliseconds. */
 const CODE_MS = 60_000;

@@ -1,22 +1,31 @@
 // Logins for devices that can show a code and poll (RFC 8628), from the request
 // of the device up to the decision of the person.
+import { randomInt } from "node:crypto";
 import { notFound } from "../../kernel/errors.js";
+import { addressKey } from "../../kernel/ip-address.js";
 import type { WebAnswer, WebRequest } from "../../kernel/web.js";
 import type { Tx } from "../../store/port.js";
-import { addressKey } from "../sts/refusals.js";
 import { grantOf } from "../sts/token-request.js";
-import { type Browser, browserOf, knownBrowserOf, LOGIN_MS, requireOwnForm } from "./browser.js";
-import type { LoginContext } from "./context.js";
-import { refusedPage } from "./deliver.js";
-import { hostOf } from "./deps.js";
-import { loginOver } from "./failure.js";
-import { oauthJson, withForm } from "./oauth-json.js";
+import { hostOf, type LoginContext } from "./context.js";
+import { loginOver } from "./oauth-error.js";
 import { redirect } from "./page.js";
-import { activatePage, approvalPage, donePage } from "./pages.js";
-import { askedOf, asksForRefresh, requiredClientId } from "./parameters.js";
-import { grouped, isUserCode, newUserCode, typedCode } from "./short-codes.js";
-import type { Authorization, DeviceRequest } from "./state.js";
-import { newSecret } from "./tickets.js";
+import { activatePage, approvalPage, donePage, formatCode } from "./pages.js";
+import { askedOf, asksForRefresh, normalizeCode, requiredClientId } from "./request.js";
+import { oauthJson, refusedPage, withForm } from "./responses.js";
+import {
+  type Authorization,
+  type Browser,
+  browserOf,
+  type DeviceRequest,
+  knownBrowserOf,
+  LOGIN_MS,
+  newSecret,
+  requireOwnForm,
+} from "./state.js";
+
+/** RFC 8628, section 6.1: consonants, so that no code is a word; and none that looks like a digit. */
+const USER_CODE_LETTERS = "BCDFGHJKLMNPQRSTVWXZ";
+const USER_CODE_LENGTH = 8;
 
 const DEVICE_S = 900;
 const INTERVAL_S = 5;
@@ -55,9 +64,9 @@ export function authorizeDevice(context: LoginContext, request: WebRequest): Pro
     const page = `${issuer}/activate`;
     return oauthJson(200, {
       device_code: deviceCode,
-      user_code: grouped(userCode),
+      user_code: formatCode(userCode),
       verification_uri: page,
-      verification_uri_complete: `${page}?user_code=${grouped(userCode)}`,
+      verification_uri_complete: `${page}?user_code=${formatCode(userCode)}`,
       expires_in: DEVICE_S,
       interval: INTERVAL_S,
     });
@@ -69,8 +78,8 @@ export async function showActivate(context: LoginContext, request: WebRequest): 
   const { store, tickets, clock, secure } = context;
   const approval = request.query.get("approval");
   if (approval === null) {
-    const typed = typedCode(request.query.get("user_code") ?? "");
-    return askForCode(context, browserOf(request, secure), isUserCode(typed) ? grouped(typed) : "", false);
+    const typed = normalizeCode(request.query.get("user_code") ?? "");
+    return askForCode(context, browserOf(request, secure), isUserCode(typed) ? formatCode(typed) : "", false);
   }
   const browser = knownBrowserOf(request, secure);
   const found = await store.read((tx) => tickets.get(tx, "authorization", approval, clock()));
@@ -101,7 +110,7 @@ async function enterCode(
   browser: Browser,
 ): Promise<WebAnswer> {
   const { store, tickets, clock, codeGuesses, addressGuesses, startLimit } = context;
-  const code = typedCode(form.get("user_code") ?? "");
+  const code = normalizeCode(form.get("user_code") ?? "");
   const address = addressKey(request.remoteAddress);
   const wrong = notFound({ noun: "device", type: "auth.chainguard.dev/Device" }, "", "there is no such code");
   const key = newSecret();
@@ -183,4 +192,16 @@ async function unusedUserCode({ tickets }: LoginContext, tx: Tx, nowMs: number):
 function askForCode(context: LoginContext, browser: Browser, value: string, isWrong: boolean): WebAnswer {
   const hidden = [["form", browser.formSecret] as const];
   return activatePage({ host: hostOf(context), cookie: browser.cookie }, { hidden, value, isWrong });
+}
+
+/** Creates a user code: 8 letters, of which there are 20. */
+export function newUserCode(): string {
+  return Array.from({ length: USER_CODE_LENGTH }, () => USER_CODE_LETTERS[randomInt(USER_CODE_LETTERS.length)]).join(
+    "",
+  );
+}
+
+/** Whether `code`, as {@link normalizeCode} returns it, has the form of a user code. */
+export function isUserCode(code: string): boolean {
+  return code.length === USER_CODE_LENGTH && [...code].every((letter) => USER_CODE_LETTERS.includes(letter));
 }

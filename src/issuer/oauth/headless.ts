@@ -1,12 +1,12 @@
 // Logins for a terminal without a browser: the terminal makes an X25519 key pair,
 // somebody signs in with any browser, and what comes of it is sealed so that
 // only the terminal can open it.
-import { createPublicKey, diffieHellman, generateKeyPairSync, type KeyObject } from "node:crypto";
+import { createHash, createPublicKey, diffieHellman, generateKeyPairSync, type KeyObject } from "node:crypto";
+import { encodeBase32 } from "../../kernel/base32.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import { seal } from "../../kernel/seal.js";
 import type { Tx } from "../../store/port.js";
-import { LOGIN_MS } from "./browser.js";
-import { ticketHash } from "./tickets.js";
+import { LOGIN_MS, ticketHash } from "./state.js";
 
 /** The outcome of a headless login, as the terminal reads it. */
 export interface HeadlessSession {
@@ -34,6 +34,14 @@ export function requireHeadlessKey(code: string): Buffer {
   if (raw.length === KEY_BYTES && raw.toString("base64url") === code && isSound(raw)) return raw;
   const rule = "headless_code must be the base64url of an X25519 public key";
   throw invalidArgument({ field: "headless_code", description: rule });
+}
+
+/**
+ * The code that a terminal shows for its raw public key, as it is typed into the browser: the first 40 bits of the
+ * SHA-256 of the key, in base32.
+ */
+export function confirmationCodeOf(publicKey: Buffer): string {
+  return encodeBase32(createHash("sha256").update(publicKey).digest().subarray(0, 5));
 }
 
 /** Whether a login with this code can begin or go on: it was not answered yet, nor locked. */

@@ -1,9 +1,7 @@
 // What people see while they sign in.
 import type { WebAnswer } from "../../kernel/web.js";
-import { ACCOUNT_NOT_FOUND, type Failure, LOGIN_OVER } from "./failure.js";
-import { type Html, html } from "./html.js";
-import { type Page, pageAnswer } from "./page.js";
-import { grouped } from "./short-codes.js";
+import { ACCOUNT_NOT_FOUND, type Failure, LOGIN_OVER } from "./oauth-error.js";
+import { type Html, html, type Page, pageAnswer } from "./page.js";
 import type { Asker } from "./state.js";
 
 /** What all pages have. */
@@ -100,7 +98,7 @@ export function approvalPage(
 <dl>
 <dt>You are</dt><dd>${person}</dd>
 ${askerRows(asker)}
-<dt>Code</dt><dd>${grouped(userCode)}</dd>
+<dt>Code</dt><dd>${formatCode(userCode)}</dd>
 </dl>
 <p>Approve only if you started this yourself and the device shows this code.</p>
 <form method="post" action="/activate">${hiddenInputs(hidden)}
@@ -189,4 +187,9 @@ export function hiddenInputs(hidden: Hidden): readonly Html[] {
 function time(ms: number): Html {
   const iso = new Date(ms).toISOString();
   return html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC</time>`;
+}
+
+/** Formats a code of eight characters as people see it, in groups of four. */
+export function formatCode(code: string): string {
+  return `${code.slice(0, 4)}-${code.slice(4)}`;
 }

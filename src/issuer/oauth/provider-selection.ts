@@ -1,12 +1,12 @@
 // Which providers a request may lead to.
 import { oidcFromJson } from "../../iam/identity-providers/identity-provider.js";
-import { CALLBACK, callbackPathOf } from "../../kernel/callback-path.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import { isUidp } from "../../kernel/uidp.js";
-import type { IdentityProviderRow, Tx } from "../../store/port.js";
-import type { LoginDeps } from "./deps.js";
-import { type Failure, failure } from "./failure.js";
-import type { LoginProvider } from "./providers.js";
+import { CALLBACK, callbackPathOf, type WebHandler } from "../../kernel/web.js";
+import type { IdentityProviderRow, Store, Tx } from "../../store/port.js";
+import type { MasterKey } from "../keys/master-key.js";
+import type { LoginProvider } from "./login-providers.js";
+import { type Failure, failure } from "./oauth-error.js";
 import type { NamedProvider, SentTo } from "./state.js";
 
 /** An OpenID Provider to sign in with. */
@@ -40,8 +40,14 @@ const SCOPES = ["openid", "email", "profile"];
 /** An organisation has few. */
 const MAX_OF_ORGANISATION = 20;
 
+interface ProvidersDeps {
+  readonly store: Store;
+  readonly masterKey: MasterKey;
+  readonly loginProviders: readonly LoginProvider[];
+}
+
 /** Creates them. */
-export function createProviders({ store, masterKey, loginProviders }: LoginDeps): Providers {
+export function createProviders({ store, masterKey, loginProviders }: ProvidersDeps): Providers {
   const own: readonly Provider[] = loginProviders.map((provider) => ({
     ...provider,
     id: provider.name,
@@ -123,4 +129,19 @@ export async function providersOfVerified(tx: Tx, name: string, limit: number): 
   const root = await tx.groups.verifiedRoot(name);
   // Asked in any case, so that the time does not tell which names are verified.
   return tx.identityProviders.uidsWhere("groupUid", root?.uid ?? "", limit);
+}
+
+/**
+ * `GET /orgcheck?name=`: whether people of an organisation can sign in by its name: `true` when one
+ * verified organisation has that name and an identity provider. Everything else looks alike: `false`.
+ */
+export function orgCheck({ store }: Pick<ProvidersDeps, "store">): WebHandler {
+  return async ({ query }) => {
+    const providers = await store.read((tx) => providersOfVerified(tx, query.get("name") ?? "", 1));
+    return {
+      status: 200,
+      headers: { "content-type": "application/json", "cache-control": "no-store" },
+      body: String(providers.length > 0),
+    };
+  };
 }

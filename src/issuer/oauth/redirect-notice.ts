@@ -1,11 +1,11 @@
 // What the operator's log says at start about redirect URIs: which ones must be
 // registered at providers before people can sign in through them again.
 
-import { CALLBACK } from "../../kernel/callback-path.js";
 import type { Clock } from "../../kernel/clock.js";
+import { CALLBACK } from "../../kernel/web.js";
 import type { Store } from "../../store/port.js";
+import type { LoginProvider } from "./login-providers.js";
 import { loginCallbackPath } from "./provider-selection.js";
-import type { LoginProvider } from "./providers.js";
 
 /** Where it is kept which redirect URIs providers had at the last start. */
 const SETTING = "redirect_uris";

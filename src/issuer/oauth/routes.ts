@@ -1,20 +1,16 @@
 // Browser login put together: what is served where.
 
-import { CALLBACK } from "../../kernel/callback-path.js";
-import { publicForm, publicPage, type WebRoutes } from "../../kernel/web.js";
-import { createRefusals } from "../sts/refusals.js";
-import { beginLogin } from "./authorize.js";
+import { CALLBACK, publicForm, publicPage, type WebRoutes } from "../../kernel/web.js";
+import { createFailureLimiter } from "../sts/failure-limiter.js";
+import { beginLogin, confirmHeadless } from "./authorize.js";
 import { callback } from "./callback.js";
-import { confirmHeadless } from "./confirm.js";
 import { CONSENT, decideConsent, showConsent } from "./consent.js";
-import type { LoginContext } from "./context.js";
-import type { LoginDeps } from "./deps.js";
+import type { LoginContext, LoginDeps } from "./context.js";
 import { activate, authorizeDevice, showActivate } from "./device.js";
 import { createOidc } from "./oidc.js";
-import { orgCheck } from "./orgcheck.js";
-import { createProviders } from "./provider-selection.js";
+import { createProviders, orgCheck } from "./provider-selection.js";
 import { createStartLimit } from "./start-limit.js";
-import { createTickets } from "./tickets.js";
+import { createTickets } from "./state.js";
 import { token } from "./token.js";
 
 /** Wrong tries at one code from one address, within ten minutes. */
@@ -32,8 +28,8 @@ export function loginRoutes(deps: LoginDeps): WebRoutes {
     tickets: createTickets(deps.masterKey),
     providers: createProviders(deps),
     oidc: createOidc(deps),
-    codeGuesses: createRefusals(CODE_GUESSES),
-    addressGuesses: createRefusals(ADDRESS_GUESSES),
+    codeGuesses: createFailureLimiter(CODE_GUESSES),
+    addressGuesses: createFailureLimiter(ADDRESS_GUESSES),
     startLimit: createStartLimit(deps.clock),
   };
   return [

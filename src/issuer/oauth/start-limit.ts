@@ -3,7 +3,7 @@
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../kernel/clock.js";
 import { invalidArgument, resourceExhausted } from "../../kernel/errors.js";
-import { addressKey } from "../sts/refusals.js";
+import { addressKey } from "../../kernel/ip-address.js";
 
 /** How many in how many milliseconds. */
 const MAX_STARTED = 300;

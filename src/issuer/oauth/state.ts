@@ -1,4 +1,10 @@
 // What is remembered of logins under way, from one request to the next.
+
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { invalidArgument } from "../../kernel/errors.js";
+import type { WebRequest } from "../../kernel/web.js";
+import type { TicketKind, Tx } from "../../store/port.js";
+import type { MasterKey } from "../keys/master-key.js";
 import type { TokenRequest } from "../sts/token-request.js";
 
 /** Where the outcome of a login goes. */
@@ -132,4 +138,123 @@ export interface DeviceRequest {
   readonly intervalMs: number;
   readonly polledMs: number;
   readonly decision: "none" | "denied" | DeviceOutcome;
+}
+
+// The store of logins under way. What is remembered is sealed, and found by the
+// hash of a secret that only who may go on with it has.
+
+/** What tickets of each kind hold. */
+export interface TicketValues {
+  readonly authorization: Authorization;
+  readonly code: IssuedCode;
+  readonly device: DeviceRequest;
+  readonly "user-code": { readonly deviceCode: string };
+}
+
+type Kind = keyof TicketValues & TicketKind;
+
+/** Logins under way. */
+export interface Tickets {
+  /** Undefined where there is none, or none any more. */
+  get<K extends Kind>(tx: Tx, kind: K, secret: string, nowMs: number): Promise<TicketValues[K] | undefined>;
+  /** Stores it, in place of what `secret` found before. */
+  put<K extends Kind>(tx: Tx, kind: K, secret: string, value: TicketValues[K], expireTimeMs: number): Promise<void>;
+  delete(tx: Tx, secret: string): Promise<void>;
+}
+
+/** A new secret of 256 bits. */
+export function newSecret(): string {
+  return randomBytes(32).toString("base64url");
+}
+
+/** What a secret is stored as. */
+export function ticketHash(secret: string): string {
+  return createHash("sha256").update(secret).digest("hex");
+}
+
+/** Creates the store. */
+export function createTickets(masterKey: MasterKey): Tickets {
+  const contextOf = (kind: Kind, hash: string) => `login ${kind} ${hash}`;
+
+  return {
+    async get<K extends Kind>(tx: Tx, kind: K, secret: string, nowMs: number) {
+      const hash = ticketHash(secret);
+      const row = await tx.tickets.get(kind, hash);
+      if (row === undefined || row.expireTimeMs <= nowMs) return undefined;
+      const { sealed } = row.data as { readonly sealed: string };
+      return JSON.parse(masterKey.unseal(sealed, contextOf(kind, hash)).toString()) as TicketValues[K];
+    },
+
+    async put(tx, kind, secret, value, expireTimeMs) {
+      const hash = ticketHash(secret);
+      const sealed = masterKey.seal(Buffer.from(JSON.stringify(value)), contextOf(kind, hash));
+      await tx.tickets.put({ hash, kind, data: { sealed }, expireTimeMs });
+    },
+
+    async delete(tx, secret) {
+      await tx.tickets.delete(ticketHash(secret));
+    },
+  };
+}
+
+// Which browser a login goes on in: what was begun in one cannot be ended in
+// another, so that nobody can be led into a login that somebody else began.
+
+/** How long a login may take, in milliseconds. */
+export const LOGIN_MS = 10 * 60 * 1000;
+
+const SECRET = /^[A-Za-z0-9_-]{43}$/;
+
+/** A browser, by the cookie it has or is to have. */
+export interface Browser {
+  /** What state is bound to. */
+  readonly hash: string;
+  /** What its forms must bring back; other sites cannot know it. */
+  readonly formSecret: string;
+  /** The Set-Cookie header that gives it the cookie or makes it keep the one it has. */
+  readonly cookie: string;
+}
+
+/** The browser that a request comes from, which may be new. */
+export function browserOf(request: WebRequest, secure: boolean): Browser {
+  const secret = secretIn(request, secure) ?? randomBytes(32).toString("base64url");
+  const attributes = `Path=/; Max-Age=${LOGIN_MS / 1000}; HttpOnly; SameSite=Lax${secure ? "; Secure" : ""}`;
+  return {
+    hash: hashOf("browser", secret),
+    formSecret: hashOf("form", secret),
+    cookie: `${cookieName(secure)}=${secret}; ${attributes}`,
+  };
+}
+
+/** The browser that a request comes from, if it was seen before. */
+export function knownBrowserOf(request: WebRequest, secure: boolean): Browser | undefined {
+  return secretIn(request, secure) === undefined ? undefined : browserOf(request, secure);
+}
+
+/**
+ * Requires that a form was sent from a page of ours, in the browser that the page was shown in.
+ *
+ * @throws ApiError INVALID_ARGUMENT
+ */
+export function requireOwnForm(form: URLSearchParams, browser: Browser | undefined): Browser {
+  const given = Buffer.from(form.get("form") ?? "");
+  const wanted = Buffer.from(browser?.formSecret ?? "");
+  if (browser !== undefined && given.length === wanted.length && timingSafeEqual(given, wanted)) return browser;
+  const rule = "the form is not of this browser or too old: allow cookies for this site and open the page again";
+  throw invalidArgument({ field: "form", description: rule });
+}
+
+// A cookie with the prefix can be set by this host alone and over TLS alone (RFC 6265bis, section
+// 4.1.3.2). On cleartext loopback, where browsers differ about it, the cookie has neither.
+function cookieName(secure: boolean): string {
+  return secure ? "__Host-arbor-login" : "arbor-login";
+}
+
+function secretIn(request: WebRequest, secure: boolean): string | undefined {
+  const secret = request.cookie(cookieName(secure));
+  return secret !== undefined && SECRET.test(secret) ? secret : undefined;
+}
+
+function hashOf(use: string, secret: string): string {
+  return createHash("sha256").update(`arbor login ${use} ${secret}`).digest("base64url");
 }

@@ -9,10 +9,10 @@ import { grantOf, limitOf } from "../sts/token-request.js";
 import type { Grant, IssuedToken } from "../tokens.js";
 import { grantFor } from "./complete-login.js";
 import type { LoginContext } from "./context.js";
-import { type Failure, failure } from "./failure.js";
-import { oauthJson, withForm } from "./oauth-json.js";
-import { askedOf, requiredClientId, requiredValue, soleValue } from "./parameters.js";
+import { type Failure, failure } from "./oauth-error.js";
 import { provesChallenge } from "./pkce.js";
+import { askedOf, requiredClientId, requiredValue, soleValue } from "./request.js";
+import { oauthJson, withForm } from "./responses.js";
 import type { SignedInFor } from "./state.js";
 
 type Answer = WebAnswer | Failure;

@@ -1,5 +1,5 @@
+import { ApiError, permissionDenied } from "../../kernel/errors.js";
 import { refused } from "../upstream/token.js";
-import { notAssumable } from "./refusal.js";
 
 /**
  * Whether `name` is a name of this service: one of `ownUrls`, or one without its scheme. A trailing
@@ -43,4 +43,32 @@ export function requireForeignIssuer(issuer: string, ownUrls: readonly string[])
 
 function bare(name: string): string {
   return name.endsWith("/") ? name.slice(0, -1) : name;
+}
+
+// What a caller is told who may not assume an identity: as little for one that
+// does not match as for one that does not exist.
+
+/**
+ * PERMISSION_DENIED for an identity that is not there, that is assumed in another way, or that the
+ * bearer does not match, its signature included. One text for all of them, so that nobody learns which
+ * identities exist.
+ *
+ * @param identityUid the uid the caller named
+ * @param isForOthers whether the audience of the token names none of this service. The token alone says
+ * so, and it is the usual mistake.
+ * @param cause for the log
+ */
+export function notAssumable(identityUid: string, isForOthers = false, cause?: unknown): ApiError {
+  const hint = isForOthers ? " with a token whose aud names none of this service's audiences" : "";
+  const { code, reason, message, details } = permissionDenied(`assuming ${identityUid}${hint}`);
+  return new ApiError(code, reason, message, details, cause);
+}
+
+/** A custom claim differs or is absent; told only to a bearer whose signature and other claims match. */
+export class InvalidClaim extends ApiError {}
+
+/** PERMISSION_DENIED that names the claim. */
+export function invalidClaim(name: string): InvalidClaim {
+  const { code, reason, message, details } = permissionDenied(`invalid "${name}"`);
+  return new InvalidClaim(code, reason, message, details);
 }

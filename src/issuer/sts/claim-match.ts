@@ -1,8 +1,7 @@
 import type { Identity_ClaimMatch } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import type { VerifiedToken } from "../upstream/token.js";
-import { requireAudience, requireForeignIssuer } from "./audience.js";
+import { invalidClaim, notAssumable, requireAudience, requireForeignIssuer } from "./audience.js";
 import { fits, identityBudget, issuerBudget, matchesPattern } from "./pattern.js";
-import { invalidClaim, notAssumable } from "./refusal.js";
 
 /**
  * Whether a token of `issuer` may cause a look-up of that issuer's keys: the match names it literally

@@ -1,14 +1,17 @@
 // The token exchange (spec section 5): an OIDC token of another issuer for an
 // API token of whoever it proves its bearer to be.
 
+import { LRUCache } from "lru-cache";
+import { bitsOf, type CapabilitySet, unionOf } from "../../kernel/capability-set.js";
 import type { Clock } from "../../kernel/clock.js";
+import { unauthenticated } from "../../kernel/errors.js";
 import type { Principal } from "../../kernel/principal.js";
 import { withMapped } from "../../pipeline/auth/authorize.js";
-import { effectiveGrants } from "../../pipeline/auth/grants.js";
+import { effectiveGrants, type Grant as Held } from "../../pipeline/auth/grants.js";
 import type { Tx } from "../../store/port.js";
+import type { LastSeen } from "../maintenance.js";
 import type { Grant, IssuedToken, Tokens } from "../tokens.js";
-import { capClaim } from "./cap-claim.js";
-import type { FailureLimiter } from "./failure-limiter.js";
+import type { FailureThrottle } from "./failure-throttle.js";
 import {
   type AssertedClaims,
   decide,
@@ -17,7 +20,6 @@ import {
   type Proof,
   verifyBearer,
 } from "./identify.js";
-import type { LastSeen } from "./last-seen.js";
 import { grantOf, type TokenRequest } from "./token-request.js";
 
 /** What is asked for in exchange for a token. */
@@ -60,7 +62,7 @@ export interface Exchanger {
 export interface ExchangerDeps extends IdentifyDeps {
   readonly tokens: Pick<Tokens, "issue">;
   readonly lastSeen: LastSeen;
-  readonly limiter: FailureLimiter;
+  readonly limiter: FailureThrottle;
   readonly clock: Clock;
   /** What the `aud` of a token may be, asked each time. */
   readonly audiences: () => readonly string[];
@@ -122,4 +124,64 @@ async function heldBy(tx: Tx, identityUid: string, { limit, mappings }: Grant) {
     ...(mappings?.length && { mappings }),
   };
   return effectiveGrants(principal, await withMapped(principal, tx.access.everywhere(identityUid), tx));
+}
+
+/** What a foreign token may be made of: RFC 6750's b64token, which also serves signed requests. */
+const BEARER = /^[A-Za-z0-9\-._~+/]+=*$/;
+const MAX_LENGTH = 16 * 1024;
+
+/**
+ * The token in an Authorization header (RFC 6750, section 2.1).
+ *
+ * @throws ApiError UNAUTHENTICATED
+ */
+export function bearerIn(authorization: string | undefined): string {
+  const token = authorization?.slice(7) ?? "";
+  if (authorization?.slice(0, 7).toLowerCase() !== "bearer ") throw unauthenticated();
+  if (token.length > MAX_LENGTH || !BEARER.test(token)) throw unauthenticated();
+  return token;
+}
+
+// The `cap` claim: what the bearer of a token may do at which group when it was
+// issued, for those who read tokens. Nothing here decides on it.
+
+/** With more groups than this the claim is left out, so that tokens stay small. */
+const MAX_GROUPS = 16;
+
+/** The claim: sets by the uid of the group; undefined where there is nothing to tell or too much. */
+export function capClaim(grants: readonly Held[]): Record<string, string> | undefined {
+  const sets = new Map<string, CapabilitySet[]>();
+  for (const { groupUid, capabilities } of grants) {
+    const known = sets.get(groupUid);
+    if (known) known.push(capabilities);
+    else sets.set(groupUid, [capabilities]);
+  }
+  if (sets.size === 0 || sets.size > MAX_GROUPS) return undefined;
+  return Object.fromEntries([...sets].map(([groupUid, all]) => [groupUid, encoded(oneOf(all))]));
+}
+
+function oneOf(sets: readonly CapabilitySet[]): CapabilitySet {
+  const [first = "", ...more] = sets;
+  return more.length === 0 ? first : unionOf(sets);
+}
+
+/** Of the sets of roles, of which there are few, how each is written. */
+const written = new LRUCache<CapabilitySet, string>({ max: 500 });
+
+// How published clients read a set: its length in bits and its words, each 64 bits with the highest
+// first, in base64url.
+function encoded(set: CapabilitySet): string {
+  const known = written.get(set);
+  if (known !== undefined) return known;
+  const bits = bitsOf(set);
+  const length = (bits.at(-1) ?? -1) + 1;
+  const bytes = Buffer.alloc(8 + 8 * Math.ceil(length / 64));
+  bytes.writeBigUInt64BE(BigInt(length));
+  for (const bit of bits) {
+    const at = 8 + 8 * (bit >> 6) + 7 - ((bit & 63) >> 3);
+    bytes.writeUInt8(bytes.readUInt8(at) | (1 << (bit & 7)), at);
+  }
+  const text = bytes.toString("base64url");
+  written.set(set, text);
+  return text;
 }

@@ -2,24 +2,21 @@
 // steps: what needs the network goes before the transaction, and within it the
 // decision is taken on what is stored then.
 import { isDeepStrictEqual } from "node:util";
-import { relationshipFromJson } from "../../iam/identities/relationship.js";
+import { type Relationship, relationshipFromJson } from "../../iam/identities/relationship.js";
 import { oidcFromJson } from "../../iam/identity-providers/identity-provider.js";
 import { knownPerson } from "../../iam/people/sign-in.js";
 import { invalidArgument, unauthenticated } from "../../kernel/errors.js";
 import { isUidp, rootOf } from "../../kernel/uidp.js";
 import type { GuardedFetch } from "../../outbound/guarded-fetch.js";
 import type { Store, Tx } from "../../store/port.js";
-import { verifyWithDecoy } from "../upstream/decoy.js";
 import type { Issuers } from "../upstream/issuers.js";
+import { verifyWithDecoy } from "../upstream/jwks.js";
 import { checkTimes, type ParsedToken, parseUpstreamToken, type VerifiedToken } from "../upstream/token.js";
-import { isOurName, requireForeignIssuer } from "./audience.js";
-import { parseAwsRequest } from "./aws.js";
-import { askAws } from "./aws-caller.js";
-import { admitsIssuer } from "./claim-match.js";
-import { type Evidence, requireAssumable } from "./evidence.js";
-import { InvalidClaim, notAssumable } from "./refusal.js";
-import { isRefused } from "./refusals.js";
-import { MAX_PASSWORD_LIFE_S } from "./static-keys.js";
+import { InvalidClaim, isOurName, notAssumable, requireForeignIssuer } from "./audience.js";
+import { type AwsCaller, askAws, parseAwsRequest, requireAwsMatch } from "./aws.js";
+import { admitsIssuer, requireClaimMatch } from "./claim-match.js";
+import { isRejection } from "./failure-limiter.js";
+import { MAX_PASSWORD_LIFE_S, verifyStaticKeys } from "./static-keys.js";
 
 /** Whom a caller says it is. */
 export interface AssertedClaims {
@@ -140,7 +137,7 @@ async function identityProof(
 
 // What depends on the identity looks the same for all, and like an identity that is not there.
 function alike(error: unknown, identity: string, audiences: readonly string[] | undefined, ownUrls: readonly string[]) {
-  if (!isRefused(error) || error instanceof InvalidClaim) return error;
+  if (!isRejection(error) || error instanceof InvalidClaim) return error;
   const isForOthers = audiences !== undefined && !audiences.some((audience) => isOurName(audience, ownUrls));
   return notAssumable(identity, isForOthers, error.cause ?? error);
 }
@@ -207,4 +204,42 @@ export async function decide(
 
 function actOf({ issuer, subject, audiences }: Pick<VerifiedToken, "issuer" | "subject" | "audiences">): object {
   return { iss: issuer, sub: subject, aud: audiences.length === 1 ? audiences[0] : audiences };
+}
+
+/** What somebody brings to assume an identity, as far as others had to be asked about it. */
+export type Evidence =
+  | { readonly by: "claims"; readonly token: VerifiedToken }
+  | { readonly by: "keys"; readonly token: ParsedToken; readonly maxLifeS: number | undefined }
+  | { readonly by: "aws"; readonly caller: AwsCaller };
+
+/** What evidence is held against besides the identity. */
+export interface Circumstances {
+  /** The uid of the identity that is to be assumed. */
+  readonly identity: string;
+  /** The names of this service. */
+  readonly ownUrls: readonly string[];
+  /** The time, in epoch milliseconds. */
+  readonly nowMs: number;
+}
+
+/**
+ * Requires that an identity may be assumed by who brings the evidence.
+ *
+ * @throws ApiError UNAUTHENTICATED or PERMISSION_DENIED; which of them tells of the identity, and is for
+ * the log: callers are answered alike.
+ */
+export function requireAssumable(
+  relationship: Relationship,
+  evidence: Evidence,
+  { identity, ownUrls, nowMs }: Circumstances,
+): void {
+  if (relationship.case === "claimMatch" && evidence.by === "claims") {
+    requireClaimMatch(relationship.value, evidence.token, ownUrls, identity);
+  } else if (relationship.case === "staticKeys" && evidence.by === "keys") {
+    verifyStaticKeys(relationship.value, evidence.token, ownUrls, identity, nowMs, evidence.maxLifeS);
+  } else if (relationship.case === "awsIdentity" && evidence.by === "aws") {
+    requireAwsMatch(relationship.value, evidence.caller, identity);
+  } else {
+    throw notAssumable(identity);
+  }
 }

@@ -2,12 +2,10 @@ import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { LRUCache } from "lru-cache";
 import type { Identity_StaticKeys } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { MAX_STATIC_KEY_VALUES } from "../../iam/identities/relationship.js";
-import { verifyWithDecoy } from "../upstream/decoy.js";
-import { hasFewValues } from "../upstream/json-object.js";
-import { type UsableKeys, usableKeys, verifyWithKeys } from "../upstream/keys.js";
+import { hasFewValues } from "../../kernel/strict-json.js";
+import { type UsableKeys, usableKeys, verifyWithDecoy, verifyWithKeys } from "../upstream/jwks.js";
 import { type ParsedToken, refused, type VerifiedToken } from "../upstream/token.js";
-import { requireAudience, requireForeignIssuer } from "./audience.js";
-import { notAssumable } from "./refusal.js";
+import { notAssumable, requireAudience, requireForeignIssuer } from "./audience.js";
 
 /** Texts whose keys are kept, in bytes together. */
 const MAX_PARSED = 16 * 1024 * 1024;

@@ -4,11 +4,10 @@ import { Code } from "@connectrpc/connect";
 import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { ApiError, type FieldViolation, invalidArgument, unauthenticated } from "../../kernel/errors.js";
 import { prepared, serve } from "../../pipeline/method-table.js";
+import type { LastSeen } from "../maintenance.js";
 import type { IssuedToken, Renewed, Tokens } from "../tokens.js";
-import { bearerIn } from "./bearer.js";
-import type { ExchangeRequest, Exchanger, Verified } from "./exchange.js";
-import type { FailureLimiter } from "./failure-limiter.js";
-import type { LastSeen } from "./last-seen.js";
+import { bearerIn, type ExchangeRequest, type Exchanger, type Verified } from "./exchange.js";
+import type { FailureThrottle } from "./failure-throttle.js";
 import { audiencesIn, isAudience, limitOf, type TokenRequest } from "./token-request.js";
 
 /** What refused refresh tokens are counted by, which name nobody. */
@@ -18,7 +17,7 @@ const REFRESH = "refresh";
 export interface StsDeps {
   readonly exchanger: Exchanger;
   readonly tokens: Tokens;
-  readonly limiter: FailureLimiter;
+  readonly limiter: FailureThrottle;
   readonly lastSeen: LastSeen;
   /** What the `aud` of a token may be, asked each time. */
   readonly audiences: () => readonly string[];

@@ -1,6 +1,6 @@
 // What is known of other issuers, kept apart for each organisation: what one
 // causes to be fetched never takes the place of what another one needs.
-import type { UsableKeys } from "./keys.js";
+import type { UsableKeys } from "./jwks.js";
 
 /** What is known of an issuer. */
 export interface IssuerEntry {

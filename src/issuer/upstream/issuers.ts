@@ -3,11 +3,11 @@
 // ask one whose keys are known more often than every 30 s.
 import type { Clock } from "../../kernel/clock.js";
 import { type ApiError, unavailable } from "../../kernel/errors.js";
+import { parseJsonObject } from "../../kernel/strict-json.js";
 import { FetchRefused, type GuardedFetch, type GuardedRequest } from "../../outbound/guarded-fetch.js";
-import { Refusal } from "../../outbound/refusal.js";
+import { Refusal } from "../../outbound/http-request.js";
 import { createIssuerCache, type IssuerCache, type IssuerEntry } from "./issuer-cache.js";
-import { jsonObjectIn } from "./json-object.js";
-import { type UsableKeys, usableKeys, verifyWithKeys } from "./keys.js";
+import { type UsableKeys, usableKeys, verifyWithKeys } from "./jwks.js";
 import { checkTimes, MAX_ISSUER_LENGTH, type ParsedToken, refused, type VerifiedToken } from "./token.js";
 
 /** Keys of this age are used without asking, in milliseconds. */
@@ -178,7 +178,7 @@ async function objectAt(url: string, fetch: GuardedFetch, lane: Lane & { readonl
   if (status !== 200) throw new Refusal(`it answered with status ${status}`);
   // Stores that serve these files give them all kinds of types; a page for people is none of them.
   if (/html/i.test(headers.get("content-type") ?? "")) throw new Refusal("it answered with a page");
-  const object = jsonObjectIn(bytes, MAX_VALUES);
+  const object = parseJsonObject(bytes, MAX_VALUES);
   if (object === undefined) throw new Refusal("it did not answer with a plain JSON object");
   return object;
 }

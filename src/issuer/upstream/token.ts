@@ -3,8 +3,8 @@
 // two readers could understand differently, or what asks for a key of its own
 // choice, is refused (RFC 8725).
 import { type ApiError, unauthenticated } from "../../kernel/errors.js";
+import { parseJsonObject } from "../../kernel/strict-json.js";
 import { algorithms } from "./algorithms.js";
-import { jsonObjectIn } from "./json-object.js";
 
 const MAX_TOKEN_LENGTH = 16 * 1024;
 /** The longest issuer, in characters. */
@@ -54,7 +54,7 @@ export function parseUpstreamToken(text: string): ParsedToken {
   const second = text.indexOf(".", first + 1);
   if (first < 0 || second < 0 || text.indexOf(".", second + 1) >= 0) throw refused("is not of three parts");
   const header = headerOf(bytesOf(text.slice(0, first)));
-  const claims = jsonObjectIn(bytesOf(text.slice(first + 1, second)));
+  const claims = parseJsonObject(bytesOf(text.slice(first + 1, second)));
   const signature = bytesOf(text.slice(second + 1));
   if (claims === undefined) throw refused("has claims that are not a plain JSON object");
   const { iss, sub, aud, exp, iat, nbf } = claims;
@@ -102,7 +102,7 @@ export function refused(rule: string): ApiError {
 }
 
 function headerOf(bytes: Buffer): ParsedToken["header"] {
-  const header = jsonObjectIn(bytes);
+  const header = parseJsonObject(bytes);
   if (header === undefined) throw refused("has a header that is not a plain JSON object");
   const { alg, kid, typ } = header;
   if (typeof alg !== "string" || !algorithms.has(alg))

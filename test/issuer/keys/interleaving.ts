@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import fc from "fast-check";
-import { newKey } from "../../../src/issuer/keys/key-making.js";
+import { newKey } from "../../../src/issuer/keys/key-generation.js";
 import type { KeyRing } from "../../../src/issuer/keys/key-ring.js";
 import { addSuccessor, type KeySchedule, revokeKey } from "../../../src/issuer/keys/key-states.js";
 import { DAY, HOUR, type KeyKit, MINUTE, openKit, SECOND } from "./key-kit.js";

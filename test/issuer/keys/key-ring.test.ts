@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { calculateJwkThumbprint, type JWK } from "jose";
-import { newKey } from "../../../src/issuer/keys/key-making.js";
+import { newKey } from "../../../src/issuer/keys/key-generation.js";
 import type { KeyRing } from "../../../src/issuer/keys/key-ring.js";
 import { createKeyRotator } from "../../../src/issuer/keys/key-rotator.js";
 import { addSuccessor, type KeyMove, revokeKey, rotateKey } from "../../../src/issuer/keys/key-states.js";
@@ -13,6 +13,7 @@ import { unavailable } from "../../../src/kernel/errors.js";
 import type { KeyPurpose, Store } from "../../../src/store/port.js";
 import { openDatabase } from "../../../src/store/sqlite-driver.js";
 import { type KeyKit, openKit, SECOND, schedule } from "./key-kit.js";
+import { keyNodesSuite } from "./nodes-suite.js";
 
 let kit: KeyKit;
 let ring: KeyRing;
@@ -215,3 +216,5 @@ async function until(done: () => boolean): Promise<void> {
     await sleep(10);
   }
 }
+
+keyNodesSuite(async () => undefined);

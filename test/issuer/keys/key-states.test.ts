@@ -1,7 +1,7 @@
 // The life of the keys of API tokens, as one node sees it.
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, test } from "node:test";
-import { newKey } from "../../../src/issuer/keys/key-making.js";
+import { newKey } from "../../../src/issuer/keys/key-generation.js";
 import type { KeyRing } from "../../../src/issuer/keys/key-ring.js";
 import { addSuccessor, keyScheduleOf, revokeKey, rotateKey } from "../../../src/issuer/keys/key-states.js";
 import { ApiError } from "../../../src/kernel/errors.js";

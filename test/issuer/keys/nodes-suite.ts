@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { newKey } from "../../../src/issuer/keys/key-making.js";
+import { newKey } from "../../../src/issuer/keys/key-generation.js";
 import type { KeyRing } from "../../../src/issuer/keys/key-ring.js";
 import { addSuccessor, revokeKey } from "../../../src/issuer/keys/key-states.js";
 import type { KeyState, Store } from "../../../src/store/port.js";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { afterEach, beforeEach, test } from "node:test";
-import { libtrustFingerprintOf, newKey } from "../../../src/issuer/keys/key-making.js";
+import { libtrustFingerprintOf, newKey } from "../../../src/issuer/keys/key-generation.js";
 import type { KeyRing } from "../../../src/issuer/keys/key-ring.js";
 import { rotateRegistryKey } from "../../../src/issuer/keys/key-states.js";
 import { DAY, type KeyKit, openKit, schedule } from "./key-kit.js";

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
-import { newKey } from "../../../src/issuer/keys/key-making.js";
+import { newKey } from "../../../src/issuer/keys/key-generation.js";
 import { rotateKey } from "../../../src/issuer/keys/key-states.js";
 import { type Harness, startHarness } from "../../support/harness.js";
 import { scriptArguments } from "../../support/project.js";

@@ -1,9 +1,9 @@
 // The exchanger with everything it stands on, outside a service.
 import type { Installation } from "../../../src/app/installation.js";
+import { createLastSeen } from "../../../src/issuer/maintenance.js";
 import { isOurName } from "../../../src/issuer/sts/audience.js";
 import { createExchanger, type Exchanger } from "../../../src/issuer/sts/exchange.js";
-import { createFailureLimiter } from "../../../src/issuer/sts/failure-limiter.js";
-import { createLastSeen } from "../../../src/issuer/sts/last-seen.js";
+import { createFailureThrottle } from "../../../src/issuer/sts/failure-throttle.js";
 import { createTokens } from "../../../src/issuer/tokens.js";
 import { createIssuers, type Issuers } from "../../../src/issuer/upstream/issuers.js";
 import { randomIds } from "../../../src/kernel/ids.js";
@@ -40,7 +40,7 @@ export function exchangerOf({ installation, url, names = [], trustedOrigins, ver
     audiences: () => [url],
     tokens: createTokens({ keys, ids: randomIds, issuer: () => url }),
     lastSeen: createLastSeen(store),
-    limiter: createFailureLimiter({ perName: NEVER, perAddress: NEVER }),
+    limiter: createFailureThrottle({ perName: NEVER, perAddress: NEVER }),
     clock,
   });
 }

@@ -9,13 +9,13 @@ import { openInstallation } from "../../../src/app/installation.js";
 import { resolveSettings } from "../../../src/config/config.js";
 import { newInviteCode } from "../../../src/iam/group-invites/group-invite.js";
 import { bootstrap } from "../../../src/iam/operator/bootstrap.js";
-import type { LoginDeps } from "../../../src/issuer/oauth/deps.js";
+import { createLastSeen } from "../../../src/issuer/maintenance.js";
+import type { LoginDeps } from "../../../src/issuer/oauth/context.js";
 import { loginRoutes } from "../../../src/issuer/oauth/routes.js";
 import { isOurName } from "../../../src/issuer/sts/audience.js";
 import { createExchanger } from "../../../src/issuer/sts/exchange.js";
 import { createFailureLimiter } from "../../../src/issuer/sts/failure-limiter.js";
-import { createLastSeen } from "../../../src/issuer/sts/last-seen.js";
-import { createRefusals } from "../../../src/issuer/sts/refusals.js";
+import { createFailureThrottle } from "../../../src/issuer/sts/failure-throttle.js";
 import { createTokens } from "../../../src/issuer/tokens.js";
 import { createIssuers } from "../../../src/issuer/upstream/issuers.js";
 import { builtinRoleUid, randomIds } from "../../../src/kernel/ids.js";
@@ -98,7 +98,7 @@ export async function startLogin(
       stsOrigins: [],
       issuers: createIssuers({ fetch, clock, isOurs: (name) => isOurName(name, ownUrls()) }),
       lastSeen: createLastSeen(store),
-      limiter: createFailureLimiter({ perName: PLENTY, perAddress: PLENTY }),
+      limiter: createFailureThrottle({ perName: PLENTY, perAddress: PLENTY }),
     }),
     masterKey,
     fetch,
@@ -109,7 +109,7 @@ export async function startLogin(
     registration: "open",
     secure: tls,
     quotas: createQuotas(defaultLimits),
-    guesses: createRefusals({ points: 5, seconds: 600, blocks: false }),
+    guesses: createFailureLimiter({ points: 5, seconds: 600, blocks: false }),
     onProblem: (problem, error) => problems.push(error instanceof Error ? `${problem}: ${error.message}` : problem),
   };
   const deps = { ...made, ...change(made) };

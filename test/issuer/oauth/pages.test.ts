@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
-import { browserOf, knownBrowserOf, requireOwnForm } from "../../../src/issuer/oauth/browser.js";
-import { consentPage } from "../../../src/issuer/oauth/consent-page.js";
-import { failure } from "../../../src/issuer/oauth/failure.js";
-import { html } from "../../../src/issuer/oauth/html.js";
+import { consentPage } from "../../../src/issuer/oauth/consent.js";
+import { failure } from "../../../src/issuer/oauth/oauth-error.js";
+import { html } from "../../../src/issuer/oauth/page.js";
 import {
   activatePage,
   approvalPage,
@@ -14,6 +13,7 @@ import {
   headlessPage,
   providerSelectionPage,
 } from "../../../src/issuer/oauth/pages.js";
+import { browserOf, knownBrowserOf, requireOwnForm } from "../../../src/issuer/oauth/state.js";
 import type { WebAnswer, WebRequest } from "../../../src/kernel/web.js";
 
 const evil = `"><script>alert(1)</script><a href='x' onclick=y>&`;

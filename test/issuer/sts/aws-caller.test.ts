@@ -6,9 +6,7 @@ import {
   type Identity_AWSIdentity,
   Identity_AWSIdentitySchema,
 } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
-import { parseAwsRequest } from "../../../src/issuer/sts/aws.js";
-import { type AwsCaller, askAws, requireAwsMatch } from "../../../src/issuer/sts/aws-caller.js";
-import { AwsRefusal } from "../../../src/issuer/sts/refusal.js";
+import { type AwsCaller, AwsRefusal, askAws, parseAwsRequest, requireAwsMatch } from "../../../src/issuer/sts/aws.js";
 import { ApiError } from "../../../src/kernel/errors.js";
 import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
 import { authorizationOf } from "./sigv4.js";

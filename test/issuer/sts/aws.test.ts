@@ -1,9 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Code } from "@connectrpc/connect";
-import { parseAwsRequest } from "../../../src/issuer/sts/aws.js";
-import { AwsRefusal } from "../../../src/issuer/sts/refusal.js";
-import { defaultStsOrigins } from "../../../src/issuer/sts/sts-origins.js";
+import { AwsRefusal, defaultStsOrigins, parseAwsRequest } from "../../../src/issuer/sts/aws.js";
 import { bearerOf, type Signing, signedRequest, usualHeaders } from "./sts.js";
 import { ownUrls, refusal, UNAUTHENTICATED, uid } from "./tokens.js";
 

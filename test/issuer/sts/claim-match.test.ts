@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Code } from "@connectrpc/connect";
 import fc from "fast-check";
+import { notAssumable } from "../../../src/issuer/sts/audience.js";
 import { admitsIssuer, requireClaimMatch } from "../../../src/issuer/sts/claim-match.js";
-import { notAssumable } from "../../../src/issuer/sts/refusal.js";
 import type { VerifiedToken } from "../../../src/issuer/upstream/token.js";
 import {
   assertNotAssumable,

@@ -4,9 +4,10 @@ import { Agent, request } from "node:http";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
-import { addressKey, createRefusals } from "../../../src/issuer/sts/refusals.js";
+import { createFailureLimiter } from "../../../src/issuer/sts/failure-limiter.js";
 import { notFound, permissionDenied, unavailable } from "../../../src/kernel/errors.js";
 import { randomIds } from "../../../src/kernel/ids.js";
+import { addressKey } from "../../../src/kernel/ip-address.js";
 import { rawClients, requestOf } from "../../contract/iam-clients.js";
 import { scaled } from "../../support/scale.js";
 import { queryOf } from "./ask.js";
@@ -154,7 +155,7 @@ describe("a limit on refusals", () => {
     );
 
   it("counts against every key, and what is no refusal against none", async () => {
-    const { guard } = createRefusals({ points: 2, seconds: 60 });
+    const { guard } = createFailureLimiter({ points: 2, seconds: 60 });
     assert.equal(await outcome(guard(["a", "b"], refuse)), "Permission denied");
     assert.equal(await outcome(guard(["a"], () => Promise.reject(unavailable("now")))), "Unavailable");
     assert.equal(await outcome(guard(["a"], () => Promise.reject(new TypeError("broken")))), "broken");
@@ -169,7 +170,7 @@ describe("a limit on refusals", () => {
   });
 
   it("ends", async () => {
-    const { guard } = createRefusals({ points: 1, seconds: 1 });
+    const { guard } = createFailureLimiter({ points: 1, seconds: 1 });
     await outcome(guard(["a"], refuse));
     assert.equal(await outcome(guard(["a"], () => 1)), "Resource exhausted");
     await sleep(1_100);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createIssuerCache, type IssuerEntry } from "../../../src/issuer/upstream/issuer-cache.js";
-import type { UsableKeys } from "../../../src/issuer/upstream/keys.js";
+import type { UsableKeys } from "../../../src/issuer/upstream/jwks.js";
 
 const keysOf = (bytes: number): UsableKeys => ({ any: true, bytes, has: () => false, find: () => undefined });
 const entry = (values: Partial<IssuerEntry> = {}): IssuerEntry => ({

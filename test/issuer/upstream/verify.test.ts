@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createHmac, createPublicKey, sign } from "node:crypto";
 import { test } from "node:test";
-import { usableKeys, verifyWithKeys } from "../../../src/issuer/upstream/keys.js";
+import { usableKeys, verifyWithKeys } from "../../../src/issuer/upstream/jwks.js";
 import { parseUpstreamToken } from "../../../src/issuer/upstream/token.js";
 import { ApiError } from "../../../src/kernel/errors.js";
 import { goodClaims, headerOf, NOW_S, part, signatureOf, signed, testKey } from "./foreign-issuer.js";

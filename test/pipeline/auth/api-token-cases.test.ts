@@ -6,7 +6,7 @@ import { after, before, describe, test } from "node:test";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
-import { newKey } from "../../../src/issuer/keys/key-making.js";
+import { newKey } from "../../../src/issuer/keys/key-generation.js";
 import { rotateKey } from "../../../src/issuer/keys/key-states.js";
 import { builtinRoleUid } from "../../../src/kernel/ids.js";
 import { type Harness, startHarness } from "../../support/harness.js";

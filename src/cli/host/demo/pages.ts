@@ -1,7 +1,6 @@
 // What people see at the provider of the demo, in the frame of the service's own
 // pages: no script, readable everywhere, usable by keyboard and screen reader.
-import { html } from "../../../issuer/oauth/html.js";
-import { pageAnswer } from "../../../issuer/oauth/page.js";
+import { html, pageAnswer } from "../../../issuer/oauth/page.js";
 import type { WebAnswer } from "../../../kernel/web.js";
 import { people } from "./people.js";
 

@@ -1,7 +1,7 @@
 // The redirect URI of an identity provider, which is no field of it: it follows
 // from the uid and from how the service is called.
 import type { JsonObject } from "@bufbuild/protobuf";
-import { callbackPathOf } from "../../../kernel/callback-path.js";
+import { callbackPathOf } from "../../../kernel/web.js";
 import { type ApiFlags, apiOf } from "../auth/api.js";
 import { askService } from "../auth/service.js";
 

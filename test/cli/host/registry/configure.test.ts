@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { parse } from "yaml";
 import { openInstallation } from "../../../../src/app/installation.js";
 import { resolveSettings } from "../../../../src/config/config.js";
-import { libtrustFingerprintOf } from "../../../../src/issuer/keys/key-making.js";
+import { libtrustFingerprintOf } from "../../../../src/issuer/keys/key-generation.js";
 import { arbor } from "../../../registry-e2e/registry.js";
 import { tempDir } from "../../../support/temp-dir.js";
 

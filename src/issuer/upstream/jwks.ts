@@ -1,8 +1,14 @@
 // The public keys of an issuer (RFC 7517) and what they verify. A key that is
 // weak, odd, private or meant for something else does not exist for us.
-import { createPublicKey, type JsonWebKey, type KeyObject, verify } from "node:crypto";
+import {
+  createPublicKey,
+  generateKeyPairSync,
+  type JsonWebKey,
+  type KeyObject,
+  randomBytes,
+  verify,
+} from "node:crypto";
 import { algorithms, type KeyType, signatureLengthOf } from "./algorithms.js";
-import { verifyWithDecoy } from "./decoy.js";
 import { checkTimes, type ParsedToken, refused, type VerifiedToken } from "./token.js";
 
 /** How many entries of a JWK Set are looked at, whatever they are. */
@@ -176,4 +182,45 @@ function isSoundRsa(key: KeyObject): boolean {
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** The sizes of RSA keys that issuers use, as the length of their signatures in bytes. */
+const RSA_BYTES: ReadonlySet<number> = new Set([256, 384, 512]);
+const decoys = new Map<string, KeyObject>();
+
+/**
+ * Does the work of verifying a signature where there is no key to verify it with, so that the time an
+ * answer takes does not tell whether there was one. What comes of it is dropped.
+ */
+export function verifyWithDecoy({
+  header,
+  signature,
+  signingInput,
+}: Pick<ParsedToken, "header" | "signature" | "signingInput">): void {
+  const algorithm = algorithms.get(header.alg);
+  if (algorithm === undefined) return;
+  const { keyType, hash, options } = algorithm;
+  const isRsa = keyType === "RSA";
+  if (isRsa ? !RSA_BYTES.has(signature.length) : signature.length !== signatureLengthOf(keyType)) return;
+  verify(hash, signingInput, { key: decoyOf(keyType, signature.length), ...options }, signature);
+}
+
+function decoyOf(type: KeyType, bytes: number): KeyObject {
+  const name = `${type} ${bytes}`;
+  let key = decoys.get(name);
+  if (key === undefined) {
+    key = newDecoy(type, bytes);
+    decoys.set(name, key);
+  }
+  return key;
+}
+
+function newDecoy(type: KeyType, bytes: number): KeyObject {
+  if (type === "Ed25519") return generateKeyPairSync("ed25519").publicKey;
+  if (type !== "RSA") return generateKeyPairSync("ec", { namedCurve: type }).publicKey;
+  // Making a key takes a second. A number that is no product of two primes does to compute with.
+  const modulus = randomBytes(bytes);
+  modulus[0] = 0xff;
+  modulus[bytes - 1] = 0xff;
+  return createPublicKey({ key: { kty: "RSA", n: modulus.toString("base64url"), e: "AQAB" }, format: "jwk" });
 }

@@ -1,6 +1,6 @@
 import type { KeyObject } from "node:crypto";
 import type { AuditHead } from "../store/port.js";
-import { stateOfHead } from "./head.js";
+import { stateOfHead } from "./chain.js";
 
 /** Why a chain must not be continued. */
 export type VerificationFailure =

@@ -1,9 +1,9 @@
 // How the end of a login is told: to the program that asked, or to the person.
-import type { WebAnswer } from "../../kernel/web.js";
-import type { LoginContext } from "./context.js";
-import { hostOf } from "./deps.js";
-import { ACCOUNT_NOT_FOUND, type Failure, failure, failureOf, isFailure } from "./failure.js";
-import { withParameters } from "./loopback.js";
+
+import { invalidArgument } from "../../kernel/errors.js";
+import type { WebAnswer, WebRequest } from "../../kernel/web.js";
+import { hostOf, type LoginContext } from "./context.js";
+import { ACCOUNT_NOT_FOUND, type Failure, failure, failureOf, isFailure } from "./oauth-error.js";
 import { redirect } from "./page.js";
 import { failurePage } from "./pages.js";
 import type { Destination } from "./state.js";
@@ -60,4 +60,60 @@ function shown(error: unknown): Failure {
   const found = failureOf(error);
   if (found === undefined) throw error;
   return found;
+}
+
+// What programs send to and get from the endpoints of OAuth 2.0.
+
+/** An answer in JSON that nobody may keep (RFC 6749, section 5.1). */
+export function oauthJson(status: number, body: object, headers: Readonly<Record<string, string>> = {}): WebAnswer {
+  return {
+    status,
+    headers: { "content-type": "application/json", "cache-control": "no-store", pragma: "no-cache", ...headers },
+    body: JSON.stringify(body),
+  };
+}
+
+/**
+ * Answers a request that is a form. Failures, returned or thrown, are answered as RFC 6749, section
+ * 5.2, has it; anything else that is thrown is not ours to tell of.
+ */
+export async function withForm(
+  request: WebRequest,
+  work: (form: URLSearchParams) => Promise<WebAnswer | Failure>,
+): Promise<WebAnswer> {
+  try {
+    const [type = ""] = (request.header("content-type") ?? "").split(";");
+    if (type.trim().toLowerCase() !== "application/x-www-form-urlencoded") {
+      throw invalidArgument({ field: "content-type", description: "the body must be a form" });
+    }
+    const answer = await work(await request.form());
+    return isFailure(answer) ? failureJson(answer) : answer;
+  } catch (error) {
+    const found = failureOf(error);
+    if (found === undefined) throw error;
+    return failureJson(found);
+  }
+}
+
+function failureJson({ error, description, status, retryAfterS }: Failure): WebAnswer {
+  const headers = retryAfterS === undefined ? undefined : { "retry-after": String(retryAfterS) };
+  return oauthJson(status, { error, error_description: description }, headers);
+}
+
+/**
+ * A URL that was found right, with parameters set in its query.
+ *
+ * @param replaced names whose values in the query are dropped
+ */
+export function withParameters(
+  url: string,
+  parameters: Readonly<Record<string, string | undefined>>,
+  replaced: readonly string[] = [],
+): string {
+  const result = new URL(url);
+  for (const name of replaced) result.searchParams.delete(name);
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value !== undefined) result.searchParams.set(name, value);
+  }
+  return result.href;
 }

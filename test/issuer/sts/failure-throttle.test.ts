@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createFailureCounter } from "../../../src/issuer/sts/failure-counter.js";
-import { createFailureLimiter, type FailureLimiter } from "../../../src/issuer/sts/failure-limiter.js";
+import { createFailureCounter } from "../../../src/issuer/sts/failure-limiter.js";
+import { createFailureThrottle, type FailureThrottle } from "../../../src/issuer/sts/failure-throttle.js";
 import { permissionDenied, unavailable } from "../../../src/kernel/errors.js";
 
 const LIMITS = { perName: { points: 30, seconds: 60 }, perAddress: { points: 70, seconds: 60 } };
@@ -19,7 +19,7 @@ async function outcome(work: Promise<unknown>): Promise<string> {
   );
 }
 
-async function fail(limiter: FailureLimiter, count: number, address: string, name: (i: number) => string) {
+async function fail(limiter: FailureThrottle, count: number, address: string, name: (i: number) => string) {
   for (let i = 0; i < count; i++) await outcome(limiter.run(at(address, name(i)), refuse));
 }
 
@@ -30,7 +30,7 @@ const msOf = async (work: Promise<unknown>) => {
 };
 
 test("failures beyond the limit take their time, 20 a second, and what is good passes at once", async () => {
-  const limiter = createFailureLimiter(LIMITS);
+  const limiter = createFailureThrottle(LIMITS);
   assert.ok((await msOf(fail(limiter, 30, "192.0.2.1", () => "a"))) < 500, "up to the limit nothing waits");
   assert.ok((await msOf(fail(limiter, 20, "192.0.2.1", () => "a"))) > 800);
   await sleep(110);
@@ -41,7 +41,7 @@ test("failures beyond the limit take their time, 20 a second, and what is good p
 });
 
 test("a full queue refuses, and nobody waits longer than 2 s", { timeout: 20_000 }, async () => {
-  const limiter = createFailureLimiter(LIMITS);
+  const limiter = createFailureThrottle(LIMITS);
   await fail(limiter, 30, "192.0.2.1", () => "a");
   const start = performance.now();
   const flood = await Promise.all(Array.from({ length: 60 }, () => outcome(limiter.run(at("192.0.2.1", "a"), refuse))));
@@ -59,7 +59,7 @@ test("a full queue refuses, and nobody waits longer than 2 s", { timeout: 20_000
 });
 
 test("names of one address are slowed down one by one, until the address has had too many", async () => {
-  const limiter = createFailureLimiter(LIMITS);
+  const limiter = createFailureThrottle(LIMITS);
   await fail(limiter, 30, "192.0.2.1", () => "a");
   const quick = (name: string, address = "192.0.2.1") => msOf(fail(limiter, 20, address, () => name));
   assert.ok((await quick("b")) < 500, "another name");
@@ -70,7 +70,7 @@ test("names of one address are slowed down one by one, until the address has had
 });
 
 test("a name that was let in is not slowed down by the others of its address", async () => {
-  const limiter = createFailureLimiter(LIMITS);
+  const limiter = createFailureThrottle(LIMITS);
   await limiter.run(at("2001:db8::1", "honest"), () => "good");
   await fail(limiter, 70, "2001:db8::2", (i) => `spray ${i}`);
   const flood = Array.from({ length: 60 }, (_, i) => outcome(limiter.run(at("2001:db8::3", `spray ${i}`), refuse)));
@@ -81,7 +81,7 @@ test("a name that was let in is not slowed down by the others of its address", a
 });
 
 test("what is not refused is not counted", async () => {
-  const limiter = createFailureLimiter(LIMITS);
+  const limiter = createFailureThrottle(LIMITS);
   const down = () => Promise.reject(unavailable("now"));
   const broken = () => Promise.reject(new TypeError("broken"));
   for (let i = 0; i < 50; i++) await outcome(limiter.run(at("192.0.2.1", "a"), i % 2 === 0 ? down : broken));
@@ -89,7 +89,7 @@ test("what is not refused is not counted", async () => {
 });
 
 test("work in a transaction is counted and never waits; admission does both before", async () => {
-  const limiter = createFailureLimiter(LIMITS);
+  const limiter = createFailureThrottle(LIMITS);
   const claimant = at("192.0.2.1", "a");
   const counted = msOf(Promise.all(Array.from({ length: 70 }, () => outcome(limiter.count(claimant, refuse)))));
   assert.ok((await counted) < 500);

@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { requireLoopback, withParameters } from "../../../src/issuer/oauth/loopback.js";
+import { isUserCode, newUserCode } from "../../../src/issuer/oauth/device.js";
+import { confirmationCodeOf } from "../../../src/issuer/oauth/headless.js";
+import { formatCode } from "../../../src/issuer/oauth/pages.js";
+import { normalizeCode, requireLoopback } from "../../../src/issuer/oauth/request.js";
+import { withParameters } from "../../../src/issuer/oauth/responses.js";
 import { ApiError } from "../../../src/kernel/errors.js";
 
 const right = [
@@ -79,3 +83,37 @@ test("parameters take the place of those of the same name, and names can be drop
     ],
   );
 });
+
+test("codes of devices are eight of twenty consonants, and not the same", () => {
+  const codes = Array.from({ length: 2_000 }, newUserCode);
+  for (const code of codes) assert.match(code, /^[BCDFGHJKLMNPQRSTVWXZ]{8}$/);
+  assert.equal(new Set(codes).size, codes.length);
+  assert.equal(new Set(codes.join("")).size, 20);
+  assert.ok(codes.every(isUserCode));
+});
+
+// SHA-256 of 32 zero bytes is 66687aadf862bd77…, whose first five bytes are MZUHVLPY in base32.
+test("the code of a terminal is the beginning of the hash of its key, in base32", () => {
+  assert.equal(confirmationCodeOf(Buffer.alloc(32)), "MZUHVLPY");
+  assert.equal(formatCode("MZUHVLPY"), "MZUH-VLPY");
+});
+
+const typed: readonly (readonly [string, string])[] = [
+  ["bcdf-ghjk", "BCDFGHJK"],
+  [" BCDF GHJK ", "BCDFGHJK"],
+  ["b c d f.g_h-j k", "BCDFGHJK"],
+  ["BCDFGHJK", "BCDFGHJK"],
+  ["", ""],
+];
+
+for (const [text, code] of typed) {
+  test(`"${text}" is read as "${code}"`, () => {
+    assert.equal(normalizeCode(text), code);
+  });
+}
+
+for (const code of ["", "BCDFGHJ", "BCDFGHJKL", "ABCDFGHJ", "BCDFGHJ1", "bcdfghjk"]) {
+  test(`"${code}" is no code of a device`, () => {
+    assert.equal(isUserCode(code), false);
+  });
+}

@@ -4,7 +4,6 @@ import type { LookupAddress } from "node:dns";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest, type RequestOptions } from "node:https";
 import type { TcpNetConnectOpts } from "node:net";
-import { Refusal } from "./refusal.js";
 
 /** How long one of several addresses of a host may take to answer, in milliseconds, before the next is tried. */
 const ATTEMPT_MS = 1_000;
@@ -107,3 +106,6 @@ async function read(response: IncomingMessage, maxBytes: number): Promise<Guarde
   }
   return { status, headers, bytes: Buffer.concat(chunks, length) };
 }
+
+/** Why something was not fetched, in words for the operator's log; never shown to a caller. */
+export class Refusal extends Error {}

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createPublicKey } from "node:crypto";
 import { test } from "node:test";
-import { type UsableKeys, usableKeys, verifyWithKeys } from "../../../src/issuer/upstream/keys.js";
+import { type UsableKeys, usableKeys, verifyWithKeys } from "../../../src/issuer/upstream/jwks.js";
 import { parseUpstreamToken } from "../../../src/issuer/upstream/token.js";
 import { NOW_S, signed, testKey } from "./foreign-issuer.js";
 import { isRefusal } from "./refusals.js";

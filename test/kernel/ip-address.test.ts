@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isPublicAddress } from "../../src/outbound/address.js";
+import { isPublicAddress } from "../../src/kernel/ip-address.js";
 
 const open = [
   "1.1.1.1",
