@@ -1,6 +1,6 @@
 import type { KeyObject } from "node:crypto";
 import type { AuditHead } from "../store/port.js";
-import { stateOfHead } from "./chain.js";
+import { verifyHead } from "./chain.js";
 
 /** Why a chain must not be continued. */
 export type VerificationFailure =
@@ -12,22 +12,25 @@ export type VerificationFailure =
   | "its head is signed with an unknown key"
   | "the signature of its head is wrong";
 
-/** Decides whether the end of a chain is one that was signed. */
-export interface TrustedKeys {
-  /** Why the chain must not be continued after this end; undefined when it may. */
+/** Verifies that the end of a chain is the signed one. */
+export interface HeadVerifier {
+  /** Verifies the end of a chain; undefined when the chain may be continued. */
   check(rootUid: string, head: AuditHead | undefined, lastSeq: number): Promise<VerificationFailure | undefined>;
-  /** Remembers a head that this node signed itself. */
+  /** Remembers a head that this node signed. */
   remember(head: AuditHead): void;
 }
 
-/** Heads remembered at most; of others the signature is checked again. */
+/** The largest number of remembered heads; the signatures of others are verified again. */
 const MAX_REMEMBERED = 10_000;
 
-/** Creates it. What it remembers spares a check per batch, and shows heads that went back in time. */
-export function createTrustedKeys(keys: {
+/**
+ * Creates the verifier. Remembered heads save a verification per batch, and reveal heads that were replaced by older
+ * ones.
+ */
+export function createHeadVerifier(keys: {
   auditVerifying(kid: string): KeyObject | undefined;
   refresh(): Promise<boolean>;
-}): TrustedKeys {
+}): HeadVerifier {
   const remembered = new Map<string, AuditHead>();
 
   function remember(head: AuditHead): void {
@@ -37,9 +40,9 @@ export function createTrustedKeys(keys: {
     if (remembered.size > MAX_REMEMBERED && oldest !== undefined) remembered.delete(oldest);
   }
 
-  async function signature(head: AuditHead): Promise<VerificationFailure | undefined> {
-    let state = await stateOfHead(head, keys.auditVerifying);
-    if (state === "unknown key" && (await keys.refresh())) state = await stateOfHead(head, keys.auditVerifying);
+  async function verifySignature(head: AuditHead): Promise<VerificationFailure | undefined> {
+    let state = await verifyHead(head, keys.auditVerifying);
+    if (state === "unknown key" && (await keys.refresh())) state = await verifyHead(head, keys.auditVerifying);
     if (state === "unknown key") return "its head is signed with an unknown key";
     return state === "forged" ? "the signature of its head is wrong" : undefined;
   }
@@ -57,9 +60,9 @@ export function createTrustedKeys(keys: {
       if (known !== undefined && head.seq === known.seq) {
         return head.hash === known.hash ? undefined : "its head was replaced by another one";
       }
-      const distrust = await signature(head);
-      if (distrust === undefined) remember(head);
-      return distrust;
+      const failure = await verifySignature(head);
+      if (failure === undefined) remember(head);
+      return failure;
     },
   };
 }

@@ -1,5 +1,5 @@
-// Which addresses belong to the public internet, by the IANA registries of
-// special-purpose addresses for IPv4 and IPv6 (RFC 6890) as of 2026.
+// IP addresses: which are public, by the IANA registries of special-purpose addresses for IPv4 and IPv6 (RFC 6890) as
+// of 2026, and the key by which limits count them.
 import { BlockList, isIP, isIPv6 } from "node:net";
 
 const special4 = blockList("ipv4", [
@@ -24,8 +24,8 @@ const special4 = blockList("ipv4", [
   ["240.0.0.0", 4], // reserved, and broadcast
 ]);
 
-// All that is in use is in here. Outside are loopback, unique local, link-local and multicast
-// addresses, and those that hold an IPv4 address: mapped, compatible, NAT64.
+// All public addresses that are in use. Outside are loopback, unique local, link-local and multicast addresses, and
+// those that contain an IPv4 address: mapped, compatible, NAT64.
 const global6 = blockList("ipv6", [["2000::", 3]]);
 
 const special6 = blockList("ipv6", [
@@ -42,7 +42,7 @@ export function isPublicAddress(address: string): boolean {
     case 4:
       return !special4.check(address, "ipv4");
     case 6:
-      // A zone makes it an address of this machine's links.
+      // An address with a zone is local to this machine's links.
       return !address.includes("%") && global6.check(address, "ipv6") && !special6.check(address, "ipv6");
     default:
       return false;
@@ -58,7 +58,7 @@ function blockList(
   return list;
 }
 
-/** The key of an address. Who has one address of IPv6 has the whole network of it, 64 bits. */
+/** The key by which limits count an address. A caller with one IPv6 address has its whole /64 network. */
 export function addressKey(address: string | undefined): string {
   if (address === undefined || !isIPv6(address)) return `address ${address ?? ""}`;
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address);

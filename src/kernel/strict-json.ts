@@ -1,23 +1,21 @@
-// A reader of JSON (RFC 8259) that refuses what JSON.parse lets pass and what
-// different readers of one text understand differently: keys given twice, deep
-// nesting, lone surrogates, U+0000, numbers outside the range of a double, a
-// byte order mark (RFC 7493).
+// A JSON parser (RFC 8259) that rejects what JSON.parse accepts and parsers read differently: repeated names, deep
+// nesting, lone surrogates, U+0000, numbers outside the range of a double, and a byte order mark (RFC 7493).
 
 import { invalidArgument } from "./errors.js";
 
-/** What a JSON text may say. */
+/** A JSON value. */
 export type JsonValue = number | string | boolean | null | JsonObject | JsonValue[];
 
-/** An object of a JSON text, by name. */
+/** A JSON object. */
 export type JsonObject = { [name: string]: JsonValue };
 
-/** How deep objects and arrays may nest. */
+/** The deepest nesting of objects and arrays. */
 export const MAX_JSON_DEPTH = 64;
 
 /** A parsed text. */
 export interface StrictJson {
   readonly value: JsonValue;
-  /** Whether there is a whole number beyond 2^53, of which a double may not hold every digit. */
+  /** Whether it contains an integer beyond 2^53, which a double may not represent exactly. */
   readonly hasUnsafeInteger: boolean;
 }
 
@@ -25,9 +23,9 @@ const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
 const LONE_SURROGATE = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
 
 /**
- * Parses a whole JSON text. Objects have no prototype.
+ * Parses a JSON text. Objects have no prototype.
  *
- * @param what the field that errors name when they cannot name one within the text.
+ * @param what the field in errors that cannot name one within the text
  * @throws ApiError INVALID_ARGUMENT.
  */
 export function parseStrictJson(text: string, what: string): StrictJson {
@@ -123,7 +121,7 @@ class Reader {
     return true;
   }
 
-  // After a member: true at the closing bracket, false before the next member.
+  // After a member: true at the closing bracket, false at a comma.
   #ends(bracket: number): boolean {
     this.#space();
     const code = this.#text.charCodeAt(this.#at);

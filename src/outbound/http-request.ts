@@ -1,35 +1,35 @@
-// One HTTP/1.1 exchange with an address that was checked before: nothing is
-// looked up again, followed, decompressed, kept open or sent by a proxy.
+// One HTTP/1.1 request to a validated address. It resolves no names, follows no redirects, decompresses nothing, keeps
+// no connection and uses no proxy.
 import type { LookupAddress } from "node:dns";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest, type RequestOptions } from "node:https";
 import type { TcpNetConnectOpts } from "node:net";
 
-/** How long one of several addresses of a host may take to answer, in milliseconds, before the next is tried. */
+/** How long to try one of several addresses before the next, in milliseconds. */
 const ATTEMPT_MS = 1_000;
 
-/** A request to make. */
-export interface Exchange {
+/** A request to an untrusted server. */
+export interface OutboundRequest {
   readonly url: URL;
-  /** Where the host of `url` is; none but these are connected to. */
+  /** The addresses of the host of `url`; no others are connected to. */
   readonly addresses: readonly LookupAddress[];
   readonly method: "GET" | "POST";
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Uint8Array | undefined;
-  /** The longest body accepted, in bytes. */
+  /** The longest accepted body, in bytes. */
   readonly maxBytes: number;
   readonly signal: AbortSignal;
 }
 
-/** What came back: never a redirect. */
+/** A response, which is never a redirect. */
 export interface GuardedResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly bytes: Uint8Array;
 }
 
-/** Makes the request and reads the response to its end; rejects with a {@link Refusal} or an error of the socket. */
-export function exchange({
+/** Sends the request and reads the whole response; rejects with an {@link OutboundError} or an error of the socket. */
+export function sendRequest({
   url,
   addresses,
   method,
@@ -37,14 +37,14 @@ export function exchange({
   body,
   maxBytes,
   signal,
-}: Exchange): Promise<GuardedResponse> {
+}: OutboundRequest): Promise<GuardedResponse> {
   const options: RequestOptions & TcpOptions = {
     protocol: url.protocol,
     hostname: hostOf(url),
     port: url.port,
     path: url.pathname + url.search,
     method,
-    // What would come compressed is refused below, since a small body can unpack to any size.
+    // Compressed responses are rejected below, because a small body can expand to any size.
     headers: { ...headers, host: url.host, "accept-encoding": "identity" },
     agent: false,
     lookup: (_hostname, { all }, done) => {
@@ -55,7 +55,7 @@ export function exchange({
     },
     autoSelectFamily: true,
     autoSelectFamilyAttemptTimeout: ATTEMPT_MS,
-    // The environment can turn this off for the whole process; not here.
+    // An environment variable could disable it for the whole process.
     rejectUnauthorized: true,
     minVersion: "TLSv1.2",
     ALPNProtocols: ["http/1.1"],
@@ -67,10 +67,10 @@ export function exchange({
     request.on("error", reject);
     request.on("upgrade", (_response, socket) => {
       socket.destroy();
-      reject(new Refusal("another protocol was offered"));
+      reject(new OutboundError("another protocol was offered"));
     });
     request.on("response", (response) => {
-      read(response, maxBytes)
+      readResponse(response, maxBytes)
         .then(resolve, reject)
         .finally(() => request.destroy());
     });
@@ -87,17 +87,17 @@ type TcpOptions = Pick<TcpNetConnectOpts, "autoSelectFamily" | "autoSelectFamily
   readonly ALPNProtocols: string[];
 };
 
-async function read(response: IncomingMessage, maxBytes: number): Promise<GuardedResponse> {
+async function readResponse(response: IncomingMessage, maxBytes: number): Promise<GuardedResponse> {
   const status = response.statusCode ?? 0;
-  if (status >= 300 && status < 400) throw new Refusal("a redirect was answered");
-  if (status < 200 || status > 599) throw new Refusal("a status that does not exist was answered");
+  if (status >= 300 && status < 400) throw new OutboundError("a redirect was answered");
+  if (status < 200 || status > 599) throw new OutboundError("a status that does not exist was answered");
   const encoding = response.headers["content-encoding"] ?? "identity";
-  if (encoding.toLowerCase() !== "identity") throw new Refusal("the body is compressed");
+  if (encoding.toLowerCase() !== "identity") throw new OutboundError("the body is compressed");
   const chunks: Buffer[] = [];
   let length = 0;
   for await (const chunk of response as AsyncIterable<Buffer>) {
     length += chunk.length;
-    if (length > maxBytes) throw new Refusal(`the body is longer than ${maxBytes} bytes`);
+    if (length > maxBytes) throw new OutboundError(`the body is longer than ${maxBytes} bytes`);
     chunks.push(chunk);
   }
   const headers = new Headers();
@@ -107,5 +107,5 @@ async function read(response: IncomingMessage, maxBytes: number): Promise<Guarde
   return { status, headers, bytes: Buffer.concat(chunks, length) };
 }
 
-/** Why something was not fetched, in words for the operator's log; never shown to a caller. */
-export class Refusal extends Error {}
+/** Why a request failed, for the operator's log; never shown to callers. */
+export class OutboundError extends Error {}

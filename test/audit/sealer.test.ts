@@ -4,8 +4,8 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { describe, test } from "node:test";
 import { setTimeout as afterMs, setImmediate as nextTurn } from "node:timers/promises";
-import { createSettling } from "../../src/audit/sealer.js";
-import { newKey } from "../../src/issuer/keys/key-generation.js";
+import { createWatermark } from "../../src/audit/sealer.js";
+import { generateKey } from "../../src/issuer/keys/key-generation.js";
 import { rotateKey } from "../../src/issuer/keys/key-states.js";
 import { unavailable } from "../../src/kernel/errors.js";
 import type { Store } from "../../src/store/port.js";
@@ -163,7 +163,7 @@ describe("the sealer", () => {
     const log = await openLog();
     await log.append(auditRow(acme));
     await log.sealer({ holder: "before" }).stop();
-    const key = await newKey("audit", log.masterKey, Date.now());
+    const key = await generateKey("audit", log.masterKey, Date.now());
     await log.store.write((tx) => rotateKey(tx, key));
     const after = await openLog(log.directory);
     assert.equal(after.keys.auditSigning().kid, key.kid);
@@ -365,7 +365,7 @@ const cases: readonly { name: string; lateMs: number; steps: readonly Step[] }[]
 describe("what is settled", () => {
   for (const { name, lateMs, steps } of cases) {
     test(name, () => {
-      const settling = createSettling(lateMs);
+      const settling = createWatermark(lateMs);
       for (const { ms, seen, settled } of steps) {
         if (seen !== undefined) settling.seen(seen, ms);
         assert.equal(settling.at(ms), settled, `at ${ms} ms`);

@@ -7,7 +7,7 @@ import { after, before, describe, it } from "node:test";
 import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { revokeTokens } from "../../src/iam/operator/operate.js";
 import { capabilityNamesIn, capabilitySetNamed } from "../../src/iam/roles/capability-names.js";
-import { createTokens, type Grant } from "../../src/issuer/tokens.js";
+import { createTokens, type TokenGrant } from "../../src/issuer/tokens.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { invalid, unauthenticated } from "../contract/expectations.js";
 import { rawClients, requestOf } from "../contract/iam-clients.js";
@@ -29,10 +29,10 @@ after(() => world.stop());
 const nowMs = () => Date.now() + world.harness.skewMs;
 
 /** The first refresh token of a login, as logins in a browser give it. */
-function login(identity: string, limit?: Grant["limit"]): Promise<string> {
+function login(identity: string, limit?: TokenGrant["limit"]): Promise<string> {
   const { keys } = world.harness.app.installation;
   const tokens = createTokens({ keys, ids: randomIds, issuer: () => world.url });
-  return world.write((tx) => tokens.newRefreshToken(tx, identity, { audience: world.url, limit }, nowMs()));
+  return world.write((tx) => tokens.createRefreshToken(tx, identity, { audience: world.url, limit }, nowMs()));
 }
 
 const refresh = (bearer: string, parameters: Parameters = {}): Promise<Answer> =>

@@ -7,7 +7,7 @@ import { create } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { GetGroupRequestSchema, ListGroupsRequestSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
-import { capabilitySetOf } from "../../src/kernel/capability-set.js";
+import { toCapabilitySet } from "../../src/kernel/capability-set.js";
 import { ApiError } from "../../src/kernel/errors.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import type { Principal } from "../../src/kernel/principal.js";
@@ -95,7 +95,7 @@ describe("any tree, any bindings and any limit", () => {
         const role = randomIds.newUid();
         const at = randomIds.newUid(uids[group % uids.length]);
         const bits = capabilities.map((one) => pool[one]?.bit ?? -1);
-        await tx.roles.insert(roleRow(role, { capabilities: capabilitySetOf(bits) }));
+        await tx.roles.insert(roleRow(role, { capabilities: toCapabilitySet(bits) }));
         await tx.roleBindings.insert(bindingRow(at, identity, role));
       }
     });
@@ -105,7 +105,7 @@ describe("any tree, any bindings and any limit", () => {
   // By way of a real token, which must carry all of it.
   function principalOf(identity: string, { cap, scope }: Case, uids: readonly string[]): Principal {
     const limit = {
-      ...(cap && { cap: capabilitySetOf(cap.map((one) => pool[one]?.bit ?? -1)) }),
+      ...(cap && { cap: toCapabilitySet(cap.map((one) => pool[one]?.bit ?? -1)) }),
       ...(scope && { scope: scope.map((one) => uids[one % uids.length] ?? "") }),
     };
     const claims = {

@@ -8,18 +8,18 @@ import { gzipSync } from "node:zlib";
 import { createGuardedFetch } from "../../src/outbound/guarded-fetch.js";
 import { json, type Listener, listen, serve } from "../issuer/upstream/foreign-issuer.js";
 
-const isFetchRefused = { name: "FetchRefused", message: "the address could not be fetched" };
+const isFetchError = { name: "GuardedFetchError", message: "the address could not be fetched" };
 const LIMIT = 100 * 1024;
 
-function guardFor(origin: string, onRefused: (reason: string) => void = () => {}) {
-  return createGuardedFetch({ trustedOrigins: [origin], onRefused });
+function guardFor(origin: string, onFailure: (reason: string) => void = () => {}) {
+  return createGuardedFetch({ trustedOrigins: [origin], onFailure });
 }
 
 async function refusalOf(server: Listener, path = "/"): Promise<string> {
   const reasons: string[] = [];
   await assert.rejects(
     guardFor(server.origin, (reason) => reasons.push(reason))(`${server.origin}${path}`),
-    isFetchRefused,
+    isFetchError,
   );
   assert.equal(reasons.length, 1);
   return (reasons[0] ?? "").slice(`${server.origin}: `.length);
@@ -119,7 +119,7 @@ test("a body of just the limit is taken; a caller can set another one", async ()
   try {
     const fetch = guardFor(server.origin);
     assert.equal((await fetch(server.origin)).bytes.length, LIMIT);
-    await assert.rejects(fetch(server.origin, { maxBytes: LIMIT - 1 }), isFetchRefused);
+    await assert.rejects(fetch(server.origin, { maxBytes: LIMIT - 1 }), isFetchError);
   } finally {
     server.close();
   }
@@ -162,11 +162,11 @@ test("whatever is slow ends after 5 s in all", async () => {
   ]);
   const reasons: string[] = [];
   const origins = servers.map(({ origin }) => origin);
-  const onRefused = (reason: string) => reasons.push(reason);
+  const onFailure = (reason: string) => reasons.push(reason);
   const resolve = () => new Promise<never>(() => {});
-  const fetch = createGuardedFetch({ trustedOrigins: [...origins, "https://127.0.0.1:1"], onRefused, resolve });
+  const fetch = createGuardedFetch({ trustedOrigins: [...origins, "https://127.0.0.1:1"], onFailure, resolve });
   const tls = `https://127.0.0.1:${servers[0]?.port}`;
-  const fetchTls = createGuardedFetch({ trustedOrigins: [tls], onRefused });
+  const fetchTls = createGuardedFetch({ trustedOrigins: [tls], onFailure });
   try {
     const start = performance.now();
     const slow = [...origins.map((origin) => fetch(origin)), fetch("https://unanswered.test/"), fetchTls(tls)];
@@ -243,8 +243,8 @@ test("a caller who goes away ends the request, running, waiting or not begun", a
     const controller = new AbortController();
     const requests = Array.from({ length: 12 }, () => fetch(server.origin, { signal: controller.signal }));
     setTimeout(() => controller.abort(), 100);
-    for (const request of requests) await assert.rejects(request, isFetchRefused);
-    await assert.rejects(fetch(server.origin, { signal: controller.signal }), isFetchRefused);
+    for (const request of requests) await assert.rejects(request, isFetchError);
+    await assert.rejects(fetch(server.origin, { signal: controller.signal }), isFetchError);
     assert.deepEqual(new Set(reasons), new Set([`${server.origin}: the caller went away`]));
     while (closed < 10) await setImmediate();
     assert.equal(server.connections, 10);

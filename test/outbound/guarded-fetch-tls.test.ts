@@ -65,7 +65,7 @@ for (const { name, host = "issuer.test", server, env = trusting, reason } of ref
     try {
       const url = `https://${host}:${listener.port}/`;
       const { result, reasons } = await fetchAs(url, env);
-      assert.equal(result, "FetchRefused: the address could not be fetched");
+      assert.equal(result, "GuardedFetchError: the address could not be fetched");
       assert.deepEqual(reasons, [`https://${host}:${listener.port}: ${reason}`]);
       assert.deepEqual([requests, listener.connections], [0, 1]);
     } finally {

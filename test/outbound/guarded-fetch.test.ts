@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import type { LookupAddress } from "node:dns";
 import { type LookupFunction, Socket } from "node:net";
 import { after, before, test } from "node:test";
-import { createGuardedFetch, FetchRefused, type GuardedFetchOptions } from "../../src/outbound/guarded-fetch.js";
+import { createGuardedFetch, GuardedFetchError, type GuardedFetchOptions } from "../../src/outbound/guarded-fetch.js";
 import { json, type Listener, serve } from "../issuer/upstream/foreign-issuer.js";
 
 let listener: Listener;
@@ -52,7 +52,7 @@ function guardWith(options: Partial<GuardedFetchOptions> = {}) {
   const resolved: string[] = [];
   const fetch = createGuardedFetch({
     trustedOrigins: [],
-    onRefused: (reason) => reasons.push(reason),
+    onFailure: (reason) => reasons.push(reason),
     resolve: (hostname) => {
       resolved.push(hostname);
       return Promise.resolve(names[hostname] ?? []);
@@ -62,7 +62,7 @@ function guardWith(options: Partial<GuardedFetchOptions> = {}) {
   return { fetch, reasons, resolved };
 }
 
-const isFetchRefused = { name: "FetchRefused", message: "the address could not be fetched" };
+const isFetchError = { name: "GuardedFetchError", message: "the address could not be fetched" };
 
 const NOT_PUBLIC = "the host has an address that is not public";
 const CHARACTERS = "the address has characters that URLs do not have";
@@ -145,7 +145,7 @@ for (const { urls, reason, looksUp = false } of refused) {
     test(`${JSON.stringify(url.slice(0, 60))}: ${reason}`, async () => {
       sockets = 0;
       const { fetch, reasons, resolved } = guardWith();
-      await assert.rejects(fetch(url), isFetchRefused);
+      await assert.rejects(fetch(url), isFetchError);
       assert.deepEqual([reasons.length, reasons[0]?.endsWith(`: ${reason}`)], [1, true], reasons[0]);
       assert.equal(resolved.length, looksUp ? 1 : 0);
       assert.equal(sockets, 0);
@@ -180,7 +180,7 @@ test("trust is for an exact origin: neither another port, nor another scheme, no
     `http://[::ffff:127.0.0.1]:${listener.port}/`,
     `http://x@127.0.0.1:${listener.port}/`,
   ])
-    await assert.rejects(fetch(url), isFetchRefused);
+    await assert.rejects(fetch(url), isFetchError);
   assert.equal(listener.connections, reached);
   // Another spelling of the same origin is the same origin.
   for (const host of ["127.1", "127.0.0.1."]) {
@@ -235,7 +235,7 @@ test("a name that turns private after it was checked leads nowhere else", async 
       return this;
     },
   );
-  await assert.rejects(fetch("https://rebinding.test/"), FetchRefused);
+  await assert.rejects(fetch("https://rebinding.test/"), GuardedFetchError);
   assert.deepEqual(targets, [answers[0], answers[0], "1.1.1.1"]);
   assert.deepEqual([lookups, reasons], [1, ["https://rebinding.test: STOPPED"]]);
 });

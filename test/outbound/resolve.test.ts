@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { after, before, test } from "node:test";
-import { dnsResolve, hostResolve, type Resolve } from "../../src/outbound/guarded-fetch.js";
+import { createDnsResolver, type Resolve, systemResolve } from "../../src/outbound/guarded-fetch.js";
 
 const A = 1;
 const AAAA = 28;
@@ -61,7 +61,7 @@ before(async () => {
   });
   socket.bind(0, "127.0.0.1");
   await once(socket, "listening");
-  resolve = dnsResolve([`127.0.0.1:${socket.address().port}`]);
+  resolve = createDnsResolver([`127.0.0.1:${socket.address().port}`]);
 });
 
 after(() => socket.close());
@@ -96,6 +96,6 @@ test("a query can be called off", async () => {
 });
 
 test("the machine itself knows localhost", async () => {
-  const found = await hostResolve("localhost", open());
+  const found = await systemResolve("localhost", open());
   assert.ok(found.some(({ address }) => address === "127.0.0.1" || address === "::1"));
 });

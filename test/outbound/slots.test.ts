@@ -17,7 +17,7 @@ function recorder(limits: Partial<SlotLimits> = {}) {
   const running: { readonly account: string; readonly target: string; readonly giveBack: () => void }[] = [];
   const order: string[] = [];
   const take = (account: string, target = account, signal = never) => {
-    const taken = slots.take(account, target, signal).then((giveBack) => {
+    const taken = slots.acquire(account, target, signal).then((giveBack) => {
       running.push({ account, target, giveBack });
       order.push(account);
     });
@@ -114,11 +114,11 @@ test("who goes away leaves its place, and one that was never taken is not given 
   const { slots, running, order, take, settled } = recorder({ running: 1 });
   take("first");
   const controller = new AbortController();
-  const gone = slots.take("a", "a", controller.signal);
+  const gone = slots.acquire("a", "a", controller.signal);
   take("b");
   controller.abort(new Error("gone"));
   await assert.rejects(gone, /gone/);
-  await assert.rejects(slots.take("a", "a", controller.signal), /gone/);
+  await assert.rejects(slots.acquire("a", "a", controller.signal), /gone/);
   await settled();
   running[0]?.giveBack();
   await settled();

@@ -1,5 +1,4 @@
-// Makes keys, and opens what is stored of them: each sealed with the master
-// key, and each for one purpose alone.
+// Generates keys and opens stored ones. Each is encrypted with the master key and has one purpose.
 import {
   createHash,
   createPrivateKey,
@@ -13,27 +12,29 @@ import { encodeBase32 } from "../../kernel/base32.js";
 import type { KeyPurpose, KeyRow } from "../../store/port.js";
 import type { MasterKey } from "./master-key.js";
 
-/** What a key that signs can be for. */
+/** The purposes of signing keys. */
 export type SigningPurpose = Exclude<KeyPurpose, "page-token">;
 
-/** How signing keys are named, by what they are for. */
-const kidOf: Readonly<Record<SigningPurpose, (publicKey: KeyObject) => string>> = {
-  "api-token": thumbprintOf,
-  audit: thumbprintOf,
-  registry: libtrustFingerprintOf,
+/** Computes the kid of a signing key, by purpose. */
+const computeKid: Readonly<Record<SigningPurpose, (publicKey: KeyObject) => string>> = {
+  "api-token": computeThumbprint,
+  audit: computeThumbprint,
+  registry: computeLibtrustFingerprint,
 };
 
 /**
- * A new key for a purpose, in use at once: a secret for page tokens, an ES256 key for all else.
+ * Generates an active key for a purpose: a secret for page tokens, an ES256 key otherwise.
  *
- * @param nowMs when it is made, in epoch milliseconds
+ * @param nowMs the create time, in epoch milliseconds
  */
-export function newKey(purpose: KeyPurpose, masterKey: MasterKey, nowMs: number): KeyRow {
-  return purpose === "page-token" ? newPageTokenKey(masterKey, nowMs) : newSigningKey(purpose, masterKey, nowMs);
+export function generateKey(purpose: KeyPurpose, masterKey: MasterKey, nowMs: number): KeyRow {
+  return purpose === "page-token"
+    ? generatePageTokenKey(masterKey, nowMs)
+    : generateSigningKey(purpose, masterKey, nowMs);
 }
 
-/** A new secret for page tokens. */
-export function newPageTokenKey(masterKey: MasterKey, nowMs: number): KeyRow {
+/** Generates an active secret for page tokens. */
+export function generatePageTokenKey(masterKey: MasterKey, nowMs: number): KeyRow {
   const kid = randomBytes(8).toString("hex");
   const row = {
     kid,
@@ -43,14 +44,14 @@ export function newPageTokenKey(masterKey: MasterKey, nowMs: number): KeyRow {
     createTimeMs: nowMs,
     nextTimeMs: null,
   } as const;
-  return { ...row, sealed: masterKey.seal(randomBytes(32), contextOf(row)) };
+  return { ...row, sealed: masterKey.seal(randomBytes(32), buildContext(row)) };
 }
 
-function newSigningKey(purpose: SigningPurpose, masterKey: MasterKey, nowMs: number): KeyRow {
+function generateSigningKey(purpose: SigningPurpose, masterKey: MasterKey, nowMs: number): KeyRow {
   const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-  const kid = kidOf[purpose](publicKey);
-  // A command that is given such a kid would take it for an option.
-  if (kid.startsWith("-")) return newSigningKey(purpose, masterKey, nowMs);
+  const kid = computeKid[purpose](publicKey);
+  // Commands would read such a kid as an option.
+  if (kid.startsWith("-")) return generateSigningKey(purpose, masterKey, nowMs);
   const row = {
     kid,
     purpose,
@@ -60,22 +61,21 @@ function newSigningKey(purpose: SigningPurpose, masterKey: MasterKey, nowMs: num
     nextTimeMs: null,
   } as const;
   const secret = Buffer.from(JSON.stringify(privateKey.export({ format: "jwk" })));
-  return { ...row, sealed: masterKey.seal(secret, contextOf(row)) };
+  return { ...row, sealed: masterKey.seal(secret, buildContext(row)) };
 }
 
-// RFC 7638: the hash of the required members, in the order of their names. Worked out without
-// waiting, so that a transaction can make a key.
-function thumbprintOf(publicKey: KeyObject): string {
+// RFC 7638: the hash of the required members in lexicographic order. It is synchronous, so that a transaction can
+// generate a key.
+function computeThumbprint(publicKey: KeyObject): string {
   const { crv, kty, x, y } = publicKey.export({ format: "jwk" });
   return createHash("sha256").update(JSON.stringify({ crv, kty, x, y })).digest("base64url");
 }
 
 /**
- * What a registry calls a public key that it read from its certificate bundle, by libtrust: the
- * first 240 bits of the SHA-256 of its SubjectPublicKeyInfo, in base32 (RFC 4648, section 6) and
- * groups of four with colons between.
+ * Computes the libtrust fingerprint, the name of a public key in a registry's certificate bundle: the first 240 bits
+ * of the SHA-256 of its SubjectPublicKeyInfo, in base32 and in groups of four with colons between.
  */
-export function libtrustFingerprintOf(publicKey: KeyObject): string {
+export function computeLibtrustFingerprint(publicKey: KeyObject): string {
   const hash = createHash("sha256")
     .update(publicKey.export({ type: "spki", format: "der" }))
     .digest();
@@ -83,33 +83,32 @@ export function libtrustFingerprintOf(publicKey: KeyObject): string {
 }
 
 /**
- * The secret of a key for page tokens.
+ * Opens the secret of a stored key.
  *
  * @throws Error when it was not sealed with this master key for this row.
  */
-export function secretOf(row: KeyRow, masterKey: MasterKey): Buffer {
-  return masterKey.unseal(row.sealed, contextOf(row));
+export function unsealSecret(row: KeyRow, masterKey: MasterKey): Buffer {
+  return masterKey.unseal(row.sealed, buildContext(row));
 }
 
-/** Both halves of a key that signs. */
+/** A signing key and its public key. */
 export interface KeyPair {
   readonly privateKey: KeyObject;
   readonly publicKey: KeyObject;
 }
 
 /**
- * Both halves of a key that signs. The public one is worked out from the sealed private one, not
- * taken from beside it: whoever can change rows of the database could put a key of their own there,
- * but cannot seal one.
+ * Opens a stored signing key. The public key is derived from the encrypted private key: a party that can change rows
+ * could replace a stored public key, but cannot encrypt a private one.
  *
  * @throws Error when it was not sealed with this master key for this row.
  */
-export function keyPairOf(row: KeyRow, masterKey: MasterKey): KeyPair {
-  const jwk: JsonWebKey = JSON.parse(secretOf(row, masterKey).toString());
+export function unsealKeyPair(row: KeyRow, masterKey: MasterKey): KeyPair {
+  const jwk: JsonWebKey = JSON.parse(unsealSecret(row, masterKey).toString());
   const privateKey = createPrivateKey({ key: jwk, format: "jwk" });
   return { privateKey, publicKey: createPublicKey(privateKey) };
 }
 
-function contextOf({ purpose, kid }: Pick<KeyRow, "purpose" | "kid">): string {
+function buildContext({ purpose, kid }: Pick<KeyRow, "purpose" | "kid">): string {
   return `${purpose} ${kid}`;
 }

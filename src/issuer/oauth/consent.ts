@@ -1,7 +1,5 @@
-// Between signing in and what comes of it: the person decides on a page of ours
-// whether an invite is accepted and which program gets access. Without that,
-// where the browser is signed in at the provider already, any page could lead
-// it through a login by navigation alone.
+// The person decides on a page whether to accept an invite and which program gets access. Without this page any other
+// site could complete a login by navigation alone, where the browser is signed in at the provider already.
 import { decodeJwt } from "jose";
 import { parseInviteCode } from "../../iam/people/accept-invite.js";
 import {
@@ -17,38 +15,38 @@ import { rootOf } from "../../kernel/uidp.js";
 import type { WebAnswer, WebRequest } from "../../kernel/web.js";
 import { inviteFailureKey } from "../sts/failure-limiter.js";
 import type { TokenRequest } from "../sts/token-request.js";
-import { completeLogin, getsRefreshToken, type LoginCompletion, nameOf, signInRequestOf } from "./complete-login.js";
+import { buildSignIn, completeLogin, displayNameOf, getsRefreshToken, type LoginCompletion } from "./complete-login.js";
 import { hostOf, type LoginContext } from "./context.js";
-import { failure, isFailure, loginOver } from "./oauth-error.js";
-import type { Vouched } from "./oidc.js";
-import { type Html, html, pageAnswer, redirect } from "./page.js";
-import { type Frame, type Hidden, hiddenInputs } from "./pages.js";
+import { isOAuthError, loginOverError, oauthError } from "./oauth-error.js";
+import type { VerifiedIdToken } from "./oidc.js";
+import { type Html, html, redirect, renderPage } from "./page.js";
+import { type Hidden, hiddenInputs, type PageFrame } from "./pages.js";
 import { parseBindingDecisions, pendingSection } from "./pending-bindings.js";
-import { findSentTo } from "./provider-selection.js";
-import { failed, failedLogin, refusedPage } from "./responses.js";
+import { getSentProvider } from "./provider-selection.js";
+import { errorPage, respondToFailedLogin, respondWithError } from "./responses.js";
 import {
   type Authorization,
   type Browser,
+  createSecret,
   type Destination,
-  knownBrowserOf,
+  findBrowser,
   LOGIN_MS,
-  newSecret,
   requireOwnForm,
   type SentTo,
 } from "./state.js";
 
-/** The path of the page. */
-export const CONSENT = "/oauth/consent";
+/** The path of the consent page. */
+export const CONSENT_PATH = "/oauth/consent";
 
 type Consent = Extract<Authorization, { stage: "consent" }>;
 
-/** Somebody whom a provider vouches for, and what their login is for. */
-type Login = Pick<LoginCompletion, "login" | "provider" | "vouched">;
+/** A person whose ID token was verified, and the login request. */
+type Login = Pick<LoginCompletion, "login" | "provider" | "verified">;
 
 /**
- * Whether a login must be consented to: one that brings an invite, one that hands the tokens themselves to a program,
- * and one of a person who has yet to decide about roles that others gave them. Otherwise, where a program gets a code
- * it must have made the request itself to be able to use it; for terminals and devices a code was typed.
+ * Whether a login needs consent: it has an invite, it gives the tokens themselves to a program, or the person has
+ * pending role bindings. Other logins need none: a program that gets a code can redeem it only if it made the request
+ * itself, and for terminals and devices a code was typed.
  */
 export async function needsConsent({ store }: Pick<LoginContext, "store">, asked: Login): Promise<boolean> {
   const { invite, to, identity } = asked.login;
@@ -57,44 +55,44 @@ export async function needsConsent({ store }: Pick<LoginContext, "store">, asked
 }
 
 /**
- * Leads the browser to the page.
+ * Redirects the browser to the consent page.
  *
- * @throws ApiError for what could not succeed anyway, such as a wrong invite.
+ * @throws ApiError when the login could not succeed, for example with a wrong invite
  */
 export async function askForConsent(
   context: LoginContext,
-  { login, provider, vouched, browser, request }: LoginCompletion,
+  { login, provider, verified, browser, request }: LoginCompletion,
   sentTo: SentTo,
 ): Promise<WebAnswer> {
-  const { store, tickets, clock, guesses } = context;
-  const counted = login.invite === undefined ? [] : [inviteFailureKey(request.remoteAddress, login.invite)];
-  await guesses.guard(counted, () => grantsOf(context, { login, provider, vouched }));
-  const key = newSecret();
-  const consent: Consent = { stage: "consent", browser, request: login, sentTo, idToken: vouched.idToken };
+  const { store, tickets, clock, inviteLimiter } = context;
+  const limiterKeys = login.invite === undefined ? [] : [inviteFailureKey(request.remoteAddress, login.invite)];
+  await inviteLimiter.guard(limiterKeys, () => previewInvites(context, { login, provider, verified }));
+  const key = createSecret();
+  const consent: Consent = { stage: "consent", browser, request: login, sentTo, idToken: verified.idToken };
   await store.write((tx) => tickets.put(tx, "authorization", key, consent, clock() + LOGIN_MS));
-  return redirect(`${CONSENT}?login=${key}`);
+  return redirect(`${CONSENT_PATH}?login=${key}`);
 }
 
 /** `GET /oauth/consent`: the page. */
 export async function showConsent(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
   const { store, tickets, providers, clock, secure } = context;
   const key = request.query.get("login") ?? "";
-  const browser = knownBrowserOf(request, secure);
+  const browser = findBrowser(request, secure);
   const found = await store.read((tx) => tickets.get(tx, "authorization", key, clock()));
   if (browser === undefined || found?.stage !== "consent" || found.browser !== browser.hash) {
-    return refusedPage(context, loginOver());
+    return errorPage(context, loginOverError());
   }
   try {
     const { request: login } = found;
-    const provider = await findSentTo(providers, found.sentTo);
-    if (isFailure(provider)) return refusedPage(context, provider);
-    const vouched = vouchedIn(found);
+    const provider = await getSentProvider(providers, found.sentTo);
+    if (isOAuthError(provider)) return errorPage(context, provider);
+    const verified = decodeVerifiedToken(found);
     return consentPage(
       { host: hostOf(context), cookie: browser.cookie },
       {
-        person: nameOf(vouched),
-        grants: await grantsOf(context, { login, provider, vouched }),
-        pending: await pendingOf(context, { login, provider, vouched }),
+        person: displayNameOf(verified),
+        invites: await previewInvites(context, { login, provider, verified }),
+        pending: await listPending(context, { login, provider, verified }),
         recipient: {
           to: login.to,
           scope: login.asked,
@@ -108,7 +106,7 @@ export async function showConsent(context: LoginContext, request: WebRequest): P
       },
     );
   } catch (error) {
-    return refusedPage(context, error);
+    return errorPage(context, error);
   }
 }
 
@@ -119,28 +117,35 @@ export async function decideConsent(context: LoginContext, request: WebRequest):
   let found: Consent | undefined;
   let decisions: BindingDecisions | undefined;
   try {
-    const browser = requireOwnForm(form, knownBrowserOf(request, context.secure));
-    // Before the login is taken, so that it can go on with a form that is in order.
+    const browser = requireOwnForm(form, findBrowser(request, context.secure));
+    // Parsed before the login is taken, so that the person can correct a wrong form.
     decisions = isAccepted ? parseBindingDecisions(form) : undefined;
     found = await takeConsent(context, form.get("login") ?? "", browser);
   } catch (error) {
-    return refusedPage(context, error);
+    return errorPage(context, error);
   }
-  if (found === undefined) return refusedPage(context, loginOver());
+  if (found === undefined) return errorPage(context, loginOverError());
   const { request: login, browser } = found;
   if (!isAccepted) {
-    return failed(context, login.to, failure("access_denied", "the login was declined", 403));
+    return respondWithError(context, login.to, oauthError("access_denied", "the login was declined", 403));
   }
   try {
-    const provider = await findSentTo(context.providers, found.sentTo);
-    if (isFailure(provider)) return failed(context, login.to, provider);
-    return await completeLogin(context, { login, provider, vouched: vouchedIn(found), browser, request, decisions });
+    const provider = await getSentProvider(context.providers, found.sentTo);
+    if (isOAuthError(provider)) return respondWithError(context, login.to, provider);
+    return await completeLogin(context, {
+      login,
+      provider,
+      verified: decodeVerifiedToken(found),
+      browser,
+      request,
+      decisions,
+    });
   } catch (error) {
-    return failedLogin(context, login.to, error);
+    return respondToFailedLogin(context, login.to, error);
   }
 }
 
-// Deleted before anything else, so that one consent has one effect.
+// Deletes the state first, so that one consent has one effect.
 function takeConsent({ store, tickets, clock }: LoginContext, key: string, browser: Browser) {
   return store.write(async (tx) => {
     const found = await tickets.get(tx, "authorization", key, clock());
@@ -150,16 +155,16 @@ function takeConsent({ store, tickets, clock }: LoginContext, key: string, brows
   });
 }
 
-// Whoever assumes an identity does not sign in: nothing is granted, and the exchange decides.
-async function grantsOf(context: LoginContext, asked: Login) {
+// A login that assumes an identity grants nothing; the token exchange decides.
+async function previewInvites(context: LoginContext, asked: Login) {
   if (asked.login.identity !== undefined) return [];
   const { store, clock } = context;
-  const invite = await store.read((tx) => previewSignIn(tx, signInRequestOf(context, asked), clock()));
+  const invite = await store.read((tx) => previewSignIn(tx, buildSignIn(context, asked), clock()));
   return invite === undefined ? [] : [invite];
 }
 
-// What is pending in the organisation of an invite is accepted with the invite.
-async function pendingOf({ store }: LoginContext, asked: Login): Promise<PendingOrganizations | undefined> {
+// Accepting an invite also accepts the pending bindings in its organisation, so the page does not ask for them.
+async function listPending({ store }: LoginContext, asked: Login): Promise<PendingOrganizations | undefined> {
   const { identity, invite } = asked.login;
   if (identity !== undefined) return undefined;
   const group = invite === undefined ? undefined : parseInviteCode(invite)?.group;
@@ -167,52 +172,50 @@ async function pendingOf({ store }: LoginContext, asked: Login): Promise<Pending
   return store.read((tx) => listPendingOrganizations(tx, personUidOf(asked), except));
 }
 
-function personUidOf({ provider, vouched }: Login): string {
+function personUidOf({ provider, verified }: Login): string {
   const { issuer, providerUid } = provider;
   return uidOf({
     issuer,
-    subject: vouched.subject,
+    subject: verified.subject,
     provider: providerUid === undefined ? undefined : { uid: providerUid },
   });
 }
 
-function vouchedIn({ idToken }: Consent): Vouched {
+function decodeVerifiedToken({ idToken }: Consent): VerifiedIdToken {
   const claims = decodeJwt(idToken);
   return { idToken, subject: claims.sub ?? "", claims };
 }
 
-// Asking somebody who signed in what to do with it: what they would be granted
-// and by whom, and which program would get access in their name.
+// The consent page: what the person would be granted and by whom, and which program would get access.
 
-/** What the page asks about. */
+/** The content of the consent page. */
 export interface ConsentPage {
   /** Who signed in. */
   readonly person: string;
-  /** What would be granted. A list, since a person may be offered more than the invite that the link brought. */
-  readonly grants: readonly InvitePreview[];
-  /** Roles that others gave the person, who decides about them here; undefined where nobody signs in. */
+  /** The invites that the person would accept. */
+  readonly invites: readonly InvitePreview[];
+  /** The pending role bindings that the person decides on; undefined where nobody signs in. */
   readonly pending?: PendingOrganizations | undefined;
   readonly recipient: Recipient;
   readonly hidden: Hidden;
 }
 
-/** Who gets access, and to what. */
-export interface Recipient {
+interface Recipient {
   readonly to: Destination;
   readonly scope: TokenRequest;
-  /** Whether it may renew its access. */
+  /** Whether the program gets a refresh token. */
   readonly refresh: boolean;
-  /** The uid of the identity it would get access as, in place of the person. */
+  /** The uid of the identity that the program would act as, instead of the person. */
   readonly identity: string | undefined;
 }
 
-/** The page. Nothing is granted or handed over before its form is sent. */
-export function consentPage(frame: Frame, { person, grants, pending, recipient, hidden }: ConsentPage): WebAnswer {
-  const isInvite = grants.length > 0;
+/** Renders the page. Nothing is granted or delivered before its form is sent. */
+export function consentPage(frame: PageFrame, { person, invites, pending, recipient, hidden }: ConsentPage): WebAnswer {
+  const isInvite = invites.length > 0;
   const body = html`<dl>
 <dt>You are</dt><dd>${person}</dd>
 </dl>
-${grants.map(grantSection)}
+${invites.map(inviteSection)}
 <h2>${isInvite ? "What gets access then" : "What gets access"}</h2>
 <dl>${recipientRows(recipient)}</dl>
 <form method="post" action="/oauth/consent">${hiddenInputs(hidden)}
@@ -224,15 +227,15 @@ ${pending && pendingSection(pending)}
 </div>
 </form>`;
   const title = isInvite ? "Accept this invite?" : "Give a program access?";
-  return pageAnswer({ ...frame, title, body, formLeadsTo: programUrl(recipient.to) });
+  return renderPage({ ...frame, title, body, formLeadsTo: programUrl(recipient.to) });
 }
 
-function grantSection({ invitedBy, organisation, groupName, role }: InvitePreview): Html {
+function inviteSection({ invitedBy, organisation, groupName, role }: InvitePreview): Html {
   const { name, description, capabilities } = role;
   const unverified = html` <span class="note">(a name that nobody has verified)</span>`;
   return html`<h2>What you are invited to</h2>
 <dl>
-<dt>Invited by</dt><dd>${inviter(invitedBy)}</dd>
+<dt>Invited by</dt><dd>${formatInviter(invitedBy)}</dd>
 <dt>Organisation</dt><dd>${organisation.name}${organisation.verified ? undefined : unverified}</dd>
 ${groupName === undefined ? undefined : html`<dt>Group</dt><dd>${groupName}</dd>`}
 <dt>Role</dt><dd>${name}${description === "" ? undefined : html` <span class="note">${description}</span>`}</dd>
@@ -243,8 +246,8 @@ ${groupName === undefined ? undefined : html`<dt>Group</dt><dd>${groupName}</dd>
 </details>`;
 }
 
-// A name is whatever somebody called themselves: where no address was confirmed, the uid tells people apart.
-function inviter({ uid, name, email }: InvitePreview["invitedBy"]): Html {
+// Persons choose their names freely. Without a verified email address the uid tells them apart.
+function formatInviter({ uid, name, email }: InvitePreview["invitedBy"]): Html {
   const proven = email === "" ? uid : email;
   return name === "" ? html`${proven}` : html`${name} <span class="note">${proven}</span>`;
 }

@@ -8,55 +8,54 @@ import type { Exchanger } from "../sts/exchange.js";
 import type { FailureLimiter } from "../sts/failure-limiter.js";
 import type { Tokens } from "../tokens.js";
 import type { LoginProvider } from "./login-providers.js";
-import type { Oidc } from "./oidc.js";
+import type { OidcClient } from "./oidc.js";
 import type { Providers } from "./provider-selection.js";
 import type { StartLimit } from "./start-limit.js";
 import type { Tickets } from "./state.js";
 
-/** What logging in needs. */
 export interface LoginDeps {
   readonly store: Store;
   readonly tokens: Tokens;
   readonly exchanger: Pick<Exchanger, "exchange">;
   readonly masterKey: MasterKey;
-  /** The only way by which providers are asked. */
+  /** All requests to providers go through it. */
   readonly fetch: GuardedFetch;
   readonly clock: Clock;
   readonly ids: Ids;
-  /** How the service is called, asked each time: the address may be known late. */
+  /** A function, because with port 0 the address is known only after the service listens. */
   readonly origin: () => LoginOrigin;
   readonly loginProviders: readonly LoginProvider[];
   /** Whether people may register without an invite. */
   readonly registration: "invite" | "open";
-  /** Whether browsers reach the service by https. */
+  /** Whether browsers reach the service over HTTPS. */
   readonly secure: boolean;
   readonly quotas: Quotas;
-  /** Counts wrong codes of invites; shared with whatever else takes them. */
-  readonly guesses: FailureLimiter;
-  /** For the operator's log. */
+  /** Limits wrong invite codes; shared with the other methods that accept invites. */
+  readonly inviteLimiter: FailureLimiter;
+  /** Writes to the operator's log. */
   readonly onProblem: (problem: string, error?: unknown) => void;
 }
 
-/** How the service is called. */
+/** The URLs of the service. */
 export interface LoginOrigin {
   readonly issuer: string;
-  /** What the `aud` of a token may be; the first is what it is unless asked. */
+  /** The accepted values of a token's `aud`; the first is the default. */
   readonly audiences: readonly string[];
 }
 
-/** The name of this service as people see it. */
+/** The host name of this service, as pages show it. */
 export function hostOf({ origin }: Pick<LoginDeps, "origin">): string {
   return new URL(origin().issuer).host;
 }
 
-/** What the handlers share. */
+/** What the handlers of all login routes share. */
 export interface LoginContext extends LoginDeps {
   readonly tickets: Tickets;
   readonly providers: Providers;
-  readonly oidc: Oidc;
-  /** Count wrong codes that people type: for one code from one address, and for the address. */
-  readonly codeGuesses: FailureLimiter;
-  readonly addressGuesses: FailureLimiter;
-  /** Counts the logins that addresses start. */
+  readonly oidc: OidcClient;
+  /** Limit wrong codes that people type: one code from one address, and all codes from one address. */
+  readonly codeLimiter: FailureLimiter;
+  readonly addressLimiter: FailureLimiter;
+  /** Limits the logins that one address starts. */
   readonly startLimit: StartLimit;
 }

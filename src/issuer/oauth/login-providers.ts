@@ -1,12 +1,11 @@
-// The login providers of the service: the only ones that people are known by
-// everywhere. The operator lists them in a file (docs/login.md).
+// The login providers of the service, which the operator lists in a file (docs/login.md).
 import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
 
-/** An OpenID Provider that the operator trusts to say who somebody is. */
+/** An OpenID Provider that the operator trusts to authenticate people of all organisations. */
 export interface LoginProvider {
-  /** What requests call it by, as in `connection=google-oauth2`. */
+  /** The name in requests, such as `connection=google-oauth2`. */
   readonly name: string;
-  /** What people see. */
+  /** The name on pages. */
   readonly title: string;
   readonly issuer: string;
   readonly clientId: string;
@@ -25,15 +24,15 @@ const MAX_SECRET = 1024;
 /**
  * Reads the list of login providers.
  *
- * @param file a JSON list; undefined: there are none
- * @throws Error naming everything that is wrong with it, or with the files of the secrets, which must
- * be readable by their owner alone.
+ * @param file the path of a JSON list; undefined means none
+ * @throws Error with every problem of the list and of the files of client secrets, which only their owner may be able
+ * to read
  */
 export function readLoginProviders(file: string | undefined): readonly LoginProvider[] {
   if (file === undefined) return [];
   const problems: string[] = [];
-  const listed = parsed(file);
-  const providers = listed.map((entry, i) => providerOf(entry, `provider ${i + 1}`, problems));
+  const entries = readEntries(file);
+  const providers = entries.map((entry, i) => parseProvider(entry, `provider ${i + 1}`, problems));
   for (const key of ["name", "issuer"] as const) {
     const values = providers.map((provider) => provider?.[key]).filter((value) => value !== undefined);
     for (const value of new Set(values.filter((value, i) => values.indexOf(value) !== i))) {
@@ -44,7 +43,7 @@ export function readLoginProviders(file: string | undefined): readonly LoginProv
   return providers.filter((provider) => provider !== undefined);
 }
 
-function parsed(file: string): readonly unknown[] {
+function readEntries(file: string): readonly unknown[] {
   let value: unknown;
   try {
     value = JSON.parse(readFileSync(file, "utf8"));
@@ -56,18 +55,18 @@ function parsed(file: string): readonly unknown[] {
   return value;
 }
 
-function providerOf(entry: unknown, place: string, problems: string[]): LoginProvider | undefined {
+function parseProvider(entry: unknown, location: string, problems: string[]): LoginProvider | undefined {
   const before = problems.length;
   if (typeof entry !== "object" || entry === null || Array.isArray(entry)) {
-    problems.push(`${place} must be an object`);
+    problems.push(`${location} must be an object`);
     return undefined;
   }
   const given = entry as Record<string, unknown>;
-  for (const key of Object.keys(given)) if (!KEYS.includes(key)) problems.push(`${place}: ${key} is no setting`);
+  for (const key of Object.keys(given)) if (!KEYS.includes(key)) problems.push(`${location}: ${key} is no setting`);
   const text = (key: string, isRight: (value: string) => boolean, rule: string): string => {
     const value = given[key];
     if (typeof value === "string" && isRight(value)) return value;
-    problems.push(`${place}: ${key} must be ${rule}`);
+    problems.push(`${location}: ${key} must be ${rule}`);
     return "";
   };
   const provider = {
@@ -75,8 +74,9 @@ function providerOf(entry: unknown, place: string, problems: string[]): LoginPro
     title: text("title", isTitle, "1 to 64 printable characters"),
     issuer: text("issuer", isIssuer, "an http or https URL in its usual spelling, without user, query or fragment"),
     clientId: text("clientId", (value) => /^[\x21-\x7e]{1,512}$/.test(value), "1 to 512 characters of ASCII"),
-    clientSecret: given.clientSecretFile === undefined ? undefined : secretIn(given.clientSecretFile, place, problems),
-    scopes: scopesOf(given.scopes, place, problems),
+    clientSecret:
+      given.clientSecretFile === undefined ? undefined : readSecret(given.clientSecretFile, location, problems),
+    scopes: parseScopes(given.scopes, location, problems),
   };
   return problems.length === before ? provider : undefined;
 }
@@ -85,26 +85,26 @@ function isTitle(text: string): boolean {
   return /^[^\p{C}\p{Zl}\p{Zp}]{1,64}$/u.test(text) && text.trim() === text;
 }
 
-// Compared byte by byte with what the provider says of itself, so there is one spelling.
+// The issuer is compared byte by byte with the provider's metadata, so it has one spelling.
 function isIssuer(text: string): boolean {
   if (text.length > 255 || !URL.canParse(text) || /[?#]/.test(text)) return false;
   const { href, protocol, username, password } = new URL(text);
   return (href === text || href === `${text}/`) && /^https?:$/.test(protocol) && username === "" && password === "";
 }
 
-function scopesOf(given: unknown, place: string, problems: string[]): readonly string[] {
+function parseScopes(given: unknown, location: string, problems: string[]): readonly string[] {
   if (given === undefined) return DEFAULT_SCOPES;
   const scopes = Array.isArray(given) ? (given as unknown[]) : [];
   if (scopes.includes("openid") && scopes.every((one) => typeof one === "string" && SCOPE.test(one))) {
     return scopes as string[];
   }
-  problems.push(`${place}: scopes must be a list of scopes, openid among them`);
+  problems.push(`${location}: scopes must be a list of scopes, openid among them`);
   return [];
 }
 
-function secretIn(file: unknown, place: string, problems: string[]): string {
+function readSecret(file: unknown, location: string, problems: string[]): string {
   const wrong = (rule: string) => {
-    problems.push(`${place}: clientSecretFile ${rule}`);
+    problems.push(`${location}: clientSecretFile ${rule}`);
     return "";
   };
   if (typeof file !== "string" || !file.startsWith("/")) return wrong("must be an absolute path");

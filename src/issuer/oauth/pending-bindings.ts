@@ -1,5 +1,4 @@
-// What somebody who signs in decides about roles that others gave them: the form
-// fields of the page that asks, and what becomes of the bindings.
+// Decisions on pending role bindings at login: the form fields of the consent page, and what they change.
 import {
   type BindingDecisions,
   MAX_ORGANIZATIONS,
@@ -13,44 +12,45 @@ import type { WebRequest } from "../../kernel/web.js";
 import type { Tx } from "../../store/port.js";
 import { type Html, html } from "./page.js";
 
-const PREFIX = "bindings-";
-const ROOT = /^[0-9a-f]{40}$/;
+const FIELD_PREFIX = "bindings-";
+const ROOT_UID = /^[0-9a-f]{40}$/;
 
-/** The name of the form field for what is to become of the pending bindings in an organisation. */
+/** The name of the form field with the decision for an organisation. */
 export function decisionField(root: string): string {
-  return `${PREFIX}${root}`;
+  return `${FIELD_PREFIX}${root}`;
 }
 
 /**
- * Reads the decisions in a form; organisations with the decision `later` are left out.
+ * Parses the decisions in a form. Organisations with the decision `later` are left out.
  *
- * @throws ApiError INVALID_ARGUMENT for fields and values that the page does not have, or more than it has.
+ * @throws ApiError INVALID_ARGUMENT for fields and values that the page does not have, and for too many fields
  */
 export function parseBindingDecisions(form: URLSearchParams): BindingDecisions {
   const decisions = new Map<string, "accept" | "remove">();
-  const fields = [...form].filter(([field]) => field.startsWith(PREFIX));
-  if (fields.length > MAX_ORGANIZATIONS) refuse(`there may be at most ${MAX_ORGANIZATIONS} fields for organisations`);
+  const fields = [...form].filter(([field]) => field.startsWith(FIELD_PREFIX));
+  if (fields.length > MAX_ORGANIZATIONS)
+    rejectForm(`there may be at most ${MAX_ORGANIZATIONS} fields for organisations`);
   const roots = new Set<string>();
   for (const [field, value] of fields) {
-    const root = field.slice(PREFIX.length);
-    if (!ROOT.test(root)) refuse(`a field must be ${PREFIX} and the uid of an organisation`);
-    if (roots.has(root)) refuse("an organisation may be decided on once");
+    const root = field.slice(FIELD_PREFIX.length);
+    if (!ROOT_UID.test(root)) rejectForm(`a field must be ${FIELD_PREFIX} and the uid of an organisation`);
+    if (roots.has(root)) rejectForm("an organisation may be decided on once");
     roots.add(root);
     if (value === "accept" || value === "remove") decisions.set(root, value);
-    else if (value !== "later") refuse("the decision on an organisation must be accept, later or remove");
+    else if (value !== "later") rejectForm("the decision on an organisation must be accept, later or remove");
   }
   return decisions;
 }
 
-function refuse(description: string): never {
+function rejectForm(description: string): never {
   throw invalidArgument({ field: "bindings", description });
 }
 
 /**
- * Does what a person decided about pending bindings, with a row in the audit log for each organisation whose bindings
- * were accepted, and for each binding that was deleted.
+ * Applies a person's decisions. Appends one audit row for each organisation whose bindings were accepted, and one for
+ * each deleted binding.
  *
- * @throws ApiError FAILED_PRECONDITION where an organisation would be left without an owner.
+ * @throws ApiError FAILED_PRECONDITION when an organisation would lose its last owner
  */
 export async function applyBindingDecisions(
   tx: Tx,
@@ -75,7 +75,7 @@ export async function applyBindingDecisions(
   }
 }
 
-/** What the audit log tells of how it was done. */
+/** What an audit row says about the request. */
 export interface AuditContext {
   readonly ids: Ids;
   readonly nowMs: number;
@@ -84,15 +84,14 @@ export interface AuditContext {
   readonly request: Pick<WebRequest, "remoteAddress">;
 }
 
-// The part of a page that asks somebody what to do with roles that others gave
-// them. Names are whatever somebody chose, so they are cut, and set apart from
-// the text around them in their direction of writing.
+// The section of the consent page about pending role bindings. People choose names freely, so names are truncated and
+// isolated from the direction of the text around them.
 
-/** How many characters of the name of an organisation are shown, and of a role. */
+/** The longest organisation name and role name that the page shows, in characters. */
 const MAX_NAME = 64;
 const MAX_ROLE_NAME = 32;
 
-/** The section, with one choice for each organisation; nothing where none waits. It is part of a form. */
+/** Renders the section with one select for each organisation; undefined where there is none. It is part of a form. */
 export function pendingSection({ organizations, others }: PendingOrganizations): Html | undefined {
   if (organizations.length === 0) return undefined;
   return html`<h2>Roles that others gave you</h2>
@@ -105,9 +104,9 @@ function organizationChoice(organization: PendingOrganization, index: number): H
   const { uid, name, verified, isRemovable } = organization;
   const [id, hint] = [`organisation-${index}`, `roles-${index}`];
   const unverified = html` <span class="note">(a name that nobody has verified)</span>`;
-  const kept = html` You are its only owner, so this cannot be removed.`;
-  return html`<label for="${id}">${shortened(name, MAX_NAME)}${verified ? undefined : unverified}</label>
-<p class="hint" id="${hint}">${rolesOf(organization)}${isRemovable ? undefined : kept}</p>
+  const lastOwner = html` You are its only owner, so this cannot be removed.`;
+  return html`<label for="${id}">${truncate(name, MAX_NAME)}${verified ? undefined : unverified}</label>
+<p class="hint" id="${hint}">${formatRoles(organization)}${isRemovable ? undefined : lastOwner}</p>
 <select id="${id}" name="${decisionField(uid)}" aria-describedby="${hint}" autocomplete="off">
 <option value="later" selected>Not now</option>
 <option value="accept">Accept</option>
@@ -116,8 +115,8 @@ ${isRemovable ? html`<option value="remove">Remove</option>` : undefined}
 `;
 }
 
-function rolesOf({ roles, hasMoreRoles, bindings }: PendingOrganization): Html {
-  const names = roles.map((role, index) => html`${index === 0 ? undefined : ", "}${shortened(role, MAX_ROLE_NAME)}`);
+function formatRoles({ roles, hasMoreRoles, bindings }: PendingOrganization): Html {
+  const names = roles.map((role, index) => html`${index === 0 ? undefined : ", "}${truncate(role, MAX_ROLE_NAME)}`);
   const counted = `${bindings.isMore ? "more than " : ""}${bindings.count} role ${bindings.count === 1 ? "binding" : "bindings"}`;
   return html`${roles.length === 1 ? "Role" : "Roles"} ${names}${hasMoreRoles ? " and others" : undefined}: ${counted}.`;
 }
@@ -128,7 +127,7 @@ function othersNote({ count, isMore }: PendingOrganizations["others"]): Html {
 <code>arbor auth bindings list</code> lists them all.</p>`;
 }
 
-function shortened(name: string, length: number): Html {
+function truncate(name: string, length: number): Html {
   const characters = [...name];
   return html`<bdi>${characters.length > length ? `${characters.slice(0, length).join("")}…` : name}</bdi>`;
 }

@@ -1,4 +1,4 @@
-// Limits against guessing, where the next try might be right. Only refusals count.
+// Limits failed attempts, so that codes and secrets cannot be guessed. Only rejected attempts count.
 import { Code } from "@connectrpc/connect";
 import { LRUCache } from "lru-cache";
 import { parseInviteCode } from "../../iam/people/accept-invite.js";
@@ -6,55 +6,55 @@ import { ApiError, resourceExhausted } from "../../kernel/errors.js";
 
 import { addressKey } from "../../kernel/ip-address.js";
 
-/** How many refusals are allowed, and what happens beyond. */
+/** The limit, and what happens beyond it. */
 export interface FailureLimiterOptions extends FailureLimit {
   /**
-   * Whether nothing is done any more for who is over the limit, as by default. Otherwise only refusals turn into
-   * another one, and whoever is in order is let in.
+   * Whether attempts beyond the limit are blocked, the default. Otherwise only rejected attempts get another error,
+   * and valid ones pass.
    */
   readonly blocks?: boolean;
 }
 
-/** Refusals of one sort. */
+/** Limits failed attempts of one kind. */
 export interface FailureLimiter {
   /**
-   * Does `work`, and counts it against all of `keys` when it is refused: UNAUTHENTICATED,
-   * PERMISSION_DENIED, INVALID_ARGUMENT or NOT_FOUND.
+   * Does `work`, and counts a failure for each of `keys` when it is rejected with UNAUTHENTICATED, PERMISSION_DENIED,
+   * INVALID_ARGUMENT or NOT_FOUND.
    *
-   * @throws ApiError RESOURCE_EXHAUSTED with the time to wait; whatever `work` throws.
+   * @throws ApiError RESOURCE_EXHAUSTED with the time to wait; whatever `work` throws
    */
   guard<T>(keys: readonly string[], work: () => T | Promise<T>): Promise<T>;
 }
 
-const REFUSED: ReadonlySet<Code> = new Set([
+const REJECTION_CODES: ReadonlySet<Code> = new Set([
   Code.Unauthenticated,
   Code.PermissionDenied,
   Code.InvalidArgument,
   Code.NotFound,
 ]);
 
-/** Whether an error says that a caller is refused, and not that something is out of order here. */
+/** Whether an error rejects the caller's request, and is no fault of the service. */
 export function isRejection(error: unknown): error is ApiError {
-  return error instanceof ApiError && REFUSED.has(error.code);
+  return error instanceof ApiError && REJECTION_CODES.has(error.code);
 }
 
-/** Creates a limit that counts in memory, per key; for a bounded number of keys. */
+/** Creates a limiter that counts in memory, for a bounded number of keys. */
 export function createFailureLimiter({ blocks = true, ...limit }: FailureLimiterOptions): FailureLimiter {
   const counter = createFailureCounter(limit);
 
-  function requireRoom(keys: readonly string[]): void {
+  function assertBelowLimit(keys: readonly string[]): void {
     const waitMs = Math.max(0, ...keys.map((key) => counter.exhaustedForMs(key)));
     if (waitMs > 0) throw resourceExhausted("too many refused requests", waitMs);
   }
 
   return {
     async guard(keys, work) {
-      if (blocks) requireRoom(keys);
+      if (blocks) assertBelowLimit(keys);
       try {
         return await work();
       } catch (error) {
         if (!isRejection(error)) throw error;
-        if (!blocks) requireRoom(keys);
+        if (!blocks) assertBelowLimit(keys);
         for (const key of keys) counter.add(key);
         throw error;
       }
@@ -62,19 +62,19 @@ export function createFailureLimiter({ blocks = true, ...limit }: FailureLimiter
   };
 }
 
-/** How many failures are allowed within how many seconds. */
+/** The allowed failures per window, and the length of a window. */
 export interface FailureLimit {
   readonly points: number;
   readonly seconds: number;
 }
 
-/** So many names are counted; beyond that the one counted least lately is forgotten. */
+/** The largest number of counted names; beyond it the least recently counted one is forgotten. */
 const MAX_NAMES = 20_000;
 
-/** Counts failures by name, in windows that begin with the first one; keeps a bounded number of names. */
+/** Counts failures by name, in windows that start with the first failure, for a bounded number of names. */
 export interface FailureCounter {
   add(name: string): void;
-  /** Until when the limit is reached, in milliseconds from now; 0 when it is not. */
+  /** How long the limit stays reached, in milliseconds; 0 when it is not reached. */
   exhaustedForMs(name: string): number;
 }
 
@@ -82,37 +82,34 @@ export interface FailureCounter {
 export function createFailureCounter({ points, seconds }: FailureLimit, maxNames = MAX_NAMES): FailureCounter {
   const windows = new LRUCache<string, { failures: number; readonly endMs: number }>({ max: maxNames });
 
-  function open(name: string) {
+  function findWindow(name: string) {
     const found = windows.get(name);
     return found !== undefined && found.endMs > performance.now() ? found : undefined;
   }
 
   return {
     add(name) {
-      const found = open(name);
+      const found = findWindow(name);
       if (found !== undefined) found.failures++;
       else windows.set(name, { failures: 1, endMs: performance.now() + seconds * 1000 });
     },
     exhaustedForMs(name) {
-      const found = open(name);
+      const found = findWindow(name);
       return found !== undefined && found.failures >= points ? found.endMs - performance.now() : 0;
     },
   };
 }
 
-// Wrong codes of invites, wherever they are given.
-
 /**
- * How many in how many seconds. A right code passes whatever was tried before: at 128 random bits nobody guesses one,
- * and addresses are shared.
+ * The limit of wrong invite codes. Right codes always pass: codes have 128 random bits, and callers share addresses.
  */
-export const INVITE_FAILURES = { points: 10, seconds: 600, blocks: false };
+export const INVITE_FAILURE_LIMIT = { points: 10, seconds: 600, blocks: false };
 
 /**
- * What wrong codes are counted by: one invite and one address. So nobody can use up another's tries, and a wrong
- * code for one invite leaves the others of the address alone.
+ * The key of wrong codes: one invite and one address. So callers cannot use up the attempts of others, and a wrong
+ * code for one invite does not affect other invites.
  *
- * @param code as it was given; those that belong to no invite are counted together
+ * @param code as it was sent; codes of unknown form are counted together
  */
 export function inviteFailureKey(remoteAddress: string | undefined, code: string): string {
   return `${addressKey(remoteAddress)} invite ${parseInviteCode(code)?.keyId ?? ""}`;

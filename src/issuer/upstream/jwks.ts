@@ -1,5 +1,5 @@
-// The public keys of an issuer (RFC 7517) and what they verify. A key that is
-// weak, odd, private or meant for something else does not exist for us.
+// The public keys of an issuer (RFC 7517), and the verification of its tokens. Keys that are weak, malformed, private
+// or for another use are ignored.
 import {
   createPublicKey,
   generateKeyPairSync,
@@ -9,28 +9,28 @@ import {
   verify,
 } from "node:crypto";
 import { algorithms, type KeyType, signatureLengthOf } from "./algorithms.js";
-import { checkTimes, type ParsedToken, refused, type VerifiedToken } from "./token.js";
+import { assertTimes, invalidToken, type ParsedToken, type VerifiedToken } from "./token.js";
 
-/** How many entries of a JWK Set are looked at, whatever they are. */
+/** The number of entries of a JWK Set that are read. */
 export const MAX_LISTED_KEYS = 32;
 const MIN_RSA_BITS = 2048;
 const MAX_RSA_BITS = 8192;
-/** Beyond 32 bits an exponent makes verification slow and nothing safer. */
+/** An exponent of more than 32 bits makes verification slow and adds no security. */
 const MAX_RSA_EXPONENT = 2n ** 32n;
 /** The longest member of a key, in characters: a modulus of 8192 bits with room for a zero byte. */
 const MAX_MEMBER = 1_400;
 /** The longest key id of a listed key, in characters. */
 const MAX_KID = 1_024;
-/** What a key occupies in memory besides its members, in bytes. */
+/** The size of a key without its members, in bytes. */
 const KEY_BYTES = 1_024;
-/** What only a private or a symmetric key has (RFC 7518, section 6). */
+/** Members that only private and symmetric keys have (RFC 7518, section 6). */
 const PRIVATE = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 
 /** A public key that verifies tokens. */
 export interface UsableKey {
   readonly key: KeyObject;
   readonly type: KeyType;
-  /** The one algorithm its issuer uses it with, if the issuer says so. */
+  /** The algorithm that the issuer states for it, if any. */
   readonly alg: string | undefined;
   /** The length of its signatures, in bytes. */
   readonly signatureLength: number;
@@ -38,33 +38,33 @@ export interface UsableKey {
 
 /** The keys of an issuer that verify tokens. */
 export interface UsableKeys {
-  /** Whether there is one at all. */
+  /** Whether there is a usable key. */
   readonly any: boolean;
-  /** About how much memory they occupy, in bytes. */
+  /** Their approximate memory size, in bytes. */
   readonly bytes: number;
-  /** Whether a key of this id is listed, usable or not. */
+  /** Whether a key with this kid is listed, usable or not. */
   has(kid: string): boolean;
   /**
-   * The key of an id; undefined for an id that several usable keys have, which names none of them.
+   * The key with a kid; undefined when several usable keys have it, because it identifies none of them.
    *
-   * @param kid undefined: the only usable key, if there is just one
+   * @param kid undefined for the only usable key, if there is exactly one
    */
   find(kid: string | undefined): UsableKey | undefined;
 }
 
 /**
- * The usable keys among the first 32 entries of a JWK Set. Skipped are RSA keys below 2048 or above
- * 8192 bits or with an exponent that is even, 1 or above 2^32, points that are not on their curve, other
- * curves, symmetric keys, keys with private members, and keys that are not for verifying signatures.
- * Keys are imported when a token first needs them, since that takes up to a millisecond each.
+ * Parses the usable keys among the first 32 entries of a JWK Set. Ignored are RSA keys below 2048 or above 8192 bits
+ * or with an exponent that is even, 1 or above 2^32, points that are not on their curve, other curves, symmetric keys,
+ * keys with private members, and keys that are not for verifying signatures. A key is imported when a token first
+ * needs it, because that takes up to a millisecond.
  *
- * @param jwks the parsed JWK Set; whatever is none has no usable keys.
+ * @param jwks the parsed JWK Set; anything else has no usable keys
  */
-export function usableKeys(jwks: unknown): UsableKeys {
+export function parseJwks(jwks: unknown): UsableKeys {
   const listed: unknown = isObject(jwks) ? jwks.keys : undefined;
   const entries: readonly unknown[] = Array.isArray(listed) ? listed.slice(0, MAX_LISTED_KEYS) : [];
   const candidates = entries
-    .map((jwk) => (isObject(jwk) ? candidateOf(jwk) : undefined))
+    .map((jwk) => (isObject(jwk) ? parseCandidate(jwk) : undefined))
     .filter((one) => one !== undefined);
   const byKid = new Map<string, Candidate[]>();
   for (const candidate of candidates) {
@@ -80,7 +80,7 @@ export function usableKeys(jwks: unknown): UsableKeys {
   };
 }
 
-// Looks no further than the second that is usable, so that many of one id cost no more than two.
+// Stops at the second usable key, so that many keys with one kid cost no more than two.
 function onlyUsable(candidates: readonly Candidate[]): UsableKey | undefined {
   let only: UsableKey | undefined;
   for (const candidate of candidates) {
@@ -93,28 +93,28 @@ function onlyUsable(candidates: readonly Candidate[]): UsableKey | undefined {
 }
 
 /**
- * Checks the times and the signature of a token. Whether its issuer, subject and audience are the
- * expected ones is the caller's to decide.
+ * Verifies the times and the signature of a token. The caller checks issuer, subject and audience.
  *
- * @param maxLifeS how long the token may live, in seconds; a day unless given
+ * @param maxLifeS the longest life of the token, in seconds; a day unless given
  * @throws ApiError UNAUTHENTICATED, with one text for every cause.
  */
 export function verifyWithKeys(token: ParsedToken, keys: UsableKeys, nowMs: number, maxLifeS?: number): VerifiedToken {
-  checkTimes(token, nowMs, maxLifeS);
+  assertTimes(token, nowMs, maxLifeS);
   const key = keys.find(token.header.kid);
-  const fault = keyFault(token, key);
-  if (fault !== undefined) verifyWithDecoy(token);
-  if (key === undefined || fault !== undefined) throw refused(fault ?? "names no key");
+  const fault = findKeyFault(token, key);
+  if (fault !== undefined) verifyWithDummyKey(token);
+  if (key === undefined || fault !== undefined) throw invalidToken(fault ?? "names no key");
   const { hash = null, options } = algorithms.get(token.header.alg) ?? {};
-  if (!verify(hash, token.signingInput, { key: key.key, ...options }, token.signature)) throw refused(BAD_SIGNATURE);
+  if (!verify(hash, token.signingInput, { key: key.key, ...options }, token.signature))
+    throw invalidToken(BAD_SIGNATURE);
   const { issuer, subject, audiences, claims, expiresAt, issuedAt } = token;
   return { issuer, subject, audiences, claims, expiresAt, issuedAt };
 }
 
 const BAD_SIGNATURE = "has a signature that does not verify";
 
-// What shows without computing: no key, another one, or a signature of another length.
-function keyFault({ header, signature }: ParsedToken, key: UsableKey | undefined): string | undefined {
+// Finds faults without cryptography: no key, a key of another type, or a signature of another length.
+function findKeyFault({ header, signature }: ParsedToken, key: UsableKey | undefined): string | undefined {
   if (key === undefined) return "names no key of its issuer, or none that is the only one of its name";
   const { type, alg, signatureLength } = key;
   if (algorithms.get(header.alg)?.keyType !== type || (alg !== undefined && alg !== header.alg)) {
@@ -131,19 +131,19 @@ interface Candidate {
   key(): UsableKey | undefined;
 }
 
-function candidateOf(jwk: Readonly<Record<string, unknown>>): Candidate | undefined {
+function parseCandidate(jwk: Readonly<Record<string, unknown>>): Candidate | undefined {
   const { use, key_ops: operations, alg, kid } = jwk;
   if (use !== undefined && use !== "sig") return undefined;
   if (operations !== undefined && !(Array.isArray(operations) && operations.includes("verify"))) return undefined;
   if (PRIVATE.some((name) => name in jwk)) return undefined;
-  const type = typeOf(jwk);
+  const type = keyTypeOf(jwk);
   if (type === undefined) return undefined;
   if (alg !== undefined && (typeof alg !== "string" || algorithms.get(alg)?.keyType !== type)) return undefined;
   if (typeof kid === "string" && kid.length > MAX_KID) return undefined;
   const { kty, crv, n, e, x, y } = jwk;
   const members = [n, e, x, y].filter((member) => member !== undefined);
   if (!members.every((member) => typeof member === "string" && member.length <= MAX_MEMBER)) return undefined;
-  // Only what the key is made of: an entry may hold kilobytes of certificates besides.
+  // Only the members of the key: an entry may also contain kilobytes of certificates.
   let source: JsonWebKey | undefined = { kty, crv, n, e, x, y } as JsonWebKey;
   let imported: UsableKey | undefined;
   return {
@@ -159,22 +159,22 @@ function candidateOf(jwk: Readonly<Record<string, unknown>>): Candidate | undefi
 
 function importKey(jwk: JsonWebKey, type: KeyType, alg: string | undefined): UsableKey | undefined {
   try {
-    // This finds points that are not on their curve, and coordinates of another length.
+    // The import rejects points that are not on their curve, and coordinates of another length.
     const key = createPublicKey({ key: jwk, format: "jwk" });
-    if (type === "RSA" && !isSoundRsa(key)) return undefined;
+    if (type === "RSA" && !isAcceptableRsa(key)) return undefined;
     return { key, type, alg, signatureLength: signatureLengthOf(type, key.asymmetricKeyDetails?.modulusLength) };
   } catch {
     return undefined;
   }
 }
 
-function typeOf({ kty, crv }: Record<string, unknown>): KeyType | undefined {
+function keyTypeOf({ kty, crv }: Record<string, unknown>): KeyType | undefined {
   if (kty === "RSA") return "RSA";
   if (kty === "EC" && (crv === "P-256" || crv === "P-384" || crv === "P-521")) return crv;
   return kty === "OKP" && crv === "Ed25519" ? crv : undefined;
 }
 
-function isSoundRsa(key: KeyObject): boolean {
+function isAcceptableRsa(key: KeyObject): boolean {
   const { modulusLength = 0, publicExponent = 0n } = key.asymmetricKeyDetails ?? {};
   if (modulusLength < MIN_RSA_BITS || modulusLength > MAX_RSA_BITS) return false;
   return publicExponent > 1n && publicExponent % 2n === 1n && publicExponent <= MAX_RSA_EXPONENT;
@@ -186,13 +186,13 @@ function isObject(value: unknown): value is Record<string, unknown> {
 
 /** The sizes of RSA keys that issuers use, as the length of their signatures in bytes. */
 const RSA_BYTES: ReadonlySet<number> = new Set([256, 384, 512]);
-const decoys = new Map<string, KeyObject>();
+const dummyKeys = new Map<string, KeyObject>();
 
 /**
- * Does the work of verifying a signature where there is no key to verify it with, so that the time an
- * answer takes does not tell whether there was one. What comes of it is dropped.
+ * Verifies the signature with a dummy key where there is no key, so that the response time does not reveal whether
+ * there is one. The result is dropped.
  */
-export function verifyWithDecoy({
+export function verifyWithDummyKey({
   header,
   signature,
   signingInput,
@@ -202,23 +202,23 @@ export function verifyWithDecoy({
   const { keyType, hash, options } = algorithm;
   const isRsa = keyType === "RSA";
   if (isRsa ? !RSA_BYTES.has(signature.length) : signature.length !== signatureLengthOf(keyType)) return;
-  verify(hash, signingInput, { key: decoyOf(keyType, signature.length), ...options }, signature);
+  verify(hash, signingInput, { key: getDummyKey(keyType, signature.length), ...options }, signature);
 }
 
-function decoyOf(type: KeyType, bytes: number): KeyObject {
+function getDummyKey(type: KeyType, bytes: number): KeyObject {
   const name = `${type} ${bytes}`;
-  let key = decoys.get(name);
+  let key = dummyKeys.get(name);
   if (key === undefined) {
-    key = newDecoy(type, bytes);
-    decoys.set(name, key);
+    key = createDummyKey(type, bytes);
+    dummyKeys.set(name, key);
   }
   return key;
 }
 
-function newDecoy(type: KeyType, bytes: number): KeyObject {
+function createDummyKey(type: KeyType, bytes: number): KeyObject {
   if (type === "Ed25519") return generateKeyPairSync("ed25519").publicKey;
   if (type !== "RSA") return generateKeyPairSync("ec", { namedCurve: type }).publicKey;
-  // Making a key takes a second. A number that is no product of two primes does to compute with.
+  // Generating an RSA key takes a second. Verification with a random modulus takes the same time.
   const modulus = randomBytes(bytes);
   modulus[0] = 0xff;
   modulus[bytes - 1] = 0xff;

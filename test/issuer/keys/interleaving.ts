@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import fc from "fast-check";
-import { newKey } from "../../../src/issuer/keys/key-generation.js";
+import { generateKey } from "../../../src/issuer/keys/key-generation.js";
 import type { KeyRing } from "../../../src/issuer/keys/key-ring.js";
 import { addSuccessor, type KeySchedule, revokeKey } from "../../../src/issuer/keys/key-states.js";
 import { DAY, HOUR, type KeyKit, MINUTE, openKit, SECOND } from "./key-kit.js";
@@ -148,7 +148,7 @@ class World {
 
   #newKey() {
     this.#tally.keys++;
-    return newKey("api-token", this.#kit.masterKey, this.#kit.nowMs);
+    return generateKey("api-token", this.#kit.masterKey, this.#kit.nowMs);
   }
 
   async #tend(i: number): Promise<void> {

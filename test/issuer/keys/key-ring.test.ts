@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { calculateJwkThumbprint, type JWK } from "jose";
-import { newKey } from "../../../src/issuer/keys/key-generation.js";
+import { generateKey } from "../../../src/issuer/keys/key-generation.js";
 import type { KeyRing } from "../../../src/issuer/keys/key-ring.js";
 import { createKeyRotator } from "../../../src/issuer/keys/key-rotator.js";
-import { addSuccessor, type KeyMove, revokeKey, rotateKey } from "../../../src/issuer/keys/key-states.js";
+import { addSuccessor, type KeyStateChange, revokeKey, rotateKey } from "../../../src/issuer/keys/key-states.js";
 import { unavailable } from "../../../src/kernel/errors.js";
 import type { KeyPurpose, Store } from "../../../src/store/port.js";
 import { openDatabase } from "../../../src/store/sqlite-driver.js";
@@ -38,7 +38,7 @@ beforeEach(async () => {
 afterEach(() => kit.close());
 
 async function rotate(purpose: KeyPurpose = "api-token"): Promise<string> {
-  const row = newKey(purpose, kit.masterKey, ++kit.nowMs);
+  const row = generateKey(purpose, kit.masterKey, ++kit.nowMs);
   await kit.store.write((tx) => rotateKey(tx, row));
   return row.kid;
 }
@@ -58,7 +58,7 @@ describe("the key ring", () => {
   test("publishes public members alone, the newest key first, named by their thumbprints", async () => {
     const first = ring.signing().kid;
     const second = await rotate();
-    const third = newKey("api-token", kit.masterKey, ++kit.nowMs);
+    const third = generateKey("api-token", kit.masterKey, ++kit.nowMs);
     await kit.store.write((tx) => addSuccessor(tx, third));
     await rotate("audit");
     await ring.advanceKeys(schedule);
@@ -76,7 +76,7 @@ describe("the key ring", () => {
 
   test("publishes no key that was put beside a sealed one", async () => {
     const before = ring.published();
-    const strange = newKey("api-token", kit.masterKey, 0);
+    const strange = generateKey("api-token", kit.masterKey, 0);
     const db = openDatabase(join(kit.directory, "arbor.db"));
     db.prepare("UPDATE keys SET public_jwk = ?").run(strange.publicJwk);
     db.close();
@@ -177,12 +177,12 @@ describe("the key ring", () => {
 
 describe("the keeper of the keys", () => {
   test("sees what others revoke within seconds, and tells a problem once", async () => {
-    const moves: KeyMove[] = [];
+    const moves: KeyStateChange[] = [];
     const problems: string[] = [];
     const keeper = createKeyRotator({
       keys: ring,
       schedule: { ...schedule, active: 0 },
-      onMove: (move) => moves.push(move),
+      onKeyStateChange: (move) => moves.push(move),
       onProblem: (problem, cause) => problems.push(`${problem}: ${cause}`),
     });
     keeper.start();
@@ -195,7 +195,7 @@ describe("the keeper of the keys", () => {
     await sleep(2_500);
     down = false;
     const { kid } = ring.signing();
-    const spare = newKey("api-token", kit.masterKey, kit.nowMs);
+    const spare = generateKey("api-token", kit.masterKey, kit.nowMs);
     await kit.store.write((tx) => revokeKey(tx, kid, spare));
     const revokedMs = performance.now();
     await until(() => ring.verifying(kid) === undefined);

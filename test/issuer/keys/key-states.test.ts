@@ -1,9 +1,9 @@
 // The life of the keys of API tokens, as one node sees it.
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, test } from "node:test";
-import { newKey } from "../../../src/issuer/keys/key-generation.js";
+import { generateKey } from "../../../src/issuer/keys/key-generation.js";
 import type { KeyRing } from "../../../src/issuer/keys/key-ring.js";
-import { addSuccessor, keyScheduleOf, revokeKey, rotateKey } from "../../../src/issuer/keys/key-states.js";
+import { addSuccessor, buildKeySchedule, revokeKey, rotateKey } from "../../../src/issuer/keys/key-states.js";
 import { ApiError } from "../../../src/kernel/errors.js";
 import { isExpired } from "../../../src/pipeline/auth/api-token.js";
 import type { KeyPurpose, KeyState } from "../../../src/store/port.js";
@@ -51,7 +51,7 @@ describe("the schedule", () => {
   ];
   for (const { rotationS, maxAgeS, pendingS } of cases) {
     test(`keys kept for ${maxAgeS} s wait ${pendingS} s`, () => {
-      const { pending, active, verify } = keyScheduleOf({ keyRotation: rotationS, jwksMaxAge: maxAgeS });
+      const { pending, active, verify } = buildKeySchedule({ keyRotation: rotationS, jwksMaxAge: maxAgeS });
       assert.deepEqual([pending, active, verify], [pendingS * SECOND, rotationS * SECOND, VERIFY]);
     });
   }
@@ -93,7 +93,7 @@ describe("keys that move on by themselves", () => {
   });
 
   test("every key but the first signs exactly as long as is set", async () => {
-    const quick = keyScheduleOf({ keyRotation: 60, jwksMaxAge: 2 });
+    const quick = buildKeySchedule({ keyRotation: 60, jwksMaxAge: 2 });
     const begun: number[] = [];
     let kid = ring.signing().kid;
     for (let s = 0; s < 400; s++) {
@@ -109,7 +109,7 @@ describe("keys that move on by themselves", () => {
   });
 
   test("where a key is to sign for less than it waits, one follows the other", async () => {
-    const hasty = keyScheduleOf({ keyRotation: 1, jwksMaxAge: 60 });
+    const hasty = buildKeySchedule({ keyRotation: 1, jwksMaxAge: 60 });
     const seen = new Set<string>();
     for (let s = 0; s < 600; s++) {
       kit.nowMs += SECOND;
@@ -163,7 +163,7 @@ describe("keys that move on by themselves", () => {
 
   test("a shorter life of keys holds for those there are", async () => {
     await tendAfter(0);
-    const day = keyScheduleOf({ keyRotation: 24 * 3600, jwksMaxAge: 300 });
+    const day = buildKeySchedule({ keyRotation: 24 * 3600, jwksMaxAge: 300 });
     await ring.advanceKeys(day);
     assert.deepEqual(await states(), [["active", DAY]]);
   });
@@ -172,7 +172,7 @@ describe("keys that move on by themselves", () => {
     const others = async () =>
       (await kit.store.read((tx) => tx.keys.list())).filter((row) => row.purpose !== "api-token");
     for (const purpose of ["page-token", "audit"] as const) {
-      const row = newKey(purpose, kit.masterKey, kit.nowMs);
+      const row = generateKey(purpose, kit.masterKey, kit.nowMs);
       await kit.store.write((tx) => rotateKey(tx, row));
     }
     const before = await others();
@@ -185,7 +185,7 @@ describe("keys that move on by themselves", () => {
 
 describe("keys that are moved by command", () => {
   // Never two at the same time, since the order of those would be chance.
-  const spare = (purpose: KeyPurpose = "api-token") => newKey(purpose, kit.masterKey, ++kit.nowMs);
+  const spare = (purpose: KeyPurpose = "api-token") => generateKey(purpose, kit.masterKey, ++kit.nowMs);
 
   test("a successor waits from when a server has seen it, and is the only one", async () => {
     await tendAfter(0);

@@ -1,7 +1,7 @@
 // The exchanger with everything it stands on, outside a service.
 import type { Installation } from "../../../src/app/installation.js";
 import { createLastSeen } from "../../../src/issuer/maintenance.js";
-import { isOurName } from "../../../src/issuer/sts/audience.js";
+import { isOwnUrl } from "../../../src/issuer/sts/audience.js";
 import { createExchanger, type Exchanger } from "../../../src/issuer/sts/exchange.js";
 import { createFailureThrottle } from "../../../src/issuer/sts/failure-throttle.js";
 import { createTokens } from "../../../src/issuer/tokens.js";
@@ -29,7 +29,7 @@ export function exchangerOf({ installation, url, names = [], trustedOrigins, ver
   const { store, keys, clock } = installation;
   const ownUrls = () => [url, ...names];
   const fetch = createGuardedFetch({ trustedOrigins });
-  const issuers = createIssuers({ fetch, clock, isOurs: (issuer) => isOurName(issuer, ownUrls()) });
+  const issuers = createIssuers({ fetch, clock, isOwnIssuer: (issuer) => isOwnUrl(issuer, ownUrls()) });
   return createExchanger({
     store,
     issuers: verify === undefined ? issuers : { ...issuers, verify },

@@ -11,8 +11,8 @@ import { newInviteCode } from "../../../src/iam/group-invites/group-invite.js";
 import { bootstrap } from "../../../src/iam/operator/bootstrap.js";
 import { createLastSeen } from "../../../src/issuer/maintenance.js";
 import type { LoginDeps } from "../../../src/issuer/oauth/context.js";
-import { loginRoutes } from "../../../src/issuer/oauth/routes.js";
-import { isOurName } from "../../../src/issuer/sts/audience.js";
+import { createLoginRoutes } from "../../../src/issuer/oauth/routes.js";
+import { isOwnUrl } from "../../../src/issuer/sts/audience.js";
 import { createExchanger } from "../../../src/issuer/sts/exchange.js";
 import { createFailureLimiter } from "../../../src/issuer/sts/failure-limiter.js";
 import { createFailureThrottle } from "../../../src/issuer/sts/failure-throttle.js";
@@ -96,7 +96,7 @@ export async function startLogin(
       audiences: ownUrls,
       loginProviders,
       stsOrigins: [],
-      issuers: createIssuers({ fetch, clock, isOurs: (name) => isOurName(name, ownUrls()) }),
+      issuers: createIssuers({ fetch, clock, isOwnIssuer: (name) => isOwnUrl(name, ownUrls()) }),
       lastSeen: createLastSeen(store),
       limiter: createFailureThrottle({ perName: PLENTY, perAddress: PLENTY }),
     }),
@@ -109,13 +109,13 @@ export async function startLogin(
     registration: "open",
     secure: tls,
     quotas: createQuotas(defaultLimits),
-    guesses: createFailureLimiter({ points: 5, seconds: 600, blocks: false }),
+    inviteLimiter: createFailureLimiter({ points: 5, seconds: 600, blocks: false }),
     onProblem: (problem, error) => problems.push(error instanceof Error ? `${problem}: ${error.message}` : problem),
   };
   const deps = { ...made, ...change(made) };
   for (const { name } of deps.loginProviders) provider.allowRedirect(`${url}/oauth/callback/${name}`);
   const web = createWeb({
-    routes: loginRoutes(deps),
+    routes: createLoginRoutes(deps),
     errorDomain: "test",
     proxies: undefined,
     onInternalError: (error) => problems.push(String(error.cause)),

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { after, before, beforeEach, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { SignJWT, UnsecuredJWT } from "jose";
-import { createOidc, createProviderConfigurations } from "../../../src/issuer/oauth/oidc.js";
+import { createConfigurationCache, createOidcClient } from "../../../src/issuer/oauth/oidc.js";
 import type { Provider } from "../../../src/issuer/oauth/provider-selection.js";
 import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
 
@@ -47,7 +47,7 @@ after(() => server.close());
 
 function oidc(trustedOrigins = [issuer]) {
   const fetch = createGuardedFetch({ trustedOrigins });
-  return createOidc({ fetch, onProblem: (problem) => said.push(problem) });
+  return createOidcClient({ fetch, onProblem: (problem) => said.push(problem) });
 }
 
 function provider(values: Partial<Provider> = {}): Provider {
@@ -65,7 +65,11 @@ async function signed(claims: Readonly<Record<string, unknown>>, key: KeyObject 
 }
 
 function finish(query = "code=c", from = provider()) {
-  return oidc().finish(from, new URL(`http://arbor.example/oauth/callback?state=${proofs.state}&${query}`), proofs);
+  return oidc().exchangeCode(
+    from,
+    new URL(`http://arbor.example/oauth/callback?state=${proofs.state}&${query}`),
+    proofs,
+  );
 }
 
 test("a token that is right says who it is", async () => {
@@ -174,7 +178,7 @@ test("what a provider said last is used while it fails, and a stranger that fail
   const times = { freshMs: 300, pauseMs: 300, staleMs: 60_000 };
   let isDown = false;
   let asked = 0;
-  const configurationOf = createProviderConfigurations(async (name: string) => {
+  const configurationOf = createConfigurationCache(async (name: string) => {
     asked++;
     if (isDown) throw new Error("down");
     return { name, asked };
@@ -194,7 +198,7 @@ test("what a provider said last is used while it fails, and a stranger that fail
 
 test("many providers of one organisation push out none of another or of the operator", async () => {
   let asked = 0;
-  const configurationOf = createProviderConfigurations(async () => ({ asked: ++asked }));
+  const configurationOf = createConfigurationCache(async () => ({ asked: ++asked }));
   await configurationOf(undefined, "own", "own");
   await configurationOf("b", "own", "own");
   for (let i = 0; i < 300; i++) await configurationOf("a", `p${i}`, "p");

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isUserCode, newUserCode } from "../../../src/issuer/oauth/device.js";
-import { confirmationCodeOf } from "../../../src/issuer/oauth/headless.js";
+import { createUserCode, isUserCode } from "../../../src/issuer/oauth/device.js";
+import { computeConfirmationCode } from "../../../src/issuer/oauth/headless.js";
 import { formatCode } from "../../../src/issuer/oauth/pages.js";
 import { normalizeCode, requireLoopback } from "../../../src/issuer/oauth/request.js";
 import { withParameters } from "../../../src/issuer/oauth/responses.js";
@@ -85,7 +85,7 @@ test("parameters take the place of those of the same name, and names can be drop
 });
 
 test("codes of devices are eight of twenty consonants, and not the same", () => {
-  const codes = Array.from({ length: 2_000 }, newUserCode);
+  const codes = Array.from({ length: 2_000 }, createUserCode);
   for (const code of codes) assert.match(code, /^[BCDFGHJKLMNPQRSTVWXZ]{8}$/);
   assert.equal(new Set(codes).size, codes.length);
   assert.equal(new Set(codes.join("")).size, 20);
@@ -94,7 +94,7 @@ test("codes of devices are eight of twenty consonants, and not the same", () => 
 
 // SHA-256 of 32 zero bytes is 66687aadf862bd77…, whose first five bytes are MZUHVLPY in base32.
 test("the code of a terminal is the beginning of the hash of its key, in base32", () => {
-  assert.equal(confirmationCodeOf(Buffer.alloc(32)), "MZUHVLPY");
+  assert.equal(computeConfirmationCode(Buffer.alloc(32)), "MZUHVLPY");
   assert.equal(formatCode("MZUHVLPY"), "MZUH-VLPY");
 });
 

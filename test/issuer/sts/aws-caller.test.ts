@@ -6,7 +6,13 @@ import {
   type Identity_AWSIdentity,
   Identity_AWSIdentitySchema,
 } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
-import { type AwsCaller, AwsRefusal, askAws, parseAwsRequest, requireAwsMatch } from "../../../src/issuer/sts/aws.js";
+import {
+  type AwsCaller,
+  AwsRequestError,
+  getCallerIdentity,
+  parseAwsRequest,
+  requireAwsMatch,
+} from "../../../src/issuer/sts/aws.js";
 import { ApiError } from "../../../src/kernel/errors.js";
 import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
 import { authorizationOf } from "./sigv4.js";
@@ -36,7 +42,7 @@ const caller: AwsCaller = { account: role.account, arn: role.arn, userId: role.u
 function ask(origin: string, changes: Partial<Signing> = {}): Promise<AwsCaller> {
   const text = signedRequest({ origin, ...changes, headers: { ...headers, ...changes.headers } });
   const expected = { stsHosts: [origin], audiences: ownUrls, identity: uid, nowMs };
-  return askAws(parseAwsRequest(bearerOf(text), expected), createGuardedFetch({ trustedOrigins: [origin] }));
+  return getCallerIdentity(parseAwsRequest(bearerOf(text), expected), createGuardedFetch({ trustedOrigins: [origin] }));
 }
 
 test("the signer of these tests signs as AWS documents it", () => {
@@ -91,7 +97,7 @@ async function failureOf(asked: Promise<unknown>): Promise<ApiError> {
 
 function assertRejected(error: ApiError): void {
   assert.deepEqual([error.code, error.message], [Code.Unauthenticated, UNAUTHENTICATED]);
-  assert.ok(error.cause instanceof AwsRefusal);
+  assert.ok(error.cause instanceof AwsRequestError);
   assert.equal(error.cause.outcome, "rejected by AWS");
 }
 
@@ -106,7 +112,7 @@ test("a request whose binding was changed after it was signed is rejected by AWS
   const changed = text.replace("stolen-from-another", uid);
   const expected = { stsHosts: [origin], audiences: ownUrls, identity: uid, nowMs };
   const request = parseAwsRequest(bearerOf(changed), expected);
-  assertRejected(await failureOf(askAws(request, createGuardedFetch({ trustedOrigins: [origin] }))));
+  assertRejected(await failureOf(getCallerIdentity(request, createGuardedFetch({ trustedOrigins: [origin] }))));
 });
 
 const named = { Account: role.account, Arn: role.arn, UserId: role.userId };
@@ -154,7 +160,7 @@ test("an origin that is private and not trusted is not asked", async (t) => {
   const text = signedRequest({ origin, headers });
   const expected = { stsHosts: [origin], audiences: ownUrls, identity: uid, nowMs };
   const request = parseAwsRequest(bearerOf(text), expected);
-  const error = await failureOf(askAws(request, createGuardedFetch({ trustedOrigins: [] })));
+  const error = await failureOf(getCallerIdentity(request, createGuardedFetch({ trustedOrigins: [] })));
   assert.deepEqual([error.code, requests.length], [Code.Unavailable, 0]);
 });
 

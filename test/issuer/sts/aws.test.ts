@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Code } from "@connectrpc/connect";
-import { AwsRefusal, defaultStsOrigins, parseAwsRequest } from "../../../src/issuer/sts/aws.js";
+import { AwsRequestError, defaultStsOrigins, parseAwsRequest } from "../../../src/issuer/sts/aws.js";
 import { bearerOf, type Signing, signedRequest, usualHeaders } from "./sts.js";
 import { ownUrls, refusal, UNAUTHENTICATED, uid } from "./tokens.js";
 
@@ -22,7 +22,7 @@ const parse = (bearer: string, nowMs = signedMs) =>
 
 function outcomeOf(made: string, nowMs: number): unknown {
   const { cause } = refusal(() => parse(bearerOf(made), nowMs)) ?? {};
-  return cause instanceof AwsRefusal ? cause.outcome : cause;
+  return cause instanceof AwsRequestError ? cause.outcome : cause;
 }
 
 /** A usual request with one piece of its text replaced. */
@@ -166,7 +166,7 @@ const refused: readonly (readonly [what: string, bearer: string, outcome: string
 for (const [what, bearer, outcome] of refused) {
   test(`a signed request is refused with ${what}: ${outcome}`, () => {
     const found = refusal(() => parse(bearer));
-    assert.ok(found?.cause instanceof AwsRefusal, "it was accepted");
+    assert.ok(found?.cause instanceof AwsRequestError, "it was accepted");
     assert.deepEqual(
       [found.code, found.message, found.cause.outcome],
       [Code.Unauthenticated, UNAUTHENTICATED, outcome],

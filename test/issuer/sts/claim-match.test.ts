@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { Code } from "@connectrpc/connect";
 import fc from "fast-check";
 import { notAssumable } from "../../../src/issuer/sts/audience.js";
-import { admitsIssuer, requireClaimMatch } from "../../../src/issuer/sts/claim-match.js";
+import { matchesIssuer, requireClaimMatch } from "../../../src/issuer/sts/claim-match.js";
 import type { VerifiedToken } from "../../../src/issuer/upstream/token.js";
 import {
   assertNotAssumable,
@@ -69,7 +69,7 @@ test("a literal match accepts a token if and only if the texts are equal", () =>
     fc.property(pairs, ([stated, given]) => {
       const found = refusal(() => requireClaimMatch(subjectOf(stated), verified({ subject: given }), ownUrls, uid));
       assert.equal(found === undefined, stated === given);
-      assert.equal(admitsIssuer(claimMatch({ iss: { case: "issuer", value: stated } }), given), stated === given);
+      assert.equal(matchesIssuer(claimMatch({ iss: { case: "issuer", value: stated } }), given), stated === given);
     }),
     { numRuns: 500 },
   );
@@ -92,8 +92,8 @@ const pattern = { case: "issuerPattern", value: "https://ci\\.example\\.com/org/
 
 for (const [given, byLiteral, byPattern] of issuers) {
   test(`of the issuer ${JSON.stringify(given)} the keys are looked up only if the match names it`, () => {
-    assert.equal(admitsIssuer(claimMatch({ iss: literal }), given), byLiteral);
-    assert.equal(admitsIssuer(claimMatch({ iss: pattern }), given), byPattern);
+    assert.equal(matchesIssuer(claimMatch({ iss: literal }), given), byLiteral);
+    assert.equal(matchesIssuer(claimMatch({ iss: pattern }), given), byPattern);
     for (const [iss, admitted] of [[literal, byLiteral] as const, [pattern, byPattern] as const]) {
       const decide = () => requireClaimMatch(claimMatch({ iss }), verified({ issuer: given }), ownUrls, uid);
       if (admitted) decide();
@@ -103,7 +103,7 @@ for (const [given, byLiteral, byPattern] of issuers) {
 }
 
 test("a match without issuer or subject matches nothing", () => {
-  assert.equal(admitsIssuer(claimMatch({ iss: { case: undefined } }), issuer), false);
+  assert.equal(matchesIssuer(claimMatch({ iss: { case: undefined } }), issuer), false);
   assertNotAssumable(() => requireClaimMatch(claimMatch({ iss: { case: undefined } }), verified(), ownUrls, uid));
   assertNotAssumable(() => requireClaimMatch(claimMatch({ sub: { case: undefined } }), verified(), ownUrls, uid));
 });

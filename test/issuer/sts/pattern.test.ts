@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RE2JS } from "re2js";
-import { compilePattern, fits, matchesPattern } from "../../../src/issuer/sts/pattern.js";
+import { compilePattern, matchesPattern, matchesValue } from "../../../src/issuer/sts/pattern.js";
 
 const cases: readonly (readonly [pattern: string, text: string, matches: boolean])[] = [
   ["a", "a", true],
@@ -44,10 +44,10 @@ test("a pattern that is none is an error, not a match", () => {
 });
 
 test("a choice is a text unless its case is a pattern", () => {
-  assert.equal(fits({ case: "arn", value: "a.c" }, "abc"), false);
-  assert.equal(fits({ case: "arn", value: "a.c" }, "a.c"), true);
-  assert.equal(fits({ case: "arnPattern", value: "a.c" }, "abc"), true);
-  assert.equal(fits({ case: undefined }, ""), false);
+  assert.equal(matchesValue({ case: "arn", value: "a.c" }, "abc"), false);
+  assert.equal(matchesValue({ case: "arn", value: "a.c" }, "a.c"), true);
+  assert.equal(matchesValue({ case: "arnPattern", value: "a.c" }, "abc"), true);
+  assert.equal(matchesValue({ case: undefined }, ""), false);
 });
 
 // With backtracking each of these takes longer than the universe has. One match is a matter of

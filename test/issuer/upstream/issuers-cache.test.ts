@@ -42,7 +42,7 @@ afterEach(() => other.close());
 
 function issuersTrusting(origin: string): Issuers {
   const fetch = createGuardedFetch({ trustedOrigins: [origin] });
-  return createIssuers({ fetch, clock: () => nowMs, isOurs: () => false, onProblem: () => problems++ });
+  return createIssuers({ fetch, clock: () => nowMs, isOwnIssuer: () => false, onProblem: () => problems++ });
 }
 
 /** A token that is good at the time of the test. */
@@ -258,7 +258,7 @@ test("an issuer that was not asked because others hang is not paused", async () 
   const tarpit = await serve(() => {});
   const both = [new URL(other.issuer).origin, tarpit.origin];
   const fetch = createGuardedFetch({ trustedOrigins: both });
-  const own = createIssuers({ fetch, clock: () => nowMs, isOurs: () => false });
+  const own = createIssuers({ fetch, clock: () => nowMs, isOwnIssuer: () => false });
   const registration = { organisation: "a" };
   const hanging = Array.from({ length: 36 }, (_, i) =>
     Promise.resolve(own.verify(tokenBy(first, `${tarpit.origin}/${i}`), registration)).catch(() => "hung"),

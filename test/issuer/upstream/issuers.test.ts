@@ -32,11 +32,11 @@ function issuersTrusting(...origins: string[]) {
   const issuers = createIssuers({
     fetch: createGuardedFetch({
       trustedOrigins: origins,
-      onRefused: (reason) => reasons.push(reason),
+      onFailure: (reason) => reasons.push(reason),
       resolve: () => Promise.resolve([{ address: "127.0.0.1", family: 4 }]),
     }),
     clock,
-    isOurs: (issuer) => issuer === OURS,
+    isOwnIssuer: (issuer) => issuer === OURS,
     onProblem: (issuer, reason) => problems.push(`${issuer}: ${reason}`),
   });
   return { issuers, problems, reasons };

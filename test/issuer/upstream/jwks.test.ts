@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createPublicKey } from "node:crypto";
 import { test } from "node:test";
-import { type UsableKeys, usableKeys, verifyWithKeys } from "../../../src/issuer/upstream/jwks.js";
+import { parseJwks, type UsableKeys, verifyWithKeys } from "../../../src/issuer/upstream/jwks.js";
 import { parseUpstreamToken } from "../../../src/issuer/upstream/token.js";
 import { NOW_S, signed, testKey } from "./foreign-issuer.js";
 import { isRefusal } from "./refusals.js";
@@ -35,7 +35,7 @@ const usable: Readonly<Record<string, unknown>> = {
 };
 
 for (const [name, jwk] of Object.entries(usable)) {
-  test(`uses ${name}`, () => assert.equal(usableKeys({ keys: [jwk] }).any, true));
+  test(`uses ${name}`, () => assert.equal(parseJwks({ keys: [jwk] }).any, true));
 }
 
 const skipped: Readonly<Record<string, unknown>> = {
@@ -94,8 +94,8 @@ const skipped: Readonly<Record<string, unknown>> = {
 
 for (const [name, jwk] of Object.entries(skipped)) {
   test(`skips ${name}, and uses the key behind it`, () => {
-    const keys = usableKeys({ keys: [jwk, other.publicJwk] });
-    assert.equal(usableKeys({ keys: [jwk] }).any, false);
+    const keys = parseJwks({ keys: [jwk, other.publicJwk] });
+    assert.equal(parseJwks({ keys: [jwk] }).any, false);
     assert.equal(verified(keys, other), true);
     // The one that a token means that names none.
     assert.equal(keys.find(undefined)?.type, "P-256");
@@ -103,12 +103,12 @@ for (const [name, jwk] of Object.entries(skipped)) {
 }
 
 for (const jwks of [undefined, null, [], "keys", {}, { keys: {} }, { keys: "x" }, { keys: null }]) {
-  test(`${JSON.stringify(jwks)} has no usable keys`, () => assert.equal(usableKeys(jwks).any, false));
+  test(`${JSON.stringify(jwks)} has no usable keys`, () => assert.equal(parseJwks(jwks).any, false));
 }
 
 test("of 10,000 entries the first 32 are looked at, whatever they are", () => {
-  const keys = usableKeys({ keys: Array.from({ length: 10_000 }, (_, i) => ({ ...ec.publicJwk, kid: `k${i}` })) });
-  const behind = usableKeys({ keys: [...Array.from({ length: 32 }, () => ({ kty: "oct" })), ec.publicJwk] });
+  const keys = parseJwks({ keys: Array.from({ length: 10_000 }, (_, i) => ({ ...ec.publicJwk, kid: `k${i}` })) });
+  const behind = parseJwks({ keys: [...Array.from({ length: 32 }, () => ({ kty: "oct" })), ec.publicJwk] });
   assert.equal(behind.any, false);
   assert.equal(verified(keys, { ...ec, kid: "k31" }), true);
   assert.throws(() => verified(keys, { ...ec, kid: "k32" }));
@@ -120,7 +120,7 @@ test("a key id that several keys have names none of them, however many they are"
     const same = [ec, other, testKey("ES256", "third")]
       .slice(0, count)
       .map((key) => ({ ...key.publicJwk, kid: "same" }));
-    const keys = usableKeys({ keys: [...same, rsa.publicJwk] });
+    const keys = parseJwks({ keys: [...same, rsa.publicJwk] });
     for (const key of [ec, other]) assert.throws(() => verified(keys, { ...key, kid: "same" }), isRefusal(ambiguous));
     assert.equal(verified(keys, rsa), true);
   }
@@ -135,10 +135,10 @@ test("what a full list of the slowest keys costs is bounded, however often it is
     const { user, system } = process.cpuUsage(start);
     return (user + system) / 10_000;
   };
-  const read = cpuMsOf(() => usableKeys(listed));
+  const read = cpuMsOf(() => parseJwks(listed));
   assert.ok(read < 2, `reading a list takes ${read} ms`);
-  const ambiguous = cpuMsOf(() => assert.equal(usableKeys(listed).find("same"), undefined));
-  const none = cpuMsOf(() => assert.equal(usableKeys(listed).find(undefined), undefined));
+  const ambiguous = cpuMsOf(() => assert.equal(parseJwks(listed).find("same"), undefined));
+  const none = cpuMsOf(() => assert.equal(parseJwks(listed).find(undefined), undefined));
   const imported = cpuMsOf(() => createPublicKey({ key: slow, format: "jwk" }));
   // The control: as many keys as were imported when all were.
   const all = 32 * imported;
@@ -147,7 +147,7 @@ test("what a full list of the slowest keys costs is bounded, however often it is
 
 test("a modulus that is even verifies nothing and breaks nothing", () => {
   const even = { ...rsa.publicJwk, n: base64url(Buffer.concat([Buffer.alloc(255, 0xff), Buffer.from([0xfe])])) };
-  const keys = usableKeys({ keys: [even] });
+  const keys = parseJwks({ keys: [even] });
   assert.throws(() => verified(keys, rsa), isRefusal("has a signature that does not verify"));
 });
 

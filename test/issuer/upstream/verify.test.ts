@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createHmac, createPublicKey, sign } from "node:crypto";
 import { test } from "node:test";
-import { usableKeys, verifyWithKeys } from "../../../src/issuer/upstream/jwks.js";
+import { parseJwks, verifyWithKeys } from "../../../src/issuer/upstream/jwks.js";
 import { parseUpstreamToken } from "../../../src/issuer/upstream/token.js";
 import { ApiError } from "../../../src/kernel/errors.js";
 import { goodClaims, headerOf, NOW_S, part, signatureOf, signed, testKey } from "./foreign-issuer.js";
@@ -11,7 +11,7 @@ import { isRefusal } from "./refusals.js";
 const algs = ["ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "EdDSA", "Ed25519"];
 const keys = algs.map((alg) => testKey(alg, `key of ${alg}`));
 const [es256, es384] = keys as [(typeof keys)[0], (typeof keys)[0]];
-const jwks = usableKeys({ keys: keys.map(({ publicJwk }) => publicJwk) });
+const jwks = parseJwks({ keys: keys.map(({ publicJwk }) => publicJwk) });
 const verify = (text: string, nowMs = NOW_S * 1000) => verifyWithKeys(parseUpstreamToken(text), jwks, nowMs);
 
 const BAD_SIGNATURE = isRefusal("has a signature that does not verify");
@@ -43,7 +43,7 @@ for (const key of keys) {
 test("a key without alg verifies what its type can, and nothing else", () => {
   const rsa = testKey("RS256", "r");
   const { alg: _, ...publicJwk } = rsa.publicJwk;
-  const found = usableKeys({ keys: [publicJwk] });
+  const found = parseJwks({ keys: [publicJwk] });
   for (const alg of ["RS256", "RS512", "PS256"]) {
     const text = signed({ ...rsa, alg });
     assert.equal(verifyWithKeys(parseUpstreamToken(text), found, NOW_S * 1000).subject, "repo:octo/app");
@@ -153,9 +153,9 @@ for (const kid of [
 test("a token that names no key is refused where there are several, and verified where there is one", () => {
   const text = signed(es256, goodClaims(), { alg: "ES256" });
   assert.throws(() => verify(text), NO_KEY);
-  const one = usableKeys({ keys: [es256.publicJwk] });
+  const one = parseJwks({ keys: [es256.publicJwk] });
   assert.equal(verifyWithKeys(parseUpstreamToken(text), one, NOW_S * 1000).subject, "repo:octo/app");
-  assert.throws(() => verifyWithKeys(parseUpstreamToken(text), usableKeys({ keys: [] }), NOW_S * 1000), NO_KEY);
+  assert.throws(() => verifyWithKeys(parseUpstreamToken(text), parseJwks({ keys: [] }), NOW_S * 1000), NO_KEY);
 });
 
 const DAY_S = 24 * 3600;
