@@ -88,7 +88,7 @@ export function createSealer(deps: SealerDeps): Sealer {
 
   async function sealUnsealed(): Promise<number> {
     const beganMs = monotonic();
-    watermark.seen(highestId, beganMs);
+    watermark.observe(highestId, beganMs);
     // The reads of this pass see every row up to here; those of the last pass may not have.
     const settled = watermark.at(beganMs);
     let afterId = floor;
@@ -104,7 +104,7 @@ export function createSealer(deps: SealerDeps): Sealer {
       const last = found.rows.at(-1);
       if (last !== undefined) {
         highestId = Math.max(highestId, last.id);
-        watermark.seen(highestId, monotonic());
+        watermark.observe(highestId, monotonic());
         const reached = store.lateCommitMs === 0 ? last.id : settled;
         const count = await seal(found, more ? Math.min(reached, last.id) : reached);
         if (count === undefined) return sealed;
@@ -224,7 +224,7 @@ export function createSealer(deps: SealerDeps): Sealer {
 /** The watermark of the audit log: the id up to which no more rows can be committed. */
 export interface Watermark {
   /** Observes that row `id` existed at `ms`; to be repeated while there is no newer row. */
-  seen(id: number, ms: number): void;
+  observe(id: number, ms: number): void;
   /** The watermark at `ms`; 0 when there is none yet. */
   at(ms: number): number;
 }
@@ -248,7 +248,7 @@ export function createWatermark(lateMs: number): Watermark {
   let marks: Mark[] = [];
 
   return {
-    seen(id, ms) {
+    observe(id, ms) {
       const last = marks.at(-1) ?? { id: settled, ms: Number.NEGATIVE_INFINITY };
       if (id <= last.id) return;
       if (lateMs === 0) settled = id;

@@ -128,7 +128,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
   const keyRotator = createKeyRotator({
     keys,
     schedule: buildKeySchedule(settings),
-    onKeyStateChange: (move) => onKeyStateChange({ key: move.kid, state: move.state }),
+    onKeyStateChange: ({ kid, state }) => onKeyStateChange({ key: kid, state }),
     onProblem,
   });
   let redirectNotices: Promise<void> | undefined;

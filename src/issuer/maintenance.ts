@@ -30,7 +30,7 @@ export function createMaintenance(deps: {
   readonly onProblem: (problem: string, error: unknown) => void;
 }): Maintenance {
   const { store, lastSeen, clock, onProblem } = deps;
-  const flush = () => lastSeen.flush().catch((error) => onProblem("who was seen could not be written", error));
+  const flush = () => lastSeen.flush().catch((error) => onProblem("last-seen times could not be written", error));
   let stopped = false;
   let sweeping: Promise<void> | undefined;
   const sweep = () => {
@@ -83,17 +83,17 @@ const BATCH = 200;
 
 /** Creates the collector. */
 export function createLastSeen(store: Store): LastSeen {
-  let seen = new Map<string, number>();
+  let times = new Map<string, number>();
 
   function touch(identityUid: string, nowMs: number): void {
-    seen.set(identityUid, Math.max(nowMs, seen.get(identityUid) ?? 0));
+    times.set(identityUid, Math.max(nowMs, times.get(identityUid) ?? 0));
   }
 
   return {
     touch,
     async flush() {
-      const pending = [...seen];
-      seen = new Map();
+      const pending = [...times];
+      times = new Map();
       for (let i = 0; i < pending.length; i += BATCH) {
         try {
           await store.write(async (tx) => {

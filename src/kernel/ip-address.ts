@@ -66,8 +66,8 @@ export function addressKey(address: string | undefined): string {
   const [head = "", tail = ""] = address.split("::");
   const groups = head.split(":").filter(Boolean);
   const rest = tail.split(":").filter(Boolean);
-  const missing = address.includes("::") ? Array<string>(Math.max(0, 8 - groups.length - rest.length)).fill("0") : [];
-  return `network ${[...groups, ...missing, ...rest]
+  const zeros = address.includes("::") ? Array<string>(Math.max(0, 8 - groups.length - rest.length)).fill("0") : [];
+  return `network ${[...groups, ...zeros, ...rest]
     .slice(0, 4)
     .map((group) => Number.parseInt(group, 16).toString(16))
     .join(":")}`;

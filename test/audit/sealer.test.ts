@@ -365,10 +365,10 @@ const cases: readonly { name: string; lateMs: number; steps: readonly Step[] }[]
 describe("what is settled", () => {
   for (const { name, lateMs, steps } of cases) {
     test(name, () => {
-      const settling = createWatermark(lateMs);
+      const watermark = createWatermark(lateMs);
       for (const { ms, seen, settled } of steps) {
-        if (seen !== undefined) settling.seen(seen, ms);
-        assert.equal(settling.at(ms), settled, `at ${ms} ms`);
+        if (seen !== undefined) watermark.observe(seen, ms);
+        assert.equal(watermark.at(ms), settled, `at ${ms} ms`);
       }
     });
   }

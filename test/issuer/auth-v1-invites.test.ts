@@ -277,8 +277,8 @@ describe("an invite whose maker was revoked", () => {
       assert.deepEqual((await register(own, bearer, { code: used })).outcome, REFUSED);
       assert.equal(await exists(late), false);
       const identityId = await own.workload("late");
-      const joined = await register(own, own.token({ sub: "late" }), { code: before.code, identityId });
-      assert.deepEqual(joined.outcome, REFUSED);
+      const registered = await register(own, own.token({ sub: "late" }), { code: before.code, identityId });
+      assert.deepEqual(registered.outcome, REFUSED);
 
       harness.skewMs += 2_000;
       const token = await own.exchanged({}, own.idToken({ sub: "maker" }));
@@ -338,19 +338,19 @@ describe("bindings as others see them", () => {
     const list = await ask(world.url, `/iam/v2beta1/roleBindings?group=${child}&page_size=200`, {
       bearer: world.owner.token,
     });
-    const shown = new Map(
+    const answers = new Map(
       (list.json.roleBindings as { identity: { uid: string } }[]).map((one) => [one.identity.uid, one.identity]),
     );
     const { issuer } = world.people;
     const subject = "newcomer ".concat(String(count));
-    assert.deepEqual(shown.get(accepted.uid), {
+    assert.deepEqual(answers.get(accepted.uid), {
       uid: accepted.uid,
       name: "Accepted",
       issuer,
       subject,
       email: "accepted@example.org",
     });
-    const { uid, ...rest } = (shown.get(bound.uid) ?? {}) as { uid?: string };
+    const { uid, ...rest } = (answers.get(bound.uid) ?? {}) as { uid?: string };
     assert.equal(uid, bound.uid);
     assert.ok(
       Object.values(rest).every((value) => value === ""),

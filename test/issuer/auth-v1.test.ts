@@ -62,11 +62,11 @@ describe("whoever bears a token", () => {
   it("is told what its provider told of it", async () => {
     await world.person("ann", { email: "ann@example.org" });
     const profile = { name: "Ann", given_name: "A", family_name: "N", picture: "https://p.example/a" };
-    const told = await whoAmI(
+    const answer = await whoAmI(
       await world.exchanged({}, world.idToken({ sub: "ann", ...profile, email: "x@y.example" })),
     );
-    assert.equal(told.email, "ann@example.org");
-    assert.deepEqual(told.profile, { name: "Ann", givenName: "A", familyName: "N", picture: "https://p.example/a" });
+    assert.equal(answer.email, "ann@example.org");
+    assert.deepEqual(answer.profile, { name: "Ann", givenName: "A", familyName: "N", picture: "https://p.example/a" });
   });
 
   it("is told what it may do where, now", async () => {
@@ -95,7 +95,7 @@ describe("whoever bears a token", () => {
   it("is told no more than its token is good for", async () => {
     const identity = await world.workload("less", { role: "viewer" });
     await world.harness.bind(identity, "editor", child);
-    const told = async (parameters: Readonly<Record<string, string>>) => {
+    const answer = async (parameters: Readonly<Record<string, string>>) => {
       const { capabilities } = await whoAmI(
         await world.exchanged({ identity, ...parameters }, world.token({ sub: "less" })),
       );
@@ -104,7 +104,7 @@ describe("whoever bears a token", () => {
         .sort();
     };
     assert.deepEqual(
-      await told({ cap: "groups.list" }),
+      await answer({ cap: "groups.list" }),
       [
         [world.root, "groups.list"],
         [child, "groups.list"],
@@ -112,7 +112,7 @@ describe("whoever bears a token", () => {
     );
     const [viewers, editors] = [await namesOf("viewer"), await namesOf("editor")];
     const [editorsOnly = ""] = editors.filter((name) => !viewers.includes(name));
-    assert.deepEqual(await told({ cap: editorsOnly }), [[child, editorsOnly]]);
+    assert.deepEqual(await answer({ cap: editorsOnly }), [[child, editorsOnly]]);
     // What is granted below the group that limits a token does not count: of the role there, a part is left.
     const { capabilities } = await whoAmI(
       await world.exchanged({ identity, scope: world.root }, world.token({ sub: "less" })),
@@ -120,7 +120,7 @@ describe("whoever bears a token", () => {
     const below = capabilities.find(({ group }) => group.id === child);
     const has = [below?.role.capabilities.includes(editorsOnly), below?.capabilities.includes(editorsOnly)];
     assert.deepEqual(has, [true, false]);
-    assert.deepEqual(await told({ scope: world.foreign }), []);
+    assert.deepEqual(await answer({ scope: world.foreign }), []);
   });
 
   it("is told the same over every protocol, and nothing without a token", async () => {

@@ -90,8 +90,8 @@ test(`${ROWS} expired logins of ${ROW_BYTES} bytes go without holding up anybody
 test("a sweep ends when the service stops", async () => {
   const { store } = installation;
   await insertTickets(store, 0, 250, 1_000);
-  let asked = 0;
-  await deleteExpired(store, 2_000, () => ++asked > 1);
+  let checks = 0;
+  await deleteExpired(store, 2_000, () => ++checks > 1);
   assert.equal(await store.write(async (tx) => tx.tickets.sweep(2_000, 500)), 200);
 });
 
@@ -155,10 +155,10 @@ it("a service that stops writes down what it knows", async () => {
   await world.exchanged({ identity }, world.token({ sub: "late" }));
   await world.stop();
   const db = openDatabase(join(world.data, "arbor.db"), { readonly: true });
-  const { seen } = db.prepare("SELECT last_seen_time_ms AS seen FROM identities WHERE uid = ?").get(identity) as {
-    seen: number;
+  const { lastSeenMs } = db.prepare("SELECT last_seen_time_ms AS seen FROM identities WHERE uid = ?").get(identity) as {
+    lastSeenMs: number;
   };
-  assert.ok(seen >= beganMs, `seen at ${seen}`);
+  assert.ok(lastSeenMs >= beganMs, `seen at ${lastSeenMs}`);
   db.close();
 });
 
@@ -189,17 +189,17 @@ describe("what is known", () => {
     });
     return uids;
   };
-  const seen = async (uid = "") => (await store.read((tx) => tx.identities.get(uid)))?.lastSeenTimeMs;
+  const lastSeenMs = async (uid = "") => (await store.read((tx) => tx.identities.get(uid)))?.lastSeenTimeMs;
 
   it("never goes back, neither in memory nor in the store", async () => {
     const [uid = ""] = await made(1);
     const lastSeen = createLastSeen(store);
     for (const timeMs of [5_000, 9_000, 7_000]) lastSeen.touch(uid, timeMs);
     await lastSeen.flush();
-    assert.equal(await seen(uid), 9_000);
+    assert.equal(await lastSeenMs(uid), 9_000);
     lastSeen.touch(uid, 8_000);
     await lastSeen.flush();
-    assert.equal(await seen(uid), 9_000);
+    assert.equal(await lastSeenMs(uid), 9_000);
   });
 
   it("is written for many in one transaction, and once", async () => {
@@ -211,7 +211,7 @@ describe("what is known", () => {
     await lastSeen.flush();
     await lastSeen.flush();
     assert.equal(writes, 3);
-    assert.deepEqual([await seen(uids[0]), await seen(uids[449])], [4_002, 4_002]);
+    assert.deepEqual([await lastSeenMs(uids[0]), await lastSeenMs(uids[449])], [4_002, 4_002]);
   });
 
   it("is not lost when it cannot be written", async () => {
@@ -222,6 +222,6 @@ describe("what is known", () => {
     await assert.rejects(lastSeen.flush(), /disk is full/);
     lastSeen.touch(uids[0] ?? "", 6_500);
     await lastSeen.flush();
-    assert.deepEqual([await seen(uids[0]), await seen(uids[249])], [6_500, 6_000]);
+    assert.deepEqual([await lastSeenMs(uids[0]), await lastSeenMs(uids[249])], [6_500, 6_000]);
   });
 });

@@ -99,9 +99,9 @@ describe("a refresh token", () => {
     const uid = await newPerson();
     let current = await login(uid);
     const parameters = queryOf({ aud: world.url, cap: "groups.list", scope: world.root, cluster: "x" });
-    for (const asked of [{ form: parameters }, { headers: { "content-length": "0" } }]) {
-      const path = `/sts/exchange_refresh_token${asked.form === undefined ? `?${parameters}` : ""}`;
-      const { status, json, text } = await ask(world.url, path, { method: "POST", bearer: current, ...asked });
+    for (const request of [{ form: parameters }, { headers: { "content-length": "0" } }]) {
+      const path = `/sts/exchange_refresh_token${request.form === undefined ? `?${parameters}` : ""}`;
+      const { status, json, text } = await ask(world.url, path, { method: "POST", bearer: current, ...request });
       assert.equal(status, 200, text);
       const { token, refreshToken } = json as unknown as Pair;
       const limit = claimsOf(token.token).lim as { cap: string; scope: string[] };

@@ -81,9 +81,9 @@ describe("a tenant that names the issuer of the login provider as its own, with 
     const context = { ids: randomIds, nowMs: Date.now() };
     const claims = { aud: "evil", email: "victim@example.org", email_verified: true };
     for (const { code } of [forVictim, forAnybody, own]) {
-      const asked = { issuer, subject: "victim", claims, providerUid: evil.uid, invite: code, register: false };
+      const signInRequest = { issuer, subject: "victim", claims, providerUid: evil.uid, invite: code, register: false };
       await assert.rejects(
-        world.write((tx) => signIn(tx, asked, context)),
+        world.write((tx) => signIn(tx, signInRequest, context)),
         /accepting this invite/,
       );
     }

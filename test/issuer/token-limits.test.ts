@@ -54,12 +54,12 @@ function allowed({ parents, bindings, cap, scope }: Case, capability: number, gr
     return parent === undefined ? [at] : [at, ...above(parent)];
   };
   if (cap !== undefined && !cap.includes(capability)) return false;
-  const held = (at: number) =>
+  const capabilitiesAt = (at: number) =>
     bindings.some(
       (binding) => above(at).includes(binding.group % parents.length) && binding.capabilities.includes(capability),
     );
-  if (scope === undefined) return held(group);
-  return scope.some((one) => above(group).includes(one % parents.length) && held(one % parents.length));
+  if (scope === undefined) return capabilitiesAt(group);
+  return scope.some((one) => above(group).includes(one % parents.length) && capabilitiesAt(one % parents.length));
 }
 
 function parentOf(parents: readonly number[], at: number): number | undefined {

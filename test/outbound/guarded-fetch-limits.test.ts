@@ -183,13 +183,13 @@ test("whatever is slow ends after 5 s in all", async () => {
 });
 
 test("ten requests run at once, a hundred wait, more are refused", async () => {
-  const held: ServerResponse[] = [];
+  const pending: ServerResponse[] = [];
   let most = 0;
   const server = await serve((_req, res) => {
-    held.push(res);
-    most = Math.max(most, held.length);
+    pending.push(res);
+    most = Math.max(most, pending.length);
     setTimeout(() => {
-      held.splice(held.indexOf(res), 1);
+      pending.splice(pending.indexOf(res), 1);
       json(res, {});
     }, 50);
   });
@@ -213,7 +213,7 @@ test("servers that never answer one organisation delay neither others nor the op
   const fetch = createGuardedFetch({ trustedOrigins: [tarpit.origin, server.origin] });
   const controller = new AbortController();
   const { signal } = controller;
-  const held = Array.from({ length: 30 }, (_, i) =>
+  const pending = Array.from({ length: 30 }, (_, i) =>
     fetch(tarpit.origin, { signal, organisation: "a", unproven: i % 2 === 0 }).catch(() => "ended"),
   );
   try {
@@ -228,7 +228,7 @@ test("servers that never answer one organisation delay neither others nor the op
     assert.equal(tarpit.connections, 8);
   } finally {
     controller.abort();
-    await Promise.all(held);
+    await Promise.all(pending);
     tarpit.close();
     server.close();
   }

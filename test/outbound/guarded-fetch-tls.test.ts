@@ -87,10 +87,10 @@ test("the old server does speak TLS 1.1 with who will", async () => {
 });
 
 test("a certificate of a trusted authority will do, over HTTP/1.1 even where HTTP/2 is offered", async () => {
-  const seen: unknown[] = [];
+  const certificates: unknown[] = [];
   const server = createSecureServer({ ...valid, allowHTTP1: true }, (req, res) => {
     const { alpnProtocol, servername } = req.socket as unknown as Record<string, unknown>;
-    seen.push(req.httpVersion, alpnProtocol, servername, req.headers.host, req.headers.connection);
+    certificates.push(req.httpVersion, alpnProtocol, servername, req.headers.host, req.headers.connection);
     res.end("hello");
   });
   const proxy = await serve((_req, res) => res.end("proxied"));
@@ -99,7 +99,7 @@ test("a certificate of a trusted authority will do, over HTTP/1.1 even where HTT
     const env = { ...trusting, HTTPS_PROXY: proxy.origin, NODE_USE_ENV_PROXY: "1" };
     const { result, reasons } = await fetchAs(`https://issuer.test:${listener.port}/`, env);
     assert.deepEqual([result, reasons], ["200 hello", []]);
-    assert.deepEqual(seen, ["1.1", "http/1.1", "issuer.test", `issuer.test:${listener.port}`, "close"]);
+    assert.deepEqual(certificates, ["1.1", "http/1.1", "issuer.test", `issuer.test:${listener.port}`, "close"]);
     assert.equal(proxy.connections, 0);
   } finally {
     listener.close();

@@ -8,14 +8,14 @@ import { createGuardedFetch, GuardedFetchError, type GuardedFetchOptions } from 
 import { json, type Listener, serve } from "../issuer/upstream/foreign-issuer.js";
 
 let listener: Listener;
-let asked: string[] = [];
+let queries: string[] = [];
 let encoding: unknown;
 let sockets = 0;
 const { connect } = Socket.prototype;
 
 before(async () => {
   listener = await serve((req, res) => {
-    asked.push(`${req.method} ${req.headers.host} ${req.url}`);
+    queries.push(`${req.method} ${req.headers.host} ${req.url}`);
     encoding = req.headers["accept-encoding"];
     json(res, { ok: true });
   });
@@ -164,7 +164,7 @@ test("nobody reached the listener so far; a trusted origin does, and is counted"
     [status, headers.get("content-type"), Buffer.from(bytes).toString()],
     [200, "application/json", '{"ok":true}'],
   );
-  assert.deepEqual([asked, encoding], [[`GET 127.0.0.1:${listener.port} /keys?p=1`], "identity"]);
+  assert.deepEqual([queries, encoding], [[`GET 127.0.0.1:${listener.port} /keys?p=1`], "identity"]);
   assert.deepEqual([sockets, listener.connections, reasons], [1, 1, []]);
 });
 
@@ -212,9 +212,9 @@ test("a name is looked up once, and what was checked is what is connected to", a
   const origin = `http://issuer.test:${listener.port}`;
   const resolve = () => Promise.resolve(answers[lookups++] ?? []);
   const { fetch } = guardWith({ trustedOrigins: [origin], resolve });
-  asked = [];
+  queries = [];
   assert.equal((await fetch(`${origin}/`)).status, 200);
-  assert.deepEqual([lookups, asked], [1, [`GET issuer.test:${listener.port} /`]]);
+  assert.deepEqual([lookups, queries], [1, [`GET issuer.test:${listener.port} /`]]);
 });
 
 test("a name that turns private after it was checked leads nowhere else", async (t) => {

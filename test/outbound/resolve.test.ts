@@ -24,7 +24,7 @@ const records: Readonly<Record<string, Readonly<Record<number, readonly (readonl
 };
 
 const socket = createSocket("udp4");
-let asked: string[] = [];
+let queries: string[] = [];
 let resolve: Resolve;
 
 before(async () => {
@@ -37,7 +37,7 @@ before(async () => {
     }
     const name = labels.join(".");
     const type = query.readUInt16BE(end + 1);
-    asked.push(`${name} ${type}`);
+    queries.push(`${name} ${type}`);
     const known = records[name];
     if (known === null) return;
     const answers = known?.[type] ?? [];
@@ -77,13 +77,13 @@ const cases: Readonly<Record<string, readonly string[]>> = {
 
 for (const [name, addresses] of Object.entries(cases)) {
   test(`${name}: ${addresses.join() || "no address"}`, async () => {
-    asked = [];
+    queries = [];
     const found = await resolve(name, open());
     assert.deepEqual(
       found,
       addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 })),
     );
-    assert.deepEqual(asked.sort(), [`${name} ${A}`, `${name} ${AAAA}`]);
+    assert.deepEqual(queries.sort(), [`${name} ${A}`, `${name} ${AAAA}`]);
   });
 }
 

@@ -47,8 +47,8 @@ export async function completeLogin(context: LoginContext, completion: LoginComp
   if (login.identity !== undefined) return assumeIdentity(context, completion, login.identity);
   const limiterKeys = login.invite === undefined ? [] : [inviteFailureKey(request.remoteAddress, login.invite)];
   const answer = await inviteLimiter.guard(limiterKeys, async () => {
-    const asked = buildSignIn(context, completion);
-    await store.read((tx) => requireRoomForLogin(tx, asked, { quotas, nowMs: clock() }));
+    const signInRequest = buildSignIn(context, completion);
+    await store.read((tx) => requireRoomForLogin(tx, signInRequest, { quotas, nowMs: clock() }));
     return store.write((tx) => signInAndAnswer(tx, context, completion));
   });
   if (provider.providerUid === undefined) startLimit.finish(request.remoteAddress);
@@ -76,15 +76,15 @@ export function getsRefreshToken({ refresh }: LoginRequest, { providerUid }: Pro
 
 /** Builds what tokens of a login are valid for. */
 export function buildTokenGrant(
-  { asked, mappings, informative }: SignedInFor,
+  { asked: tokenRequest, mappings, informative }: SignedInFor,
   audiences: readonly string[],
 ): TokenGrant {
-  return { ...parseTokenGrant(asked, audiences), mappings, informative };
+  return { ...parseTokenGrant(tokenRequest, audiences), mappings, informative };
 }
 
 async function assumeIdentity(context: LoginContext, { login, verified, request }: LoginCompletion, identity: string) {
-  const asked = { ...login.asked, identity, identityProvider: "" };
-  const { token } = await context.exchanger.exchange(asked, verified.idToken, request.remoteAddress);
+  const exchangeRequest = { ...login.asked, identity, identityProvider: "" };
+  const { token } = await context.exchanger.exchange(exchangeRequest, verified.idToken, request.remoteAddress);
   return redirectWithToken(login, token, undefined);
 }
 

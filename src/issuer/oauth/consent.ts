@@ -48,10 +48,10 @@ type Login = Pick<LoginCompletion, "login" | "provider" | "verified">;
  * pending role bindings. Other logins need none: a program that gets a code can redeem it only if it made the request
  * itself, and for terminals and devices a code was typed.
  */
-export async function needsConsent({ store }: Pick<LoginContext, "store">, asked: Login): Promise<boolean> {
-  const { invite, to, identity } = asked.login;
+export async function needsConsent({ store }: Pick<LoginContext, "store">, completion: Login): Promise<boolean> {
+  const { invite, to, identity } = completion.login;
   if (invite !== undefined || to.kind === "redirect") return true;
-  return identity === undefined && store.read((tx) => hasPendingBindings(tx, personUidOf(asked)));
+  return identity === undefined && store.read((tx) => hasPendingBindings(tx, personUidOf(completion)));
 }
 
 /**
@@ -156,20 +156,20 @@ function takeConsent({ store, tickets, clock }: LoginContext, key: string, brows
 }
 
 // A login that assumes an identity grants nothing; the token exchange decides.
-async function previewInvites(context: LoginContext, asked: Login) {
-  if (asked.login.identity !== undefined) return [];
+async function previewInvites(context: LoginContext, completion: Login) {
+  if (completion.login.identity !== undefined) return [];
   const { store, clock } = context;
-  const invite = await store.read((tx) => previewSignIn(tx, buildSignIn(context, asked), clock()));
+  const invite = await store.read((tx) => previewSignIn(tx, buildSignIn(context, completion), clock()));
   return invite === undefined ? [] : [invite];
 }
 
 // Accepting an invite also accepts the pending bindings in its organisation, so the page does not ask for them.
-async function listPending({ store }: LoginContext, asked: Login): Promise<PendingOrganizations | undefined> {
-  const { identity, invite } = asked.login;
+async function listPending({ store }: LoginContext, completion: Login): Promise<PendingOrganizations | undefined> {
+  const { identity, invite } = completion.login;
   if (identity !== undefined) return undefined;
   const group = invite === undefined ? undefined : parseInviteCode(invite)?.group;
   const except = group === undefined ? undefined : rootOf(group);
-  return store.read((tx) => listPendingOrganizations(tx, personUidOf(asked), except));
+  return store.read((tx) => listPendingOrganizations(tx, personUidOf(completion), except));
 }
 
 function personUidOf({ provider, verified }: Login): string {

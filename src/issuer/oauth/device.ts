@@ -37,9 +37,9 @@ export function authorizeDevice(context: LoginContext, request: WebRequest): Pro
   return handleForm(request, async (form) => {
     const { audiences, issuer } = origin();
     const clientId = requireClientId(form);
-    const asked = parseTokenRequest(form, audiences);
-    parseTokenGrant(asked, audiences);
-    startLimit.start(request.remoteAddress, { clientId, asked });
+    const tokenRequest = parseTokenRequest(form, audiences);
+    parseTokenGrant(tokenRequest, audiences);
+    startLimit.start(request.remoteAddress, { clientId, asked: tokenRequest });
     const nowMs = clock();
     const expireTimeMs = nowMs + DEVICE_S * 1000;
     const deviceCode = createSecret();
@@ -47,7 +47,7 @@ export function authorizeDevice(context: LoginContext, request: WebRequest): Pro
       const userCode = await createUniqueUserCode(context, tx, nowMs);
       const device: DeviceRequest = {
         asker: { clientId, address: request.remoteAddress ?? "unknown", atMs: nowMs },
-        asked,
+        asked: tokenRequest,
         refresh: isRefreshRequested(form),
         userCode,
         expireTimeMs,
@@ -118,9 +118,9 @@ async function confirmCode(
       const nowMs = clock();
       const device = await findPendingDevice(context, tx, code, nowMs);
       if (device === undefined) throw wrong;
-      const { asker, asked, refresh } = device.request;
+      const { asker, asked: tokenRequest, refresh } = device.request;
       const to = { kind: "device", userCode: code, asker } as const;
-      const login = { to, asked, refresh, register: true };
+      const login = { to, asked: tokenRequest, refresh, register: true };
       const confirmed = { stage: "confirmed", browser: browser.hash, request: login, named: {} } as const;
       startLimit.start(request.remoteAddress, confirmed);
       await tickets.put(tx, "authorization", key, confirmed, nowMs + LOGIN_MS);

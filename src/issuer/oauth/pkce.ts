@@ -27,7 +27,7 @@ export function requireChallenge(challenge: string | undefined, method: string |
 /** Whether `verifier` is well formed and matches the challenge. */
 export function provesChallenge(verifier: string, challenge: string): boolean {
   if (!VERIFIER.test(verifier)) return false;
-  const made = createHash("sha256").update(verifier).digest();
-  const wanted = Buffer.from(challenge, "base64url");
-  return made.length === wanted.length && timingSafeEqual(made, wanted);
+  const computed = createHash("sha256").update(verifier).digest();
+  const expected = Buffer.from(challenge, "base64url");
+  return computed.length === expected.length && timingSafeEqual(computed, expected);
 }

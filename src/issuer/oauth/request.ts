@@ -55,11 +55,11 @@ export function parseLoginRequest(
   audiences: readonly string[],
 ): LoginRequest {
   const scopes = query.getAll("scope").map((scope) => (to.kind === "redirect" ? unescapeScope(scope) : scope));
-  const asked = parseTokenRequest(query, audiences, scopes);
-  parseTokenGrant(asked, audiences);
+  const tokenRequest = parseTokenRequest(query, audiences, scopes);
+  parseTokenGrant(tokenRequest, audiences);
   const request: LoginRequest = {
     to,
-    asked,
+    asked: tokenRequest,
     refresh: isRefreshRequested(query),
     register: query.get("skip_registration") !== "true",
     invite: findParameter(query, "invite"),

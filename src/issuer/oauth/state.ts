@@ -239,8 +239,8 @@ export function findBrowser(request: WebRequest, secure: boolean): Browser | und
  */
 export function requireOwnForm(form: URLSearchParams, browser: Browser | undefined): Browser {
   const given = Buffer.from(form.get("form") ?? "");
-  const wanted = Buffer.from(browser?.formSecret ?? "");
-  if (browser !== undefined && given.length === wanted.length && timingSafeEqual(given, wanted)) return browser;
+  const expected = Buffer.from(browser?.formSecret ?? "");
+  if (browser !== undefined && given.length === expected.length && timingSafeEqual(given, expected)) return browser;
   const rule = "the form is not of this browser or too old: allow cookies for this site and open the page again";
   throw invalidArgument({ field: "form", description: rule });
 }

@@ -118,13 +118,13 @@ async function exchange(context: LoginContext, form: URLSearchParams, address: s
   if (form.has("actor_token")) {
     throw invalidArgument({ field: "actor_token", description: "actor_token is not supported" });
   }
-  const asked = {
+  const exchangeRequest = {
     ...parseTokenRequest(form, origin().audiences),
     identity: findParameter(form, "identity") ?? "",
     identityProvider: findParameter(form, "identity_provider") ?? "",
   };
   try {
-    const issued = await exchanger.exchange(asked, subjectToken, address);
+    const issued = await exchanger.exchange(exchangeRequest, subjectToken, address);
     return jsonResponse(200, { ...tokenBody(issued, clock()), issued_token_type: `${TYPE}access_token` });
   } catch (error) {
     // RFC 8693, section 2.2.2, has one error code for every token that is not accepted.
@@ -157,10 +157,10 @@ async function isStillValid(tx: Tx, { identityUid, atMs }: SignedInFor): Promise
 }
 
 function parseNarrowedGrant(form: URLSearchParams, audiences: readonly string[]): Partial<TokenGrant> {
-  const asked = parseTokenRequest(form, []);
-  if (asked.aud.length > 0) return parseTokenGrant(asked, audiences);
+  const tokenRequest = parseTokenRequest(form, []);
+  if (tokenRequest.aud.length > 0) return parseTokenGrant(tokenRequest, audiences);
   const violations: FieldViolation[] = [];
-  const limit = parseTokenLimit(asked, violations);
+  const limit = parseTokenLimit(tokenRequest, violations);
   if (violations.length > 0) throw invalidArgument(...violations);
   return limit === undefined ? {} : { limit };
 }

@@ -98,9 +98,9 @@ function selectHeaders(headers: ReadonlyMap<string, string>): Record<string, str
 
 // The basic format of ISO 8601, in UTC; NaN for anything else.
 function parseDateMs(text: string): number {
-  const parts = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(text);
-  if (parts === null) return Number.NaN;
-  const [, year, month, day, hour, minute, second] = parts;
+  const match = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(text);
+  if (match === null) return Number.NaN;
+  const [, year, month, day, hour, minute, second] = match;
   return Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`);
 }
 
@@ -153,7 +153,7 @@ function decodeBearer(bearer: string): string | undefined {
 }
 
 const ALGORITHM = "AWS4-HMAC-SHA256 ";
-const PARTS: Readonly<Record<string, RegExp>> = {
+const FIELDS: Readonly<Record<string, RegExp>> = {
   Credential: /^[A-Za-z0-9]{16,128}\/[0-9]{8}\/[a-z0-9-]+\/sts\/aws4_request$/,
   SignedHeaders: /^[a-z0-9-]+(?:;[a-z0-9-]+)*$/,
   Signature: /^[0-9a-f]{64}$/,
@@ -166,15 +166,15 @@ const PARTS: Readonly<Record<string, RegExp>> = {
  */
 export function parseSignedHeaders(authorization: string): readonly string[] | undefined {
   if (!authorization.startsWith(ALGORITHM)) return undefined;
-  const parts = authorization.slice(ALGORITHM.length).split(",");
-  const given = new Map(parts.map((part) => splitOnce(part.trim())));
-  const whole = parts.length === 3 && Object.entries(PARTS).every(([name, form]) => form.test(given.get(name) ?? ""));
-  return whole ? given.get("SignedHeaders")?.split(";") : undefined;
+  const fields = authorization.slice(ALGORITHM.length).split(",");
+  const given = new Map(fields.map((field) => splitOnce(field.trim())));
+  const isComplete = fields.length === 3 && Object.entries(FIELDS).every(([name, form]) => form.test(given.get(name) ?? ""));
+  return isComplete ? given.get("SignedHeaders")?.split(";") : undefined;
 }
 
-function splitOnce(part: string): [string, string] {
-  const equals = part.indexOf("=");
-  return [part.slice(0, Math.max(equals, 0)), part.slice(equals + 1)];
+function splitOnce(field: string): [string, string] {
+  const equals = field.indexOf("=");
+  return [field.slice(0, Math.max(equals, 0)), field.slice(equals + 1)];
 }
 
 const MAX_ANSWER_BYTES = 16 * 1024;

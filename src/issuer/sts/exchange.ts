@@ -77,7 +77,7 @@ export function createExchanger(deps: ExchangerDeps): Exchanger {
     remoteAddress,
     name: identity || identityProvider,
   });
-  const claimedName = (proof: Proof) => (proof.by === "person" ? (proof.providerUid ?? "") : proof.identity);
+  const throttleName = (proof: Proof) => (proof.by === "person" ? (proof.providerUid ?? "") : proof.identity);
 
   function verify(request: ExchangeRequest, bearer: string, address: string | undefined): Promise<VerifiedExchange> {
     return limiter.run(buildClaimant(request, address), async () => {
@@ -87,7 +87,7 @@ export function createExchanger(deps: ExchangerDeps): Exchanger {
   }
 
   function finish(tx: Tx, { grant, proof }: VerifiedExchange, address: string | undefined): Promise<ExchangedToken> {
-    return limiter.count({ remoteAddress: address, name: claimedName(proof) }, async () => {
+    return limiter.count({ remoteAddress: address, name: throttleName(proof) }, async () => {
       const nowMs = clock();
       const { identityUid, mappings, informative } = await decide(tx, proof, nowMs, deps);
       const limited = { ...grant, mappings };
@@ -108,7 +108,7 @@ export function createExchanger(deps: ExchangerDeps): Exchanger {
     verifyBearer: (asserted, bearer, address) =>
       limiter.run(buildClaimant(asserted, address), () => verifyBearer(asserted, bearer, clock(), deps)),
     decide: (tx, proof, address) =>
-      limiter.count({ remoteAddress: address, name: claimedName(proof) }, () => decide(tx, proof, clock(), deps)),
+      limiter.count({ remoteAddress: address, name: throttleName(proof) }, () => decide(tx, proof, clock(), deps)),
     async exchange(request, bearer, address) {
       const verified = await verify(request, bearer, address);
       return store.read((tx) => finish(tx, verified, address));

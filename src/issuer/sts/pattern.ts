@@ -127,7 +127,7 @@ export function compilePattern(pattern: string): PatternProgram {
 
 // Thompson's simulation of the NFA: the set of states after each character.
 function run(program: readonly Instruction[], start: number, text: string, budget: StepBudget): boolean {
-  const seen = new Int32Array(program.length).fill(NONE);
+  const visited = new Int32Array(program.length).fill(NONE);
   const stack: number[] = [];
   let current: number[] = [];
   let isMatch = false;
@@ -137,8 +137,8 @@ function run(program: readonly Instruction[], start: number, text: string, budge
     stack.push(pc);
     for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
       budget.left--;
-      if (seen[next] === at) continue;
-      seen[next] = at;
+      if (visited[next] === at) continue;
+      visited[next] = at;
       const { op, out, arg } = program[next] as Instruction;
       if (op === ALT || op === ALT_MATCH) stack.push(arg, out);
       else if (op === CAPTURE || op === NOP) stack.push(out);

@@ -121,8 +121,8 @@ function parseAudiences(aud: unknown): readonly string[] {
 }
 
 // Accepts base64url without padding and stray bits only, so that a token has one spelling.
-function decodeBase64url(part: string): Buffer {
-  const bytes = Buffer.from(part, "base64url");
-  if (part === "" || bytes.toString("base64url") !== part) throw invalidToken("is not in canonical base64url");
+function decodeBase64url(text: string): Buffer {
+  const bytes = Buffer.from(text, "base64url");
+  if (text === "" || bytes.toString("base64url") !== text) throw invalidToken("is not in canonical base64url");
   return bytes;
 }

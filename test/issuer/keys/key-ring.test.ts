@@ -88,18 +88,18 @@ describe("the key ring", () => {
   });
 
   test("keeps a key the same object for as long as it is trusted", async () => {
-    const seen = new Map<string, KeyObject>();
+    const objects = new Map<string, KeyObject>();
     for (let i = 0; i < 5; i++) {
       await rotate();
       await ring.advanceKeys(schedule);
       for (const { kid } of ring.published()) {
         const key = ring.verifying(String(kid));
         assert.ok(key);
-        assert.equal(seen.get(String(kid)) ?? key, key);
-        seen.set(String(kid), key);
+        assert.equal(objects.get(String(kid)) ?? key, key);
+        objects.set(String(kid), key);
       }
     }
-    assert.equal(seen.size, 6);
+    assert.equal(objects.size, 6);
   });
 
   test("looks for unknown keys at once, but not more than once a second", async () => {
@@ -179,13 +179,13 @@ describe("the keeper of the keys", () => {
   test("sees what others revoke within seconds, and tells a problem once", async () => {
     const moves: KeyStateChange[] = [];
     const problems: string[] = [];
-    const keeper = createKeyRotator({
+    const rotator = createKeyRotator({
       keys: ring,
       schedule: { ...schedule, active: 0 },
       onKeyStateChange: (move) => moves.push(move),
       onProblem: (problem, cause) => problems.push(`${problem}: ${cause}`),
     });
-    keeper.start();
+    rotator.start();
     await until(() => moves.length > 0);
     assert.deepEqual(
       moves.map(({ state }) => state),
@@ -203,7 +203,7 @@ describe("the keeper of the keys", () => {
     assert.equal(ring.signing().kid, spare.kid);
     assert.equal(problems.length, 1);
     assert.match(problems[0] ?? "", /^the keys could not be read again and will be tried again: .*cannot be reached/);
-    await keeper.stop();
+    await rotator.stop();
     reads = 0;
     await sleep(1_500);
     assert.equal(reads, 0);

@@ -94,30 +94,30 @@ describe("keys that move on by themselves", () => {
 
   test("every key but the first signs exactly as long as is set", async () => {
     const quick = buildKeySchedule({ keyRotation: 60, jwksMaxAge: 2 });
-    const begun: number[] = [];
+    const starts: number[] = [];
     let kid = ring.signing().kid;
     for (let s = 0; s < 400; s++) {
       kit.nowMs += SECOND;
       await ring.advanceKeys(quick);
-      if (ring.signing().kid !== kid) begun.push(s);
+      if (ring.signing().kid !== kid) starts.push(s);
       kid = ring.signing().kid;
     }
     assert.deepEqual(
-      begun.map((s) => s - (begun[0] ?? 0)),
+      starts.map((s) => s - (starts[0] ?? 0)),
       [0, 60, 120, 180, 240, 300],
     );
   });
 
   test("where a key is to sign for less than it waits, one follows the other", async () => {
     const hasty = buildKeySchedule({ keyRotation: 1, jwksMaxAge: 60 });
-    const seen = new Set<string>();
+    const states = new Set<string>();
     for (let s = 0; s < 600; s++) {
       kit.nowMs += SECOND;
       await ring.advanceKeys(hasty);
-      seen.add(ring.signing().kid);
+      states.add(ring.signing().kid);
     }
     // Each waits for 90 s, and is made a second after the one before began.
-    assert.equal(seen.size, 1 + Math.floor(600 / 91));
+    assert.equal(states.size, 1 + Math.floor(600 / 91));
   });
 
   const sleeps: readonly { name: string; asleep: "with a successor waiting" | "without one"; ms: number }[] = [

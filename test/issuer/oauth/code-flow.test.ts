@@ -34,8 +34,8 @@ function oauth(parameters: Readonly<Record<string, string>>): string {
 
 async function login(more: Readonly<Record<string, string>> = {}, agent = new Agent()) {
   const { verifier, challenge } = newPkce();
-  const seen = await agent.get(oauth(codeRequest(challenge, more)));
-  return { verifier, seen, code: seen.program?.get("code") ?? "" };
+  const page = await agent.get(oauth(codeRequest(challenge, more)));
+  return { verifier, page, code: page.program?.get("code") ?? "" };
 }
 
 function redeem(code: string, verifier: string, more: Readonly<Record<string, string>> = {}) {
@@ -54,9 +54,9 @@ function renew(refreshToken: unknown) {
 }
 
 test("a person signs in, and the program gets a token and a refresh token", async () => {
-  const { seen, code, verifier } = await login({ create_refresh_token: "true" });
-  assert.equal(seen.program?.get("state"), "state of the program");
-  assert.equal(seen.program?.get("iss"), kit.url);
+  const { page, code, verifier } = await login({ create_refresh_token: "true" });
+  assert.equal(page.program?.get("state"), "state of the program");
+  assert.equal(page.program?.get("iss"), kit.url);
   const { status, headers, body } = await redeem(code, verifier);
   assert.equal(status, 200);
   assert.equal(headers.get("cache-control"), "no-store");
@@ -239,9 +239,9 @@ test("two logins go on side by side in one browser", async () => {
 
 test("somebody who cancels at the provider is told so", async () => {
   kit.provider.account = undefined;
-  const { seen } = await login();
-  assert.equal(seen.program?.get("error"), "access_denied");
-  assert.equal(seen.program?.get("status_code"), "403");
+  const { page } = await login();
+  assert.equal(page.program?.get("error"), "access_denied");
+  assert.equal(page.program?.get("status_code"), "403");
 });
 
 test("a code of the provider that is wrong gives no token", async () => {
@@ -268,8 +268,8 @@ test("an organisation's provider signs in its own people, without a refresh toke
 
 test("the name of an organisation that was not verified leads nowhere", async () => {
   await kit.organisation("pretender.example", false);
-  const { seen } = await login({ idp_id: "pretender.example" });
-  assert.equal(seen.program?.get("error"), "invalid_request");
+  const { page } = await login({ idp_id: "pretender.example" });
+  assert.equal(page.program?.get("error"), "invalid_request");
 });
 
 test("who registers leaves a row in the audit log, who comes back does not", async () => {

@@ -214,13 +214,13 @@ test(`of ${GUESSES} guesses of a code hardly any are looked at`, async () => {
     const { user_code } = await ask({}, guessed);
     const agent = new Agent();
     const form = hiddenIn((await agent.get(`${guessed.url}/activate`)).text);
-    const seen = new Map<number, number>();
+    const counts = new Map<number, number>();
     for (let i = 0; i < GUESSES; i++) {
       const guess = [...i.toString(20).padStart(8, "0")].map((digit) => LETTERS[Number.parseInt(digit, 20)]).join("");
       const { status } = await agent.post(`${guessed.url}/activate`, { ...form, user_code: guess });
-      seen.set(status, (seen.get(status) ?? 0) + 1);
+      counts.set(status, (counts.get(status) ?? 0) + 1);
     }
-    assert.deepEqual([...seen].sort(), [
+    assert.deepEqual([...counts].sort(), [
       [400, 30],
       [429, GUESSES - 30],
     ]);

@@ -44,8 +44,8 @@ for (const stripIss of [false, true]) {
       it("gives its code to nobody else", async () => {
         const before = attacker.stolen.length;
         const victim = await login({ idp_id: mallory });
-        const asked = kit.provider.requests.filter((path) => path === "/auth").length;
-        assert.ok(asked > 1, "the victim was at the honest provider");
+        const requestCount = kit.provider.requests.filter((path) => path === "/auth").length;
+        assert.ok(requestCount > 1, "the victim was at the honest provider");
         const { accessToken } = await attacker.redeem(kit);
         const alicesUid = personUid(kit.provider.issuer, "alice");
         assert.notEqual(accessToken && claimsOf(accessToken).sub, alicesUid, "the attacker became the victim");

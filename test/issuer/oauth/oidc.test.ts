@@ -17,7 +17,7 @@ const proofs = { state: "s".repeat(43), nonce: "n".repeat(43), verifier: "v".rep
 let issuer = "";
 let metadata: Record<string, unknown> = {};
 let idToken: unknown;
-let said: string[] = [];
+let problems: string[] = [];
 const server = createServer((req, res) => {
   const answers: Record<string, unknown> = {
     "/.well-known/openid-configuration": metadata,
@@ -33,7 +33,7 @@ before(async () => {
 });
 
 beforeEach(() => {
-  said = [];
+  problems = [];
   metadata = {
     issuer,
     authorization_endpoint: `${issuer}/authorize`,
@@ -47,7 +47,7 @@ after(() => server.close());
 
 function oidc(trustedOrigins = [issuer]) {
   const fetch = createGuardedFetch({ trustedOrigins });
-  return createOidcClient({ fetch, onProblem: (problem) => said.push(problem) });
+  return createOidcClient({ fetch, onProblem: (problem) => problems.push(problem) });
 }
 
 function provider(values: Partial<Provider> = {}): Provider {
@@ -74,11 +74,11 @@ function finish(query = "code=c", from = provider()) {
 
 test("a token that is right says who it is", async () => {
   idToken = await signed({ email: "alice@example.org" });
-  const vouched = await finish();
-  assert.ok("subject" in vouched);
-  assert.equal(vouched.subject, "alice");
-  assert.equal(vouched.idToken, idToken);
-  assert.equal(vouched.claims.email, "alice@example.org");
+  const verified = await finish();
+  assert.ok("subject" in verified);
+  assert.equal(verified.subject, "alice");
+  assert.equal(verified.idToken, idToken);
+  assert.equal(verified.claims.email, "alice@example.org");
 });
 
 const now = Math.floor(Date.now() / 1000);
@@ -110,8 +110,8 @@ for (const [name, make] of Object.entries(tokens)) {
     const result = await finish();
     assert.ok("error" in result, "it was accepted");
     assert.equal(result.error, "server_error");
-    assert.equal(said.length, 1);
-    assert.doesNotMatch(said.join(), /eyJ|access token/);
+    assert.equal(problems.length, 1);
+    assert.doesNotMatch(problems.join(), /eyJ|access token/);
   });
 }
 
@@ -177,33 +177,33 @@ test("a provider that may not be fetched, or is not there, cannot be reached", a
 test("what a provider said last is used while it fails, and a stranger that fails is left alone", async () => {
   const times = { freshMs: 300, pauseMs: 300, staleMs: 60_000 };
   let isDown = false;
-  let asked = 0;
+  let requestCount = 0;
   const configurationOf = createConfigurationCache(async (name: string) => {
-    asked++;
+    requestCount++;
     if (isDown) throw new Error("down");
-    return { name, asked };
+    return { name, requestCount };
   }, times);
-  assert.equal((await configurationOf("a", "p", "p")).asked, 1);
+  assert.equal((await configurationOf("a", "p", "p")).requestCount, 1);
   isDown = true;
   await sleep(400);
-  assert.equal((await configurationOf("a", "p", "p")).asked, 1, "the last answer");
+  assert.equal((await configurationOf("a", "p", "p")).requestCount, 1, "the last answer");
   await assert.rejects(configurationOf("b", "p", "p"), /down/, "another organisation has none");
   await assert.rejects(configurationOf("b", "p", "p"), /down/);
-  assert.equal(asked, 3, "and waits before it asks again");
+  assert.equal(requestCount, 3, "and waits before it asks again");
   isDown = false;
   await sleep(400);
-  assert.equal((await configurationOf("b", "p", "p")).asked, 4);
-  assert.equal((await configurationOf("a", "p", "p")).asked, 5);
+  assert.equal((await configurationOf("b", "p", "p")).requestCount, 4);
+  assert.equal((await configurationOf("a", "p", "p")).requestCount, 5);
 });
 
 test("many providers of one organisation push out none of another or of the operator", async () => {
-  let asked = 0;
-  const configurationOf = createConfigurationCache(async () => ({ asked: ++asked }));
+  let requestCount = 0;
+  const configurationOf = createConfigurationCache(async () => ({ requestCount: ++requestCount }));
   await configurationOf(undefined, "own", "own");
   await configurationOf("b", "own", "own");
   for (let i = 0; i < 300; i++) await configurationOf("a", `p${i}`, "p");
-  assert.equal((await configurationOf(undefined, "own", "own")).asked, 1);
-  assert.equal((await configurationOf("b", "own", "own")).asked, 2);
+  assert.equal((await configurationOf(undefined, "own", "own")).requestCount, 1);
+  assert.equal((await configurationOf("b", "own", "own")).requestCount, 2);
   // The control: those of the organisation itself made room for each other.
-  assert.equal((await configurationOf("a", "p0", "p")).asked, 303);
+  assert.equal((await configurationOf("a", "p0", "p")).requestCount, 303);
 });

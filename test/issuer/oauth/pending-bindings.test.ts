@@ -200,8 +200,8 @@ test("a terminal gets what it got, and the cap claim has what was accepted", asy
   assert.match(done.text, /<h1>Signed in<\/h1>/);
   const session = await taken();
   assert.ok(session);
-  const wanted = { aud: [kit.url], cap: [], scopes: [], identity: "", identityProvider: "" };
-  const { token } = await kit.deps.exchanger.exchange(wanted, open(session), "127.0.0.1");
+  const tokenRequest = { aud: [kit.url], cap: [], scopes: [], identity: "", identityProvider: "" };
+  const { token } = await kit.deps.exchanger.exchange(tokenRequest, open(session), "127.0.0.1");
   assert.deepEqual(Object.keys(claimsOf(token).cap as object), [kept.group]);
 });
 

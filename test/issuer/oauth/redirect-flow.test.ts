@@ -31,8 +31,8 @@ const redirect = `${PROGRAM}?token=true&error=true`;
 async function login(more: Readonly<Record<string, string>> = {}) {
   const query = new URLSearchParams({ exit: "redirect", redirect, client_id: "any", ...more });
   const agent = new Agent();
-  const seen = await agent.decide(await agent.get(`${kit.url}/oauth?${query}`));
-  return { seen, program: seen.program ?? new URLSearchParams() };
+  const page = await agent.decide(await agent.get(`${kit.url}/oauth?${query}`));
+  return { page, program: page.program ?? new URLSearchParams() };
 }
 
 test("the token takes the place of what stood for it, and no error is left", async () => {
@@ -126,8 +126,8 @@ for (const [name, more] of Object.entries({
   "a redirect elsewhere": { redirect: "http://127.0.0.1.evil.example:1/" },
 })) {
   test(`${name} is told on a page`, async () => {
-    const { seen } = await login(more as Record<string, string>);
-    assert.equal(seen.status, 400);
-    assert.equal(seen.program, undefined);
+    const { page } = await login(more as Record<string, string>);
+    assert.equal(page.status, 400);
+    assert.equal(page.program, undefined);
   });
 }

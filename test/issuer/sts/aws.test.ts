@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { Code } from "@connectrpc/connect";
 import { AwsRequestError, defaultStsOrigins, parseAwsRequest } from "../../../src/issuer/sts/aws.js";
 import { bearerOf, type Signing, signedRequest, usualHeaders } from "./sts.js";
-import { ownUrls, refusal, UNAUTHENTICATED, uid } from "./tokens.js";
+import { catchError, ownUrls, UNAUTHENTICATED, uid } from "./tokens.js";
 
 const origin = "https://sts.amazonaws.com";
 const signedMs = Date.UTC(2026, 0, 15, 12, 0, 0);
@@ -21,7 +21,7 @@ const parse = (bearer: string, nowMs = signedMs) =>
   parseAwsRequest(bearer, { stsHosts: defaultStsOrigins, audiences: ownUrls, identity: uid, nowMs });
 
 function outcomeOf(made: string, nowMs: number): unknown {
-  const { cause } = refusal(() => parse(bearerOf(made), nowMs)) ?? {};
+  const { cause } = catchError(() => parse(bearerOf(made), nowMs)) ?? {};
   return cause instanceof AwsRequestError ? cause.outcome : cause;
 }
 
@@ -165,7 +165,7 @@ const refused: readonly (readonly [what: string, bearer: string, outcome: string
 
 for (const [what, bearer, outcome] of refused) {
   test(`a signed request is refused with ${what}: ${outcome}`, () => {
-    const found = refusal(() => parse(bearer));
+    const found = catchError(() => parse(bearer));
     assert.ok(found?.cause instanceof AwsRequestError, "it was accepted");
     assert.deepEqual(
       [found.code, found.message, found.cause.outcome],

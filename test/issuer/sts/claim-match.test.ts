@@ -8,10 +8,10 @@ import type { VerifiedToken } from "../../../src/issuer/upstream/token.js";
 import {
   assertNotAssumable,
   assertUnauthenticated,
+  catchError,
   claimMatch,
   issuer,
   ownUrls,
-  refusal,
   subject,
   uid,
   verified,
@@ -53,7 +53,7 @@ for (const [what, configured, given] of strangers) {
 
 test("the text is that of an identity which does not exist", () => {
   const unknown = notAssumable(uid);
-  const found = refusal(() => requireClaimMatch(subjectOf("another"), verified(), ownUrls, uid));
+  const found = catchError(() => requireClaimMatch(subjectOf("another"), verified(), ownUrls, uid));
   assert.deepEqual([found?.code, found?.message, found?.cause], [unknown.code, unknown.message, undefined]);
 });
 
@@ -67,7 +67,7 @@ test("a literal match accepts a token if and only if the texts are equal", () =>
   );
   fc.assert(
     fc.property(pairs, ([stated, given]) => {
-      const found = refusal(() => requireClaimMatch(subjectOf(stated), verified({ subject: given }), ownUrls, uid));
+      const found = catchError(() => requireClaimMatch(subjectOf(stated), verified({ subject: given }), ownUrls, uid));
       assert.equal(found === undefined, stated === given);
       assert.equal(matchesIssuer(claimMatch({ iss: { case: "issuer", value: stated } }), given), stated === given);
     }),
@@ -112,7 +112,7 @@ test("two identities may have the same issuer and subject: each is judged by wha
   const token = verified({ claims: { environment: "production" } });
   requireClaimMatch(claimMatch(), token, ownUrls, uid);
   const staging = claimMatch({ claims: { environment: "staging" } });
-  assert.equal(refusal(() => requireClaimMatch(staging, token, ownUrls, uid))?.code, Code.PermissionDenied);
+  assert.equal(catchError(() => requireClaimMatch(staging, token, ownUrls, uid))?.code, Code.PermissionDenied);
 });
 
 test("a match is judged as it is now, not as it was with the token before", () => {
@@ -206,7 +206,7 @@ const custom: readonly (readonly [
 
 for (const [what, stated, given, invalid] of custom) {
   test(`custom claims: ${what}`, () => {
-    const found = refusal(() => requireClaimMatch(claimMatch(stated), verified({ claims: given }), ownUrls, uid));
+    const found = catchError(() => requireClaimMatch(claimMatch(stated), verified({ claims: given }), ownUrls, uid));
     const expected =
       invalid === undefined
         ? undefined

@@ -53,8 +53,8 @@ function decoded(text: unknown): string[] {
 async function capabilitiesOf(role: string): Promise<string[]> {
   const row = await world.harness.app.installation.store.read((tx) => tx.roles.get(builtinRoleUid(role)));
   const digits = row?.capabilities ?? "";
-  const held = [...bits].filter(([, bit]) => (Number.parseInt(digits[bit >> 2] ?? "0", 16) >> (bit & 3)) & 1);
-  return held.map(([name]) => name).sort();
+  const capabilities = [...bits].filter(([, bit]) => (Number.parseInt(digits[bit >> 2] ?? "0", 16) >> (bit & 3)) & 1);
+  return capabilities.map(([name]) => name).sort();
 }
 
 const union = (...lists: readonly string[][]) => [...new Set(lists.flat())].sort();
@@ -220,9 +220,9 @@ describe("the claim cap", () => {
 
   it("of every capability there is", async () => {
     const identity = await world.workload("owner", { role: "owner" });
-    const held = await capabilitiesOf("owner");
-    assert.ok(held.length > 100, `${held.length} capabilities`);
-    assert.deepEqual(await capOf(identity, "owner"), { [world.root]: held });
+    const capabilities = await capabilitiesOf("owner");
+    assert.ok(capabilities.length > 100, `${capabilities.length} capabilities`);
+    assert.deepEqual(await capOf(identity, "owner"), { [world.root]: capabilities });
   });
 
   it("is what is left of it where the token is limited", async () => {

@@ -109,10 +109,10 @@ describe("exchanges", () => {
   it("count together whatever they were refused for, over all protocols", { timeout: 60_000 }, async () => {
     const { exchange } = SecurityTokenService.method;
     const clients = rawClients(world.url);
-    const asked = requestOf(exchange, { aud: [world.url], identity });
+    const request = requestOf(exchange, { aud: [world.url], identity });
     const wrong = [
-      [asked, world.token({ sub: "x" })],
-      [asked, "garbage"],
+      [request, world.token({ sub: "x" })],
+      [request, "garbage"],
       [requestOf(exchange, { identity }), world.token({ sub: "ci" })],
     ] as const;
     const counts = new Map<string, number>();

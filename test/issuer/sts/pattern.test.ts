@@ -32,8 +32,8 @@ const cases: readonly (readonly [pattern: string, text: string, matches: boolean
 ];
 
 for (const [pattern, text, matches] of cases) {
-  const shown = text.length > 40 ? `${text.length} characters` : JSON.stringify(text);
-  test(`${pattern} ${matches ? "matches" : "does not match"} ${shown}`, () => {
+  const label = text.length > 40 ? `${text.length} characters` : JSON.stringify(text);
+  test(`${pattern} ${matches ? "matches" : "does not match"} ${label}`, () => {
     assert.equal(matchesPattern(pattern, text), matches);
     assert.equal(matchesPattern(pattern, text), matches, "the second time, from memory");
   });

@@ -150,8 +150,8 @@ describe("an organisation's own provider", () => {
   it("and as it is when the token is issued", async () => {
     const { installation } = world.harness.app;
     const exchanger = exchangerOf({ installation, url: world.url, trustedOrigins: [world.people.issuer] });
-    const asked = { aud: [world.url], cap: [], scopes: [], identity: "", identityProvider: provider.uid };
-    const verified = await exchanger.verify(asked, provider.token({ sub: "carol" }), undefined);
+    const request = { aud: [world.url], cap: [], scopes: [], identity: "", identityProvider: provider.uid };
+    const verified = await exchanger.verify(request, provider.token({ sub: "carol" }), undefined);
     const finish = async () => installation.store.read((tx) => exchanger.finish(tx, verified, undefined));
     assert.equal((await finish()).identityUid, carol);
     const before = await installation.store.read((tx) => tx.identityProviders.get(provider.uid));
@@ -187,11 +187,11 @@ describe("an organisation's own provider", () => {
     const { json } = await call("/groups", token);
     const listed = (json.groups as { uid: string }[]).map(({ uid }) => uid);
     assert.ok(listed.includes(world.root) && !listed.includes(world.foreign), "lists show none of it");
-    const told = (await ask(world.url, "/auth/v1/ok", { bearer: token })).json.capabilities as {
+    const capabilities = (await ask(world.url, "/auth/v1/ok", { bearer: token })).json.capabilities as {
       group: { id: string };
     }[];
     assert.deepEqual(
-      told.map(({ group }) => group.id),
+      capabilities.map(({ group }) => group.id),
       [world.root],
     );
     assert.deepEqual(Object.keys(claimsOf(token).cap as object), [world.root], "nor do tokens");

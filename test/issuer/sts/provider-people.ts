@@ -44,8 +44,10 @@ export async function makeProvider(world: ExchangeWorld, values: ProviderValues 
     client,
     token: (claims) => world.people.token({ aud: client, ...claims }),
     async signIn(subject, claims = {}) {
-      const asked = { issuer, subject, claims: { aud: client, ...claims }, providerUid: uid, register: false };
-      const { identityUid } = await world.write((tx) => signIn(tx, asked, { ids: randomIds, nowMs: Date.now() }));
+      const signInRequest = { issuer, subject, claims: { aud: client, ...claims }, providerUid: uid, register: false };
+      const { identityUid } = await world.write((tx) =>
+        signIn(tx, signInRequest, { ids: randomIds, nowMs: Date.now() }),
+      );
       if (identityUid !== providerPersonUid(uid, issuer, subject)) throw new Error("somebody else signed in");
       return identityUid;
     },

@@ -232,13 +232,13 @@ it("AWS roles are let in as AWS says, over the exchange", async (context: TestCo
   const claims = claimsOf(await own.exchanged({ identity }, bearer(identity)));
   const { account: Account, arn: Arn, userId } = awsRole;
   assert.deepEqual(claims.act, { sub: Arn, account: Account, arn: Arn, userId });
-  const asked = sts.requests.length;
-  assert.equal(asked, 1);
+  const request = sts.requests.length;
+  assert.equal(request, 1);
   const refused = async (uid: string, token: string) => (await own.exchange({ identity: uid }, token)).outcome;
   const unknown = randomIds.newUid(own.root);
   for (const uid of [unknown, matched]) assert.deepEqual(await refused(uid, bearer(uid)), denied(`assuming ${uid}`));
   for (const uid of [identity, unknown]) assert.deepEqual(await refused(uid, bearer(other)), unauthenticated());
-  assert.equal(sts.requests.length, asked, "nobody was asked about what fits no identity");
+  assert.equal(sts.requests.length, request, "nobody was asked about what fits no identity");
   assert.deepEqual(await refused(other, bearer(other)), denied(`assuming ${other}`));
   assert.deepEqual(await refused(identity, bearer(identity, "guessed")), notAssumable(identity));
 });
@@ -313,8 +313,8 @@ describe("an identity that changes between check and issue", () => {
     const { installation } = world.harness.app;
     const exchanger = exchangerOf({ installation, url: world.url, trustedOrigins: [world.workloads.issuer] });
     const bearer = world.token({ sub: "before" });
-    const asked = { aud: [world.url], cap: [], scopes: [], identity, identityProvider: "" };
-    const verified = await exchanger.verify(asked, bearer, "127.0.0.1");
+    const request = { aud: [world.url], cap: [], scopes: [], identity, identityProvider: "" };
+    const verified = await exchanger.verify(request, bearer, "127.0.0.1");
     const finish = () => installation.store.read((tx) => exchanger.finish(tx, verified, "127.0.0.1"));
     return { identity, finish };
   };

@@ -30,7 +30,7 @@ export function claimMatch(values: MessageInitShape<typeof Identity_ClaimMatchSc
 }
 
 /** What a decision is refused with; undefined when it is not. */
-export function refusal(decide: () => unknown): { code: Code; message: string; cause: unknown } | undefined {
+export function catchError(decide: () => unknown): { code: Code; message: string; cause: unknown } | undefined {
   try {
     decide();
     return undefined;
@@ -47,12 +47,12 @@ export const UNAUTHENTICATED = "Unauthenticated: authorization: a valid bearer t
 
 /** Asserts that a decision is refused as if there were no such identity. */
 export function assertNotAssumable(decide: () => unknown): void {
-  const { code, message } = refusal(decide) ?? {};
+  const { code, message } = catchError(decide) ?? {};
   assert.deepEqual([code, message], [Code.PermissionDenied, NOT_ASSUMABLE]);
 }
 
 /** Asserts that the token is refused, with the one text for that. */
 export function assertUnauthenticated(decide: () => unknown): void {
-  const { code, message } = refusal(decide) ?? {};
+  const { code, message } = catchError(decide) ?? {};
   assert.deepEqual([code, message], [Code.Unauthenticated, UNAUTHENTICATED]);
 }

@@ -14,7 +14,7 @@ import { ServerReflection } from "#gen/grpc/reflection/v1/reflection_pb.js";
 import { type RawClient, rawClients, rawGrpc, requestOf } from "../../contract/iam-clients.js";
 import { isUnavailable, methods, placeFieldOf } from "../../contract/iam-methods.js";
 import { requestH1, requestH2 } from "../../support/requests.js";
-import { type Asked, ask, queryOf } from "./ask.js";
+import { ask, queryOf, type RequestOptions } from "./ask.js";
 import { claimsOf, type ExchangeWorld, startExchangeWorld } from "./exchange-world.js";
 
 const NO_STORE = { "cache-control": "no-store", pragma: "no-cache", vary: "authorization" };
@@ -37,7 +37,7 @@ after(async () => {
 const bearer = () => world.token({ sub: "ci" });
 const port = () => Number(new URL(world.url).port);
 
-describe("spec section 5, item 4, with curl", () => {
+describe("token exchange with curl (docs/api-rules.md#token-exchange)", () => {
   const curl = async (...more: readonly string[]) => {
     const args = ["-sS", "-i", "-H", `Authorization: Bearer ${bearer()}`, ...more];
     const { stdout } = await promisify(execFile)("curl", args, { timeout: 20_000 });
@@ -114,25 +114,33 @@ it("a token is good for every service that reflection lists", async () => {
 
 describe("spellings over REST", () => {
   const groups = () => [world.root, `${world.root}/0123456789abcdef`];
-  const wanted = () => ({ aud: world.url, identity, cap: ["groups.list", "roles.list"], scopes: groups() });
+  const tokenRequest = () => ({ aud: world.url, identity, cap: ["groups.list", "roles.list"], scopes: groups() });
   const plain = () => ({ aud: world.url, identity });
-  const form = (text: string, query = ""): readonly [string, Asked] => [
+  const form = (text: string, query = ""): readonly [string, RequestOptions] => [
     `/sts/exchange${query}`,
     { method: "POST", form: text },
   ];
-  const cases: readonly [name: string, sent: () => readonly [path: string, asked?: Asked], isLimited: boolean][] = [
+  const cases: readonly [
+    name: string,
+    sent: () => readonly [path: string, options?: RequestOptions],
+    isLimited: boolean,
+  ][] = [
     ["GET with a query", () => [`/sts/exchange?${queryOf(plain())}`], false],
-    ["GET that limits", () => [`/sts/exchange?${queryOf(wanted())}`], true],
-    ["POST with a query", () => [`/sts/exchange?${queryOf(wanted())}`, { method: "POST" }], true],
-    ["POST with a query and {}", () => [`/sts/exchange?${queryOf(wanted())}`, { method: "POST", json: {} }], true],
-    ["POST with a form", () => form(queryOf(wanted())), true],
+    ["GET that limits", () => [`/sts/exchange?${queryOf(tokenRequest())}`], true],
+    ["POST with a query", () => [`/sts/exchange?${queryOf(tokenRequest())}`, { method: "POST" }], true],
+    [
+      "POST with a query and {}",
+      () => [`/sts/exchange?${queryOf(tokenRequest())}`, { method: "POST", json: {} }],
+      true,
+    ],
+    ["POST with a form", () => form(queryOf(tokenRequest())), true],
     [
       "POST with a form and a charset",
       () => [
         `/sts/exchange`,
         {
           method: "POST",
-          form: queryOf(wanted()),
+          form: queryOf(tokenRequest()),
           headers: { "content-type": "Application/X-WWW-Form-URLEncoded; charset=UTF-8" },
         },
       ],
@@ -140,31 +148,35 @@ describe("spellings over REST", () => {
     ],
     [
       "POST with a form and a query",
-      () => form(queryOf({ cap: wanted().cap, scopes: groups() }), `?${queryOf(plain())}`),
+      () => form(queryOf({ cap: tokenRequest().cap, scopes: groups() }), `?${queryOf(plain())}`),
       true,
     ],
     [
       "a group in scope, one in scopes",
       () => [
-        `/sts/exchange?${queryOf({ ...plain(), cap: wanted().cap, scope: groups()[0] ?? "", scopes: groups()[1] ?? "" })}`,
+        `/sts/exchange?${queryOf({ ...plain(), cap: tokenRequest().cap, scope: groups()[0] ?? "", scopes: groups()[1] ?? "" })}`,
       ],
       true,
     ],
-    ["a group in both", () => [`/sts/exchange?${queryOf({ ...wanted(), scope: groups()[0] ?? "" })}`], true],
+    ["a group in both", () => [`/sts/exchange?${queryOf({ ...tokenRequest(), scope: groups()[0] ?? "" })}`], true],
     [
       "an empty provider, in snake case",
-      () => [`/sts/exchange?${queryOf({ ...wanted(), identity_provider: "" })}`],
+      () => [`/sts/exchange?${queryOf({ ...tokenRequest(), identity_provider: "" })}`],
       true,
     ],
     [
       "an empty provider, in camel case",
-      () => [`/sts/exchange?${queryOf({ ...wanted(), identityProvider: "" })}`],
+      () => [`/sts/exchange?${queryOf({ ...tokenRequest(), identityProvider: "" })}`],
       true,
     ],
-    ["the audience twice", () => [`/sts/exchange?${queryOf({ ...wanted(), aud: [world.url, world.url] })}`], true],
+    [
+      "the audience twice",
+      () => [`/sts/exchange?${queryOf({ ...tokenRequest(), aud: [world.url, world.url] })}`],
+      true,
+    ],
     [
       "the audience in a list, once with a slash",
-      () => [`/sts/exchange?${queryOf({ ...wanted(), aud: `${world.url}/, ${world.url}` })}`],
+      () => [`/sts/exchange?${queryOf({ ...tokenRequest(), aud: `${world.url}/, ${world.url}` })}`],
       true,
     ],
     [
@@ -188,7 +200,9 @@ describe("spellings over REST", () => {
       };
       assert.equal(sub, identity);
       assert.equal(new URL(aud).href, new URL(world.url).href);
-      const expected = claimsOf(await world.exchanged({ cap: wanted().cap, scopes: groups(), identity }, bearer())).lim;
+      const expected = claimsOf(
+        await world.exchanged({ cap: tokenRequest().cap, scopes: groups(), identity }, bearer()),
+      ).lim;
       assert.deepEqual(lim, isLimited ? expected : undefined);
       assert.deepEqual(lim?.scope, isLimited ? groups() : undefined);
       const asking = { bearer: String(json.token) };

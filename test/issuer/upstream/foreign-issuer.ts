@@ -103,24 +103,30 @@ export interface ForeignIssuer {
   /** Takes the place of the usual answer, by path. */
   readonly answers: Map<string, (res: ServerResponse, req: IncomingMessage) => void>;
   /** The paths asked for, in order. */
-  readonly asked: string[];
+  readonly requests: string[];
   close(): void;
 }
 
 /** Starts an issuer with `keys` under a path of its own. */
 export async function startIssuer(keys: readonly TestKey[]): Promise<ForeignIssuer> {
   const answers: ForeignIssuer["answers"] = new Map();
-  const asked: string[] = [];
+  const requests: string[] = [];
   const server = await serve((req, res) => {
     const path = req.url ?? "";
-    asked.push(path);
+    requests.push(path);
     const answer = answers.get(path);
     if (answer) answer(res, req);
     else if (path === DISCOVERY) json(res, { issuer: made.issuer, jwks_uri: `${server.origin}${JWKS}` });
     else if (path === JWKS) json(res, { keys: made.keys.map(({ publicJwk }) => publicJwk) });
     else res.writeHead(404).end();
   });
-  const made: ForeignIssuer = { issuer: `${server.origin}/tenant`, keys, answers, asked, close: () => server.close() };
+  const made: ForeignIssuer = {
+    issuer: `${server.origin}/tenant`,
+    keys,
+    answers,
+    requests,
+    close: () => server.close(),
+  };
   return made;
 }
 

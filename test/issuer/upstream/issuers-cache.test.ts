@@ -52,7 +52,7 @@ function tokenBy(key: typeof first, issuer = other.issuer): ParsedToken {
 }
 
 const verify = async (key: typeof first): Promise<VerifiedToken> => issuers.verify(tokenBy(key), OPERATOR);
-const times = (path: string) => other.asked.filter((asked) => asked === path).length;
+const times = (path: string) => other.requests.filter((requested) => requested === path).length;
 const isError = (code: Code) => (error: unknown) => error instanceof ApiError && error.code === code;
 const refused = (key: typeof first) => assert.rejects(verify(key), isError(Code.Unauthenticated));
 const unavailable = (key: typeof first) => assert.rejects(verify(key), isError(Code.Unavailable));
@@ -70,7 +70,7 @@ test("keys are used for ten minutes without asking, at once, and then asked for 
 
 test("a thousand tokens at once make one request for the metadata and one for the keys", async () => {
   await Promise.all(Array.from({ length: 1_000 }, () => verify(first)));
-  assert.deepEqual(other.asked, [DISCOVERY, JWKS]);
+  assert.deepEqual(other.requests, [DISCOVERY, JWKS]);
 });
 
 test("a new key is found once 30 s have passed, and a withdrawn one is gone then", async () => {
@@ -153,7 +153,7 @@ test("an issuer that failed is not asked again for 30 s, and the caller learns w
     return true;
   });
   await Promise.all(Array.from({ length: 100 }, () => unavailable(first)));
-  assert.deepEqual([other.asked.length, problems], [2, 1]);
+  assert.deepEqual([other.requests.length, problems], [2, 1]);
   other.answers.clear();
   nowMs += 20 * SECOND;
   await verify(first);
@@ -171,10 +171,10 @@ test("a clock that is set back makes nothing younger", async () => {
 
 /** An issuer for every path below its origin but those that begin with `bad`; notes what it is asked for. */
 async function manyIssuers() {
-  const asked: string[] = [];
+  const requested: string[] = [];
   const server = await serve((req, res) => {
     const [, name = ""] = (req.url ?? "").split("/");
-    asked.push(req.url ?? "");
+    requested.push(req.url ?? "");
     if (name.startsWith("bad")) json(res, {}, 404);
     else if (req.url?.endsWith("/keys")) json(res, { keys: [first.publicJwk] });
     else json(res, { issuer: `${server.origin}/${name}`, jwks_uri: `${server.origin}/${name}/keys` });
@@ -182,7 +182,7 @@ async function manyIssuers() {
   issuers = issuersTrusting(server.origin);
   const at = (name: string) => `${server.origin}/${name}`;
   return {
-    asked,
+    requested,
     close: () => server.close(),
     verifyAt: async (name: string, registration: Registration = OPERATOR) =>
       issuers.verify(tokenBy(first, at(name)), registration),
@@ -196,25 +196,25 @@ async function manyIssuers() {
 }
 
 test("200 issuers are kept, those used last; issuers that fail push out none of them", async () => {
-  const { asked, close, verifyAt } = await manyIssuers();
+  const { requested, close, verifyAt } = await manyIssuers();
   try {
     for (let i = 0; i < 200; i++) await verifyAt(`good${i}`);
     for (let i = 0; i < 300; i++) await assert.rejects(verifyAt(`bad${i}`), isError(Code.Unavailable));
-    asked.length = 0;
+    requested.length = 0;
     for (let i = 0; i < 200; i++) await verifyAt(`good${i}`);
-    assert.deepEqual(asked, []);
+    assert.deepEqual(requested, []);
     await verifyAt("good200");
     nowMs += MINUTE;
-    asked.length = 0;
+    requested.length = 0;
     for (const name of ["good1", "good200", "good0"]) await verifyAt(name);
-    assert.deepEqual(asked, ["/good0/.well-known/openid-configuration", "/good0/keys"]);
+    assert.deepEqual(requested, ["/good0/.well-known/openid-configuration", "/good0/keys"]);
   } finally {
     close();
   }
 });
 
 test("unsigned tokens that name 230 issuers push out none that a token was verified of", async () => {
-  const { asked, close, verifyAt, unsignedAt } = await manyIssuers();
+  const { requested, close, verifyAt, unsignedAt } = await manyIssuers();
   const own = { organisation: "own", byPattern: true };
   const other = { organisation: "other" };
   try {
@@ -222,25 +222,25 @@ test("unsigned tokens that name 230 issuers push out none that a token was verif
     await verifyAt("good", other);
     await verifyAt("good");
     for (let i = 0; i < 230; i++) await unsignedAt(`forged${i}`, own);
-    asked.length = 0;
+    requested.length = 0;
     for (const registration of [own, other, OPERATOR]) await verifyAt("good", registration);
-    assert.deepEqual(asked, [], "all are still known");
+    assert.deepEqual(requested, [], "all are still known");
     // The control: what was pushed out were others that nobody proved anything with.
     await unsignedAt("forged0", own);
-    assert.equal(asked.length, 2);
+    assert.equal(requested.length, 2);
   } finally {
     close();
   }
 });
 
 test("an issuer that was pushed out after it answered is asked again at once", async () => {
-  const { asked, close, verifyAt, unsignedAt } = await manyIssuers();
+  const { requested, close, verifyAt, unsignedAt } = await manyIssuers();
   const own = { organisation: "own", byPattern: true };
   try {
     for (let i = 0; i < 60; i++) await unsignedAt(`forged${i}`, own);
-    asked.length = 0;
+    requested.length = 0;
     await verifyAt("forged0", own);
-    assert.equal(asked.length, 2);
+    assert.equal(requested.length, 2);
   } finally {
     close();
   }

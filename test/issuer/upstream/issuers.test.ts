@@ -19,7 +19,7 @@ import {
   startIssuer,
   testKey,
 } from "./foreign-issuer.js";
-import { isRefusal } from "./refusals.js";
+import { isInvalidToken } from "./refusals.js";
 
 const key = testKey("ES256", "k1");
 const clock = () => NOW_S * 1000;
@@ -70,10 +70,10 @@ test("a token is verified with the keys that its issuer publishes", () =>
     const { issuers, problems } = issuersTrusting(origin);
     const verified = await issuers.verify(tokenOf(other.issuer), OPERATOR);
     assert.deepEqual([verified.issuer, verified.subject], [other.issuer, "repo:octo/app"]);
-    assert.deepEqual([other.asked, problems], [[DISCOVERY, JWKS], []]);
+    assert.deepEqual([other.requests, problems], [[DISCOVERY, JWKS], []]);
     const stranger = parseUpstreamToken(signed(testKey("ES256", "k1"), goodClaims(other.issuer)));
-    assert.throws(() => issuers.verify(stranger, OPERATOR), isRefusal("has a signature that does not verify"));
-    assert.equal(other.asked.length, 2);
+    assert.throws(() => issuers.verify(stranger, OPERATOR), isInvalidToken("has a signature that does not verify"));
+    assert.equal(other.requests.length, 2);
   }));
 
 test("an issuer that ends with a slash is asked at the same place, and is another issuer", () =>
@@ -88,7 +88,7 @@ test("an issuer that ends with a slash is asked at the same place, and is anothe
 
 test("our own tokens are refused, and nothing is fetched", async () => {
   const { issuers, problems, reasons } = issuersTrusting();
-  assert.throws(() => issuers.verify(tokenOf(OURS), OPERATOR), isRefusal("is one of ours"));
+  assert.throws(() => issuers.verify(tokenOf(OURS), OPERATOR), isInvalidToken("is one of ours"));
   assert.deepEqual([problems, reasons], [[], []]);
 });
 
@@ -96,8 +96,8 @@ test("a token whose time is not now makes nobody ask its issuer", () =>
   withIssuer(async (other, origin) => {
     const { issuers } = issuersTrusting(origin);
     const expired = parseUpstreamToken(signed(key, { ...goodClaims(other.issuer), exp: NOW_S - 61 }));
-    assert.throws(() => issuers.verify(expired, OPERATOR), isRefusal("has expired"));
-    assert.deepEqual(other.asked, []);
+    assert.throws(() => issuers.verify(expired, OPERATOR), isInvalidToken("has expired"));
+    assert.deepEqual(other.requests, []);
   }));
 
 const PAGE = "it answered with a page";
@@ -154,7 +154,7 @@ for (const { name, reason, metadata, keys } of answers) {
       await assert.rejects(async () => issuers.verify(tokenOf(other.issuer), OPERATOR), isUnavailable);
       await assert.rejects(async () => issuers.verify(tokenOf(other.issuer), OPERATOR), isUnavailable);
       assert.deepEqual(problems, [`${other.issuer}: ${reason}`]);
-      assert.deepEqual(other.asked, metadata ? [DISCOVERY] : [DISCOVERY, JWKS]);
+      assert.deepEqual(other.requests, metadata ? [DISCOVERY] : [DISCOVERY, JWKS]);
       assert.equal(Object.hasOwn(Object.prototype, "issuer"), false);
     }));
 }
@@ -164,7 +164,7 @@ test("an issuer without usable keys is one, but verifies nothing", () =>
     other.keys = [testKey("RS256", "weak", 1024)];
     const { issuers, problems } = issuersTrusting(origin);
     const noKey = "names no key of its issuer, or none that is the only one of its name";
-    await assert.rejects(async () => issuers.verify(tokenOf(other.issuer), OPERATOR), isRefusal(noKey));
+    await assert.rejects(async () => issuers.verify(tokenOf(other.issuer), OPERATOR), isInvalidToken(noKey));
     assert.deepEqual(problems, [`${other.issuer}: it has no usable keys`]);
   }));
 
@@ -220,7 +220,7 @@ for (const end of misspelt) {
       const { issuers, problems, reasons } = issuersTrusting(origin);
       const issuer = other.issuer + end;
       await assert.rejects(async () => issuers.verify(tokenOf(issuer), OPERATOR), isUnavailable);
-      assert.deepEqual([problems, reasons, other.asked], [[`${issuer}: it is not written as issuers are`], [], []]);
+      assert.deepEqual([problems, reasons, other.requests], [[`${issuer}: it is not written as issuers are`], [], []]);
     }));
 }
 

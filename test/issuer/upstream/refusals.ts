@@ -3,7 +3,7 @@ import { Code } from "@connectrpc/connect";
 import { ApiError, unauthenticated } from "../../../src/kernel/errors.js";
 
 /** Asserts that an error is the one text a caller may see, and that the log would learn of `rule`. */
-export function isRefusal(rule: string): (error: unknown) => true {
+export function isInvalidToken(rule: string): (error: unknown) => true {
   return (error) => {
     assert.ok(error instanceof ApiError);
     assert.equal(error.code, Code.Unauthenticated);

@@ -6,7 +6,7 @@ import { parseJwks, verifyWithKeys } from "../../../src/issuer/upstream/jwks.js"
 import { parseUpstreamToken } from "../../../src/issuer/upstream/token.js";
 import { ApiError } from "../../../src/kernel/errors.js";
 import { goodClaims, headerOf, NOW_S, part, signatureOf, signed, testKey } from "./foreign-issuer.js";
-import { isRefusal } from "./refusals.js";
+import { isInvalidToken } from "./refusals.js";
 
 const algs = ["ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "EdDSA", "Ed25519"];
 const keys = algs.map((alg) => testKey(alg, `key of ${alg}`));
@@ -14,9 +14,9 @@ const [es256, es384] = keys as [(typeof keys)[0], (typeof keys)[0]];
 const jwks = parseJwks({ keys: keys.map(({ publicJwk }) => publicJwk) });
 const verify = (text: string, nowMs = NOW_S * 1000) => verifyWithKeys(parseUpstreamToken(text), jwks, nowMs);
 
-const BAD_SIGNATURE = isRefusal("has a signature that does not verify");
-const OTHER_ALGORITHM = isRefusal("is signed with an algorithm that is not that of the key");
-const NO_KEY = isRefusal("names no key of its issuer, or none that is the only one of its name");
+const BAD_SIGNATURE = isInvalidToken("has a signature that does not verify");
+const OTHER_ALGORITHM = isInvalidToken("is signed with an algorithm that is not that of the key");
+const NO_KEY = isInvalidToken("names no key of its issuer, or none that is the only one of its name");
 
 for (const key of keys) {
   test(`${key.alg}: verifies its own token, and no other`, () => {
@@ -48,8 +48,8 @@ test("a key without alg verifies what its type can, and nothing else", () => {
     const text = signed({ ...rsa, alg });
     assert.equal(verifyWithKeys(parseUpstreamToken(text), found, NOW_S * 1000).subject, "repo:octo/app");
   }
-  const claimed = parseUpstreamToken(signed({ ...es256, kid: "r" }));
-  assert.throws(() => verifyWithKeys(claimed, found, NOW_S * 1000), OTHER_ALGORITHM);
+  const withKid = parseUpstreamToken(signed({ ...es256, kid: "r" }));
+  assert.throws(() => verifyWithKeys(withKid, found, NOW_S * 1000), OTHER_ALGORITHM);
 });
 
 test("a MAC keyed with the public key is refused before any key is looked up", () => {
@@ -64,7 +64,7 @@ test("a MAC keyed with the public key is refused before any key is looked up", (
   ]) {
     const input = `${part({ alg: "HS256", kid: rsa.kid })}.${part(goodClaims())}`;
     const mac = createHmac("sha256", secret).update(input).digest("base64url");
-    assert.throws(() => verify(`${input}.${mac}`), isRefusal("is signed with an algorithm that is not accepted"));
+    assert.throws(() => verify(`${input}.${mac}`), isInvalidToken("is signed with an algorithm that is not accepted"));
   }
 });
 
@@ -194,7 +194,7 @@ const times: readonly { name: string; claims: Record<string, unknown>; rule?: st
 for (const { name, claims, rule } of times) {
   test(`a token that ${name} is ${rule ? "refused" : "accepted"}`, () => {
     const text = signed(es256, { ...goodClaims(), ...claims });
-    if (rule) assert.throws(() => verify(text), isRefusal(rule));
+    if (rule) assert.throws(() => verify(text), isInvalidToken(rule));
     else assert.equal(verify(text).issuer, "https://issuer.test");
   });
 }
