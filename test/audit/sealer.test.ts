@@ -93,7 +93,7 @@ describe("the sealer", () => {
     await Promise.all([first.close(), second.close()]);
   });
 
-  test("a lease from a clock that was far ahead binds nobody", async () => {
+  test("a lease from a clock that was far ahead is ignored", async () => {
     const log = await openLog();
     await log.append(auditRow(acme));
     await log.sealer({ holder: "ahead", clock: () => Date.now() + 3_600_000 }).pass();
@@ -127,7 +127,7 @@ describe("the sealer", () => {
     for (const each of logs) await each.close();
   });
 
-  test("a row that is committed after one with a higher id is sealed behind it", async () => {
+  test("a row that is committed after one with a higher id is sealed after it", async () => {
     const log = await openLog();
     const store: Store = { ...log.store, lateCommitMs: 100_000 };
     let ms = 0;
@@ -159,7 +159,7 @@ describe("the sealer", () => {
     await log.close();
   });
 
-  test("heads signed with a key that was replaced stay good", async () => {
+  test("heads signed with a replaced key stay valid", async () => {
     const log = await openLog();
     await log.append(auditRow(acme));
     await log.sealer({ holder: "before" }).stop();
@@ -175,7 +175,7 @@ describe("the sealer", () => {
     await Promise.all([log.close(), after.close()]);
   });
 
-  test("a chain that was put back while it runs is not continued; the problem is told once, and others go on", async () => {
+  test("a chain that was reset while it runs is not continued; the problem is reported once, and other chains continue", async () => {
     const log = await openLog();
     let ms = 0;
     const sealer = log.sealer({ monotonic: () => ms, batchRows: 2 });
@@ -203,7 +203,7 @@ describe("the sealer", () => {
     await log.close();
   });
 
-  test("what keeps it from sealing is told once, until it seals again", async (t) => {
+  test("a problem is reported once, until it seals again", async (t) => {
     t.mock.timers.enable({ apis: ["setInterval"] });
     const log = await openLog();
     let down = true;
@@ -362,7 +362,7 @@ const cases: readonly { name: string; lateMs: number; steps: readonly Step[] }[]
   },
 ];
 
-describe("what is settled", () => {
+describe("the watermark", () => {
   for (const { name, lateMs, steps } of cases) {
     test(name, () => {
       const watermark = createWatermark(lateMs);

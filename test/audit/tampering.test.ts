@@ -329,7 +329,7 @@ describe("a log that was tampered with", () => {
       await log.close();
     });
 
-    test(`${name}: and sealing what comes next does not make it good`, async () => {
+    test(`${name}: and sealing later rows does not repair it`, async () => {
       const log = await attackedLog(attack);
       await log.append(auditRow(victim), auditRow(rootUid(0xc)));
       await log.sealer().pass();

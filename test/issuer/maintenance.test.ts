@@ -62,7 +62,7 @@ function timedStore(store: Store, times: number[]): Store {
   return { ...store, write: (work) => store.write((tx) => work(timedTx(tx))) };
 }
 
-test(`${ROWS} expired logins of ${ROW_BYTES} bytes go without holding up anybody for long`, async (t) => {
+test(`deleting ${ROWS} expired logins of ${ROW_BYTES} bytes blocks other calls only briefly`, async (t) => {
   const { store } = installation;
   await insertTickets(store, 0, ROWS, 1_000);
   await insertTickets(store, ROWS, 1, 3_000);
@@ -110,7 +110,7 @@ describe("exchanges", () => {
     return Date.parse(String(json.lastSeenTime));
   };
 
-  it("write nothing by themselves, and move the time soon", { timeout: 60_000 }, async () => {
+  it("write nothing by themselves, and update the time soon", { timeout: 60_000 }, async () => {
     const identity = await world.workload("seen");
     const unused = await world.workload("not seen");
     const bearer = world.token({ sub: "seen" });
@@ -136,7 +136,7 @@ describe("exchanges", () => {
     db.close();
   });
 
-  it("that are refused move nothing", async () => {
+  it("that are rejected do not update the time", async () => {
     const identity = await world.workload("refused");
     await world.exchange({ identity }, world.token({ sub: "x" }));
     await world.exchange({ identity, aud: "x" }, world.token({ sub: "refused" }));

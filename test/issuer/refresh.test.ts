@@ -238,7 +238,7 @@ describe("what is no refresh token", () => {
     return createHash("sha256").update(sec).digest("hex");
   };
   for (const [name, make] of cases) {
-    it(`${name} is refused, and leaves no trace, not even in the log`, async () => {
+    it(`${name} is rejected and changes nothing, also not the audit log`, async () => {
       const bearer = await make();
       const { store } = world.harness.app.installation;
       const before = { stored: dumpOf(world.data), log: await store.read((tx) => tx.audit.newest(1)) };
@@ -249,7 +249,7 @@ describe("what is no refresh token", () => {
   }
 });
 
-describe("what a login is good for", () => {
+describe("what a login is valid for", () => {
   const limitOf = (pair: Pair) => {
     const limit = claimsOf(pair.token.token).lim as { cap?: string; scope?: string[] } | undefined;
     return { cap: limit?.cap && capabilityNamesIn(limit.cap).sort(), scope: limit?.scope };

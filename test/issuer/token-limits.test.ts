@@ -183,7 +183,7 @@ describe("a limited token", () => {
   const call = (bearer: string, method: string, path: string, json?: object): Promise<Answer> =>
     ask(world.url, `/iam/v2beta1${path}`, { method, bearer, ...(json && { json }) });
 
-  it("sees and does what lies within its groups", async () => {
+  it("reads and changes its groups and their descendants", async () => {
     const token = await limited({ scope: child });
     const { json } = await call(token, "GET", "/groups");
     assert.deepEqual(
@@ -207,14 +207,14 @@ describe("a limited token", () => {
     assert.equal((await call(token, "GET", "/identities")).json.totalCount, "0");
   });
 
-  it("of another organisation's groups is good for nothing", async () => {
+  it("with another organisation's groups has no access", async () => {
     const token = await limited({ scope: world.foreign });
     for (const group of [world.foreign, world.root, child])
       assert.equal((await call(token, "GET", `/groups/${group}`)).status, 403);
     assert.deepEqual((await call(token, "GET", "/groups")).json.totalCount, "0");
   });
 
-  it("gives nobody more than it is good for", async () => {
+  it("grants no more than its own limit", async () => {
     const cap = [
       "role_bindings.create",
       "roles.create",

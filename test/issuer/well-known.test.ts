@@ -94,7 +94,7 @@ describe("discovery", () => {
   });
 
   for (const path of [CONFIGURATION, JWKS]) {
-    test(`${path} may be kept, by anybody, and asked for again`, async () => {
+    test(`${path} may be cached by everybody, and revalidated`, async () => {
       const first = await get(path);
       const etag = first.headers.get("etag") ?? "";
       assert.match(etag, /^"[\w-]{43}"$/);

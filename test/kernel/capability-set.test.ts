@@ -18,7 +18,7 @@ for (const { bits, set, reason } of sets) {
 }
 
 for (const bit of [-1, 256, 1_000_000]) {
-  test(`capabilitySetOf refuses bit ${bit}`, () => {
+  test(`toCapabilitySet rejects bit ${bit}`, () => {
     assert.throws(() => toCapabilitySet([bit]), new TypeError(`capability bit ${bit} is out of range`));
   });
 }

@@ -25,7 +25,7 @@ function isInvalidPageToken(message: string) {
 
 test("a token is text that needs no escaping in a URL", () => assert.match(token, /^[A-Za-z0-9_-]+$/));
 
-test("a token shows neither the list nor the place in it", () => {
+test("a token reveals neither the list nor the position", () => {
   const bytes = Buffer.from(token, "base64url").toString("latin1");
   for (const part of [cursor.key, cursor.uid, "ListGroups"]) assert.ok(!bytes.includes(part), part);
 });
@@ -45,7 +45,7 @@ for (const { ageMs, opens, reason } of ages) {
   });
 }
 
-test("a token of another list is refused, however old", () => {
+test("a token of another list is rejected, however old", () => {
   for (const ageMs of [0, PAGE_TOKEN_LIFE_MS * 2]) {
     assert.throws(() => tokens.read(token, `${binding} `, nowMs + ageMs), isInvalidPageToken(FOREIGN));
   }
@@ -91,12 +91,12 @@ const forgeries: readonly { token: string; reason: string }[] = [
 ];
 
 for (const { token: forged, reason } of forgeries) {
-  test(`refused: ${reason}`, () => {
+  test(`rejected: ${reason}`, () => {
     assert.throws(() => tokens.read(forged, binding, nowMs), isInvalidPageToken(FORGED));
   });
 }
 
-test("base64 in its other alphabet is refused", () => {
+test("the standard alphabet of base64 is rejected", () => {
   let plain = token;
   // Most tokens hold a character that differs; one that does is found at once.
   while (!/[-_]/.test(plain)) plain = tokens.make(cursor, binding, nowMs);

@@ -61,7 +61,7 @@ test("answers without a body and with several cookies keep their form", async ()
   assert.deepEqual((await fetch(`${listener.origin}/cookies`)).headers.getSetCookie(), ["a=1", "b=2"]);
 });
 
-test("a redirect is refused even where the caller would follow it", async () => {
+test("a redirect is rejected even where the caller would follow it", async () => {
   await assert.rejects(fetch(`${listener.origin}/moved`, { redirect: "follow" }), { name: "GuardedFetchError" });
 });
 

@@ -75,7 +75,7 @@ const answers: readonly {
 ];
 
 for (const { name, reason, answer } of answers) {
-  test(`${name} is refused, and nothing else is asked for`, async () => {
+  test(`${name} is rejected, and nothing else is requested`, async () => {
     let requests = 0;
     const server = await serve((req, res) => {
       requests++;
@@ -104,7 +104,7 @@ const raw: Readonly<Record<string, [text: string, reason: string]>> = {
 };
 
 for (const [name, [text, reason]] of Object.entries(raw)) {
-  test(`${name} is refused`, async () => {
+  test(`${name} is rejected`, async () => {
     const server = await listen(createServer((socket) => socket.once("data", () => socket.end(text))));
     try {
       assert.equal(await refusalOf(server), reason);
@@ -182,7 +182,7 @@ test("whatever is slow ends after 5 s in all", async () => {
   }
 });
 
-test("ten requests run at once, a hundred wait, more are refused", async () => {
+test("ten requests run at once, a hundred wait, more are rejected", async () => {
   const pending: ServerResponse[] = [];
   let most = 0;
   const server = await serve((_req, res) => {
@@ -234,7 +234,7 @@ test("servers that never answer one organisation delay neither others nor the op
   }
 });
 
-test("a caller who goes away ends the request, running, waiting or not begun", async () => {
+test("an aborted caller ends the request, running, waiting or not started", async () => {
   let closed = 0;
   const server = await serve((_req, res) => void res.on("close", () => closed++));
   const reasons: string[] = [];

@@ -59,7 +59,7 @@ const refused: readonly {
 ];
 
 for (const { name, host = "issuer.test", server, env = trusting, reason } of refused) {
-  test(`${name} is refused before anything is asked`, async () => {
+  test(`${name} is rejected before a request is sent`, async () => {
     let requests = 0;
     const listener = await listen(createServer(server, (_req, res) => res.end(String(requests++))));
     try {
@@ -74,7 +74,7 @@ for (const { name, host = "issuer.test", server, env = trusting, reason } of ref
   });
 }
 
-test("the old server does speak TLS 1.1 with who will", async () => {
+test("control: the old server speaks TLS 1.1", async () => {
   const listener = await listen(createServer(old));
   try {
     const options = { minVersion: "TLSv1", ciphers: "DEFAULT@SECLEVEL=0", rejectUnauthorized: false } as const;

@@ -153,7 +153,7 @@ for (const { urls, reason, looksUp = false } of refused) {
   }
 }
 
-test("nobody reached the listener so far; a trusted origin does, and is counted", async () => {
+test("control: only a request to a trusted origin reaches the listener", async () => {
   assert.equal(listener.connections, 0);
   sockets = 0;
   const { fetch, reasons } = guardWith({ trustedOrigins: [listener.origin] });
@@ -217,7 +217,7 @@ test("a name is looked up once, and what was checked is what is connected to", a
   assert.deepEqual([lookups, queries], [1, [`GET issuer.test:${listener.port} /`]]);
 });
 
-test("a name that turns private after it was checked leads nowhere else", async (t) => {
+test("a name that resolves to a private address after the check is not resolved again", async (t) => {
   const answers = [address("1.1.1.1", "2606:4700::1111"), address("127.0.0.1")];
   let lookups = 0;
   const { fetch, reasons } = guardWith({ resolve: () => Promise.resolve(answers[lookups++] ?? []) });

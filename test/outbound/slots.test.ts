@@ -46,7 +46,7 @@ test("without shares the same requests keep the other account waiting", async ()
   assert.equal(order.includes("honest"), false);
 });
 
-test("accounts that wait are served in turn, however many requests each has", async () => {
+test("waiting accounts are served round-robin, however many requests each has", async () => {
   const { running, order, take, nextTick } = recorder({ running: 1, waiting: 100 });
   take("first");
   await nextTick();
@@ -79,7 +79,7 @@ test("a target takes no more than its share, and waiters for another pass", asyn
   assert.deepEqual(order, ["a", "a", "a", "b"]);
 });
 
-test("one slot that comes back can start two waiters, each held up by another limit", async () => {
+test("one released slot can start two waiters, each blocked by another limit", async () => {
   const { running, order, take, nextTick } = recorder({ runningPerAccount: 1, runningPerTarget: 1 });
   take("a", "x");
   take("a", "y");
@@ -91,7 +91,7 @@ test("one slot that comes back can start two waiters, each held up by another li
   assert.deepEqual(order, ["a", "a", "b"]);
 });
 
-test("too many that wait are refused, of one account and of all", async () => {
+test("too many waiters are rejected, of one account and of all", async () => {
   const { running, take, nextTick } = recorder({ running: 1 });
   take("first");
   await nextTick();
@@ -110,7 +110,7 @@ test("too many that wait are refused, of one account and of all", async () => {
   assert.equal(running.length, 21);
 });
 
-test("who goes away leaves its place, and one that was never taken is not given back", async () => {
+test("an aborted waiter is removed, and releases no slot", async () => {
   const { slots, running, order, take, nextTick } = recorder({ running: 1 });
   take("first");
   const controller = new AbortController();

@@ -168,7 +168,8 @@ export function parseSignedHeaders(authorization: string): readonly string[] | u
   if (!authorization.startsWith(ALGORITHM)) return undefined;
   const fields = authorization.slice(ALGORITHM.length).split(",");
   const given = new Map(fields.map((field) => splitOnce(field.trim())));
-  const isComplete = fields.length === 3 && Object.entries(FIELDS).every(([name, form]) => form.test(given.get(name) ?? ""));
+  const isComplete =
+    fields.length === 3 && Object.entries(FIELDS).every(([name, form]) => form.test(given.get(name) ?? ""));
   return isComplete ? given.get("SignedHeaders")?.split(";") : undefined;
 }
 

@@ -176,7 +176,7 @@ describe("the key ring", () => {
 });
 
 describe("the keeper of the keys", () => {
-  test("sees what others revoke within seconds, and tells a problem once", async () => {
+  test("reads revocations of other nodes within seconds, and reports a problem once", async () => {
     const moves: KeyStateChange[] = [];
     const problems: string[] = [];
     const rotator = createKeyRotator({

@@ -56,7 +56,7 @@ describe("the schedule", () => {
     });
   }
 
-  test("a key verifies until the last token it may have signed is refused for its age, and no longer", () => {
+  test("a key verifies until the last token that it may have signed has expired", () => {
     const expiresAt = (kit.nowMs + HOUR) / SECOND;
     const last = { identityUid: "", tokenId: "", issuedAt: expiresAt - 3_600, expiresAt };
     assert.equal(isExpired(last, kit.nowMs + schedule.verify), false);
@@ -64,7 +64,7 @@ describe("the schedule", () => {
   });
 });
 
-describe("keys that move on by themselves", () => {
+describe("keys that change state on schedule", () => {
   test("the first key is in use at once, and signs for as long as is set", async () => {
     assert.deepEqual(await states(), [["active", null]]);
     assert.deepEqual(await tendAfter(0), []);
@@ -187,7 +187,7 @@ describe("keys that are moved by command", () => {
   // Never two at the same time, since the order of those would be chance.
   const spare = (purpose: KeyPurpose = "api-token") => generateKey(purpose, kit.masterKey, ++kit.nowMs);
 
-  test("a successor waits from when a server has seen it, and is the only one", async () => {
+  test("a successor is pending from when a server has read it, and is the only one", async () => {
     await tendAfter(0);
     const first = await kit.store.write((tx) => addSuccessor(tx, spare()));
     assert.deepEqual(await kit.store.write((tx) => addSuccessor(tx, spare())), { kid: first.kid, isNew: false });

@@ -39,7 +39,7 @@ export function keyNodesSuite(open: () => Promise<(() => Promise<Store>) | undef
       }
     });
 
-    test("each move is made once", async (t) => {
+    test("each state change is made once", async (t) => {
       const { kit, rings } = await nodes();
       t.after(kit.close);
       const quick = { ...schedule, active: 10 * MINUTE };

@@ -65,7 +65,7 @@ test("nothing but a command rotates them, and a node that opens makes none anew"
   assert.deepEqual(await states(), before);
 });
 
-test("they are nobody's else", () => {
+test("they are used for nothing else", () => {
   const { kid } = ring.registrySigning();
   assert.equal(ring.verifying(kid), undefined);
   assert.equal(ring.auditVerifying(kid), undefined);

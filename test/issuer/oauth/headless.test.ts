@@ -74,7 +74,7 @@ test("only the terminal can open the answer", async () => {
   assert.throws(() => terminal().open(session));
 });
 
-test("nobody is sent to a provider before the code was typed", async () => {
+test("the browser is not sent to a provider before the code was typed", async () => {
   const { key } = terminal();
   const requestCount = kit.provider.requests.length;
   const page = await begin(new Agent(), key, { connection: "test" });
@@ -141,7 +141,7 @@ test("the form of another browser, or none, confirms nothing", async () => {
   assert.match(answer.text, /allow cookies/);
 });
 
-test("somebody unknown gets a page, and the terminal gets nothing", async () => {
+test("an unknown person gets an error page, and the terminal gets nothing", async () => {
   const invited = await startLogin(() => ({ registration: "invite" }));
   try {
     const { key, code } = terminal();
@@ -167,7 +167,7 @@ const wrongKeys: readonly (readonly [string, string])[] = [
 ];
 
 for (const [name, key] of wrongKeys) {
-  test(`a key of ${name} is refused`, async () => {
+  test(`a key of ${name} is rejected`, async () => {
     const page = await begin(new Agent(), key);
     assert.equal(page.status, 400);
     assert.match(page.text, /headless_code must be/);

@@ -64,7 +64,7 @@ const broken: readonly (readonly [string, unknown, RegExp])[] = [
 ];
 
 for (const [name, list, problem] of broken) {
-  test(`${name} is refused`, () => {
+  test(`${name} is rejected`, () => {
     assert.throws(() => read(list), problem);
   });
 }
@@ -80,7 +80,7 @@ test("everything that is wrong is named at once", () => {
   );
 });
 
-test("a file that is not there or no JSON is refused", () => {
+test("a missing file and a file without JSON are rejected", () => {
   assert.throws(() => readLoginProviders("/nowhere.json"), /nowhere.json cannot be read/);
   assert.throws(() => readLoginProviders(fileOf("[")), /must hold JSON/);
 });

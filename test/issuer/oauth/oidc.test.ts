@@ -72,7 +72,7 @@ function finish(query = "code=c", from = provider()) {
   );
 }
 
-test("a token that is right says who it is", async () => {
+test("a valid ID token identifies the person", async () => {
   idToken = await signed({ email: "alice@example.org" });
   const verified = await finish();
   assert.ok("subject" in verified);
@@ -105,7 +105,7 @@ const tokens: Readonly<Record<string, () => Promise<unknown>>> = {
 };
 
 for (const [name, make] of Object.entries(tokens)) {
-  test(`a token ${name} is refused`, async () => {
+  test(`a token ${name} is rejected`, async () => {
     idToken = await make();
     const result = await finish();
     assert.ok("error" in result, "it was accepted");
@@ -174,7 +174,7 @@ test("a provider that may not be fetched, or is not there, cannot be reached", a
   }
 });
 
-test("what a provider said last is used while it fails, and a stranger that fails is left alone", async () => {
+test("cached metadata are used while a provider fails, and failing providers are not requested again at once", async () => {
   const times = { freshMs: 300, pauseMs: 300, staleMs: 60_000 };
   let isDown = false;
   let requestCount = 0;
@@ -196,7 +196,7 @@ test("what a provider said last is used while it fails, and a stranger that fail
   assert.equal((await configurationOf("a", "p", "p")).requestCount, 5);
 });
 
-test("many providers of one organisation push out none of another or of the operator", async () => {
+test("many providers of one organisation evict none of another organisation or of the operator", async () => {
   let requestCount = 0;
   const configurationOf = createConfigurationCache(async () => ({ requestCount: ++requestCount }));
   await configurationOf(undefined, "own", "own");

@@ -131,7 +131,7 @@ test("the cookie belongs to this host, over TLS, out of reach of scripts and for
   assert.match(plain, /^arbor-login=[A-Za-z0-9_-]{43}; Path=\/; Max-Age=600; HttpOnly; SameSite=Lax$/);
 });
 
-test("a browser is known again by its cookie, and by no cookie that is none of ours", () => {
+test("a browser is recognized by its cookie, and by no malformed cookie", () => {
   const secret = "s".repeat(43);
   const browser = findBrowser(requestWith({ "__Host-arbor-login": secret }), true);
   assert.ok(browser?.cookie.includes(secret));
@@ -142,7 +142,7 @@ test("a browser is known again by its cookie, and by no cookie that is none of o
   assert.notEqual(browser?.hash, browser?.formSecret);
 });
 
-test("a form is ours when it brings the secret of its browser", () => {
+test("a form is accepted with the secret of its browser", () => {
   const browser = getBrowser(requestWith({}), true);
   const form = (value: string) => new URLSearchParams({ form: value });
   assert.equal(requireOwnForm(form(browser.formSecret), browser), browser);

@@ -60,7 +60,7 @@ const wrong: readonly (readonly [string, string])[] = [
 ];
 
 for (const [name, url] of wrong) {
-  test(`${name} is refused`, () => {
+  test(`${name} is rejected`, () => {
     assert.throws(
       () => requireLoopback(url, "redirect_uri"),
       (error) => error instanceof ApiError && error.message.startsWith("Invalid argument: redirect_uri: "),
@@ -68,11 +68,11 @@ for (const [name, url] of wrong) {
   });
 }
 
-test("none at all is refused", () => {
+test("an absent value is rejected", () => {
   assert.throws(() => requireLoopback(undefined, "redirect"), /Invalid argument: redirect: /);
 });
 
-test("parameters take the place of those of the same name, and names can be dropped", () => {
+test("parameters replace those with the same name, and names can be removed", () => {
   const url = "http://localhost:1/callback?token=true&error=true&keep=a%20b";
   const result = withParameters(url, { token: "t&t", refresh_token: undefined }, ["error"]);
   assert.deepEqual(

@@ -59,7 +59,7 @@ test("the signer of these tests signs as AWS documents it", () => {
   );
 });
 
-test("AWS tells who signed the request, and gets nothing that was not signed", async (t) => {
+test("AWS answers with the signer, and gets only signed headers", async (t) => {
   const { origin, requests } = await serveSts(t);
   const unsigned = { "x-forwarded-for": "10.0.0.1", "user-agent": "Go-http-client/1.1", cookie: "a=b" };
   assert.deepEqual(await ask(origin, { headers: unsigned }), caller);
@@ -140,7 +140,7 @@ const answers: readonly (readonly [status: number, body: string, outcome: "rejec
 ];
 
 for (const [status, body, outcome] of answers) {
-  test(`AWS answering ${status} ${body.slice(0, 60)} names nobody: ${outcome}`, async (t) => {
+  test(`AWS answering ${status} ${body.slice(0, 60)}: ${outcome}`, async (t) => {
     const { origin } = await serve(t, () => ({ status, body }));
     const error = await failureOf(ask(origin));
     if (outcome === "rejected") assertRejected(error);
@@ -155,7 +155,7 @@ test("AWS that cannot be reached is unavailable", async (t) => {
   assert.equal((await failureOf(ask(closed))).code, Code.Unavailable);
 });
 
-test("an origin that is private and not trusted is not asked", async (t) => {
+test("a private origin that is not trusted is not requested", async (t) => {
   const { origin, requests } = await serveSts(t);
   const text = signedRequest({ origin, headers });
   const expected = { stsHosts: [origin], audiences: ownUrls, identity: uid, nowMs };

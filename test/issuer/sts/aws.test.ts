@@ -32,7 +32,7 @@ function edited(from: string | RegExp, to: string): string {
   return made;
 }
 
-test("what is sent to AWS is put together anew: our question, the signed headers, nothing else", () => {
+test("the request to AWS is built anew: GetCallerIdentity, the signed headers, nothing else", () => {
   const made = text({ headers: { "user-agent": "Go-http-client/1.1", "x-forwarded-for": "10.0.0.1" } });
   const { url, headers: sent } = parse(bearerOf(made));
   assert.equal(url, "https://sts.amazonaws.com/?Action=GetCallerIdentity&Version=2011-06-15");
@@ -164,7 +164,7 @@ const refused: readonly (readonly [what: string, bearer: string, outcome: string
 ];
 
 for (const [what, bearer, outcome] of refused) {
-  test(`a signed request is refused with ${what}: ${outcome}`, () => {
+  test(`a signed request is rejected with ${what}: ${outcome}`, () => {
     const found = catchError(() => parse(bearer));
     assert.ok(found?.cause instanceof AwsRequestError, "it was accepted");
     assert.deepEqual(

@@ -169,7 +169,7 @@ for (const [given, stated, outcome] of audiences) {
   });
 }
 
-test("a mismatch of the subject is told before one of the audience", () => {
+test("a mismatch of the subject is reported before one of the audience", () => {
   assertNotAssumable(() => requireClaimMatch(subjectOf("other"), verified({ audiences: ["elsewhere"] }), ownUrls, uid));
 });
 
@@ -215,7 +215,7 @@ for (const [what, stated, given, invalid] of custom) {
   });
 }
 
-test("custom claims are not told to a bearer who does not match in all else", () => {
+test("custom claims are not named to a bearer that does not match otherwise", () => {
   const match = claimMatch({ claims: { ref: "main" } });
   assertNotAssumable(() => requireClaimMatch(match, verified({ subject: `${subject}x` }), ownUrls, uid));
 });

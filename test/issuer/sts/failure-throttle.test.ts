@@ -29,7 +29,7 @@ const msOf = async (work: Promise<unknown>) => {
   return performance.now() - start;
 };
 
-test("failures beyond the limit take their time, 20 a second, and what is good passes at once", async () => {
+test("failures beyond the limit are slowed to 20 per second, and valid calls pass at once", async () => {
   const limiter = createFailureThrottle(LIMITS);
   assert.ok((await msOf(fail(limiter, 30, "192.0.2.1", () => "a"))) < 500, "up to the limit nothing waits");
   assert.ok((await msOf(fail(limiter, 20, "192.0.2.1", () => "a"))) > 800);
@@ -40,7 +40,7 @@ test("failures beyond the limit take their time, 20 a second, and what is good p
   assert.ok(ms < 500, `30 good ones took ${ms} ms`);
 });
 
-test("a full queue refuses, and nobody waits longer than 2 s", { timeout: 20_000 }, async () => {
+test("a full queue rejects, and no caller waits longer than 2 s", { timeout: 20_000 }, async () => {
   const limiter = createFailureThrottle(LIMITS);
   await fail(limiter, 30, "192.0.2.1", () => "a");
   const start = performance.now();
@@ -80,7 +80,7 @@ test("a name that was let in is not slowed down by the others of its address", a
   await Promise.all(flood);
 });
 
-test("what is not refused is not counted", async () => {
+test("other errors are not counted", async () => {
   const limiter = createFailureThrottle(LIMITS);
   const down = () => Promise.reject(unavailable("now"));
   const broken = () => Promise.reject(new TypeError("broken"));

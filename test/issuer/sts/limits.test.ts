@@ -79,7 +79,7 @@ describe("exchanges", () => {
     assert.deepEqual([[...statuses.keys()], good], [[200], GOOD]);
   });
 
-  it("that are refused slow their address down, and good ones pass", { timeout: 60_000 }, async () => {
+  it("that are rejected slow their address down, and valid ones pass", { timeout: 60_000 }, async () => {
     const [good, bad] = [world.token({ sub: "ci" }), world.token({ sub: "somebody else" })];
     // Of names of its own: what one name does slows down that name alone.
     const names = Array.from({ length: 50 }, () => randomIds.newUid(world.root));
@@ -106,7 +106,7 @@ describe("exchanges", () => {
     assert.ok(performance.now() - start < 3_000, `${performance.now() - start} ms`);
   });
 
-  it("count together whatever they were refused for, over all protocols", { timeout: 60_000 }, async () => {
+  it("count together for every reason and over all protocols", { timeout: 60_000 }, async () => {
     const { exchange } = SecurityTokenService.method;
     const clients = rawClients(world.url);
     const request = requestOf(exchange, { aud: [world.url], identity });
@@ -144,7 +144,7 @@ describe("exchanges", () => {
   });
 });
 
-describe("a limit on refusals", () => {
+describe("a failure limiter", () => {
   const refuse = () => {
     throw permissionDenied("this");
   };
@@ -154,7 +154,7 @@ describe("a limit on refusals", () => {
       (error: Error) => error.message.split(":")[0],
     );
 
-  it("counts against every key, and what is no refusal against none", async () => {
+  it("counts failures for every key, and other errors for none", async () => {
     const { guard } = createFailureLimiter({ points: 2, seconds: 60 });
     assert.equal(await outcome(guard(["a", "b"], refuse)), "Permission denied");
     assert.equal(await outcome(guard(["a"], () => Promise.reject(unavailable("now")))), "Unavailable");

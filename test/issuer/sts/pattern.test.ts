@@ -39,11 +39,11 @@ for (const [pattern, text, matches] of cases) {
   });
 }
 
-test("a pattern that is none is an error, not a match", () => {
+test("a malformed pattern is an error, not a match", () => {
   assert.throws(() => matchesPattern("a(", "a"));
 });
 
-test("a choice is a text unless its case is a pattern", () => {
+test("a value is a text unless its case is a pattern", () => {
   assert.equal(matchesValue({ case: "arn", value: "a.c" }, "abc"), false);
   assert.equal(matchesValue({ case: "arn", value: "a.c" }, "a.c"), true);
   assert.equal(matchesValue({ case: "arnPattern", value: "a.c" }, "abc"), true);
@@ -160,7 +160,7 @@ const costly = [
   "https://a\\.b/(?:[^a]{0,28}a){0,15}[0-9]",
 ];
 
-test("the costliest patterns end within 50,000 steps, in a few ms of the processor", () => {
+test("the most expensive patterns end within 50,000 steps, in a few ms of CPU time", () => {
   const cpuMsOf = (work: () => unknown) => {
     const start = process.cpuUsage();
     work();

@@ -166,7 +166,7 @@ describe("static keys", () => {
     return signed({ alg: "ES256", kid: "k", typ: "JWT" }, { ...usual, ...claims }, key);
   };
 
-  it("let in who has the key, and tell of it", async () => {
+  it("admit tokens of the key, with act", async () => {
     const identity = await create();
     const claims = claimsOf(await world.exchanged({ identity }, token()));
     assert.deepEqual(
@@ -175,7 +175,7 @@ describe("static keys", () => {
     );
   });
 
-  it("and nobody else", async () => {
+  it("and no other tokens", async () => {
     const identity = await create();
     const other = await create({ issuerKeys: JSON.stringify({ keys: [pair().jwk] }) });
     const forbidden = denied(`assuming ${identity}`);
@@ -208,7 +208,7 @@ describe("static keys", () => {
   });
 });
 
-it("AWS roles are let in as AWS says, over the exchange", async (context: TestContext) => {
+it("AWS roles are admitted as AWS answers, over the exchange", async (context: TestContext) => {
   const sts = await serveSts(context);
   const own = await startExchangeWorld({ awsStsOrigins: sts.origin, trustedIssuers: sts.origin });
   context.after(() => own.stop());
@@ -243,7 +243,7 @@ it("AWS roles are let in as AWS says, over the exchange", async (context: TestCo
   assert.deepEqual(await refused(identity, bearer(identity, "guessed")), notAssumable(identity));
 });
 
-describe("who is asked for keys", () => {
+describe("which issuers are requested", () => {
   let own: ExchangeWorld;
   let down: LocalIssuer;
   before(async () => {
@@ -252,7 +252,7 @@ describe("who is asked for keys", () => {
   });
   after(() => own.stop());
 
-  it("nobody, unless the identity that is named is registered with the issuer", async () => {
+  it("only the issuer that the named identity is registered with", async () => {
     const elsewhere = await own.assumable({ claimMatch: { issuer: "https://elsewhere.example", subject: "s" } });
     const pattern = await own.assumable({
       claimMatch: { issuerPattern: "https://elsewhere\\.example/.*", subject: "s" },
@@ -294,7 +294,7 @@ describe("who is asked for keys", () => {
     assert.deepEqual(own.workloads.asked, { discovery: 1, keys: 1 });
   });
 
-  it("one that is down makes the exchange unavailable, not the token good", async () => {
+  it("one that is down makes the exchange unavailable, not the token valid", async () => {
     const identity = await own.assumable({ claimMatch: { issuer: down.issuer, subject: "s" } });
     const bearer = down.token({ aud: own.url, sub: "s" });
     await down.stop();

@@ -45,7 +45,7 @@ describe("token exchange with curl (docs/api-rules.md#token-exchange)", () => {
     return { head: head.toLowerCase(), json: JSON.parse(body) as Record<string, unknown> };
   };
 
-  it("gives a token for the identity, good for an hour", async () => {
+  it("gives a token for the identity, valid for an hour", async () => {
     const { head, json } = await curl(`${world.url}/sts/exchange?aud=${world.url}&identity=${identity}`);
     assert.match(head, /^http\/1\.1 200 /);
     for (const [name, value] of Object.entries(NO_STORE)) assert.match(head, new RegExp(`^${name}: ${value}$`, "m"));
@@ -76,7 +76,7 @@ describe("token exchange with curl (docs/api-rules.md#token-exchange)", () => {
   });
 });
 
-it("a token is good for every service that reflection lists", async () => {
+it("a token is valid for every service that reflection lists", async () => {
   const token = await world.exchanged({ identity }, bearer());
   const reflection = createClient(ServerReflection, createGrpcTransport({ baseUrl: world.url }));
   const listed = new Set<string>();
@@ -210,7 +210,7 @@ describe("spellings over REST", () => {
     });
   }
 
-  it("bodies of other types are refused", async () => {
+  it("bodies of other types are rejected", async () => {
     const path = `/sts/exchange?${queryOf(plain())}`;
     const { status } = await ask(world.url, path, { method: "POST", json: { aud: [world.url] }, bearer: bearer() });
     assert.equal(status, 400);
@@ -247,7 +247,7 @@ describe("methods of HTTP", () => {
     });
   }
 
-  it("other origins are let in where the operator says so, and caches are told", async () => {
+  it("other origins are allowed where the operator configures them, with Vary for caches", async () => {
     const own = await startExchangeWorld({ corsOrigins: "https://app.example" });
     const uid = await own.workload("ci");
     const path = `/sts/exchange?${queryOf({ aud: own.url, identity: uid })}`;
@@ -279,7 +279,7 @@ describe("protocols", () => {
     const client = () => clients.find((one) => one.name === name) ?? assert.fail(name);
     const { exchange } = SecurityTokenService.method;
 
-    it(`${name} gives a token, for nobody to keep`, async () => {
+    it(`${name} gives a token that must not be cached`, async () => {
       const { code, bytes } = await client().call(exchange, requestOf(exchange, limits()), bearer());
       assert.equal(code, "OK", bytes);
       const { sub, lim } = claimsOf(tokenIn(bytes)) as { sub: string; lim: { scope: string[] } };
@@ -287,7 +287,7 @@ describe("protocols", () => {
       for (const field of Object.entries(NO_STORE)) assert.ok(bytes.includes(field.join(": ")), bytes);
     });
 
-    it(`${name} refuses with the same code, for nobody to keep`, async () => {
+    it(`${name} rejects with the same code, not to be cached`, async () => {
       const refused: readonly [string, object, string][] = [
         ["PERMISSION_DENIED", limits(), world.token({ sub: "x" })],
         ["UNAUTHENTICATED", limits(), "x"],

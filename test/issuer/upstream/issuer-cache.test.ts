@@ -14,7 +14,7 @@ const entry = (values: Partial<IssuerEntry> = {}): IssuerEntry => ({
 });
 const LIMITS = { proven: 3, fetched: 2, failed: 2, bytes: 1_000_000 };
 
-test("an entry stays in one place while its state changes", () => {
+test("an entry is in one tier while its state changes", () => {
   const cache = createIssuerCache(LIMITS);
   for (const state of [{ keys: undefined, failed: true }, {}, { proven: true }, { proven: true, failed: true }]) {
     cache.set("a", "x", entry(state));

@@ -58,7 +58,7 @@ const refused = (key: typeof first) => assert.rejects(verify(key), isError(Code.
 const unavailable = (key: typeof first) => assert.rejects(verify(key), isError(Code.Unavailable));
 const breakDown = () => other.answers.set(JWKS, (res) => json(res, {}, 503));
 
-test("keys are used for ten minutes without asking, at once, and then asked for again", async () => {
+test("keys are used for ten minutes without a request, and then fetched again", async () => {
   await verify(first);
   nowMs += 10 * MINUTE - 1;
   assert.equal(issuers.verify(tokenBy(first), OPERATOR) instanceof Promise, false);
@@ -85,7 +85,7 @@ test("a new key is found once 30 s have passed, and a withdrawn one is gone then
   assert.equal(times(JWKS), 2);
 });
 
-test(`${UNKNOWN} key ids that nobody knows make one request in 30 s`, async () => {
+test(`${UNKNOWN} unknown key ids cause one request in 30 s`, async () => {
   await verify(first);
   nowMs += MINUTE;
   const unknown = Array.from({ length: UNKNOWN }, (_, i) => tokenBy({ ...first, kid: `unknown ${i}` }));
@@ -104,7 +104,7 @@ test(`${UNKNOWN} key ids that nobody knows make one request in 30 s`, async () =
   assert.equal(times(JWKS), 3);
 });
 
-test("keys are used for an hour while the issuer fails, which is asked every 30 s; then no more", async () => {
+test("keys are used for an hour while the issuer fails, with one request in 30 s", async () => {
   await verify(first);
   breakDown();
   nowMs += 11 * MINUTE;
@@ -141,7 +141,7 @@ test("an issuer that withdraws all its keys is believed", async () => {
   await refused(first);
 });
 
-test("an issuer that failed is not asked again for 30 s, and the caller learns when", async () => {
+test("an issuer that failed is not requested again for 30 s, and callers get the retry time", async () => {
   breakDown();
   await unavailable(first);
   nowMs += 10 * SECOND;
@@ -195,7 +195,7 @@ async function manyIssuers() {
   };
 }
 
-test("200 issuers are kept, those used last; issuers that fail push out none of them", async () => {
+test("the 200 most recently used issuers are cached; issuers that fail evict none of them", async () => {
   const { requested, close, verifyAt } = await manyIssuers();
   try {
     for (let i = 0; i < 200; i++) await verifyAt(`good${i}`);
@@ -233,7 +233,7 @@ test("unsigned tokens that name 230 issuers push out none that a token was verif
   }
 });
 
-test("an issuer that was pushed out after it answered is asked again at once", async () => {
+test("an evicted issuer is requested again at once", async () => {
   const { requested, close, verifyAt, unsignedAt } = await manyIssuers();
   const own = { organisation: "own", byPattern: true };
   try {
@@ -254,7 +254,7 @@ test("an issuer that fails for one organisation is not paused for another", asyn
   await assert.rejects(async () => issuers.verify(tokenBy(first), { organisation: "a" }), isError(Code.Unavailable));
 });
 
-test("an issuer that was not asked because others hang is not paused", async () => {
+test("an issuer that was not requested because others hang is not paused", async () => {
   const tarpit = await serve(() => {});
   const both = [new URL(other.issuer).origin, tarpit.origin];
   const fetch = createGuardedFetch({ trustedOrigins: both });

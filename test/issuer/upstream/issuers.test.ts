@@ -19,7 +19,7 @@ import {
   startIssuer,
   testKey,
 } from "./foreign-issuer.js";
-import { isInvalidToken } from "./refusals.js";
+import { isInvalidToken } from "./invalid-token.js";
 
 const key = testKey("ES256", "k1");
 const clock = () => NOW_S * 1000;
@@ -76,7 +76,7 @@ test("a token is verified with the keys that its issuer publishes", () =>
     assert.equal(other.requests.length, 2);
   }));
 
-test("an issuer that ends with a slash is asked at the same place, and is another issuer", () =>
+test("an issuer with a trailing slash has the same metadata URL, and is another issuer", () =>
   withIssuer(async (other, origin) => {
     const issuer = `${other.issuer}/`;
     other.answers.set(DISCOVERY, (res) => json(res, { issuer, jwks_uri: `${origin}${JWKS}` }));
@@ -86,13 +86,13 @@ test("an issuer that ends with a slash is asked at the same place, and is anothe
     assert.deepEqual(problems, [`${other.issuer}: its metadata are of another issuer`]);
   }));
 
-test("our own tokens are refused, and nothing is fetched", async () => {
+test("tokens of this service are rejected, and nothing is fetched", async () => {
   const { issuers, problems, reasons } = issuersTrusting();
   assert.throws(() => issuers.verify(tokenOf(OURS), OPERATOR), isInvalidToken("is one of ours"));
   assert.deepEqual([problems, reasons], [[], []]);
 });
 
-test("a token whose time is not now makes nobody ask its issuer", () =>
+test("a token that is not valid now causes no request to its issuer", () =>
   withIssuer(async (other, origin) => {
     const { issuers } = issuersTrusting(origin);
     const expired = parseUpstreamToken(signed(key, { ...goodClaims(other.issuer), exp: NOW_S - 61 }));
@@ -181,7 +181,7 @@ const elsewhere: readonly { uri: (port: number) => string; reason: string }[] = 
 ];
 
 for (const { uri, reason } of elsewhere) {
-  test(`a jwks_uri like ${uri(22)} is refused: ${reason}`, () =>
+  test(`a jwks_uri like ${uri(22)} is rejected: ${reason}`, () =>
     withIssuer(async (other, origin) => {
       const victim = await serve((_req, res) => json(res, { keys: [key.publicJwk] }));
       try {
@@ -215,7 +215,7 @@ const misspelt = [
   "/é",
 ];
 for (const end of misspelt) {
-  test(`an issuer that ends with ${JSON.stringify(end)} is asked nothing`, () =>
+  test(`an issuer that ends with ${JSON.stringify(end)} is not requested`, () =>
     withIssuer(async (other, origin) => {
       const { issuers, problems, reasons } = issuersTrusting(origin);
       const issuer = other.issuer + end;
@@ -236,7 +236,7 @@ for (const issuer of [
   "",
   "javascript:0",
 ]) {
-  test(`the issuer ${issuer.slice(0, 40)} is asked nothing`, async () => {
+  test(`the issuer ${issuer.slice(0, 40)} is not requested`, async () => {
     const { issuers, reasons } = issuersTrusting();
     const token = { ...tokenOf("https://issuer.test"), issuer };
     await assert.rejects(async () => issuers.verify(token, OPERATOR), isUnavailable);
@@ -244,7 +244,7 @@ for (const issuer of [
   });
 }
 
-test("an issuer that is refused, down or closed looks the same to the caller", async () => {
+test("an issuer that is rejected, down or closed is the same error for callers", async () => {
   const closed = await serve(() => {});
   closed.close();
   const { issuers } = issuersTrusting(closed.origin);

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { parseJwks, type UsableKeys, verifyWithKeys } from "../../../src/issuer/upstream/jwks.js";
 import { parseUpstreamToken } from "../../../src/issuer/upstream/token.js";
 import { NOW_S, signed, testKey } from "./foreign-issuer.js";
-import { isInvalidToken } from "./refusals.js";
+import { isInvalidToken } from "./invalid-token.js";
 
 const ec = testKey("ES256", "ec");
 const other = testKey("ES256", "other");
@@ -93,7 +93,7 @@ const skipped: Readonly<Record<string, unknown>> = {
 };
 
 for (const [name, jwk] of Object.entries(skipped)) {
-  test(`skips ${name}, and uses the key behind it`, () => {
+  test(`skips ${name}, and uses the key after it`, () => {
     const keys = parseJwks({ keys: [jwk, other.publicJwk] });
     assert.equal(parseJwks({ keys: [jwk] }).any, false);
     assert.equal(verified(keys, other), true);
@@ -114,7 +114,7 @@ test("of 10,000 entries the first 32 are looked at, whatever they are", () => {
   assert.throws(() => verified(keys, { ...ec, kid: "k32" }));
 });
 
-test("a key id that several keys have names none of them, however many they are", () => {
+test("a key id of several keys identifies none of them", () => {
   const ambiguous = "names no key of its issuer, or none that is the only one of its name";
   for (const count of [2, 3]) {
     const same = [ec, other, testKey("ES256", "third")]

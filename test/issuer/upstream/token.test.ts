@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { CompactEncrypt, CompactSign, FlattenedSign } from "jose";
 import { parseUpstreamToken } from "../../../src/issuer/upstream/token.js";
 import { goodClaims, NOW_S, part, signed, testKey } from "./foreign-issuer.js";
-import { isInvalidToken } from "./refusals.js";
+import { isInvalidToken } from "./invalid-token.js";
 
 const key = testKey("ES256", "k1");
 const good = signed(key);
@@ -187,10 +187,10 @@ const invalidTokens: readonly { name: string; text: string; rule: string }[] = [
 ];
 
 for (const { name, text, rule } of invalidTokens) {
-  test(`refuses ${name}`, () => assert.throws(() => parseUpstreamToken(text), isInvalidToken(rule)));
+  test(`rejects ${name}`, () => assert.throws(() => parseUpstreamToken(text), isInvalidToken(rule)));
 }
 
-test("refuses what other libraries make that is no signed token in the compact form", async () => {
+test("rejects other JOSE serializations and unsigned tokens of other libraries", async () => {
   const { publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
   const text = Buffer.from(JSON.stringify(goodClaims()));
   const encrypted = await new CompactEncrypt(text)
@@ -208,7 +208,7 @@ test("refuses what other libraries make that is no signed token in the compact f
     assert.throws(() => parseUpstreamToken(token), isInvalidToken(rule));
 });
 
-test("refuses 16 KiB of anything in less than 5 ms", () => {
+test("rejects 16 KiB of anything in less than 5 ms", () => {
   for (const text of [".".repeat(16_384), "a".repeat(16_384), `${header}.${"A".repeat(15_000)}.AA`]) {
     const start = performance.now();
     for (let i = 0; i < 100; i++) assert.throws(() => parseUpstreamToken(text));

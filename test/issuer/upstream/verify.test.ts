@@ -6,7 +6,7 @@ import { parseJwks, verifyWithKeys } from "../../../src/issuer/upstream/jwks.js"
 import { parseUpstreamToken } from "../../../src/issuer/upstream/token.js";
 import { ApiError } from "../../../src/kernel/errors.js";
 import { goodClaims, headerOf, NOW_S, part, signatureOf, signed, testKey } from "./foreign-issuer.js";
-import { isInvalidToken } from "./refusals.js";
+import { isInvalidToken } from "./invalid-token.js";
 
 const algs = ["ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "EdDSA", "Ed25519"];
 const keys = algs.map((alg) => testKey(alg, `key of ${alg}`));
@@ -34,7 +34,7 @@ for (const key of keys) {
   });
 
   for (const alg of algs.filter((other) => other !== key.alg)) {
-    test(`${key.alg}: a header that says ${alg} is refused`, () => {
+    test(`${key.alg}: a header with ${alg} is rejected`, () => {
       assert.throws(() => verify(signed(key, goodClaims(), { ...headerOf(key), alg })), OTHER_ALGORITHM);
     });
   }
@@ -52,7 +52,7 @@ test("a key without alg verifies what its type can, and nothing else", () => {
   assert.throws(() => verifyWithKeys(withKid, found, NOW_S * 1000), OTHER_ALGORITHM);
 });
 
-test("a MAC keyed with the public key is refused before any key is looked up", () => {
+test("a MAC keyed with the public key is rejected before any key is looked up", () => {
   const rsa = keys[3] as (typeof keys)[0];
   const publicKey = createPublicKey({ key: rsa.publicJwk, format: "jwk" });
   const pem = publicKey.export({ type: "spki", format: "pem" }) as string;
@@ -91,12 +91,12 @@ const signatures: Readonly<Record<string, Buffer>> = {
 };
 
 for (const [name, bytes] of Object.entries(signatures)) {
-  test(`an ES256 signature of ${name} is refused`, () => {
+  test(`an ES256 signature of ${name} is rejected`, () => {
     assert.throws(() => verify(`${input}.${bytes.toString("base64url")}`), BAD_SIGNATURE);
   });
 }
 
-test("RSA and Ed25519 signatures of other lengths are refused", () => {
+test("RSA and Ed25519 signatures of other lengths are rejected", () => {
   for (const key of keys.slice(3)) {
     const [header, claims, signature = ""] = signed(key).split(".");
     const bytes = Buffer.from(signature, "base64url");
@@ -116,7 +116,7 @@ function beginningWithZero(key: (typeof keys)[0]): { readonly signedInput: strin
 }
 
 for (const key of keys.filter(({ alg }) => !alg.startsWith("Ed") && alg !== "ES512")) {
-  test(`${key.alg}: a signature that begins with a zero byte is refused without it`, { timeout: 60_000 }, () => {
+  test(`${key.alg}: a signature that begins with a zero byte is rejected without it`, { timeout: 60_000 }, () => {
     const { signedInput, bytes } = beginningWithZero(key);
     const text = (signature: Buffer) => `${signedInput}.${signature.toString("base64url")}`;
     assert.equal(verify(text(bytes)).issuer, "https://issuer.test");
@@ -150,7 +150,7 @@ for (const kid of [
   });
 }
 
-test("a token that names no key is refused where there are several, and verified where there is one", () => {
+test("a token without a kid is rejected with several keys, and verified with one", () => {
   const text = signed(es256, goodClaims(), { alg: "ES256" });
   assert.throws(() => verify(text), NO_KEY);
   const one = parseJwks({ keys: [es256.publicJwk] });
@@ -192,7 +192,7 @@ const times: readonly { name: string; claims: Record<string, unknown>; rule?: st
 ];
 
 for (const { name, claims, rule } of times) {
-  test(`a token that ${name} is ${rule ? "refused" : "accepted"}`, () => {
+  test(`a token that ${name} is ${rule ? "rejected" : "accepted"}`, () => {
     const text = signed(es256, { ...goodClaims(), ...claims });
     if (rule) assert.throws(() => verify(text), isInvalidToken(rule));
     else assert.equal(verify(text).issuer, "https://issuer.test");

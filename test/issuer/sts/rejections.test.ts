@@ -46,7 +46,7 @@ async function refusedWith(expected: Expected, parameters: Parameters, bearer: s
   assert.deepEqual(dumpOf(world.data), stored);
 }
 
-it("takes what all of the refused differ from", async () => {
+it("accepts the token that all rejected ones differ from", async () => {
   assert.equal((await world.exchange({ identity }, good())).status, 200);
   assert.equal((await world.exchange({ identity: twin }, good())).status, 200, "the identity that is named decides");
 });
@@ -85,7 +85,7 @@ describe("subjects are compared byte by byte", () => {
   }
 });
 
-describe("tokens that are none, for every identity alike", () => {
+describe("malformed tokens, the same for every identity", () => {
   const cases: readonly [name: string, make: () => string][] = [
     ...[undefined, 7, ["a"], { a: 1 }, null, ""].map(
       (sub) => [`subject ${JSON.stringify(sub)}`, () => good({ sub })] as [string, () => string],
@@ -117,14 +117,14 @@ describe("tokens that are none, for every identity alike", () => {
     });
   }
 
-  it("one of ours", async () => {
+  it("a token of this service", async () => {
     for (const uid of [identity, unknown, ""]) {
       await refusedWith(unauthenticated(), { identity: uid }, world.owner.token);
     }
   });
 });
 
-describe("tokens whose time is not now, for every identity alike", () => {
+describe("tokens that are not valid now, the same for every identity", () => {
   const cases: readonly [name: string, make: () => string][] = [
     ["run out 61 s ago", () => good({ iat: nowS() - 700, exp: nowS() - 61 })],
     ["not valid for another 65 s", () => good({ nbf: nowS() + 65 })],
@@ -149,7 +149,7 @@ describe("tokens whose time is not now, for every identity alike", () => {
   }
 });
 
-describe("who may not assume an identity learns nothing of it", () => {
+describe("callers that may not assume an identity learn nothing about it", () => {
   const keyOf = () => generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey;
   const signedBy = (key: KeyObject, claims: object = {}, header?: Readonly<Record<string, unknown>>) =>
     world.workloads.token({ aud: world.url, sub: SUBJECT, ...claims }, { key, ...(header && { header }) });
@@ -205,20 +205,20 @@ describe("who may not assume an identity learns nothing of it", () => {
     });
   }
 
-  it("nor the claim that it asks for, until the signature was verified", async () => {
+  it("not the claim that it requires, until the signature was verified", async () => {
     await refusedWith(denied('invalid "repository"'), { identity: patterned }, good());
     await refusedWith(notAssumable(patterned), { identity: patterned }, signedBy(keyOf()));
   });
 
-  it("and asks nobody", () => assert.deepEqual(stranger.asked, { discovery: 0, keys: 0 }));
+  it("and requests no issuer", () => assert.deepEqual(stranger.asked, { discovery: 0, keys: 0 }));
 
-  it("nor of identities without a relationship, or of a group or a person", async () => {
+  it("nothing about identities without a relationship, groups and persons", async () => {
     const [bare, person] = [await world.assumable({}), await world.person("somebody")];
     for (const uid of [bare, world.root, person.uid]) await refusedWith(notFor(uid), { identity: uid }, good());
   });
 });
 
-describe("what is asked for", () => {
+describe("the token request", () => {
   const rule = "identity must be a uid";
   const cases: readonly [name: string, parameters: () => Parameters, broken: readonly [string, string]][] = [
     ["no audience", () => ({ identity, aud: "" }), ["aud", "Audience must be specified"]],
@@ -267,10 +267,10 @@ describe("what is asked for", () => {
     ],
   ];
   for (const [name, parameters, broken] of cases) {
-    it(`${name} is not had`, () => refusedWith(invalid(broken), parameters(), good()));
+    it(`${name} is rejected`, () => refusedWith(invalid(broken), parameters(), good()));
   }
 
-  it("names everything that is wrong at once", async () => {
+  it("reports all violations at once", async () => {
     const { outcome } = await world.exchange({ identity, aud: "", cap: "x", scope: "y" }, good());
     const scopes = "scopes must be at most 32 uids of groups";
     const cap = "cap must name capabilities that exist, such as groups.list";
@@ -288,7 +288,7 @@ describe("a bearer", () => {
     ["given twice", () => `Bearer ${good()}, Bearer ${good()}`],
     ["without a token", () => "Bearer "],
   ] as const) {
-    it(`${name} is none`, async () => {
+    it(`${name} is invalid`, async () => {
       const authorization = make();
       const { outcome } = await ask(
         world.url,
@@ -304,7 +304,7 @@ describe("a bearer", () => {
     assert.equal((await ask(world.url, path(), { headers })).status, 200);
   });
 
-  it("in the query is passed over", async () => {
+  it("in the query is ignored", async () => {
     const { outcome } = await ask(world.url, `${path()}&access_token=${good()}`);
     assert.deepEqual(outcome, unauthenticated());
   });
