@@ -62,13 +62,13 @@ export interface HeadKey {
 }
 
 /** The result of verifying a head's signature. */
-export type SignatureState = "signed" | "forged" | "unknown key";
+type SignatureState = "signed" | "forged" | "unknown key";
 
 /** The type in the JWS header, so that a signature of another kind is not accepted for a head. */
 const TYPE = "arbor-audit-head";
 
 /** Signs a head with ES256. The signature is a JWS with detached payload (RFC 7515, appendix F). */
-export async function signHead(head: Omit<AuditHead, "signature">, { kid, key }: HeadKey): Promise<AuditHead> {
+async function signHead(head: Omit<AuditHead, "signature">, { kid, key }: HeadKey): Promise<AuditHead> {
   const jws = new CompactSign(encodeHead(head)).setProtectedHeader({ alg: "ES256", kid, typ: TYPE });
   const [header, , signature] = (await jws.sign(key)).split(".");
   return { ...head, signature: `${header}..${signature}` };

@@ -109,13 +109,13 @@ export function createIssuer(deps: IssuerDeps): Issuer {
   const fetch = createGuardedFetch({
     trustedOrigins: settings.trustedIssuers,
     operatorIssuers: loginProviders.map(({ issuer }) => issuer),
-    onFailure: (reason) => onProblem(`a request to another issuer was not made: ${reason}`),
+    onFailure: (reason) => onProblem(`an outbound request failed: ${reason}`),
   });
   const issuers = createIssuers({
     fetch,
     clock,
     isOwnIssuer: (issuer) => isOwnUrl(issuer, ownUrls()),
-    onProblem: (issuer, reason) => onProblem(`the keys of ${issuer} could not be had: ${reason}`),
+    onProblem: (issuer, reason) => onProblem(`the keys of ${issuer} could not be fetched: ${reason}`),
   });
   const tokens = createTokens({ keys, ids, issuer: () => origin().issuer });
   const lastSeen = createLastSeen(store);
@@ -165,7 +165,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
         (notices) => {
           for (const notice of notices) onRedirectNotice(notice);
         },
-        (error) => onProblem("it could not be found out which redirect URIs are new", error),
+        (error) => onProblem("changed redirect URIs could not be determined", error),
       );
     },
     async stop() {

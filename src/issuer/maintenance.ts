@@ -35,7 +35,7 @@ export function createMaintenance(deps: {
   let sweeping: Promise<void> | undefined;
   const sweep = () => {
     sweeping ??= deleteExpired(store, clock(), () => stopped)
-      .catch((error) => onProblem("what has expired could not be deleted", error))
+      .catch((error) => onProblem("expired rows could not be deleted", error))
       .finally(() => {
         sweeping = undefined;
       });

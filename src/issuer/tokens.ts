@@ -9,7 +9,7 @@ import type { RefreshTokenRow, Tx } from "../store/port.js";
 import type { KeyRing } from "./keys/key-ring.js";
 
 /** The longest login, however often it is refreshed: 30 days, in milliseconds. */
-export const MAX_LOGIN_MS = 30 * 24 * 60 * 60 * 1000;
+const MAX_LOGIN_MS = 30 * 24 * 60 * 60 * 1000;
 
 /**
  * What a token is valid for, and its informative claims. It is stored with refresh tokens, so the names of fields

@@ -15,7 +15,7 @@ export const randomIds: Ids = {
 };
 
 /** Derives a uid from `text`: the first 40 hex digits of its SHA-256. */
-export function deriveUid(text: string): string {
+function deriveUid(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 40);
 }
 

@@ -137,7 +137,7 @@ describe("the sealer", () => {
         log.directory,
         `INSERT INTO audit SELECT ${id}, root_uid, time_ms, type, method, '', '', '', '', '' FROM audit LIMIT 1`,
       );
-      // Reads of one turn share a snapshot.
+      // Reads of one tick share a snapshot.
       await nextTurn();
     };
     await log.append(auditRow(acme));
@@ -150,7 +150,7 @@ describe("the sealer", () => {
     ms = 100_000;
     assert.equal(await sealer.pass(), 1, "the reads of this very pass may be the first to see it");
     assert.deepEqual(await chainOf(log, acme), [1, 9, 4, 7]);
-    // No commit takes that long: whoever put it there did so without the service.
+    // No commit takes that long, so the row was not written by the service.
     await appear(5);
     assert.equal(await sealer.pass(), 0);
     const { fault, unsealed } = await log.verify(acme);

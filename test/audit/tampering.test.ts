@@ -340,7 +340,7 @@ describe("a log that was tampered with", () => {
     });
   }
 
-  // What verification cannot find out is written down here, so that nobody relies on it.
+  // What verification cannot detect is documented here.
   test("put back as a whole to what was signed once, it verifies, and shows in the number of rows alone", async () => {
     const log = await attackedLog((db) => {
       run("DELETE FROM audit WHERE id >= 5", "DELETE FROM audit_chain WHERE root_uid = $A AND seq >= 3")(db);

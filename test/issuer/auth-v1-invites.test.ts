@@ -26,7 +26,7 @@ before(async () => {
 });
 after(() => world.stop());
 
-/** Somebody whom nobody knows yet. */
+/** A person without an account. */
 const newcomer = (claims: object = {}) => {
   const sub = `newcomer ${++count}`;
   return { uid: personUid(world.people.issuer, sub), bearer: world.idToken({ sub, ...claims }) };

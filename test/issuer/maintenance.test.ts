@@ -114,7 +114,7 @@ describe("exchanges", () => {
     const identity = await world.workload("seen");
     const unused = await world.workload("not seen");
     const bearer = world.token({ sub: "seen" });
-    // Moves when another connection commits.
+    // Changes when another connection commits.
     const db = openDatabase(join(world.data, "arbor.db"), { readonly: true });
     const version = () => Number(db.pragma("data_version", { simple: true }));
     let [commits, last] = [0, version()];
@@ -155,7 +155,9 @@ it("a service that stops writes down what it knows", async () => {
   await world.exchanged({ identity }, world.token({ sub: "late" }));
   await world.stop();
   const db = openDatabase(join(world.data, "arbor.db"), { readonly: true });
-  const { lastSeenMs } = db.prepare("SELECT last_seen_time_ms AS seen FROM identities WHERE uid = ?").get(identity) as {
+  const { lastSeenMs } = db
+    .prepare("SELECT last_seen_time_ms AS lastSeenMs FROM identities WHERE uid = ?")
+    .get(identity) as {
     lastSeenMs: number;
   };
   assert.ok(lastSeenMs >= beganMs, `seen at ${lastSeenMs}`);

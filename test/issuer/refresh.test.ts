@@ -160,7 +160,7 @@ describe("the second use of one", () => {
   });
 
   it("at the same time as the first lets one through and ends the login", async () => {
-    // Which of the two is the thief nobody can tell, so what the faster one got must go as well.
+    // It is unknown which of the two is the thief, so the tokens of the faster one are revoked too.
     for (let round = 0; round < 5; round++) {
       const first = await login(await newPerson());
       const answers = await Promise.all(Array.from({ length: 4 }, () => refresh(first)));

@@ -1,4 +1,4 @@
-// What the guard does not put up with from a server it was told to trust.
+// The limits of responses, also for a trusted server.
 import assert from "node:assert/strict";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Socket } from "node:net";
@@ -222,7 +222,7 @@ test("servers that never answer one organisation delay neither others nor the op
     await fetch(server.origin, { organisation: "b" });
     await fetch(server.origin);
     assert.ok(performance.now() - start < 2_000, "within less than the deadline of what hangs");
-    // The control: a request of the same organisation waits behind those that hang.
+    // Control: a request of the same organisation waits for those that hang.
     const own = fetch(server.origin, { organisation: "a" }).catch(() => "late");
     assert.equal(await Promise.race([own, delay(300).then(() => "waits")]), "waits");
     assert.equal(tarpit.connections, 8);

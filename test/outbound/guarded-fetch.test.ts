@@ -46,7 +46,7 @@ const names: Readonly<Record<string, LookupAddress[]>> = {
   localhost: address("127.0.0.1", "::1"),
 };
 
-/** A guard, what it told the operator, and the names it looked up. */
+/** A guard, the reasons that it reported, and the names that it resolved. */
 function guardWith(options: Partial<GuardedFetchOptions> = {}) {
   const reasons: string[] = [];
   const resolved: string[] = [];

@@ -102,7 +102,7 @@ test("too many waiters are rejected, of one account and of all", async () => {
     return refused.length;
   };
   assert.deepEqual([await outcomes("a", 10), await outcomes("b", 10), await outcomes("c", 10)], [2, 2, 6]);
-  // What was refused left nothing behind: all others get their turn.
+  // Rejected waiters left no state: all others get a slot.
   for (let i = 0; i < 21; i++) {
     running[i]?.giveBack();
     await nextTick();

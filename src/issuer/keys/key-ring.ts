@@ -132,7 +132,7 @@ function listTrusted({ rows, registry }: KeyView): KeyPair[] {
 // The keys in the rows, decrypted.
 
 /** The keys as of one read of the store. */
-export interface KeyView {
+interface KeyView {
   readonly rows: readonly KeyRow[];
   readonly apiToken: SigningKeys;
   readonly audit: SigningKeys;
@@ -144,7 +144,7 @@ export interface KeyView {
 }
 
 /** The keys of one purpose. */
-export interface SigningKeys {
+interface SigningKeys {
   /** The active key. */
   readonly signing: SigningKey;
   /** All keys by kid, oldest first. */
@@ -152,7 +152,7 @@ export interface SigningKeys {
 }
 
 /** A key pair and the encrypted text it was read from. */
-export interface OpenedKey extends KeyPair {
+interface OpenedKey extends KeyPair {
   readonly sealed: string;
 }
 
@@ -163,7 +163,7 @@ export interface OpenedKey extends KeyPair {
  * @param before the view before: unchanged keys keep their objects, which caches of verified tokens refer to
  * @throws Error when a key was encrypted with another master key, or a purpose has no active key
  */
-export function buildKeyView(rows: readonly KeyRow[], masterKey: MasterKey, before?: KeyView): KeyView {
+function buildKeyView(rows: readonly KeyRow[], masterKey: MasterKey, before?: KeyView): KeyView {
   if (before !== undefined && formatStates(rows) === formatStates(before.rows)) return { ...before, rows };
   const apiToken = buildSigningKeys("api-token", rows, masterKey, before?.apiToken);
   const audit = buildSigningKeys("audit", rows, masterKey, before?.audit);
@@ -172,7 +172,7 @@ export function buildKeyView(rows: readonly KeyRow[], masterKey: MasterKey, befo
 }
 
 /** Formats all keys with their states, to compare them. */
-export function formatStates(rows: readonly KeyRow[]): string {
+function formatStates(rows: readonly KeyRow[]): string {
   return rows.map(({ kid, state, sealed }) => `${kid} ${state} ${sealed}`).join();
 }
 
@@ -192,7 +192,7 @@ function buildSigningKeys(
     pairs.set(kid, pair);
     if (state === "active") signing = { kid, key: pair.privateKey };
   }
-  if (signing === undefined) throw new Error(`no key in use signs ${purpose}`);
+  if (signing === undefined) throw new Error(`there is no active key for ${purpose}`);
   return { signing, pairs };
 }
 

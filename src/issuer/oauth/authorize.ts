@@ -114,7 +114,7 @@ function buildIntro(context: LoginContext, { to }: LoginRequest, providers: read
   if (to.kind === "device") return { title: "Sign in for a device", intro: deviceIntro(to.asker) };
   if (providers.length === 0) {
     const text =
-      "This service has no logins of its own. If your organisation has one, sign in through that; if not, ask whoever runs this service.";
+      "This service has no logins of its own. If your organisation has one, sign in through that; if not, ask its operator.";
     return { title: "How do you sign in?", intro: html`<p>${text}</p>` };
   }
   if (to.kind === "headless") {
@@ -197,7 +197,7 @@ export async function confirmHeadless(context: LoginContext, request: WebRequest
  * @param parameters of the request, which the form repeats
  * @param key the public key of the terminal
  */
-export async function showConfirmation(
+async function showConfirmation(
   context: LoginContext,
   request: WebRequest,
   parameters: URLSearchParams,

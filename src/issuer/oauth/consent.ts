@@ -189,7 +189,7 @@ function decodeVerifiedToken({ idToken }: Consent): VerifiedIdToken {
 // The consent page: what the person would be granted and by whom, and which program would get access.
 
 /** The content of the consent page. */
-export interface ConsentPage {
+interface ConsentPage {
   /** Who signed in. */
   readonly person: string;
   /** The invites that the person would accept. */

@@ -66,7 +66,7 @@ function securityPolicy(formLeadsTo: string | undefined): string {
 }
 
 /** Header fields of responses with secrets in the body or in the Location. */
-export const PRIVATE_HEADERS: Readonly<Record<string, string>> = {
+const PRIVATE_HEADERS: Readonly<Record<string, string>> = {
   "cache-control": "no-store",
   "referrer-policy": "no-referrer",
   "x-content-type-options": "nosniff",

@@ -71,8 +71,8 @@ export function headlessPage(
 ${codeInput("Code in your terminal", html`Eight letters and digits, such as <span class="whole">ABCD-EFGH</span>`, { isWrong, value: "" })}
 <button class="button">Continue</button>
 </form>
-<p class="hint after">If you did not start this in your own terminal just now, close this page: whoever sent you here would
-get access in your name.</p>`;
+<p class="hint after">If you did not start this in your own terminal just now, close this page. Otherwise the person who sent you here
+gets access in your name.</p>`;
   return renderPage({ ...frame, title: "Give a terminal access?", body, status: isWrong ? 400 : 200 });
 }
 
@@ -143,7 +143,7 @@ login provider, try another.`,
   if (status >= 500) {
     return {
       title: status === 500 ? "Something went wrong" : "The login provider does not answer",
-      advice: "Try again in a minute. If it stays so, tell whoever runs this service.",
+      advice: "Try again in a minute. If it stays so, tell the operator of this service.",
     };
   }
   if (error === "access_denied") {

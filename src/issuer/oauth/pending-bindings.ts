@@ -16,7 +16,7 @@ const FIELD_PREFIX = "bindings-";
 const ROOT_UID = /^[0-9a-f]{40}$/;
 
 /** The name of the form field with the decision for an organisation. */
-export function decisionField(root: string): string {
+function decisionField(root: string): string {
   return `${FIELD_PREFIX}${root}`;
 }
 
@@ -76,7 +76,7 @@ export async function applyBindingDecisions(
 }
 
 /** What an audit row says about the request. */
-export interface AuditContext {
+interface AuditContext {
   readonly ids: Ids;
   readonly nowMs: number;
   /** The path of the page. */

@@ -128,7 +128,7 @@ export function loginCallbackPath({ name }: Pick<LoginProvider, "name">, all: re
  *
  * @param limit the largest number of uids
  */
-export async function findVerifiedProviders(tx: Tx, name: string, limit: number): Promise<string[]> {
+async function findVerifiedProviders(tx: Tx, name: string, limit: number): Promise<string[]> {
   const root = await tx.groups.verifiedRoot(name);
   // Read in any case, so that the response time does not reveal which names are verified.
   return tx.identityProviders.uidsWhere("groupUid", root?.uid ?? "", limit);

@@ -37,7 +37,7 @@ export function respondWithError(context: LoginContext, to: Destination, error: 
  */
 export function respondToFailedLogin(context: LoginContext, to: Destination, error: unknown): WebAnswer {
   if (!(error instanceof Error) || toOAuthError(error) !== undefined) return respondWithError(context, to, error);
-  context.onProblem("a login could not be finished", error);
+  context.onProblem("a login could not be completed", error);
   return respondWithError(context, to, oauthError("server_error", "the login could not be finished", 500));
 }
 

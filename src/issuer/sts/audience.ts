@@ -25,7 +25,7 @@ export function requireAudience(
   if (stated !== undefined) {
     if (!audiences.some(stated)) throw notAssumable(identityUid);
   } else if (!audiences.some((one) => isOwnUrl(one, ownUrls))) {
-    throw invalidToken("is meant for somebody else");
+    throw invalidToken("is for another audience");
   }
 }
 
@@ -35,7 +35,7 @@ export function requireAudience(
  * @throws ApiError UNAUTHENTICATED
  */
 export function requireForeignIssuer(issuer: string, ownUrls: readonly string[]): void {
-  if (isOwnUrl(issuer, ownUrls)) throw invalidToken("is one of this service");
+  if (isOwnUrl(issuer, ownUrls)) throw invalidToken("was issued by this service");
 }
 
 function trimSlash(name: string): string {

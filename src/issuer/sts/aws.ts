@@ -112,7 +112,7 @@ const REQUEST_LINE = /^([A-Z]+) (\S+) HTTP\/1\.[01]$/;
 const FIELD_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
 /** A request without a body. */
-export interface SignedRequest {
+interface SignedRequest {
   readonly method: string;
   /** In origin or absolute form (RFC 9112, section 3.2). */
   readonly target: string;
@@ -126,7 +126,7 @@ export interface SignedRequest {
  *
  * @returns undefined when it is malformed
  */
-export function parseSignedRequest(bearer: string): SignedRequest | undefined {
+function parseSignedRequest(bearer: string): SignedRequest | undefined {
   const lines = decodeBearer(bearer)?.split(/\r?\n/);
   const end = lines?.indexOf("") ?? -1;
   // Each line ends with a line break, also the empty one.
@@ -164,7 +164,7 @@ const FIELDS: Readonly<Record<string, RegExp>> = {
  *
  * @returns undefined when it is not such a header with each of its three parts once
  */
-export function parseSignedHeaders(authorization: string): readonly string[] | undefined {
+function parseSignedHeaders(authorization: string): readonly string[] | undefined {
   if (!authorization.startsWith(ALGORITHM)) return undefined;
   const fields = authorization.slice(ALGORITHM.length).split(",");
   const given = new Map(fields.map((field) => splitOnce(field.trim())));
@@ -218,7 +218,7 @@ export async function getCallerIdentity(
   const caller = getMember(getMember(answer, "GetCallerIdentityResponse"), "GetCallerIdentityResult");
   const [account, arn, userId] = [getMember(caller, "Account"), getMember(caller, "Arn"), getMember(caller, "UserId")];
   if (typeof account !== "string" || typeof arn !== "string" || typeof userId !== "string") {
-    throw awsUnavailable(new Error("the answer names no caller"));
+    throw awsUnavailable(new Error("the answer has no caller"));
   }
   return { account, arn, userId };
 }
@@ -294,6 +294,6 @@ export class AwsRequestError extends Error {
 }
 
 /** Builds the UNAUTHENTICATED error of every invalid token; only its `cause` has the outcome. */
-export function invalidAwsRequest(outcome: AwsOutcome, detail?: string): ApiError {
+function invalidAwsRequest(outcome: AwsOutcome, detail?: string): ApiError {
   return unauthenticated(new AwsRequestError(outcome, detail));
 }

@@ -151,7 +151,7 @@ export function parseBearer(authorization: string | undefined): string {
 const MAX_GROUPS = 16;
 
 /** Builds the claim: encoded sets by the uid of the group; undefined where there are none or too many. */
-export function buildCapClaim(grants: readonly Held[]): Record<string, string> | undefined {
+function buildCapClaim(grants: readonly Held[]): Record<string, string> | undefined {
   const sets = new Map<string, CapabilitySet[]>();
   for (const { groupUid, capabilities } of grants) {
     const known = sets.get(groupUid);

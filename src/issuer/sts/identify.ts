@@ -215,13 +215,13 @@ function buildActClaim({
 }
 
 /** A credential for an identity, after everything that needs the network was verified. */
-export type IdentityCredential =
+type IdentityCredential =
   | { readonly by: "claims"; readonly token: VerifiedToken }
   | { readonly by: "keys"; readonly token: ParsedToken; readonly maxLifeS: number | undefined }
   | { readonly by: "aws"; readonly caller: AwsCaller };
 
 /** What a credential is checked against, besides the relationship. */
-export interface AssumeContext {
+interface AssumeContext {
   /** The uid of the identity to assume. */
   readonly identity: string;
   /** The URLs of this service. */
@@ -236,7 +236,7 @@ export interface AssumeContext {
  * @throws ApiError UNAUTHENTICATED or PERMISSION_DENIED, for the log: the difference depends on the identity, so
  * callers get one text
  */
-export function requireAssumable(
+function requireAssumable(
   relationship: Relationship,
   credential: IdentityCredential,
   { identity, ownUrls, nowMs }: AssumeContext,

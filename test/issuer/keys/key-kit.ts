@@ -1,4 +1,4 @@
-// Nodes that share a store, on a clock that the test moves.
+// Nodes that share a store, with a clock that the test sets.
 import { join } from "node:path";
 import { type KeyRing, openKeyRing } from "../../../src/issuer/keys/key-ring.js";
 import { buildKeySchedule } from "../../../src/issuer/keys/key-states.js";
@@ -16,7 +16,7 @@ export const HOUR = 60 * MINUTE;
 /** A day in milliseconds. */
 export const DAY = 24 * HOUR;
 
-/** What a service does unless told otherwise. */
+/** The default schedule of a service. */
 export const schedule = buildKeySchedule({ keyRotation: 30 * 24 * 3600, jwksMaxAge: 300 });
 
 /** A new installation. */

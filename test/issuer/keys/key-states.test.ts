@@ -21,7 +21,7 @@ beforeEach(async () => {
 });
 afterEach(() => kit.close());
 
-/** The states of the keys, oldest first, and how long until each moves on. */
+/** The states of the keys, oldest first, and the time until the next change of each. */
 async function states(): Promise<(readonly [KeyState, number | null])[]> {
   return (await kit.rows()).map(({ state, nextTimeMs }) => [
     state,

@@ -20,7 +20,7 @@ export interface RotationRun {
   readonly nodes?: readonly Readonly<Record<string, string>>[];
   /** Between two calls of one client, in milliseconds; 4 unless given. */
   readonly pauseMs?: number;
-  /** New keys are used at once, as they must not be: then some must be refused. */
+  /** Control: new keys are used before they are published, so some tokens must be rejected. */
   readonly control?: boolean;
 }
 

@@ -4,7 +4,7 @@ import { describe, test } from "node:test";
 import { scaled } from "../../support/scale.js";
 import { runRotation } from "./rotation-run.js";
 
-/** Between two calls of one client, in milliseconds. With fewer calls the control may meet none that is refused. */
+/** Between two calls of one client, in milliseconds. With fewer calls the control may find no rejected token. */
 const PAUSE_MS = scaled(4, 12);
 const CONTROL_PAUSE_MS = 4;
 

@@ -20,11 +20,11 @@ export interface ExchangerSetup {
   readonly names?: readonly string[];
   /** Origins of issuers on this machine. */
   readonly trustedOrigins: readonly string[];
-  /** What takes the place of the verification of tokens by their issuers' keys. */
+  /** Replaces the verification of tokens with their issuers' keys. */
   readonly verify?: Issuers["verify"] | undefined;
 }
 
-/** Creates it. Refusals are counted as always, but never too many. */
+/** Creates an exchanger whose failure limits are never reached. */
 export function exchangerOf({ installation, url, names = [], trustedOrigins, verify }: ExchangerSetup): Exchanger {
   const { store, keys, clock } = installation;
   const ownUrls = () => [url, ...names];

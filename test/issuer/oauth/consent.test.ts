@@ -1,5 +1,5 @@
-// What navigation alone must not bring about: where somebody is signed in at the provider already, any page can lead
-// their browser through a login. Each test that something is held back has a control in which consent is given.
+// Navigation alone must not complete a login: where a person is signed in at the provider already, any page can lead
+// the browser through it. Each negative test has a control in which consent is given.
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import { revokeTokens } from "../../../src/iam/operator/operate.js";

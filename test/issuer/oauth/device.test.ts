@@ -112,7 +112,7 @@ test("a device that polls too fast must slow down, by five seconds each time", a
     kit.skewMs = atMs;
     errors.push((await poll(device_code)).body.error);
   }
-  // 5 s are asked for, then 10, then 15.
+  // The interval is 5 s, then 10, then 15.
   assert.deepEqual(errors, [
     "authorization_pending",
     "slow_down",

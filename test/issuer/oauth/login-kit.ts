@@ -29,7 +29,7 @@ import { tempDir } from "../../support/temp-dir.js";
 
 const PLENTY = { points: 1000, seconds: 1 };
 
-/** Where programs listen; nobody does, since redirects there are not followed. */
+/** The redirect URI of programs; nothing listens there, because the tests do not follow it. */
 export const PROGRAM = "http://127.0.0.1:9/callback";
 
 export const alice: OidcAccount = {
@@ -55,9 +55,9 @@ export interface LoginKit {
 /** How the service of a test is reached, and what is around it. */
 export interface KitOptions {
   readonly tls?: boolean;
-  /** Whether the login provider stands behind a proxy that takes `iss` (RFC 9207) away. */
+  /** Whether a proxy removes `iss` (RFC 9207) from responses of the login provider. */
   readonly stripIss?: boolean;
-  /** Origins of other providers that may be asked. */
+  /** Origins of other providers that are trusted. */
   readonly trustedIssuers?: readonly string[];
 }
 

@@ -12,7 +12,7 @@ export interface Attacker {
   readonly issuer: string;
   /** What Arbor brought to her token endpoint: codes, with the verifiers of their logins. */
   readonly stolen: readonly URLSearchParams[];
-  /** Says where the honest provider is to send the victim back to; where Arbor asked for, unless changed. */
+  /** Chooses the redirect URI at the honest provider; the one in the request unless changed. */
   redirectUri: string | undefined;
   /** Registers the provider with an organisation of hers; the uid of the provider. */
   join(kit: LoginKit): Promise<string>;

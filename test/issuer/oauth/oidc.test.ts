@@ -1,4 +1,4 @@
-// What a provider must prove. The one in this test says whatever it is told to.
+// The validation of provider responses. The provider in this test answers as configured.
 import assert from "node:assert/strict";
 import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import { createServer } from "node:http";

@@ -27,7 +27,7 @@ const [viewer, editor, owner] = ["viewer", "editor", "owner"].map(builtinRoleUid
 
 let kit: LoginKit;
 let count = 0;
-/** What transactions that only read have asked the store for. */
+/** The reads of read-only transactions. */
 let reads: string[] = [];
 
 before(async () => {
@@ -136,7 +136,7 @@ test("accepts in one organisation, removes in another, and keeps the third pendi
     ["accepted", "dropped"].map((what) => [`dev.arbor.bindings.binding.${what}.v1`, "/oauth/consent"]),
   );
 
-  // What is left for later is asked about with the next login, and nothing else is.
+  // The next login asks about bindings that were left for later, and about no others.
   const again = await agent.get(codeUrl());
   assert.deepEqual(
     choicesOn(again).map(({ group }) => group),

@@ -12,7 +12,7 @@ let kit: LoginKit;
 before(async () => {
   kit = await startLogin(() => ({ registration: "invite" }));
   const { store, ids } = kit.deps;
-  // Somebody who is known already.
+  // A person with an account.
   await store.write(async (tx) => {
     const { issuer } = kit.provider;
     await signIn(tx, { issuer, subject: "alice", claims: {}, register: true }, { ids, nowMs: 1_000 });
@@ -25,7 +25,7 @@ beforeEach(() => {
 
 after(() => kit?.stop());
 
-// As their clients write it: their server is told by these what may come.
+// The query of published clients; the placeholder values tell the server which parameters they accept.
 const redirect = `${PROGRAM}?token=true&error=true`;
 
 async function login(more: Readonly<Record<string, string>> = {}) {

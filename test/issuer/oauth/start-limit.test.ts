@@ -1,4 +1,4 @@
-// Logins that nobody finishes are rows in the store that anybody may cause: they are few for each address, and small.
+// Unfinished logins are rows that unauthenticated callers create: each address may have few, and they are small.
 import assert from "node:assert/strict";
 import { request } from "node:http";
 import { after, before, describe, it } from "node:test";

@@ -1,4 +1,4 @@
-// `POST /oauth/token` for tokens of other issuers (RFC 8693), and what it refuses.
+// `POST /oauth/token` for tokens of other issuers (RFC 8693), and its errors.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { randomIds } from "../../../src/kernel/ids.js";

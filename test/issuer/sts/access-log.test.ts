@@ -61,7 +61,7 @@ it("logs each of 1,000 exchanges and no token", { timeout: 120_000 }, async () =
     () => ask(url, "/auth/v1/ok", { headers: { cookie: `token=${issued}`, authorization: issued } }),
     ...clients.map((client) => () => client.call(exchange, request, token({ iss: "https://elsewhere.example" }))),
   ];
-  // Few enough that refused to be is not all that comes of them.
+  // Fewer than the failure limit, so that not all are slowed down.
   for (let i = 0; i < 1_000; i++) await (i % 8 === 7 ? bad[Math.floor(i / 8) % bad.length] : good[i % good.length])?.();
   for (const client of clients) client.close();
   await new Promise((resolve) => setTimeout(resolve, 100));

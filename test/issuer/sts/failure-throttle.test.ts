@@ -36,7 +36,7 @@ test("failures beyond the limit are slowed to 20 per second, and valid calls pas
   await sleep(110);
   const good = () => outcome(limiter.run(at("192.0.2.1", "a"), () => "good"));
   const ms = await msOf(Promise.all(Array.from({ length: 30 }, good)));
-  // Refused ones would take 1.5 s.
+  // Rejected ones would take 1.5 s.
   assert.ok(ms < 500, `30 good ones took ${ms} ms`);
 });
 
@@ -75,7 +75,7 @@ test("a name that was let in is not slowed down by the others of its address", a
   await fail(limiter, 70, "2001:db8::2", (i) => `spray ${i}`);
   const flood = Array.from({ length: 60 }, (_, i) => outcome(limiter.run(at("2001:db8::3", `spray ${i}`), refuse)));
   assert.equal(await outcome(limiter.run(at("2001:db8::4", "honest"), () => "good")), "done");
-  // The control: a name that nobody knows finds the queue full, the address being the same network.
+  // Control: an unknown name finds the queue full, because the address is in the same network.
   assert.equal(await outcome(limiter.run(at("2001:db8::4", "unknown"), () => "good")), "Resource exhausted");
   await Promise.all(flood);
 });

@@ -1,4 +1,4 @@
-// Only refusals count against an address: whoever is let in is never held up.
+// Only failures count against an address: valid callers are never delayed.
 import assert from "node:assert/strict";
 import { Agent, request } from "node:http";
 import { after, before, describe, it } from "node:test";
@@ -15,7 +15,7 @@ import { type ExchangeWorld, startExchangeWorld } from "./exchange-world.js";
 
 const AT_ONCE = 200;
 const WINDOW_S = 4;
-/** Several times as many as may be refused in a window. */
+/** Several times the failure limit of a window. */
 const GOOD = scaled(10_000, 1_500);
 
 let world: ExchangeWorld;

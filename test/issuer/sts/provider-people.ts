@@ -11,7 +11,7 @@ export interface ProviderKit {
   readonly client: string;
   /** A token of the provider. */
   token(claims: Readonly<Record<string, unknown>>): string;
-  /** Signs somebody in through it for the first time, or again; returns the uid. */
+  /** Signs a person in through the provider, for the first time or again; returns the uid. */
   signIn(subject: string, claims?: Readonly<Record<string, unknown>>): Promise<string>;
   /** Maps a group of the directory to a role at the root; returns the uid of the mapping. */
   map(externalGroupId: string, roleUid: string): Promise<string>;

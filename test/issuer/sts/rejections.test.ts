@@ -1,5 +1,5 @@
-// Exchanges that are refused: with which code and text, for whom alike, and
-// without a trace in the database.
+// Rejected exchanges: their code and text, which cases have the same text, and that they change nothing in the
+// database.
 import assert from "node:assert/strict";
 import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import { after, before, describe, it } from "node:test";
@@ -15,7 +15,7 @@ const HOUR_S = 3600;
 
 let world: ExchangeWorld;
 let stranger: LocalIssuer;
-/** Can be assumed by whoever is {@link SUBJECT}; another, of another organisation, by the same. */
+/** May be assumed by tokens of {@link SUBJECT}; another one, in another organisation, by the same tokens. */
 let identity: string;
 let twin: string;
 let unknown: string;
@@ -36,7 +36,7 @@ after(async () => {
 const nowS = () => Math.floor(Date.now() / 1000);
 const good = (claims: object = {}) => world.token({ sub: SUBJECT, ...claims });
 const notFor = (uid: string) => notAssumable(uid);
-// Nothing that is refused may leave a trace, or make the service forget what is good.
+// A rejected exchange must change nothing.
 async function refusedWith(expected: Expected, parameters: Parameters, bearer: string | undefined): Promise<void> {
   const stored = dumpOf(world.data);
   const { outcome, headers, status } = await world.exchange(parameters, bearer);
@@ -186,7 +186,7 @@ describe("callers that may not assume an identity learn nothing about it", () =>
   for (const [name, make, isForOthers = false] of cases) {
     it(name, async () => {
       const bearer = make();
-      // Its custom claim is told only to a bearer who matches in all else.
+      // Its custom claim is named only to a bearer that matches otherwise.
       const all = [identity, twin, bare, keyed, lapsed, patterned, unknown];
       const texts = new Set<string>();
       const heads = new Set<string>();

@@ -1,5 +1,4 @@
-// The exchange as clients write it: with curl as the spec has it, with queries
-// and forms in every spelling, and over each protocol.
+// The exchange as clients send it: with curl, with queries and forms in every spelling, and over each protocol.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { after, before, describe, it } from "node:test";
@@ -226,7 +225,7 @@ describe("methods of HTTP", () => {
     ["OPTIONS", "/sts/exchange", 204, "GET, OPTIONS, POST"],
     ["GET", "/sts/exchange_refresh_token", 405, "OPTIONS, POST"],
     ["HEAD", "/sts/exchange_refresh_token", 405, "OPTIONS, POST"],
-    // It would take away what somebody waits for.
+    // It would take the result that another client polls for.
     ["HEAD", "/sts/headless_sessions", 405, "GET, OPTIONS"],
   ];
   for (const [method, path, status, allow] of cases) {
@@ -296,7 +295,7 @@ describe("protocols", () => {
       for (const [code, request, token] of refused) {
         const answer = await client().call(exchange, requestOf(exchange, request), token);
         assert.equal(answer.code, code);
-        // Nothing keeps answers of gRPC, and its refusals are trailers alone.
+        // Responses of gRPC are not cached, and its errors are trailers only.
         assert.ok(name === "gRPC" || answer.bytes.includes("cache-control: no-store"), answer.bytes);
         assert.ok(!answer.bytes.includes("eyJ"), answer.bytes);
       }

@@ -38,7 +38,7 @@ export function part(value: unknown): string {
   return Buffer.from(typeof value === "string" ? value : JSON.stringify(value)).toString("base64url");
 }
 
-/** The moment the tests take place, in epoch seconds. */
+/** The time of the tests, in epoch seconds. */
 export const NOW_S = 1_800_000_000;
 
 /** Claims of a good token at {@link NOW_S}. */
@@ -100,9 +100,9 @@ export function serve(handler: RequestListener): Promise<Listener> {
 export interface ForeignIssuer {
   readonly issuer: string;
   keys: readonly TestKey[];
-  /** Takes the place of the usual answer, by path. */
+  /** Replaces the default answer, by path. */
   readonly answers: Map<string, (res: ServerResponse, req: IncomingMessage) => void>;
-  /** The paths asked for, in order. */
+  /** The requested paths, in order. */
   readonly requests: string[];
   close(): void;
 }

@@ -1,4 +1,4 @@
-// How long keys are kept, and how seldom an issuer is asked.
+// How long keys are cached, and how often an issuer is requested.
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import { Code } from "@connectrpc/connect";
@@ -169,7 +169,7 @@ test("a clock that is set back makes nothing younger", async () => {
   await unavailable(first);
 });
 
-/** An issuer for every path below its origin but those that begin with `bad`; notes what it is asked for. */
+/** An issuer for every path below its origin except those that begin with `bad`; it records the requests. */
 async function manyIssuers() {
   const requested: string[] = [];
   const server = await serve((req, res) => {
@@ -186,7 +186,7 @@ async function manyIssuers() {
     close: () => server.close(),
     verifyAt: async (name: string, registration: Registration = OPERATOR) =>
       issuers.verify(tokenBy(first, at(name)), registration),
-    /** A token that names the issuer and its key, and that nobody signed. */
+    /** An unsigned token with the issuer and its key. */
     unsignedAt: async (name: string, registration: Registration) => {
       const token = tokenBy(first, at(name));
       const forged = { ...token, signature: Buffer.alloc(token.signature.length, 1) };
@@ -225,7 +225,7 @@ test("unsigned tokens that name 230 issuers push out none that a token was verif
     requested.length = 0;
     for (const registration of [own, other, OPERATOR]) await verifyAt("good", registration);
     assert.deepEqual(requested, [], "all are still known");
-    // The control: what was pushed out were others that nobody proved anything with.
+    // Control: entries of issuers that never verified a token were evicted.
     await unsignedAt("forged0", own);
     assert.equal(requested.length, 2);
   } finally {

@@ -12,7 +12,7 @@ const [header = "", claims = "", signature = ""] = good.split(".");
 const withClaims = (change: Record<string, unknown>) => signed(key, { ...goodClaims(), ...change });
 const withHeader = (change: Record<string, unknown>) => signed(key, goodClaims(), { alg: "ES256", ...change });
 const withText = (text: string) => signed(key, text);
-/** The text of good claims with more behind them. */
+/** The text of valid claims, followed by more. */
 const appended = (text: string) => withText(`${JSON.stringify(goodClaims()).slice(0, -1)},${text}}`);
 const padded = (length: number) => withClaims({ padding: "x".repeat(length) });
 /** How much padding makes a token of more than 16 KiB. */
