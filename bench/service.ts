@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { openInstallation } from "../src/app/installation.js";
 import { resolveSettings } from "../src/config/config.js";
-import { issueToken } from "../src/issuer/issue-token.js";
+import { issueToken } from "../src/issuer/tokens.js";
 import { randomIds } from "../src/kernel/ids.js";
 import { freePort, type Running, startServer } from "./processes.js";
 import { IDENTITIES, identityUid, type Seeded } from "./seed.js";

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { readComments } from "../codec/proto-comments.js";
-import { inTurns } from "../kernel/steps.js";
+import { runInSlices } from "../kernel/event-loop.js";
 import type { HttpBinding } from "../transport/http/http-binding.js";
 import { openApiDocument } from "../transport/openapi/document.js";
 
@@ -16,6 +16,6 @@ export async function openApiJson(routes: readonly HttpBinding[], baseUrl: strin
     "Organisations as a tree of groups, identities, roles and access. Every operation is a gRPC method too, on the same " +
     "host and port.";
   const info = { title: "Arbor", version, description, baseUrl };
-  const comments = await inTurns(readComments(readFileSync(IMAGE)));
-  return JSON.stringify(await inTurns(openApiDocument(routes, comments, info)));
+  const comments = await runInSlices(readComments(readFileSync(IMAGE)));
+  return JSON.stringify(await runInSlices(openApiDocument(routes, comments, info)));
 }

@@ -88,7 +88,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       ids,
       origin: () => policy,
       quotas,
-      onNews: (news) => logger.info(news, "a key moved on"),
+      onKeyStateChange: (news) => logger.info(news, "a key moved on"),
       onProblem,
       onRedirectNotice: ({ message, ...named }) => logger.warn(named, message),
     });

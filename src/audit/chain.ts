@@ -1,28 +1,29 @@
-// The hash chain of an organisation's audit log: every link covers its row, its
-// number and, by the hash before it, all that came earlier.
-import { createHash } from "node:crypto";
-import type { StoredAuditRow } from "../store/port.js";
+// The hash chain of an organisation's audit log. Every link covers its row, its number and, through the previous hash,
+// all earlier rows.
+import { createHash, type KeyObject } from "node:crypto";
+import { CompactSign, compactVerify } from "jose";
+import type { AuditHead, ChainEntry, StoredAuditRow } from "../store/port.js";
 
-/** The end of a chain, or of its beginning up to some entry. */
+/** The end of a chain, or of a prefix of it. */
 export interface Link {
   readonly seq: number;
   /** SHA-256 in base64url. */
   readonly hash: string;
 }
 
-/** What the first entry of every chain follows. Rows name their organisation, so chains still differ. */
-export const start: Link = { seq: 0, hash: Buffer.alloc(32).toString("base64url") };
+/** The link before the first entry of every chain. Rows contain their organisation, so chains differ. */
+export const CHAIN_START: Link = { seq: 0, hash: Buffer.alloc(32).toString("base64url") };
 
-/** What people call the log of an organisation; what belongs to none has a chain of its own. */
-export function nameOfLog(rootUid: string): string {
+/** Formats the name of an organisation's log. Rows of no organisation have a chain of their own. */
+export function formatLogName(rootUid: string): string {
   return rootUid === "" ? "(installation)" : rootUid;
 }
 
 /**
- * The link that seals `row` behind `previous`: SHA-256(previous hash || row || seq), where the row is
- * its canonical JSON and the number is in decimal.
+ * Builds the link of `row` after `previous`: SHA-256(previous hash || row || seq), with the row as canonical JSON and
+ * the number in decimal.
  */
-export function linkAfter(previous: Link, row: StoredAuditRow): Link {
+export function buildNextLink(previous: Link, row: StoredAuditRow): Link {
   const seq = previous.seq + 1;
   const hash = createHash("sha256")
     .update(Buffer.from(previous.hash, "base64url"))
@@ -33,8 +34,8 @@ export function linkAfter(previous: Link, row: StoredAuditRow): Link {
 }
 
 /**
- * Every field of a row in the form of RFC 8785: members in the order of their names, no blanks. All
- * values are texts and safe integers, which `JSON.stringify` writes in that form by itself.
+ * Formats a row as canonical JSON (RFC 8785): members in order of their names, no whitespace. All values are strings
+ * and safe integers, which `JSON.stringify` writes canonically.
  */
 export function canonicalJson(row: StoredAuditRow): string {
   const { actorUid, id, method, remoteAddress, requestId, rootUid, subjectUid, timeMs, tokenId, type } = row;
@@ -50,4 +51,89 @@ export function canonicalJson(row: StoredAuditRow): string {
     tokenId,
     type,
   } satisfies Record<keyof StoredAuditRow, unknown>);
+}
+
+// The signed head of a chain. Hashes alone prove nothing, because a party that can change rows can recompute them.
+
+/** A key that signs heads. */
+export interface HeadKey {
+  readonly kid: string;
+  readonly key: KeyObject;
+}
+
+/** The result of verifying a head's signature. */
+type SignatureState = "signed" | "forged" | "unknown key";
+
+/** The type in the JWS header, so that a signature of another kind is not accepted for a head. */
+const TYPE = "arbor-audit-head";
+
+/** Signs a head with ES256. The signature is a JWS with detached payload (RFC 7515, appendix F). */
+async function signHead(head: Omit<AuditHead, "signature">, { kid, key }: HeadKey): Promise<AuditHead> {
+  const jws = new CompactSign(encodeHead(head)).setProtectedHeader({ alg: "ES256", kid, typ: TYPE });
+  const [header, , signature] = (await jws.sign(key)).split(".");
+  return { ...head, signature: `${header}..${signature}` };
+}
+
+/**
+ * Verifies the signature of a head.
+ *
+ * @param findKey finds the public key with a kid
+ */
+export async function verifyHead(
+  head: AuditHead,
+  findKey: (kid: string) => KeyObject | undefined,
+): Promise<SignatureState> {
+  const [header, nothing, signature, ...rest] = head.signature.split(".");
+  if (nothing !== "" || rest.length > 0) return "forged";
+  const jws = `${header}.${Buffer.from(encodeHead(head)).toString("base64url")}.${signature}`;
+  let known = true;
+  try {
+    const { protectedHeader } = await compactVerify(
+      jws,
+      ({ kid = "" }) => {
+        const key = findKey(kid);
+        known = key !== undefined;
+        if (key === undefined) throw new TypeError(`no key is called ${kid}`);
+        return key;
+      },
+      { algorithms: ["ES256"] },
+    );
+    return protectedHeader.typ === TYPE ? "signed" : "forged";
+  } catch {
+    return known ? "forged" : "unknown key";
+  }
+}
+
+function encodeHead({ hash, rootUid, seq, timeMs }: Omit<AuditHead, "signature">): Uint8Array {
+  return Buffer.from(JSON.stringify({ hash, rootUid, seq, timeMs }));
+}
+
+/** The chain entries and heads of some rows. */
+export interface Batch {
+  readonly entries: readonly ChainEntry[];
+  /** One for each extended chain. */
+  readonly heads: readonly AuditHead[];
+}
+
+/**
+ * Appends rows to their chains and signs the new heads.
+ *
+ * @param rows in the order of their chains
+ * @param ends the current ends, by organisation
+ */
+export async function buildBatch(
+  rows: readonly StoredAuditRow[],
+  ends: ReadonlyMap<string, Link>,
+  key: HeadKey,
+  timeMs: number,
+): Promise<Batch> {
+  const grown = new Map<string, Link>();
+  const entries = rows.map((row): ChainEntry => {
+    const { rootUid, id: auditId } = row;
+    const link = buildNextLink(grown.get(rootUid) ?? ends.get(rootUid) ?? CHAIN_START, row);
+    grown.set(rootUid, link);
+    return { rootUid, auditId, ...link };
+  });
+  const heads = await Promise.all([...grown].map(([rootUid, link]) => signHead({ rootUid, timeMs, ...link }, key)));
+  return { entries, heads };
 }

@@ -1,114 +1,110 @@
-// Appends the rows of the audit log to their chains, behind the transactions
-// that write them (docs/adr/0006-audit-chain.md).
+// Appends the rows of the audit log to their chains, after the transactions that write them
+// (docs/adr/0006-audit-chain.md).
 import type { KeyObject } from "node:crypto";
 import type { Clock } from "../kernel/clock.js";
 import type { AuditHead, SealerRow, Store, StoredAuditRow, Tx } from "../store/port.js";
-import { type Batch, batchOf } from "./batch.js";
-import { type Link, nameOfLog, start } from "./chain.js";
-import type { HeadKey } from "./head.js";
-import { createSettling } from "./settling.js";
-import { createTrustedKeys, type VerificationFailure } from "./trusted-keys.js";
+import { type Batch, buildBatch, CHAIN_START, formatLogName, type HeadKey, type Link } from "./chain.js";
+import { createHeadVerifier, type VerificationFailure } from "./head-verifier.js";
 
-/** The keys of the log. */
+/** The keys of the audit log. */
 export interface AuditKeys {
   auditSigning(): HeadKey;
   auditVerifying(kid: string): KeyObject | undefined;
-  /** Looks for keys that another node made. */
+  /** Reads the keys that other nodes generated. */
   refresh(): Promise<boolean>;
 }
 
-/** What the sealer needs. */
 export interface SealerDeps {
   readonly store: Store;
   readonly keys: AuditKeys;
   readonly clock: Clock;
-  /** Names this node among those that share the store. */
+  /** The name of this node among those that share the store. */
   readonly holder: string;
-  /** Told what an operator should know: a chain that is not continued, or a pass that failed. */
+  /** Called with problems for the operator's log: a chain that is not continued, or a failed pass. */
   readonly onProblem: (problem: string, cause?: unknown) => void;
-  /** Time that never jumps, in milliseconds. */
+  /** Monotonic time in milliseconds. */
   readonly monotonic?: () => number;
-  /** Rows sealed in one transaction at most. */
+  /** The largest number of rows in one transaction. */
   readonly batchRows?: number;
 }
 
 /** Seals the log while the service runs. */
 export interface Sealer {
-  /** Begins to seal, now and every half second. */
+  /** Starts: now, then every half second. */
   start(): void;
   /**
-   * Seals everything there is, unless another node does, for a second at most; resolves to the number
-   * of rows. Two calls at once share a pass.
+   * Seals all rows, unless another node does, for a second at most. Resolves to the number of rows. Concurrent calls
+   * share a pass.
    */
   pass(): Promise<number>;
-  /** Seals what is there, lets other nodes take over, and ends. */
+  /** Seals the remaining rows, releases the lease, and stops. */
   stop(): Promise<void>;
 }
 
-/** Between two passes, in milliseconds. */
+/** The period of passes, in milliseconds. */
 const PERIOD_MS = 500;
-/** After this a pass ends although more rows wait, in milliseconds; the next one goes on. */
+/** The longest pass, in milliseconds; the next one continues. */
 const MAX_PASS_MS = 1_000;
-/** How long a sealer that is gone keeps others from taking over, in milliseconds. */
+/** The lease of a sealer, in milliseconds: other nodes take over after it. */
 const LEASE_MS = 3_000;
-/** A lease that ends later than this was taken by a clock that was wrong, and binds nobody. */
+/** A lease that ends later than this was taken with a wrong clock, and is ignored. */
 const MAX_LEASE_MS = 60_000;
-/** How often to look again at rows of a chain that is not continued, in milliseconds. */
+/** The pause before rows of a chain that is not continued are checked again, in milliseconds. */
 const RETRY_MS = 10_000;
-/** On SQLite a batch holds other writers up for some 2 ms. */
+/** On SQLite a batch blocks other writers for some 2 ms. */
 const BATCH_ROWS = 256;
 
-const unclaimed: SealerRow = { holder: "", expireTimeMs: 0, settledId: 0, passes: 0 };
+const NO_SEALER: SealerRow = { holder: "", expireTimeMs: 0, settledId: 0, passes: 0 };
 
-/** The end of a chain as it is stored. */
-interface StoredEnd {
+/** The stored end of a chain. */
+interface StoredChainEnd {
   readonly head: AuditHead | undefined;
   readonly lastSeq: number;
 }
 
-interface Found {
+interface UnsealedRows {
   readonly sealer: SealerRow;
   readonly rows: readonly StoredAuditRow[];
-  /** Of the chains the rows belong to. */
-  readonly ends: ReadonlyMap<string, StoredEnd>;
+  /** The ends of the chains of these rows. */
+  readonly ends: ReadonlyMap<string, StoredChainEnd>;
 }
 
-/** Creates the sealer; it does nothing before it is told to. */
+/** Creates the sealer; it seals after `start` or `pass`. */
 export function createSealer(deps: SealerDeps): Sealer {
   const { store, keys, clock, holder, onProblem, batchRows = BATCH_ROWS } = deps;
   const monotonic = deps.monotonic ?? (() => performance.now());
-  const settling = createSettling(store.lateCommitMs);
-  const trust = createTrustedKeys(keys);
+  const watermark = createWatermark(store.lateCommitMs);
+  const headVerifier = createHeadVerifier(keys);
   const reported = new Map<string, VerificationFailure>();
-  let lastSeenId = 0;
-  /** No row up to this id is left to be sealed, but for those of chains that are not continued. */
+  let highestId = 0;
+  /** All rows up to this id are sealed, except those of chains that are not continued. */
   let floor = 0;
-  /** The lowest id of a row whose chain is not continued, and when to look at it again. */
-  let refusedId = Number.POSITIVE_INFINITY;
+  /** The lowest row id of chains that are not continued, and when to check them again. */
+  let brokenChainId = Number.POSITIVE_INFINITY;
   let retryMs = 0;
   let running: Promise<number> | undefined;
   let timer: NodeJS.Timeout | undefined;
   let failing = false;
 
-  async function sealAll(): Promise<number> {
+  async function sealUnsealed(): Promise<number> {
     const beganMs = monotonic();
-    settling.seen(lastSeenId, beganMs);
-    // The reads of this pass see every row that will ever be up to here; those of the last one did not.
-    const settled = settling.at(beganMs);
+    watermark.observe(highestId, beganMs);
+    // The reads of this pass see every row up to here; those of the last pass may not have.
+    const settled = watermark.at(beganMs);
     let afterId = floor;
     if (beganMs >= retryMs) {
-      afterId = Math.min(floor, refusedId - 1);
-      refusedId = Number.POSITIVE_INFINITY;
+      afterId = Math.min(floor, brokenChainId - 1);
+      brokenChainId = Number.POSITIVE_INFINITY;
       retryMs = beganMs + RETRY_MS;
     }
     for (let sealed = 0; ; ) {
-      const found = await store.read((tx) => look(tx, afterId));
+      const found = await store.read((tx) => readUnsealed(tx, afterId));
       if (found === undefined) return sealed;
       const more = found.rows.length === batchRows;
       const last = found.rows.at(-1);
       if (last !== undefined) {
-        lastSeenId = Math.max(lastSeenId, last.id);
-        settling.seen(lastSeenId, monotonic());
+        highestId = Math.max(highestId, last.id);
+        watermark.observe(highestId, monotonic());
         const reached = store.lateCommitMs === 0 ? last.id : settled;
         const count = await seal(found, more ? Math.min(reached, last.id) : reached);
         if (count === undefined) return sealed;
@@ -119,19 +115,19 @@ export function createSealer(deps: SealerDeps): Sealer {
         floor = Math.max(floor, settled);
         return sealed;
       }
-      // Rows may come faster than they are sealed; whoever waits for the pass must not wait for ever.
+      // Rows may be written faster than they are sealed, and a pass must end.
       if (monotonic() - beganMs > MAX_PASS_MS) return sealed;
     }
   }
 
-  // In a transaction that only reads: on PostgreSQL one that also writes would, by having read where
-  // others append, make some of those others start over.
-  async function look(tx: Tx, afterId: number): Promise<Found | undefined> {
-    const sealer = (await tx.auditChain.sealer()) ?? unclaimed;
+  // Read-only: on PostgreSQL, a transaction that reads where others append and also writes causes serialization
+  // failures in those others.
+  async function readUnsealed(tx: Tx, afterId: number): Promise<UnsealedRows | undefined> {
+    const sealer = (await tx.auditChain.sealer()) ?? NO_SEALER;
     const leftMs = sealer.expireTimeMs - clock();
     if (sealer.holder !== holder && leftMs > 0 && leftMs <= MAX_LEASE_MS) return undefined;
     const rows = await tx.auditChain.unsealed(Math.max(afterId, sealer.settledId), batchRows);
-    const ends = new Map<string, StoredEnd>();
+    const ends = new Map<string, StoredChainEnd>();
     for (const { rootUid } of rows) {
       if (ends.has(rootUid)) continue;
       ends.set(rootUid, { head: await tx.auditChain.head(rootUid), lastSeq: await tx.auditChain.lastSeq(rootUid) });
@@ -139,40 +135,42 @@ export function createSealer(deps: SealerDeps): Sealer {
     return { sealer, rows, ends };
   }
 
-  // Returns how many rows were sealed; undefined when another node was faster.
-  async function seal({ sealer, rows, ends }: Found, reachedId: number): Promise<number | undefined> {
-    const trusted = await trustedOf(ends);
+  // Returns the number of sealed rows; undefined when another node sealed them first.
+  async function seal({ sealer, rows, ends }: UnsealedRows, reachedId: number): Promise<number | undefined> {
+    const trusted = await verifyChainEnds(ends);
     const accepted = rows.filter(({ rootUid }) => trusted.has(rootUid));
     const refused = rows.find(({ rootUid }) => !trusted.has(rootUid));
-    if (refused !== undefined) refusedId = Math.min(refusedId, refused.id);
+    if (refused !== undefined) brokenChainId = Math.min(brokenChainId, refused.id);
     if (accepted.length === 0) return 0;
-    const settledId = Math.max(sealer.settledId, Math.min(reachedId, refusedId - 1));
-    // Signed before the transaction: within it nothing but the transaction may be awaited.
-    const batch = await batchOf(accepted, trusted, keys.auditSigning(), clock());
+    const settledId = Math.max(sealer.settledId, Math.min(reachedId, brokenChainId - 1));
+    // Signed before the transaction, which may await nothing but its own statements.
+    const batch = await buildBatch(accepted, trusted, keys.auditSigning(), clock());
     if (!(await store.write((tx) => commit(tx, batch, { ...sealer, settledId })))) return undefined;
-    for (const head of batch.heads) trust.remember(head);
+    for (const head of batch.heads) headVerifier.remember(head);
     return accepted.length;
   }
 
-  // A chain that somebody changed is not continued: a new signature would make the change good.
-  async function trustedOf(ends: ReadonlyMap<string, StoredEnd>): Promise<ReadonlyMap<string, Link>> {
+  // A changed chain is not continued: a new signature would cover the change.
+  async function verifyChainEnds(ends: ReadonlyMap<string, StoredChainEnd>): Promise<ReadonlyMap<string, Link>> {
     const trusted = new Map<string, Link>();
     for (const [rootUid, { head, lastSeq }] of ends) {
-      const distrust = await trust.check(rootUid, head, lastSeq);
-      if (distrust === undefined) {
-        trusted.set(rootUid, head ?? start);
+      const failure = await headVerifier.check(rootUid, head, lastSeq);
+      if (failure === undefined) {
+        trusted.set(rootUid, head ?? CHAIN_START);
         reported.delete(rootUid);
-      } else if (reported.get(rootUid) !== distrust) {
-        reported.set(rootUid, distrust);
-        onProblem(`the audit log of ${nameOfLog(rootUid)} is sealed no further: ${distrust}; run arbor audit verify`);
+      } else if (reported.get(rootUid) !== failure) {
+        reported.set(rootUid, failure);
+        onProblem(
+          `the audit log of ${formatLogName(rootUid)} is sealed no further: ${failure}; run arbor audit verify`,
+        );
       }
     }
     return trusted;
   }
 
-  // Whether it was this node that sealed; false when another did since the batch was read.
+  // Returns false when another node sealed since the batch was read.
   async function commit(tx: Tx, { entries, heads }: Batch, { passes, settledId }: SealerRow): Promise<boolean> {
-    const current = (await tx.auditChain.sealer()) ?? unclaimed;
+    const current = (await tx.auditChain.sealer()) ?? NO_SEALER;
     if (current.passes !== passes) return false;
     await tx.auditChain.putSealer({ holder, expireTimeMs: clock() + LEASE_MS, settledId, passes: passes + 1 });
     await tx.auditChain.append(entries);
@@ -186,7 +184,7 @@ export function createSealer(deps: SealerDeps): Sealer {
   }
 
   function pass(): Promise<number> {
-    running ??= sealAll().finally(() => {
+    running ??= sealUnsealed().finally(() => {
       running = undefined;
     });
     return running;
@@ -197,7 +195,7 @@ export function createSealer(deps: SealerDeps): Sealer {
       await pass();
       failing = false;
     } catch (error) {
-      // Said once: what keeps the database away would otherwise be said twice a second.
+      // Reported once: an unreachable database would be reported twice a second.
       if (!failing) onProblem("the audit log could not be sealed and will be tried again", error);
       failing = true;
     }
@@ -219,6 +217,48 @@ export function createSealer(deps: SealerDeps): Sealer {
       } catch (error) {
         onProblem("the audit log could not be sealed to its end", error);
       }
+    },
+  };
+}
+
+/** The watermark of the audit log: the id up to which no more rows can be committed. */
+interface Watermark {
+  /** Observes that row `id` existed at `ms`; to be repeated while there is no newer row. */
+  observe(id: number, ms: number): void;
+  /** The watermark at `ms`; 0 when there is none yet. */
+  at(ms: number): number;
+}
+
+interface Mark {
+  readonly id: number;
+  readonly ms: number;
+}
+
+/** The shortest distance between two observations that are kept, in milliseconds. */
+const MARK_PAUSE_MS = 1_000;
+
+/**
+ * Creates a watermark. Ids come from a sequence: a transaction with a lower id than an observed one took it earlier,
+ * and has ended once the longest commit time has passed since then. Until then a missing id may still be committed.
+ *
+ * @param lateMs the longest time from taking an id to its commit, in milliseconds
+ */
+export function createWatermark(lateMs: number): Watermark {
+  let settled = 0;
+  let marks: Mark[] = [];
+
+  return {
+    observe(id, ms) {
+      const last = marks.at(-1) ?? { id: settled, ms: Number.NEGATIVE_INFINITY };
+      if (id <= last.id) return;
+      if (lateMs === 0) settled = id;
+      else if (ms >= last.ms + MARK_PAUSE_MS) marks.push({ id, ms });
+    },
+    at(ms) {
+      const over = marks.filter((mark) => mark.ms + lateMs <= ms);
+      marks = marks.slice(over.length);
+      settled = over.at(-1)?.id ?? settled;
+      return settled;
     },
   };
 }

@@ -9,7 +9,7 @@ import {
   FileDescriptorProtoSchema,
   FileDescriptorSetSchema,
 } from "@bufbuild/protobuf/wkt";
-import { atOnce } from "../kernel/steps.js";
+import { runSync } from "../kernel/event-loop.js";
 
 /** The comment of a message, field, enum, value, service or method by its full name; empty if it has none. */
 export type Comments = (fullName: string) => string;
@@ -44,7 +44,7 @@ export function* readComments(image: Uint8Array): Generator<void, Comments> {
 
 /** Reads the comments of an image at once; see {@link readComments}. */
 export function commentsOf(image: Uint8Array): Comments {
-  return atOnce(readComments(image));
+  return runSync(readComments(image));
 }
 
 function collect(file: FileDescriptorProto, found: Map<string, string>): void {

@@ -2,7 +2,7 @@
 // (docs/security.md): what a caller gives, it must have.
 import { hasOption } from "@bufbuild/protobuf";
 import { Capability, CapabilitySchema, internal_only } from "#gen/chainguard/capabilities/capabilities_pb.js";
-import { type CapabilitySet, holdsBit, includesSet } from "../kernel/capability-set.js";
+import { type CapabilitySet, hasBit, includesSet } from "../kernel/capability-set.js";
 import { failedPrecondition, permissionDenied } from "../kernel/errors.js";
 import { builtinRoleUid } from "../kernel/ids.js";
 import { rootOf } from "../kernel/uidp.js";
@@ -33,8 +33,8 @@ const internalOnly = CapabilitySchema.values
  */
 export function requireRights(caller: Caller, rights: CapabilitySet, group: string): void {
   const held = caller.rightsAt(group);
-  const reserved = internalOnly.some((bit) => holdsBit(rights, bit));
-  if (includesSet(held, rights) && (!reserved || holdsBit(held, internalBit))) return;
+  const reserved = internalOnly.some((bit) => hasBit(rights, bit));
+  if (includesSet(held, rights) && (!reserved || hasBit(held, internalBit))) return;
   throw permissionDenied(`granting rights at ${group} that the caller lacks there`);
 }
 

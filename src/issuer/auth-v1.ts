@@ -1,24 +1,30 @@
 // The handlers of Auth, version 1.
-import { Auth, type RegistrationRequest } from "#gen/chainguard/platform/auth/auth_pb.js";
+
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { Auth, type RegistrationRequest, type WhoAmI, WhoAmISchema } from "#gen/chainguard/platform/auth/auth_pb.js";
+import { groupRowV1 } from "../iam/groups/group-v1-view.js";
+import { identities } from "../iam/identities/identity.js";
 import { acceptInvite, requireInvite } from "../iam/people/accept-invite.js";
 import { deletePerson } from "../iam/people/registration.js";
 import { type RoomContext, requireRoomForInvite, requireRoomForLogin } from "../iam/people/room.js";
 import { type SignIn, signIn } from "../iam/people/sign-in.js";
+import { capabilityNamesIn } from "../iam/roles/capability-names.js";
+import { roleRowV1 } from "../iam/roles/role-v1-view.js";
+import { type CapabilitySet, intersectionOf } from "../kernel/capability-set.js";
 import { type ApiError, invalidArgument, notFound, permissionDenied } from "../kernel/errors.js";
 import type { Ids } from "../kernel/ids.js";
+import type { QuotaLimits } from "../kernel/quotas.js";
 import { isUidp } from "../kernel/uidp.js";
+import type { Call } from "../pipeline/call.js";
 import { prepared, serve } from "../pipeline/method-table.js";
 import type { Quotas } from "../pipeline/quotas.js";
-import type { Store, Tx } from "../store/port.js";
-import { inviteFailureKey } from "./invite-failures.js";
+import type { RoleRow, Store, Tx } from "../store/port.js";
 import { takeHeadlessSession } from "./oauth/headless.js";
-import { bearerIn } from "./sts/bearer.js";
-import type { Exchanger } from "./sts/exchange.js";
+import { type Exchanger, parseBearer } from "./sts/exchange.js";
+import { type FailureLimiter, inviteFailureKey } from "./sts/failure-limiter.js";
 import type { Proof } from "./sts/identify.js";
-import type { Refusals } from "./sts/refusals.js";
-import { whoAmI } from "./who-am-i.js";
 
-/** What the service needs. */
 export interface AuthDeps {
   readonly exchanger: Pick<Exchanger, "verifyBearer" | "decide">;
   readonly ids: Ids;
@@ -26,15 +32,15 @@ export interface AuthDeps {
   readonly quotas: Quotas;
   /** Whether people may register without an invite. */
   readonly open: boolean;
-  /** Counts wrong codes of invites. */
-  readonly guesses: Refusals;
+  /** Limits wrong invite codes. */
+  readonly inviteLimiter: FailureLimiter;
 }
 
 type PersonProof = Extract<Proof, { by: "person" }>;
 type Registration = Pick<RegistrationRequest, "code" | "identityId">;
 
-/** Auth, ready to be served. */
-export function authV1({ exchanger, ids, store, quotas, open, guesses }: AuthDeps) {
+/** Creates the handlers of Auth, version 1. */
+export function authV1({ exchanger, ids, store, quotas, open, inviteLimiter }: AuthDeps) {
   return serve(Auth, {
     validate: (_request, call) => whoAmI(call, quotas.limits),
 
@@ -45,21 +51,21 @@ export function authV1({ exchanger, ids, store, quotas, open, guesses }: AuthDep
         }
         const proof = await exchanger.verifyBearer(
           { identity: identityId, identityProvider: "" },
-          bearerIn(inbound.header("authorization")),
+          parseBearer(inbound.header("authorization")),
           inbound.remoteAddress,
         );
         const context = { quotas, nowMs: startMs };
-        await guesses.guard([inviteFailureKey(inbound.remoteAddress, code)], () =>
+        await inviteLimiter.guard([inviteFailureKey(inbound.remoteAddress, code)], () =>
           store.read((tx) => requireRoomFor(tx, proof, code, context)),
         );
         return proof;
       },
       async handle({ code }: Registration, call, proof: Proof) {
         const { tx, startMs, inbound } = call;
-        const { identity, group } = await guesses.guard([inviteFailureKey(inbound.remoteAddress, code)], () =>
+        const { identity, group } = await inviteLimiter.guard([inviteFailureKey(inbound.remoteAddress, code)], () =>
           proof.by === "person"
-            ? registered(tx, proof, code, { ids, nowMs: startMs })
-            : joined(tx, proof, code, inbound.remoteAddress, startMs),
+            ? registerPerson(tx, proof, code, { ids, nowMs: startMs })
+            : acceptAsIdentity(tx, proof, code, inbound.remoteAddress, startMs),
         );
         call.actorUid = identity;
         call.subjectUid = group === "" ? identity : group;
@@ -70,7 +76,7 @@ export function authV1({ exchanger, ids, store, quotas, open, guesses }: AuthDep
     async getHeadlessSession({ code }, { tx, startMs, responseHeader }) {
       responseHeader.set("cache-control", "no-store");
       const session = await takeHeadlessSession(tx, code, startMs);
-      if (session === undefined) throw notYet();
+      if (session === undefined) throw headlessSessionNotFound();
       return session;
     },
 
@@ -83,27 +89,27 @@ export function authV1({ exchanger, ids, store, quotas, open, guesses }: AuthDep
     },
   });
 
-  async function registered(
+  async function registerPerson(
     tx: Tx,
     proof: PersonProof,
     code: string,
     context: { readonly ids: Ids; readonly nowMs: number },
   ) {
-    const { identityUid, group = "" } = await signIn(tx, loginOf(proof, code), context);
+    const { identityUid, group = "" } = await signIn(tx, buildSignIn(proof, code), context);
     return { identity: identityUid, group };
   }
 
-  function loginOf({ token: { issuer, subject, claims }, providerUid }: PersonProof, code: string): SignIn {
+  function buildSignIn({ token: { issuer, subject, claims }, providerUid }: PersonProof, code: string): SignIn {
     return { issuer, subject, claims, providerUid, invite: code === "" ? undefined : code, register: open };
   }
 
   async function requireRoomFor(tx: Tx, proof: Proof, code: string, context: RoomContext): Promise<void> {
-    if (proof.by === "person") return requireRoomForLogin(tx, loginOf(proof, code), context);
+    if (proof.by === "person") return requireRoomForLogin(tx, buildSignIn(proof, code), context);
     const identity = await tx.identities.get(proof.identity);
     if (identity !== undefined) await requireRoomForInvite(tx, code, { person: identity }, context);
   }
 
-  async function joined(tx: Tx, proof: Proof, code: string, address: string | undefined, nowMs: number) {
+  async function acceptAsIdentity(tx: Tx, proof: Proof, code: string, address: string | undefined, nowMs: number) {
     const { identityUid } = await exchanger.decide(tx, proof, address);
     const identity = await tx.identities.get(identityUid);
     const invite = await requireInvite(tx, code, nowMs);
@@ -113,10 +119,86 @@ export function authV1({ exchanger, ids, store, quotas, open, guesses }: AuthDep
   }
 }
 
-function notYet(): ApiError {
+function headlessSessionNotFound(): ApiError {
   return notFound(
     { noun: "login", type: "auth.chainguard.dev/HeadlessSession" },
     "",
     "there is no result of this login yet",
   );
+}
+
+/**
+ * The largest number of role bindings in the answer; callers with more list them. Pending bindings are not in the
+ * answer.
+ */
+const MAX_BINDINGS = 200;
+
+type WhoAmICapability = NonNullable<MessageInitShape<typeof WhoAmISchema>["capabilities"]>[number];
+
+/**
+ * Describes the caller: its token, and what it may be used for.
+ *
+ * @param limits the quotas of organisations without limits of their own
+ */
+export async function whoAmI(call: Call, limits: QuotaLimits): Promise<WhoAmI> {
+  const { tx, caller, inbound } = call;
+  const { principal } = caller;
+  const row = await tx.identities.get(caller.uid);
+  if (row === undefined) throw notFound(identities, caller.uid);
+  const capabilities: WhoAmICapability[] = [];
+  const namesOf = createNameCache();
+  const roles = new Map<string, RoleRow>();
+  for (const { groupUid, roleUid } of await tx.roleBindings.byPending(caller.uid, false, "", MAX_BINDINGS)) {
+    const role = roles.get(roleUid) ?? (await tx.roles.get(roleUid));
+    const group = await tx.groups.get(groupUid);
+    if (role === undefined || group === undefined) continue;
+    roles.set(roleUid, role);
+    // The caller lacks capabilities that its token does not have or that are not effective there.
+    const names = namesOf(role.capabilities, caller.rightsAt(groupUid));
+    if (names.length > 0)
+      capabilities.push({ group: groupRowV1(group, limits), role: roleRowV1(role), capabilities: names });
+  }
+  const { iss, aud, upstream } = decodeClaims(inbound.header("authorization") ?? "");
+  return create(WhoAmISchema, {
+    issuer: iss,
+    subject: caller.uid,
+    audience: [aud].flat(),
+    expiry: timestampFromMs(principal.expiresAt * 1000),
+    issuedAt: timestampFromMs(principal.issuedAt * 1000),
+    capabilities: capabilities,
+    email: row.email,
+    ...(upstream && {
+      profile: {
+        name: upstream.name ?? "",
+        picture: upstream.picture ?? "",
+        givenName: upstream.given_name ?? "",
+        familyName: upstream.family_name ?? "",
+      },
+    }),
+  });
+}
+
+// Most of hundreds of bindings have the same role and the same rights.
+function createNameCache(): (role: CapabilitySet, rights: CapabilitySet) => string[] {
+  const known = new Map<string, string[]>();
+  return (role, rights) => {
+    const key = role + rights;
+    let names = known.get(key);
+    if (names === undefined) {
+      names = capabilityNamesIn(intersectionOf(role, rights));
+      known.set(key, names);
+    }
+    return names;
+  };
+}
+
+interface Claims {
+  readonly iss: string;
+  readonly aud: string | string[];
+  readonly upstream?: Readonly<Record<string, string>>;
+}
+
+// The caller authenticated with this token, which this service issued.
+function decodeClaims(authorization: string): Claims {
+  return JSON.parse(Buffer.from(authorization.split(".")[1] ?? "", "base64url").toString()) as Claims;
 }

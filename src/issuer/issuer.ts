@@ -1,4 +1,4 @@
-// The issuer put together: who gets a token, for what proof, and by which door.
+// The composition of the issuer: token exchange, browser login and signing keys.
 import type { Clock } from "../kernel/clock.js";
 import type { Ids } from "../kernel/ids.js";
 import type { WebRoutes } from "../kernel/web.js";
@@ -7,33 +7,31 @@ import type { ServedService } from "../pipeline/method-table.js";
 import type { Quotas } from "../pipeline/quotas.js";
 import type { Store } from "../store/port.js";
 import { authV1 } from "./auth-v1.js";
-import { INVITE_FAILURES } from "./invite-failures.js";
 import type { KeyRing } from "./keys/key-ring.js";
 import { createKeyRotator } from "./keys/key-rotator.js";
-import { keyScheduleOf } from "./keys/key-states.js";
+import { buildKeySchedule } from "./keys/key-states.js";
 import type { MasterKey } from "./keys/master-key.js";
-import { createMaintenance } from "./maintenance.js";
-import { readLoginProviders } from "./oauth/providers.js";
+import { createLastSeen, createMaintenance, type LastSeen } from "./maintenance.js";
+import { readLoginProviders } from "./oauth/login-providers.js";
 import { findRedirectNotices, type RedirectNotice } from "./oauth/redirect-notice.js";
-import { loginRoutes } from "./oauth/routes.js";
-import { isOurName } from "./sts/audience.js";
+import { createLoginRoutes } from "./oauth/routes.js";
+import { isOwnUrl } from "./sts/audience.js";
+import { defaultStsOrigins } from "./sts/aws.js";
 import { createExchanger, type Exchanger } from "./sts/exchange.js";
-import { createFailureLimiter } from "./sts/failure-limiter.js";
-import { createLastSeen, type LastSeen } from "./sts/last-seen.js";
-import { createRefusals } from "./sts/refusals.js";
-import { securityTokenService } from "./sts/sts.js";
-import { defaultStsOrigins } from "./sts/sts-origins.js";
+import { createFailureLimiter, INVITE_FAILURE_LIMIT } from "./sts/failure-limiter.js";
+import { createFailureThrottle } from "./sts/failure-throttle.js";
+import { createSecurityTokenService } from "./sts/sts.js";
 import { createTokens } from "./tokens.js";
 import { createIssuers } from "./upstream/issuers.js";
 import { wellKnownRoutes } from "./well-known.js";
 
 /**
- * Refused exchanges that pass at full speed. One name alone, slowed down to 20 a second when its share
- * is used up, never uses up that of the address.
+ * Rejected exchanges before a caller is slowed down to 20 per second. The share of one name never uses up that of its
+ * address.
  */
-const FAILURES = { perName: { points: 100, seconds: 4 }, perAddress: { points: 200, seconds: 4 } };
+const FAILURE_LIMITS = { perName: { points: 100, seconds: 4 }, perAddress: { points: 200, seconds: 4 } };
 
-/** How the issuer is set up. */
+/** The settings of the issuer. */
 export interface IssuerSettings {
   readonly trustedIssuers: readonly string[];
   readonly loginProviders: string | undefined;
@@ -45,14 +43,13 @@ export interface IssuerSettings {
   readonly jwksMaxAge: number;
 }
 
-/** How the service is called. */
+/** The URLs of the service. */
 export interface IssuerOrigin {
   readonly baseUrl: string;
   readonly issuer: string;
   readonly audiences: readonly string[];
 }
 
-/** What the issuer needs. */
 export interface IssuerDeps {
   readonly settings: IssuerSettings;
   readonly store: Store;
@@ -60,14 +57,14 @@ export interface IssuerDeps {
   readonly masterKey: MasterKey;
   readonly clock: Clock;
   readonly ids: Ids;
-  /** Asked each time: with port 0 the address is known only once it listens. */
+  /** A function, because with port 0 the address is known only after the service listens. */
   readonly origin: () => IssuerOrigin;
-  /** The quotas of the organisations that people join, and of what they are told of those. */
+  /** The quotas of the organisations that people join. */
   readonly quotas: Quotas;
-  /** For the operator's log: what went wrong, and which keys moved on. */
-  readonly onNews: (news: object) => void;
+  /** Called with each state change of a key that this node made, for the operator's log. */
+  readonly onKeyStateChange: (change: object) => void;
   readonly onProblem: (problem: string, error?: unknown) => void;
-  /** For the operator's log at start. */
+  /** Called at start with redirect URIs to register, for the operator's log. */
   readonly onRedirectNotice: (notice: RedirectNotice) => void;
 }
 
@@ -75,22 +72,34 @@ export interface IssuerDeps {
 export interface Issuer {
   readonly services: readonly ServedService[];
   readonly routes: WebRoutes;
-  /** For what else takes tokens of other issuers. */
+  /** For other endpoints that accept tokens of other issuers. */
   readonly exchanger: Exchanger;
   readonly lastSeen: LastSeen;
-  /** Begins what it does in the background. */
+  /** Starts its background work. */
   start(): void;
-  /** Ends that. */
+  /** Stops its background work. */
   stop(): Promise<void>;
 }
 
 /**
  * Creates the issuer.
  *
- * @throws Error when the file of the login providers cannot be used.
+ * @throws Error when the file of login providers is not valid
  */
 export function createIssuer(deps: IssuerDeps): Issuer {
-  const { settings, store, keys, masterKey, clock, ids, origin, quotas, onNews, onProblem, onRedirectNotice } = deps;
+  const {
+    settings,
+    store,
+    keys,
+    masterKey,
+    clock,
+    ids,
+    origin,
+    quotas,
+    onKeyStateChange,
+    onProblem,
+    onRedirectNotice,
+  } = deps;
   const ownUrls = () => {
     const { issuer, audiences } = origin();
     return [issuer, ...audiences];
@@ -100,37 +109,37 @@ export function createIssuer(deps: IssuerDeps): Issuer {
   const fetch = createGuardedFetch({
     trustedOrigins: settings.trustedIssuers,
     operatorIssuers: loginProviders.map(({ issuer }) => issuer),
-    onRefused: (reason) => onProblem(`a request to another issuer was not made: ${reason}`),
+    onFailure: (reason) => onProblem(`an outbound request failed: ${reason}`),
   });
   const issuers = createIssuers({
     fetch,
     clock,
-    isOurs: (issuer) => isOurName(issuer, ownUrls()),
-    onProblem: (issuer, reason) => onProblem(`the keys of ${issuer} could not be had: ${reason}`),
+    isOwnIssuer: (issuer) => isOwnUrl(issuer, ownUrls()),
+    onProblem: (issuer, reason) => onProblem(`the keys of ${issuer} could not be fetched: ${reason}`),
   });
   const tokens = createTokens({ keys, ids, issuer: () => origin().issuer });
   const lastSeen = createLastSeen(store);
-  const limiter = createFailureLimiter(FAILURES);
-  const guesses = createRefusals(INVITE_FAILURES);
+  const limiter = createFailureThrottle(FAILURE_LIMITS);
+  const inviteLimiter = createFailureLimiter(INVITE_FAILURE_LIMIT);
   const stsOrigins = settings.awsStsOrigins ?? defaultStsOrigins;
-  const identifying = { store, issuers, fetch, loginProviders, stsOrigins, ownUrls };
-  const exchanger = createExchanger({ ...identifying, tokens, lastSeen, limiter, clock, audiences });
+  const identifyDeps = { store, issuers, fetch, loginProviders, stsOrigins, ownUrls };
+  const exchanger = createExchanger({ ...identifyDeps, tokens, lastSeen, limiter, clock, audiences });
   const maintenance = createMaintenance({ store, lastSeen, clock, onProblem });
-  const keeper = createKeyRotator({
+  const keyRotator = createKeyRotator({
     keys,
-    schedule: keyScheduleOf(settings),
-    onMove: (move) => onNews({ key: move.kid, state: move.state }),
+    schedule: buildKeySchedule(settings),
+    onKeyStateChange: ({ kid, state }) => onKeyStateChange({ key: kid, state }),
     onProblem,
   });
-  let noticed: Promise<void> | undefined;
+  let redirectNotices: Promise<void> | undefined;
   return {
     services: [
-      securityTokenService({ exchanger, tokens, limiter, audiences, lastSeen }),
-      authV1({ exchanger, ids, store, quotas, open: settings.registration === "open", guesses }),
+      createSecurityTokenService({ exchanger, tokens, limiter, audiences, lastSeen }),
+      authV1({ exchanger, ids, store, quotas, open: settings.registration === "open", inviteLimiter }),
     ],
     routes: [
       ...wellKnownRoutes({ keys, issuer: () => origin().issuer, maxAgeS: settings.jwksMaxAge }),
-      ...loginRoutes({
+      ...createLoginRoutes({
         store,
         tokens,
         exchanger,
@@ -142,7 +151,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
         loginProviders,
         registration: settings.registration,
         secure: origin().baseUrl.startsWith("https:"),
-        guesses,
+        inviteLimiter,
         quotas,
         onProblem,
       }),
@@ -150,18 +159,18 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     exchanger,
     lastSeen,
     start() {
-      keeper.start();
+      keyRotator.start();
       maintenance.start();
-      noticed = findRedirectNotices({ store, clock, issuer: origin().issuer, loginProviders }).then(
+      redirectNotices = findRedirectNotices({ store, clock, issuer: origin().issuer, loginProviders }).then(
         (notices) => {
           for (const notice of notices) onRedirectNotice(notice);
         },
-        (error) => onProblem("it could not be found out which redirect URIs are new", error),
+        (error) => onProblem("changed redirect URIs could not be determined", error),
       );
     },
     async stop() {
-      await noticed;
-      await keeper.stop();
+      await redirectNotices;
+      await keyRotator.stop();
       await maintenance.stop();
     },
   };

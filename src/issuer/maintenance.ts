@@ -1,30 +1,28 @@
-// What the issuer does in the background: writes down who was seen, and deletes
-// what has expired.
+// Background work of the issuer: writes last-seen times and deletes expired rows.
 import { setImmediate } from "node:timers/promises";
 import type { Clock } from "../kernel/clock.js";
 import type { Store, Tx } from "../store/port.js";
-import type { LastSeen } from "./sts/last-seen.js";
 
 /** How late `lastSeenTime` may be, in milliseconds. */
 const FLUSH_MS = 5_000;
 
-/** How often what has expired is deleted, in milliseconds. */
+/** The interval between deletions of expired rows, in milliseconds. */
 const SWEEP_MS = 600_000;
 
 /**
- * How many rows one statement deletes. On SQLite that is work of the main thread, and all calls wait for it: 50 rows
- * of 48 KiB, which no row has any more, took 7 ms.
+ * How many rows one statement deletes. On SQLite a statement blocks the main thread: 50 rows of 48 KiB, larger than
+ * any row today, took 7 ms.
  */
 const SWEEP_ROWS = 50;
 
-/** Work in the background. */
+/** Background work. */
 export interface Maintenance {
   start(): void;
-  /** Stops it, after what is known has been written. */
+  /** Stops, after the pending last-seen times are written. */
   stop(): Promise<void>;
 }
 
-/** Creates it; `onProblem` is told of what failed, which is tried again. */
+/** Creates the background work; `onProblem` gets errors of attempts, which are repeated. */
 export function createMaintenance(deps: {
   readonly store: Store;
   readonly lastSeen: LastSeen;
@@ -32,12 +30,12 @@ export function createMaintenance(deps: {
   readonly onProblem: (problem: string, error: unknown) => void;
 }): Maintenance {
   const { store, lastSeen, clock, onProblem } = deps;
-  const flush = () => lastSeen.flush().catch((error) => onProblem("who was seen could not be written", error));
+  const flush = () => lastSeen.flush().catch((error) => onProblem("last-seen times could not be written", error));
   let stopped = false;
   let sweeping: Promise<void> | undefined;
   const sweep = () => {
     sweeping ??= deleteExpired(store, clock(), () => stopped)
-      .catch((error) => onProblem("what has expired could not be deleted", error))
+      .catch((error) => onProblem("expired rows could not be deleted", error))
       .finally(() => {
         sweeping = undefined;
       });
@@ -59,10 +57,9 @@ export function createMaintenance(deps: {
 }
 
 /**
- * Deletes the tickets and refresh tokens that have expired, in transactions of a few rows each. Other calls are
- * answered between two of them.
+ * Deletes expired tickets and refresh tokens in transactions of a few rows each, so that other calls run between them.
  *
- * @param isStopped asked before each transaction; what is left then is deleted another time
+ * @param isStopped checked before each transaction; the rest is deleted next time
  */
 export async function deleteExpired(store: Store, nowMs: number, isStopped: () => boolean): Promise<void> {
   const sweeps = [
@@ -72,4 +69,41 @@ export async function deleteExpired(store: Store, nowMs: number, isStopped: () =
   for (const sweep of sweeps) {
     while (!isStopped() && (await store.write(async (tx) => sweep(tx))) === SWEEP_ROWS) await setImmediate();
   }
+}
+
+/** Collects the last-seen times of identities and writes them in batches instead of with every exchange. */
+export interface LastSeen {
+  touch(identityUid: string, nowMs: number): void;
+  /** Writes the pending times; those that cannot be written stay pending. */
+  flush(): Promise<void>;
+}
+
+/** How many times are written in one transaction. */
+const BATCH = 200;
+
+/** Creates the collector. */
+export function createLastSeen(store: Store): LastSeen {
+  let times = new Map<string, number>();
+
+  function touch(identityUid: string, nowMs: number): void {
+    times.set(identityUid, Math.max(nowMs, times.get(identityUid) ?? 0));
+  }
+
+  return {
+    touch,
+    async flush() {
+      const pending = [...times];
+      times = new Map();
+      for (let i = 0; i < pending.length; i += BATCH) {
+        try {
+          await store.write(async (tx) => {
+            for (const [uid, timeMs] of pending.slice(i, i + BATCH)) await tx.identities.updateLastSeen(uid, timeMs);
+          });
+        } catch (error) {
+          for (const [uid, timeMs] of pending.slice(i)) touch(uid, timeMs);
+          throw error;
+        }
+      }
+    },
+  };
 }

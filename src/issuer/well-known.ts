@@ -1,38 +1,37 @@
-// What others need to trust the tokens of this service: OpenID Connect
-// Discovery 1.0, section 4, and the public keys (RFC 7517, section 5).
+// The documents with which others verify tokens of this service: OpenID Connect Discovery 1.0, section 4, and the
+// public keys (RFC 7517, section 5).
 import { createHash } from "node:crypto";
 import { publicPage, type WebAnswer, type WebRequest, type WebRoutes } from "../kernel/web.js";
 import type { KeyRing } from "./keys/key-ring.js";
 
-/** What the documents are made of. */
 export interface WellKnownOptions {
   readonly keys: Pick<KeyRing, "published" | "refresh">;
-  /** Who issues the tokens, asked each time: the address may be known late. */
+  /** The issuer URL; a function, because with port 0 the address is known only after the service listens. */
   readonly issuer: () => string;
-  /** How long others may keep the documents, in seconds. */
+  /** The max-age of the documents, in seconds. */
   readonly maxAgeS: number;
 }
 
-/** Where the public keys are, behind the issuer. */
+/** The path of the public keys, relative to the issuer. */
 const JWKS_PATH = "/.well-known/jwks.json";
 
-/** The routes of both documents, open to scripts of all origins. */
+/** Creates the routes of both documents, with CORS for all origins. */
 export function wellKnownRoutes({ keys, issuer, maxAgeS }: WellKnownOptions): WebRoutes {
   const cacheControl = `public, max-age=${maxAgeS}`;
   return [
     publicPage("/.well-known/openid-configuration", (request) =>
-      document(request, "application/json", discovery(issuer()), cacheControl),
+      documentAnswer(request, "application/json", buildDiscovery(issuer()), cacheControl),
     ),
     publicPage(JWKS_PATH, async (request) => {
-      // Nobody may be given for another max-age what was changed meanwhile: then a new key would
-      // be used before all have seen it. Without the store nothing is given at all.
+      // Stale keys must not be cached for another max-age: a new key would be used before all caches have it. When the
+      // store cannot be read, the request fails.
       await keys.refresh();
-      return document(request, "application/jwk-set+json", { keys: keys.published() }, cacheControl);
+      return documentAnswer(request, "application/jwk-set+json", { keys: keys.published() }, cacheControl);
     }),
   ];
 }
 
-function discovery(issuer: string): object {
+function buildDiscovery(issuer: string): object {
   return {
     issuer,
     jwks_uri: `${issuer}${JWKS_PATH}`,
@@ -50,34 +49,34 @@ function discovery(issuer: string): object {
     subject_types_supported: ["public"],
     id_token_signing_alg_values_supported: ["ES256"],
     token_endpoint_auth_methods_supported: ["none"],
-    // RFC 9207: the answer of a login says who gives it.
+    // RFC 9207: authorization responses name their issuer.
     authorization_response_iss_parameter_supported: true,
     scopes_supported: ["openid"],
     claims_supported: ["iss", "sub", "aud", "iat", "exp", "jti", "act", "cap", "email", "email_verified", "upstream"],
   };
 }
 
-function document(request: WebRequest, type: string, content: object, cacheControl: string): WebAnswer {
+function documentAnswer(request: WebRequest, type: string, content: object, cacheControl: string): WebAnswer {
   const body = JSON.stringify(content);
-  const etag = tagOf(type, body);
+  const etag = computeEtag(type, body);
   const headers = { "cache-control": cacheControl, etag, "access-control-allow-origin": "*" };
-  if (isKept(request.header("if-none-match"), etag)) return { status: 304, headers };
+  if (matchesEtag(request.header("if-none-match"), etag)) return { status: 304, headers };
   return { status: 200, headers: { ...headers, "content-type": type }, body };
 }
 
-// Hashed again only when the text of that type is another than the last one.
-const tagged = new Map<string, { readonly body: string; readonly etag: string }>();
+// The last body of each type and its ETag, so that an unchanged body is not hashed again.
+const etags = new Map<string, { readonly body: string; readonly etag: string }>();
 
-function tagOf(type: string, body: string): string {
-  const last = tagged.get(type);
+function computeEtag(type: string, body: string): string {
+  const last = etags.get(type);
   if (last?.body === body) return last.etag;
   const etag = `"${createHash("sha256").update(body).digest("base64url")}"`;
-  tagged.set(type, { body, etag });
+  etags.set(type, { body, etag });
   return etag;
 }
 
-// RFC 9110, section 13.1.2: any of a list, weak or not, or whatever there is. A tag of ours holds no comma.
-function isKept(ifNoneMatch: string | undefined, etag: string): boolean {
+// RFC 9110, section 13.1.2: a list of tags, weak or strong, or "*". The tags of this service have no comma.
+function matchesEtag(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return false;
   return ifNoneMatch.split(",").some((tag) => ["*", etag, `W/${etag}`].includes(tag.trim()));
 }

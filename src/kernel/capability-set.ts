@@ -1,15 +1,13 @@
-// A set of capabilities as 64 hex digits, one bit per capability at the `bit`
-// its proto option gives. The digit that holds bit b is the (b >> 2)th, so a
-// test is one character lookup and a stored set keeps bits that only a newer
-// version knows.
+// A set of capabilities as 64 hex digits, with one bit per capability at the `bit` of its proto option. Bit b is in
+// digit b >> 2, so a test is one character lookup. A stored set keeps bits that only a newer version has.
 
 /** A set of capability bits: 64 hex digits, lowest bits first. */
 export type CapabilitySet = string;
 
 const DIGITS = 64;
 
-/** The set that holds exactly `bits`. */
-export function capabilitySetOf(bits: Iterable<number>): CapabilitySet {
+/** Builds the set of exactly `bits`. */
+export function toCapabilitySet(bits: Iterable<number>): CapabilitySet {
   const digits = new Array<number>(DIGITS).fill(0);
   for (const bit of bits) {
     const at = bit >> 2;
@@ -19,32 +17,32 @@ export function capabilitySetOf(bits: Iterable<number>): CapabilitySet {
   return digits.map((digit) => digit.toString(16)).join("");
 }
 
-/** Whether `set` holds `bit`; anything malformed holds nothing. */
-export function holdsBit(set: CapabilitySet, bit: number): boolean {
+/** Whether `set` has `bit`; malformed sets have none. */
+export function hasBit(set: CapabilitySet, bit: number): boolean {
   const code = set.charCodeAt(bit >> 2);
   const digit = code >= 97 && code <= 102 ? code - 87 : code >= 48 && code <= 57 ? code - 48 : 0;
   return (digit & (1 << (bit & 3))) !== 0;
 }
 
-/** The bits that `set` holds, ascending. */
+/** The bits of `set`, ascending. */
 export function bitsOf(set: CapabilitySet): number[] {
   const bits: number[] = [];
-  for (let bit = 0; bit < DIGITS * 4; bit++) if (holdsBit(set, bit)) bits.push(bit);
+  for (let bit = 0; bit < DIGITS * 4; bit++) if (hasBit(set, bit)) bits.push(bit);
   return bits;
 }
 
-/** What any of `sets` holds. */
+/** The union of `sets`. */
 export function unionOf(sets: readonly CapabilitySet[]): CapabilitySet {
   const [only] = sets;
-  return only !== undefined && sets.length === 1 ? only : capabilitySetOf(sets.flatMap(bitsOf));
+  return only !== undefined && sets.length === 1 ? only : toCapabilitySet(sets.flatMap(bitsOf));
 }
 
-/** What both sets hold. */
+/** The intersection of two sets. */
 export function intersectionOf(set: CapabilitySet, other: CapabilitySet): CapabilitySet {
-  return capabilitySetOf(bitsOf(set).filter((bit) => holdsBit(other, bit)));
+  return toCapabilitySet(bitsOf(set).filter((bit) => hasBit(other, bit)));
 }
 
-/** Whether `set` holds everything that `part` holds. */
+/** Whether `part` is a subset of `set`. */
 export function includesSet(set: CapabilitySet, part: CapabilitySet): boolean {
-  return bitsOf(part).every((bit) => holdsBit(set, bit));
+  return bitsOf(part).every((bit) => hasBit(set, bit));
 }

@@ -1,5 +1,5 @@
-/** Tells the time in epoch milliseconds; injected everywhere so that tests can move it. */
+/** Returns the time in epoch milliseconds; replaced in tests. */
 export type Clock = () => number;
 
-/** The time of the machine. */
+/** The clock of the system. */
 export const systemClock: Clock = () => Date.now();

@@ -1,7 +1,6 @@
-// Every error a caller can see is made here (architecture, section 6): one
-// constructor per case owns its code, its text and its details, so that a text
-// exists once. `connectErrorFrom` is the only way out; what it does not know
-// becomes INTERNAL and says nothing of its cause.
+// All errors that callers can see (docs/api-rules.md#errors). One constructor per case has the code, the text and the
+// details, so that each text exists once. `connectErrorFrom` converts them; unknown errors become INTERNAL without
+// their cause.
 import { Code, ConnectError } from "@connectrpc/connect";
 import {
   BadRequestSchema,
@@ -30,7 +29,7 @@ export type ErrorReason =
   | "UNAVAILABLE"
   | "UNIMPLEMENTED";
 
-/** One field of a request and the rule it breaks. */
+/** A field of a request and the rule that it violates. */
 export interface FieldViolation {
   /** The camelCase JSON path of the field, the same on every protocol. */
   readonly field: string;
@@ -38,7 +37,7 @@ export interface FieldViolation {
   readonly description: string;
 }
 
-/** An error that may be shown to the caller as it is. */
+/** An error that callers may see unchanged. */
 export class ApiError extends Error {
   readonly code: Code;
   readonly reason: ErrorReason;
@@ -54,12 +53,12 @@ export class ApiError extends Error {
 }
 
 /**
- * What ends the work for a caller who went away. Nobody sees it, so there is one for all: a connection that closes
- * ends hundreds of calls at once, and an error with a stack for each would hold up everybody else.
+ * Ends the work for a caller that disconnected. It is one shared object: a closed connection ends hundreds of calls at
+ * once, and creating a stack for each would delay other calls.
  */
 export const CALLER_GONE = new ConnectError("the caller has gone", Code.Canceled);
 
-/** INVALID_ARGUMENT: one or more fields break a rule (spec section 7). */
+/** INVALID_ARGUMENT: one or more fields violate a rule. */
 export function invalidArgument(...violations: readonly FieldViolation[]): ApiError {
   const text = violations.map((v) => `${v.field}: ${v.description}`).join("; ");
   return new ApiError(Code.InvalidArgument, "INVALID_ARGUMENT", `Invalid argument: ${text}`, [
@@ -67,29 +66,29 @@ export function invalidArgument(...violations: readonly FieldViolation[]): ApiEr
   ]);
 }
 
-/** INVALID_ARGUMENT for a request that is broken as a whole, before any field can be named. */
+/** INVALID_ARGUMENT for a request that is malformed as a whole, so that no field can be named. */
 export function malformedRequest(rule: string): ApiError {
   return new ApiError(Code.InvalidArgument, "INVALID_ARGUMENT", `Invalid argument: ${rule}`);
 }
 
-/** FAILED_PRECONDITION: the state of things forbids it (spec section 7). `type` is the violation's type. */
+/** FAILED_PRECONDITION: the state of resources forbids it. `type` is the type of the violation. */
 export function failedPrecondition(type: string, description: string): ApiError {
   return new ApiError(Code.FailedPrecondition, "FAILED_PRECONDITION", `Precondition failed: ${description}`, [
     { desc: PreconditionFailureSchema, value: { violations: [{ type, description }] } },
   ]);
 }
 
-/** A kind of resource, as errors speak of it. */
+/** A kind of resource, as errors name it. */
 export interface ResourceKind {
-  /** The word for one, such as `role binding`. */
+  /** The singular, such as `role binding`. */
   readonly noun: string;
   /** The published resource type, such as `iam.chainguard.dev/RoleBinding`. */
   readonly type: string;
 }
 
 /**
- * NOT_FOUND: for callers who may read where the thing would be; others get {@link permissionDenied}.
- * `rule` says what was looked for where that is not a uid.
+ * NOT_FOUND: for callers who may read the parent; others get {@link permissionDenied}. `rule` describes what was
+ * looked up where it is not a uid.
  */
 export function notFound({ noun, type }: ResourceKind, uid: string, rule = `there is no ${noun} ${uid}`): ApiError {
   return new ApiError(Code.NotFound, "NOT_FOUND", `Not found: ${noun}: ${rule}`, [
@@ -97,19 +96,19 @@ export function notFound({ noun, type }: ResourceKind, uid: string, rule = `ther
   ]);
 }
 
-/** ALREADY_EXISTS: there can be only one and there is one. */
+/** ALREADY_EXISTS: the resource exists, and there can be only one. */
 export function alreadyExists({ noun, type }: ResourceKind, uid: string): ApiError {
   return new ApiError(Code.AlreadyExists, "ALREADY_EXISTS", `Already exists: ${noun}: ${uid}`, [
     { desc: ResourceInfoSchema, value: { resourceType: type, resourceName: uid } },
   ]);
 }
 
-/** PERMISSION_DENIED, worded so that the forbidden and the missing look alike (AIP-211). */
+/** PERMISSION_DENIED, with one text for forbidden and for missing resources (AIP-211). */
 export function permissionDenied(what: string): ApiError {
   return new ApiError(Code.PermissionDenied, "PERMISSION_DENIED", `Permission denied: ${what} (or it might not exist)`);
 }
 
-/** UNAUTHENTICATED: no token, or one that is not valid. One text for all causes, so that it is no oracle. */
+/** UNAUTHENTICATED: no token, or an invalid one. One text for all causes, so that callers cannot tell them apart. */
 export function unauthenticated(cause?: unknown): ApiError {
   return new ApiError(
     Code.Unauthenticated,
@@ -120,23 +119,22 @@ export function unauthenticated(cause?: unknown): ApiError {
   );
 }
 
-/** RESOURCE_EXHAUSTED: a limit. `retryAfterMs` is when it makes sense to try again, in milliseconds. */
+/** RESOURCE_EXHAUSTED: a limit is reached. `retryAfterMs` is when to retry, in milliseconds. */
 export function resourceExhausted(what: string, retryAfterMs?: number): ApiError {
   return new ApiError(
     Code.ResourceExhausted,
     "RESOURCE_EXHAUSTED",
     `Resource exhausted: ${what}`,
-    retryIn(retryAfterMs),
+    retryInfo(retryAfterMs),
   );
 }
 
 /**
- * RESOURCE_EXHAUSTED: there are as many of something as its quota allows. Waiting does not help, so
- * nothing says when to try again.
+ * RESOURCE_EXHAUSTED: a quota is reached. It has no retry time, because waiting does not help.
  *
- * @param subject whose quota it is, such as `group:<uid of the root group>`
- * @param quota the name of the quota, as settings have it
- * @param rule what the quota allows and what there is, as a sentence without a full stop
+ * @param subject the owner of the quota, such as `group:<uid of the root group>`
+ * @param quota the name of the quota in settings
+ * @param rule the limit and the current number, as a sentence without a full stop
  */
 export function quotaExceeded(subject: string, quota: string, rule: string): ApiError {
   return new ApiError(Code.ResourceExhausted, "RESOURCE_EXHAUSTED", `Resource exhausted: ${quota}: ${rule}`, [
@@ -144,17 +142,17 @@ export function quotaExceeded(subject: string, quota: string, rule: string): Api
   ]);
 }
 
-/** UNAVAILABLE: try again soon. `retryAfterMs` in milliseconds. */
+/** UNAVAILABLE: retry soon. `retryAfterMs` is in milliseconds. */
 export function unavailable(what: string, retryAfterMs?: number, cause?: unknown): ApiError {
-  return new ApiError(Code.Unavailable, "UNAVAILABLE", `Unavailable: ${what}`, retryIn(retryAfterMs), cause);
+  return new ApiError(Code.Unavailable, "UNAVAILABLE", `Unavailable: ${what}`, retryInfo(retryAfterMs), cause);
 }
 
-/** ABORTED: lost against concurrent changes, repeatedly. The caller may start over. */
+/** ABORTED: repeated conflicts with concurrent changes. The caller may retry. */
 export function aborted(what: string, cause?: unknown): ApiError {
   return new ApiError(Code.Aborted, "ABORTED", `Aborted: ${what}`, [], cause);
 }
 
-/** DEADLINE_EXCEEDED: the caller's time, or 30 s, ran out. */
+/** DEADLINE_EXCEEDED: the caller's deadline, or 30 s, has passed. */
 export function deadlineExceeded(): ApiError {
   return new ApiError(
     Code.DeadlineExceeded,
@@ -174,9 +172,9 @@ export function noSuchRoute(path: string): ApiError {
 }
 
 /**
- * The error as the front ends send it: with ErrorInfo first and every other detail behind it. A
- * `ConnectError` that a library made (framing, size, compression) keeps its code and text and gets
- * an ErrorInfo; anything else becomes INTERNAL with the cause kept for the log alone.
+ * Converts an error to what protocols send: with ErrorInfo first, followed by the other details. A `ConnectError` of a
+ * library (framing, size, compression) keeps its code and text and gets an ErrorInfo. Anything else becomes INTERNAL,
+ * with the cause for the log only.
  */
 export function connectErrorFrom(error: unknown, domain: string): ConnectError {
   if (error instanceof ApiError) {
@@ -185,25 +183,25 @@ export function connectErrorFrom(error: unknown, domain: string): ConnectError {
   }
   if (error instanceof ConnectError) {
     if (error.findDetails(ErrorInfoSchema).length > 0) return error;
-    const reason = reasonOf[error.code] ?? "INTERNAL";
+    const reason = REASONS[error.code] ?? "INTERNAL";
     const info: Detail = { desc: ErrorInfoSchema, value: { reason, domain } };
-    const sealed = new ConnectError(error.rawMessage, error.code, error.metadata, [info], error.cause);
-    sealed.details.push(...error.details);
-    return sealed;
+    const completed = new ConnectError(error.rawMessage, error.code, error.metadata, [info], error.cause);
+    completed.details.push(...error.details);
+    return completed;
   }
   const info: Detail = { desc: ErrorInfoSchema, value: { reason: "INTERNAL", domain } };
   return new ConnectError("Internal: the service failed to handle the call", Code.Internal, undefined, [info], error);
 }
 
-function retryIn(ms: number | undefined): Detail[] {
+function retryInfo(ms: number | undefined): Detail[] {
   if (ms === undefined) return [];
-  // Clocks jump: a moment that has passed means now, and a Duration has no fractions of a nanosecond.
+  // Clocks jump: a time in the past means now, and a Duration has whole nanoseconds.
   const wait = Math.max(0, Math.ceil(ms));
   const seconds = BigInt(Math.floor(wait / 1000));
   return [{ desc: RetryInfoSchema, value: { retryDelay: { seconds, nanos: (wait % 1000) * 1_000_000 } } }];
 }
 
-const reasonOf: Partial<Record<Code, ErrorReason>> = {
+const REASONS: Partial<Record<Code, ErrorReason>> = {
   [Code.Aborted]: "ABORTED",
   [Code.AlreadyExists]: "ALREADY_EXISTS",
   [Code.Canceled]: "CANCELLED",

@@ -1,17 +1,17 @@
 import type { CapabilitySet } from "./capability-set.js";
 
-/** What a token may be used for. It only ever takes away from what its bearer may do. */
+/** What a token may be used for: a restriction of what its bearer may do. */
 export interface TokenLimit {
-  /** The capabilities it is good for; all unless set. */
+  /** The allowed capabilities; all unless set. */
   readonly cap?: CapabilitySet;
 
-  /** The groups that it is good for, with what lies below them; all unless set. */
+  /** The groups where it may be used, with their descendants; all unless set. */
   readonly scope?: readonly string[];
 }
 
-/** What a verified API token says of its bearer. */
+/** The claims of a verified API token. */
 export interface Principal {
-  /** The uid of the identity that calls (the token's `sub`). */
+  /** The uid of the calling identity (the token's `sub`). */
   readonly identityUid: string;
 
   /** The id of the token (`jti`), recorded in the audit log. */
@@ -20,12 +20,12 @@ export interface Principal {
   /** When the token was issued, in epoch seconds; compared with the identity's `notBefore`. */
   readonly issuedAt: number;
 
-  /** When the token stops being valid, in epoch seconds, without leeway. */
+  /** When the token expires, in epoch seconds, without leeway. */
   readonly expiresAt: number;
 
-  /** What the token may be used for; everything unless set. */
+  /** What the token may be used for; no restriction unless set. */
   readonly limit?: TokenLimit;
 
-  /** The uids of the mappings that the groups of the bearer's directory satisfied when it signed in. */
+  /** The uids of the mappings that the bearer's directory groups satisfied at sign-in. */
   readonly mappings?: readonly string[];
 }

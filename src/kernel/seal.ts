@@ -7,8 +7,8 @@ const TAG = 16;
  * Encrypts and authenticates `plain` with AES-256-GCM under a random nonce.
  *
  * @param key 32 bytes
- * @param context what the result is for; it opens only with the same
- * @returns nonce, ciphertext and tag in one
+ * @param context the additional authenticated data, which is needed to decrypt the result
+ * @returns nonce, ciphertext and tag, concatenated
  */
 export function seal(key: Buffer, plain: Buffer, context: string): Buffer {
   const nonce = randomBytes(NONCE);
@@ -17,7 +17,7 @@ export function seal(key: Buffer, plain: Buffer, context: string): Buffer {
   return Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
 }
 
-/** What {@link seal} encrypted; undefined when the key or the context is another or a bit was changed. */
+/** Decrypts the result of {@link seal}; undefined when key or context differ or it was changed. */
 export function unseal(key: Buffer, sealed: Buffer, context: string): Buffer | undefined {
   if (sealed.length < NONCE + TAG) return undefined;
   const decipher = createDecipheriv("aes-256-gcm", key, sealed.subarray(0, NONCE), { authTagLength: TAG });

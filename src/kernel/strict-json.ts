@@ -1,22 +1,21 @@
-// A reader of JSON (RFC 8259) that refuses what JSON.parse lets pass and what
-// different readers of one text understand differently: keys given twice, deep
-// nesting, lone surrogates, U+0000, numbers outside the range of a double, a
-// byte order mark (RFC 7493).
+// A JSON parser (RFC 8259) that rejects what JSON.parse accepts and parsers read differently: repeated names, deep
+// nesting, lone surrogates, U+0000, numbers outside the range of a double, and a byte order mark (RFC 7493).
+
 import { invalidArgument } from "./errors.js";
 
-/** What a JSON text may say. */
+/** A JSON value. */
 export type JsonValue = number | string | boolean | null | JsonObject | JsonValue[];
 
-/** An object of a JSON text, by name. */
+/** A JSON object. */
 export type JsonObject = { [name: string]: JsonValue };
 
-/** How deep objects and arrays may nest. */
+/** The deepest nesting of objects and arrays. */
 export const MAX_JSON_DEPTH = 64;
 
 /** A parsed text. */
 export interface StrictJson {
   readonly value: JsonValue;
-  /** Whether there is a whole number beyond 2^53, of which a double may not hold every digit. */
+  /** Whether it contains an integer beyond 2^53, which a double may not represent exactly. */
   readonly hasUnsafeInteger: boolean;
 }
 
@@ -24,9 +23,9 @@ const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
 const LONE_SURROGATE = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
 
 /**
- * Parses a whole JSON text. Objects have no prototype.
+ * Parses a JSON text. Objects have no prototype.
  *
- * @param what the field that errors name when they cannot name one within the text.
+ * @param what the field in errors that cannot name one within the text
  * @throws ApiError INVALID_ARGUMENT.
  */
 export function parseStrictJson(text: string, what: string): StrictJson {
@@ -122,7 +121,7 @@ class Reader {
     return true;
   }
 
-  // After a member: true at the closing bracket, false before the next member.
+  // After a member: true at the closing bracket, false at a comma.
   #ends(bracket: number): boolean {
     this.#space();
     const code = this.#text.charCodeAt(this.#at);
@@ -206,4 +205,44 @@ class Reader {
     if (field === "" || field.length > 200) field = this.#what;
     throw invalidArgument({ field, description: `${field} ${rule}` });
   }
+}
+
+/**
+ * Whether `text` holds at most `max` values if it is JSON. It counts commas and opening brackets wherever they stand,
+ * also within strings, so it costs far less than parsing and never counts too few values.
+ */
+export function hasFewValues(text: string, max: number): boolean {
+  let left = max;
+  for (let i = 0; i < text.length && left > 0; i++) {
+    const code = text.charCodeAt(i);
+    if (code === COMMA || code === BRACKET || code === BRACE) left--;
+  }
+  return left > 0;
+}
+
+const [COMMA, BRACKET, BRACE] = [0x2c, 0x5b, 0x7b];
+
+// A byte order mark stays in the text, where the parser rejects it.
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/**
+ * Parses bytes that hold a JSON object in UTF-8. Neither the object nor what is in it has a prototype.
+ *
+ * @param maxValues how many values the object may hold, nested ones included
+ * @returns undefined for everything else, and for an object that two parsers could read differently, such as one
+ * with a repeated name
+ */
+export function parseJsonObject(
+  bytes: Uint8Array,
+  maxValues = Number.POSITIVE_INFINITY,
+): Readonly<JsonObject> | undefined {
+  let value: JsonValue;
+  try {
+    const text = utf8.decode(bytes);
+    if (!hasFewValues(text, maxValues)) return undefined;
+    value = parseStrictJson(text, "json").value;
+  } catch {
+    return undefined;
+  }
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? value : undefined;
 }

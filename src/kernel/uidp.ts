@@ -1,13 +1,12 @@
-// A uid is a path (UIDP, spec section 2): a root segment of 40 hex digits, then
-// segments of 16, joined by "/". Everything about place in the tree is decided
-// here, by exact segments and never by bare prefixes.
+// A uid is a path (UIDP, docs/api-rules.md#uids): a root segment of 40 hex digits, then segments of 16, joined by "/".
+// Ancestors are compared by whole segments, never by prefixes of the text.
 
 const UIDP = /^[0-9a-f]{40}(?:\/[0-9a-f]{16})*$/;
 
-/** How many segments a uid may have: deep enough for any tree, shallow enough to bound every query. */
+/** The largest number of segments of a uid: enough for any tree, and a bound for every query. */
 export const MAX_DEPTH = 64;
 
-/** How deep groups may be nested; what lies in the deepest one still has segments left. */
+/** The deepest nesting of groups; resources in the deepest group still have segments left. */
 export const MAX_GROUP_DEPTH = MAX_DEPTH - 4;
 
 /** Whether `value` is a well-formed uid of at most {@link MAX_DEPTH} segments. */
@@ -15,7 +14,7 @@ export function isUidp(value: string): boolean {
   return value.length <= 40 + 17 * (MAX_DEPTH - 1) && UIDP.test(value);
 }
 
-/** The uid of the thing that directly holds `uid`; undefined for a root. */
+/** The uid of the direct parent; undefined for a root. */
 export function parentOf(uid: string): string | undefined {
   const slash = uid.lastIndexOf("/");
   return slash < 0 ? undefined : uid.slice(0, slash);
@@ -34,7 +33,7 @@ export function depthOf(uid: string): number {
   return depth;
 }
 
-/** `uid` and everything above it, root first. */
+/** `uid` and its ancestors, root first. */
 export function lineageOf(uid: string): string[] {
   const lineage: string[] = [];
   for (let i = uid.indexOf("/"); i >= 0; i = uid.indexOf("/", i + 1)) lineage.push(uid.slice(0, i));
@@ -42,21 +41,21 @@ export function lineageOf(uid: string): string[] {
   return lineage;
 }
 
-/** Whether `uid` lies below `ancestor`, at any depth; not so for equal uids. */
+/** Whether `uid` is a descendant of `ancestor`; false for equal uids. */
 export function isBelow(uid: string, ancestor: string): boolean {
   return uid.length > ancestor.length && uid.charCodeAt(ancestor.length) === 47 && uid.startsWith(ancestor);
 }
 
-/** Whether `uid` is `ancestor` or lies below it. */
+/** Whether `uid` is `ancestor` or a descendant of it. */
 export function isWithin(uid: string, ancestor: string): boolean {
   return uid === ancestor || isBelow(uid, ancestor);
 }
 
-/** The uids of `uids` that lie within no other of them, sorted. */
+/** The uids without an ancestor in `uids`, sorted. */
 export function maximalOf(uids: Iterable<string>): string[] {
   const maximal: string[] = [];
   let last: string | undefined;
-  for (const uid of inOrder([...uids])) {
+  for (const uid of sortUids([...uids])) {
     if (last !== undefined && isWithin(uid, last)) continue;
     maximal.push(uid);
     last = uid;
@@ -64,8 +63,8 @@ export function maximalOf(uids: Iterable<string>): string[] {
   return maximal;
 }
 
-// To see that thousands are in order already takes a tenth of the time that sorting them does.
-function inOrder(uids: string[]): string[] {
+// Checking that thousands are sorted takes a tenth of the time of sorting them.
+function sortUids(uids: string[]): string[] {
   for (let i = 1; i < uids.length; i++) if ((uids[i - 1] as string) > (uids[i] as string)) return uids.sort();
   return uids;
 }

@@ -1,37 +1,36 @@
-// Requests that are neither RPC nor REST, as their handlers see them: pages,
-// redirects and the endpoints of OAuth. No protocol's objects, so that what
-// answers them needs no server.
+// Requests that are neither RPC nor REST: pages, redirects and OAuth endpoints. The types are independent of the
+// server.
 
 /** A request. */
 export interface WebRequest {
   readonly method: "GET" | "POST";
   readonly path: string;
-  /** What follows the fixed part of a route that ends in `/*`, its segments percent-decoded; empty otherwise. */
+  /** The path after the fixed part of a route that ends in `/*`, with percent-decoded segments; otherwise empty. */
   readonly rest: string;
-  /** The query, unescaped once. */
+  /** The decoded query. */
   readonly query: URLSearchParams;
   /** The address of the peer. */
   readonly remoteAddress: string | undefined;
   /** The value of a request header by its lower-case name; repeated ones joined by ", ". */
   header(name: string): string | undefined;
-  /** The value of a cookie; undefined where it is absent or given more than once. */
+  /** The value of a cookie; undefined when it is absent or repeated. */
   cookie(name: string): string | undefined;
   /**
    * The fields of a form.
    *
-   * @throws ApiError INVALID_ARGUMENT when the body is no form; an error answered with 413 when it is larger
-   * than its route allows.
+   * @throws ApiError INVALID_ARGUMENT when the body is no form; an error with status 413 when it is larger than the
+   * route allows
    */
   form(): Promise<URLSearchParams>;
   /**
    * The bytes of the body.
    *
-   * @throws an error answered with 413 when they are more than the route allows.
+   * @throws an error with status 413 when the body is larger than the route allows
    */
   bytes(): Promise<Uint8Array>;
 }
 
-/** An answer. */
+/** A response. */
 export interface WebAnswer {
   readonly status: number;
   /** Header fields by lower-case name. */
@@ -40,20 +39,20 @@ export interface WebAnswer {
   readonly body?: string;
 }
 
-/** Answers; what it throws is answered as the JSON of a google.rpc.Status. */
+/** Handles a request. Thrown errors are answered as the JSON of a google.rpc.Status. */
 export type WebHandler = (request: WebRequest) => WebAnswer | Promise<WebAnswer>;
 
 /**
- * Who may call a route: anybody, or who passes a check of the header fields. The check runs before a byte of
- * the body is read and throws ApiError UNAUTHENTICATED.
+ * Who may call a route: everybody, or callers that pass a check of the header fields. The check runs before the body
+ * is read and throws ApiError UNAUTHENTICATED.
  */
 export type WebAccess = "public" | ((request: Pick<WebRequest, "header">) => void);
 
-/** One method of one path, with who may call it and how much they may send. */
+/** A method of a path, with its access and its largest body. */
 export interface WebRoute {
-  /** A path without variables, or one that ends in `/*` and takes one or more further segments. */
+  /** A path without variables, or one that ends in `/*` and matches one or more further segments. */
   readonly path: string;
-  /** HEAD is a GET without its body. */
+  /** HEAD is handled as a GET without a body. */
   readonly method: "GET" | "POST";
   readonly access: WebAccess;
   /** The largest body in bytes, before and after decompression; 0 where there is none. */
@@ -61,18 +60,34 @@ export interface WebRoute {
   readonly handle: WebHandler;
 }
 
-/** Routes of a part of the service. */
+/** Routes of one feature. */
 export type WebRoutes = readonly WebRoute[];
 
-/** A GET that anybody may call. */
+/** Builds the route of a public GET. */
 export function publicPage(path: string, handle: WebHandler): WebRoute {
   return { path, method: "GET", access: "public", maxBytes: 0, handle };
 }
 
-/** The largest form that anybody may send, in bytes, unless its route needs more. */
+/** The default limit of a public form, in bytes. */
 export const MAX_PUBLIC_FORM_BYTES = 16 * 1024;
 
-/** A form that anybody may send by POST. */
+/** Builds the route of a public form that is sent with POST. */
 export function publicForm(path: string, handle: WebHandler, maxBytes = MAX_PUBLIC_FORM_BYTES): WebRoute {
   return { path, method: "POST", access: "public", maxBytes, handle };
+}
+
+// The redirect URIs of login providers. Each provider has its own path (RFC 9700, section 4.4.2.2), so that the
+// response of one provider is not taken for that of another.
+
+/** The path of a single login provider of the operator, and the prefix of all other paths. */
+export const CALLBACK_PATH = "/oauth/callback";
+
+/**
+ * Builds the path of a provider's redirect URI.
+ *
+ * @param id the uid of an organisation's identity provider, with its slashes, or the name of a login provider, which
+ * has no slash
+ */
+export function buildCallbackPath(id: string): string {
+  return `${CALLBACK_PATH}/${id}`;
 }

@@ -1,18 +1,17 @@
-// The only way by which addresses that tenants give are fetched: it cannot be
-// led to anything but public HTTPS servers, nor held up, nor filled.
+// Fetches URLs that tenants configure. Requests reach public HTTPS servers only (SSRF protection), and are bounded in
+// time and size.
 import type { LookupAddress } from "node:dns";
+import { lookup, Resolver } from "node:dns/promises";
 import { isIP } from "node:net";
-import { isPublicAddress } from "./address.js";
-import { exchange, type GuardedResponse, hostOf } from "./exchange.js";
-import { Refusal } from "./refusal.js";
-import { dnsResolve, hostResolve, type Resolve } from "./resolve.js";
+import { isPublicAddress } from "../kernel/ip-address.js";
+import { type GuardedResponse, hostOf, OutboundError, sendRequest } from "./http-request.js";
 import { createSlots, type SlotLimits } from "./slots.js";
 
-/** For the whole of a request, waiting for its turn and the last byte of the body included. */
+/** The deadline of a whole request in milliseconds, including the wait for a slot and the last byte of the body. */
 const DEADLINE_MS = 5_000;
 const MAX_BYTES = 100 * 1024;
 const MAX_URL_LENGTH = 2048;
-/** The operator's requests: each target, such as a login provider, is an account of its own. */
+/** Requests of the operator: each target, such as a login provider, has its own share. */
 const OPERATOR: SlotLimits = {
   running: 100,
   runningPerAccount: 10,
@@ -20,7 +19,9 @@ const OPERATOR: SlotLimits = {
   waiting: 1_000,
   waitingPerAccount: 100,
 };
-/** The requests of organisations, each an account. Twenty that never get an answer leave most slots free. */
+/**
+ * Requests of organisations: each has its own share. Twenty organisations whose requests hang leave most slots free.
+ */
 const ORGANISATIONS: SlotLimits = {
   running: 200,
   runningPerAccount: 4,
@@ -29,82 +30,81 @@ const ORGANISATIONS: SlotLimits = {
   waitingPerAccount: 32,
 };
 
-/** What the guard is told. */
 export interface GuardedFetchOptions {
-  /** Exact origins, such as `http://10.0.0.5:8080`, that may be cleartext, private or on another port. */
+  /** Exact origins, such as `http://10.0.0.5:8080`, that may use cleartext, private addresses or another port. */
   readonly trustedOrigins: readonly string[];
-  /** Issuers that the operator configured, whose metadata may name any trusted origin. */
+  /** Issuers that the operator configured; their metadata may name any trusted origin. */
   readonly operatorIssuers?: readonly string[];
-  /** Told why a request was refused or failed: for the operator's log, and for nobody else. */
-  readonly onRefused?: (reason: string) => void;
-  /** How host names are resolved; by default the DNS, and for trusted origins whatever this machine asks. */
+  /** Called with the reason of every failure, for the operator's log only. */
+  readonly onFailure?: (reason: string) => void;
+  /** Resolves host names; the default is the DNS, and for trusted origins the resolver of the system. */
   readonly resolve?: Resolve;
 }
 
-/** What may be said of a request. */
+/** The options of a request. */
 export interface GuardedRequest {
   readonly method?: "GET" | "POST";
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array;
-  /** The longest body accepted, in bytes; 100 KiB by default. */
+  /** The longest accepted body, in bytes; 100 KiB by default. */
   readonly maxBytes?: number;
   readonly signal?: AbortSignal;
   /**
-   * The issuer whose metadata name the address. They are written by strangers, so a trusted origin counts as
-   * trusted only where the issuer is on it itself. Absent for addresses that no metadata name.
+   * The issuer whose metadata contain the URL. Others write the metadata, so a trusted origin is trusted only if the
+   * issuer is on the same origin. Absent for URLs that are in no metadata.
    */
   readonly issuer?: string;
   /**
-   * The root group of the organisation whose provider or identity names the address. Its requests wait
-   * for each other and for nobody else's. Absent for addresses that the operator configured.
+   * The root group of the organisation whose provider or identity has the URL. Its requests wait for each other only.
+   * Absent for URLs of the operator.
    */
   readonly organisation?: string | undefined;
   /**
-   * Whether the address was composed from unverified input that a pattern of the organisation admits.
-   * Such requests have slots of their own, so that they delay none to addresses that are known.
+   * Whether the URL was built from unverified input that matches a pattern of the organisation. Such requests have
+   * their own slots, so that they do not delay requests to known URLs.
    */
   readonly unproven?: boolean;
 }
 
 /**
- * Fetches from a server that is not known to be friendly. The body is whole, at most `maxBytes`, and
- * there within 5 s; redirects are not followed but refused.
+ * Fetches from an untrusted server. The whole body has at most `maxBytes` and arrives within 5 s; redirects are
+ * errors.
  *
- * @throws FetchRefused for every failure alike
+ * @throws GuardedFetchError for every failure
  */
 export type GuardedFetch = (url: string, init?: GuardedRequest) => Promise<GuardedResponse>;
 
-/** A request that was refused or failed. It does not say why, so that nobody can explore a network with it. */
-export class FetchRefused extends Error {
-  /** Whether it was never sent, because too many other requests of the same organisation were under way. */
+/** A failed request. It has no reason, so that callers cannot explore a network with it. */
+export class GuardedFetchError extends Error {
+  /** Whether it was not sent because too many other requests of the same organisation were running. */
   readonly isBusy: boolean;
 
   constructor(isBusy = false) {
     super("the address could not be fetched");
-    this.name = "FetchRefused";
+    this.name = "GuardedFetchError";
     this.isBusy = isBusy;
   }
 }
 
 /**
- * Makes a guarded fetch.
+ * Creates a guarded fetch.
  *
- * @throws Error when a trusted origin is not written as one.
+ * @throws Error when a trusted origin is malformed
  */
 export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
-  const { trustedOrigins, operatorIssuers = [], onRefused, resolve } = options;
+  const { trustedOrigins, operatorIssuers = [], onFailure, resolve } = options;
   for (const origin of trustedOrigins) {
     if (!URL.canParse(origin) || new URL(origin).origin !== origin || !/^https?:/.test(origin))
       throw new Error(`a trusted origin must look like https://host:port, and ${origin} does not`);
   }
   const trusted: ReadonlySet<string> = new Set(trustedOrigins);
-  const resolvePublic = dnsResolve();
-  const ofOperator = createSlots(OPERATOR);
-  const ofOrganisations = createSlots(ORGANISATIONS);
+  const resolvePublic = createDnsResolver();
+  const operatorSlots = createSlots(OPERATOR);
+  const organisationSlots = createSlots(ORGANISATIONS);
 
   function takeSlot({ origin }: URL, { organisation, unproven }: GuardedRequest, signal: AbortSignal) {
-    if (organisation === undefined) return ofOperator.take(origin, origin, signal);
-    return ofOrganisations.take(unproven ? `${organisation} unproven` : organisation, origin, signal);
+    if (organisation === undefined) return operatorSlots.acquire(origin, origin, signal);
+    return organisationSlots.acquire(unproven ? `${organisation} unproven` : organisation, origin, signal);
   }
 
   function isTrustedFor({ origin }: URL, { issuer }: GuardedRequest): boolean {
@@ -119,18 +119,22 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
     signal: AbortSignal,
     onSlot: () => void,
   ): Promise<GuardedResponse> {
-    const giveBack = await takeSlot(url, init, signal);
+    const release = await takeSlot(url, init, signal);
     onSlot();
     try {
       const isTrusted = isTrustedFor(url, init);
-      const addresses = await addressesOf(hostOf(url), resolve ?? (isTrusted ? hostResolve : resolvePublic), signal);
-      if (addresses.length === 0) throw new Refusal("the host has no address");
+      const addresses = await resolveAddresses(
+        hostOf(url),
+        resolve ?? (isTrusted ? systemResolve : resolvePublic),
+        signal,
+      );
+      if (addresses.length === 0) throw new OutboundError("the host has no address");
       if (!isTrusted && !addresses.every(({ address }) => isPublicAddress(address)))
-        throw new Refusal("the host has an address that is not public");
+        throw new OutboundError("the host has an address that is not public");
       const { method = "GET", headers = {}, body, maxBytes = MAX_BYTES } = init;
-      return await exchange({ url, addresses, method, headers, body, maxBytes, signal });
+      return await sendRequest({ url, addresses, method, headers, body, maxBytes, signal });
     } finally {
-      giveBack();
+      release();
     }
   }
 
@@ -139,16 +143,16 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
     let origin = "no URL";
     let isWaiting = false;
     try {
-      const url = urlOf(text);
+      const url = parseUrl(text);
       origin = `${url.protocol}//${url.host}`;
-      checkUrl(url, isTrustedFor(url, init));
+      assertAllowedUrl(url, isTrustedFor(url, init));
       isWaiting = true;
       return await guarded(url, init, signal, () => {
         isWaiting = false;
       });
     } catch (error) {
-      onRefused?.(`${origin}: ${reasonOf(error, signal)}`);
-      throw new FetchRefused(isWaiting);
+      onFailure?.(`${origin}: ${failureReason(error, signal)}`);
+      throw new GuardedFetchError(isWaiting);
     } finally {
       end();
     }
@@ -156,10 +160,10 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
 }
 
 /**
- * The guarded fetch in the form of `fetch`, for libraries that take one. Bodies may be strings, bytes or
- * forms; methods GET and POST.
+ * Adapts a guarded fetch to the signature of `fetch`, for libraries. It supports GET and POST, and bodies of strings,
+ * bytes or forms.
  *
- * @param organisation on whose behalf all its requests are made; undefined: the operator's
+ * @param organisation the organisation of all its requests; undefined for the operator
  */
 export function asFetch(guarded: GuardedFetch, organisation?: string): typeof fetch {
   return async (input, init = {}) => {
@@ -186,38 +190,38 @@ export function asFetch(guarded: GuardedFetch, organisation?: string): typeof fe
   };
 }
 
-// Parsers drop or change some characters without a word; what was checked must be what is sent.
-function urlOf(text: string): URL {
-  if (text.length > MAX_URL_LENGTH) throw new Refusal("the address is too long");
-  if (!/^[!-[\]-~]+$/.test(text)) throw new Refusal("the address has characters that URLs do not have");
-  if (!URL.canParse(text)) throw new Refusal("it cannot be parsed");
+// URL parsers drop or change some characters silently, and the checked URL must be the one that is requested.
+function parseUrl(text: string): URL {
+  if (text.length > MAX_URL_LENGTH) throw new OutboundError("the address is too long");
+  if (!/^[!-[\]-~]+$/.test(text)) throw new OutboundError("the address has characters that URLs do not have");
+  if (!URL.canParse(text)) throw new OutboundError("it cannot be parsed");
   return new URL(text);
 }
 
-function checkUrl(url: URL, isTrusted: boolean): void {
-  if (url.username !== "" || url.password !== "") throw new Refusal("the address has a user name or password");
-  if (url.hash !== "") throw new Refusal("the address has a fragment");
+function assertAllowedUrl(url: URL, isTrusted: boolean): void {
+  if (url.username !== "" || url.password !== "") throw new OutboundError("the address has a user name or password");
+  if (url.hash !== "") throw new OutboundError("the address has a fragment");
   if (isTrusted) return;
-  if (url.protocol !== "https:") throw new Refusal("the address is not https");
-  if (url.port !== "") throw new Refusal("the port is not 443");
-  if (url.hostname.endsWith(".")) throw new Refusal("the host ends with a dot");
+  if (url.protocol !== "https:") throw new OutboundError("the address is not https");
+  if (url.port !== "") throw new OutboundError("the port is not 443");
+  if (url.hostname.endsWith(".")) throw new OutboundError("the host ends with a dot");
 }
 
-function addressesOf(host: string, resolve: Resolve, signal: AbortSignal): Promise<readonly LookupAddress[]> {
+function resolveAddresses(host: string, resolve: Resolve, signal: AbortSignal): Promise<readonly LookupAddress[]> {
   const family = isIP(host);
   if (family !== 0) return Promise.resolve([{ address: host, family }]);
-  // Not every resolver can be called off; its answer is then not waited for.
+  // Some resolvers cannot be cancelled; their answer is ignored.
   return new Promise((done, fail) => {
     signal.addEventListener("abort", () => fail(signal.reason), { once: true });
     resolve(host, signal).then(done, fail);
   });
 }
 
-// Not AbortSignal.any with AbortSignal.timeout: the collector may take such a signal before its time.
+// AbortSignal.any with AbortSignal.timeout can be garbage-collected before it fires.
 function startDeadline(outer: AbortSignal | undefined): { readonly signal: AbortSignal; end(): void } {
   const controller = new AbortController();
-  const abandon = () => controller.abort(new Refusal("the caller went away"));
-  const timer = setTimeout(() => controller.abort(new Refusal("it took too long")), DEADLINE_MS);
+  const abandon = () => controller.abort(new OutboundError("the caller went away"));
+  const timer = setTimeout(() => controller.abort(new OutboundError("it took too long")), DEADLINE_MS);
   if (outer?.aborted) abandon();
   outer?.addEventListener("abort", abandon, { once: true });
   return {
@@ -229,9 +233,44 @@ function startDeadline(outer: AbortSignal | undefined): { readonly signal: Abort
   };
 }
 
-function reasonOf(error: unknown, signal: AbortSignal): string {
+function failureReason(error: unknown, signal: AbortSignal): string {
   const cause: unknown = signal.aborted ? signal.reason : error;
-  if (cause instanceof Refusal) return cause.message;
-  // The code of a socket or TLS error; its text may quote what the server sent.
+  if (cause instanceof OutboundError) return cause.message;
+  // The code of a socket or TLS error only; its text may quote the server.
   return cause instanceof Error && "code" in cause ? String(cause.code) : "it failed";
+}
+
+/** Resolves the addresses of a host name; rejects or resolves to none when it has none. */
+export type Resolve = (hostname: string, signal: AbortSignal) => Promise<readonly LookupAddress[]>;
+
+/** The timeout of a DNS query in milliseconds, and the number of attempts. */
+const QUERY_MS = 1_500;
+const QUERY_TRIES = 2;
+
+/**
+ * Creates a resolver that uses the DNS only. Names from tenants must not use getaddrinfo, which blocks threads that
+ * files and signatures need, and cannot be cancelled.
+ *
+ * @param servers the name servers as `address:port`; by default those of the system
+ */
+export function createDnsResolver(servers?: readonly string[]): Resolve {
+  return async (hostname, signal) => {
+    const resolver = new Resolver({ timeout: QUERY_MS, tries: QUERY_TRIES });
+    if (servers) resolver.setServers(servers);
+    const cancel = () => resolver.cancel();
+    signal.addEventListener("abort", cancel, { once: true });
+    try {
+      const [four, six] = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);
+      return [...toLookupAddresses(four, 4), ...toLookupAddresses(six, 6)];
+    } finally {
+      signal.removeEventListener("abort", cancel);
+    }
+  };
+}
+
+/** Resolves with the system, including its hosts file, for names that the operator configured. */
+export const systemResolve: Resolve = (hostname) => lookup(hostname, { all: true });
+
+function toLookupAddresses(result: PromiseSettledResult<string[]>, family: 4 | 6): LookupAddress[] {
+  return result.status === "fulfilled" ? result.value.map((address) => ({ address, family })) : [];
 }

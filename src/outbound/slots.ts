@@ -1,6 +1,6 @@
-import { Refusal } from "./refusal.js";
+import { OutboundError } from "./http-request.js";
 
-/** How many requests run and wait at once. */
+/** The limits of running and waiting work. */
 export interface SlotLimits {
   readonly running: number;
   readonly runningPerAccount: number;
@@ -9,18 +9,18 @@ export interface SlotLimits {
   readonly waitingPerAccount: number;
 }
 
-/** Bounds how many pieces of work, such as requests, run at once: in all, for each account and to each target. */
+/** Limits how much work, such as requests, runs at once: in all, for each account and to each target. */
 export interface Slots {
   /**
-   * Takes a slot and waits for one where none is free. Accounts that wait are served in turn, so that
-   * an account with many requests delays its own; those of one account are served in order of arrival.
+   * Acquires a slot, and waits where none is free. Waiting accounts are served round-robin, so that an account with
+   * many requests delays only its own; those of one account are served in order of arrival.
    *
-   * @param account on whose behalf the work is done
-   * @param target where it goes, such as an origin
-   * @returns the function that gives the slot back, to be called once
-   * @throws the reason of `signal` when that comes first, or a Refusal when too many wait already
+   * @param account the owner of the work
+   * @param target the destination, such as an origin
+   * @returns the function that releases the slot, to be called once
+   * @throws the reason of `signal` when it is aborted first, or an OutboundError when too many wait already
    */
-  take(account: string, target: string, signal: AbortSignal): Promise<() => void>;
+  acquire(account: string, target: string, signal: AbortSignal): Promise<() => void>;
 }
 
 interface Waiter {
@@ -32,7 +32,7 @@ interface Waiter {
 export function createSlots(limits: SlotLimits): Slots {
   const byAccount = new Counter();
   const byTarget = new Counter();
-  // A map keeps its entries in order of insertion: an account that was served goes to the end.
+  // A map keeps the order of insertion: a served account moves to the end.
   const queues = new Map<string, Set<Waiter>>();
   let running = 0;
   let waiting = 0;
@@ -54,7 +54,7 @@ export function createSlots(limits: SlotLimits): Slots {
     };
   }
 
-  // The loop meets an account again that it moved to the end, so it ends only when no waiter can run.
+  // The loop visits an account again that it moved to the end, so it ends when no waiter can run.
   function serve(): void {
     for (const [account, queue] of queues) {
       if (running >= limits.running) return;
@@ -71,11 +71,12 @@ export function createSlots(limits: SlotLimits): Slots {
 
   function wait(account: string, target: string, signal: AbortSignal): Promise<() => void> {
     const queue = queues.get(account) ?? new Set();
-    if (waiting >= limits.waiting || queue.size >= limits.waitingPerAccount) throw new Refusal("too many are waiting");
+    if (waiting >= limits.waiting || queue.size >= limits.waitingPerAccount)
+      throw new OutboundError("too many are waiting");
     queues.set(account, queue);
     waiting++;
     return new Promise((resolve, reject) => {
-      const leave = () => {
+      const dequeue = () => {
         waiting--;
         queue.delete(waiter);
         signal.removeEventListener("abort", abort);
@@ -83,12 +84,12 @@ export function createSlots(limits: SlotLimits): Slots {
       const waiter: Waiter = {
         target,
         start() {
-          leave();
+          dequeue();
           resolve(run(account, target));
         },
       };
       const abort = () => {
-        leave();
+        dequeue();
         if (queue.size === 0) queues.delete(account);
         reject(signal.reason);
       };
@@ -98,7 +99,7 @@ export function createSlots(limits: SlotLimits): Slots {
   }
 
   return {
-    async take(account, target, signal) {
+    async acquire(account, target, signal) {
       signal.throwIfAborted();
       return canRun(account, target) ? run(account, target) : wait(account, target, signal);
     },

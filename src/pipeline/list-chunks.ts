@@ -3,7 +3,7 @@
 import type { Message } from "@bufbuild/protobuf";
 import type { Clock } from "../kernel/clock.js";
 import { CALLER_GONE, deadlineExceeded, resourceExhausted } from "../kernel/errors.js";
-import { ownTurn } from "../kernel/steps.js";
+import { yieldToEventLoop } from "../kernel/event-loop.js";
 import type { Call } from "./call.js";
 import type { Invoke } from "./invoke.js";
 import type { UnaryEntry } from "./method-table.js";
@@ -36,7 +36,7 @@ export async function* readChunks(
   try {
     for (;;) {
       // Each part takes milliseconds, and the first of a list may follow the last of another.
-      if (leave !== undefined) await ownTurn();
+      if (leave !== undefined) await yieldToEventLoop();
       yield await invoke(entry, call, once);
       if (call.next === undefined) return;
       call.moveOn(clock());

@@ -9,7 +9,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { openInstallation } from "../../src/app/installation.js";
 import { resolveSettings } from "../../src/config/config.js";
 import { bootstrap } from "../../src/iam/operator/bootstrap.js";
-import { issueToken } from "../../src/issuer/issue-token.js";
+import { issueToken } from "../../src/issuer/tokens.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { openDatabase } from "../../src/store/sqlite-driver.js";
 import { inconsistenciesIn } from "../support/consistency.js";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { describe, test } from "node:test";
 import { getTableColumns } from "drizzle-orm";
-import { canonicalJson, linkAfter, nameOfLog, start } from "../../src/audit/chain.js";
+import { buildNextLink, CHAIN_START, canonicalJson, formatLogName } from "../../src/audit/chain.js";
 import { audit } from "../../src/store/schema-sqlite.js";
 import { auditRow } from "./log-kit.js";
 
@@ -18,33 +18,33 @@ describe("the hash chain", () => {
     );
   });
 
-  test("members are in the order of their names, and none of the table's columns is left out", () => {
+  test("members are sorted by name, and include every column of the table", () => {
     const names = Object.keys(JSON.parse(canonicalJson(row)));
     assert.deepEqual(names, Object.keys(getTableColumns(audit)).sort());
   });
 
   test("the order in which a row names its fields is nothing to the hash", () => {
     const reversed = Object.fromEntries(Object.entries(row).reverse()) as typeof row;
-    assert.deepEqual(linkAfter(start, reversed), linkAfter(start, row));
+    assert.deepEqual(buildNextLink(CHAIN_START, reversed), buildNextLink(CHAIN_START, row));
   });
 
   test("a link is the hash of the one before, the row and the number", () => {
-    const first = linkAfter(start, row);
-    assert.deepEqual(start, { seq: 0, hash: "A".repeat(43) });
+    const first = buildNextLink(CHAIN_START, row);
+    assert.deepEqual(CHAIN_START, { seq: 0, hash: "A".repeat(43) });
     const hash = createHash("sha256").update(Buffer.alloc(32)).update(canonicalJson(row)).update("1");
     assert.deepEqual(first, { seq: 1, hash: hash.digest("base64url") });
     const second = createHash("sha256")
       .update(Buffer.from(first.hash, "base64url"))
       .update(canonicalJson(row))
       .update("2");
-    assert.deepEqual(linkAfter(first, row), { seq: 2, hash: second.digest("base64url") });
+    assert.deepEqual(buildNextLink(first, row), { seq: 2, hash: second.digest("base64url") });
   });
 
   test("what was computed once stays so", () => {
-    assert.equal(linkAfter(start, row).hash, "zIqBVjtrFWChr9izYioQumCEVc5IrZ_OL8envABYhAA");
+    assert.equal(buildNextLink(CHAIN_START, row).hash, "zIqBVjtrFWChr9izYioQumCEVc5IrZ_OL8envABYhAA");
   });
 
   test("the log of no organisation has a name", () => {
-    assert.deepEqual([nameOfLog(""), nameOfLog("abc")], ["(installation)", "abc"]);
+    assert.deepEqual([formatLogName(""), formatLogName("abc")], ["(installation)", "abc"]);
   });
 });

@@ -21,7 +21,7 @@ describe("arbor audit", () => {
   after(() => host.close());
   const audit = (...args: readonly string[]) => host.run(["audit", ...args, "--data", data]);
 
-  test("what is not sealed yet is said, and is no failure", async () => {
+  test("unsealed rows are reported, and are no failure", async () => {
     const { code, stdout, stderr } = await audit("verify", "--root", acme.group);
     assert.deepEqual(
       { code, stdout },
@@ -92,7 +92,7 @@ describe("arbor audit", () => {
     );
   });
 
-  test("a log that was tampered with fails, by name and place, and the others are told of all the same", async () => {
+  test("a tampered log fails with its name and entry, and other logs are reported too", async () => {
     attack(data, `UPDATE audit SET actor_uid = 'x' WHERE root_uid = '${acme.group}' AND type = 'arbor.bootstrap.v1'`);
     const { code, stdout, stderr } = await audit("verify");
     assert.equal(code, 1);

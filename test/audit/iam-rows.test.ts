@@ -251,7 +251,7 @@ function leavesRows(version: string): void {
     });
   }
 
-  test("what is refused leaves none", async () => {
+  test("rejected calls leave no row", async () => {
     const before = await rows();
     const refused = await Promise.all(
       [...mutations.values()].map(async (entry) => (await call(entry, {}, "no.such.token", "refused")).status),

@@ -34,7 +34,7 @@ export interface Log {
   readonly problems: string[];
   /** Writes rows one after another, each in a transaction of its own. */
   append(...rows: readonly AuditRow[]): Promise<void>;
-  /** A sealer, named `holder`; the one of the log itself unless told otherwise. */
+  /** A sealer with the name `holder`; the default is that of the log. */
   sealer(values?: Partial<SealerDeps>): Sealer;
   verify(rootUid: string): Promise<LogReport>;
   close(): Promise<void>;
@@ -66,7 +66,7 @@ export async function openLog(
   };
 }
 
-/** Changes the database of a directory behind the back of the service. */
+/** Changes a database directly, as an attacker with write access does. */
 export function attack(directory: string, ...statements: readonly string[]): void {
   const db = openDatabase(join(directory, "arbor.db"));
   try {

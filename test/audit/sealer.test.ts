@@ -4,7 +4,8 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { describe, test } from "node:test";
 import { setTimeout as afterMs, setImmediate as nextTurn } from "node:timers/promises";
-import { newKey } from "../../src/issuer/keys/key-making.js";
+import { createWatermark } from "../../src/audit/sealer.js";
+import { generateKey } from "../../src/issuer/keys/key-generation.js";
 import { rotateKey } from "../../src/issuer/keys/key-states.js";
 import { unavailable } from "../../src/kernel/errors.js";
 import type { Store } from "../../src/store/port.js";
@@ -92,7 +93,7 @@ describe("the sealer", () => {
     await Promise.all([first.close(), second.close()]);
   });
 
-  test("a lease from a clock that was far ahead binds nobody", async () => {
+  test("a lease from a clock that was far ahead is ignored", async () => {
     const log = await openLog();
     await log.append(auditRow(acme));
     await log.sealer({ holder: "ahead", clock: () => Date.now() + 3_600_000 }).pass();
@@ -126,7 +127,7 @@ describe("the sealer", () => {
     for (const each of logs) await each.close();
   });
 
-  test("a row that is committed after one with a higher id is sealed behind it", async () => {
+  test("a row that is committed after one with a higher id is sealed after it", async () => {
     const log = await openLog();
     const store: Store = { ...log.store, lateCommitMs: 100_000 };
     let ms = 0;
@@ -136,7 +137,7 @@ describe("the sealer", () => {
         log.directory,
         `INSERT INTO audit SELECT ${id}, root_uid, time_ms, type, method, '', '', '', '', '' FROM audit LIMIT 1`,
       );
-      // Reads of one turn share a snapshot.
+      // Reads of one tick share a snapshot.
       await nextTurn();
     };
     await log.append(auditRow(acme));
@@ -149,7 +150,7 @@ describe("the sealer", () => {
     ms = 100_000;
     assert.equal(await sealer.pass(), 1, "the reads of this very pass may be the first to see it");
     assert.deepEqual(await chainOf(log, acme), [1, 9, 4, 7]);
-    // No commit takes that long: whoever put it there did so without the service.
+    // No commit takes that long, so the row was not written by the service.
     await appear(5);
     assert.equal(await sealer.pass(), 0);
     const { fault, unsealed } = await log.verify(acme);
@@ -158,11 +159,11 @@ describe("the sealer", () => {
     await log.close();
   });
 
-  test("heads signed with a key that was replaced stay good", async () => {
+  test("heads signed with a replaced key stay valid", async () => {
     const log = await openLog();
     await log.append(auditRow(acme));
     await log.sealer({ holder: "before" }).stop();
-    const key = await newKey("audit", log.masterKey, Date.now());
+    const key = await generateKey("audit", log.masterKey, Date.now());
     await log.store.write((tx) => rotateKey(tx, key));
     const after = await openLog(log.directory);
     assert.equal(after.keys.auditSigning().kid, key.kid);
@@ -174,7 +175,7 @@ describe("the sealer", () => {
     await Promise.all([log.close(), after.close()]);
   });
 
-  test("a chain that was put back while it runs is not continued; the problem is told once, and others go on", async () => {
+  test("a chain that was reset while it runs is not continued; the problem is reported once, and other chains continue", async () => {
     const log = await openLog();
     let ms = 0;
     const sealer = log.sealer({ monotonic: () => ms, batchRows: 2 });
@@ -202,7 +203,7 @@ describe("the sealer", () => {
     await log.close();
   });
 
-  test("what keeps it from sealing is told once, until it seals again", async (t) => {
+  test("a problem is reported once, until it seals again", async (t) => {
     t.mock.timers.enable({ apis: ["setInterval"] });
     const log = await openLog();
     let down = true;
@@ -296,4 +297,79 @@ describe("the sealer", () => {
     assert.equal(sealed, written + orgs.length);
     await log.close();
   });
+});
+
+type Step = { readonly ms: number; readonly seen?: number; readonly settled: number };
+
+const cases: readonly { name: string; lateMs: number; steps: readonly Step[] }[] = [
+  {
+    name: "nothing is settled before anything was seen",
+    lateMs: 100_000,
+    steps: [
+      { ms: 0, settled: 0 },
+      { ms: 1e9, settled: 0 },
+    ],
+  },
+  {
+    name: "where writers take turns, what is seen is settled",
+    lateMs: 0,
+    steps: [
+      { ms: 5, seen: 3, settled: 3 },
+      { ms: 5, seen: 4, settled: 4 },
+      { ms: 6, seen: 2, settled: 4 },
+    ],
+  },
+  {
+    name: "an id is settled once the longest commit is over, and not a moment before",
+    lateMs: 100_000,
+    steps: [
+      { ms: 10, seen: 7, settled: 0 },
+      { ms: 100_009, settled: 0 },
+      { ms: 100_010, settled: 7 },
+    ],
+  },
+  {
+    name: "each id has its own time",
+    lateMs: 100_000,
+    steps: [
+      { ms: 0, seen: 7, settled: 0 },
+      { ms: 50_000, seen: 9, settled: 0 },
+      { ms: 100_000, settled: 7 },
+      { ms: 149_999, settled: 7 },
+      { ms: 150_000, settled: 9 },
+    ],
+  },
+  {
+    name: "ids seen within a second count from the end of it",
+    lateMs: 100_000,
+    steps: [
+      { ms: 0, seen: 1, settled: 0 },
+      { ms: 500, seen: 90, settled: 0 },
+      { ms: 1_000, seen: 90, settled: 0 },
+      { ms: 100_500, seen: 90, settled: 1 },
+      { ms: 101_000, seen: 90, settled: 90 },
+    ],
+  },
+  {
+    name: "an id seen again does not begin anew",
+    lateMs: 100_000,
+    steps: [
+      { ms: 0, seen: 5, settled: 0 },
+      { ms: 60_000, seen: 5, settled: 0 },
+      { ms: 100_000, seen: 5, settled: 5 },
+      { ms: 300_000, seen: 5, settled: 5 },
+    ],
+  },
+];
+
+describe("the watermark", () => {
+  for (const { name, lateMs, steps } of cases) {
+    test(name, () => {
+      const watermark = createWatermark(lateMs);
+      for (const { ms, seen, settled } of steps) {
+        if (seen !== undefined) watermark.observe(seen, ms);
+        assert.equal(watermark.at(ms), settled, `at ${ms} ms`);
+      }
+    });
+  }
 });

@@ -14,7 +14,7 @@ async function write(): Promise<never> {
 async function seal(): Promise<never> {
   for (;;) {
     process.stdout.write(`${await sealer.pass()}\n`);
-    // A pass with nothing to do takes no turn of the event loop.
+    // A pass with nothing to do does not yield to the event loop.
     await nextTurn();
   }
 }

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { before, describe, test } from "node:test";
 import { getTableColumns } from "drizzle-orm";
 import { CompactSign, calculateJwkThumbprint } from "jose";
-import { linkAfter, start } from "../../src/audit/chain.js";
+import { buildNextLink, CHAIN_START } from "../../src/audit/chain.js";
 import type { AuditHead, StoredAuditRow } from "../../src/store/port.js";
 import { audit } from "../../src/store/schema-sqlite.js";
 import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite-driver.js";
@@ -292,9 +292,9 @@ function putHead(db: Db, { rootUid, seq, hash, timeMs, signature }: AuditHead): 
 function computeAnew(db: Db): void {
   const names = Object.entries(getTableColumns(audit)).map(([property, { name }]) => `${name} AS "${property}"`);
   const rows = db.prepare(`SELECT ${names} FROM audit WHERE root_uid = ? ORDER BY id`).all(victim) as StoredAuditRow[];
-  let end = start;
+  let end = CHAIN_START;
   for (const row of rows) {
-    end = linkAfter(end, row);
+    end = buildNextLink(end, row);
     db.prepare("UPDATE audit_chain SET hash = ? WHERE root_uid = ? AND seq = ?").run(end.hash, victim, end.seq);
   }
 }
@@ -329,7 +329,7 @@ describe("a log that was tampered with", () => {
       await log.close();
     });
 
-    test(`${name}: and sealing what comes next does not make it good`, async () => {
+    test(`${name}: and sealing later rows does not repair it`, async () => {
       const log = await attackedLog(attack);
       await log.append(auditRow(victim), auditRow(rootUid(0xc)));
       await log.sealer().pass();
@@ -340,7 +340,7 @@ describe("a log that was tampered with", () => {
     });
   }
 
-  // What verification cannot find out is written down here, so that nobody relies on it.
+  // What verification cannot detect is documented here.
   test("put back as a whole to what was signed once, it verifies, and shows in the number of rows alone", async () => {
     const log = await attackedLog((db) => {
       run("DELETE FROM audit WHERE id >= 5", "DELETE FROM audit_chain WHERE root_uid = $A AND seq >= 3")(db);

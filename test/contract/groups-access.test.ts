@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { verifyGroup } from "../../src/iam/operator/operate.js";
-import { capabilitySetOf } from "../../src/kernel/capability-set.js";
+import { toCapabilitySet } from "../../src/kernel/capability-set.js";
 import { builtinIdentityUid, randomIds } from "../../src/kernel/ids.js";
 import { bitOf } from "../../src/pipeline/auth/authorize.js";
 import { type Harness, startHarness } from "../support/harness.js";
@@ -72,7 +72,7 @@ describe("what a caller may not see", () => {
     const writer = await harness.identity();
     const role = randomIds.newUid(org);
     const { CAP_IAM_GROUPS_CREATE, CAP_IAM_GROUPS_UPDATE, CAP_IAM_GROUPS_DELETE } = Capability;
-    const capabilities = capabilitySetOf(
+    const capabilities = toCapabilitySet(
       [CAP_IAM_GROUPS_CREATE, CAP_IAM_GROUPS_UPDATE, CAP_IAM_GROUPS_DELETE].map(bitOf),
     );
     await store.write(async (tx) => {

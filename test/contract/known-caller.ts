@@ -1,7 +1,7 @@
 // Somebody whom the methods know that authenticate their callers by themselves,
 // and all that these methods want to see, in any number.
 import { generateKeyPairSync } from "node:crypto";
-import { answerHeadlessSession } from "../../src/issuer/oauth/headless.js";
+import { completeHeadlessSession } from "../../src/issuer/oauth/headless.js";
 import { createTokens } from "../../src/issuer/tokens.js";
 import { builtinRoleUid, personUid, providerPersonUid, randomIds } from "../../src/kernel/ids.js";
 import { CLIENT, type ExchangeWorld, type Somebody } from "../issuer/sts/exchange-world.js";
@@ -56,14 +56,14 @@ export async function knownCaller(world: ExchangeWorld, organisation: string): P
       world.write(async (tx) => {
         const made: string[] = [];
         while (made.length < count) {
-          made.push(await tokens.newRefreshToken(tx, person, { audience: world.url }, Date.now()));
+          made.push(await tokens.createRefreshToken(tx, person, { audience: world.url }, Date.now()));
         }
         return made;
       }),
     headlessCodes: (count) =>
       world.write(async (tx) => {
         const codes = Array.from({ length: count }, newHeadlessCode);
-        for (const code of codes) await answerHeadlessSession(tx, code, "an ID token", Date.now());
+        for (const code of codes) await completeHeadlessSession(tx, code, "an ID token", Date.now());
         return codes;
       }),
     async people(count) {

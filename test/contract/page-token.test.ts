@@ -1,7 +1,7 @@
 // How long page tokens live (spec section 4, pagination rules 1 to 5).
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, it } from "node:test";
-import { newPageTokenKey } from "../../src/issuer/keys/key-making.js";
+import { generatePageTokenKey } from "../../src/issuer/keys/key-generation.js";
 import { rotateKey } from "../../src/issuer/keys/key-states.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { childUid, groupRow } from "../support/rows.js";
@@ -62,7 +62,7 @@ async function list(query: string, pageToken = ""): Promise<Listed> {
 
 async function rotate(): Promise<void> {
   const { store, keys, masterKey, clock } = harness.app.installation;
-  await store.write((tx) => rotateKey(tx, newPageTokenKey(masterKey, clock())));
+  await store.write((tx) => rotateKey(tx, generatePageTokenKey(masterKey, clock())));
   // The ring looks at the store again only after a pause.
   harness.skewMs += 10_000;
   assert.equal(await keys.refresh(), true);

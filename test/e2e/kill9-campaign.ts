@@ -8,7 +8,7 @@ import { createInterface, type Interface } from "node:readline";
 import { openInstallation } from "../../src/app/installation.js";
 import { resolveSettings } from "../../src/config/config.js";
 import { bootstrap } from "../../src/iam/operator/bootstrap.js";
-import { issueToken } from "../../src/issuer/issue-token.js";
+import { issueToken } from "../../src/issuer/tokens.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import { openDatabase } from "../../src/store/sqlite-driver.js";

@@ -3,7 +3,7 @@
 import { create } from "@bufbuild/protobuf";
 import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { GetGroupRequestSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
-import { capabilitySetOf } from "../../src/kernel/capability-set.js";
+import { toCapabilitySet } from "../../src/kernel/capability-set.js";
 import { ApiError } from "../../src/kernel/errors.js";
 import { isWithin } from "../../src/kernel/uidp.js";
 import { authorize, bitOf, type Guard } from "../../src/pipeline/auth/authorize.js";
@@ -66,7 +66,7 @@ export async function runDecisions(count: number, seed: number, { inherits = tru
     const uid = newUid();
     const bits = pool.filter(() => chance(0.9)).map(({ bit }) => bit);
     model.roles.set(uid, new Set(bits));
-    await tx.roles.insert(roleRow(uid, { capabilities: capabilitySetOf(bits) }));
+    await tx.roles.insert(roleRow(uid, { capabilities: toCapabilitySet(bits) }));
   }
   async function addBinding(tx: Tx) {
     const [group, identity, role] = [pick(groupsOf()), pick([...model.identities]), pick([...model.roles.keys()])];
@@ -108,7 +108,7 @@ export async function runDecisions(count: number, seed: number, { inherits = tru
       const uid = pick([...model.roles.keys()]);
       const bits = pool.filter(() => chance(0.9)).map(({ bit }) => bit);
       model.roles.set(uid, new Set(bits));
-      await tx.roles.update(uid, { capabilities: capabilitySetOf(bits) }, 0);
+      await tx.roles.update(uid, { capabilities: toCapabilitySet(bits) }, 0);
     },
     async (tx) => {
       const uid = pick([...model.roles.keys()]);

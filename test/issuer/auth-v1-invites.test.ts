@@ -26,7 +26,7 @@ before(async () => {
 });
 after(() => world.stop());
 
-/** Somebody whom nobody knows yet. */
+/** A person without an account. */
 const newcomer = (claims: object = {}) => {
   const sub = `newcomer ${++count}`;
   return { uid: personUid(world.people.issuer, sub), bearer: world.idToken({ sub, ...claims }) };
@@ -47,7 +47,7 @@ async function inOwnWorld(work: (own: ExchangeWorld) => Promise<void>): Promise<
 }
 
 describe("an invite", () => {
-  it("lets in who has its code, as what it says", async () => {
+  it("registers the bearer of its code with its role", async () => {
     const { code } = await invite(world, { group: child, role: "editor" });
     const { uid, bearer } = newcomer({ name: "New", email: "new@example.org", email_verified: true });
     assert.deepEqual((await register(world, bearer, { code })).json, { identity: uid, group: child });
@@ -62,7 +62,7 @@ describe("an invite", () => {
     assert.equal(remoteAddress, "127.0.0.1");
   });
 
-  it("is good for many, and for each once", async () => {
+  it("is valid for many people, once for each", async () => {
     const { code } = await invite(world);
     for (const { uid, bearer } of [newcomer(), newcomer()]) {
       for (let time = 0; time < 2; time++) assert.equal((await register(world, bearer, { code })).status, 200);
@@ -131,7 +131,7 @@ describe("an invite", () => {
     ["no address", {}, false],
     ["a list of addresses", { email: ["guest@example.org"], email_verified: true }, false],
   ];
-  it("for an address lets in whoever has it", () =>
+  it("for an email address registers the person who has it", () =>
     inOwnWorld(async (own) => {
       const { code } = await invite(own, { email: "guest@example.org" });
       for (const [name, claims, isLetIn] of addresses) {
@@ -149,7 +149,7 @@ describe("an invite", () => {
       assert.deepEqual((await register(own, bearer, { code })).outcome, REFUSED);
     }));
 
-  it("for an address is none for workloads, which have none", async () => {
+  it("for an email address is invalid for workloads, which have none", async () => {
     const identityId = await world.workload("for an address");
     const { code } = await invite(world, { email: "guest@example.org" });
     assert.deepEqual(
@@ -176,7 +176,7 @@ describe("codes that are none", () => {
     ["of 2,000 characters", () => "a".repeat(2_000)],
   ];
   for (const [name, of] of wrong) {
-    it(`${name} let nobody in and leave no trace`, () =>
+    it(`${name} register nobody and change nothing`, () =>
       inOwnWorld(async (own) => {
         const group = randomIds.newUid(own.root);
         await own.write((tx) => tx.groups.insert(groupRow(group)));
@@ -226,7 +226,7 @@ describe("codes that are none", () => {
   );
 });
 
-describe("who made an invite", () => {
+describe("the creator of an invite", () => {
   const maker = async () => {
     const person = await world.harness.identity();
     const role = randomIds.newUid(world.root);
@@ -261,7 +261,7 @@ describe("who made an invite", () => {
 });
 
 describe("an invite whose maker was revoked", () => {
-  it("is refused if it was made before, whoever brings it, and good if it was made after", () =>
+  it("is rejected if it was created before, for every bearer, and valid if it was created after", () =>
     inOwnWorld(async (own) => {
       const maker = await own.person("maker");
       const owners = { groupUid: own.root, roleUid: builtinRoleUid("owner") };
@@ -277,8 +277,8 @@ describe("an invite whose maker was revoked", () => {
       assert.deepEqual((await register(own, bearer, { code: used })).outcome, REFUSED);
       assert.equal(await exists(late), false);
       const identityId = await own.workload("late");
-      const joined = await register(own, own.token({ sub: "late" }), { code: before.code, identityId });
-      assert.deepEqual(joined.outcome, REFUSED);
+      const registered = await register(own, own.token({ sub: "late" }), { code: before.code, identityId });
+      assert.deepEqual(registered.outcome, REFUSED);
 
       harness.skewMs += 2_000;
       const token = await own.exchanged({}, own.idToken({ sub: "maker" }));
@@ -301,7 +301,7 @@ describe("identities that workloads assume", () => {
     assert.equal(binding?.groupUid, child);
   });
 
-  it("not into another, nor by whoever may not assume them", () =>
+  it("not into another group, and not by callers that may not assume them", () =>
     inOwnWorld(async (own) => {
       const [ours, theirs] = [await own.workload("a"), await own.workload("a", { group: own.foreign })];
       const { code } = await invite(own, { singleUse: true });
@@ -326,7 +326,7 @@ describe("identities that workloads assume", () => {
 });
 
 describe("bindings as others see them", () => {
-  it("show people who accepted, and of others the uid alone", async () => {
+  it("show people who accepted, and only the uid of others", async () => {
     const { code } = await invite(world, { group: child });
     const accepted = newcomer({ name: "Accepted", email: "accepted@example.org", email_verified: true });
     await register(world, accepted.bearer, { code });
@@ -338,19 +338,19 @@ describe("bindings as others see them", () => {
     const list = await ask(world.url, `/iam/v2beta1/roleBindings?group=${child}&page_size=200`, {
       bearer: world.owner.token,
     });
-    const shown = new Map(
+    const answers = new Map(
       (list.json.roleBindings as { identity: { uid: string } }[]).map((one) => [one.identity.uid, one.identity]),
     );
     const { issuer } = world.people;
     const subject = "newcomer ".concat(String(count));
-    assert.deepEqual(shown.get(accepted.uid), {
+    assert.deepEqual(answers.get(accepted.uid), {
       uid: accepted.uid,
       name: "Accepted",
       issuer,
       subject,
       email: "accepted@example.org",
     });
-    const { uid, ...rest } = (shown.get(bound.uid) ?? {}) as { uid?: string };
+    const { uid, ...rest } = (answers.get(bound.uid) ?? {}) as { uid?: string };
     assert.equal(uid, bound.uid);
     assert.ok(
       Object.values(rest).every((value) => value === ""),

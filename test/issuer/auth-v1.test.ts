@@ -48,8 +48,8 @@ const whoAmI = async (bearer: string): Promise<WhoAmI> => {
   return json as unknown as WhoAmI;
 };
 
-describe("whoever bears a token", () => {
-  it("is told who it is and until when", async () => {
+describe("validate", () => {
+  it("answers with the identity and the expiry", async () => {
     const identity = await world.workload("who");
     const token = await world.exchanged({ identity }, world.token({ sub: "who" }));
     const { issuer, subject, audience, expiry, issuedAt, email, profile, capabilities } = await whoAmI(token);
@@ -59,17 +59,17 @@ describe("whoever bears a token", () => {
     assert.deepEqual(capabilities, []);
   });
 
-  it("is told what its provider told of it", async () => {
+  it("answers with the profile of the provider", async () => {
     await world.person("ann", { email: "ann@example.org" });
     const profile = { name: "Ann", given_name: "A", family_name: "N", picture: "https://p.example/a" };
-    const told = await whoAmI(
+    const answer = await whoAmI(
       await world.exchanged({}, world.idToken({ sub: "ann", ...profile, email: "x@y.example" })),
     );
-    assert.equal(told.email, "ann@example.org");
-    assert.deepEqual(told.profile, { name: "Ann", givenName: "A", familyName: "N", picture: "https://p.example/a" });
+    assert.equal(answer.email, "ann@example.org");
+    assert.deepEqual(answer.profile, { name: "Ann", givenName: "A", familyName: "N", picture: "https://p.example/a" });
   });
 
-  it("is told what it may do where, now", async () => {
+  it("answers with the current capabilities by group", async () => {
     const identity = await world.workload("what", { role: "viewer" });
     const token = await world.exchanged({ identity }, world.token({ sub: "what" }));
     const bound = await world.harness.bind(identity, "editor", child);
@@ -92,10 +92,10 @@ describe("whoever bears a token", () => {
     );
   });
 
-  it("is told no more than its token is good for", async () => {
+  it("answers with no more than the token may be used for", async () => {
     const identity = await world.workload("less", { role: "viewer" });
     await world.harness.bind(identity, "editor", child);
-    const told = async (parameters: Readonly<Record<string, string>>) => {
+    const answer = async (parameters: Readonly<Record<string, string>>) => {
       const { capabilities } = await whoAmI(
         await world.exchanged({ identity, ...parameters }, world.token({ sub: "less" })),
       );
@@ -104,7 +104,7 @@ describe("whoever bears a token", () => {
         .sort();
     };
     assert.deepEqual(
-      await told({ cap: "groups.list" }),
+      await answer({ cap: "groups.list" }),
       [
         [world.root, "groups.list"],
         [child, "groups.list"],
@@ -112,7 +112,7 @@ describe("whoever bears a token", () => {
     );
     const [viewers, editors] = [await namesOf("viewer"), await namesOf("editor")];
     const [editorsOnly = ""] = editors.filter((name) => !viewers.includes(name));
-    assert.deepEqual(await told({ cap: editorsOnly }), [[child, editorsOnly]]);
+    assert.deepEqual(await answer({ cap: editorsOnly }), [[child, editorsOnly]]);
     // What is granted below the group that limits a token does not count: of the role there, a part is left.
     const { capabilities } = await whoAmI(
       await world.exchanged({ identity, scope: world.root }, world.token({ sub: "less" })),
@@ -120,10 +120,10 @@ describe("whoever bears a token", () => {
     const below = capabilities.find(({ group }) => group.id === child);
     const has = [below?.role.capabilities.includes(editorsOnly), below?.capabilities.includes(editorsOnly)];
     assert.deepEqual(has, [true, false]);
-    assert.deepEqual(await told({ scope: world.foreign }), []);
+    assert.deepEqual(await answer({ scope: world.foreign }), []);
   });
 
-  it("is told the same over every protocol, and nothing without a token", async () => {
+  it("answers the same over every protocol, and UNAUTHENTICATED without a token", async () => {
     const { validate } = Auth.method;
     for (const client of rawClients(world.url)) {
       const { code, bytes } = await client.call(validate, requestOf(validate, {}), world.owner.token);
@@ -140,7 +140,7 @@ describe("whoever bears a token", () => {
 });
 
 describe("registering without an invite", () => {
-  it("finds people who are known, and refreshes their address", async () => {
+  it("finds registered people, and updates their email address", async () => {
     const { uid } = await world.person("known", { email: "old@example.org" });
     const claims = { sub: "known", email: "new@example.org", email_verified: true };
     const answer = await register(world, world.idToken(claims), {});
@@ -155,14 +155,14 @@ describe("registering without an invite", () => {
     );
   });
 
-  it("is refused to others, who stay unknown", async () => {
+  it("is rejected for others, who are not registered", async () => {
     const stored = dumpOf(world.data);
     const { status, json } = await register(world, world.idToken({ sub: "stranger" }), {});
     assert.deepEqual([status, json.message], [404, "Not found: identity: account not found: it needs an invite"]);
     assert.deepEqual(dumpOf(world.data), stored);
   });
 
-  it("is open to them where the operator says so", async () => {
+  it("is open to them where the operator configures it", async () => {
     const open = await startExchangeWorld({ registration: "open" });
     const bearer = open.idToken({ sub: "stranger", name: "Stranger", email: "s@example.org", email_verified: true });
     const answer = await register(open, bearer, {});
@@ -179,7 +179,7 @@ describe("registering without an invite", () => {
     await open.stop();
   });
 
-  it("is not for workloads, whose identities somebody makes", async () => {
+  it("is not for workloads, whose identities are created explicitly", async () => {
     const identityId = await world.workload("ci");
     const { outcome } = await register(world, world.token({ sub: "ci" }), { identityId });
     assert.deepEqual(outcome, denied("accepting this invite"));
@@ -214,7 +214,7 @@ describe("having oneself forgotten", () => {
     assert.deepEqual((await ask(world.url, "/auth/v1/ok", { bearer: token })).outcome, unauthenticated());
   });
 
-  it("leaves nothing to find for who comes back", async () => {
+  it("leaves nothing for a person who signs in again", async () => {
     const { uid, token } = await newcomer("returner", "owner");
     await forget(token, uid);
     world.harness.skewMs = 2_000;
@@ -259,7 +259,7 @@ describe("having oneself forgotten", () => {
     assert.deepEqual(outcome, invalid(["id", "id must be the caller's own identity as a person"]));
   });
 
-  it("is refused where an organisation would have no owner left", async () => {
+  it("is rejected where an organisation would lose its last owner", async () => {
     const { identity, token } = await world.harness.organisation("lonely");
     const { outcome } = await forget(token, identity);
     assert.deepEqual(outcome, precondition("OWNER_REQUIRED", "a root group must keep an owner"));

@@ -35,7 +35,7 @@ export function register(world: ExchangeWorld, bearer: string | undefined, json:
   return ask(world.url, "/auth/v1/register", { method: "POST", json, bearer });
 }
 
-/** A code with parts of it replaced. */
+/** A code with some fields replaced. */
 export function changed({ code }: Invite, parts: Readonly<Record<string, unknown>>): string {
   const content = JSON.parse(Buffer.from(code, "base64url").toString()) as object;
   return Buffer.from(JSON.stringify({ ...content, ...parts })).toString("base64url");

@@ -1,11 +1,19 @@
 // Expired logins are deleted a few rows at a time, so that no other call waits for it, and all of them go.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { join } from "node:path";
+import { after, before, describe, it, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Installation, openInstallation } from "../../src/app/installation.js";
 import { resolveSettings } from "../../src/config/config.js";
-import { deleteExpired } from "../../src/issuer/maintenance.js";
+import { createLastSeen, deleteExpired } from "../../src/issuer/maintenance.js";
+import { randomIds } from "../../src/kernel/ids.js";
+import { openSqlite } from "../../src/store/open-sqlite.js";
 import type { Store, Tx } from "../../src/store/port.js";
+import { openDatabase } from "../../src/store/sqlite-driver.js";
+import { groupRow, identityRow } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
+import { ask } from "./sts/ask.js";
+import { type ExchangeWorld, startExchangeWorld } from "./sts/exchange-world.js";
 
 /** As large as rows of logins could once be; smaller ones are faster. */
 const ROW_BYTES = 48 * 1024;
@@ -54,7 +62,7 @@ function timedStore(store: Store, times: number[]): Store {
   return { ...store, write: (work) => store.write((tx) => work(timedTx(tx))) };
 }
 
-test(`${ROWS} expired logins of ${ROW_BYTES} bytes go without holding up anybody for long`, async (t) => {
+test(`deleting ${ROWS} expired logins of ${ROW_BYTES} bytes blocks other calls only briefly`, async (t) => {
   const { store } = installation;
   await insertTickets(store, 0, ROWS, 1_000);
   await insertTickets(store, ROWS, 1, 3_000);
@@ -82,7 +90,140 @@ test(`${ROWS} expired logins of ${ROW_BYTES} bytes go without holding up anybody
 test("a sweep ends when the service stops", async () => {
   const { store } = installation;
   await insertTickets(store, 0, 250, 1_000);
-  let asked = 0;
-  await deleteExpired(store, 2_000, () => ++asked > 1);
+  let checks = 0;
+  await deleteExpired(store, 2_000, () => ++checks > 1);
   assert.equal(await store.write(async (tx) => tx.tickets.sweep(2_000, 500)), 200);
+});
+
+// When identities were last seen: written down some seconds later, for many at
+// once, and never back.
+
+describe("exchanges", () => {
+  let world: ExchangeWorld;
+  before(async () => {
+    world = await startExchangeWorld();
+  });
+  after(() => world.stop());
+
+  const seenAt = async (uid: string) => {
+    const { json } = await ask(world.url, `/iam/v2beta1/identities/${uid}`, { bearer: world.owner.token });
+    return Date.parse(String(json.lastSeenTime));
+  };
+
+  it("write nothing by themselves, and update the time soon", { timeout: 60_000 }, async () => {
+    const identity = await world.workload("seen");
+    const unused = await world.workload("not seen");
+    const bearer = world.token({ sub: "seen" });
+    // Changes when another connection commits.
+    const db = openDatabase(join(world.data, "arbor.db"), { readonly: true });
+    const version = () => Number(db.pragma("data_version", { simple: true }));
+    let [commits, last] = [0, version()];
+    const beganMs = Date.now();
+    for (let i = 0; i < 300; i++) {
+      assert.equal((await world.exchange({ identity }, bearer)).status, 200);
+      const now = version();
+      if (now !== last) commits++;
+      last = now;
+    }
+    const tookMs = Date.now() - beganMs;
+    assert.ok(commits <= 2 + tookMs / 2_500, `${commits} commits in ${tookMs} ms`);
+    while ((await seenAt(identity)) < beganMs) {
+      assert.ok(Date.now() - beganMs < tookMs + 20_000, "it moves within seconds");
+      await sleep(200);
+    }
+    assert.equal((await seenAt(identity)) <= Date.now(), true);
+    assert.equal(await seenAt(unused), 1_000, "that of others stays");
+    db.close();
+  });
+
+  it("that are rejected do not update the time", async () => {
+    const identity = await world.workload("refused");
+    await world.exchange({ identity }, world.token({ sub: "x" }));
+    await world.exchange({ identity, aud: "x" }, world.token({ sub: "refused" }));
+    await world.harness.app.stop();
+    const db = openDatabase(join(world.data, "arbor.db"), { readonly: true });
+    const row = db.prepare("SELECT last_seen_time_ms AS seen FROM identities WHERE uid = ?").get(identity);
+    assert.deepEqual(row, { seen: 1_000 });
+    db.close();
+  });
+});
+
+it("a service that stops writes down what it knows", async () => {
+  const world = await startExchangeWorld();
+  const identity = await world.workload("late");
+  const beganMs = Date.now();
+  await world.exchanged({ identity }, world.token({ sub: "late" }));
+  await world.stop();
+  const db = openDatabase(join(world.data, "arbor.db"), { readonly: true });
+  const { lastSeenMs } = db
+    .prepare("SELECT last_seen_time_ms AS lastSeenMs FROM identities WHERE uid = ?")
+    .get(identity) as {
+    lastSeenMs: number;
+  };
+  assert.ok(lastSeenMs >= beganMs, `seen at ${lastSeenMs}`);
+  db.close();
+});
+
+describe("what is known", () => {
+  let store: Store;
+  const group = randomIds.newUid();
+  let writes = 0;
+  let failing = 0;
+  /** The store, which counts and can be made to fail. */
+  const watched = (): Store => ({
+    ...store,
+    async write(unit, options) {
+      if (failing-- > 0) throw new Error("the disk is full");
+      writes++;
+      return store.write(unit, options);
+    },
+  });
+  before(async () => {
+    store = openSqlite({ directory: tempDir(), clock: () => 0, exclusive: false });
+    await store.write((tx) => tx.groups.insert(groupRow(group)));
+  });
+  after(() => store.close());
+
+  const made = async (count: number) => {
+    const uids = Array.from({ length: count }, () => randomIds.newUid(group));
+    await store.write(async (tx) => {
+      for (const uid of uids) await tx.identities.insert(identityRow(uid));
+    });
+    return uids;
+  };
+  const lastSeenMs = async (uid = "") => (await store.read((tx) => tx.identities.get(uid)))?.lastSeenTimeMs;
+
+  it("never goes back, neither in memory nor in the store", async () => {
+    const [uid = ""] = await made(1);
+    const lastSeen = createLastSeen(store);
+    for (const timeMs of [5_000, 9_000, 7_000]) lastSeen.touch(uid, timeMs);
+    await lastSeen.flush();
+    assert.equal(await lastSeenMs(uid), 9_000);
+    lastSeen.touch(uid, 8_000);
+    await lastSeen.flush();
+    assert.equal(await lastSeenMs(uid), 9_000);
+  });
+
+  it("is written for many in one transaction, and once", async () => {
+    const uids = await made(450);
+    const lastSeen = createLastSeen(watched());
+    for (let time = 0; time < 3; time++) for (const uid of uids) lastSeen.touch(uid, 4_000 + time);
+    lastSeen.touch(randomIds.newUid(group), 4_000);
+    writes = 0;
+    await lastSeen.flush();
+    await lastSeen.flush();
+    assert.equal(writes, 3);
+    assert.deepEqual([await lastSeenMs(uids[0]), await lastSeenMs(uids[449])], [4_002, 4_002]);
+  });
+
+  it("is not lost when it cannot be written", async () => {
+    const uids = await made(250);
+    const lastSeen = createLastSeen(watched());
+    for (const uid of uids) lastSeen.touch(uid, 6_000);
+    failing = 1;
+    await assert.rejects(lastSeen.flush(), /disk is full/);
+    lastSeen.touch(uids[0] ?? "", 6_500);
+    await lastSeen.flush();
+    assert.deepEqual([await lastSeenMs(uids[0]), await lastSeenMs(uids[249])], [6_500, 6_000]);
+  });
 });

@@ -7,7 +7,7 @@ import { after, before, describe, it } from "node:test";
 import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { revokeTokens } from "../../src/iam/operator/operate.js";
 import { capabilityNamesIn, capabilitySetNamed } from "../../src/iam/roles/capability-names.js";
-import { createTokens, type Grant } from "../../src/issuer/tokens.js";
+import { createTokens, type TokenGrant } from "../../src/issuer/tokens.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { invalid, unauthenticated } from "../contract/expectations.js";
 import { rawClients, requestOf } from "../contract/iam-clients.js";
@@ -29,10 +29,10 @@ after(() => world.stop());
 const nowMs = () => Date.now() + world.harness.skewMs;
 
 /** The first refresh token of a login, as logins in a browser give it. */
-function login(identity: string, limit?: Grant["limit"]): Promise<string> {
+function login(identity: string, limit?: TokenGrant["limit"]): Promise<string> {
   const { keys } = world.harness.app.installation;
   const tokens = createTokens({ keys, ids: randomIds, issuer: () => world.url });
-  return world.write((tx) => tokens.newRefreshToken(tx, identity, { audience: world.url, limit }, nowMs()));
+  return world.write((tx) => tokens.createRefreshToken(tx, identity, { audience: world.url, limit }, nowMs()));
 }
 
 const refresh = (bearer: string, parameters: Parameters = {}): Promise<Answer> =>
@@ -99,9 +99,9 @@ describe("a refresh token", () => {
     const uid = await newPerson();
     let current = await login(uid);
     const parameters = queryOf({ aud: world.url, cap: "groups.list", scope: world.root, cluster: "x" });
-    for (const asked of [{ form: parameters }, { headers: { "content-length": "0" } }]) {
-      const path = `/sts/exchange_refresh_token${asked.form === undefined ? `?${parameters}` : ""}`;
-      const { status, json, text } = await ask(world.url, path, { method: "POST", bearer: current, ...asked });
+    for (const request of [{ form: parameters }, { headers: { "content-length": "0" } }]) {
+      const path = `/sts/exchange_refresh_token${request.form === undefined ? `?${parameters}` : ""}`;
+      const { status, json, text } = await ask(world.url, path, { method: "POST", bearer: current, ...request });
       assert.equal(status, 200, text);
       const { token, refreshToken } = json as unknown as Pair;
       const limit = claimsOf(token.token).lim as { cap: string; scope: string[] };
@@ -160,7 +160,7 @@ describe("the second use of one", () => {
   });
 
   it("at the same time as the first lets one through and ends the login", async () => {
-    // Which of the two is the thief nobody can tell, so what the faster one got must go as well.
+    // It is unknown which of the two is the thief, so the tokens of the faster one are revoked too.
     for (let round = 0; round < 5; round++) {
       const first = await login(await newPerson());
       const answers = await Promise.all(Array.from({ length: 4 }, () => refresh(first)));
@@ -238,7 +238,7 @@ describe("what is no refresh token", () => {
     return createHash("sha256").update(sec).digest("hex");
   };
   for (const [name, make] of cases) {
-    it(`${name} is refused, and leaves no trace, not even in the log`, async () => {
+    it(`${name} is rejected and changes nothing, also not the audit log`, async () => {
       const bearer = await make();
       const { store } = world.harness.app.installation;
       const before = { stored: dumpOf(world.data), log: await store.read((tx) => tx.audit.newest(1)) };
@@ -249,7 +249,7 @@ describe("what is no refresh token", () => {
   }
 });
 
-describe("what a login is good for", () => {
+describe("what a login is valid for", () => {
   const limitOf = (pair: Pair) => {
     const limit = claimsOf(pair.token.token).lim as { cap?: string; scope?: string[] } | undefined;
     return { cap: limit?.cap && capabilityNamesIn(limit.cap).sort(), scope: limit?.scope };

@@ -34,7 +34,7 @@ describe("a tenant that names the issuer of the login provider as its own, with 
   const stolen = (claims: object = {}) =>
     evil.token({ sub: "victim", email: "victim@example.org", email_verified: true, ...claims });
 
-  it("does not become who signs in there", async () => {
+  it("does not become the person who signs in there", async () => {
     assert.deepEqual((await world.exchange({}, stolen())).outcome, unauthenticated());
     assert.deepEqual(
       (await world.exchange({ identity: victim.uid }, stolen())).outcome,
@@ -58,7 +58,7 @@ describe("a tenant that names the issuer of the login provider as its own, with 
     );
   });
 
-  it("gets somebody of its own, with nothing outside", async () => {
+  it("gets a person of its own, without access outside", async () => {
     const uid = await evil.signIn("victim", { email: "victim@example.org", email_verified: true });
     assert.notEqual(uid, victim.uid);
     assert.equal(uid, providerPersonUid(evil.uid, world.people.issuer, "victim"));
@@ -81,9 +81,9 @@ describe("a tenant that names the issuer of the login provider as its own, with 
     const context = { ids: randomIds, nowMs: Date.now() };
     const claims = { aud: "evil", email: "victim@example.org", email_verified: true };
     for (const { code } of [forVictim, forAnybody, own]) {
-      const asked = { issuer, subject: "victim", claims, providerUid: evil.uid, invite: code, register: false };
+      const signInRequest = { issuer, subject: "victim", claims, providerUid: evil.uid, invite: code, register: false };
       await assert.rejects(
-        world.write((tx) => signIn(tx, asked, context)),
+        world.write((tx) => signIn(tx, signInRequest, context)),
         /accepting this invite/,
       );
     }
@@ -118,7 +118,7 @@ describe("a token that fits several identities", () => {
   });
   const token = () => world.token({ sub: "deploy" });
 
-  it("is good for the one that is named, and no other", async () => {
+  it("is valid for the named audience only", async () => {
     for (const [identity, group, other] of [
       [ours, world.root, world.foreign],
       [theirs, world.foreign, world.root],
@@ -132,7 +132,7 @@ describe("a token that fits several identities", () => {
     }
   });
 
-  it("is good for none where none is named", async () => {
+  it("is invalid where no audience is named", async () => {
     assert.deepEqual((await world.exchange({}, token())).outcome, unauthenticated());
     assert.deepEqual((await world.exchange({ identity: "" }, token())).outcome, unauthenticated());
   });

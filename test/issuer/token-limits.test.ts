@@ -7,7 +7,7 @@ import { create } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { GetGroupRequestSchema, ListGroupsRequestSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
-import { capabilitySetOf } from "../../src/kernel/capability-set.js";
+import { toCapabilitySet } from "../../src/kernel/capability-set.js";
 import { ApiError } from "../../src/kernel/errors.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import type { Principal } from "../../src/kernel/principal.js";
@@ -54,12 +54,12 @@ function allowed({ parents, bindings, cap, scope }: Case, capability: number, gr
     return parent === undefined ? [at] : [at, ...above(parent)];
   };
   if (cap !== undefined && !cap.includes(capability)) return false;
-  const held = (at: number) =>
+  const capabilitiesAt = (at: number) =>
     bindings.some(
       (binding) => above(at).includes(binding.group % parents.length) && binding.capabilities.includes(capability),
     );
-  if (scope === undefined) return held(group);
-  return scope.some((one) => above(group).includes(one % parents.length) && held(one % parents.length));
+  if (scope === undefined) return capabilitiesAt(group);
+  return scope.some((one) => above(group).includes(one % parents.length) && capabilitiesAt(one % parents.length));
 }
 
 function parentOf(parents: readonly number[], at: number): number | undefined {
@@ -95,7 +95,7 @@ describe("any tree, any bindings and any limit", () => {
         const role = randomIds.newUid();
         const at = randomIds.newUid(uids[group % uids.length]);
         const bits = capabilities.map((one) => pool[one]?.bit ?? -1);
-        await tx.roles.insert(roleRow(role, { capabilities: capabilitySetOf(bits) }));
+        await tx.roles.insert(roleRow(role, { capabilities: toCapabilitySet(bits) }));
         await tx.roleBindings.insert(bindingRow(at, identity, role));
       }
     });
@@ -105,7 +105,7 @@ describe("any tree, any bindings and any limit", () => {
   // By way of a real token, which must carry all of it.
   function principalOf(identity: string, { cap, scope }: Case, uids: readonly string[]): Principal {
     const limit = {
-      ...(cap && { cap: capabilitySetOf(cap.map((one) => pool[one]?.bit ?? -1)) }),
+      ...(cap && { cap: toCapabilitySet(cap.map((one) => pool[one]?.bit ?? -1)) }),
       ...(scope && { scope: scope.map((one) => uids[one % uids.length] ?? "") }),
     };
     const claims = {
@@ -183,7 +183,7 @@ describe("a limited token", () => {
   const call = (bearer: string, method: string, path: string, json?: object): Promise<Answer> =>
     ask(world.url, `/iam/v2beta1${path}`, { method, bearer, ...(json && { json }) });
 
-  it("sees and does what lies within its groups", async () => {
+  it("reads and changes its groups and their descendants", async () => {
     const token = await limited({ scope: child });
     const { json } = await call(token, "GET", "/groups");
     assert.deepEqual(
@@ -207,14 +207,14 @@ describe("a limited token", () => {
     assert.equal((await call(token, "GET", "/identities")).json.totalCount, "0");
   });
 
-  it("of another organisation's groups is good for nothing", async () => {
+  it("with another organisation's groups has no access", async () => {
     const token = await limited({ scope: world.foreign });
     for (const group of [world.foreign, world.root, child])
       assert.equal((await call(token, "GET", `/groups/${group}`)).status, 403);
     assert.deepEqual((await call(token, "GET", "/groups")).json.totalCount, "0");
   });
 
-  it("gives nobody more than it is good for", async () => {
+  it("grants no more than its own limit", async () => {
     const cap = [
       "role_bindings.create",
       "roles.create",

@@ -4,10 +4,10 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
 import { createRemoteJWKSet, jwtVerify } from "jose";
-import { issueToken } from "../../src/issuer/issue-token.js";
-import { newKey } from "../../src/issuer/keys/key-making.js";
+import { generateKey } from "../../src/issuer/keys/key-generation.js";
 import type { KeyRing } from "../../src/issuer/keys/key-ring.js";
 import { addSuccessor, rotateKey } from "../../src/issuer/keys/key-states.js";
+import { issueToken } from "../../src/issuer/tokens.js";
 import { wellKnownRoutes } from "../../src/issuer/well-known.js";
 import { unavailable } from "../../src/kernel/errors.js";
 import { randomIds } from "../../src/kernel/ids.js";
@@ -94,7 +94,7 @@ describe("discovery", () => {
   });
 
   for (const path of [CONFIGURATION, JWKS]) {
-    test(`${path} may be kept, by anybody, and asked for again`, async () => {
+    test(`${path} may be cached by everybody, and revalidated`, async () => {
       const first = await get(path);
       const etag = first.headers.get("etag") ?? "";
       assert.match(etag, /^"[\w-]{43}"$/);
@@ -128,7 +128,7 @@ describe("discovery", () => {
 describe("the public keys", () => {
   test("are those of API tokens, in every state, the newest first", async () => {
     const first = ring.signing().kid;
-    const [second, third] = [1, 2].map((ms) => newKey("api-token", kit.masterKey, kit.nowMs + ms));
+    const [second, third] = [1, 2].map((ms) => generateKey("api-token", kit.masterKey, kit.nowMs + ms));
     assert.ok(second && third);
     await kit.store.write((tx) => rotateKey(tx, second));
     await kit.store.write((tx) => addSuccessor(tx, third));
@@ -146,7 +146,7 @@ describe("the public keys", () => {
 
   test("change their tag when another node changes them, and are read again within a second", async () => {
     const before = await get(JWKS);
-    const row = newKey("api-token", kit.masterKey, kit.nowMs + 1);
+    const row = generateKey("api-token", kit.masterKey, kit.nowMs + 1);
     await kit.store.write((tx) => rotateKey(tx, row));
     kit.nowMs += SECOND;
     const now = await get(JWKS, { "if-none-match": before.headers.get("etag") ?? "" });

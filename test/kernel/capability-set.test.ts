@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { bitsOf, capabilitySetOf, holdsBit } from "../../src/kernel/capability-set.js";
+import { bitsOf, hasBit, toCapabilitySet } from "../../src/kernel/capability-set.js";
 
 const sets: readonly { bits: readonly number[]; set: string; reason: string }[] = [
   { bits: [], set: "0".repeat(64), reason: "nothing" },
@@ -14,12 +14,12 @@ const sets: readonly { bits: readonly number[]; set: string; reason: string }[] 
 ];
 
 for (const { bits, set, reason } of sets) {
-  test(`capabilitySetOf: ${reason}`, () => assert.equal(capabilitySetOf(bits), set));
+  test(`capabilitySetOf: ${reason}`, () => assert.equal(toCapabilitySet(bits), set));
 }
 
 for (const bit of [-1, 256, 1_000_000]) {
-  test(`capabilitySetOf refuses bit ${bit}`, () => {
-    assert.throws(() => capabilitySetOf([bit]), new TypeError(`capability bit ${bit} is out of range`));
+  test(`toCapabilitySet rejects bit ${bit}`, () => {
+    assert.throws(() => toCapabilitySet([bit]), new TypeError(`capability bit ${bit} is out of range`));
   });
 }
 
@@ -36,7 +36,7 @@ const malformed: readonly { set: string; bit: number; reason: string }[] = [
 ];
 
 for (const { set, bit, reason } of malformed) {
-  test(`holdsBit: ${reason} holds nothing`, () => assert.equal(holdsBit(set, bit), false));
+  test(`holdsBit: ${reason} holds nothing`, () => assert.equal(hasBit(set, bit), false));
 }
 
 const bitSets = fc.uniqueArray(fc.integer({ min: 0, max: 255 }), { maxLength: 256 });
@@ -44,13 +44,13 @@ const bitSets = fc.uniqueArray(fc.integer({ min: 0, max: 255 }), { maxLength: 25
 test("property: a set holds the bits it was made of and no others", () => {
   fc.assert(
     fc.property(bitSets, (bits) => {
-      const set = capabilitySetOf(bits);
+      const set = toCapabilitySet(bits);
       assert.match(set, /^[0-9a-f]{64}$/);
       assert.deepEqual(
         bitsOf(set),
         [...bits].sort((a, b) => a - b),
       );
-      for (let bit = 0; bit < 256; bit++) assert.equal(holdsBit(set, bit), bits.includes(bit));
+      for (let bit = 0; bit < 256; bit++) assert.equal(hasBit(set, bit), bits.includes(bit));
     }),
   );
 });

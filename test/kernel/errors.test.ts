@@ -14,212 +14,152 @@ import * as errors from "../../src/kernel/errors.js";
 const role = { noun: "role binding", type: "iam.chainguard.dev/RoleBinding" };
 const domain = "iam.example.org";
 
-interface ErrorCase {
-  readonly name: string;
-  readonly error: errors.ApiError;
-  readonly code: Code;
-  readonly reason: string;
-  readonly text: string;
-  /** The details behind ErrorInfo as JSON, by the short name of their type. */
-  readonly details?: Readonly<Record<string, unknown>>;
-}
+const rule = { field: "name", description: "name must match ^[a-z0-9 ._-]{1,}$" };
+const pageSize = { field: "pageSize", description: "pageSize must not be negative" };
+const skip = { field: "skip", description: "skip must not be negative" };
+const notEmpty = { type: "RESOURCE_NOT_EMPTY", description: "cannot delete group with child repos" };
+const resource = { resourceType: role.type, resourceName: "a/b" };
+const tokenText = "Unauthenticated: authorization: a valid bearer token is required";
+const retryAfter = (retryDelay: string) => ({ RetryInfo: { retryDelay } });
 
-const cases: readonly ErrorCase[] = [
-  {
-    name: "invalidArgument",
-    error: errors.invalidArgument({ field: "name", description: "name must match ^[a-z0-9 ._-]{1,}$" }),
-    code: Code.InvalidArgument,
-    reason: "INVALID_ARGUMENT",
-    text: "Invalid argument: name: name must match ^[a-z0-9 ._-]{1,}$",
-    details: {
-      BadRequest: { fieldViolations: [{ field: "name", description: "name must match ^[a-z0-9 ._-]{1,}$" }] },
-    },
-  },
-  {
-    name: "invalidArgument of two fields",
-    error: errors.invalidArgument(
-      { field: "pageSize", description: "pageSize must not be negative" },
-      { field: "skip", description: "skip must not be negative" },
-    ),
-    code: Code.InvalidArgument,
-    reason: "INVALID_ARGUMENT",
-    text: "Invalid argument: pageSize: pageSize must not be negative; skip: skip must not be negative",
-    details: {
-      BadRequest: {
-        fieldViolations: [
-          { field: "pageSize", description: "pageSize must not be negative" },
-          { field: "skip", description: "skip must not be negative" },
-        ],
-      },
-    },
-  },
-  {
-    name: "malformedRequest",
-    error: errors.malformedRequest("the body is no JSON"),
-    code: Code.InvalidArgument,
-    reason: "INVALID_ARGUMENT",
-    text: "Invalid argument: the body is no JSON",
-  },
-  {
-    name: "failedPrecondition",
-    error: errors.failedPrecondition("RESOURCE_NOT_EMPTY", "cannot delete group with child repos"),
-    code: Code.FailedPrecondition,
-    reason: "FAILED_PRECONDITION",
-    text: "Precondition failed: cannot delete group with child repos",
-    details: {
-      PreconditionFailure: {
-        violations: [{ type: "RESOURCE_NOT_EMPTY", description: "cannot delete group with child repos" }],
-      },
-    },
-  },
-  {
-    name: "notFound",
-    error: errors.notFound(role, "a/b"),
-    code: Code.NotFound,
-    reason: "NOT_FOUND",
-    text: "Not found: role binding: there is no role binding a/b",
-    details: { ResourceInfo: { resourceType: role.type, resourceName: "a/b" } },
-  },
-  {
-    name: "notFound of something without a uid",
-    error: errors.notFound(role, "", "none matches"),
-    code: Code.NotFound,
-    reason: "NOT_FOUND",
-    text: "Not found: role binding: none matches",
-    details: { ResourceInfo: { resourceType: role.type } },
-  },
-  {
-    name: "alreadyExists",
-    error: errors.alreadyExists(role, "a/b"),
-    code: Code.AlreadyExists,
-    reason: "ALREADY_EXISTS",
-    text: "Already exists: role binding: a/b",
-    details: { ResourceInfo: { resourceType: role.type, resourceName: "a/b" } },
-  },
-  {
-    name: "permissionDenied",
-    error: errors.permissionDenied("groups.list at a/b"),
-    code: Code.PermissionDenied,
-    reason: "PERMISSION_DENIED",
-    text: "Permission denied: groups.list at a/b (or it might not exist)",
-  },
-  {
-    name: "unauthenticated",
-    error: errors.unauthenticated(),
-    code: Code.Unauthenticated,
-    reason: "UNAUTHENTICATED",
-    text: "Unauthenticated: authorization: a valid bearer token is required",
-  },
-  {
-    name: "unauthenticated says nothing of its cause",
-    error: errors.unauthenticated(new Error("expired")),
-    code: Code.Unauthenticated,
-    reason: "UNAUTHENTICATED",
-    text: "Unauthenticated: authorization: a valid bearer token is required",
-  },
-  {
-    name: "resourceExhausted",
-    error: errors.resourceExhausted("body: larger than allowed"),
-    code: Code.ResourceExhausted,
-    reason: "RESOURCE_EXHAUSTED",
-    text: "Resource exhausted: body: larger than allowed",
-  },
-  {
-    name: "resourceExhausted until later",
-    error: errors.resourceExhausted("asked too often", 61_500),
-    code: Code.ResourceExhausted,
-    reason: "RESOURCE_EXHAUSTED",
-    text: "Resource exhausted: asked too often",
-    details: { RetryInfo: { retryDelay: "61.500s" } },
-  },
-  {
-    name: "unavailable",
-    error: errors.unavailable("the service is stopping"),
-    code: Code.Unavailable,
-    reason: "UNAVAILABLE",
-    text: "Unavailable: the service is stopping",
-  },
-  {
-    name: "unavailable for a second",
-    error: errors.unavailable("another process holds the database", 1_000, new Error("SQLITE_BUSY")),
-    code: Code.Unavailable,
-    reason: "UNAVAILABLE",
-    text: "Unavailable: another process holds the database",
-    details: { RetryInfo: { retryDelay: "1s" } },
-  },
-  {
-    name: "unavailable for no time at all",
-    error: errors.unavailable("busy", 0),
-    code: Code.Unavailable,
-    reason: "UNAVAILABLE",
-    text: "Unavailable: busy",
-    details: { RetryInfo: { retryDelay: "0s" } },
-  },
-  {
-    name: "unavailable for a fraction of a millisecond",
-    error: errors.unavailable("busy", 1_499.2),
-    code: Code.Unavailable,
-    reason: "UNAVAILABLE",
-    text: "Unavailable: busy",
-    details: { RetryInfo: { retryDelay: "1.500s" } },
-  },
-  {
-    name: "unavailable until a moment that has passed",
-    error: errors.unavailable("busy", -1_500),
-    code: Code.Unavailable,
-    reason: "UNAVAILABLE",
-    text: "Unavailable: busy",
-    details: { RetryInfo: { retryDelay: "0s" } },
-  },
-  {
-    name: "aborted",
-    error: errors.aborted("too many concurrent changes"),
-    code: Code.Aborted,
-    reason: "ABORTED",
-    text: "Aborted: too many concurrent changes",
-  },
-  {
-    name: "deadlineExceeded",
-    error: errors.deadlineExceeded(),
-    code: Code.DeadlineExceeded,
-    reason: "DEADLINE_EXCEEDED",
-    text: "Deadline exceeded: the call took longer than allowed",
-  },
-  {
-    name: "unimplemented",
-    error: errors.unimplemented("method: no such method"),
-    code: Code.Unimplemented,
-    reason: "UNIMPLEMENTED",
-    text: "Unimplemented: method: no such method",
-  },
-  {
-    name: "noSuchRoute",
-    error: errors.noSuchRoute("/nowhere"),
-    code: Code.NotFound,
-    reason: "NOT_FOUND",
-    text: "Not found: path: no such path /nowhere",
-  },
-  {
-    name: "noSuchRoute of a long path",
-    error: errors.noSuchRoute(`/${"a".repeat(5_000)}`),
-    code: Code.NotFound,
-    reason: "NOT_FOUND",
-    text: `Not found: path: no such path /${"a".repeat(199)}`,
-  },
+// The name, the error, the name of its code, its text, and the details after ErrorInfo as JSON by the short name of
+// their type.
+const cases: readonly (readonly [
+  name: string,
+  error: errors.ApiError,
+  code: keyof typeof Code,
+  text: string,
+  details?: Readonly<Record<string, unknown>>,
+])[] = [
+  [
+    "invalidArgument",
+    errors.invalidArgument(rule),
+    "InvalidArgument",
+    "Invalid argument: name: name must match ^[a-z0-9 ._-]{1,}$",
+    { BadRequest: { fieldViolations: [rule] } },
+  ],
+  [
+    "invalidArgument of two fields",
+    errors.invalidArgument(pageSize, skip),
+    "InvalidArgument",
+    "Invalid argument: pageSize: pageSize must not be negative; skip: skip must not be negative",
+    { BadRequest: { fieldViolations: [pageSize, skip] } },
+  ],
+  [
+    "malformedRequest",
+    errors.malformedRequest("the body is no JSON"),
+    "InvalidArgument",
+    "Invalid argument: the body is no JSON",
+  ],
+  [
+    "failedPrecondition",
+    errors.failedPrecondition(notEmpty.type, notEmpty.description),
+    "FailedPrecondition",
+    "Precondition failed: cannot delete group with child repos",
+    { PreconditionFailure: { violations: [notEmpty] } },
+  ],
+  [
+    "notFound",
+    errors.notFound(role, "a/b"),
+    "NotFound",
+    "Not found: role binding: there is no role binding a/b",
+    { ResourceInfo: resource },
+  ],
+  [
+    "notFound of something without a uid",
+    errors.notFound(role, "", "none matches"),
+    "NotFound",
+    "Not found: role binding: none matches",
+    { ResourceInfo: { resourceType: role.type } },
+  ],
+  [
+    "alreadyExists",
+    errors.alreadyExists(role, "a/b"),
+    "AlreadyExists",
+    "Already exists: role binding: a/b",
+    { ResourceInfo: resource },
+  ],
+  [
+    "permissionDenied",
+    errors.permissionDenied("groups.list at a/b"),
+    "PermissionDenied",
+    "Permission denied: groups.list at a/b (or it might not exist)",
+  ],
+  ["unauthenticated", errors.unauthenticated(), "Unauthenticated", tokenText],
+  ["unauthenticated with a cause", errors.unauthenticated(new Error("expired")), "Unauthenticated", tokenText],
+  [
+    "resourceExhausted",
+    errors.resourceExhausted("body: larger than allowed"),
+    "ResourceExhausted",
+    "Resource exhausted: body: larger than allowed",
+  ],
+  [
+    "resourceExhausted with a retry time",
+    errors.resourceExhausted("asked too often", 61_500),
+    "ResourceExhausted",
+    "Resource exhausted: asked too often",
+    retryAfter("61.500s"),
+  ],
+  ["unavailable", errors.unavailable("the service is stopping"), "Unavailable", "Unavailable: the service is stopping"],
+  [
+    "unavailable for a second",
+    errors.unavailable("another process holds the database", 1_000, new Error("SQLITE_BUSY")),
+    "Unavailable",
+    "Unavailable: another process holds the database",
+    retryAfter("1s"),
+  ],
+  ["unavailable for 0 ms", errors.unavailable("busy", 0), "Unavailable", "Unavailable: busy", retryAfter("0s")],
+  [
+    "unavailable for a fraction of a millisecond",
+    errors.unavailable("busy", 1_499.2),
+    "Unavailable",
+    "Unavailable: busy",
+    retryAfter("1.500s"),
+  ],
+  [
+    "unavailable until a time in the past",
+    errors.unavailable("busy", -1_500),
+    "Unavailable",
+    "Unavailable: busy",
+    retryAfter("0s"),
+  ],
+  ["aborted", errors.aborted("too many concurrent changes"), "Aborted", "Aborted: too many concurrent changes"],
+  [
+    "deadlineExceeded",
+    errors.deadlineExceeded(),
+    "DeadlineExceeded",
+    "Deadline exceeded: the call took longer than allowed",
+  ],
+  [
+    "unimplemented",
+    errors.unimplemented("method: no such method"),
+    "Unimplemented",
+    "Unimplemented: method: no such method",
+  ],
+  ["noSuchRoute", errors.noSuchRoute("/nowhere"), "NotFound", "Not found: path: no such path /nowhere"],
+  [
+    "noSuchRoute of a long path",
+    errors.noSuchRoute(`/${"a".repeat(5_000)}`),
+    "NotFound",
+    `Not found: path: no such path /${"a".repeat(199)}`,
+  ],
 ];
 
-for (const { name, error, code, reason, text, details = {} } of cases) {
+for (const [name, error, code, text, details = {}] of cases) {
+  // The ErrorInfo of each of these has the name of its code in the spelling of google.rpc.Code.
+  const reason = code.replace(/(?<=[a-z])[A-Z]/g, "_$&").toUpperCase();
+
   test(`${name}: code, text and details`, () => {
-    const seen = errors.connectErrorFrom(error, domain);
-    assert.equal(seen.code, code);
-    assert.equal(seen.rawMessage, text);
-    assert.deepEqual(detailsOf(seen), { ErrorInfo: { reason, domain }, ...details });
-    assert.ok(!seen.metadata.keys().next().value, "no metadata");
+    const converted = errors.connectErrorFrom(error, domain);
+    assert.equal(converted.code, Code[code]);
+    assert.equal(converted.rawMessage, text);
+    assert.deepEqual(detailsOf(converted), { ErrorInfo: { reason, domain }, ...details });
+    assert.ok(!converted.metadata.keys().next().value, "no metadata");
   });
 }
 
 test("ErrorInfo comes first", () => {
-  for (const { error } of cases) {
+  for (const [, error] of cases) {
     const [first] = errors.connectErrorFrom(error, domain).details;
     assert.ok(first && "desc" in first && first.desc.typeName === ErrorInfoSchema.typeName);
   }
@@ -238,48 +178,52 @@ for (const { name, error } of causes) {
   });
 }
 
-const libraryErrors: readonly { code: Code; reason: string }[] = [
-  { code: Code.Canceled, reason: "CANCELLED" },
-  { code: Code.Unknown, reason: "INTERNAL" },
-  { code: Code.InvalidArgument, reason: "INVALID_ARGUMENT" },
-  { code: Code.DeadlineExceeded, reason: "DEADLINE_EXCEEDED" },
-  { code: Code.NotFound, reason: "NOT_FOUND" },
-  { code: Code.AlreadyExists, reason: "ALREADY_EXISTS" },
-  { code: Code.PermissionDenied, reason: "PERMISSION_DENIED" },
-  { code: Code.ResourceExhausted, reason: "RESOURCE_EXHAUSTED" },
-  { code: Code.FailedPrecondition, reason: "FAILED_PRECONDITION" },
-  { code: Code.Aborted, reason: "ABORTED" },
-  { code: Code.OutOfRange, reason: "INTERNAL" },
-  { code: Code.Unimplemented, reason: "UNIMPLEMENTED" },
-  { code: Code.Internal, reason: "INTERNAL" },
-  { code: Code.Unavailable, reason: "UNAVAILABLE" },
-  { code: Code.DataLoss, reason: "INTERNAL" },
-  { code: Code.Unauthenticated, reason: "UNAUTHENTICATED" },
+// INTERNAL for the codes that no error of the API has.
+const libraryErrors: readonly (readonly [code: keyof typeof Code, reason: string])[] = [
+  ["Canceled", "CANCELLED"],
+  ["Unknown", "INTERNAL"],
+  ["InvalidArgument", "INVALID_ARGUMENT"],
+  ["DeadlineExceeded", "DEADLINE_EXCEEDED"],
+  ["NotFound", "NOT_FOUND"],
+  ["AlreadyExists", "ALREADY_EXISTS"],
+  ["PermissionDenied", "PERMISSION_DENIED"],
+  ["ResourceExhausted", "RESOURCE_EXHAUSTED"],
+  ["FailedPrecondition", "FAILED_PRECONDITION"],
+  ["Aborted", "ABORTED"],
+  ["OutOfRange", "INTERNAL"],
+  ["Unimplemented", "UNIMPLEMENTED"],
+  ["Internal", "INTERNAL"],
+  ["Unavailable", "UNAVAILABLE"],
+  ["DataLoss", "INTERNAL"],
+  ["Unauthenticated", "UNAUTHENTICATED"],
 ];
 
-for (const { code, reason } of libraryErrors) {
-  test(`a library's error of code ${code} keeps code and text and gets an ErrorInfo ${reason}`, () => {
-    const seen = errors.connectErrorFrom(new ConnectError("message too large", code, { "x-a": "b" }), domain);
-    assert.equal(seen.code, code);
-    assert.equal(seen.rawMessage, "message too large");
-    assert.equal(seen.metadata.get("x-a"), "b");
-    assert.deepEqual(detailsOf(seen), { ErrorInfo: { reason, domain } });
+for (const [code, reason] of libraryErrors) {
+  test(`a library's error with code ${code} keeps code and text and gets an ErrorInfo ${reason}`, () => {
+    const converted = errors.connectErrorFrom(
+      new ConnectError("message too large", Code[code], { "x-a": "b" }),
+      domain,
+    );
+    assert.equal(converted.code, Code[code]);
+    assert.equal(converted.rawMessage, "message too large");
+    assert.equal(converted.metadata.get("x-a"), "b");
+    assert.deepEqual(detailsOf(converted), { ErrorInfo: { reason, domain } });
   });
 }
 
-test("a library's error keeps its details, behind ErrorInfo", () => {
+test("a library's error keeps its details after ErrorInfo", () => {
   const violations = [{ field: "a", description: "b" }];
   const given = new ConnectError("no", Code.InvalidArgument, undefined, [
     { desc: BadRequestSchema, value: { fieldViolations: violations } },
   ]);
-  const seen = errors.connectErrorFrom(given, domain);
-  assert.deepEqual(detailsOf(seen), {
+  const converted = errors.connectErrorFrom(given, domain);
+  assert.deepEqual(detailsOf(converted), {
     ErrorInfo: { reason: "INVALID_ARGUMENT", domain },
     BadRequest: { fieldViolations: violations },
   });
 });
 
-test("an error that has an ErrorInfo stays as it is", () => {
+test("an error with an ErrorInfo is not changed", () => {
   const once = errors.connectErrorFrom(errors.deadlineExceeded(), domain);
   assert.equal(errors.connectErrorFrom(once, "another.domain"), once);
 });
@@ -291,23 +235,26 @@ const unknown: readonly { thrown: unknown; reason: string }[] = [
     thrown: Object.assign(new Error("SQLITE_CONSTRAINT: groups.uid"), { code: "SQLITE_CONSTRAINT" }),
     reason: "a driver's error",
   },
-  { thrown: Object.assign(new Error("x"), { code: Code.NotFound }), reason: "a code of ours on an error that is not" },
+  {
+    thrown: Object.assign(new Error("x"), { code: Code.NotFound }),
+    reason: "an error with a code that is no ApiError",
+  },
   { thrown: "secret", reason: "a string" },
   { thrown: undefined, reason: "nothing" },
   { thrown: null, reason: "null" },
 ];
 
 for (const { thrown, reason } of unknown) {
-  test(`thrown ${reason}: INTERNAL, and the cause stays inside`, () => {
-    const seen = errors.connectErrorFrom(thrown, domain);
-    assert.equal(seen.code, Code.Internal);
-    assert.equal(seen.rawMessage, "Internal: the service failed to handle the call");
-    assert.deepEqual(detailsOf(seen), { ErrorInfo: { reason: "INTERNAL", domain } });
-    assert.equal(seen.cause, thrown);
+  test(`thrown ${reason}: INTERNAL without the cause`, () => {
+    const converted = errors.connectErrorFrom(thrown, domain);
+    assert.equal(converted.code, Code.Internal);
+    assert.equal(converted.rawMessage, "Internal: the service failed to handle the call");
+    assert.deepEqual(detailsOf(converted), { ErrorInfo: { reason: "INTERNAL", domain } });
+    assert.equal(converted.cause, thrown);
   });
 }
 
-// Through bytes, as front ends send them: what cannot be encoded fails here.
+// Encoded as the protocols send them, so that a detail that cannot be encoded fails here.
 function detailsOf(error: ConnectError): Record<string, unknown> {
   const known = [ErrorInfoSchema, BadRequestSchema, PreconditionFailureSchema, ResourceInfoSchema, RetryInfoSchema];
   const found: Record<string, unknown> = {};

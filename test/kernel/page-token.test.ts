@@ -18,14 +18,14 @@ const binding = '["ListGroups",{"field":"name"},{}]';
 const nowMs = 1_800_000_000_000;
 const token = tokens.make(cursor, binding, nowMs);
 
-function refusal(message: string) {
+function isInvalidPageToken(message: string) {
   return (error: unknown) =>
     error instanceof ApiError && error.code === Code.InvalidArgument && error.message === message;
 }
 
 test("a token is text that needs no escaping in a URL", () => assert.match(token, /^[A-Za-z0-9_-]+$/));
 
-test("a token shows neither the list nor the place in it", () => {
+test("a token reveals neither the list nor the position", () => {
   const bytes = Buffer.from(token, "base64url").toString("latin1");
   for (const part of [cursor.key, cursor.uid, "ListGroups"]) assert.ok(!bytes.includes(part), part);
 });
@@ -45,9 +45,9 @@ for (const { ageMs, opens, reason } of ages) {
   });
 }
 
-test("a token of another list is refused, however old", () => {
+test("a token of another list is rejected, however old", () => {
   for (const ageMs of [0, PAGE_TOKEN_LIFE_MS * 2]) {
-    assert.throws(() => tokens.read(token, `${binding} `, nowMs + ageMs), refusal(FOREIGN));
+    assert.throws(() => tokens.read(token, `${binding} `, nowMs + ageMs), isInvalidPageToken(FOREIGN));
   }
 });
 
@@ -91,24 +91,28 @@ const forgeries: readonly { token: string; reason: string }[] = [
 ];
 
 for (const { token: forged, reason } of forgeries) {
-  test(`refused: ${reason}`, () => {
-    assert.throws(() => tokens.read(forged, binding, nowMs), refusal(FORGED));
+  test(`rejected: ${reason}`, () => {
+    assert.throws(() => tokens.read(forged, binding, nowMs), isInvalidPageToken(FORGED));
   });
 }
 
-test("base64 in its other alphabet is refused", () => {
+test("the standard alphabet of base64 is rejected", () => {
   let plain = token;
   // Most tokens hold a character that differs; one that does is found at once.
   while (!/[-_]/.test(plain)) plain = tokens.make(cursor, binding, nowMs);
   const other = plain.replaceAll("-", "+").replaceAll("_", "/");
-  assert.throws(() => tokens.read(other, binding, nowMs), refusal(FORGED));
+  assert.throws(() => tokens.read(other, binding, nowMs), isInvalidPageToken(FORGED));
 });
 
 test("every bit of every byte is guarded", () => {
   for (let bit = 0; bit < bytes.length * 8; bit++) {
     const changed = Buffer.from(bytes);
     changed[bit >> 3] = (changed[bit >> 3] ?? 0) ^ (1 << (bit & 7));
-    assert.throws(() => tokens.read(changed.toString("base64url"), binding, nowMs), refusal(FORGED), `bit ${bit}`);
+    assert.throws(
+      () => tokens.read(changed.toString("base64url"), binding, nowMs),
+      isInvalidPageToken(FORGED),
+      `bit ${bit}`,
+    );
   }
 });
 
@@ -117,7 +121,11 @@ test("every character has one spelling", () => {
     for (const other of ["A", "z", "_", "=", "+", " "]) {
       if (token[i] === other) continue;
       const changed = token.slice(0, i) + other + token.slice(i + 1);
-      assert.throws(() => tokens.read(changed, binding, nowMs), refusal(FORGED), `character ${i} as ${other}`);
+      assert.throws(
+        () => tokens.read(changed, binding, nowMs),
+        isInvalidPageToken(FORGED),
+        `character ${i} as ${other}`,
+      );
     }
   }
 });

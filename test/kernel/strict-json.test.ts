@@ -51,7 +51,7 @@ const bad: readonly { text: string; message: string; reason: string }[] = [
 ];
 
 for (const { text, message, reason } of bad) {
-  test(`refuses ${JSON.stringify(text.slice(0, 30))}: ${reason}`, () => {
+  test(`rejects ${JSON.stringify(text.slice(0, 30))}: ${reason}`, () => {
     assert.throws(
       () => parseStrictJson(text, "body"),
       (error: Error) => {

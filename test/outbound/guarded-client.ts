@@ -5,7 +5,7 @@ const url = process.argv[2] ?? "";
 const reasons: string[] = [];
 const fetch = createGuardedFetch({
   trustedOrigins: [new URL(url).origin],
-  onRefused: (reason) => reasons.push(reason),
+  onFailure: (reason) => reasons.push(reason),
   resolve: () => Promise.resolve([{ address: "127.0.0.1", family: 4 }]),
 });
 const result = await fetch(url).then(

@@ -1,4 +1,4 @@
-// What the guard does not put up with from a server it was told to trust.
+// The limits of responses, also for a trusted server.
 import assert from "node:assert/strict";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Socket } from "node:net";
@@ -8,18 +8,18 @@ import { gzipSync } from "node:zlib";
 import { createGuardedFetch } from "../../src/outbound/guarded-fetch.js";
 import { json, type Listener, listen, serve } from "../issuer/upstream/foreign-issuer.js";
 
-const isFetchRefused = { name: "FetchRefused", message: "the address could not be fetched" };
+const isFetchError = { name: "GuardedFetchError", message: "the address could not be fetched" };
 const LIMIT = 100 * 1024;
 
-function guardFor(origin: string, onRefused: (reason: string) => void = () => {}) {
-  return createGuardedFetch({ trustedOrigins: [origin], onRefused });
+function guardFor(origin: string, onFailure: (reason: string) => void = () => {}) {
+  return createGuardedFetch({ trustedOrigins: [origin], onFailure });
 }
 
 async function refusalOf(server: Listener, path = "/"): Promise<string> {
   const reasons: string[] = [];
   await assert.rejects(
     guardFor(server.origin, (reason) => reasons.push(reason))(`${server.origin}${path}`),
-    isFetchRefused,
+    isFetchError,
   );
   assert.equal(reasons.length, 1);
   return (reasons[0] ?? "").slice(`${server.origin}: `.length);
@@ -75,7 +75,7 @@ const answers: readonly {
 ];
 
 for (const { name, reason, answer } of answers) {
-  test(`${name} is refused, and nothing else is asked for`, async () => {
+  test(`${name} is rejected, and nothing else is requested`, async () => {
     let requests = 0;
     const server = await serve((req, res) => {
       requests++;
@@ -104,7 +104,7 @@ const raw: Readonly<Record<string, [text: string, reason: string]>> = {
 };
 
 for (const [name, [text, reason]] of Object.entries(raw)) {
-  test(`${name} is refused`, async () => {
+  test(`${name} is rejected`, async () => {
     const server = await listen(createServer((socket) => socket.once("data", () => socket.end(text))));
     try {
       assert.equal(await refusalOf(server), reason);
@@ -119,7 +119,7 @@ test("a body of just the limit is taken; a caller can set another one", async ()
   try {
     const fetch = guardFor(server.origin);
     assert.equal((await fetch(server.origin)).bytes.length, LIMIT);
-    await assert.rejects(fetch(server.origin, { maxBytes: LIMIT - 1 }), isFetchRefused);
+    await assert.rejects(fetch(server.origin, { maxBytes: LIMIT - 1 }), isFetchError);
   } finally {
     server.close();
   }
@@ -162,11 +162,11 @@ test("whatever is slow ends after 5 s in all", async () => {
   ]);
   const reasons: string[] = [];
   const origins = servers.map(({ origin }) => origin);
-  const onRefused = (reason: string) => reasons.push(reason);
+  const onFailure = (reason: string) => reasons.push(reason);
   const resolve = () => new Promise<never>(() => {});
-  const fetch = createGuardedFetch({ trustedOrigins: [...origins, "https://127.0.0.1:1"], onRefused, resolve });
+  const fetch = createGuardedFetch({ trustedOrigins: [...origins, "https://127.0.0.1:1"], onFailure, resolve });
   const tls = `https://127.0.0.1:${servers[0]?.port}`;
-  const fetchTls = createGuardedFetch({ trustedOrigins: [tls], onRefused });
+  const fetchTls = createGuardedFetch({ trustedOrigins: [tls], onFailure });
   try {
     const start = performance.now();
     const slow = [...origins.map((origin) => fetch(origin)), fetch("https://unanswered.test/"), fetchTls(tls)];
@@ -182,14 +182,14 @@ test("whatever is slow ends after 5 s in all", async () => {
   }
 });
 
-test("ten requests run at once, a hundred wait, more are refused", async () => {
-  const held: ServerResponse[] = [];
+test("ten requests run at once, a hundred wait, more are rejected", async () => {
+  const pending: ServerResponse[] = [];
   let most = 0;
   const server = await serve((_req, res) => {
-    held.push(res);
-    most = Math.max(most, held.length);
+    pending.push(res);
+    most = Math.max(most, pending.length);
     setTimeout(() => {
-      held.splice(held.indexOf(res), 1);
+      pending.splice(pending.indexOf(res), 1);
       json(res, {});
     }, 50);
   });
@@ -213,7 +213,7 @@ test("servers that never answer one organisation delay neither others nor the op
   const fetch = createGuardedFetch({ trustedOrigins: [tarpit.origin, server.origin] });
   const controller = new AbortController();
   const { signal } = controller;
-  const held = Array.from({ length: 30 }, (_, i) =>
+  const pending = Array.from({ length: 30 }, (_, i) =>
     fetch(tarpit.origin, { signal, organisation: "a", unproven: i % 2 === 0 }).catch(() => "ended"),
   );
   try {
@@ -222,19 +222,19 @@ test("servers that never answer one organisation delay neither others nor the op
     await fetch(server.origin, { organisation: "b" });
     await fetch(server.origin);
     assert.ok(performance.now() - start < 2_000, "within less than the deadline of what hangs");
-    // The control: a request of the same organisation waits behind those that hang.
+    // Control: a request of the same organisation waits for those that hang.
     const own = fetch(server.origin, { organisation: "a" }).catch(() => "late");
     assert.equal(await Promise.race([own, delay(300).then(() => "waits")]), "waits");
     assert.equal(tarpit.connections, 8);
   } finally {
     controller.abort();
-    await Promise.all(held);
+    await Promise.all(pending);
     tarpit.close();
     server.close();
   }
 });
 
-test("a caller who goes away ends the request, running, waiting or not begun", async () => {
+test("an aborted caller ends the request, running, waiting or not started", async () => {
   let closed = 0;
   const server = await serve((_req, res) => void res.on("close", () => closed++));
   const reasons: string[] = [];
@@ -243,8 +243,8 @@ test("a caller who goes away ends the request, running, waiting or not begun", a
     const controller = new AbortController();
     const requests = Array.from({ length: 12 }, () => fetch(server.origin, { signal: controller.signal }));
     setTimeout(() => controller.abort(), 100);
-    for (const request of requests) await assert.rejects(request, isFetchRefused);
-    await assert.rejects(fetch(server.origin, { signal: controller.signal }), isFetchRefused);
+    for (const request of requests) await assert.rejects(request, isFetchError);
+    await assert.rejects(fetch(server.origin, { signal: controller.signal }), isFetchError);
     assert.deepEqual(new Set(reasons), new Set([`${server.origin}: the caller went away`]));
     while (closed < 10) await setImmediate();
     assert.equal(server.connections, 10);

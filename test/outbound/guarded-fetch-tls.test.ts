@@ -59,13 +59,13 @@ const refused: readonly {
 ];
 
 for (const { name, host = "issuer.test", server, env = trusting, reason } of refused) {
-  test(`${name} is refused before anything is asked`, async () => {
+  test(`${name} is rejected before a request is sent`, async () => {
     let requests = 0;
     const listener = await listen(createServer(server, (_req, res) => res.end(String(requests++))));
     try {
       const url = `https://${host}:${listener.port}/`;
       const { result, reasons } = await fetchAs(url, env);
-      assert.equal(result, "FetchRefused: the address could not be fetched");
+      assert.equal(result, "GuardedFetchError: the address could not be fetched");
       assert.deepEqual(reasons, [`https://${host}:${listener.port}: ${reason}`]);
       assert.deepEqual([requests, listener.connections], [0, 1]);
     } finally {
@@ -74,7 +74,7 @@ for (const { name, host = "issuer.test", server, env = trusting, reason } of ref
   });
 }
 
-test("the old server does speak TLS 1.1 with who will", async () => {
+test("control: the old server speaks TLS 1.1", async () => {
   const listener = await listen(createServer(old));
   try {
     const options = { minVersion: "TLSv1", ciphers: "DEFAULT@SECLEVEL=0", rejectUnauthorized: false } as const;
@@ -87,10 +87,10 @@ test("the old server does speak TLS 1.1 with who will", async () => {
 });
 
 test("a certificate of a trusted authority will do, over HTTP/1.1 even where HTTP/2 is offered", async () => {
-  const seen: unknown[] = [];
+  const certificates: unknown[] = [];
   const server = createSecureServer({ ...valid, allowHTTP1: true }, (req, res) => {
     const { alpnProtocol, servername } = req.socket as unknown as Record<string, unknown>;
-    seen.push(req.httpVersion, alpnProtocol, servername, req.headers.host, req.headers.connection);
+    certificates.push(req.httpVersion, alpnProtocol, servername, req.headers.host, req.headers.connection);
     res.end("hello");
   });
   const proxy = await serve((_req, res) => res.end("proxied"));
@@ -99,7 +99,7 @@ test("a certificate of a trusted authority will do, over HTTP/1.1 even where HTT
     const env = { ...trusting, HTTPS_PROXY: proxy.origin, NODE_USE_ENV_PROXY: "1" };
     const { result, reasons } = await fetchAs(`https://issuer.test:${listener.port}/`, env);
     assert.deepEqual([result, reasons], ["200 hello", []]);
-    assert.deepEqual(seen, ["1.1", "http/1.1", "issuer.test", `issuer.test:${listener.port}`, "close"]);
+    assert.deepEqual(certificates, ["1.1", "http/1.1", "issuer.test", `issuer.test:${listener.port}`, "close"]);
     assert.equal(proxy.connections, 0);
   } finally {
     listener.close();

@@ -4,18 +4,18 @@ import assert from "node:assert/strict";
 import type { LookupAddress } from "node:dns";
 import { type LookupFunction, Socket } from "node:net";
 import { after, before, test } from "node:test";
-import { createGuardedFetch, FetchRefused, type GuardedFetchOptions } from "../../src/outbound/guarded-fetch.js";
+import { createGuardedFetch, GuardedFetchError, type GuardedFetchOptions } from "../../src/outbound/guarded-fetch.js";
 import { json, type Listener, serve } from "../issuer/upstream/foreign-issuer.js";
 
 let listener: Listener;
-let asked: string[] = [];
+let queries: string[] = [];
 let encoding: unknown;
 let sockets = 0;
 const { connect } = Socket.prototype;
 
 before(async () => {
   listener = await serve((req, res) => {
-    asked.push(`${req.method} ${req.headers.host} ${req.url}`);
+    queries.push(`${req.method} ${req.headers.host} ${req.url}`);
     encoding = req.headers["accept-encoding"];
     json(res, { ok: true });
   });
@@ -46,13 +46,13 @@ const names: Readonly<Record<string, LookupAddress[]>> = {
   localhost: address("127.0.0.1", "::1"),
 };
 
-/** A guard, what it told the operator, and the names it looked up. */
+/** A guard, the reasons that it reported, and the names that it resolved. */
 function guardWith(options: Partial<GuardedFetchOptions> = {}) {
   const reasons: string[] = [];
   const resolved: string[] = [];
   const fetch = createGuardedFetch({
     trustedOrigins: [],
-    onRefused: (reason) => reasons.push(reason),
+    onFailure: (reason) => reasons.push(reason),
     resolve: (hostname) => {
       resolved.push(hostname);
       return Promise.resolve(names[hostname] ?? []);
@@ -62,7 +62,7 @@ function guardWith(options: Partial<GuardedFetchOptions> = {}) {
   return { fetch, reasons, resolved };
 }
 
-const isFetchRefused = { name: "FetchRefused", message: "the address could not be fetched" };
+const isFetchError = { name: "GuardedFetchError", message: "the address could not be fetched" };
 
 const NOT_PUBLIC = "the host has an address that is not public";
 const CHARACTERS = "the address has characters that URLs do not have";
@@ -145,7 +145,7 @@ for (const { urls, reason, looksUp = false } of refused) {
     test(`${JSON.stringify(url.slice(0, 60))}: ${reason}`, async () => {
       sockets = 0;
       const { fetch, reasons, resolved } = guardWith();
-      await assert.rejects(fetch(url), isFetchRefused);
+      await assert.rejects(fetch(url), isFetchError);
       assert.deepEqual([reasons.length, reasons[0]?.endsWith(`: ${reason}`)], [1, true], reasons[0]);
       assert.equal(resolved.length, looksUp ? 1 : 0);
       assert.equal(sockets, 0);
@@ -153,7 +153,7 @@ for (const { urls, reason, looksUp = false } of refused) {
   }
 }
 
-test("nobody reached the listener so far; a trusted origin does, and is counted", async () => {
+test("control: only a request to a trusted origin reaches the listener", async () => {
   assert.equal(listener.connections, 0);
   sockets = 0;
   const { fetch, reasons } = guardWith({ trustedOrigins: [listener.origin] });
@@ -164,7 +164,7 @@ test("nobody reached the listener so far; a trusted origin does, and is counted"
     [status, headers.get("content-type"), Buffer.from(bytes).toString()],
     [200, "application/json", '{"ok":true}'],
   );
-  assert.deepEqual([asked, encoding], [[`GET 127.0.0.1:${listener.port} /keys?p=1`], "identity"]);
+  assert.deepEqual([queries, encoding], [[`GET 127.0.0.1:${listener.port} /keys?p=1`], "identity"]);
   assert.deepEqual([sockets, listener.connections, reasons], [1, 1, []]);
 });
 
@@ -180,7 +180,7 @@ test("trust is for an exact origin: neither another port, nor another scheme, no
     `http://[::ffff:127.0.0.1]:${listener.port}/`,
     `http://x@127.0.0.1:${listener.port}/`,
   ])
-    await assert.rejects(fetch(url), isFetchRefused);
+    await assert.rejects(fetch(url), isFetchError);
   assert.equal(listener.connections, reached);
   // Another spelling of the same origin is the same origin.
   for (const host of ["127.1", "127.0.0.1."]) {
@@ -212,12 +212,12 @@ test("a name is looked up once, and what was checked is what is connected to", a
   const origin = `http://issuer.test:${listener.port}`;
   const resolve = () => Promise.resolve(answers[lookups++] ?? []);
   const { fetch } = guardWith({ trustedOrigins: [origin], resolve });
-  asked = [];
+  queries = [];
   assert.equal((await fetch(`${origin}/`)).status, 200);
-  assert.deepEqual([lookups, asked], [1, [`GET issuer.test:${listener.port} /`]]);
+  assert.deepEqual([lookups, queries], [1, [`GET issuer.test:${listener.port} /`]]);
 });
 
-test("a name that turns private after it was checked leads nowhere else", async (t) => {
+test("a name that resolves to a private address after the check is not resolved again", async (t) => {
   const answers = [address("1.1.1.1", "2606:4700::1111"), address("127.0.0.1")];
   let lookups = 0;
   const { fetch, reasons } = guardWith({ resolve: () => Promise.resolve(answers[lookups++] ?? []) });
@@ -235,7 +235,7 @@ test("a name that turns private after it was checked leads nowhere else", async 
       return this;
     },
   );
-  await assert.rejects(fetch("https://rebinding.test/"), FetchRefused);
+  await assert.rejects(fetch("https://rebinding.test/"), GuardedFetchError);
   assert.deepEqual(targets, [answers[0], answers[0], "1.1.1.1"]);
   assert.deepEqual([lookups, reasons], [1, ["https://rebinding.test: STOPPED"]]);
 });

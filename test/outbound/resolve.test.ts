@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { after, before, test } from "node:test";
-import { dnsResolve, hostResolve, type Resolve } from "../../src/outbound/resolve.js";
+import { createDnsResolver, type Resolve, systemResolve } from "../../src/outbound/guarded-fetch.js";
 
 const A = 1;
 const AAAA = 28;
@@ -24,7 +24,7 @@ const records: Readonly<Record<string, Readonly<Record<number, readonly (readonl
 };
 
 const socket = createSocket("udp4");
-let asked: string[] = [];
+let queries: string[] = [];
 let resolve: Resolve;
 
 before(async () => {
@@ -37,7 +37,7 @@ before(async () => {
     }
     const name = labels.join(".");
     const type = query.readUInt16BE(end + 1);
-    asked.push(`${name} ${type}`);
+    queries.push(`${name} ${type}`);
     const known = records[name];
     if (known === null) return;
     const answers = known?.[type] ?? [];
@@ -61,7 +61,7 @@ before(async () => {
   });
   socket.bind(0, "127.0.0.1");
   await once(socket, "listening");
-  resolve = dnsResolve([`127.0.0.1:${socket.address().port}`]);
+  resolve = createDnsResolver([`127.0.0.1:${socket.address().port}`]);
 });
 
 after(() => socket.close());
@@ -77,13 +77,13 @@ const cases: Readonly<Record<string, readonly string[]>> = {
 
 for (const [name, addresses] of Object.entries(cases)) {
   test(`${name}: ${addresses.join() || "no address"}`, async () => {
-    asked = [];
+    queries = [];
     const found = await resolve(name, open());
     assert.deepEqual(
       found,
       addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 })),
     );
-    assert.deepEqual(asked.sort(), [`${name} ${A}`, `${name} ${AAAA}`]);
+    assert.deepEqual(queries.sort(), [`${name} ${A}`, `${name} ${AAAA}`]);
   });
 }
 
@@ -96,6 +96,6 @@ test("a query can be called off", async () => {
 });
 
 test("the machine itself knows localhost", async () => {
-  const found = await hostResolve("localhost", open());
+  const found = await systemResolve("localhost", open());
   assert.ok(found.some(({ address }) => address === "127.0.0.1" || address === "::1"));
 });

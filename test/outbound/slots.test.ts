@@ -17,110 +17,110 @@ function recorder(limits: Partial<SlotLimits> = {}) {
   const running: { readonly account: string; readonly target: string; readonly giveBack: () => void }[] = [];
   const order: string[] = [];
   const take = (account: string, target = account, signal = never) => {
-    const taken = slots.take(account, target, signal).then((giveBack) => {
+    const taken = slots.acquire(account, target, signal).then((giveBack) => {
       running.push({ account, target, giveBack });
       order.push(account);
     });
     taken.catch(() => {});
     return taken;
   };
-  const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
-  return { slots, running, order, take, settled };
+  const nextTick = () => new Promise<void>((resolve) => setImmediate(resolve));
+  return { slots, running, order, take, nextTick };
 }
 
 test("an account takes no more than its share, and others run beside it", async () => {
-  const { order, take, settled } = recorder();
+  const { order, take, nextTick } = recorder();
   for (let i = 0; i < 8; i++) take("tarpit", `t${i}`);
-  await settled();
+  await nextTick();
   assert.deepEqual(order, ["tarpit", "tarpit"]);
   take("honest");
-  await settled();
+  await nextTick();
   assert.deepEqual(order, ["tarpit", "tarpit", "honest"]);
 });
 
 test("without shares the same requests keep the other account waiting", async () => {
-  const { order, take, settled } = recorder({ runningPerAccount: 6 });
+  const { order, take, nextTick } = recorder({ runningPerAccount: 6 });
   for (let i = 0; i < 8; i++) take("tarpit", `t${i}`);
   take("honest");
-  await settled();
+  await nextTick();
   assert.equal(order.includes("honest"), false);
 });
 
-test("accounts that wait are served in turn, however many requests each has", async () => {
-  const { running, order, take, settled } = recorder({ running: 1, waiting: 100 });
+test("waiting accounts are served round-robin, however many requests each has", async () => {
+  const { running, order, take, nextTick } = recorder({ running: 1, waiting: 100 });
   take("first");
-  await settled();
+  await nextTick();
   for (let i = 0; i < 6; i++) take("many");
   take("one");
   take("two");
   for (let i = 0; i < 9; i++) {
-    await settled();
+    await nextTick();
     running[i]?.giveBack();
   }
   assert.deepEqual(order, ["first", "many", "one", "two", "many", "many", "many", "many", "many"]);
 });
 
 test("a target takes no more than its share, and waiters for another pass", async () => {
-  const { running, order, take, settled } = recorder({ runningPerTarget: 1, runningPerAccount: 6 });
+  const { running, order, take, nextTick } = recorder({ runningPerTarget: 1, runningPerAccount: 6 });
   take("a", "slow");
   take("a", "slow");
   take("b", "slow");
   take("a", "fast");
-  await settled();
+  await nextTick();
   assert.deepEqual(
     running.map(({ account, target }) => `${account} ${target}`),
     ["a slow", "a fast"],
   );
   running[0]?.giveBack();
-  await settled();
+  await nextTick();
   assert.deepEqual(order, ["a", "a", "a"]);
   running[2]?.giveBack();
-  await settled();
+  await nextTick();
   assert.deepEqual(order, ["a", "a", "a", "b"]);
 });
 
-test("one slot that comes back can start two waiters, each held up by another limit", async () => {
-  const { running, order, take, settled } = recorder({ runningPerAccount: 1, runningPerTarget: 1 });
+test("one released slot can start two waiters, each blocked by another limit", async () => {
+  const { running, order, take, nextTick } = recorder({ runningPerAccount: 1, runningPerTarget: 1 });
   take("a", "x");
   take("a", "y");
   take("b", "x");
-  await settled();
+  await nextTick();
   assert.deepEqual(order, ["a"]);
   running[0]?.giveBack();
-  await settled();
+  await nextTick();
   assert.deepEqual(order, ["a", "a", "b"]);
 });
 
-test("too many that wait are refused, of one account and of all", async () => {
-  const { running, take, settled } = recorder({ running: 1 });
+test("too many waiters are rejected, of one account and of all", async () => {
+  const { running, take, nextTick } = recorder({ running: 1 });
   take("first");
-  await settled();
+  await nextTick();
   const outcomes = async (account: string, count: number) => {
     const refused: unknown[] = [];
     for (let i = 0; i < count; i++) take(account).catch((error: unknown) => refused.push(error));
-    await settled();
+    await nextTick();
     return refused.length;
   };
   assert.deepEqual([await outcomes("a", 10), await outcomes("b", 10), await outcomes("c", 10)], [2, 2, 6]);
-  // What was refused left nothing behind: all others get their turn.
+  // Rejected waiters left no state: all others get a slot.
   for (let i = 0; i < 21; i++) {
     running[i]?.giveBack();
-    await settled();
+    await nextTick();
   }
   assert.equal(running.length, 21);
 });
 
-test("who goes away leaves its place, and one that was never taken is not given back", async () => {
-  const { slots, running, order, take, settled } = recorder({ running: 1 });
+test("an aborted waiter is removed, and releases no slot", async () => {
+  const { slots, running, order, take, nextTick } = recorder({ running: 1 });
   take("first");
   const controller = new AbortController();
-  const gone = slots.take("a", "a", controller.signal);
+  const gone = slots.acquire("a", "a", controller.signal);
   take("b");
   controller.abort(new Error("gone"));
   await assert.rejects(gone, /gone/);
-  await assert.rejects(slots.take("a", "a", controller.signal), /gone/);
-  await settled();
+  await assert.rejects(slots.acquire("a", "a", controller.signal), /gone/);
+  await nextTick();
   running[0]?.giveBack();
-  await settled();
+  await nextTick();
   assert.deepEqual(order, ["first", "b"]);
 });

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, beforeEach, test } from "node:test";
-import { createOidc } from "../../src/issuer/oauth/oidc.js";
+import { createOidcClient } from "../../src/issuer/oauth/oidc.js";
 import { createIssuers } from "../../src/issuer/upstream/issuers.js";
 import { parseUpstreamToken } from "../../src/issuer/upstream/token.js";
 import { createGuardedFetch } from "../../src/outbound/guarded-fetch.js";
@@ -68,20 +68,20 @@ async function verifyToken(operatorIssuers: readonly string[]): Promise<unknown>
   const issuers = createIssuers({
     fetch: guardOf(operatorIssuers),
     clock: () => NOW_S * 1000,
-    isOurs: () => false,
+    isOwnIssuer: () => false,
   });
   return issuers.verify(parseUpstreamToken(signed(key, goodClaims(issuer.origin))), { organisation: "a".repeat(40) });
 }
 
 function finishLogin(operatorIssuers: readonly string[]) {
-  const oidc = createOidc({ fetch: guardOf(operatorIssuers), onProblem: () => {} });
+  const oidc = createOidcClient({ fetch: guardOf(operatorIssuers), onProblem: () => {} });
   const provider = {
     ...{ id: "x", title: "x", issuer: issuer.origin, clientId: "arbor", clientSecret: "s", scopes: ["openid"] },
     callbackPath: "/oauth/callback/x",
   };
   const proofs = { state: "s".repeat(43), nonce: "n".repeat(43), verifier: "v".repeat(43) };
   const callback = new URL(`http://arbor.example/oauth/callback/x?state=${proofs.state}&code=c`);
-  return oidc.finish(provider, callback, proofs);
+  return oidc.exchangeCode(provider, callback, proofs);
 }
 
 test("the keys of an issuer are not read from another private origin", async () => {

@@ -6,7 +6,7 @@ import { create, type DescService } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.js";
-import { capabilitySetOf } from "../../src/kernel/capability-set.js";
+import { toCapabilitySet } from "../../src/kernel/capability-set.js";
 import { failedPrecondition, notFound, unauthenticated } from "../../src/kernel/errors.js";
 import type { Principal } from "../../src/kernel/principal.js";
 import { bitOf } from "../../src/pipeline/auth/authorize.js";
@@ -78,7 +78,7 @@ describe("invoke-stream", () => {
     await store.write(async (tx) => {
       for (const uid of [root, group, foreign]) await tx.groups.insert(groupRow(uid));
       await tx.identities.insert(identityRow(member));
-      const capabilities = capabilitySetOf([bitOf(Capability.CAP_IAM_GROUPS_LIST)]);
+      const capabilities = toCapabilitySet([bitOf(Capability.CAP_IAM_GROUPS_LIST)]);
       await tx.roles.insert(roleRow(role, { capabilities }));
       await tx.roleBindings.insert(bindingRow(childUid(root, 9), member, role));
     });

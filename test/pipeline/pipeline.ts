@@ -4,7 +4,7 @@ import { create, type Message } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
 import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.js";
-import { capabilitySetOf } from "../../src/kernel/capability-set.js";
+import { toCapabilitySet } from "../../src/kernel/capability-set.js";
 import { unauthenticated } from "../../src/kernel/errors.js";
 import type { Principal } from "../../src/kernel/principal.js";
 import type { Authenticate } from "../../src/pipeline/auth/authenticate.js";
@@ -114,7 +114,7 @@ export async function startPipeline(): Promise<Pipeline> {
     for (const uid of [root, group, foreign]) await tx.groups.insert(groupRow(uid));
     for (const uid of [member, stranger]) await tx.identities.insert(identityRow(uid));
     const bits = [Capability.CAP_IAM_GROUPS_CREATE, Capability.CAP_IAM_GROUPS_LIST].map(bitOf);
-    await tx.roles.insert(roleRow(role, { capabilities: capabilitySetOf(bits) }));
+    await tx.roles.insert(roleRow(role, { capabilities: toCapabilitySet(bits) }));
     await tx.roleBindings.insert(bindingRow(childUid(root, 9), member, role));
   });
   return pipeline;

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { after, before, test } from "node:test";
 import { createLocalJWKSet, jwtVerify } from "jose";
-import { libtrustFingerprintOf } from "../../src/issuer/keys/key-making.js";
+import { computeLibtrustFingerprint } from "../../src/issuer/keys/key-generation.js";
 import { builtinIdentityUid } from "../../src/kernel/ids.js";
 import { claimsOf, type ExchangeWorld, startExchangeWorld } from "../issuer/sts/exchange-world.js";
 import { signed } from "../support/local-issuer.js";
@@ -39,7 +39,7 @@ test("the token is what a registry takes", async () => {
   assert.equal(body.expires_in, 300);
   const { keys } = world.harness.app.installation;
   const trusted = keys.registryTrusted().map(({ publicKey }) => {
-    return { ...publicKey.export({ format: "jwk" }), kid: libtrustFingerprintOf(publicKey), alg: "ES256" };
+    return { ...publicKey.export({ format: "jwk" }), kid: computeLibtrustFingerprint(publicKey), alg: "ES256" };
   });
   const { payload, protectedHeader } = await jwtVerify(token, createLocalJWKSet({ keys: trusted as never }), {
     issuer: world.url,

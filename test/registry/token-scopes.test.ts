@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { capabilitySetNamed } from "../../src/iam/roles/capability-names.js";
-import { issueToken } from "../../src/issuer/issue-token.js";
+import { issueToken } from "../../src/issuer/tokens.js";
 import { builtinIdentityUid, randomIds } from "../../src/kernel/ids.js";
 import type { TokenLimit } from "../../src/kernel/principal.js";
 import { claimsOf, type ExchangeWorld, startExchangeWorld } from "../issuer/sts/exchange-world.js";

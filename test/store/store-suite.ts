@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { Code } from "@connectrpc/connect";
-import { capabilitySetOf } from "../../src/kernel/capability-set.js";
+import { toCapabilitySet } from "../../src/kernel/capability-set.js";
 import { ApiError, invalidArgument } from "../../src/kernel/errors.js";
 import type { Store, Tx } from "../../src/store/port.js";
 import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../support/rows.js";
@@ -148,7 +148,7 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
       const [root, other] = [rootUid(6), rootUid(7)];
       const child = childUid(root, 1);
       const [caller, ungranted, viewer] = [rootUid(60), rootUid(61), rootUid(62)];
-      const capabilities = capabilitySetOf([3]);
+      const capabilities = toCapabilitySet([3]);
       await store.write(async (tx) => {
         for (const uid of [root, other, child]) await tx.groups.insert(groupRow(uid));
         for (const uid of [caller, ungranted]) await tx.identities.insert(identityRow(uid, { notBefore: 7 }));

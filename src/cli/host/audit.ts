@@ -1,7 +1,7 @@
 // The commands that read the audit log, beside a server or without one.
 
 import { openInstallation } from "../../app/installation.js";
-import { nameOfLog } from "../../audit/chain.js";
+import { formatLogName } from "../../audit/chain.js";
 import { type LogReport, verifyLog } from "../../audit/verify.js";
 import type { Settings } from "../../config/config.js";
 import { invalidArgument } from "../../kernel/errors.js";
@@ -46,7 +46,7 @@ export async function auditVerifyCommand(settings: Settings, { root }: { root?: 
     const roots = root === undefined ? await host.store.read((tx) => tx.auditChain.roots()) : [root];
     for (const rootUid of roots) {
       const report = await verifyLog(host.store, rootUid, host.keys);
-      const name = printable(nameOfLog(rootUid));
+      const name = printable(formatLogName(rootUid));
       process.stdout.write(`${name}: ${summaryOf(report)}\n`);
       const warning = warningOf(report, host.clock());
       if (warning !== undefined) process.stderr.write(`arbor: warning: ${name}: ${warning}\n`);

@@ -8,7 +8,7 @@ import { identities } from "../../iam/identities/identity.js";
 import { auditOnHost } from "../../iam/operator/audit-on-host.js";
 import { bootstrap } from "../../iam/operator/bootstrap.js";
 import { bindIdentity, revokeTokens, verifyGroup } from "../../iam/operator/operate.js";
-import { issueToken } from "../../issuer/issue-token.js";
+import { issueToken } from "../../issuer/tokens.js";
 import { invalidArgument, notFound } from "../../kernel/errors.js";
 import { randomIds } from "../../kernel/ids.js";
 

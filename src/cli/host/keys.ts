@@ -2,7 +2,7 @@
 // servers see within seconds.
 import type { Settings } from "../../config/config.js";
 import { auditOnHost } from "../../iam/operator/audit-on-host.js";
-import { newKey } from "../../issuer/keys/key-making.js";
+import { generateKey } from "../../issuer/keys/key-generation.js";
 import { addSuccessor, revokeKey, rotateKey, rotateRegistryKey, type Successor } from "../../issuer/keys/key-states.js";
 import { randomIds } from "../../kernel/ids.js";
 import type { KeyPurpose, KeyRow, Tx } from "../../store/port.js";
@@ -18,7 +18,7 @@ const BEFORE_THE_NEXT =
 export async function rotateCommand(settings: Settings, { purpose }: { purpose: KeyPurpose }): Promise<void> {
   await onHost(settings, async ({ store, masterKey, clock }) => {
     const nowMs = clock();
-    const key = newKey(purpose, masterKey, nowMs);
+    const key = generateKey(purpose, masterKey, nowMs);
     const { kid, isNew } = await store.write(async (tx) => {
       const next = await rotated(tx, key);
       if (next.isNew) await auditOnHost(tx, "arbor.key.rotated.v1", "", nowMs, randomIds);
@@ -47,7 +47,7 @@ async function rotated(tx: Tx, key: KeyRow): Promise<Successor> {
 export async function revokeCommand(settings: Settings, kid: string): Promise<void> {
   await onHost(settings, async ({ store, masterKey, clock }) => {
     const nowMs = clock();
-    const spare = newKey("api-token", masterKey, nowMs);
+    const spare = generateKey("api-token", masterKey, nowMs);
     const { state, replaced } = await store.write(async (tx) => {
       const revocation = await revokeKey(tx, kid, spare);
       await auditOnHost(tx, "arbor.key.revoked.v1", "", nowMs, randomIds);

@@ -1,6 +1,6 @@
 import { getOption, hasOption } from "@bufbuild/protobuf";
 import { bit, type Capability, CapabilitySchema, name } from "#gen/chainguard/capabilities/capabilities_pb.js";
-import { bitsOf, type CapabilitySet, capabilitySetOf } from "../../kernel/capability-set.js";
+import { bitsOf, type CapabilitySet, toCapabilitySet } from "../../kernel/capability-set.js";
 
 const known = CapabilitySchema.values.filter((value) => hasOption(value, bit));
 const bitByName = new Map(known.map((value) => [getOption(value, name), getOption(value, bit)]));
@@ -10,7 +10,7 @@ const numberByBit = new Map(known.map((value) => [getOption(value, bit), value.n
 
 /** The set of the capabilities with these dotted names; throws TypeError for a name that does not exist. */
 export function capabilitySetNamed(names: readonly string[]): CapabilitySet {
-  return capabilitySetOf(
+  return toCapabilitySet(
     names.map((one) => {
       const found = bitByName.get(one);
       if (found === undefined) throw new TypeError(`there is no capability ${one}`);
@@ -32,7 +32,7 @@ export function capabilityNamesIn(set: CapabilitySet): string[] {
 /** The set of the capabilities with these enum numbers; undefined when one is no capability. */
 export function capabilitySetNumbered(numbers: readonly number[]): CapabilitySet | undefined {
   const bits = numbers.map((number) => bitByNumber.get(number));
-  return bits.some((one) => one === undefined) ? undefined : capabilitySetOf(bits as number[]);
+  return bits.some((one) => one === undefined) ? undefined : toCapabilitySet(bits as number[]);
 }
 
 /** The enum numbers of a set, ascending; bits that only a newer version knows are passed over. */

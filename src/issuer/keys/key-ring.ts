@@ -1,72 +1,70 @@
-// The keys of the installation in memory: kept in the store, so that every node
-// has the same, and read again and again, so that every node follows.
+// The keys of the installation in memory. They are stored, so that all nodes share them, and read repeatedly, so that
+// all nodes follow changes.
 import type { JsonWebKey, KeyObject } from "node:crypto";
 import type { Clock } from "../../kernel/clock.js";
 import type { PageKey } from "../../kernel/page-token.js";
 import type { SigningKey } from "../../pipeline/auth/api-token.js";
-import type { KeyPurpose, Store } from "../../store/port.js";
-import { type KeyPair, newKey } from "./key-making.js";
-import { isMoveDue, type KeyMove, type KeySchedule, moveKeys } from "./key-states.js";
-import { type KeyView, statesOf, viewOf } from "./key-view.js";
+import type { KeyPurpose, KeyRow, Store } from "../../store/port.js";
+import { generateKey, type KeyPair, type SigningPurpose, unsealKeyPair, unsealSecret } from "./key-generation.js";
+import { applyDueChanges, isChangeDue, type KeySchedule, type KeyStateChange } from "./key-states.js";
 import { checkMasterKey, type MasterKey } from "./master-key.js";
 
 /** The keys in memory. */
 export interface KeyRing {
   /**
-   * The key that signs new API tokens, as of the last look at the store. Others may refuse what is
-   * signed by a node that has not looked for longer than the 30 s of leeway, because its machine
-   * slept: who can wait calls `refresh` first.
+   * The key that signs new API tokens, as of the last read of the store. Others may reject signatures of a node that
+   * has not read the store for longer than the leeway of 30 s, for example because its machine was suspended. Callers
+   * that can wait call `refresh` first.
    */
   signing(): SigningKey;
-  /** The public key called `kid`, if it may verify API tokens; the same object for as long as it may. */
+  /** The public key with this kid, if it may verify API tokens; the same object on every call. */
   verifying(kid: string): KeyObject | undefined;
-  /** The public keys of API tokens, newest first, with nothing in them that is secret (RFC 7517). */
+  /** The public keys of API tokens as JWKs, newest first (RFC 7517). */
   published(): readonly JsonWebKey[];
-  /** The secrets of page tokens: the first seals, all open. */
+  /** The secrets of page tokens: the first one encrypts, all decrypt. */
   pageKeys(): readonly PageKey[];
   /** The key that signs heads of the audit log. */
   auditSigning(): SigningKey;
-  /** The public key called `kid`, if it may verify heads of the audit log. */
+  /** The public key with this kid, if it may verify heads of the audit log. */
   auditVerifying(kid: string): KeyObject | undefined;
   /** The key that signs tokens for the registry. */
   registrySigning(): SigningKey;
   /**
-   * The keys that the registry has to trust: the one in use, and the one that takes its place when
-   * the operator says so. A registry reads what it trusts when it starts, so it needs both ahead of time.
+   * The keys that the registry must trust: the active one and the next one. A registry reads its trusted keys at
+   * start, so it needs both before a rotation.
    */
   registryTrusted(): readonly KeyPair[];
   /**
-   * Reads the keys again when that was not done within a second; resolves to whether anything changed.
+   * Reads the keys again unless that happened within the last second. Resolves to whether anything changed.
    *
    * @throws ApiError UNAVAILABLE when the store cannot be read.
    */
   refresh(): Promise<boolean>;
   /**
-   * Reads the keys again and moves on those of API tokens whose time has come. Nodes may all do so at
-   * once: each move is made by one of them, and told there.
+   * Reads the keys again and applies the state changes of API token keys that are due. All nodes may do this at once:
+   * one node makes each change, and gets it as the result.
    *
-   * @throws ApiError UNAVAILABLE when the store cannot be used.
+   * @throws ApiError UNAVAILABLE when the store cannot be read or written
    */
-  advanceKeys(schedule: KeySchedule): Promise<readonly KeyMove[]>;
+  advanceKeys(schedule: KeySchedule): Promise<readonly KeyStateChange[]>;
 }
 
-/** What the ring needs. */
 export interface KeyRingDeps {
   readonly store: Store;
   readonly masterKey: MasterKey;
   readonly clock: Clock;
 }
 
-/** Looks that strangers cause with key ids of their own are at least this far apart, in milliseconds. */
+/** The pause between reads that callers cause with unknown kids, in milliseconds. */
 const REFRESH_PAUSE_MS = 1_000;
 
 const purposes: readonly KeyPurpose[] = ["api-token", "page-token", "audit", "registry"];
 
 /**
- * Loads the keys, making those that do not exist yet. These are in use at once: nobody can have kept
- * the public keys of an installation that had none.
+ * Loads the keys and generates the missing ones, which are active at once: no cache can have the public keys of an
+ * installation that had none.
  *
- * @throws Error when the master key is not the one they are sealed with.
+ * @throws Error when the keys were encrypted with another master key
  */
 export async function openKeyRing({ store, masterKey, clock }: KeyRingDeps): Promise<KeyRing> {
   await store.write(async (tx) => {
@@ -74,30 +72,30 @@ export async function openKeyRing({ store, masterKey, clock }: KeyRingDeps): Pro
     const known = await tx.keys.list();
     for (const purpose of purposes) {
       const inUse = known.some((row) => row.purpose === purpose && row.state === "active");
-      if (!inUse) await tx.keys.insert(newKey(purpose, masterKey, clock()));
+      if (!inUse) await tx.keys.insert(generateKey(purpose, masterKey, clock()));
     }
     const inWaiting = known.some((row) => row.purpose === "registry" && row.state === "pending");
-    if (!inWaiting) await tx.keys.insert({ ...newKey("registry", masterKey, clock()), state: "pending" });
+    if (!inWaiting) await tx.keys.insert({ ...generateKey("registry", masterKey, clock()), state: "pending" });
   });
   const rows = () => store.read((tx) => tx.keys.list());
-  let lookedMs = clock();
-  let view = viewOf(await rows(), masterKey);
-  let looking: Promise<boolean> | undefined;
+  let readMs = clock();
+  let view = buildKeyView(await rows(), masterKey);
+  let reloading: Promise<boolean> | undefined;
 
   async function read(): Promise<boolean> {
     const startMs = clock();
     const before = view;
-    view = viewOf(await rows(), masterKey, before);
-    // Not after a failure, which must not pass for having looked.
-    lookedMs = startMs;
-    return statesOf(view.rows) !== statesOf(before.rows);
+    view = buildKeyView(await rows(), masterKey, before);
+    // A failed read must not count as a read.
+    readMs = startMs;
+    return formatStates(view.rows) !== formatStates(before.rows);
   }
 
-  function look(): Promise<boolean> {
-    looking ??= read().finally(() => {
-      looking = undefined;
+  function reload(): Promise<boolean> {
+    reloading ??= read().finally(() => {
+      reloading = undefined;
     });
-    return looking;
+    return reloading;
   }
 
   return {
@@ -108,25 +106,110 @@ export async function openKeyRing({ store, masterKey, clock }: KeyRingDeps): Pro
     auditSigning: () => view.audit.signing,
     auditVerifying: (kid) => view.audit.pairs.get(kid)?.publicKey,
     registrySigning: () => view.registry.signing,
-    registryTrusted: () => trustedIn(view),
+    registryTrusted: () => listTrusted(view),
     async refresh() {
-      if (looking === undefined && Math.abs(clock() - lookedMs) < REFRESH_PAUSE_MS) return false;
-      return look();
+      if (reloading === undefined && Math.abs(clock() - readMs) < REFRESH_PAUSE_MS) return false;
+      return reload();
     },
     async advanceKeys(schedule) {
-      await look();
-      if (!isMoveDue(view.rows, schedule, clock())) return [];
-      const spare = newKey("api-token", masterKey, clock());
-      const moves = await store.write((tx) => moveKeys(tx, schedule, clock(), spare));
-      await look();
-      return moves;
+      await reload();
+      if (!isChangeDue(view.rows, schedule, clock())) return [];
+      const spare = generateKey("api-token", masterKey, clock());
+      const changes = await store.write((tx) => applyDueChanges(tx, schedule, clock(), spare));
+      await reload();
+      return changes;
     },
   };
 }
 
-function trustedIn({ rows, registry }: KeyView): KeyPair[] {
+function listTrusted({ rows, registry }: KeyView): KeyPair[] {
   return rows.flatMap(({ kid, state }) => {
     const pair = state === "verify" ? undefined : registry.pairs.get(kid);
     return pair === undefined ? [] : [pair];
+  });
+}
+
+// The keys in the rows, decrypted.
+
+/** The keys as of one read of the store. */
+interface KeyView {
+  readonly rows: readonly KeyRow[];
+  readonly apiToken: SigningKeys;
+  readonly audit: SigningKeys;
+  readonly registry: SigningKeys;
+  /** The first one encrypts, all decrypt. */
+  readonly pageKeys: readonly PageKey[];
+  /** The public keys of API tokens, newest first. */
+  readonly published: readonly JsonWebKey[];
+}
+
+/** The keys of one purpose. */
+interface SigningKeys {
+  /** The active key. */
+  readonly signing: SigningKey;
+  /** All keys by kid, oldest first. */
+  readonly pairs: ReadonlyMap<string, OpenedKey>;
+}
+
+/** A key pair and the encrypted text it was read from. */
+interface OpenedKey extends KeyPair {
+  readonly sealed: string;
+}
+
+/**
+ * Decrypts the keys of `rows`.
+ *
+ * @param rows oldest first
+ * @param before the view before: unchanged keys keep their objects, which caches of verified tokens refer to
+ * @throws Error when a key was encrypted with another master key, or a purpose has no active key
+ */
+function buildKeyView(rows: readonly KeyRow[], masterKey: MasterKey, before?: KeyView): KeyView {
+  if (before !== undefined && formatStates(rows) === formatStates(before.rows)) return { ...before, rows };
+  const apiToken = buildSigningKeys("api-token", rows, masterKey, before?.apiToken);
+  const audit = buildSigningKeys("audit", rows, masterKey, before?.audit);
+  const registry = buildSigningKeys("registry", rows, masterKey, before?.registry);
+  return { rows, apiToken, audit, registry, pageKeys: buildPageKeys(rows, masterKey), published: toJwks(apiToken) };
+}
+
+/** Formats all keys with their states, to compare them. */
+function formatStates(rows: readonly KeyRow[]): string {
+  return rows.map(({ kid, state, sealed }) => `${kid} ${state} ${sealed}`).join();
+}
+
+function buildSigningKeys(
+  purpose: SigningPurpose,
+  rows: readonly KeyRow[],
+  masterKey: MasterKey,
+  before: SigningKeys | undefined,
+): SigningKeys {
+  const pairs = new Map<string, OpenedKey>();
+  let signing: SigningKey | undefined;
+  for (const row of rows) {
+    if (row.purpose !== purpose) continue;
+    const { kid, sealed, state } = row;
+    const known = before?.pairs.get(kid);
+    const pair = known?.sealed === sealed ? known : { ...unsealKeyPair(row, masterKey), sealed };
+    pairs.set(kid, pair);
+    if (state === "active") signing = { kid, key: pair.privateKey };
+  }
+  if (signing === undefined) throw new Error(`there is no active key for ${purpose}`);
+  return { signing, pairs };
+}
+
+function buildPageKeys(rows: readonly KeyRow[], masterKey: MasterKey): PageKey[] {
+  const keys: PageKey[] = [];
+  for (const row of rows) {
+    if (row.purpose !== "page-token") continue;
+    const key = { id: row.kid, secret: unsealSecret(row, masterKey) };
+    if (row.state === "active") keys.unshift(key);
+    else keys.push(key);
+  }
+  return keys;
+}
+
+function toJwks({ pairs }: SigningKeys): JsonWebKey[] {
+  return [...pairs].reverse().map(([kid, { publicKey }]) => {
+    const { kty, crv, x, y } = publicKey.export({ format: "jwk" });
+    return { kty, crv, x, y, kid, alg: "ES256", use: "sig" } as JsonWebKey;
   });
 }

@@ -1,6 +1,5 @@
-// The states of a key that signs API tokens: pending, active, verify, removed.
-// Every change of them is one transaction that reads where the keys stand, so
-// nodes and commands that act at once come out as if they had taken turns.
+// The states of API token keys: pending, active, verify, removed. Every change is one transaction that reads the
+// states first, so concurrent changes of nodes and commands are serialized.
 
 import { failedPrecondition, notFound, type ResourceKind } from "../../kernel/errors.js";
 import { LEEWAY_S, MAX_TOKEN_LIFE_S } from "../../pipeline/auth/api-token.js";
@@ -8,84 +7,84 @@ import type { KeyRow, KeyState, Tx } from "../../store/port.js";
 
 /** How long a key stays in each state, in milliseconds. */
 export interface KeySchedule {
-  /** Published, but not used: until nobody keeps a set of public keys without it. */
+  /** Published, not used: until no cache has a key set without it. */
   readonly pending: number;
   /** Used for new tokens. */
   readonly active: number;
-  /** Trusted, but not used: until no token that it signed is valid. */
+  /** Trusted, not used: until no token that it signed is valid. */
   readonly verify: number;
 }
 
-/** A key that came into a state. */
-export interface KeyMove {
+/** A key and its new state. */
+export interface KeyStateChange {
   readonly kid: string;
   readonly state: KeyState | "removed";
 }
 
 const keyKind: ResourceKind = { noun: "key", type: "Key" };
-/** A plan this much longer than its step was made by a clock that was wrong, in milliseconds. */
+/** A next change that is this much later than scheduled was planned with a wrong clock, in milliseconds. */
 const WRONG_CLOCK_MS = 24 * 60 * 60 * 1000;
 
-/** The schedule that follows from the settings of these names, in seconds. */
-export function keyScheduleOf(settings: { readonly keyRotation: number; readonly jwksMaxAge: number }): KeySchedule {
+/** Builds the schedule from settings in seconds. */
+export function buildKeySchedule(settings: { readonly keyRotation: number; readonly jwksMaxAge: number }): KeySchedule {
   const { keyRotation, jwksMaxAge } = settings;
   return {
-    // The leeway covers clocks that differ, and the moments until every node has seen the key.
+    // The leeway covers clock differences and the time until every node has read the key.
     pending: (jwksMaxAge + Math.min(LEEWAY_S, jwksMaxAge)) * 1000,
     active: keyRotation * 1000,
     verify: (MAX_TOKEN_LIFE_S + LEEWAY_S) * 1000,
   };
 }
 
-/** Whether {@link moveKeys} would change anything. */
-export function isMoveDue(rows: readonly KeyRow[], schedule: KeySchedule, nowMs: number): boolean {
-  return changesDue(rows, schedule, nowMs).length > 0 || isSuccessorDue(rows, schedule, nowMs);
+/** Whether {@link applyDueChanges} would change anything. */
+export function isChangeDue(rows: readonly KeyRow[], schedule: KeySchedule, nowMs: number): boolean {
+  return listDueChanges(rows, schedule, nowMs).length > 0 || isSuccessorDue(rows, schedule, nowMs);
 }
 
 /**
- * Does what is due: has a successor wait in time for the end of the key in use, puts it to use when
- * it was published for long enough, and removes what no valid token needs. However late this comes,
- * the key in use stays so until another takes its place.
+ * Applies the changes that are due: adds a pending successor before the active key ends, activates it when it was
+ * published for long enough, and removes keys that no valid token needs. The active key stays active until another
+ * replaces it, however late this runs.
  *
- * @param spare a new key, the successor if one is due
+ * @param spare a new key, which becomes the successor if one is due
  */
-export async function moveKeys(
+export async function applyDueChanges(
   tx: Tx,
   schedule: KeySchedule,
   nowMs: number,
   spare: KeyRow,
-): Promise<readonly KeyMove[]> {
+): Promise<readonly KeyStateChange[]> {
   const rows = await tx.keys.list();
-  const moves: KeyMove[] = [];
-  for (const { kid, from, to, nextTimeMs } of changesDue(rows, schedule, nowMs)) {
+  const changes: KeyStateChange[] = [];
+  for (const { kid, from, to, nextTimeMs } of listDueChanges(rows, schedule, nowMs)) {
     if (to === "removed") await tx.keys.delete(kid);
     else await tx.keys.setState(kid, to, nextTimeMs);
-    if (to !== from) moves.push({ kid, state: to });
+    if (to !== from) changes.push({ kid, state: to });
   }
   if (isSuccessorDue(rows, schedule, nowMs)) {
     await tx.keys.insert({ ...spare, state: "pending", nextTimeMs: nowMs + schedule.pending });
-    moves.push({ kid: spare.kid, state: "pending" });
+    changes.push({ kid: spare.kid, state: "pending" });
   }
-  return moves;
+  return changes;
 }
 
-interface Change {
+interface DueChange {
   readonly kid: string;
   readonly from: KeyState;
   readonly to: KeyState | "removed";
   readonly nextTimeMs: number;
 }
 
-function changesDue(rows: readonly KeyRow[], schedule: KeySchedule, nowMs: number): Change[] {
+function listDueChanges(rows: readonly KeyRow[], schedule: KeySchedule, nowMs: number): DueChange[] {
   const keys = rows.filter(signsTokens);
-  const successor = keys.find((row) => row.state === "pending" && isOver(row, nowMs));
-  return keys.flatMap((row): Change | [] => {
+  const successor = keys.find((row) => row.state === "pending" && isDue(row, nowMs));
+  return keys.flatMap((row): DueChange | [] => {
     const { kid, state: from } = row;
-    const into = (to: KeyState): Change => ({ kid, from, to, nextTimeMs: nowMs + schedule[to] });
+    const into = (to: KeyState): DueChange => ({ kid, from, to, nextTimeMs: nowMs + schedule[to] });
     if (row === successor) return into("active");
     if (from === "active" && successor !== undefined) return into("verify");
     if (!isPlanned(row, schedule, nowMs)) return into(from);
-    if (from === "verify" && isOver(row, nowMs)) return { kid, from, to: "removed", nextTimeMs: nowMs };
+    if (from === "verify" && isDue(row, nowMs)) return { kid, from, to: "removed", nextTimeMs: nowMs };
     return [];
   });
 }
@@ -93,32 +92,32 @@ function changesDue(rows: readonly KeyRow[], schedule: KeySchedule, nowMs: numbe
 function isSuccessorDue(rows: readonly KeyRow[], schedule: KeySchedule, nowMs: number): boolean {
   const keys = rows.filter(signsTokens);
   if (keys.some(({ state }) => state === "pending")) return false;
-  return keys.some((row) => row.state === "active" && isOver(row, nowMs + schedule.pending));
+  return keys.some((row) => row.state === "active" && isDue(row, nowMs + schedule.pending));
 }
 
 function signsTokens({ purpose }: KeyRow): boolean {
   return purpose === "api-token";
 }
 
-function isOver({ nextTimeMs }: KeyRow, nowMs: number): boolean {
+function isDue({ nextTimeMs }: KeyRow, nowMs: number): boolean {
   return nextTimeMs !== null && nextTimeMs <= nowMs;
 }
 
-// Commands leave the plan to servers, which know their schedule.
+// Commands leave the schedule to servers, which know the settings.
 function isPlanned({ state, nextTimeMs }: KeyRow, schedule: KeySchedule, nowMs: number): boolean {
   return nextTimeMs !== null && nextTimeMs <= nowMs + schedule[state] + WRONG_CLOCK_MS;
 }
 
-/** The key that waits to be used. */
+/** The pending key. */
 export interface Successor {
   readonly kid: string;
-  /** False where it waited before. */
+  /** False when it was pending already. */
   readonly isNew: boolean;
 }
 
 /**
- * Has `row` wait to take the place of the key that signs API tokens, unless one waits already;
- * {@link moveKeys} puts it to use when it was published for long enough.
+ * Adds `row` as the pending successor of the active API token key, unless one is pending already; {@link
+ * applyDueChanges} activates it when it was published for long enough.
  */
 export async function addSuccessor(tx: Tx, row: KeyRow): Promise<Successor> {
   const waiting = (await tx.keys.list()).find((one) => signsTokens(one) && one.state === "pending");
@@ -128,8 +127,8 @@ export async function addSuccessor(tx: Tx, row: KeyRow): Promise<Successor> {
 }
 
 /**
- * Makes `row` the key of its purpose at once; the one before only verifies from now on. For keys
- * that nobody outside trusts; those of API tokens have to be published first.
+ * Makes `row` the active key of its purpose at once; the key before it only verifies. For keys that only this service
+ * verifies: API token keys must be published first.
  */
 export async function rotateKey(tx: Tx, row: KeyRow): Promise<void> {
   for (const { kid, purpose, state } of await tx.keys.list()) {
@@ -139,9 +138,8 @@ export async function rotateKey(tx: Tx, row: KeyRow): Promise<void> {
 }
 
 /**
- * Puts the key of the registry that waited to use at once: whoever trusts the one before trusts it
- * too, as both were handed out together. The one before is trusted no more where what is handed out
- * now is read, and `spare` waits in turn.
+ * Activates the pending registry key at once: registries that trust the active key trust it too, because both were
+ * exported together. Later exports leave out the key before it. `spare` becomes the pending key.
  */
 export async function rotateRegistryKey(tx: Tx, spare: KeyRow): Promise<Successor> {
   const keys = (await tx.keys.list()).filter(({ purpose }) => purpose === "registry");
@@ -156,20 +154,20 @@ export async function rotateRegistryKey(tx: Tx, spare: KeyRow): Promise<Successo
   return { kid: waiting.kid, isNew: true };
 }
 
-/** What became of a key that was revoked. */
+/** The result of a revocation. */
 export interface Revocation {
-  /** The state it was in. */
+  /** The state of the key before. */
   readonly state: KeyState;
-  /** Whether the spare key signs in its place. */
+  /** Whether the spare key replaced it as the active key. */
   readonly replaced: boolean;
 }
 
 /**
- * Removes a key of API tokens at once, with all that it signed. Where it was the one in use, another
- * is at once: to wait until that is published would be to sign nothing, or to go on with this one.
+ * Removes an API token key at once, so that no token that it signed is valid. If it was active, `spare` is active at
+ * once: to publish it first would mean to sign nothing, or to sign with the revoked key.
  *
- * @param spare a new key, used if `kid` is
- * @throws ApiError NOT_FOUND; FAILED_PRECONDITION for a key that is for something else.
+ * @param spare a new key, which is used if `kid` is the active key
+ * @throws ApiError NOT_FOUND; FAILED_PRECONDITION for a key with another purpose
  */
 export async function revokeKey(tx: Tx, kid: string, spare: KeyRow): Promise<Revocation> {
   const row = (await tx.keys.list()).find((one) => one.kid === kid);

@@ -3,21 +3,22 @@ import { closeSync, existsSync, fstatSync, linkSync, openSync, readFileSync, rmS
 import { seal, unseal } from "../../kernel/seal.js";
 import type { Tx } from "../../store/port.js";
 
-/** Seals secrets at rest. The first key of the file seals; all of them open. */
+/** Encrypts secrets at rest. The first key of the file encrypts; all of them decrypt. */
 export interface MasterKey {
-  /** `plain` encrypted for storage; opens only with the same `context`. */
+  /** Encrypts `plain`; the same `context` is needed to decrypt it. */
   seal(plain: Buffer, context: string): string;
-  /** @throws Error when none of the keys opens it. */
+  /**
+   * @throws Error when none of the keys decrypts it
+   */
   unseal(sealed: string, context: string): Buffer;
 }
 
 /**
  * Reads the master key from a file: one or more lines of 32 bytes in base64.
  *
- * @param file where it is
- * @param create make the file with a new key when it does not exist
- * @throws Error when the file is missing, readable by others than its owner, another user's, or holds
- * anything but keys.
+ * @param file the path
+ * @param create whether to create the file with a new key when it does not exist
+ * @throws Error when the file is missing, readable by others, owned by another user, or malformed
  */
 export function readMasterKey(file: string, create: boolean): MasterKey {
   if (create) createIfMissing(file);
@@ -31,14 +32,14 @@ export function readMasterKey(file: string, create: boolean): MasterKey {
     const { mode, uid } = fstatSync(descriptor);
     if ((mode & 0o077) !== 0) throw new Error(`the master key ${file} must be readable by its owner alone (mode 0600)`);
     if (process.getuid && uid !== process.getuid()) throw new Error(`the master key ${file} belongs to another user`);
-    return masterKeyOf(readFileSync(descriptor, "utf8"), file);
+    return parseMasterKey(readFileSync(descriptor, "utf8"), file);
   } finally {
     closeSync(descriptor);
   }
 }
 
-// The key is whole and on disk before it has its name: neither a kill nor a power cut may leave half a
-// key, or secrets that were sealed with one that is gone.
+// The key is written and flushed before the file gets its name: a crash must leave neither half a key nor secrets that
+// were encrypted with a lost key.
 function createIfMissing(file: string): void {
   if (existsSync(file)) return;
   const draft = `${file}.${randomBytes(8).toString("hex")}`;
@@ -46,7 +47,7 @@ function createIfMissing(file: string): void {
     writeFileSync(draft, `${randomBytes(32).toString("base64")}\n`, { mode: 0o600, flag: "wx", flush: true });
     linkSync(draft, file);
   } catch (error) {
-    // Another process was first, and its key is the one.
+    // Another process created the file first, and its key counts.
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
   } finally {
     rmSync(draft, { force: true });
@@ -56,20 +57,20 @@ function createIfMissing(file: string): void {
 /** 32 bytes in base64. */
 const KEY = /^[A-Za-z0-9+/]{43}=$/;
 
-function malformed(file: string): Error {
+function malformedKeyFile(file: string): Error {
   return new Error(`the master key ${file} must hold lines of 32 bytes in base64`);
 }
 
-function masterKeyOf(text: string, file: string): MasterKey {
+function parseMasterKey(text: string, file: string): MasterKey {
   const lines = text
     .split("\n")
     .map((line) => line.trim())
     .filter((line) => line !== "");
-  // Checked by form, since decoders take anything and would make some other key of it.
-  if (!lines.every((line) => KEY.test(line))) throw malformed(file);
+  // Checked by form, because decoders accept any text and would derive another key from it.
+  if (!lines.every((line) => KEY.test(line))) throw malformedKeyFile(file);
   const keys = lines.map((line) => Buffer.from(line, "base64"));
   const [first] = keys;
-  if (first === undefined) throw malformed(file);
+  if (first === undefined) throw malformedKeyFile(file);
   return {
     seal: (plain, context) => seal(first, plain, context).toString("base64"),
     unseal(sealed, context) {
@@ -85,10 +86,10 @@ function masterKeyOf(text: string, file: string): MasterKey {
 const CHECK = "master-key-check";
 
 /**
- * Makes sure that what is stored was sealed with this key, so that a wrong file is noticed at start
- * and not when the first secret is needed.
+ * Checks that the store was encrypted with this key, so that a wrong file is found at start and not with the first
+ * secret.
  *
- * @throws Error when it was sealed with another key.
+ * @throws Error when it was encrypted with another key
  */
 export async function checkMasterKey(tx: Tx, key: MasterKey): Promise<void> {
   const stored = await tx.settings.get(CHECK);

@@ -1,106 +1,120 @@
-// `GET /oauth`: the beginning of a login in a browser, up to the way to a provider.
-import type { WebAnswer, WebRequest } from "../../kernel/web.js";
-import { type Browser, browserOf, knownBrowserOf, LOGIN_MS } from "./browser.js";
-import { askForConfirmation } from "./confirm.js";
-import type { LoginContext } from "./context.js";
-import { failed, refusedPage } from "./deliver.js";
-import { hostOf } from "./deps.js";
-import { failureOf, loginOver } from "./failure.js";
-import { html } from "./html.js";
-import { redirect } from "./page.js";
-import { deviceIntro, providerSelectionPage } from "./pages.js";
-import { parametersBut } from "./parameters.js";
-import type { Provider } from "./provider-selection.js";
-import { destinationOf, loginRequestOf, namedProviderIn } from "./request.js";
-import type { LoginRequest, NamedProvider } from "./state.js";
-import { newSecret } from "./tickets.js";
+// `GET /oauth` and `POST /oauth`: a login in a browser, from the first request to the redirect to a provider.
 
-/** `GET /oauth`: begins a login, or goes on with one that was confirmed. */
+import { Code } from "@connectrpc/connect";
+import { ApiError, invalidArgument, permissionDenied } from "../../kernel/errors.js";
+import { addressKey } from "../../kernel/ip-address.js";
+import type { WebAnswer, WebRequest } from "../../kernel/web.js";
+import { hostOf, type LoginContext } from "./context.js";
+import { computeConfirmationCode, isHeadlessOpen, lockHeadlessSession, requireHeadlessKey } from "./headless.js";
+import { loginOverError, toOAuthError } from "./oauth-error.js";
+import { html, redirect } from "./page.js";
+import { deviceIntro, headlessPage, providerSelectionPage } from "./pages.js";
+import type { Provider } from "./provider-selection.js";
+import { normalizeCode, omitParameters, parseDestination, parseLoginRequest, parseNamedProvider } from "./request.js";
+import { errorPage, respondWithError } from "./responses.js";
+import {
+  type Browser,
+  createSecret,
+  findBrowser,
+  getBrowser,
+  LOGIN_MS,
+  type LoginRequest,
+  type NamedProvider,
+  requireOwnForm,
+} from "./state.js";
+
+/** `GET /oauth`: starts a login, or continues one whose code was confirmed. */
 export async function beginLogin(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
   const { query } = request;
-  if (query.has("continue")) return goOn(context, request);
-  const browser = browserOf(request, context.secure);
+  if (query.has("continue")) return continueLogin(context, request);
+  const browser = getBrowser(request, context.secure);
   let to: LoginRequest["to"];
   try {
-    to = destinationOf(query);
+    to = parseDestination(query);
   } catch (error) {
-    return refusedPage(context, error);
+    return errorPage(context, error);
   }
   try {
-    const login = loginRequestOf(query, to, context.origin().audiences);
-    if (to.kind === "headless") return await askForConfirmation(context, request, query, to.key, browser, false);
-    return await choose(context, { login, named: namedProviderIn(query), request, browser, mayGoStraight: true });
+    const login = parseLoginRequest(query, to, context.origin().audiences);
+    if (to.kind === "headless") return await showConfirmation(context, request, query, to.key, browser, false);
+    return await selectProvider(context, {
+      login,
+      named: parseNamedProvider(query),
+      request,
+      browser,
+      mayRedirect: true,
+    });
   } catch (error) {
-    return failed(context, to, error);
+    return respondWithError(context, to, error);
   }
 }
 
-// With a login that somebody confirmed before: a terminal's or a device's.
-async function goOn(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
+// Continues the login of a terminal or a device after its code was typed.
+async function continueLogin(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
   const { store, tickets, clock, secure } = context;
   const { query } = request;
-  const browser = knownBrowserOf(request, secure);
+  const browser = findBrowser(request, secure);
   const key = query.get("continue") ?? "";
   const found = await store.read((tx) => tickets.get(tx, "authorization", key, clock()));
   if (browser === undefined || found?.stage !== "confirmed" || found.browser !== browser.hash) {
-    return refusedPage(context, loginOver());
+    return errorPage(context, loginOverError());
   }
   try {
-    const chosen = namedProviderIn(query);
+    const chosen = parseNamedProvider(query);
     const isChosen = chosen.connection !== undefined || chosen.idpId !== undefined;
     const named = isChosen ? chosen : found.named;
-    return await choose(context, { login: found.request, named, request, browser, mayGoStraight: isChosen });
+    return await selectProvider(context, { login: found.request, named, request, browser, mayRedirect: isChosen });
   } catch (error) {
-    return refusedPage(context, error);
+    return errorPage(context, error);
   }
 }
 
-interface Choosing {
+interface ProviderSelection {
   readonly login: LoginRequest;
   readonly named: NamedProvider;
-  /** The request so far; links and forms repeat its query. */
+  /** Links and forms of the page repeat the query of this request. */
   readonly request: WebRequest;
   readonly browser: Browser;
   /**
-   * Whether the only provider there is may be gone to at once. Not so after a form: browsers that hold
-   * redirects to its policy would not follow.
+   * Whether the browser is redirected at once when there is one provider. After a form it is not: some browsers apply
+   * form-action to the redirects that follow a form.
    */
-  readonly mayGoStraight: boolean;
+  readonly mayRedirect: boolean;
 }
 
-async function choose(context: LoginContext, choosing: Choosing): Promise<WebAnswer> {
-  const { login, named, request, browser, mayGoStraight } = choosing;
+async function selectProvider(context: LoginContext, selection: ProviderSelection): Promise<WebAnswer> {
+  const { login, named, request, browser, mayRedirect } = selection;
   const { query } = request;
   const organisation = query.get("organisation")?.trim().slice(0, 255) || undefined;
   const found = await context.providers
     .named(organisation === undefined ? named : { idpId: organisation })
     .catch((error) => {
-      if (organisation !== undefined && failureOf(error)?.status === 400) return undefined;
+      if (organisation !== undefined && toOAuthError(error)?.status === 400) return undefined;
       throw error;
     });
   const [only, ...more] = found ?? [];
-  if (only !== undefined && more.length === 0 && mayGoStraight && organisation === undefined) {
-    return sendTo(context, only, choosing);
+  if (only !== undefined && more.length === 0 && mayRedirect && organisation === undefined) {
+    return redirectToProvider(context, only, selection);
   }
   const providers = found ?? (await context.providers.named({}));
-  const rest = parametersBut(query, ["connection", "idp_id", "organisation"]);
+  const rest = omitParameters(query, ["connection", "idp_id", "organisation"]);
   const isOpen = named.idpId === undefined && named.connection === undefined;
   return providerSelectionPage(
     { host: hostOf(context), cookie: browser.cookie },
     {
-      ...introOf(context, login, providers),
-      choices: providers.map((provider) => ({ title: provider.title, href: hrefTo(provider, rest) })),
+      ...buildIntro(context, login, providers),
+      links: providers.map((provider) => ({ title: provider.title, href: buildHref(provider, rest) })),
       ...(isOpen && { hidden: rest }),
       unknownOrganisation: found === undefined ? organisation : undefined,
     },
   );
 }
 
-function introOf(context: LoginContext, { to }: LoginRequest, providers: readonly Provider[]) {
+function buildIntro(context: LoginContext, { to }: LoginRequest, providers: readonly Provider[]) {
   if (to.kind === "device") return { title: "Sign in for a device", intro: deviceIntro(to.asker) };
   if (providers.length === 0) {
     const text =
-      "This service has no logins of its own. If your organisation has one, sign in through that; if not, ask whoever runs this service.";
+      "This service has no logins of its own. If your organisation has one, sign in through that; if not, ask its operator.";
     return { title: "How do you sign in?", intro: html`<p>${text}</p>` };
   }
   if (to.kind === "headless") {
@@ -113,26 +127,91 @@ function introOf(context: LoginContext, { to }: LoginRequest, providers: readonl
   };
 }
 
-function hrefTo({ id, providerUid }: Provider, rest: [string, string][]): string {
+function buildHref({ id, providerUid }: Provider, rest: [string, string][]): string {
   const query = new URLSearchParams(rest);
   query.set(providerUid === undefined ? "connection" : "idp_id", id);
   return `/oauth?${query}`;
 }
 
-async function sendTo(
+async function redirectToProvider(
   context: LoginContext,
   provider: Provider,
-  { login, browser, request }: Choosing,
+  { login, browser, request }: ProviderSelection,
 ): Promise<WebAnswer> {
   const { store, tickets, clock, oidc, origin, startLimit } = context;
-  const proofs = { state: newSecret(), nonce: newSecret(), verifier: newSecret() };
-  const { nonce, verifier, state } = proofs;
+  const secrets = { state: createSecret(), nonce: createSecret(), verifier: createSecret() };
+  const { nonce, verifier, state } = secrets;
   const { id, issuer, clientId, callbackPath } = provider;
   const sentTo = { id, issuer, clientId, callbackPath };
   const sent = { stage: "provider", browser: browser.hash, request: login, sentTo, nonce, verifier } as const;
   startLimit.start(request.remoteAddress, sent);
-  const url = await oidc.authorizationUrl(provider, `${origin().issuer}${callbackPath}`, proofs);
-  if (typeof url !== "string") return failed(context, login.to, url);
+  const url = await oidc.authorizationUrl(provider, `${origin().issuer}${callbackPath}`, secrets);
+  if (typeof url !== "string") return respondWithError(context, login.to, url);
   await store.write((tx) => tickets.put(tx, "authorization", state, sent, clock() + LOGIN_MS));
   return redirect(url, browser.cookie);
+}
+
+// A headless login continues only for a person who sees the terminal: they type the code that it shows.
+
+/** `POST /oauth`: a person typed the code of a headless login. */
+export async function confirmHeadless(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
+  const { store, tickets, clock, secure, codeLimiter, startLimit } = context;
+  const form = await request.form();
+  try {
+    const browser = requireOwnForm(form, findBrowser(request, secure));
+    const to = parseDestination(form);
+    if (to.kind !== "headless") {
+      throw invalidArgument({ field: "headless_code", description: "headless_code is required" });
+    }
+    const login = parseLoginRequest(form, to, context.origin().audiences);
+    const code = computeConfirmationCode(requireHeadlessKey(to.key));
+    const wrong = permissionDenied("this code");
+    try {
+      await codeLimiter.guard([`${addressKey(request.remoteAddress)} ${to.key}`], () => {
+        if (normalizeCode(form.get("user_code") ?? "") !== code) throw wrong;
+      });
+    } catch (error) {
+      if (error === wrong) return await showConfirmation(context, request, form, to.key, browser, true);
+      // A person who guesses does not see the terminal, so the login ends.
+      if (isExhausted(error)) await store.write((tx) => lockHeadlessSession(tx, to.key, clock()));
+      throw error;
+    }
+    const key = createSecret();
+    const confirmed = {
+      stage: "confirmed",
+      browser: browser.hash,
+      request: login,
+      named: parseNamedProvider(form),
+    } as const;
+    startLimit.start(request.remoteAddress, confirmed);
+    await store.write((tx) => tickets.put(tx, "authorization", key, confirmed, clock() + LOGIN_MS));
+    return redirect(`/oauth?continue=${key}`, browser.cookie);
+  } catch (error) {
+    return errorPage(context, error);
+  }
+}
+
+/**
+ * Answers with the page that asks for the code of the terminal.
+ *
+ * @param parameters of the request, which the form repeats
+ * @param key the public key of the terminal
+ */
+async function showConfirmation(
+  context: LoginContext,
+  request: WebRequest,
+  parameters: URLSearchParams,
+  key: string,
+  browser: Browser,
+  isWrong: boolean,
+): Promise<WebAnswer> {
+  const { store, clock } = context;
+  if (!(await store.read((tx) => isHeadlessOpen(tx, key, clock())))) return errorPage(context, loginOverError());
+  const hidden = [...omitParameters(parameters, ["form", "user_code"]), ["form", browser.formSecret] as const];
+  const address = request.remoteAddress ?? "unknown";
+  return headlessPage({ host: hostOf(context), cookie: browser.cookie }, { hidden, address, atMs: clock(), isWrong });
+}
+
+function isExhausted(error: unknown): boolean {
+  return error instanceof ApiError && error.code === Code.ResourceExhausted;
 }

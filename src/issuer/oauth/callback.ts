@@ -1,55 +1,54 @@
-// `/oauth/callback` and the paths below it: a provider sent somebody back.
+// `/oauth/callback` and `/oauth/callback/ID`: a provider redirects the browser back.
 import type { WebAnswer, WebRequest } from "../../kernel/web.js";
-import { knownBrowserOf } from "./browser.js";
 import { completeLogin } from "./complete-login.js";
 import { askForConsent, needsConsent } from "./consent.js";
 import type { LoginContext } from "./context.js";
-import { failed, failedLogin, refusedPage } from "./deliver.js";
-import { failure, isFailure, loginOver } from "./failure.js";
-import { findSentTo } from "./provider-selection.js";
-import type { Authorization } from "./state.js";
+import { isOAuthError, loginOverError, oauthError } from "./oauth-error.js";
+import { getSentProvider } from "./provider-selection.js";
+import { errorPage, respondToFailedLogin, respondWithError } from "./responses.js";
+import { type Authorization, findBrowser } from "./state.js";
 
-type SentAway = Extract<Authorization, { stage: "provider" }>;
+type ProviderStage = Extract<Authorization, { stage: "provider" }>;
 
 /**
- * `GET /oauth/callback` and below: the answer of a provider, which must come to the path of the one that the
- * browser was sent to. Otherwise one provider could have its own login answered by another, whose code it would
- * then get from us (OAuth mix-up).
+ * `GET /oauth/callback` and `GET /oauth/callback/ID`: the authorization response of a provider. It must arrive at the
+ * redirect URI of the provider that the browser was sent to. Otherwise a malicious provider could receive the code of
+ * another provider (mix-up attack, RFC 9700, section 4.4).
  */
-export async function callback(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
+export async function handleCallback(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
   const { providers, oidc, origin, onProblem } = context;
   const state = request.query.get("state") ?? "";
   const authorization = await takeAuthorization(context, request, state);
-  if (authorization === undefined) return refusedPage(context, loginOver());
+  if (authorization === undefined) return errorPage(context, loginOverError());
   const { request: login, sentTo, nonce, verifier } = authorization;
   try {
     if (request.path !== sentTo.callbackPath) {
       onProblem(`a login that was sent to ${sentTo.id} was answered at another provider's redirect URI`);
-      const mixedUp = failure("access_denied", "the answer is of another login provider than the login", 403);
-      return failed(context, login.to, mixedUp);
+      const mixedUp = oauthError("access_denied", "the answer is of another login provider than the login", 403);
+      return respondWithError(context, login.to, mixedUp);
     }
-    const provider = await findSentTo(providers, sentTo);
-    if (isFailure(provider)) return failed(context, login.to, provider);
+    const provider = await getSentProvider(providers, sentTo);
+    if (isOAuthError(provider)) return respondWithError(context, login.to, provider);
     const url = new URL(`${origin().issuer}${request.path}?${request.query}`);
-    const vouched = await oidc.finish(provider, url, { state, nonce, verifier });
-    if (isFailure(vouched)) return failed(context, login.to, vouched);
-    const concluding = { login, provider, vouched, browser: authorization.browser, request };
-    return (await needsConsent(context, concluding))
-      ? await askForConsent(context, concluding, sentTo)
-      : await completeLogin(context, concluding);
+    const verified = await oidc.exchangeCode(provider, url, { state, nonce, verifier });
+    if (isOAuthError(verified)) return respondWithError(context, login.to, verified);
+    const completion = { login, provider, verified, browser: authorization.browser, request };
+    return (await needsConsent(context, completion))
+      ? await askForConsent(context, completion, sentTo)
+      : await completeLogin(context, completion);
   } catch (error) {
-    return failedLogin(context, login.to, error);
+    return respondToFailedLogin(context, login.to, error);
   }
 }
 
-// Deleted before anything else, so that one state leads to one login. In another browser it is left
-// alone: whose it is may still need it.
+// Deletes the state first, so that one state completes one login. State of another browser stays, because its owner
+// may still need it.
 async function takeAuthorization(
   { store, tickets, clock, secure }: LoginContext,
   request: WebRequest,
   state: string,
-): Promise<SentAway | undefined> {
-  const browser = knownBrowserOf(request, secure);
+): Promise<ProviderStage | undefined> {
+  const browser = findBrowser(request, secure);
   if (browser === undefined) return undefined;
   return store.write(async (tx) => {
     const found = await tickets.get(tx, "authorization", state, clock());

@@ -1,159 +1,168 @@
-// The outcome of a login: who signed in, and what whoever asked for it gets.
+// Completes a login: signs the person in and delivers the outcome to the program.
 import type { BindingDecisions } from "../../iam/people/pending-organizations.js";
 import { requireRoomForLogin } from "../../iam/people/room.js";
 import { type SignedIn, type SignIn, signIn } from "../../iam/people/sign-in.js";
-import { CALLBACK } from "../../kernel/callback-path.js";
 import { rootOf } from "../../kernel/uidp.js";
-import type { WebAnswer, WebRequest } from "../../kernel/web.js";
+import { CALLBACK_PATH, type WebAnswer, type WebRequest } from "../../kernel/web.js";
 import type { Tx } from "../../store/port.js";
-import { inviteFailureKey } from "../invite-failures.js";
-import { grantOf } from "../sts/token-request.js";
-import type { Grant } from "../tokens.js";
-import { applyBindingDecisions } from "./binding-decisions.js";
-import { LOGIN_MS } from "./browser.js";
-import type { LoginContext } from "./context.js";
-import { answerCode, failed } from "./deliver.js";
-import { hostOf } from "./deps.js";
-import { loginOver } from "./failure.js";
-import { answerHeadlessSession, isHeadlessOpen } from "./headless.js";
-import { withParameters } from "./loopback.js";
-import type { Vouched } from "./oidc.js";
+import { inviteFailureKey } from "../sts/failure-limiter.js";
+import { parseTokenGrant } from "../sts/token-request.js";
+import type { TokenGrant } from "../tokens.js";
+import { hostOf, type LoginContext } from "./context.js";
+import { completeHeadlessSession, isHeadlessOpen } from "./headless.js";
+import { loginOverError } from "./oauth-error.js";
+import type { VerifiedIdToken } from "./oidc.js";
 import { redirect } from "./page.js";
 import { donePage } from "./pages.js";
+import { applyBindingDecisions } from "./pending-bindings.js";
 import type { Provider } from "./provider-selection.js";
-import type { LoginRequest, SignedInFor } from "./state.js";
-import { newSecret } from "./tickets.js";
+import { redirectToClient, respondWithError, withParameters } from "./responses.js";
+import { createSecret, LOGIN_MS, type LoginRequest, type SignedInFor } from "./state.js";
 
-/** For how long an authorization code is good, in milliseconds. */
+/** How long an authorization code is valid, in milliseconds. */
 const CODE_MS = 60_000;
-/** The type that registration has in the audit log, whichever way somebody takes. */
+/** The event type of a registration, the same for all ways to register. */
 const REGISTERED = "dev.chainguard.api.auth.registered.v1";
 
-/** A login that a provider vouches for. */
+/** A login whose ID token was verified. */
 export interface LoginCompletion {
   readonly login: LoginRequest;
   readonly provider: Provider;
-  readonly vouched: Vouched;
-  /** The browser it went on in. */
+  readonly verified: VerifiedIdToken;
+  /** The hash of the browser's cookie. */
   readonly browser: string;
   readonly request: WebRequest;
-  /** What the person decided about roles that others gave them, where they were asked. */
+  /** The person's decisions about pending role bindings, where the page asked for them. */
   readonly decisions?: BindingDecisions | undefined;
 }
 
 /**
- * Signs the person in and hands over what was asked for, in one transaction.
+ * Signs the person in and delivers the outcome, in one transaction.
  *
- * @throws ApiError when the person is not known, or what they bring is not good.
+ * @throws ApiError when the person has no account, or the invite or another parameter is not valid
  */
-export async function completeLogin(context: LoginContext, concluding: LoginCompletion): Promise<WebAnswer> {
-  const { store, guesses, startLimit, quotas, clock } = context;
-  const { login, provider, request } = concluding;
-  if (login.identity !== undefined) return assume(context, concluding, login.identity);
-  const counted = login.invite === undefined ? [] : [inviteFailureKey(request.remoteAddress, login.invite)];
-  const answer = await guesses.guard(counted, async () => {
-    const asked = signInRequestOf(context, concluding);
-    await store.read((tx) => requireRoomForLogin(tx, asked, { quotas, nowMs: clock() }));
-    return store.write((tx) => signInAndAnswer(tx, context, concluding));
+export async function completeLogin(context: LoginContext, completion: LoginCompletion): Promise<WebAnswer> {
+  const { store, inviteLimiter, startLimit, quotas, clock } = context;
+  const { login, provider, request } = completion;
+  if (login.identity !== undefined) return assumeIdentity(context, completion, login.identity);
+  const limiterKeys = login.invite === undefined ? [] : [inviteFailureKey(request.remoteAddress, login.invite)];
+  const answer = await inviteLimiter.guard(limiterKeys, async () => {
+    const signInRequest = buildSignIn(context, completion);
+    await store.read((tx) => requireRoomForLogin(tx, signInRequest, { quotas, nowMs: clock() }));
+    return store.write((tx) => signInAndAnswer(tx, context, completion));
   });
   if (provider.providerUid === undefined) startLimit.finish(request.remoteAddress);
   return answer;
 }
 
-/** Who signs in, and what for. */
-export function signInRequestOf(
+/** Builds the sign-in of a person from a verified ID token. */
+export function buildSignIn(
   { registration }: Pick<LoginContext, "registration">,
-  { login, provider, vouched }: Pick<LoginCompletion, "login" | "provider" | "vouched">,
+  { login, provider, verified }: Pick<LoginCompletion, "login" | "provider" | "verified">,
 ): SignIn {
-  const { subject, claims } = vouched;
+  const { subject, claims } = verified;
   const { issuer, providerUid } = provider;
   const register = login.register && registration === "open";
   return { issuer, subject, claims, providerUid, invite: login.invite, register };
 }
 
-/** Whether the login gives a refresh token: where it is asked for and no organisation may end the login. */
+/**
+ * Whether the login issues a refresh token: the program asks for one, and the provider is the operator's. An
+ * organisation's provider must be able to end logins, which it cannot with refresh tokens.
+ */
 export function getsRefreshToken({ refresh }: LoginRequest, { providerUid }: Provider): boolean {
   return refresh && providerUid === undefined;
 }
 
-/** What tokens of a login are good for. */
-export function grantFor({ asked, mappings, informative }: SignedInFor, audiences: readonly string[]): Grant {
-  return { ...grantOf(asked, audiences), mappings, informative };
+/** Builds what tokens of a login are valid for. */
+export function buildTokenGrant(
+  { asked: tokenRequest, mappings, informative }: SignedInFor,
+  audiences: readonly string[],
+): TokenGrant {
+  return { ...parseTokenGrant(tokenRequest, audiences), mappings, informative };
 }
 
-async function assume(context: LoginContext, { login, vouched, request }: LoginCompletion, identity: string) {
-  const asked = { ...login.asked, identity, identityProvider: "" };
-  const { token } = await context.exchanger.exchange(asked, vouched.idToken, request.remoteAddress);
-  return answerToken(login, token, undefined);
+async function assumeIdentity(context: LoginContext, { login, verified, request }: LoginCompletion, identity: string) {
+  const exchangeRequest = { ...login.asked, identity, identityProvider: "" };
+  const { token } = await context.exchanger.exchange(exchangeRequest, verified.idToken, request.remoteAddress);
+  return redirectWithToken(login, token, undefined);
 }
 
-async function signInAndAnswer(tx: Tx, context: LoginContext, concluding: LoginCompletion): Promise<WebAnswer> {
+async function signInAndAnswer(tx: Tx, context: LoginContext, completion: LoginCompletion): Promise<WebAnswer> {
   const { clock, ids } = context;
-  const { login, provider, request, decisions } = concluding;
+  const { login, provider, request, decisions } = completion;
   const nowMs = clock();
-  const signedIn = await signIn(tx, signInRequestOf(context, concluding), { ids, nowMs });
+  const signedIn = await signIn(tx, buildSignIn(context, completion), { ids, nowMs });
   const { identityUid, mappings, informative } = signedIn;
   if (decisions !== undefined) {
     await applyBindingDecisions(tx, { identityUid, decisions }, { ids, nowMs, method: request.path, request });
   }
   const refresh = getsRefreshToken(login, provider);
   const known: SignedInFor = { identityUid, mappings, informative, asked: login.asked, refresh, atMs: nowMs };
-  const answer = await answered(tx, context, concluding, known);
-  await audit(tx, context, concluding, signedIn, nowMs);
+  const answer = await deliverOutcome(tx, context, completion, known);
+  await appendAuditRow(tx, context, completion, signedIn, nowMs);
   return answer;
 }
 
-async function answered(
+async function deliverOutcome(
   tx: Tx,
   context: LoginContext,
-  { login, provider, vouched, browser }: LoginCompletion,
+  { login, provider, verified, browser }: LoginCompletion,
   known: SignedInFor,
 ): Promise<WebAnswer> {
   const { tickets, tokens, origin } = context;
   const { to, challenge = "" } = login;
-  const { idToken } = vouched;
+  const { idToken } = verified;
   const nowMs = known.atMs;
   switch (to.kind) {
     case "code": {
-      const code = newSecret();
+      const code = createSecret();
       const { clientId, redirectUri } = to;
       const issued = { used: false, clientId, redirectUri, challenge, login: known } as const;
       await tickets.put(tx, "code", code, issued, nowMs + CODE_MS);
-      return answerCode(context, to, { code });
+      return redirectToClient(context, to, { code });
     }
     case "redirect": {
-      const grant = grantFor(known, origin().audiences);
-      const refresh = known.refresh ? await tokens.newRefreshToken(tx, known.identityUid, grant, nowMs) : undefined;
-      return answerToken(login, tokens.issue(known.identityUid, grant, nowMs).token, refresh);
+      const grant = buildTokenGrant(known, origin().audiences);
+      const refresh = known.refresh ? await tokens.createRefreshToken(tx, known.identityUid, grant, nowMs) : undefined;
+      return redirectWithToken(login, tokens.issue(known.identityUid, grant, nowMs).token, refresh);
     }
     case "headless": {
-      if (!(await isHeadlessOpen(tx, to.key, nowMs))) return failed(context, to, loginOver());
+      if (!(await isHeadlessOpen(tx, to.key, nowMs))) return respondWithError(context, to, loginOverError());
       const outcome =
         provider.providerUid === undefined
           ? idToken
           : JSON.stringify({ id_token: idToken, identity_provider: provider.providerUid });
-      await answerHeadlessSession(tx, to.key, outcome, nowMs);
+      await completeHeadlessSession(tx, to.key, outcome, nowMs);
       const text = "The terminal has access now. You can close this page and go back to it.";
       return donePage({ host: hostOf(context) }, "Signed in", text);
     }
     case "device": {
-      const approval = newSecret();
+      const approval = createSecret();
       const { userCode, asker } = to;
       const outcome = { login: known, idToken };
-      const pending = { stage: "approval", browser, userCode, asker, person: nameOf(vouched), outcome } as const;
+      const pending = {
+        stage: "approval",
+        browser,
+        userCode,
+        asker,
+        person: displayNameOf(verified),
+        outcome,
+      } as const;
       await tickets.put(tx, "authorization", approval, pending, nowMs + LOGIN_MS);
       return redirect(`/activate?approval=${approval}`);
     }
   }
 }
 
-// Published clients ask with "true" where they want a token or an error; what stays is what there is.
-function answerToken({ to }: LoginRequest, token: string, refreshToken: string | undefined): WebAnswer {
+// Published clients send these parameters with the value "true" to ask for a token or an error. The ones that get no
+// value are removed.
+function redirectWithToken({ to }: LoginRequest, token: string, refreshToken: string | undefined): WebAnswer {
   if (to.kind !== "redirect") throw new TypeError("only logins with redirect are answered with a token");
   return redirect(withParameters(to.url, { token, refresh_token: refreshToken }, ["refresh_token", "error"]));
 }
 
-async function audit(
+async function appendAuditRow(
   tx: Tx,
   { ids }: LoginContext,
   { provider, request }: LoginCompletion,
@@ -167,7 +176,7 @@ async function audit(
     rootUid: rootOf(subjectUid),
     timeMs: nowMs,
     type: REGISTERED,
-    method: CALLBACK,
+    method: CALLBACK_PATH,
     subjectUid,
     actorUid: identityUid,
     tokenId: "",
@@ -176,8 +185,8 @@ async function audit(
   });
 }
 
-/** What to call somebody who signed in: the address or name that the provider gave. */
-export function nameOf({ claims, subject }: Vouched): string {
+/** The name of a person on pages: the email address or name in the ID token, otherwise the subject. */
+export function displayNameOf({ claims, subject }: VerifiedIdToken): string {
   const name = [claims.email, claims.preferred_username, claims.name].find(
     (one) => typeof one === "string" && one !== "",
   );

@@ -1,7 +1,5 @@
-// Between signing in and what comes of it: the person decides on a page of ours
-// whether an invite is accepted and which program gets access. Without that,
-// where the browser is signed in at the provider already, any page could lead
-// it through a login by navigation alone.
+// The person decides on a page whether to accept an invite and which program gets access. Without this page any other
+// site could complete a login by navigation alone, where the browser is signed in at the provider already.
 import { decodeJwt } from "jose";
 import { parseInviteCode } from "../../iam/people/accept-invite.js";
 import {
@@ -10,83 +8,91 @@ import {
   listPendingOrganizations,
   type PendingOrganizations,
 } from "../../iam/people/pending-organizations.js";
+import type { InvitePreview } from "../../iam/people/preview-invite.js";
 import { uidOf } from "../../iam/people/registration.js";
 import { previewSignIn } from "../../iam/people/sign-in.js";
 import { rootOf } from "../../kernel/uidp.js";
 import type { WebAnswer, WebRequest } from "../../kernel/web.js";
-import { inviteFailureKey } from "../invite-failures.js";
-import { parseBindingDecisions } from "./binding-decisions.js";
-import { type Browser, knownBrowserOf, LOGIN_MS, requireOwnForm } from "./browser.js";
-import { completeLogin, getsRefreshToken, type LoginCompletion, nameOf, signInRequestOf } from "./complete-login.js";
-import { consentPage } from "./consent-page.js";
-import type { LoginContext } from "./context.js";
-import { failed, failedLogin, refusedPage } from "./deliver.js";
-import { hostOf } from "./deps.js";
-import { failure, isFailure, loginOver } from "./failure.js";
-import type { Vouched } from "./oidc.js";
-import { redirect } from "./page.js";
-import { findSentTo } from "./provider-selection.js";
-import type { Authorization, SentTo } from "./state.js";
-import { newSecret } from "./tickets.js";
+import { inviteFailureKey } from "../sts/failure-limiter.js";
+import type { TokenRequest } from "../sts/token-request.js";
+import { buildSignIn, completeLogin, displayNameOf, getsRefreshToken, type LoginCompletion } from "./complete-login.js";
+import { hostOf, type LoginContext } from "./context.js";
+import { isOAuthError, loginOverError, oauthError } from "./oauth-error.js";
+import type { VerifiedIdToken } from "./oidc.js";
+import { type Html, html, redirect, renderPage } from "./page.js";
+import { type Hidden, hiddenInputs, type PageFrame } from "./pages.js";
+import { parseBindingDecisions, pendingSection } from "./pending-bindings.js";
+import { getSentProvider } from "./provider-selection.js";
+import { errorPage, respondToFailedLogin, respondWithError } from "./responses.js";
+import {
+  type Authorization,
+  type Browser,
+  createSecret,
+  type Destination,
+  findBrowser,
+  LOGIN_MS,
+  requireOwnForm,
+  type SentTo,
+} from "./state.js";
 
-/** The path of the page. */
-export const CONSENT = "/oauth/consent";
+/** The path of the consent page. */
+export const CONSENT_PATH = "/oauth/consent";
 
 type Consent = Extract<Authorization, { stage: "consent" }>;
 
-/** Somebody whom a provider vouches for, and what their login is for. */
-type Login = Pick<LoginCompletion, "login" | "provider" | "vouched">;
+/** A person whose ID token was verified, and the login request. */
+type Login = Pick<LoginCompletion, "login" | "provider" | "verified">;
 
 /**
- * Whether a login must be consented to: one that brings an invite, one that hands the tokens themselves to a program,
- * and one of a person who has yet to decide about roles that others gave them. Otherwise, where a program gets a code
- * it must have made the request itself to be able to use it; for terminals and devices a code was typed.
+ * Whether a login needs consent: it has an invite, it gives the tokens themselves to a program, or the person has
+ * pending role bindings. Other logins need none: a program that gets a code can redeem it only if it made the request
+ * itself, and for terminals and devices a code was typed.
  */
-export async function needsConsent({ store }: Pick<LoginContext, "store">, asked: Login): Promise<boolean> {
-  const { invite, to, identity } = asked.login;
+export async function needsConsent({ store }: Pick<LoginContext, "store">, completion: Login): Promise<boolean> {
+  const { invite, to, identity } = completion.login;
   if (invite !== undefined || to.kind === "redirect") return true;
-  return identity === undefined && store.read((tx) => hasPendingBindings(tx, personUidOf(asked)));
+  return identity === undefined && store.read((tx) => hasPendingBindings(tx, personUidOf(completion)));
 }
 
 /**
- * Leads the browser to the page.
+ * Redirects the browser to the consent page.
  *
- * @throws ApiError for what could not succeed anyway, such as a wrong invite.
+ * @throws ApiError when the login could not succeed, for example with a wrong invite
  */
 export async function askForConsent(
   context: LoginContext,
-  { login, provider, vouched, browser, request }: LoginCompletion,
+  { login, provider, verified, browser, request }: LoginCompletion,
   sentTo: SentTo,
 ): Promise<WebAnswer> {
-  const { store, tickets, clock, guesses } = context;
-  const counted = login.invite === undefined ? [] : [inviteFailureKey(request.remoteAddress, login.invite)];
-  await guesses.guard(counted, () => grantsOf(context, { login, provider, vouched }));
-  const key = newSecret();
-  const consent: Consent = { stage: "consent", browser, request: login, sentTo, idToken: vouched.idToken };
+  const { store, tickets, clock, inviteLimiter } = context;
+  const limiterKeys = login.invite === undefined ? [] : [inviteFailureKey(request.remoteAddress, login.invite)];
+  await inviteLimiter.guard(limiterKeys, () => previewInvites(context, { login, provider, verified }));
+  const key = createSecret();
+  const consent: Consent = { stage: "consent", browser, request: login, sentTo, idToken: verified.idToken };
   await store.write((tx) => tickets.put(tx, "authorization", key, consent, clock() + LOGIN_MS));
-  return redirect(`${CONSENT}?login=${key}`);
+  return redirect(`${CONSENT_PATH}?login=${key}`);
 }
 
 /** `GET /oauth/consent`: the page. */
 export async function showConsent(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
   const { store, tickets, providers, clock, secure } = context;
   const key = request.query.get("login") ?? "";
-  const browser = knownBrowserOf(request, secure);
+  const browser = findBrowser(request, secure);
   const found = await store.read((tx) => tickets.get(tx, "authorization", key, clock()));
   if (browser === undefined || found?.stage !== "consent" || found.browser !== browser.hash) {
-    return refusedPage(context, loginOver());
+    return errorPage(context, loginOverError());
   }
   try {
     const { request: login } = found;
-    const provider = await findSentTo(providers, found.sentTo);
-    if (isFailure(provider)) return refusedPage(context, provider);
-    const vouched = vouchedIn(found);
+    const provider = await getSentProvider(providers, found.sentTo);
+    if (isOAuthError(provider)) return errorPage(context, provider);
+    const verified = decodeVerifiedToken(found);
     return consentPage(
       { host: hostOf(context), cookie: browser.cookie },
       {
-        person: nameOf(vouched),
-        grants: await grantsOf(context, { login, provider, vouched }),
-        pending: await pendingOf(context, { login, provider, vouched }),
+        person: displayNameOf(verified),
+        invites: await previewInvites(context, { login, provider, verified }),
+        pending: await listPending(context, { login, provider, verified }),
         recipient: {
           to: login.to,
           scope: login.asked,
@@ -100,7 +106,7 @@ export async function showConsent(context: LoginContext, request: WebRequest): P
       },
     );
   } catch (error) {
-    return refusedPage(context, error);
+    return errorPage(context, error);
   }
 }
 
@@ -111,28 +117,35 @@ export async function decideConsent(context: LoginContext, request: WebRequest):
   let found: Consent | undefined;
   let decisions: BindingDecisions | undefined;
   try {
-    const browser = requireOwnForm(form, knownBrowserOf(request, context.secure));
-    // Before the login is taken, so that it can go on with a form that is in order.
+    const browser = requireOwnForm(form, findBrowser(request, context.secure));
+    // Parsed before the login is taken, so that the person can correct a wrong form.
     decisions = isAccepted ? parseBindingDecisions(form) : undefined;
     found = await takeConsent(context, form.get("login") ?? "", browser);
   } catch (error) {
-    return refusedPage(context, error);
+    return errorPage(context, error);
   }
-  if (found === undefined) return refusedPage(context, loginOver());
+  if (found === undefined) return errorPage(context, loginOverError());
   const { request: login, browser } = found;
   if (!isAccepted) {
-    return failed(context, login.to, failure("access_denied", "the login was declined", 403));
+    return respondWithError(context, login.to, oauthError("access_denied", "the login was declined", 403));
   }
   try {
-    const provider = await findSentTo(context.providers, found.sentTo);
-    if (isFailure(provider)) return failed(context, login.to, provider);
-    return await completeLogin(context, { login, provider, vouched: vouchedIn(found), browser, request, decisions });
+    const provider = await getSentProvider(context.providers, found.sentTo);
+    if (isOAuthError(provider)) return respondWithError(context, login.to, provider);
+    return await completeLogin(context, {
+      login,
+      provider,
+      verified: decodeVerifiedToken(found),
+      browser,
+      request,
+      decisions,
+    });
   } catch (error) {
-    return failedLogin(context, login.to, error);
+    return respondToFailedLogin(context, login.to, error);
   }
 }
 
-// Deleted before anything else, so that one consent has one effect.
+// Deletes the state first, so that one consent has one effect.
 function takeConsent({ store, tickets, clock }: LoginContext, key: string, browser: Browser) {
   return store.write(async (tx) => {
     const found = await tickets.get(tx, "authorization", key, clock());
@@ -142,33 +155,126 @@ function takeConsent({ store, tickets, clock }: LoginContext, key: string, brows
   });
 }
 
-// Whoever assumes an identity does not sign in: nothing is granted, and the exchange decides.
-async function grantsOf(context: LoginContext, asked: Login) {
-  if (asked.login.identity !== undefined) return [];
+// A login that assumes an identity grants nothing; the token exchange decides.
+async function previewInvites(context: LoginContext, completion: Login) {
+  if (completion.login.identity !== undefined) return [];
   const { store, clock } = context;
-  const invite = await store.read((tx) => previewSignIn(tx, signInRequestOf(context, asked), clock()));
+  const invite = await store.read((tx) => previewSignIn(tx, buildSignIn(context, completion), clock()));
   return invite === undefined ? [] : [invite];
 }
 
-// What is pending in the organisation of an invite is accepted with the invite.
-async function pendingOf({ store }: LoginContext, asked: Login): Promise<PendingOrganizations | undefined> {
-  const { identity, invite } = asked.login;
+// Accepting an invite also accepts the pending bindings in its organisation, so the page does not ask for them.
+async function listPending({ store }: LoginContext, completion: Login): Promise<PendingOrganizations | undefined> {
+  const { identity, invite } = completion.login;
   if (identity !== undefined) return undefined;
   const group = invite === undefined ? undefined : parseInviteCode(invite)?.group;
   const except = group === undefined ? undefined : rootOf(group);
-  return store.read((tx) => listPendingOrganizations(tx, personUidOf(asked), except));
+  return store.read((tx) => listPendingOrganizations(tx, personUidOf(completion), except));
 }
 
-function personUidOf({ provider, vouched }: Login): string {
+function personUidOf({ provider, verified }: Login): string {
   const { issuer, providerUid } = provider;
   return uidOf({
     issuer,
-    subject: vouched.subject,
+    subject: verified.subject,
     provider: providerUid === undefined ? undefined : { uid: providerUid },
   });
 }
 
-function vouchedIn({ idToken }: Consent): Vouched {
+function decodeVerifiedToken({ idToken }: Consent): VerifiedIdToken {
   const claims = decodeJwt(idToken);
   return { idToken, subject: claims.sub ?? "", claims };
+}
+
+// The consent page: what the person would be granted and by whom, and which program would get access.
+
+/** The content of the consent page. */
+interface ConsentPage {
+  /** Who signed in. */
+  readonly person: string;
+  /** The invites that the person would accept. */
+  readonly invites: readonly InvitePreview[];
+  /** The pending role bindings that the person decides on; undefined where nobody signs in. */
+  readonly pending?: PendingOrganizations | undefined;
+  readonly recipient: Recipient;
+  readonly hidden: Hidden;
+}
+
+interface Recipient {
+  readonly to: Destination;
+  readonly scope: TokenRequest;
+  /** Whether the program gets a refresh token. */
+  readonly refresh: boolean;
+  /** The uid of the identity that the program would act as, instead of the person. */
+  readonly identity: string | undefined;
+}
+
+/** Renders the page. Nothing is granted or delivered before its form is sent. */
+export function consentPage(frame: PageFrame, { person, invites, pending, recipient, hidden }: ConsentPage): WebAnswer {
+  const isInvite = invites.length > 0;
+  const body = html`<dl>
+<dt>You are</dt><dd>${person}</dd>
+</dl>
+${invites.map(inviteSection)}
+<h2>${isInvite ? "What gets access then" : "What gets access"}</h2>
+<dl>${recipientRows(recipient)}</dl>
+<form method="post" action="/oauth/consent">${hiddenInputs(hidden)}
+${pending && pendingSection(pending)}
+<p>Go on only if you started this yourself just now${isInvite ? " and know who invites you" : undefined}.</p>
+<div class="buttons">
+<button class="button plain" name="decision" value="decline">${isInvite ? "Decline" : "Cancel"}</button>
+<button class="button" name="decision" value="accept">${isInvite ? "Accept" : "Continue"}</button>
+</div>
+</form>`;
+  const title = isInvite ? "Accept this invite?" : "Give a program access?";
+  return renderPage({ ...frame, title, body, formLeadsTo: programUrl(recipient.to) });
+}
+
+function inviteSection({ invitedBy, organisation, groupName, role }: InvitePreview): Html {
+  const { name, description, capabilities } = role;
+  const unverified = html` <span class="note">(a name that nobody has verified)</span>`;
+  return html`<h2>What you are invited to</h2>
+<dl>
+<dt>Invited by</dt><dd>${formatInviter(invitedBy)}</dd>
+<dt>Organisation</dt><dd>${organisation.name}${organisation.verified ? undefined : unverified}</dd>
+${groupName === undefined ? undefined : html`<dt>Group</dt><dd>${groupName}</dd>`}
+<dt>Role</dt><dd>${name}${description === "" ? undefined : html` <span class="note">${description}</span>`}</dd>
+</dl>
+<details>
+<summary>What the role allows (${String(capabilities.length)})</summary>
+<ul class="rights">${capabilities.map((capability) => html`<li>${capability}</li>`)}</ul>
+</details>`;
+}
+
+// Persons choose their names freely. Without a verified email address the uid tells them apart.
+function formatInviter({ uid, name, email }: InvitePreview["invitedBy"]): Html {
+  const proven = email === "" ? uid : email;
+  return name === "" ? html`${proven}` : html`${name} <span class="note">${proven}</span>`;
+}
+
+function recipientRows({ to, scope, refresh, identity }: Recipient): Html {
+  const { cap, scopes } = scope;
+  return html`<dt>Program</dt><dd>${programName(to)}</dd>
+<dt>It may act</dt><dd>${identity === undefined ? "in your name" : `as the identity ${identity}`}</dd>
+<dt>Rights</dt><dd>${cap.length === 0 ? "all of them" : cap.join(", ")}</dd>
+${scopes.length === 0 ? undefined : html`<dt>In groups</dt><dd>${scopes.join(", ")}</dd>`}
+<dt>For</dt><dd>${refresh ? "30 days, unless ended before" : "an hour"}</dd>`;
+}
+
+function programName(to: Destination): Html {
+  switch (to.kind) {
+    case "code":
+      return html`${to.clientId} <span class="note">on this computer, at ${new URL(to.redirectUri).host}</span>`;
+    case "redirect":
+      return html`a program on this computer <span class="note">at ${new URL(to.url).host}</span>`;
+    case "headless":
+      return html`the terminal whose code you typed`;
+    case "device":
+      return html`${to.asker.clientId}`;
+  }
+}
+
+function programUrl(to: Destination): string | undefined {
+  if (to.kind === "code") return to.redirectUri;
+  return to.kind === "redirect" ? to.url : undefined;
 }

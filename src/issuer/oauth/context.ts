@@ -1,18 +1,61 @@
-import type { Refusals } from "../sts/refusals.js";
-import type { LoginDeps } from "./deps.js";
-import type { Oidc } from "./oidc.js";
+import type { Clock } from "../../kernel/clock.js";
+import type { Ids } from "../../kernel/ids.js";
+import type { GuardedFetch } from "../../outbound/guarded-fetch.js";
+import type { Quotas } from "../../pipeline/quotas.js";
+import type { Store } from "../../store/port.js";
+import type { MasterKey } from "../keys/master-key.js";
+import type { Exchanger } from "../sts/exchange.js";
+import type { FailureLimiter } from "../sts/failure-limiter.js";
+import type { Tokens } from "../tokens.js";
+import type { LoginProvider } from "./login-providers.js";
+import type { OidcClient } from "./oidc.js";
 import type { Providers } from "./provider-selection.js";
 import type { StartLimit } from "./start-limit.js";
-import type { Tickets } from "./tickets.js";
+import type { Tickets } from "./state.js";
 
-/** What the handlers share. */
+export interface LoginDeps {
+  readonly store: Store;
+  readonly tokens: Tokens;
+  readonly exchanger: Pick<Exchanger, "exchange">;
+  readonly masterKey: MasterKey;
+  /** All requests to providers go through it. */
+  readonly fetch: GuardedFetch;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  /** A function, because with port 0 the address is known only after the service listens. */
+  readonly origin: () => LoginOrigin;
+  readonly loginProviders: readonly LoginProvider[];
+  /** Whether people may register without an invite. */
+  readonly registration: "invite" | "open";
+  /** Whether browsers reach the service over HTTPS. */
+  readonly secure: boolean;
+  readonly quotas: Quotas;
+  /** Limits wrong invite codes; shared with the other methods that accept invites. */
+  readonly inviteLimiter: FailureLimiter;
+  /** Writes to the operator's log. */
+  readonly onProblem: (problem: string, error?: unknown) => void;
+}
+
+/** The URLs of the service. */
+export interface LoginOrigin {
+  readonly issuer: string;
+  /** The accepted values of a token's `aud`; the first is the default. */
+  readonly audiences: readonly string[];
+}
+
+/** The host name of this service, as pages show it. */
+export function hostOf({ origin }: Pick<LoginDeps, "origin">): string {
+  return new URL(origin().issuer).host;
+}
+
+/** What the handlers of all login routes share. */
 export interface LoginContext extends LoginDeps {
   readonly tickets: Tickets;
   readonly providers: Providers;
-  readonly oidc: Oidc;
-  /** Count wrong codes that people type: for one code from one address, and for the address. */
-  readonly codeGuesses: Refusals;
-  readonly addressGuesses: Refusals;
-  /** Counts the logins that addresses start. */
+  readonly oidc: OidcClient;
+  /** Limit wrong codes that people type: one code from one address, and all codes from one address. */
+  readonly codeLimiter: FailureLimiter;
+  readonly addressLimiter: FailureLimiter;
+  /** Limits the logins that one address starts. */
   readonly startLimit: StartLimit;
 }

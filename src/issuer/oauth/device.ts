@@ -1,49 +1,57 @@
-// Logins for devices that can show a code and poll (RFC 8628), from the request
-// of the device up to the decision of the person.
+// The device authorization grant (RFC 8628), from the request of the device to the decision of the person.
+import { randomInt } from "node:crypto";
 import { notFound } from "../../kernel/errors.js";
+import { addressKey } from "../../kernel/ip-address.js";
 import type { WebAnswer, WebRequest } from "../../kernel/web.js";
 import type { Tx } from "../../store/port.js";
-import { addressKey } from "../sts/refusals.js";
-import { grantOf } from "../sts/token-request.js";
-import { type Browser, browserOf, knownBrowserOf, LOGIN_MS, requireOwnForm } from "./browser.js";
-import type { LoginContext } from "./context.js";
-import { refusedPage } from "./deliver.js";
-import { hostOf } from "./deps.js";
-import { loginOver } from "./failure.js";
-import { oauthJson, withForm } from "./oauth-json.js";
+import { parseTokenGrant } from "../sts/token-request.js";
+import { hostOf, type LoginContext } from "./context.js";
+import { loginOverError } from "./oauth-error.js";
 import { redirect } from "./page.js";
-import { activatePage, approvalPage, donePage } from "./pages.js";
-import { askedOf, asksForRefresh, requiredClientId } from "./parameters.js";
-import { grouped, isUserCode, newUserCode, typedCode } from "./short-codes.js";
-import type { Authorization, DeviceRequest } from "./state.js";
-import { newSecret } from "./tickets.js";
+import { activatePage, approvalPage, donePage, formatCode } from "./pages.js";
+import { isRefreshRequested, normalizeCode, parseTokenRequest, requireClientId } from "./request.js";
+import { errorPage, handleForm, jsonResponse } from "./responses.js";
+import {
+  type Authorization,
+  type Browser,
+  createSecret,
+  type DeviceRequest,
+  findBrowser,
+  getBrowser,
+  LOGIN_MS,
+  requireOwnForm,
+} from "./state.js";
+
+/** RFC 8628, section 6.1: consonants, so that no code is a word, without those that look like digits. */
+const USER_CODE_LETTERS = "BCDFGHJKLMNPQRSTVWXZ";
+const USER_CODE_LENGTH = 8;
 
 const DEVICE_S = 900;
 const INTERVAL_S = 5;
-/** An expired request is remembered so long that the device can be told, in milliseconds. */
-const AFTERWARDS_MS = 10 * 60 * 1000;
+/** How long an expired request is kept to answer the device with expired_token, in milliseconds. */
+const EXPIRED_RETENTION_MS = 10 * 60 * 1000;
 
 /** `POST /oauth/device_authorization` (RFC 8628, section 3.1). */
 export function authorizeDevice(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
   const { store, tickets, clock, origin, startLimit } = context;
-  return withForm(request, async (form) => {
+  return handleForm(request, async (form) => {
     const { audiences, issuer } = origin();
-    const clientId = requiredClientId(form);
-    const asked = askedOf(form, audiences);
-    grantOf(asked, audiences);
-    startLimit.start(request.remoteAddress, { clientId, asked });
+    const clientId = requireClientId(form);
+    const tokenRequest = parseTokenRequest(form, audiences);
+    parseTokenGrant(tokenRequest, audiences);
+    startLimit.start(request.remoteAddress, { clientId, asked: tokenRequest });
     const nowMs = clock();
     const expireTimeMs = nowMs + DEVICE_S * 1000;
-    const deviceCode = newSecret();
+    const deviceCode = createSecret();
     const userCode = await store.write(async (tx) => {
-      const userCode = await unusedUserCode(context, tx, nowMs);
+      const userCode = await createUniqueUserCode(context, tx, nowMs);
       const device: DeviceRequest = {
         asker: { clientId, address: request.remoteAddress ?? "unknown", atMs: nowMs },
-        asked,
-        refresh: asksForRefresh(form),
+        asked: tokenRequest,
+        refresh: isRefreshRequested(form),
         userCode,
         expireTimeMs,
-        forgetTimeMs: expireTimeMs + AFTERWARDS_MS,
+        forgetTimeMs: expireTimeMs + EXPIRED_RETENTION_MS,
         intervalMs: INTERVAL_S * 1000,
         polledMs: 0,
         decision: "none",
@@ -53,80 +61,80 @@ export function authorizeDevice(context: LoginContext, request: WebRequest): Pro
       return userCode;
     });
     const page = `${issuer}/activate`;
-    return oauthJson(200, {
+    return jsonResponse(200, {
       device_code: deviceCode,
-      user_code: grouped(userCode),
+      user_code: formatCode(userCode),
       verification_uri: page,
-      verification_uri_complete: `${page}?user_code=${grouped(userCode)}`,
+      verification_uri_complete: `${page}?user_code=${formatCode(userCode)}`,
       expires_in: DEVICE_S,
       interval: INTERVAL_S,
     });
   });
 }
 
-/** `GET /activate`: the page to type the code on, or to approve on. */
+/** `GET /activate`: the page for the user code, or for the approval after the login. */
 export async function showActivate(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
   const { store, tickets, clock, secure } = context;
   const approval = request.query.get("approval");
   if (approval === null) {
-    const typed = typedCode(request.query.get("user_code") ?? "");
-    return askForCode(context, browserOf(request, secure), isUserCode(typed) ? grouped(typed) : "", false);
+    const typed = normalizeCode(request.query.get("user_code") ?? "");
+    return showCodeForm(context, getBrowser(request, secure), isUserCode(typed) ? formatCode(typed) : "", false);
   }
-  const browser = knownBrowserOf(request, secure);
+  const browser = findBrowser(request, secure);
   const found = await store.read((tx) => tickets.get(tx, "authorization", approval, clock()));
   if (browser === undefined || found?.stage !== "approval" || found.browser !== browser.hash) {
-    return refusedPage(context, loginOver());
+    return errorPage(context, loginOverError());
   }
   const hidden = [["approval", approval] as const, ["form", browser.formSecret] as const];
   return approvalPage({ host: hostOf(context), cookie: browser.cookie }, { ...found, hidden });
 }
 
-/** `POST /activate`: a code was typed, or a decision taken. */
+/** `POST /activate`: the person typed a user code, or decided on the request. */
 export async function activate(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
   const form = await request.form();
   try {
-    const browser = requireOwnForm(form, knownBrowserOf(request, context.secure));
+    const browser = requireOwnForm(form, findBrowser(request, context.secure));
     return form.has("approval")
-      ? await decide(context, form, browser)
-      : await enterCode(context, request, form, browser);
+      ? await handleDecision(context, form, browser)
+      : await confirmCode(context, request, form, browser);
   } catch (error) {
-    return refusedPage(context, error);
+    return errorPage(context, error);
   }
 }
 
-async function enterCode(
+async function confirmCode(
   context: LoginContext,
   request: WebRequest,
   form: URLSearchParams,
   browser: Browser,
 ): Promise<WebAnswer> {
-  const { store, tickets, clock, codeGuesses, addressGuesses, startLimit } = context;
-  const code = typedCode(form.get("user_code") ?? "");
+  const { store, tickets, clock, codeLimiter, addressLimiter, startLimit } = context;
+  const code = normalizeCode(form.get("user_code") ?? "");
   const address = addressKey(request.remoteAddress);
   const wrong = notFound({ noun: "device", type: "auth.chainguard.dev/Device" }, "", "there is no such code");
-  const key = newSecret();
+  const key = createSecret();
   const confirm = () =>
     store.write(async (tx) => {
       const nowMs = clock();
-      const device = await pendingDevice(context, tx, code, nowMs);
+      const device = await findPendingDevice(context, tx, code, nowMs);
       if (device === undefined) throw wrong;
-      const { asker, asked, refresh } = device.request;
+      const { asker, asked: tokenRequest, refresh } = device.request;
       const to = { kind: "device", userCode: code, asker } as const;
-      const login = { to, asked, refresh, register: true };
+      const login = { to, asked: tokenRequest, refresh, register: true };
       const confirmed = { stage: "confirmed", browser: browser.hash, request: login, named: {} } as const;
       startLimit.start(request.remoteAddress, confirmed);
       await tickets.put(tx, "authorization", key, confirmed, nowMs + LOGIN_MS);
     });
   try {
-    await addressGuesses.guard([address], () => codeGuesses.guard([`${address} ${code}`], confirm));
+    await addressLimiter.guard([address], () => codeLimiter.guard([`${address} ${code}`], confirm));
   } catch (error) {
-    if (error === wrong) return askForCode(context, browser, "", true);
+    if (error === wrong) return showCodeForm(context, browser, "", true);
     throw error;
   }
   return redirect(`/oauth?continue=${key}`, browser.cookie);
 }
 
-async function decide(context: LoginContext, form: URLSearchParams, browser: Browser): Promise<WebAnswer> {
+async function handleDecision(context: LoginContext, form: URLSearchParams, browser: Browser): Promise<WebAnswer> {
   const { store, tickets, clock } = context;
   const key = form.get("approval") ?? "";
   const isApproved = form.get("decision") === "approve";
@@ -135,16 +143,16 @@ async function decide(context: LoginContext, form: URLSearchParams, browser: Bro
     const found = await tickets.get(tx, "authorization", key, nowMs);
     if (found?.stage !== "approval" || found.browser !== browser.hash) return false;
     await tickets.delete(tx, key);
-    return settle(context, tx, found, isApproved, nowMs);
+    return recordDecision(context, tx, found, isApproved, nowMs);
   });
-  if (!isDone) return refusedPage(context, loginOver());
+  if (!isDone) return errorPage(context, loginOverError());
   const frame = { host: hostOf(context) };
   return isApproved
     ? donePage(frame, "Approved", "The device has access now. You can close this page and go back to it.")
     : donePage(frame, "Denied", "The device gets no access. You can close this page.");
 }
 
-async function settle(
+async function recordDecision(
   context: LoginContext,
   tx: Tx,
   { userCode, outcome }: Extract<Authorization, { stage: "approval" }>,
@@ -152,7 +160,7 @@ async function settle(
   nowMs: number,
 ): Promise<boolean> {
   const { tickets } = context;
-  const device = await pendingDevice(context, tx, userCode, nowMs);
+  const device = await findPendingDevice(context, tx, userCode, nowMs);
   if (device === undefined) return false;
   const { code, request } = device;
   const decision = isApproved ? outcome : "denied";
@@ -161,8 +169,8 @@ async function settle(
   return true;
 }
 
-// The code goes when it was decided on, and expires with the request.
-async function pendingDevice(
+// The user code is deleted with the decision, and expires with the request.
+async function findPendingDevice(
   { tickets }: LoginContext,
   tx: Tx,
   userCode: string,
@@ -173,14 +181,26 @@ async function pendingDevice(
   return found && request && { code: found.deviceCode, request };
 }
 
-async function unusedUserCode({ tickets }: LoginContext, tx: Tx, nowMs: number): Promise<string> {
+async function createUniqueUserCode({ tickets }: LoginContext, tx: Tx, nowMs: number): Promise<string> {
   for (;;) {
-    const code = newUserCode();
+    const code = createUserCode();
     if ((await tickets.get(tx, "user-code", code, nowMs)) === undefined) return code;
   }
 }
 
-function askForCode(context: LoginContext, browser: Browser, value: string, isWrong: boolean): WebAnswer {
+function showCodeForm(context: LoginContext, browser: Browser, value: string, isWrong: boolean): WebAnswer {
   const hidden = [["form", browser.formSecret] as const];
   return activatePage({ host: hostOf(context), cookie: browser.cookie }, { hidden, value, isWrong });
+}
+
+/** Creates a user code: 8 letters, of which there are 20. */
+export function createUserCode(): string {
+  return Array.from({ length: USER_CODE_LENGTH }, () => USER_CODE_LETTERS[randomInt(USER_CODE_LETTERS.length)]).join(
+    "",
+  );
+}
+
+/** Whether `code`, as {@link normalizeCode} returns it, has the form of a user code. */
+export function isUserCode(code: string): boolean {
+  return code.length === USER_CODE_LENGTH && [...code].every((letter) => USER_CODE_LETTERS.includes(letter));
 }

@@ -1,22 +1,20 @@
-// Logins for a terminal without a browser: the terminal makes an X25519 key pair,
-// somebody signs in with any browser, and what comes of it is sealed so that
-// only the terminal can open it.
-import { createPublicKey, diffieHellman, generateKeyPairSync, type KeyObject } from "node:crypto";
+// Logins for a terminal without a browser. The terminal creates an X25519 key pair, a person signs in with any
+// browser, and the outcome is encrypted for the key of the terminal.
+import { createHash, createPublicKey, diffieHellman, generateKeyPairSync, type KeyObject } from "node:crypto";
+import { encodeBase32 } from "../../kernel/base32.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import { seal } from "../../kernel/seal.js";
 import type { Tx } from "../../store/port.js";
-import { LOGIN_MS } from "./browser.js";
-import { ticketHash } from "./tickets.js";
+import { hashTicket, LOGIN_MS } from "./state.js";
 
 /** The outcome of a headless login, as the terminal reads it. */
 export interface HeadlessSession {
-  /** The text of the base64url of the public key that the outcome was sealed with. */
+  /** The service's public key of the key agreement, as base64url text. */
   readonly ecdhPublicKey: Uint8Array;
   /** Nonce (12 bytes), AES-256-GCM ciphertext and tag (16 bytes); the key is the shared secret. */
   readonly encryptedIdtoken: Uint8Array;
 }
 
-/** Where a headless login stands. */
 type StoredSession =
   | { readonly state: "answered"; readonly ecdhPublicKey: string; readonly encryptedIdtoken: string }
   | { readonly state: "taken" | "locked" };
@@ -24,73 +22,78 @@ type StoredSession =
 const KEY_BYTES = 32;
 
 /**
- * The raw public key in a `headless_code`.
+ * Decodes the raw public key in a `headless_code`.
  *
- * @throws ApiError INVALID_ARGUMENT when it is none, or one that agrees on the same secret with every
- * other (RFC 7748, section 6.1).
+ * @throws ApiError INVALID_ARGUMENT when it is no X25519 key, or one with which every key agreement has the same
+ * result (RFC 7748, section 6.1)
  */
 export function requireHeadlessKey(code: string): Buffer {
   const raw = Buffer.from(code, "base64url");
-  if (raw.length === KEY_BYTES && raw.toString("base64url") === code && isSound(raw)) return raw;
+  if (raw.length === KEY_BYTES && raw.toString("base64url") === code && isUsableKey(raw)) return raw;
   const rule = "headless_code must be the base64url of an X25519 public key";
   throw invalidArgument({ field: "headless_code", description: rule });
 }
 
-/** Whether a login with this code can begin or go on: it was not answered yet, nor locked. */
+/** Computes the confirmation code of a terminal's raw public key: the first 40 bits of its SHA-256, in base32. */
+export function computeConfirmationCode(publicKey: Buffer): string {
+  return encodeBase32(createHash("sha256").update(publicKey).digest().subarray(0, 5));
+}
+
+/** Whether a login with this code can start or continue: it has no outcome yet and is not locked. */
 export async function isHeadlessOpen(tx: Tx, code: string, nowMs: number): Promise<boolean> {
-  const row = await tx.tickets.get("headless", ticketHash(code));
+  const row = await tx.tickets.get("headless", hashTicket(code));
   return row === undefined || row.expireTimeMs <= nowMs;
 }
 
-/** Ends a login for which somebody guessed. */
+/** Ends a login after too many wrong confirmation codes. */
 export function lockHeadlessSession(tx: Tx, code: string, nowMs: number): Promise<void> {
-  return store(tx, code, { state: "locked" }, nowMs);
+  return putSession(tx, code, { state: "locked" }, nowMs);
 }
 
-/** Stores the outcome for the terminal, readable to it alone. */
-export function answerHeadlessSession(tx: Tx, code: string, outcome: string, nowMs: number): Promise<void> {
+/** Stores the outcome, encrypted for the key of the terminal. */
+export function completeHeadlessSession(tx: Tx, code: string, outcome: string, nowMs: number): Promise<void> {
   const { publicKey, privateKey } = generateKeyPairSync("x25519");
-  const key = diffieHellman({ privateKey, publicKey: publicKeyOf(requireHeadlessKey(code)) });
+  const key = diffieHellman({ privateKey, publicKey: importPublicKey(requireHeadlessKey(code)) });
   const session: StoredSession = {
     state: "answered",
     ecdhPublicKey: String(publicKey.export({ format: "jwk" }).x),
     encryptedIdtoken: seal(key, Buffer.from(outcome), "").toString("base64"),
   };
-  return store(tx, code, session, nowMs);
+  return putSession(tx, code, session, nowMs);
 }
 
 /**
- * The outcome of a headless login, once. Needs a transaction that can write.
+ * Takes the outcome of a headless login, which can be taken once. The transaction must be able to write.
  *
  * @param code the `headless_code` of the login
  * @param nowMs the time in epoch milliseconds
- * @returns undefined while there is none, after it was taken, and ten minutes after it came
+ * @returns undefined while there is no outcome, after it was taken, and ten minutes after the login
  */
 export async function takeHeadlessSession(tx: Tx, code: string, nowMs: number): Promise<HeadlessSession | undefined> {
-  const row = await tx.tickets.get("headless", ticketHash(code));
+  const row = await tx.tickets.get("headless", hashTicket(code));
   if (row === undefined || row.expireTimeMs <= nowMs) return undefined;
   const session = row.data as StoredSession;
   if (session.state !== "answered") return undefined;
-  await store(tx, code, { state: "taken" }, nowMs);
+  await putSession(tx, code, { state: "taken" }, nowMs);
   return {
     ecdhPublicKey: Buffer.from(session.ecdhPublicKey),
     encryptedIdtoken: Buffer.from(session.encryptedIdtoken, "base64"),
   };
 }
 
-async function store(tx: Tx, code: string, data: StoredSession, nowMs: number): Promise<void> {
-  await tx.tickets.put({ hash: ticketHash(code), kind: "headless", data, expireTimeMs: nowMs + LOGIN_MS });
+async function putSession(tx: Tx, code: string, data: StoredSession, nowMs: number): Promise<void> {
+  await tx.tickets.put({ hash: hashTicket(code), kind: "headless", data, expireTimeMs: nowMs + LOGIN_MS });
 }
 
-function publicKeyOf(raw: Buffer): KeyObject {
+function importPublicKey(raw: Buffer): KeyObject {
   return createPublicKey({ key: { kty: "OKP", crv: "X25519", x: raw.toString("base64url") }, format: "jwk" });
 }
 
-// Node refuses a shared secret of zeros.
-function isSound(raw: Buffer): boolean {
+// Node rejects a shared secret of zeros.
+function isUsableKey(raw: Buffer): boolean {
   try {
     const { privateKey } = generateKeyPairSync("x25519");
-    diffieHellman({ privateKey, publicKey: publicKeyOf(raw) });
+    diffieHellman({ privateKey, publicKey: importPublicKey(raw) });
     return true;
   } catch {
     return false;

@@ -1,8 +1,7 @@
-// The frame of every page: no script, nothing from elsewhere, readable on small
-// screens and in the dark, and usable by keyboard and screen reader.
+// The layout of every page. Pages have no script and load nothing, are readable on small screens and in dark mode, and
+// work with keyboard and screen reader.
 import { createHash } from "node:crypto";
 import type { WebAnswer } from "../../kernel/web.js";
-import { Html, html } from "./html.js";
 
 const STYLE = `
 :root { color-scheme: light dark; --back: #f3f5f8; --card: #fff; --text: #1a1f26; --soft: #525c69; --line: #7b8694;
@@ -51,8 +50,9 @@ summary { min-height: 2.75rem; padding: .5rem 0; color: var(--main); font-weight
 
 const STYLE_HASH = createHash("sha256").update(STYLE).digest("base64");
 
-// Some browsers hold every redirect that follows a form to form-action. So no form leads to a provider, and a form
-// whose answer leads to a program on the same machine names it. The policy has no notation for addresses of IPv6.
+// Some browsers apply form-action to every redirect that follows a form. So no form leads to a provider, and a form
+// whose answer redirects to a program on the same machine names its origin. The policy has no notation for IPv6
+// addresses.
 function securityPolicy(formLeadsTo: string | undefined): string {
   const program = formLeadsTo === undefined ? undefined : new URL(formLeadsTo);
   const origin = program?.hostname.startsWith("[") ? "http:" : program?.origin;
@@ -65,32 +65,32 @@ function securityPolicy(formLeadsTo: string | undefined): string {
   ].join("; ");
 }
 
-/** Header fields of answers that hold or lead to secrets. */
-export const PRIVATE: Readonly<Record<string, string>> = {
+/** Header fields of responses with secrets in the body or in the Location. */
+const PRIVATE_HEADERS: Readonly<Record<string, string>> = {
   "cache-control": "no-store",
   "referrer-policy": "no-referrer",
   "x-content-type-options": "nosniff",
 };
 
-/** A page. */
-export interface Page {
+/** A page in HTML. */
+export interface HtmlPage {
   readonly title: string;
-  /** What stands below the title. */
+  /** The content below the title. */
   readonly body: Html;
-  /** The name of this service as people see it, such as `iam.example.com`. */
+  /** The host name of this service, such as `iam.example.com`. */
   readonly host: string;
-  /** 200 unless set. */
+  /** The default is 200. */
   readonly status?: number;
   /** The Set-Cookie header, where there is one. */
   readonly cookie?: string | undefined;
-  /** The URL of the program that the answer to the page's form leads to, where it leads to one. */
+  /** The URL of the program that the response to the page's form redirects to, if any. */
   readonly formLeadsTo?: string | undefined;
   /** The Retry-After header, in seconds. */
   readonly retryAfterS?: number | undefined;
 }
 
-/** A page as an answer. */
-export function pageAnswer({ title, body, host, status = 200, cookie, formLeadsTo, retryAfterS }: Page): WebAnswer {
+/** Renders a page as a response. */
+export function renderPage({ title, body, host, status = 200, cookie, formLeadsTo, retryAfterS }: HtmlPage): WebAnswer {
   const document = html`<!doctype html>
 <html lang="en">
 <head>
@@ -113,7 +113,7 @@ ${body}
   return {
     status,
     headers: {
-      ...PRIVATE,
+      ...PRIVATE_HEADERS,
       "content-type": "text/html; charset=utf-8",
       "content-security-policy": securityPolicy(formLeadsTo),
       "x-frame-options": "DENY",
@@ -124,7 +124,47 @@ ${body}
   };
 }
 
-/** A redirect that is followed with GET, whatever led to it. */
+/** Builds a redirect that browsers follow with GET, also after a POST. */
 export function redirect(location: string, cookie?: string): WebAnswer {
-  return { status: 303, headers: { ...PRIVATE, location, ...(cookie !== undefined && { "set-cookie": cookie }) } };
+  return {
+    status: 303,
+    headers: { ...PRIVATE_HEADERS, location, ...(cookie !== undefined && { "set-cookie": cookie }) },
+  };
+}
+
+// HTML templates. Values are escaped, and can only become text or the value of a quoted attribute.
+
+/** HTML that is safe to send. */
+export class Html {
+  readonly markup: string;
+
+  constructor(markup: string) {
+    this.markup = markup;
+  }
+}
+
+/** A value in a template; undefined renders nothing. */
+export type Content = string | Html | readonly Html[] | undefined;
+
+/** Renders a template. Strings are escaped, `Html` values are inserted unchanged. */
+export function html(markup: TemplateStringsArray, ...values: readonly Content[]): Html {
+  return new Html(String.raw({ raw: markup }, ...values.map(renderContent)));
+}
+
+function renderContent(value: Content): string {
+  if (value === undefined) return "";
+  if (typeof value === "string") return escapeHtml(value);
+  return value instanceof Html ? value.markup : value.map((one) => one.markup).join("");
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
+
+function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? "");
 }

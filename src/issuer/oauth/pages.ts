@@ -1,44 +1,42 @@
-// What people see while they sign in.
+// The pages that people see while they sign in.
 import type { WebAnswer } from "../../kernel/web.js";
-import { ACCOUNT_NOT_FOUND, type Failure, LOGIN_OVER } from "./failure.js";
-import { type Html, html } from "./html.js";
-import { type Page, pageAnswer } from "./page.js";
-import { grouped } from "./short-codes.js";
-import type { Asker } from "./state.js";
+import { ACCOUNT_NOT_FOUND, LOGIN_OVER, type OAuthError } from "./oauth-error.js";
+import { type Html, type HtmlPage, html, renderPage } from "./page.js";
+import type { DeviceClient } from "./state.js";
 
-/** What all pages have. */
-export type Frame = Pick<Page, "host" | "cookie">;
+/** The properties that all pages have. */
+export type PageFrame = Pick<HtmlPage, "host" | "cookie">;
 
-/** Fields that a form sends besides those that people fill in. */
+/** Hidden fields of a form. */
 export type Hidden = readonly (readonly [name: string, value: string])[];
 
-/** A link to sign in with a provider. */
-export interface Choice {
+/** A link that starts the login with a provider. */
+export interface ProviderLink {
   readonly title: string;
   readonly href: string;
 }
 
-/** The page to choose a provider on. */
+/** The content of the provider selection page. */
 export interface ProviderSelectionPage {
   readonly intro: Html;
   readonly title: string;
-  readonly choices: readonly Choice[];
-  /** What the form for the name of an organisation sends besides; no form unless set. */
+  readonly links: readonly ProviderLink[];
+  /** The hidden fields of the form for an organisation's name; without them the page has no such form. */
   readonly hidden?: Hidden;
-  /** The name of an organisation that was typed and cannot be used. */
+  /** An organisation name that a person typed and that has no provider. */
   readonly unknownOrganisation?: string | undefined;
 }
 
-/** Choosing how to sign in. The choices are links, since a form could lead to no other site. */
-export function providerSelectionPage(frame: Frame, page: ProviderSelectionPage): WebAnswer {
-  const { title, intro, choices, hidden, unknownOrganisation } = page;
-  const list = choices.map(
+/** Renders the provider selection page. Providers are links, because a form could not lead to another site. */
+export function providerSelectionPage(frame: PageFrame, page: ProviderSelectionPage): WebAnswer {
+  const { title, intro, links, hidden, unknownOrganisation } = page;
+  const list = links.map(
     ({ title, href }) => html`<li><a class="button" href="${href}">Continue with ${title}</a></li>`,
   );
   const body = html`${intro}
 ${list.length > 0 ? html`<ul class="choices">${list}</ul>` : undefined}
 ${hidden && organisationForm(hidden, unknownOrganisation)}`;
-  return pageAnswer({ ...frame, title, body, status: unknownOrganisation === undefined ? 200 : 404 });
+  return renderPage({ ...frame, title, body, status: unknownOrganisation === undefined ? 200 : 404 });
 }
 
 function organisationForm(hidden: Hidden, unknown: string | undefined): Html {
@@ -59,28 +57,28 @@ ${wrong}
 </form>`;
 }
 
-/** Confirming a headless login with the code that the terminal shows. */
+/** Renders the page that asks for the code of a headless login. */
 export function headlessPage(
-  frame: Frame,
+  frame: PageFrame,
   { hidden, address, atMs, isWrong }: { hidden: Hidden; address: string; atMs: number; isWrong: boolean },
 ): WebAnswer {
   const body = html`<p>A terminal asks for access in your name. It shows a code: type it here to go on.</p>
 <dl>
 <dt>This browser</dt><dd>${address}</dd>
-<dt>Time</dt><dd>${time(atMs)}</dd>
+<dt>Time</dt><dd>${formatTime(atMs)}</dd>
 </dl>
 <form method="post" action="/oauth">${hiddenInputs(hidden)}
 ${codeInput("Code in your terminal", html`Eight letters and digits, such as <span class="whole">ABCD-EFGH</span>`, { isWrong, value: "" })}
 <button class="button">Continue</button>
 </form>
-<p class="hint after">If you did not start this in your own terminal just now, close this page: whoever sent you here would
-get access in your name.</p>`;
-  return pageAnswer({ ...frame, title: "Give a terminal access?", body, status: isWrong ? 400 : 200 });
+<p class="hint after">If you did not start this in your own terminal just now, close this page. Otherwise the person who sent you here
+gets access in your name.</p>`;
+  return renderPage({ ...frame, title: "Give a terminal access?", body, status: isWrong ? 400 : 200 });
 }
 
-/** Typing the code of a device. */
+/** Renders the page that asks for the user code of a device. */
 export function activatePage(
-  frame: Frame,
+  frame: PageFrame,
   { hidden, value, isWrong }: { hidden: Hidden; value: string; isWrong: boolean },
 ): WebAnswer {
   const body = html`<p>A device or program shows you a code. Type it here, or check that it is the same.</p>
@@ -88,19 +86,19 @@ export function activatePage(
 ${codeInput("Code on your device", html`Eight letters, such as <span class="whole">BCDF-GHJK</span>`, { isWrong, value })}
 <button class="button">Continue</button>
 </form>`;
-  return pageAnswer({ ...frame, title: "Connect a device", body, status: isWrong ? 400 : 200 });
+  return renderPage({ ...frame, title: "Connect a device", body, status: isWrong ? 400 : 200 });
 }
 
-/** Allowing or refusing what a device asks for. */
+/** Renders the page that approves or denies the request of a device. */
 export function approvalPage(
-  frame: Frame,
-  { hidden, person, asker, userCode }: { hidden: Hidden; person: string; asker: Asker; userCode: string },
+  frame: PageFrame,
+  { hidden, person, asker, userCode }: { hidden: Hidden; person: string; asker: DeviceClient; userCode: string },
 ): WebAnswer {
   const body = html`<p>The device gets access in your name, with all your rights.</p>
 <dl>
 <dt>You are</dt><dd>${person}</dd>
-${askerRows(asker)}
-<dt>Code</dt><dd>${grouped(userCode)}</dd>
+${deviceRows(asker)}
+<dt>Code</dt><dd>${formatCode(userCode)}</dd>
 </dl>
 <p>Approve only if you started this yourself and the device shows this code.</p>
 <form method="post" action="/activate">${hiddenInputs(hidden)}
@@ -109,31 +107,31 @@ ${askerRows(asker)}
 <button class="button" name="decision" value="approve">Approve</button>
 </div>
 </form>`;
-  return pageAnswer({ ...frame, title: "Give this device access?", body });
+  return renderPage({ ...frame, title: "Give this device access?", body });
 }
 
-/** What a page says of a device's request before somebody signs in for it. */
-export function deviceIntro(asker: Asker): Html {
+/** Renders the request of a device on the provider selection page. */
+export function deviceIntro(asker: DeviceClient): Html {
   return html`<p>This device asks for access in your name:</p>
-<dl>${askerRows(asker)}</dl>
+<dl>${deviceRows(asker)}</dl>
 <p>Sign in only if you started this yourself. You will be asked once more.</p>`;
 }
 
-/** The end of a login whose outcome is elsewhere. */
-export function donePage(frame: Frame, title: string, text: string): WebAnswer {
-  return pageAnswer({ ...frame, title, body: html`<p>${text}</p>` });
+/** Renders the last page of a login whose outcome goes to a terminal or a device. */
+export function donePage(frame: PageFrame, title: string, text: string): WebAnswer {
+  return renderPage({ ...frame, title, body: html`<p>${text}</p>` });
 }
 
-/** A failure, and what to do about it. */
-export function failurePage(frame: Frame, { error, description, status, retryAfterS }: Failure): WebAnswer {
-  const { title, advice } = adviceOf(error, status);
+/** Renders an error with advice. */
+export function failurePage(frame: PageFrame, { error, description, status, retryAfterS }: OAuthError): WebAnswer {
+  const { title, advice } = findAdvice(error, status);
   const body = html`<p>${advice}</p>
 <h2>Details</h2>
 <p class="hint">${description} (${error}, ${String(status)})</p>`;
-  return pageAnswer({ ...frame, title, body, status, retryAfterS });
+  return renderPage({ ...frame, title, body, status, retryAfterS });
 }
 
-function adviceOf(error: string, status: number): { title: string; advice: string } {
+function findAdvice(error: string, status: number): { title: string; advice: string } {
   if (error === ACCOUNT_NOT_FOUND) {
     return {
       title: "You have no account here",
@@ -145,7 +143,7 @@ login provider, try another.`,
   if (status >= 500) {
     return {
       title: status === 500 ? "Something went wrong" : "The login provider does not answer",
-      advice: "Try again in a minute. If it stays so, tell whoever runs this service.",
+      advice: "Try again in a minute. If it stays so, tell the operator of this service.",
     };
   }
   if (error === "access_denied") {
@@ -164,10 +162,10 @@ are wrong.`,
   };
 }
 
-function askerRows({ clientId, address, atMs }: Asker): Html {
+function deviceRows({ clientId, address, atMs }: DeviceClient): Html {
   return html`<dt>Program</dt><dd>${clientId}</dd>
 <dt>Asked from</dt><dd>${address}</dd>
-<dt>Asked at</dt><dd>${time(atMs)}</dd>`;
+<dt>Asked at</dt><dd>${formatTime(atMs)}</dd>`;
 }
 
 function codeInput(label: string, hint: Html, { isWrong, value }: { isWrong: boolean; value: string }): Html {
@@ -181,12 +179,17 @@ ${isWrong ? wrong : undefined}
  value="${value}">`;
 }
 
-/** The fields of a form that nobody sees. */
+/** Renders hidden fields. */
 export function hiddenInputs(hidden: Hidden): readonly Html[] {
   return hidden.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`);
 }
 
-function time(ms: number): Html {
+function formatTime(ms: number): Html {
   const iso = new Date(ms).toISOString();
   return html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC</time>`;
+}
+
+/** Formats a code of eight characters in two groups of four. */
+export function formatCode(code: string): string {
+  return `${code.slice(0, 4)}-${code.slice(4)}`;
 }

@@ -1,12 +1,12 @@
-// Which providers a request may lead to.
+// The providers that a login request can use.
 import { oidcFromJson } from "../../iam/identity-providers/identity-provider.js";
-import { CALLBACK, callbackPathOf } from "../../kernel/callback-path.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import { isUidp } from "../../kernel/uidp.js";
-import type { IdentityProviderRow, Tx } from "../../store/port.js";
-import type { LoginDeps } from "./deps.js";
-import { type Failure, failure } from "./failure.js";
-import type { LoginProvider } from "./providers.js";
+import { buildCallbackPath, CALLBACK_PATH, type WebHandler } from "../../kernel/web.js";
+import type { IdentityProviderRow, Store, Tx } from "../../store/port.js";
+import type { MasterKey } from "../keys/master-key.js";
+import type { LoginProvider } from "./login-providers.js";
+import { type OAuthError, oauthError } from "./oauth-error.js";
 import type { NamedProvider, SentTo } from "./state.js";
 
 /** An OpenID Provider to sign in with. */
@@ -18,39 +18,48 @@ export interface Provider {
   readonly clientId: string;
   readonly clientSecret: string | undefined;
   readonly scopes: readonly string[];
-  /** The path that it sends browsers back to, as no other provider does. */
+  /** The path of its redirect URI, which no other provider has. */
   readonly callbackPath: string;
-  /** Set where it is an organisation's own, which vouches for people of that organisation alone. */
+  /**
+   * The uid of an organisation's provider, which authenticates people of that organisation only; undefined for login
+   * providers of the service.
+   */
   readonly providerUid?: string;
 }
 
-/** The providers there are. */
+/** The providers of the service and of organisations. */
 export interface Providers {
   /**
-   * Those that a request may mean: the one it names, or all login providers of the service.
+   * Finds the providers that a request names, or all login providers of the service.
    *
-   * @throws ApiError INVALID_ARGUMENT when it names one that there is not.
+   * @throws ApiError INVALID_ARGUMENT when the named provider does not exist
    */
   named(named: NamedProvider): Promise<readonly Provider[]>;
-  /** The one with this id, if it is still there. */
-  withId(id: string): Promise<Provider | undefined>;
+  /** Finds the provider with this id. */
+  find(id: string): Promise<Provider | undefined>;
 }
 
 const SCOPES = ["openid", "email", "profile"];
-/** An organisation has few. */
+/** The number of an organisation's providers that a page lists. */
 const MAX_OF_ORGANISATION = 20;
 
-/** Creates them. */
-export function createProviders({ store, masterKey, loginProviders }: LoginDeps): Providers {
+interface ProvidersDeps {
+  readonly store: Store;
+  readonly masterKey: MasterKey;
+  readonly loginProviders: readonly LoginProvider[];
+}
+
+/** Creates the lookup of providers. */
+export function createProviders({ store, masterKey, loginProviders }: ProvidersDeps): Providers {
   const own: readonly Provider[] = loginProviders.map((provider) => ({
     ...provider,
     id: provider.name,
     callbackPath: loginCallbackPath(provider, loginProviders),
   }));
 
-  async function ofOrganisation(idpId: string): Promise<readonly Provider[]> {
+  async function listOfOrganisation(idpId: string): Promise<readonly Provider[]> {
     const rows = await store.read(async (tx) => {
-      const uids = isUidp(idpId) ? [idpId] : await providersOfVerified(tx, idpId, MAX_OF_ORGANISATION);
+      const uids = isUidp(idpId) ? [idpId] : await findVerifiedProviders(tx, idpId, MAX_OF_ORGANISATION);
       const found: IdentityProviderRow[] = [];
       for (const uid of uids) {
         const row = await tx.identityProviders.get(uid);
@@ -58,22 +67,22 @@ export function createProviders({ store, masterKey, loginProviders }: LoginDeps)
       }
       return found;
     });
-    return rows.map(providerOf);
+    return rows.map(toProvider);
   }
 
-  function providerOf({ uid, name, oidc, sealedSecret }: IdentityProviderRow): Provider {
+  function toProvider({ uid, name, oidc, sealedSecret }: IdentityProviderRow): Provider {
     const { issuer, clientId, additionalScopes } = oidcFromJson(oidc);
     const clientSecret =
       sealedSecret === "" ? undefined : masterKey.unseal(sealedSecret, `client secret ${uid}`).toString();
     const scopes = [...new Set([...SCOPES, ...additionalScopes])];
-    const callbackPath = callbackPathOf(uid);
+    const callbackPath = buildCallbackPath(uid);
     return { id: uid, title: name, issuer, clientId, clientSecret, scopes, callbackPath, providerUid: uid };
   }
 
   return {
     async named({ connection, idpId }) {
       if (idpId !== undefined) {
-        const found = await ofOrganisation(idpId);
+        const found = await listOfOrganisation(idpId);
         if (found.length > 0) return found;
         const rule = "idp_id must be the uid of an identity provider or the name of a verified organisation with one";
         throw invalidArgument({ field: "idp_id", description: rule });
@@ -85,42 +94,57 @@ export function createProviders({ store, masterKey, loginProviders }: LoginDeps)
       throw invalidArgument({ field: "connection", description: rule });
     },
 
-    async withId(id) {
-      if (id.includes("/")) return (await ofOrganisation(id))[0];
+    async find(id) {
+      if (id.includes("/")) return (await listOfOrganisation(id))[0];
       return own.find((provider) => provider.id === id);
     },
   };
 }
 
 /**
- * The provider that somebody was sent to, as long as it is the same: what it says would otherwise be taken for what
- * another says.
+ * Gets the provider that the browser was sent to. It is an error when its issuer or client changed since then, because
+ * an answer of the former issuer would be attributed to the new one.
  */
-export async function findSentTo(
-  providers: Pick<Providers, "withId">,
+export async function getSentProvider(
+  providers: Pick<Providers, "find">,
   { id, issuer, clientId }: SentTo,
-): Promise<Provider | Failure> {
-  const provider = await providers.withId(id);
+): Promise<Provider | OAuthError> {
+  const provider = await providers.find(id);
   if (provider?.issuer === issuer && provider.clientId === clientId) return provider;
-  return failure("access_denied", "the login provider was changed in the meantime", 403);
+  return oauthError("access_denied", "the login provider was changed in the meantime", 403);
 }
 
 /**
- * The path that a login provider of the service sends browsers back to. Where it is the only one of them, that is
- * the path that was the only one before providers had their own.
+ * The redirect path of a login provider of the service. A single login provider has the path without a name, which
+ * installations registered before providers had paths of their own.
  */
 export function loginCallbackPath({ name }: Pick<LoginProvider, "name">, all: readonly unknown[]): string {
-  return all.length === 1 ? CALLBACK : callbackPathOf(name);
+  return all.length === 1 ? CALLBACK_PATH : buildCallbackPath(name);
 }
 
 /**
- * The uids of the identity providers of the one verified organisation that has this name. Names that
- * were not verified stand for nothing: anybody can give a group any name.
+ * Finds the identity providers of the verified organisation with this name. Unverified names never match, because
+ * anybody can give a group any name.
  *
- * @param limit how many at most
+ * @param limit the largest number of uids
  */
-export async function providersOfVerified(tx: Tx, name: string, limit: number): Promise<string[]> {
+async function findVerifiedProviders(tx: Tx, name: string, limit: number): Promise<string[]> {
   const root = await tx.groups.verifiedRoot(name);
-  // Asked in any case, so that the time does not tell which names are verified.
+  // Read in any case, so that the response time does not reveal which names are verified.
   return tx.identityProviders.uidsWhere("groupUid", root?.uid ?? "", limit);
+}
+
+/**
+ * `GET /orgcheck?name=`: answers `true` when one verified organisation has this name and an identity provider,
+ * otherwise `false`.
+ */
+export function createOrgCheck({ store }: Pick<ProvidersDeps, "store">): WebHandler {
+  return async ({ query }) => {
+    const providers = await store.read((tx) => findVerifiedProviders(tx, query.get("name") ?? "", 1));
+    return {
+      status: 200,
+      headers: { "content-type": "application/json", "cache-control": "no-store" },
+      body: String(providers.length > 0),
+    };
+  };
 }

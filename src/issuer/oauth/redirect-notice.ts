@@ -1,20 +1,22 @@
-// What the operator's log says at start about redirect URIs: which ones must be
-// registered at providers before people can sign in through them again.
+// Notices for the operator's log at start: the redirect URIs that must be registered at providers before people can
+// sign in through them.
 
-import { CALLBACK } from "../../kernel/callback-path.js";
 import type { Clock } from "../../kernel/clock.js";
+import { CALLBACK_PATH } from "../../kernel/web.js";
 import type { Store } from "../../store/port.js";
+import type { LoginProvider } from "./login-providers.js";
 import { loginCallbackPath } from "./provider-selection.js";
-import type { LoginProvider } from "./providers.js";
 
-/** Where it is kept which redirect URIs providers had at the last start. */
+/** The setting that stores the redirect URIs of the last start. */
 const SETTING = "redirect_uris";
-/** How many providers of organisations are named; of the others it is said that there are more. */
+/** The largest number of organisations' providers in a notice. */
 const MAX_NAMED = 20;
 
-/** What was at the last start. */
-interface Known {
-  /** When organisations' providers were given redirect URIs of their own here, in epoch milliseconds. */
+/** The redirect URIs at the last start. */
+interface RecordedUris {
+  /**
+   * When this installation began to give organisations' providers redirect URIs of their own, in epoch milliseconds.
+   */
   readonly sinceMs: number;
   /** The paths of the login providers of the service, by name. */
   readonly paths: Readonly<Record<string, string>>;
@@ -29,11 +31,10 @@ export interface RedirectNotice {
 }
 
 /**
- * What must be registered anew, as far as can be known here: login providers of the service whose redirect URI
- * is another than at the last start, and providers of organisations that nobody has changed since each has a
- * redirect URI of its own.
+ * Finds redirect URIs that must be registered again: those of login providers that changed since the last start, and
+ * those of organisations' providers that were not updated since each has its own.
  *
- * @param issuer of this service, which redirect URIs begin with
+ * @param issuer the issuer of this service, the prefix of redirect URIs
  */
 export async function findRedirectNotices(deps: {
   readonly store: Store;
@@ -45,15 +46,16 @@ export async function findRedirectNotices(deps: {
   const paths = Object.fromEntries(loginProviders.map((one) => [one.name, loginCallbackPath(one, loginProviders)]));
   const known = await store.write(async (tx) => {
     const kept = await tx.settings.get(SETTING);
-    // Before this was kept, there was one redirect URI for all.
-    const known: Known = kept === undefined ? { sinceMs: clock(), paths: {} } : (JSON.parse(kept) as Known);
-    const current: Known = { sinceMs: known.sinceMs, paths };
+    // Earlier releases had one redirect URI for all providers and no such setting.
+    const known: RecordedUris =
+      kept === undefined ? { sinceMs: clock(), paths: {} } : (JSON.parse(kept) as RecordedUris);
+    const current: RecordedUris = { sinceMs: known.sinceMs, paths };
     await tx.settings.put(SETTING, JSON.stringify(current));
     return known;
   });
   const waiting = await store.read(async (tx) => tx.identityProviders.unchangedSince(known.sinceMs, MAX_NAMED + 1));
   const notices: RedirectNotice[] = [];
-  const changed = Object.entries(paths).filter(([name, path]) => (known.paths[name] ?? CALLBACK) !== path);
+  const changed = Object.entries(paths).filter(([name, path]) => (known.paths[name] ?? CALLBACK_PATH) !== path);
   if (changed.length > 0) {
     notices.push({
       message: "register these redirect URIs at the login providers, or nobody can sign in through them",
@@ -63,7 +65,7 @@ export async function findRedirectNotices(deps: {
   if (waiting.length > 0) {
     const more = waiting.length > MAX_NAMED ? `the first ${MAX_NAMED}; ` : "";
     notices.push({
-      message: `organisations must register ${issuer}${CALLBACK}/UID at these identity providers (${more}one that is updated is not listed again)`,
+      message: `organisations must register ${issuer}${CALLBACK_PATH}/UID at these identity providers (${more}one that is updated is not listed again)`,
       identityProviders: waiting.slice(0, MAX_NAMED),
     });
   }

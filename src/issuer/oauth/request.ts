@@ -1,90 +1,88 @@
-// What `GET /oauth` is asked for, in the three forms that clients have.
+// Parses login requests (`GET /oauth` in the three forms that clients use) and the parameters of OAuth endpoints.
 import { invalidArgument, malformedRequest } from "../../kernel/errors.js";
 import { isUidp } from "../../kernel/uidp.js";
-import { grantOf } from "../sts/token-request.js";
+import { parseTokenGrant, type TokenRequest } from "../sts/token-request.js";
 import { requireHeadlessKey } from "./headless.js";
-import { requireLoopback } from "./loopback.js";
-import { askedOf, asksForRefresh, requiredClientId, soleValue } from "./parameters.js";
 import { requireChallenge } from "./pkce.js";
 import type { Destination, LoginRequest, NamedProvider } from "./state.js";
 
 const MAX_STATE = 1024;
 
 /**
- * Where the outcome is to go. Known before the rest is read, since that is where what is wrong with
- * the rest is told.
+ * Parses where the outcome of the login goes. Errors in the rest of the request are reported there, so this is parsed
+ * first.
  *
- * @throws ApiError INVALID_ARGUMENT when it may not go there.
+ * @throws ApiError INVALID_ARGUMENT when the destination is malformed or not allowed
  */
-export function destinationOf(query: URLSearchParams): Exclude<Destination, { kind: "device" }> {
+export function parseDestination(query: URLSearchParams): Exclude<Destination, { kind: "device" }> {
   const forms = ["headless_code", "response_type", "redirect"].filter((name) => query.has(name));
   const [form] = forms;
   if (form === undefined || forms.length > 1) {
     throw malformedRequest("this page is opened by programs, with response_type, redirect or headless_code");
   }
   if (form === "headless_code") {
-    const key = soleValue(query, "headless_code") ?? "";
+    const key = findParameter(query, "headless_code") ?? "";
     requireHeadlessKey(key);
     return { kind: "headless", key };
   }
   if (form === "redirect") {
-    const exit = soleValue(query, "exit") ?? "redirect";
+    const exit = findParameter(query, "exit") ?? "redirect";
     if (exit !== "redirect") throw invalidArgument({ field: "exit", description: "exit must be redirect" });
-    return { kind: "redirect", url: requireLoopback(soleValue(query, "redirect"), "redirect") };
+    return { kind: "redirect", url: requireLoopback(findParameter(query, "redirect"), "redirect") };
   }
-  const state = soleValue(query, "state");
+  const state = findParameter(query, "state");
   if (state !== undefined && (state.length > MAX_STATE || !/^[\x20-\x7e]*$/.test(state))) {
     const rule = `state must be at most ${MAX_STATE} characters of ASCII`;
     throw invalidArgument({ field: "state", description: rule });
   }
   return {
     kind: "code",
-    clientId: requiredClientId(query),
-    redirectUri: requireLoopback(soleValue(query, "redirect_uri"), "redirect_uri"),
+    clientId: requireClientId(query),
+    redirectUri: requireLoopback(findParameter(query, "redirect_uri"), "redirect_uri"),
     state,
   };
 }
 
 /**
- * What is asked for.
+ * Parses the rest of a login request.
  *
  * @param audiences of this service
  * @throws ApiError INVALID_ARGUMENT
  */
-export function loginRequestOf(
+export function parseLoginRequest(
   query: URLSearchParams,
   to: LoginRequest["to"],
   audiences: readonly string[],
 ): LoginRequest {
-  const scopes = query.getAll("scope").map((scope) => (to.kind === "redirect" ? unescaped(scope) : scope));
-  const asked = askedOf(query, audiences, scopes);
-  grantOf(asked, audiences);
+  const scopes = query.getAll("scope").map((scope) => (to.kind === "redirect" ? unescapeScope(scope) : scope));
+  const tokenRequest = parseTokenRequest(query, audiences, scopes);
+  parseTokenGrant(tokenRequest, audiences);
   const request: LoginRequest = {
     to,
-    asked,
-    refresh: asksForRefresh(query),
+    asked: tokenRequest,
+    refresh: isRefreshRequested(query),
     register: query.get("skip_registration") !== "true",
-    invite: soleValue(query, "invite"),
-    identity: identityIn(query, to),
+    invite: findParameter(query, "invite"),
+    identity: parseIdentity(query, to),
   };
-  return to.kind === "code" ? { ...request, challenge: challengeIn(query) } : request;
+  return to.kind === "code" ? { ...request, challenge: parseChallenge(query) } : request;
 }
 
-/** Which provider is asked for. */
-export function namedProviderIn(query: URLSearchParams): NamedProvider {
-  return { idpId: soleValue(query, "idp_id"), connection: soleValue(query, "connection") };
+/** Parses the provider that the request names. */
+export function parseNamedProvider(query: URLSearchParams): NamedProvider {
+  return { idpId: findParameter(query, "idp_id"), connection: findParameter(query, "connection") };
 }
 
-function challengeIn(query: URLSearchParams): string {
-  if (soleValue(query, "response_type") !== "code") {
+function parseChallenge(query: URLSearchParams): string {
+  if (findParameter(query, "response_type") !== "code") {
     throw invalidArgument({ field: "response_type", description: "response_type must be code" });
   }
-  return requireChallenge(soleValue(query, "code_challenge"), soleValue(query, "code_challenge_method"));
+  return requireChallenge(findParameter(query, "code_challenge"), findParameter(query, "code_challenge_method"));
 }
 
-// Whoever gets a code or an ID token exchanges it for the identity; only who gets a token cannot.
-function identityIn(query: URLSearchParams, to: LoginRequest["to"]): string | undefined {
-  const identity = soleValue(query, "identity");
+// Other programs exchange their code or ID token for the identity.
+function parseIdentity(query: URLSearchParams, to: LoginRequest["to"]): string | undefined {
+  const identity = findParameter(query, "identity");
   if (identity === undefined) return undefined;
   if (to.kind !== "redirect") {
     throw invalidArgument({ field: "identity", description: "identity is for logins with redirect alone" });
@@ -93,11 +91,124 @@ function identityIn(query: URLSearchParams, to: LoginRequest["to"]): string | un
   return identity;
 }
 
-// Published clients escape scopes once more than others do.
-function unescaped(scope: string): string {
+// Published clients percent-encode scopes twice.
+function unescapeScope(scope: string): string {
   try {
     return decodeURIComponent(scope);
   } catch {
     throw invalidArgument({ field: "scope", description: "scope must be percent-encoded text" });
   }
+}
+
+/** A subset of RFC 6749, appendix A.1, without spaces, so that a client_id cannot read as a sentence on pages. */
+const CLIENT_ID = /^[A-Za-z0-9._~-]{1,128}$/;
+
+/** Scopes of OpenID Connect, which many programs send. The other scopes are uids of groups. */
+const OPENID_SCOPES: ReadonlySet<string> = new Set(["openid", "email", "profile", "offline_access"]);
+
+/**
+ * Finds the value of a parameter; undefined where it is absent or empty.
+ *
+ * @throws ApiError INVALID_ARGUMENT when it is given more than once (RFC 6749, section 3.1).
+ */
+export function findParameter(parameters: URLSearchParams, name: string): string | undefined {
+  const values = parameters.getAll(name);
+  if (values.length > 1) throw invalidArgument({ field: name, description: `${name} must be given once` });
+  return values[0] || undefined;
+}
+
+/**
+ * Requires the value of a parameter.
+ *
+ * @throws ApiError INVALID_ARGUMENT
+ */
+export function requireParameter(parameters: URLSearchParams, name: string): string {
+  const value = findParameter(parameters, name);
+  if (value === undefined) throw invalidArgument({ field: name, description: `${name} is required` });
+  return value;
+}
+
+/**
+ * Requires a well-formed `client_id`.
+ *
+ * @throws ApiError INVALID_ARGUMENT
+ */
+export function requireClientId(parameters: URLSearchParams): string {
+  const clientId = requireParameter(parameters, "client_id");
+  if (CLIENT_ID.test(clientId)) return clientId;
+  const rule = "client_id must be 1 to 128 letters, digits, dots, dashes, underscores and tildes";
+  throw invalidArgument({ field: "client_id", description: rule });
+}
+
+/**
+ * Parses what a token shall be valid for: `audience` or `resource` (RFC 8693), `cap`, and the uids of groups in
+ * `scope`. Each may be repeated.
+ *
+ * @param audiences of this service; the first is the default
+ * @param scopes the values of `scope`
+ */
+export function parseTokenRequest(
+  parameters: URLSearchParams,
+  audiences: readonly string[],
+  scopes: readonly string[] = parameters.getAll("scope"),
+): TokenRequest {
+  const given = [...parameters.getAll("audience"), ...parameters.getAll("resource")].filter(Boolean);
+  return {
+    aud: given.length > 0 ? given : audiences.slice(0, 1),
+    cap: parameters.getAll("cap").flatMap(splitWords),
+    scopes: scopes.flatMap(splitWords).filter((scope) => !OPENID_SCOPES.has(scope)),
+  };
+}
+
+/**
+ * Whether the request asks for a refresh token: with the scope of OpenID Connect Core 1.0, section 11, or with
+ * `create_refresh_token`.
+ */
+export function isRefreshRequested(parameters: URLSearchParams): boolean {
+  const scopes = parameters.getAll("scope").flatMap(splitWords);
+  return parameters.get("create_refresh_token") === "true" || scopes.includes("offline_access");
+}
+
+/** Omits some parameters, for a link or a form that repeats a request. */
+export function omitParameters(parameters: URLSearchParams, names: readonly string[]): [string, string][] {
+  return [...parameters].filter(([name]) => !names.includes(name));
+}
+
+function splitWords(list: string): string[] {
+  return list.split(" ").filter(Boolean);
+}
+
+// Redirect URIs of programs are loopback addresses with a port (RFC 8252, section 7.3).
+
+const LOOPBACK = /^http:\/\/(127\.0\.0\.1|\[::1\]|localhost):([1-9]\d{0,4})(\/[^?#]*)?(\?[^#]*)?$/;
+const MAX_LENGTH = 1024;
+
+/**
+ * Requires that `text` is an http URL of 127.0.0.1, [::1] or localhost with a port. Its parsed form must equal its
+ * text, so that browsers read it the same way. A user name and a fragment are not allowed.
+ *
+ * @param field the name of the parameter
+ * @throws ApiError INVALID_ARGUMENT
+ */
+export function requireLoopback(text: string | undefined, field: string): string {
+  if (text !== undefined && isLoopbackUrl(text)) return text;
+  const rule = "must be an http URL of 127.0.0.1, [::1] or localhost with a port";
+  throw invalidArgument({ field, description: `${field} ${rule}` });
+}
+
+function isLoopbackUrl(text: string): boolean {
+  const match = text.length <= MAX_LENGTH ? LOOPBACK.exec(text) : null;
+  if (match === null || !/^[\x21-\x7e]+$/.test(text) || !URL.canParse(text)) return false;
+  const [, host, port, path = "/"] = match;
+  const url = new URL(text);
+  const isSame = url.hostname === host && (url.port || "80") === port && url.pathname === path;
+  return isSame && url.protocol === "http:" && url.username === "" && url.password === "" && url.hash === "";
+}
+
+/** Normalizes a code that a person typed: in capitals, without spaces and punctuation. */
+export function normalizeCode(text: string): string {
+  return text
+    .slice(0, 64)
+    .replace(/[\s\-_.]/g, "")
+    .toUpperCase();
 }

@@ -1,52 +1,48 @@
-// Browser login put together: what is served where.
+// The routes of browser login.
 
-import { CALLBACK } from "../../kernel/callback-path.js";
-import { publicForm, publicPage, type WebRoutes } from "../../kernel/web.js";
-import { createRefusals } from "../sts/refusals.js";
-import { beginLogin } from "./authorize.js";
-import { callback } from "./callback.js";
-import { confirmHeadless } from "./confirm.js";
-import { CONSENT, decideConsent, showConsent } from "./consent.js";
-import type { LoginContext } from "./context.js";
-import type { LoginDeps } from "./deps.js";
+import { CALLBACK_PATH, publicForm, publicPage, type WebRoutes } from "../../kernel/web.js";
+import { createFailureLimiter } from "../sts/failure-limiter.js";
+import { beginLogin, confirmHeadless } from "./authorize.js";
+import { handleCallback } from "./callback.js";
+import { CONSENT_PATH, decideConsent, showConsent } from "./consent.js";
+import type { LoginContext, LoginDeps } from "./context.js";
 import { activate, authorizeDevice, showActivate } from "./device.js";
-import { createOidc } from "./oidc.js";
-import { orgCheck } from "./orgcheck.js";
-import { createProviders } from "./provider-selection.js";
+import { createOidcClient } from "./oidc.js";
+import { createOrgCheck, createProviders } from "./provider-selection.js";
 import { createStartLimit } from "./start-limit.js";
-import { createTickets } from "./tickets.js";
-import { token } from "./token.js";
+import { createTickets } from "./state.js";
+import { handleToken } from "./token.js";
 
-/** Wrong tries at one code from one address, within ten minutes. */
-const CODE_GUESSES = { points: 10, seconds: 600 };
-/** Wrong tries at codes of devices from one address, within ten minutes. */
-const ADDRESS_GUESSES = { points: 30, seconds: 600 };
+/** Wrong attempts at one code from one address, within ten minutes. */
+const CODE_FAILURE_LIMIT = { points: 10, seconds: 600 };
+/** Wrong attempts at user codes of devices from one address, within ten minutes. */
+const ADDRESS_FAILURE_LIMIT = { points: 30, seconds: 600 };
 
-/** A token of another issuer with the groups of a directory may fill half of this. */
+/** A token of another issuer with many group claims may fill half of this. */
 const MAX_TOKEN_FORM_BYTES = 32 * 1024;
 
-/** The endpoints and pages of browser login. */
-export function loginRoutes(deps: LoginDeps): WebRoutes {
+/** Creates the routes of login pages and OAuth endpoints. */
+export function createLoginRoutes(deps: LoginDeps): WebRoutes {
   const context: LoginContext = {
     ...deps,
     tickets: createTickets(deps.masterKey),
     providers: createProviders(deps),
-    oidc: createOidc(deps),
-    codeGuesses: createRefusals(CODE_GUESSES),
-    addressGuesses: createRefusals(ADDRESS_GUESSES),
+    oidc: createOidcClient(deps),
+    codeLimiter: createFailureLimiter(CODE_FAILURE_LIMIT),
+    addressLimiter: createFailureLimiter(ADDRESS_FAILURE_LIMIT),
     startLimit: createStartLimit(deps.clock),
   };
   return [
     publicPage("/oauth", (request) => beginLogin(context, request)),
     publicForm("/oauth", (request) => confirmHeadless(context, request)),
-    publicPage(CALLBACK, (request) => callback(context, request)),
-    publicPage(`${CALLBACK}/*`, (request) => callback(context, request)),
-    publicPage(CONSENT, (request) => showConsent(context, request)),
-    publicForm(CONSENT, (request) => decideConsent(context, request)),
-    publicForm("/oauth/token", (request) => token(context, request), MAX_TOKEN_FORM_BYTES),
+    publicPage(CALLBACK_PATH, (request) => handleCallback(context, request)),
+    publicPage(`${CALLBACK_PATH}/*`, (request) => handleCallback(context, request)),
+    publicPage(CONSENT_PATH, (request) => showConsent(context, request)),
+    publicForm(CONSENT_PATH, (request) => decideConsent(context, request)),
+    publicForm("/oauth/token", (request) => handleToken(context, request), MAX_TOKEN_FORM_BYTES),
     publicForm("/oauth/device_authorization", (request) => authorizeDevice(context, request)),
     publicPage("/activate", (request) => showActivate(context, request)),
     publicForm("/activate", (request) => activate(context, request)),
-    publicPage("/orgcheck", orgCheck(deps)),
+    publicPage("/orgcheck", createOrgCheck(deps)),
   ];
 }

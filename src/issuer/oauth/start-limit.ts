@@ -1,41 +1,43 @@
-// How many logins one address may leave unfinished: each is a row in the store,
-// and nobody has proven anything yet when it is written.
+// Limits unfinished logins by address. Each is a row in the store, written before the caller has authenticated.
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../kernel/clock.js";
 import { invalidArgument, resourceExhausted } from "../../kernel/errors.js";
-import { addressKey } from "../sts/refusals.js";
+import { addressKey } from "../../kernel/ip-address.js";
 
-/** How many in how many milliseconds. */
+/** The limit per window, and the length of a window in milliseconds. */
 const MAX_STARTED = 300;
 const WINDOW_MS = 10 * 60 * 1000;
-/** How often a login is counted at most: a terminal's or a device's when its code is typed, and all on the way out. */
-const STEPS = 2;
-/** How many addresses are counted; beyond that the one that was counted least recently starts anew. */
+/**
+ * A login is counted at most twice: when the code of a terminal or device is typed, and when the browser is sent to a
+ * provider.
+ */
+const COUNTS_PER_LOGIN = 2;
+/** The largest number of counted addresses; beyond it the least recently counted one is forgotten. */
 const MAX_ADDRESSES = 20_000;
 
-/** The largest row of an unfinished login, in characters of JSON: a request that names every capability fits. */
+/** The largest row of an unfinished login, in characters of JSON. A request that names every capability fits. */
 const MAX_ROW_CHARS = 8 * 1024;
 
-/** Counts the unfinished logins of addresses. */
+/** Limits the unfinished logins of addresses. */
 export interface StartLimit {
   /**
    * Counts a login that an address starts.
    *
-   * @param stored what is to be stored of it
-   * @throws ApiError INVALID_ARGUMENT when that is too large, RESOURCE_EXHAUSTED with the time to wait.
+   * @param stored the row to be stored
+   * @throws ApiError INVALID_ARGUMENT when the row is too large, RESOURCE_EXHAUSTED with the time to wait
    */
   start(address: string | undefined, stored: object): void;
-  /** Takes one off again that was finished: people who sign in are not limited. */
+  /** Uncounts a finished login, so that addresses from which people sign in are not limited. */
   finish(address: string | undefined): void;
 }
 
-/** Creates the counters, which are in memory and bounded. */
+/** Creates the limit. It counts in memory, which is bounded. */
 export function createStartLimit(clock: Clock): StartLimit {
   const windows = new LRUCache<string, { count: number; readonly endMs: number }>({ max: MAX_ADDRESSES });
 
-  function windowOf(key: string, nowMs: number) {
+  function getWindow(key: string, nowMs: number) {
     const found = windows.get(key);
-    // A clock that was set back must not keep anybody out.
+    // After the clock was set back, windows that end too late start again.
     if (found !== undefined && found.endMs > nowMs && found.endMs <= nowMs + WINDOW_MS) return found;
     const fresh = { count: 0, endMs: nowMs + WINDOW_MS };
     windows.set(key, fresh);
@@ -44,9 +46,9 @@ export function createStartLimit(clock: Clock): StartLimit {
 
   return {
     start(address, stored) {
-      requireSmall(stored);
+      assertSmall(stored);
       const nowMs = clock();
-      const window = windowOf(addressKey(address), nowMs);
+      const window = getWindow(addressKey(address), nowMs);
       if (window.count >= MAX_STARTED) {
         throw resourceExhausted("too many unfinished logins from this address", window.endMs - nowMs);
       }
@@ -54,12 +56,12 @@ export function createStartLimit(clock: Clock): StartLimit {
     },
     finish(address) {
       const window = windows.get(addressKey(address));
-      if (window !== undefined) window.count = Math.max(0, window.count - STEPS);
+      if (window !== undefined) window.count = Math.max(0, window.count - COUNTS_PER_LOGIN);
     },
   };
 }
 
-function requireSmall(stored: object): void {
+function assertSmall(stored: object): void {
   if (JSON.stringify(stored).length <= MAX_ROW_CHARS) return;
   throw invalidArgument({
     field: "request",

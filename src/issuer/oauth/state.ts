@@ -1,59 +1,66 @@
-// What is remembered of logins under way, from one request to the next.
+// The state of logins between requests. It is stored, and nodes of two releases share the store during an upgrade, so
+// the names of fields stay.
+
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { invalidArgument } from "../../kernel/errors.js";
+import type { WebRequest } from "../../kernel/web.js";
+import type { TicketKind, Tx } from "../../store/port.js";
+import type { MasterKey } from "../keys/master-key.js";
 import type { TokenRequest } from "../sts/token-request.js";
 
 /** Where the outcome of a login goes. */
 export type Destination =
-  /** To a program on the same machine, which changes a code for tokens (RFC 8252). */
+  /** A program on the same machine gets a code and exchanges it for tokens (RFC 8252). */
   | {
       readonly kind: "code";
       readonly clientId: string;
       readonly redirectUri: string;
       readonly state?: string | undefined;
     }
-  /** To a program on the same machine, with the tokens, as published clients expect them. */
+  /** A program on the same machine gets the tokens in the redirect, as published clients expect. */
   | { readonly kind: "redirect"; readonly url: string }
-  /** To a terminal elsewhere that polls, sealed with its public key. */
+  /** A terminal on another machine polls, and gets the outcome encrypted for its public key. */
   | { readonly kind: "headless"; readonly key: string }
-  /** To a device that polls (RFC 8628). */
-  | { readonly kind: "device"; readonly userCode: string; readonly asker: Asker };
+  /** A device polls (RFC 8628). */
+  | { readonly kind: "device"; readonly userCode: string; readonly asker: DeviceClient };
 
-/** Who asks for access by a device code. */
-export interface Asker {
+/** The device that requests access. */
+export interface DeviceClient {
   readonly clientId: string;
-  /** The address the request came from. */
+  /** The address of the request. */
   readonly address: string;
   readonly atMs: number;
 }
 
-/** What a login is asked for. */
+/** A login request. */
 export interface LoginRequest {
   readonly to: Destination;
-  /** What the token is to be good for. */
+  /** What the token shall be valid for. */
   readonly asked: TokenRequest;
-  /** Whether a refresh token is wanted. */
+  /** Whether the program asks for a refresh token. */
   readonly refresh: boolean;
-  /** Whether somebody unknown may become known, as far as the service allows it. */
+  /** Whether a person without an account is registered, where the service allows it. */
   readonly register: boolean;
   readonly invite?: string | undefined;
-  /** The uid of the identity to assume instead of signing in as oneself. */
+  /** The uid of the identity to assume, instead of the person who signs in. */
   readonly identity?: string | undefined;
-  /** PKCE, where the outcome is a code. */
+  /** The PKCE challenge, where the outcome is a code. */
   readonly challenge?: string | undefined;
 }
 
-/** A provider that somebody was sent to, as it was then. */
+/** The provider that the browser was sent to, as it was then. */
 export interface SentTo {
   /** The name of a login provider of the service, or the uid of an organisation's provider. */
   readonly id: string;
   readonly issuer: string;
   readonly clientId: string;
-  /** The path that its answer must come to. */
+  /** The path of its redirect URI. */
   readonly callbackPath: string;
 }
 
-/** A login under way in a browser. */
+/** A login in progress in a browser. */
 export type Authorization = {
-  /** The browser it goes on in. */
+  /** The hash of the browser's cookie. */
   readonly browser: string;
 } & (
   | { readonly stage: "confirmed"; readonly request: LoginRequest; readonly named: NamedProvider }
@@ -68,19 +75,19 @@ export type Authorization = {
       readonly stage: "consent";
       readonly request: LoginRequest;
       readonly sentTo: SentTo;
-      /** Of the person who signed in; it was verified before. */
+      /** The verified ID token of the person. */
       readonly idToken: string;
     }
   | {
       readonly stage: "approval";
       readonly userCode: string;
-      readonly asker: Asker;
+      readonly asker: DeviceClient;
       readonly person: string;
       readonly outcome: DeviceOutcome;
     }
 );
 
-/** How a request names the provider it wants. */
+/** The provider that a request names. */
 export interface NamedProvider {
   /** The name of a login provider. */
   readonly connection?: string | undefined;
@@ -88,15 +95,15 @@ export interface NamedProvider {
   readonly idpId?: string | undefined;
 }
 
-/** Somebody who signed in and what their tokens will be good for. */
+/** A person who signed in, and what their tokens are valid for. */
 export interface SignedInFor {
   readonly identityUid: string;
   readonly asked: TokenRequest;
   readonly mappings: readonly string[];
   readonly informative: Readonly<Record<string, unknown>>;
-  /** Whether a refresh token is to be given. */
+  /** Whether the login issues a refresh token. */
   readonly refresh: boolean;
-  /** When the login was, in epoch milliseconds. */
+  /** The time of the login, in epoch milliseconds. */
   readonly atMs: number;
 }
 
@@ -109,27 +116,146 @@ export type IssuedCode =
       readonly challenge: string;
       readonly login: SignedInFor;
     }
-  /** One that was changed already; should it come again, the login it gave ends. */
+  /** A redeemed code. If it is used again, its login ends. */
   | { readonly used: true; readonly refreshToken?: string | undefined };
 
-/** What a device gets once it is approved. */
+/** What a device gets after the approval. */
 export interface DeviceOutcome {
   readonly login: SignedInFor;
   /** The ID token of the provider. */
   readonly idToken: string;
 }
 
-/** A request by a device. */
+/** The request of a device. */
 export interface DeviceRequest {
-  readonly asker: Asker;
+  readonly asker: DeviceClient;
   readonly asked: TokenRequest;
   readonly refresh: boolean;
   readonly userCode: string;
   readonly expireTimeMs: number;
-  /** Until when it can be told that it has expired. */
+  /** Until when the device is answered that its request has expired. */
   readonly forgetTimeMs: number;
-  /** How long the device must wait between two polls, in milliseconds; and when it polled last. */
+  /** The polling interval in milliseconds, and the time of the last poll. */
   readonly intervalMs: number;
   readonly polledMs: number;
   readonly decision: "none" | "denied" | DeviceOutcome;
+}
+
+// Tickets store the state of logins. A ticket is encrypted, and found by the hash of a secret that only the browser,
+// program or device has.
+
+/** The value of each kind of ticket. */
+export interface TicketValues {
+  readonly authorization: Authorization;
+  readonly code: IssuedCode;
+  readonly device: DeviceRequest;
+  readonly "user-code": { readonly deviceCode: string };
+}
+
+type Kind = keyof TicketValues & TicketKind;
+
+/** The store of tickets. */
+export interface Tickets {
+  /** Finds the value of a ticket; undefined when there is none or it has expired. */
+  get<K extends Kind>(tx: Tx, kind: K, secret: string, nowMs: number): Promise<TicketValues[K] | undefined>;
+  /** Stores a ticket, in place of the one with the same secret. */
+  put<K extends Kind>(tx: Tx, kind: K, secret: string, value: TicketValues[K], expireTimeMs: number): Promise<void>;
+  delete(tx: Tx, secret: string): Promise<void>;
+}
+
+/** Creates a secret of 256 bits. */
+export function createSecret(): string {
+  return randomBytes(32).toString("base64url");
+}
+
+/** Hashes a secret as it is stored. */
+export function hashTicket(secret: string): string {
+  return createHash("sha256").update(secret).digest("hex");
+}
+
+/** Creates the store of tickets. */
+export function createTickets(masterKey: MasterKey): Tickets {
+  const contextOf = (kind: Kind, hash: string) => `login ${kind} ${hash}`;
+
+  return {
+    async get<K extends Kind>(tx: Tx, kind: K, secret: string, nowMs: number) {
+      const hash = hashTicket(secret);
+      const row = await tx.tickets.get(kind, hash);
+      if (row === undefined || row.expireTimeMs <= nowMs) return undefined;
+      const { sealed } = row.data as { readonly sealed: string };
+      return JSON.parse(masterKey.unseal(sealed, contextOf(kind, hash)).toString()) as TicketValues[K];
+    },
+
+    async put(tx, kind, secret, value, expireTimeMs) {
+      const hash = hashTicket(secret);
+      const sealed = masterKey.seal(Buffer.from(JSON.stringify(value)), contextOf(kind, hash));
+      await tx.tickets.put({ hash, kind, data: { sealed }, expireTimeMs });
+    },
+
+    async delete(tx, secret) {
+      await tx.tickets.delete(hashTicket(secret));
+    },
+  };
+}
+
+// A cookie binds a login to a browser: a login that was started in one browser cannot be completed in another (login
+// CSRF).
+
+/** How long a login may take, in milliseconds. */
+export const LOGIN_MS = 10 * 60 * 1000;
+
+const SECRET = /^[A-Za-z0-9_-]{43}$/;
+
+/** A browser, known by its cookie. */
+export interface Browser {
+  /** The hash that binds state to this browser. */
+  readonly hash: string;
+  /** The hidden field of its forms, which other sites cannot know (CSRF token). */
+  readonly formSecret: string;
+  /** The Set-Cookie header that sets or renews the cookie. */
+  readonly cookie: string;
+}
+
+/** Gets the browser of a request; it gets a new cookie if it has none. */
+export function getBrowser(request: WebRequest, secure: boolean): Browser {
+  const secret = findSecret(request, secure) ?? randomBytes(32).toString("base64url");
+  const attributes = `Path=/; Max-Age=${LOGIN_MS / 1000}; HttpOnly; SameSite=Lax${secure ? "; Secure" : ""}`;
+  return {
+    hash: hashFor("browser", secret),
+    formSecret: hashFor("form", secret),
+    cookie: `${cookieName(secure)}=${secret}; ${attributes}`,
+  };
+}
+
+/** Finds the browser of a request by its cookie. */
+export function findBrowser(request: WebRequest, secure: boolean): Browser | undefined {
+  return findSecret(request, secure) === undefined ? undefined : getBrowser(request, secure);
+}
+
+/**
+ * Requires that a form comes from a page of this service in the same browser.
+ *
+ * @throws ApiError INVALID_ARGUMENT
+ */
+export function requireOwnForm(form: URLSearchParams, browser: Browser | undefined): Browser {
+  const given = Buffer.from(form.get("form") ?? "");
+  const expected = Buffer.from(browser?.formSecret ?? "");
+  if (browser !== undefined && given.length === expected.length && timingSafeEqual(given, expected)) return browser;
+  const rule = "the form is not of this browser or too old: allow cookies for this site and open the page again";
+  throw invalidArgument({ field: "form", description: rule });
+}
+
+// Only this host can set a cookie with the prefix, and only over TLS (RFC 6265bis, section 4.1.3.2). On cleartext
+// loopback, where browsers differ, the cookie has no prefix.
+function cookieName(secure: boolean): string {
+  return secure ? "__Host-arbor-login" : "arbor-login";
+}
+
+function findSecret(request: WebRequest, secure: boolean): string | undefined {
+  const secret = request.cookie(cookieName(secure));
+  return secret !== undefined && SECRET.test(secret) ? secret : undefined;
+}
+
+function hashFor(use: string, secret: string): string {
+  return createHash("sha256").update(`arbor login ${use} ${secret}`).digest("base64url");
 }

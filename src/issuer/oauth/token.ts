@@ -1,148 +1,147 @@
-// `POST /oauth/token`: what programs change for API tokens (RFC 6749, section
-// 4.1.3 and 6; RFC 8628, section 3.4; RFC 8693). All clients are public: what
-// proves a request is the code and its verifier, or the token.
+// `POST /oauth/token`: the grants that programs exchange for API tokens (RFC 6749, sections 4.1.3 and 6; RFC 8628,
+// section 3.4; RFC 8693). All clients are public: the code with its verifier, or the token, proves the request.
 import { Code } from "@connectrpc/connect";
 import { ApiError, type FieldViolation, invalidArgument } from "../../kernel/errors.js";
 import type { WebAnswer, WebRequest } from "../../kernel/web.js";
 import type { Tx } from "../../store/port.js";
-import { grantOf, limitOf } from "../sts/token-request.js";
-import type { Grant, IssuedToken } from "../tokens.js";
-import { grantFor } from "./complete-login.js";
+import { parseTokenGrant, parseTokenLimit } from "../sts/token-request.js";
+import type { IssuedToken, TokenGrant } from "../tokens.js";
+import { buildTokenGrant } from "./complete-login.js";
 import type { LoginContext } from "./context.js";
-import { type Failure, failure } from "./failure.js";
-import { oauthJson, withForm } from "./oauth-json.js";
-import { askedOf, requiredClientId, requiredValue, soleValue } from "./parameters.js";
+import { type OAuthError, oauthError } from "./oauth-error.js";
 import { provesChallenge } from "./pkce.js";
+import { findParameter, parseTokenRequest, requireClientId, requireParameter } from "./request.js";
+import { handleForm, jsonResponse } from "./responses.js";
 import type { SignedInFor } from "./state.js";
 
-type Answer = WebAnswer | Failure;
+type Answer = WebAnswer | OAuthError;
 
-/** A code that was changed is remembered for so long, in milliseconds, in case it comes again. */
-const USED_MS = 10 * 60 * 1000;
-/** Networks are not even: a poll may come so much before its time, in milliseconds. */
-const EARLY_MS = 500;
-/** RFC 8628, section 3.5. */
-const SLOWER_MS = 5_000;
+/** How long a redeemed code is kept to detect its reuse, in milliseconds. */
+const USED_CODE_RETENTION_MS = 10 * 60 * 1000;
+/** How much earlier than the interval a poll may arrive, in milliseconds, because network delays vary. */
+const POLL_TOLERANCE_MS = 500;
+/** What slow_down adds to the polling interval, in milliseconds (RFC 8628, section 3.5). */
+const SLOW_DOWN_MS = 5_000;
 
 const DEVICE = "urn:ietf:params:oauth:grant-type:device_code";
 const EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
 const TYPE = "urn:ietf:params:oauth:token-type:";
 
 /** `POST /oauth/token`. */
-export function token(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
-  return withForm(request, async (form): Promise<Answer> => {
-    switch (requiredValue(form, "grant_type")) {
+export function handleToken(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
+  return handleForm(request, async (form): Promise<Answer> => {
+    switch (requireParameter(form, "grant_type")) {
       case "authorization_code":
         return redeemCode(context, form);
       case "refresh_token":
-        return renew(context, form);
+        return refreshTokens(context, form);
       case DEVICE:
         return pollDevice(context, form);
       case EXCHANGE:
         return exchange(context, form, request.remoteAddress);
       default:
-        return failure("unsupported_grant_type", "grant_type is not one of those in the discovery document");
+        return oauthError("unsupported_grant_type", "grant_type is not one of those in the discovery document");
     }
   });
 }
 
 async function redeemCode(context: LoginContext, form: URLSearchParams): Promise<Answer> {
   const { store, tickets, tokens, clock } = context;
-  const clientId = requiredClientId(form);
-  const redirectUri = requiredValue(form, "redirect_uri");
-  const verifier = requiredValue(form, "code_verifier");
-  const code = requiredValue(form, "code");
+  const clientId = requireClientId(form);
+  const redirectUri = requireParameter(form, "redirect_uri");
+  const verifier = requireParameter(form, "code_verifier");
+  const code = requireParameter(form, "code");
   return store.write(async (tx) => {
     const nowMs = clock();
     const issued = await tickets.get(tx, "code", code, nowMs);
     if (issued?.used) {
-      // Somebody else has the code too (RFC 9700, section 2.1.1): nobody keeps what it was changed for.
+      // The code was used twice, so it was stolen (RFC 9700, section 2.1.1): its tokens are revoked.
       if (issued.refreshToken !== undefined) await tokens.revoke(tx, issued.refreshToken);
       return invalidGrant("code");
     }
     if (issued === undefined) return invalidGrant("code");
     const { login, challenge } = issued;
-    const isRight =
+    const isValid =
       issued.clientId === clientId && issued.redirectUri === redirectUri && provesChallenge(verifier, challenge);
-    if (!isRight || !(await isGoodStill(tx, login))) {
+    if (!isValid || !(await isStillValid(tx, login))) {
       await tickets.delete(tx, code);
       return invalidGrant("code");
     }
-    const { body, refreshToken } = await tokensFor(tx, context, login, nowMs);
-    await tickets.put(tx, "code", code, { used: true, refreshToken }, nowMs + USED_MS);
-    return oauthJson(200, body);
+    const { body, refreshToken } = await issueTokens(tx, context, login, nowMs);
+    await tickets.put(tx, "code", code, { used: true, refreshToken }, nowMs + USED_CODE_RETENTION_MS);
+    return jsonResponse(200, body);
   });
 }
 
-async function renew({ store, tokens, clock, origin }: LoginContext, form: URLSearchParams): Promise<Answer> {
-  const refreshToken = requiredValue(form, "refresh_token");
-  const wanted = narrowerGrant(form, origin().audiences);
+async function refreshTokens({ store, tokens, clock, origin }: LoginContext, form: URLSearchParams): Promise<Answer> {
+  const refreshToken = requireParameter(form, "refresh_token");
+  const requested = parseNarrowedGrant(form, origin().audiences);
   const nowMs = clock();
-  const renewed = await store.write((tx) => tokens.rotate(tx, refreshToken, wanted, nowMs));
-  if (renewed === undefined) return invalidGrant("refresh_token");
-  return oauthJson(200, { ...tokenBody(renewed.token, nowMs), refresh_token: renewed.refreshToken });
+  const refreshed = await store.write((tx) => tokens.rotate(tx, refreshToken, requested, nowMs));
+  if (refreshed === undefined) return invalidGrant("refresh_token");
+  return jsonResponse(200, { ...tokenBody(refreshed.token, nowMs), refresh_token: refreshed.refreshToken });
 }
 
 async function pollDevice(context: LoginContext, form: URLSearchParams): Promise<Answer> {
   const { store, tickets, clock } = context;
-  const clientId = requiredClientId(form);
-  const deviceCode = requiredValue(form, "device_code");
+  const clientId = requireClientId(form);
+  const deviceCode = requireParameter(form, "device_code");
   return store.write(async (tx): Promise<Answer> => {
     const nowMs = clock();
     const device = await tickets.get(tx, "device", deviceCode, nowMs);
     if (device?.asker.clientId !== clientId) return invalidGrant("device_code");
-    if (device.expireTimeMs <= nowMs) return failure("expired_token", "the device_code has expired");
+    if (device.expireTimeMs <= nowMs) return oauthError("expired_token", "the device_code has expired");
     const { decision } = device;
     if (decision === "none") {
-      const isEarly = nowMs - device.polledMs < device.intervalMs - EARLY_MS;
-      const intervalMs = device.intervalMs + (isEarly ? SLOWER_MS : 0);
+      const isEarly = nowMs - device.polledMs < device.intervalMs - POLL_TOLERANCE_MS;
+      const intervalMs = device.intervalMs + (isEarly ? SLOW_DOWN_MS : 0);
       const polled = { ...device, intervalMs, polledMs: nowMs };
       await tickets.put(tx, "device", deviceCode, polled, device.forgetTimeMs);
       return isEarly
-        ? failure("slow_down", `wait ${intervalMs / 1000} seconds between two polls`)
-        : failure("authorization_pending", "nobody has approved this yet");
+        ? oauthError("slow_down", `wait ${intervalMs / 1000} seconds between two polls`)
+        : oauthError("authorization_pending", "nobody has approved this yet");
     }
     await tickets.delete(tx, deviceCode);
-    if (decision === "denied") return failure("access_denied", "access was denied");
-    if (!(await isGoodStill(tx, decision.login))) return invalidGrant("device_code");
-    const { body } = await tokensFor(tx, context, decision.login, nowMs);
-    // Published clients take this one and exchange it.
-    return oauthJson(200, { ...body, id_token: decision.idToken });
+    if (decision === "denied") return oauthError("access_denied", "access was denied");
+    if (!(await isStillValid(tx, decision.login))) return invalidGrant("device_code");
+    const { body } = await issueTokens(tx, context, decision.login, nowMs);
+    // Published clients exchange this ID token.
+    return jsonResponse(200, { ...body, id_token: decision.idToken });
   });
 }
 
 async function exchange(context: LoginContext, form: URLSearchParams, address: string | undefined): Promise<Answer> {
   const { exchanger, origin, clock } = context;
-  const subjectToken = requiredValue(form, "subject_token");
+  const subjectToken = requireParameter(form, "subject_token");
   requireType(form, "subject_token_type", ["jwt", "id_token", "access_token"]);
   if (form.has("requested_token_type")) requireType(form, "requested_token_type", ["jwt", "access_token"]);
   if (form.has("actor_token")) {
     throw invalidArgument({ field: "actor_token", description: "actor_token is not supported" });
   }
-  const asked = {
-    ...askedOf(form, origin().audiences),
-    identity: soleValue(form, "identity") ?? "",
-    identityProvider: soleValue(form, "identity_provider") ?? "",
+  const exchangeRequest = {
+    ...parseTokenRequest(form, origin().audiences),
+    identity: findParameter(form, "identity") ?? "",
+    identityProvider: findParameter(form, "identity_provider") ?? "",
   };
   try {
-    const issued = await exchanger.exchange(asked, subjectToken, address);
-    return oauthJson(200, { ...tokenBody(issued, clock()), issued_token_type: `${TYPE}access_token` });
+    const issued = await exchanger.exchange(exchangeRequest, subjectToken, address);
+    return jsonResponse(200, { ...tokenBody(issued, clock()), issued_token_type: `${TYPE}access_token` });
   } catch (error) {
-    // RFC 8693, section 2.2.2, has one code for every token that is not accepted.
+    // RFC 8693, section 2.2.2, has one error code for every token that is not accepted.
     if (error instanceof ApiError && error.code === Code.Unauthenticated) {
-      return failure("invalid_request", "subject_token is not valid here");
+      return oauthError("invalid_request", "subject_token is not valid here");
     }
     if (error instanceof ApiError && error.code === Code.PermissionDenied) {
-      return failure("invalid_request", error.message);
+      return oauthError("invalid_request", error.message);
     }
     throw error;
   }
 }
 
-async function tokensFor(tx: Tx, { tokens, origin }: LoginContext, login: SignedInFor, nowMs: number) {
-  const grant = grantFor(login, origin().audiences);
+async function issueTokens(tx: Tx, { tokens, origin }: LoginContext, login: SignedInFor, nowMs: number) {
+  const grant = buildTokenGrant(login, origin().audiences);
   const { identityUid, refresh } = login;
-  const refreshToken = refresh ? await tokens.newRefreshToken(tx, identityUid, grant, nowMs) : undefined;
+  const refreshToken = refresh ? await tokens.createRefreshToken(tx, identityUid, grant, nowMs) : undefined;
   const body = tokenBody(tokens.issue(identityUid, grant, nowMs), nowMs);
   return { body: { ...body, refresh_token: refreshToken }, refreshToken };
 }
@@ -151,28 +150,28 @@ function tokenBody({ token, expiresAtMs }: IssuedToken, nowMs: number) {
   return { access_token: token, token_type: "Bearer", expires_in: Math.floor((expiresAtMs - nowMs) / 1000) };
 }
 
-// Between the login and now the person may have been forgotten, or their logins ended.
-async function isGoodStill(tx: Tx, { identityUid, atMs }: SignedInFor): Promise<boolean> {
+// The person may have been deleted, or their logins revoked, since the login.
+async function isStillValid(tx: Tx, { identityUid, atMs }: SignedInFor): Promise<boolean> {
   const identity = await tx.identities.get(identityUid);
   return identity !== undefined && identity.notBefore * 1000 <= atMs;
 }
 
-function narrowerGrant(form: URLSearchParams, audiences: readonly string[]): Partial<Grant> {
-  const asked = askedOf(form, []);
-  if (asked.aud.length > 0) return grantOf(asked, audiences);
+function parseNarrowedGrant(form: URLSearchParams, audiences: readonly string[]): Partial<TokenGrant> {
+  const tokenRequest = parseTokenRequest(form, []);
+  if (tokenRequest.aud.length > 0) return parseTokenGrant(tokenRequest, audiences);
   const violations: FieldViolation[] = [];
-  const limit = limitOf(asked, violations);
+  const limit = parseTokenLimit(tokenRequest, violations);
   if (violations.length > 0) throw invalidArgument(...violations);
   return limit === undefined ? {} : { limit };
 }
 
 function requireType(form: URLSearchParams, field: string, types: readonly string[]): void {
-  const given = requiredValue(form, field);
+  const given = requireParameter(form, field);
   if (types.some((type) => given === `${TYPE}${type}`)) return;
   throw invalidArgument({ field, description: `${field} must be ${TYPE} with one of ${types.join(", ")}` });
 }
 
-// One text for all causes, so that it is no oracle.
-function invalidGrant(what: string): Failure {
-  return failure("invalid_grant", `the ${what} is wrong, was used before, has expired, or is not for this request`);
+// One text for all causes, so that callers cannot tell them apart.
+function invalidGrant(what: string): OAuthError {
+  return oauthError("invalid_grant", `the ${what} is wrong, was used before, has expired, or is not for this request`);
 }

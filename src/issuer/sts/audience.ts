@@ -1,23 +1,20 @@
-import { refused } from "../upstream/token.js";
-import { notAssumable } from "./refusal.js";
+import { ApiError, permissionDenied } from "../../kernel/errors.js";
+import { invalidToken } from "../upstream/token.js";
 
-/**
- * Whether `name` is a name of this service: one of `ownUrls`, or one without its scheme. A trailing
- * slash more or less makes no difference.
- */
-export function isOurName(name: string, ownUrls: readonly string[]): boolean {
-  const asked = bare(name);
-  return ownUrls.some((url) => asked === bare(url) || asked === bare(url).replace(/^https?:\/\//, ""));
+/** Whether `name` is one of `ownUrls`, with or without its scheme and a trailing slash. */
+export function isOwnUrl(name: string, ownUrls: readonly string[]): boolean {
+  const trimmed = trimSlash(name);
+  return ownUrls.some((url) => trimmed === trimSlash(url) || trimmed === trimSlash(url).replace(/^https?:\/\//, ""));
 }
 
 /**
- * Requires that a token is meant for whom it should be; of several audiences one is enough.
+ * Requires that one of a token's audiences is accepted.
  *
- * @param stated whether an audience is the one the identity states; undefined where it states none, so
- * that the token must be for this service
- * @throws ApiError PERMISSION_DENIED, as for any mismatch, when the identity states another audience;
- * UNAUTHENTICATED when it states none and the token is for somebody else: it is no credential here, for
- * this identity or any other, and most likely was taken from where it is one.
+ * @param stated whether an audience is the one that the identity states; undefined where it states none, so that the
+ * token must be for this service
+ * @throws ApiError PERMISSION_DENIED, as for every mismatch, when the identity states another audience;
+ * UNAUTHENTICATED when it states none and the token is for another service, because such a token is a credential for
+ * no identity here
  */
 export function requireAudience(
   audiences: readonly string[],
@@ -27,20 +24,46 @@ export function requireAudience(
 ): void {
   if (stated !== undefined) {
     if (!audiences.some(stated)) throw notAssumable(identityUid);
-  } else if (!audiences.some((one) => isOurName(one, ownUrls))) {
-    throw refused("is meant for somebody else");
+  } else if (!audiences.some((one) => isOwnUrl(one, ownUrls))) {
+    throw invalidToken("is for another audience");
   }
 }
 
 /**
- * Requires that a token was not issued by this service: one exchanged for the next would never end.
+ * Requires that a token was not issued by this service. Otherwise tokens could be exchanged for new ones without end.
  *
  * @throws ApiError UNAUTHENTICATED
  */
 export function requireForeignIssuer(issuer: string, ownUrls: readonly string[]): void {
-  if (isOurName(issuer, ownUrls)) throw refused("is one of this service");
+  if (isOwnUrl(issuer, ownUrls)) throw invalidToken("was issued by this service");
 }
 
-function bare(name: string): string {
+function trimSlash(name: string): string {
   return name.endsWith("/") ? name.slice(0, -1) : name;
+}
+
+// Errors for callers that may not assume an identity. They do not reveal whether the identity exists.
+
+/**
+ * PERMISSION_DENIED for an identity that does not exist, that has another relationship, or that the bearer does not
+ * match, including its signature. One text for all, so that callers cannot find out which identities exist.
+ *
+ * @param identityUid the uid in the request
+ * @param isForOthers whether no audience of the token names this service, the most common mistake; the token alone
+ * tells it
+ * @param cause for the log
+ */
+export function notAssumable(identityUid: string, isForOthers = false, cause?: unknown): ApiError {
+  const hint = isForOthers ? " with a token whose aud names none of this service's audiences" : "";
+  const { code, reason, message, details } = permissionDenied(`assuming ${identityUid}${hint}`);
+  return new ApiError(code, reason, message, details, cause);
+}
+
+/** A custom claim differs or is absent. Only a bearer whose signature and other claims match gets this error. */
+export class InvalidClaim extends ApiError {}
+
+/** Builds a PERMISSION_DENIED error that names the claim. */
+export function invalidClaim(name: string): InvalidClaim {
+  const { code, reason, message, details } = permissionDenied(`invalid "${name}"`);
+  return new InvalidClaim(code, reason, message, details);
 }

@@ -1,93 +1,97 @@
-// The token exchange (spec section 5): an OIDC token of another issuer for an
-// API token of whoever it proves its bearer to be.
+// The token exchange (docs/api-rules.md#token-exchange): a token of another issuer for an API token of the identity or
+// person that it authenticates.
 
+import { LRUCache } from "lru-cache";
+import { bitsOf, type CapabilitySet, unionOf } from "../../kernel/capability-set.js";
 import type { Clock } from "../../kernel/clock.js";
+import { unauthenticated } from "../../kernel/errors.js";
 import type { Principal } from "../../kernel/principal.js";
 import { withMapped } from "../../pipeline/auth/authorize.js";
-import { effectiveGrants } from "../../pipeline/auth/grants.js";
+import { effectiveGrants, type Grant as Held } from "../../pipeline/auth/grants.js";
 import type { Tx } from "../../store/port.js";
-import type { Grant, IssuedToken, Tokens } from "../tokens.js";
-import { capClaim } from "./cap-claim.js";
-import type { FailureLimiter } from "./failure-limiter.js";
+import type { LastSeen } from "../maintenance.js";
+import type { IssuedToken, TokenGrant, Tokens } from "../tokens.js";
+import type { FailureThrottle } from "./failure-throttle.js";
 import {
   type AssertedClaims,
   decide,
-  type Identified,
+  type IdentifiedBearer,
   type IdentifyDeps,
   type Proof,
   verifyBearer,
 } from "./identify.js";
-import type { LastSeen } from "./last-seen.js";
-import { grantOf, type TokenRequest } from "./token-request.js";
+import { parseTokenGrant, type TokenRequest } from "./token-request.js";
 
-/** What is asked for in exchange for a token. */
+/** A request for an API token. */
 export type ExchangeRequest = TokenRequest & AssertedClaims;
 
-/** An exchange whose bearer was verified, ready to be decided on. */
-export interface Verified {
-  readonly grant: Grant;
+/** An exchange whose bearer was verified outside the transaction. */
+export interface VerifiedExchange {
+  readonly grant: TokenGrant;
   readonly proof: Proof;
 }
 
-/** An API token, and whose it is. */
-export interface Exchanged extends IssuedToken {
+/** An API token, and the uid of its identity. */
+export interface ExchangedToken extends IssuedToken {
   readonly identityUid: string;
 }
 
-/** Exchanges tokens. */
+/** Exchanges tokens of other issuers for API tokens. */
 export interface Exchanger {
   /**
-   * The whole exchange.
+   * Exchanges a token: both halves below.
    *
-   * @param bearer the foreign token
-   * @param remoteAddress refusals are counted by it and by what the request names
+   * @param bearer the token of the other issuer
+   * @param remoteAddress failures are counted by address and by the identity or provider in the request
    * @throws ApiError INVALID_ARGUMENT, UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE, RESOURCE_EXHAUSTED
    */
-  exchange(request: ExchangeRequest, bearer: string, remoteAddress: string | undefined): Promise<Exchanged>;
+  exchange(request: ExchangeRequest, bearer: string, remoteAddress: string | undefined): Promise<ExchangedToken>;
 
-  /** The first half of it: what may have to wait for the network. */
-  verify(request: ExchangeRequest, bearer: string, remoteAddress: string | undefined): Promise<Verified>;
+  /** The first half, before the transaction: it may wait for the network. */
+  verify(request: ExchangeRequest, bearer: string, remoteAddress: string | undefined): Promise<VerifiedExchange>;
 
   /** The second half, in the transaction. */
-  finish(tx: Tx, verified: Verified, remoteAddress: string | undefined): Promise<Exchanged>;
+  finish(tx: Tx, verified: VerifiedExchange, remoteAddress: string | undefined): Promise<ExchangedToken>;
 
-  /** Who bears a token, for methods that authenticate their caller this way; same two halves. */
-  verifyBearer(claimed: AssertedClaims, bearer: string, remoteAddress: string | undefined): Promise<Proof>;
-  decide(tx: Tx, proof: Proof, remoteAddress: string | undefined): Promise<Identified>;
+  /** The same two halves for methods that authenticate their caller with a token of another issuer. */
+  verifyBearer(asserted: AssertedClaims, bearer: string, remoteAddress: string | undefined): Promise<Proof>;
+  decide(tx: Tx, proof: Proof, remoteAddress: string | undefined): Promise<IdentifiedBearer>;
 }
 
-/** What exchanging needs. */
 export interface ExchangerDeps extends IdentifyDeps {
   readonly tokens: Pick<Tokens, "issue">;
   readonly lastSeen: LastSeen;
-  readonly limiter: FailureLimiter;
+  readonly limiter: FailureThrottle;
   readonly clock: Clock;
-  /** What the `aud` of a token may be, asked each time. */
+  /**
+   * The accepted values of a token's `aud`; a function, because the address may be known only after the service
+   * listens.
+   */
   readonly audiences: () => readonly string[];
 }
 
 /** Creates the exchanger. */
 export function createExchanger(deps: ExchangerDeps): Exchanger {
   const { store, tokens, lastSeen, limiter, clock, audiences } = deps;
-  const claimantOf = ({ identity, identityProvider }: AssertedClaims, remoteAddress: string | undefined) => ({
+  const buildClaimant = ({ identity, identityProvider }: AssertedClaims, remoteAddress: string | undefined) => ({
     remoteAddress,
     name: identity || identityProvider,
   });
-  const nameOf = (proof: Proof) => (proof.by === "person" ? (proof.providerUid ?? "") : proof.identity);
+  const throttleName = (proof: Proof) => (proof.by === "person" ? (proof.providerUid ?? "") : proof.identity);
 
-  function verify(request: ExchangeRequest, bearer: string, address: string | undefined): Promise<Verified> {
-    return limiter.run(claimantOf(request, address), async () => {
-      const grant = grantOf(request, audiences());
+  function verify(request: ExchangeRequest, bearer: string, address: string | undefined): Promise<VerifiedExchange> {
+    return limiter.run(buildClaimant(request, address), async () => {
+      const grant = parseTokenGrant(request, audiences());
       return { grant, proof: await verifyBearer(request, bearer, clock(), deps) };
     });
   }
 
-  function finish(tx: Tx, { grant, proof }: Verified, address: string | undefined): Promise<Exchanged> {
-    return limiter.count({ remoteAddress: address, name: nameOf(proof) }, async () => {
+  function finish(tx: Tx, { grant, proof }: VerifiedExchange, address: string | undefined): Promise<ExchangedToken> {
+    return limiter.count({ remoteAddress: address, name: throttleName(proof) }, async () => {
       const nowMs = clock();
       const { identityUid, mappings, informative } = await decide(tx, proof, nowMs, deps);
       const limited = { ...grant, mappings };
-      const cap = capClaim(await heldBy(tx, identityUid, limited));
+      const cap = buildCapClaim(await readGrants(tx, identityUid, limited));
       const token = tokens.issue(
         identityUid,
         { ...limited, informative: { ...informative, ...(cap && { cap }) } },
@@ -101,10 +105,10 @@ export function createExchanger(deps: ExchangerDeps): Exchanger {
   return {
     verify,
     finish,
-    verifyBearer: (claimed, bearer, address) =>
-      limiter.run(claimantOf(claimed, address), () => verifyBearer(claimed, bearer, clock(), deps)),
+    verifyBearer: (asserted, bearer, address) =>
+      limiter.run(buildClaimant(asserted, address), () => verifyBearer(asserted, bearer, clock(), deps)),
     decide: (tx, proof, address) =>
-      limiter.count({ remoteAddress: address, name: nameOf(proof) }, () => decide(tx, proof, clock(), deps)),
+      limiter.count({ remoteAddress: address, name: throttleName(proof) }, () => decide(tx, proof, clock(), deps)),
     async exchange(request, bearer, address) {
       const verified = await verify(request, bearer, address);
       return store.read((tx) => finish(tx, verified, address));
@@ -112,7 +116,7 @@ export function createExchanger(deps: ExchangerDeps): Exchanger {
   };
 }
 
-async function heldBy(tx: Tx, identityUid: string, { limit, mappings }: Grant) {
+async function readGrants(tx: Tx, identityUid: string, { limit, mappings }: TokenGrant) {
   const principal: Principal = {
     identityUid,
     tokenId: "",
@@ -122,4 +126,63 @@ async function heldBy(tx: Tx, identityUid: string, { limit, mappings }: Grant) {
     ...(mappings?.length && { mappings }),
   };
   return effectiveGrants(principal, await withMapped(principal, tx.access.everywhere(identityUid), tx));
+}
+
+/** The characters of a token: b64token of RFC 6750, which signed requests have too. */
+const BEARER = /^[A-Za-z0-9\-._~+/]+=*$/;
+const MAX_LENGTH = 16 * 1024;
+
+/**
+ * Parses the bearer token in an Authorization header (RFC 6750, section 2.1).
+ *
+ * @throws ApiError UNAUTHENTICATED
+ */
+export function parseBearer(authorization: string | undefined): string {
+  const token = authorization?.slice(7) ?? "";
+  if (authorization?.slice(0, 7).toLowerCase() !== "bearer ") throw unauthenticated();
+  if (token.length > MAX_LENGTH || !BEARER.test(token)) throw unauthenticated();
+  return token;
+}
+
+// The `cap` claim: the capabilities of the bearer at each group when the token was issued. It is for readers of the
+// token; no decision uses it.
+
+/** The largest number of groups in the claim; beyond it the claim is left out, so that tokens stay small. */
+const MAX_GROUPS = 16;
+
+/** Builds the claim: encoded sets by the uid of the group; undefined where there are none or too many. */
+function buildCapClaim(grants: readonly Held[]): Record<string, string> | undefined {
+  const sets = new Map<string, CapabilitySet[]>();
+  for (const { groupUid, capabilities } of grants) {
+    const known = sets.get(groupUid);
+    if (known) known.push(capabilities);
+    else sets.set(groupUid, [capabilities]);
+  }
+  if (sets.size === 0 || sets.size > MAX_GROUPS) return undefined;
+  return Object.fromEntries([...sets].map(([groupUid, all]) => [groupUid, encodeSet(mergeSets(all))]));
+}
+
+function mergeSets(sets: readonly CapabilitySet[]): CapabilitySet {
+  const [first = "", ...more] = sets;
+  return more.length === 0 ? first : unionOf(sets);
+}
+
+/** The encoded sets of roles, of which there are few. */
+const encodedSets = new LRUCache<CapabilitySet, string>({ max: 500 });
+
+// The format of published clients in base64url: the length in bits, then words of 64 bits, highest bit first.
+function encodeSet(set: CapabilitySet): string {
+  const known = encodedSets.get(set);
+  if (known !== undefined) return known;
+  const bits = bitsOf(set);
+  const length = (bits.at(-1) ?? -1) + 1;
+  const bytes = Buffer.alloc(8 + 8 * Math.ceil(length / 64));
+  bytes.writeBigUInt64BE(BigInt(length));
+  for (const bit of bits) {
+    const at = 8 + 8 * (bit >> 6) + 7 - ((bit & 63) >> 3);
+    bytes.writeUInt8(bytes.readUInt8(at) | (1 << (bit & 7)), at);
+  }
+  const text = bytes.toString("base64url");
+  encodedSets.set(set, text);
+  return text;
 }

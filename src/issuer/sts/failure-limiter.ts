@@ -1,140 +1,116 @@
-// Limits what can be made to be computed before anything is proven. Many callers
-// share an address, such as the runners of a CI service: one that fails often is
-// slowed down, and no credential that is good is ever refused for it.
-import { createHash } from "node:crypto";
+// Limits failed attempts, so that codes and secrets cannot be guessed. Only rejected attempts count.
+import { Code } from "@connectrpc/connect";
 import { LRUCache } from "lru-cache";
-import { resourceExhausted } from "../../kernel/errors.js";
-import { createSlots } from "../../outbound/slots.js";
-import { createFailureCounter, type FailureLimit } from "./failure-counter.js";
-import { addressKey, isRefused } from "./refusals.js";
+import { parseInviteCode } from "../../iam/people/accept-invite.js";
+import { ApiError, resourceExhausted } from "../../kernel/errors.js";
 
-/** Who calls, and whom the caller says it is. */
-export interface Claimant {
-  readonly remoteAddress: string | undefined;
-  /** What the request names, such as the uid of an identity; empty where it names nothing. */
-  readonly name: string;
+import { addressKey } from "../../kernel/ip-address.js";
+
+/** The limit, and what happens beyond it. */
+export interface FailureLimiterOptions extends FailureLimit {
+  /**
+   * Whether attempts beyond the limit are blocked, the default. Otherwise only rejected attempts get another error,
+   * and valid ones pass.
+   */
+  readonly blocks?: boolean;
 }
 
-/** How many failures pass at full speed. */
-export interface FailureLimits {
-  /** Of one name from one address. */
-  readonly perName: FailureLimit;
-  /** From one address, whatever is named; an address of IPv6 counts with its /64. */
-  readonly perAddress: FailureLimit;
-}
-
-/** Slows down callers that fail often. */
+/** Limits failed attempts of one kind. */
 export interface FailureLimiter {
   /**
-   * Does `work`. A caller over its limit waits for one of two slots, at most 2 s, and a slot in which
-   * `work` was refused stays taken for another 100 ms. Refusals are UNAUTHENTICATED, PERMISSION_DENIED,
-   * INVALID_ARGUMENT and NOT_FOUND. A name that was let in from an address within the last ten minutes
-   * is not slowed down by what others of that address do.
+   * Does `work`, and counts a failure for each of `keys` when it is rejected with UNAUTHENTICATED, PERMISSION_DENIED,
+   * INVALID_ARGUMENT or NOT_FOUND.
    *
-   * @throws ApiError RESOURCE_EXHAUSTED when 40 are waiting or 2 s have passed; whatever `work` throws.
+   * @throws ApiError RESOURCE_EXHAUSTED with the time to wait; whatever `work` throws
    */
-  run<T>(claimant: Claimant, work: () => T | Promise<T>): Promise<T>;
-  /** Waits in the same way before work that must not wait, as within a transaction, and takes a slot for 100 ms. */
-  admit(claimant: Claimant): Promise<void>;
-  /** Does such work: counts it, and does not wait. */
-  count<T>(claimant: Claimant, work: () => T | Promise<T>): Promise<T>;
+  guard<T>(keys: readonly string[], work: () => T | Promise<T>): Promise<T>;
 }
 
-/** How many callers over their limit are served at once, and wait. */
-const SLOTS = 2;
-const WAITING = 40;
-/** How long they wait at most, in milliseconds. */
-const WAIT_MS = 2_000;
-/** How long a slot stays taken after a refusal, in milliseconds: 20 a second, which 40 wait for 2 s. */
-const HOLD_MS = 100;
-/** How long a name that was let in is known by its address, in milliseconds. */
-const PROVEN_MS = 10 * 60_000;
-const MAX_PROVEN = 20_000;
-/** Longer names are counted by their hash, so that each takes as little memory. */
-const MAX_NAME = 100;
+const REJECTION_CODES: ReadonlySet<Code> = new Set([
+  Code.Unauthenticated,
+  Code.PermissionDenied,
+  Code.InvalidArgument,
+  Code.NotFound,
+]);
 
-/** Creates a limiter that counts in memory, for a bounded number of addresses and names. */
-export function createFailureLimiter({ perName, perAddress }: FailureLimits): FailureLimiter {
-  const names = createFailureCounter(perName);
-  const addresses = createFailureCounter(perAddress);
-  const proven = new LRUCache<string, number>({ max: MAX_PROVEN });
-  const isProven = (name: string) => performance.now() - (proven.get(name) ?? Number.NEGATIVE_INFINITY) < PROVEN_MS;
-  const slots = createSlots({
-    running: Number.POSITIVE_INFINITY,
-    runningPerAccount: SLOTS,
-    runningPerTarget: Number.POSITIVE_INFINITY,
-    waiting: 10_000,
-    waitingPerAccount: WAITING,
-  });
+/** Whether an error rejects the caller's request, and is no fault of the service. */
+export function isRejection(error: unknown): error is ApiError {
+  return error instanceof ApiError && REJECTION_CODES.has(error.code);
+}
 
-  // What a caller is slowed down by: the account of slots, and for how long.
-  function exhausted(address: string, name: string): { readonly account: string; readonly forMs: number } | undefined {
-    const byName = names.exhaustedForMs(name);
-    if (byName > 0) return { account: name, forMs: byName };
-    const byAddress = isProven(name) ? 0 : addresses.exhaustedForMs(address);
-    return byAddress > 0 ? { account: address, forMs: byAddress } : undefined;
-  }
+/** Creates a limiter that counts in memory, for a bounded number of keys. */
+export function createFailureLimiter({ blocks = true, ...limit }: FailureLimiterOptions): FailureLimiter {
+  const counter = createFailureCounter(limit);
 
-  // The function that ends it: after the hold when what was done was refused.
-  async function enter(address: string, name: string): Promise<(isRefused: boolean) => void> {
-    const over = exhausted(address, name);
-    if (over === undefined) return () => {};
-    const controller = new AbortController();
-    const timer = setTimeout(() => controller.abort(), WAIT_MS);
-    try {
-      const giveBack = await slots.take(over.account, "", controller.signal);
-      return (isRefused) => {
-        if (isRefused) setTimeout(giveBack, HOLD_MS).unref();
-        else giveBack();
-      };
-    } catch {
-      throw resourceExhausted("too many refused requests", over.forMs);
-    } finally {
-      clearTimeout(timer);
-    }
-  }
-
-  async function counted<T>(address: string, name: string, work: () => T | Promise<T>): Promise<T> {
-    try {
-      const result = await work();
-      proven.set(name, performance.now());
-      return result;
-    } catch (error) {
-      if (isRefused(error)) {
-        names.add(name);
-        addresses.add(address);
-      }
-      throw error;
-    }
+  function assertBelowLimit(keys: readonly string[]): void {
+    const waitMs = Math.max(0, ...keys.map((key) => counter.exhaustedForMs(key)));
+    if (waitMs > 0) throw resourceExhausted("too many refused requests", waitMs);
   }
 
   return {
-    async run(claimant, work) {
-      const { address, name } = keysOf(claimant);
-      const leave = await enter(address, name);
-      let refused = false;
+    async guard(keys, work) {
+      if (blocks) assertBelowLimit(keys);
       try {
-        return await counted(address, name, work);
+        return await work();
       } catch (error) {
-        refused = isRefused(error);
+        if (!isRejection(error)) throw error;
+        if (!blocks) assertBelowLimit(keys);
+        for (const key of keys) counter.add(key);
         throw error;
-      } finally {
-        leave(refused);
       }
-    },
-    async admit(claimant) {
-      const { address, name } = keysOf(claimant);
-      (await enter(address, name))(true);
-    },
-    count(claimant, work) {
-      const { address, name } = keysOf(claimant);
-      return counted(address, name, work);
     },
   };
 }
 
-function keysOf({ remoteAddress, name }: Claimant): { readonly address: string; readonly name: string } {
-  const address = addressKey(remoteAddress);
-  const short = name.length <= MAX_NAME ? name : createHash("sha256").update(name).digest("base64url");
-  return { address, name: `${address} ${short}` };
+/** The allowed failures per window, and the length of a window. */
+export interface FailureLimit {
+  readonly points: number;
+  readonly seconds: number;
+}
+
+/** The largest number of counted names; beyond it the least recently counted one is forgotten. */
+const MAX_NAMES = 20_000;
+
+/** Counts failures by name, in windows that start with the first failure, for a bounded number of names. */
+export interface FailureCounter {
+  add(name: string): void;
+  /** How long the limit stays reached, in milliseconds; 0 when it is not reached. */
+  exhaustedForMs(name: string): number;
+}
+
+/** Creates the counter, in memory. */
+export function createFailureCounter({ points, seconds }: FailureLimit, maxNames = MAX_NAMES): FailureCounter {
+  const windows = new LRUCache<string, { failures: number; readonly endMs: number }>({ max: maxNames });
+
+  function findWindow(name: string) {
+    const found = windows.get(name);
+    return found !== undefined && found.endMs > performance.now() ? found : undefined;
+  }
+
+  return {
+    add(name) {
+      const found = findWindow(name);
+      if (found !== undefined) found.failures++;
+      else windows.set(name, { failures: 1, endMs: performance.now() + seconds * 1000 });
+    },
+    exhaustedForMs(name) {
+      const found = findWindow(name);
+      return found !== undefined && found.failures >= points ? found.endMs - performance.now() : 0;
+    },
+  };
+}
+
+/**
+ * The limit of wrong invite codes. Right codes always pass: codes have 128 random bits, and callers share addresses.
+ */
+export const INVITE_FAILURE_LIMIT = { points: 10, seconds: 600, blocks: false };
+
+/**
+ * The key of wrong codes: one invite and one address. So callers cannot use up the attempts of others, and a wrong
+ * code for one invite does not affect other invites.
+ *
+ * @param code as it was sent; codes of unknown form are counted together
+ */
+export function inviteFailureKey(remoteAddress: string | undefined, code: string): string {
+  return `${addressKey(remoteAddress)} invite ${parseInviteCode(code)?.keyId ?? ""}`;
 }

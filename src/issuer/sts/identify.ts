@@ -1,65 +1,60 @@
-// Who bears a foreign token: an identity that it may assume, or a person. In two
-// steps: what needs the network goes before the transaction, and within it the
-// decision is taken on what is stored then.
+// Identifies the bearer of another issuer's token: an identity that it may assume, or a person. What needs the network
+// is verified before the transaction; the transaction decides with the rows that are stored then.
 import { isDeepStrictEqual } from "node:util";
-import { relationshipFromJson } from "../../iam/identities/relationship.js";
+import { type Relationship, relationshipFromJson } from "../../iam/identities/relationship.js";
 import { oidcFromJson } from "../../iam/identity-providers/identity-provider.js";
 import { knownPerson } from "../../iam/people/sign-in.js";
 import { invalidArgument, unauthenticated } from "../../kernel/errors.js";
 import { isUidp, rootOf } from "../../kernel/uidp.js";
 import type { GuardedFetch } from "../../outbound/guarded-fetch.js";
 import type { Store, Tx } from "../../store/port.js";
-import { verifyWithDecoy } from "../upstream/decoy.js";
 import type { Issuers } from "../upstream/issuers.js";
-import { checkTimes, type ParsedToken, parseUpstreamToken, type VerifiedToken } from "../upstream/token.js";
-import { isOurName, requireForeignIssuer } from "./audience.js";
-import { parseAwsRequest } from "./aws.js";
-import { askAws } from "./aws-caller.js";
-import { admitsIssuer } from "./claim-match.js";
-import { type Evidence, requireAssumable } from "./evidence.js";
-import { InvalidClaim, notAssumable } from "./refusal.js";
-import { isRefused } from "./refusals.js";
-import { MAX_PASSWORD_LIFE_S } from "./static-keys.js";
+import { verifyWithDummyKey } from "../upstream/jwks.js";
+import { assertTimes, type ParsedToken, parseUpstreamToken, type VerifiedToken } from "../upstream/token.js";
+import { InvalidClaim, isOwnUrl, notAssumable, requireForeignIssuer } from "./audience.js";
+import { type AwsCaller, getCallerIdentity, parseAwsRequest, requireAwsMatch } from "./aws.js";
+import { matchesIssuer, requireClaimMatch } from "./claim-match.js";
+import { isRejection } from "./failure-limiter.js";
+import { MAX_PASSWORD_LIFE_S, verifyStaticKeys } from "./static-keys.js";
 
-/** Whom a caller says it is. */
+/** The identity that a caller claims. */
 export interface AssertedClaims {
-  /** The uid of the identity to assume; empty: the person that the token speaks of. */
+  /** The uid of the identity to assume; empty for the person who is the token's subject. */
   readonly identity: string;
-  /** The uid of the organisation's provider that the token is from; empty for login providers of the service. */
+  /** The uid of the organisation's provider that issued the token; empty for login providers of the service. */
   readonly identityProvider: string;
   /**
-   * Whether the token is a password, such as that of a pull token: one signed with static keys may then
-   * live as long as they do. To exchange, it must be as short-lived as any.
+   * Whether the token is used as a password, as pull tokens are. A token that is signed with static keys may then live
+   * as long as the keys; for an exchange it must be short-lived.
    */
   readonly asPassword?: boolean;
 }
 
-/** A login provider of the service, as far as its tokens matter. */
+/** A login provider of the service. */
 export interface TrustedProvider {
   readonly issuer: string;
   readonly clientId: string;
 }
 
-/** What {@link verifyBearer} found out outside the transaction. Only {@link decide} says who it is. */
+/** The result of {@link verifyBearer}, outside the transaction. Only {@link decide} identifies the bearer. */
 export type Proof =
   | {
       readonly by: "identity";
       readonly identity: string;
-      readonly evidence: Evidence;
-      /** What the evidence was held against, as it was stored. */
+      readonly credential: IdentityCredential;
+      /** The relationship that the credential was verified against, as it was stored. */
       readonly relationship: object;
     }
   | { readonly by: "person"; readonly token: VerifiedToken; readonly providerUid: string | undefined };
 
-/** Who bears the token. */
-export interface Identified {
+/** The bearer of a token. */
+export interface IdentifiedBearer {
   readonly identityUid: string;
   readonly mappings: readonly string[];
-  /** What a token tells of its bearer, such as `act`. */
+  /** Informative claims about the bearer, such as `act`. */
   readonly informative: Readonly<Record<string, unknown>>;
 }
 
-/** What identifying needs. */
 export interface IdentifyDeps {
   readonly store: Store;
   readonly issuers: Issuers;
@@ -67,17 +62,17 @@ export interface IdentifyDeps {
   readonly loginProviders: readonly TrustedProvider[];
   /** Origins of AWS security token services. */
   readonly stsOrigins: readonly string[];
-  /** The names of this service, asked each time: the address may be known late. */
+  /** The URLs of this service; a function, because the address may be known only after the service listens. */
   readonly ownUrls: () => readonly string[];
 }
 
 /**
- * Verifies what the bearer brings, which may take a look at its issuer, though only at one that is
- * registered for what the bearer asks for.
+ * Verifies a bearer token. This may fetch the keys of its issuer, but only of an issuer that is registered for the
+ * claimed identity or provider.
  *
- * @throws ApiError UNAUTHENTICATED for what is no token at this time, whatever it is for; PERMISSION_DENIED
- * for an identity that is not there or that the token, its signature included, does not match, which look
- * the same; INVALID_ARGUMENT; or UNAVAILABLE when the issuer cannot be reached.
+ * @throws ApiError UNAUTHENTICATED for a token that is malformed or not valid at this time; PERMISSION_DENIED, with
+ * one text, for an identity that does not exist or that the token, including its signature, does not match;
+ * INVALID_ARGUMENT; UNAVAILABLE when the issuer cannot be reached
  */
 export async function verifyBearer(
   { identity, identityProvider, asPassword = false }: AssertedClaims,
@@ -105,43 +100,48 @@ async function identityProof(
   { store, issuers, fetch, stsOrigins, ownUrls }: IdentifyDeps,
 ): Promise<Proof> {
   const maxLifeS = asPassword ? MAX_PASSWORD_LIFE_S : undefined;
-  // A JWT has dots, a signed request has none. Both are read before the identity is, so that what is
-  // wrong with either shows for every identity alike.
+  // A JWT has dots, a signed request has none. Both are parsed before the identity is read, so that their errors are
+  // the same for every identity.
   const token = bearer.includes(".") ? parseUpstreamToken(bearer) : undefined;
   if (token !== undefined) {
     requireForeignIssuer(token.issuer, ownUrls());
-    checkTimes(token, nowMs, maxLifeS);
+    assertTimes(token, nowMs, maxLifeS);
   }
   const expected = { stsHosts: stsOrigins, audiences: ownUrls(), identity, nowMs };
   const request = token === undefined ? parseAwsRequest(bearer, expected) : undefined;
   const row = await store.read((tx) => tx.identities.get(identity));
   const relationship = relationshipFromJson(row?.relationship ?? {});
   const organisation = rootOf(identity);
-  const gather = async (): Promise<Evidence> => {
+  const gatherCredential = async (): Promise<IdentityCredential> => {
     if (request !== undefined && relationship.case === "awsIdentity") {
-      return { by: "aws", caller: await askAws(request, fetch, organisation) };
+      return { by: "aws", caller: await getCallerIdentity(request, fetch, organisation) };
     }
     if (token !== undefined && relationship.case === "staticKeys") return { by: "keys", token, maxLifeS };
-    if (token !== undefined && relationship.case === "claimMatch" && admitsIssuer(relationship.value, token.issuer)) {
+    if (token !== undefined && relationship.case === "claimMatch" && matchesIssuer(relationship.value, token.issuer)) {
       const byPattern = relationship.value.iss.case === "issuerPattern";
       return { by: "claims", token: await issuers.verify(token, { organisation, byPattern }, nowMs) };
     }
-    if (token !== undefined) verifyWithDecoy(token);
+    if (token !== undefined) verifyWithDummyKey(token);
     throw notAssumable(identity);
   };
   try {
-    const evidence = await gather();
-    requireAssumable(relationship, evidence, { identity, ownUrls: ownUrls(), nowMs });
-    return { by: "identity", identity, evidence, relationship: row?.relationship ?? {} };
+    const credential = await gatherCredential();
+    requireAssumable(relationship, credential, { identity, ownUrls: ownUrls(), nowMs });
+    return { by: "identity", identity, credential, relationship: row?.relationship ?? {} };
   } catch (error) {
-    throw alike(error, identity, token?.audiences, ownUrls());
+    throw maskIdentityError(error, identity, token?.audiences, ownUrls());
   }
 }
 
-// What depends on the identity looks the same for all, and like an identity that is not there.
-function alike(error: unknown, identity: string, audiences: readonly string[] | undefined, ownUrls: readonly string[]) {
-  if (!isRefused(error) || error instanceof InvalidClaim) return error;
-  const isForOthers = audiences !== undefined && !audiences.some((audience) => isOurName(audience, ownUrls));
+// Errors that depend on the identity are the same for all, and as for an identity that does not exist.
+function maskIdentityError(
+  error: unknown,
+  identity: string,
+  audiences: readonly string[] | undefined,
+  ownUrls: readonly string[],
+) {
+  if (!isRejection(error) || error instanceof InvalidClaim) return error;
+  const isForOthers = audiences !== undefined && !audiences.some((audience) => isOwnUrl(audience, ownUrls));
   return notAssumable(identity, isForOthers, error.cause ?? error);
 }
 
@@ -156,8 +156,8 @@ async function personProof(
     const row = await store.read((tx) => tx.identityProviders.get(identityProvider));
     trusted = row && oidcFromJson(row.oidc);
   }
-  if (trusted === undefined || trusted.issuer !== token.issuer || !isFor(trusted.clientId, token)) {
-    verifyWithDecoy(token);
+  if (trusted === undefined || trusted.issuer !== token.issuer || !isIssuedFor(trusted.clientId, token)) {
+    verifyWithDummyKey(token);
     throw unauthenticated();
   }
   const providerUid = identityProvider === "" ? undefined : identityProvider;
@@ -165,46 +165,89 @@ async function personProof(
   return { by: "person", token: await issuers.verify(token, { organisation }, nowMs), providerUid };
 }
 
-// OpenID Connect Core, section 3.1.3.7: with several audiences the authorized party says whose it is.
-function isFor(clientId: string, { audiences, claims }: VerifiedToken): boolean {
+// OpenID Connect Core 1.0, section 3.1.3.7: with several audiences, the authorized party is the client.
+function isIssuedFor(clientId: string, { audiences, claims }: VerifiedToken): boolean {
   if (!audiences.includes(clientId)) return false;
   return claims.azp === undefined ? audiences.length === 1 : claims.azp === clientId;
 }
 
 /**
- * Decides who bears the token, on what is stored now.
+ * Identifies the bearer with the rows that are stored now.
  *
- * @throws ApiError PERMISSION_DENIED, which looks the same for an identity that does not match and one
- * that does not exist, or UNAUTHENTICATED.
+ * @throws ApiError PERMISSION_DENIED, the same for an identity that does not match and one that does not exist;
+ * UNAUTHENTICATED
  */
 export async function decide(
   tx: Tx,
   proof: Proof,
   nowMs: number,
   { ownUrls }: Pick<IdentifyDeps, "ownUrls">,
-): Promise<Identified> {
+): Promise<IdentifiedBearer> {
   if (proof.by === "person") {
     const { token, providerUid } = proof;
     const provider = providerUid === undefined ? undefined : await tx.identityProviders.get(providerUid);
-    if (provider !== undefined && !isFor(oidcFromJson(provider.oidc).clientId, token)) throw unauthenticated();
+    if (provider !== undefined && !isIssuedFor(oidcFromJson(provider.oidc).clientId, token)) throw unauthenticated();
     const { issuer, subject, claims } = token;
     return knownPerson(tx, { issuer, subject, claims, providerUid });
   }
-  const { identity, evidence } = proof;
+  const { identity, credential } = proof;
   const stored = (await tx.identities.get(identity))?.relationship ?? {};
-  // Only an identity that changed in the meantime is looked at again.
+  // The credential is checked again only when the identity changed in the meantime.
   if (!isDeepStrictEqual(stored, proof.relationship)) {
     const urls = ownUrls();
     try {
-      requireAssumable(relationshipFromJson(stored), evidence, { identity, ownUrls: urls, nowMs });
+      requireAssumable(relationshipFromJson(stored), credential, { identity, ownUrls: urls, nowMs });
     } catch (error) {
-      throw alike(error, identity, evidence.by === "aws" ? undefined : evidence.token.audiences, urls);
+      throw maskIdentityError(error, identity, credential.by === "aws" ? undefined : credential.token.audiences, urls);
     }
   }
-  const act = evidence.by === "aws" ? { sub: evidence.caller.arn, ...evidence.caller } : actOf(evidence.token);
+  const act =
+    credential.by === "aws" ? { sub: credential.caller.arn, ...credential.caller } : buildActClaim(credential.token);
   return { identityUid: identity, mappings: [], informative: { act } };
 }
 
-function actOf({ issuer, subject, audiences }: Pick<VerifiedToken, "issuer" | "subject" | "audiences">): object {
+function buildActClaim({
+  issuer,
+  subject,
+  audiences,
+}: Pick<VerifiedToken, "issuer" | "subject" | "audiences">): object {
   return { iss: issuer, sub: subject, aud: audiences.length === 1 ? audiences[0] : audiences };
+}
+
+/** A credential for an identity, after everything that needs the network was verified. */
+type IdentityCredential =
+  | { readonly by: "claims"; readonly token: VerifiedToken }
+  | { readonly by: "keys"; readonly token: ParsedToken; readonly maxLifeS: number | undefined }
+  | { readonly by: "aws"; readonly caller: AwsCaller };
+
+/** What a credential is checked against, besides the relationship. */
+interface AssumeContext {
+  /** The uid of the identity to assume. */
+  readonly identity: string;
+  /** The URLs of this service. */
+  readonly ownUrls: readonly string[];
+  /** The time, in epoch milliseconds. */
+  readonly nowMs: number;
+}
+
+/**
+ * Requires that the credential satisfies the relationship of the identity.
+ *
+ * @throws ApiError UNAUTHENTICATED or PERMISSION_DENIED, for the log: the difference depends on the identity, so
+ * callers get one text
+ */
+function requireAssumable(
+  relationship: Relationship,
+  credential: IdentityCredential,
+  { identity, ownUrls, nowMs }: AssumeContext,
+): void {
+  if (relationship.case === "claimMatch" && credential.by === "claims") {
+    requireClaimMatch(relationship.value, credential.token, ownUrls, identity);
+  } else if (relationship.case === "staticKeys" && credential.by === "keys") {
+    verifyStaticKeys(relationship.value, credential.token, ownUrls, identity, nowMs, credential.maxLifeS);
+  } else if (relationship.case === "awsIdentity" && credential.by === "aws") {
+    requireAwsMatch(relationship.value, credential.caller, identity);
+  } else {
+    throw notAssumable(identity);
+  }
 }

@@ -2,35 +2,33 @@ import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { LRUCache } from "lru-cache";
 import type { Identity_StaticKeys } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { MAX_STATIC_KEY_VALUES } from "../../iam/identities/relationship.js";
-import { verifyWithDecoy } from "../upstream/decoy.js";
-import { hasFewValues } from "../upstream/json-object.js";
-import { type UsableKeys, usableKeys, verifyWithKeys } from "../upstream/keys.js";
-import { type ParsedToken, refused, type VerifiedToken } from "../upstream/token.js";
-import { requireAudience, requireForeignIssuer } from "./audience.js";
-import { notAssumable } from "./refusal.js";
+import { hasFewValues } from "../../kernel/strict-json.js";
+import { parseJwks, type UsableKeys, verifyWithDummyKey, verifyWithKeys } from "../upstream/jwks.js";
+import { invalidToken, type ParsedToken, type VerifiedToken } from "../upstream/token.js";
+import { notAssumable, requireAudience, requireForeignIssuer } from "./audience.js";
 
-/** Texts whose keys are kept, in bytes together. */
-const MAX_PARSED = 16 * 1024 * 1024;
-const parsed = new LRUCache<string, UsableKeys>({
-  maxSize: MAX_PARSED,
+/** The size of the cache of parsed key sets, in bytes. */
+const MAX_CACHED_BYTES = 16 * 1024 * 1024;
+const parsedKeys = new LRUCache<string, UsableKeys>({
+  maxSize: MAX_CACHED_BYTES,
   sizeCalculation: (keys, text) => 2 * text.length + keys.bytes + 256,
 });
 
-/** How long a token may live that serves as a password, in seconds: as long as the keys of an identity may. */
+/** The longest life of a token that is used as a password, in seconds: as long as an identity's keys may live. */
 export const MAX_PASSWORD_LIFE_S = 365 * 24 * 3600;
 
 /**
- * Verifies a token with the keys that stand on the identity it is to be exchanged for; nothing is
- * fetched. Issuer, subject and a stated audience are compared byte for byte, and those first that need
- * no keys, so that a token for another identity is told nothing about these.
+ * Verifies a token with the static keys of the identity; nothing is fetched. Issuer, subject and a stated audience are
+ * compared byte for byte. Issuer and subject are compared first, so that a token for another identity reveals nothing
+ * about the keys.
  *
  * @param ownAudiences the URLs of this service: its issuer and its base URL
- * @param identityUid the uid of the identity that is to be assumed
+ * @param identityUid the uid of the identity to assume
  * @param nowMs the time, in epoch milliseconds
- * @param maxLifeS how long the token may live, in seconds; a day unless given. It ends with the keys anyway
- * @throws ApiError PERMISSION_DENIED, with the text of an unknown identity, when issuer, subject or the
- * stated audience differs; UNAUTHENTICATED when the keys have expired or do not verify the token, when
- * none are readable, and when the token is by this service or, no audience being stated, not for it.
+ * @param maxLifeS the longest life of the token, in seconds; a day unless given. It never outlives the keys
+ * @throws ApiError PERMISSION_DENIED, with the text of an unknown identity, when issuer, subject or the stated
+ * audience differs; UNAUTHENTICATED when the keys have expired, cannot be parsed or do not verify the token, when this
+ * service issued the token, and when no audience is stated and the token is not for this service
  */
 export function verifyStaticKeys(
   keys: Identity_StaticKeys,
@@ -43,31 +41,31 @@ export function verifyStaticKeys(
   const { issuer, subject, issuerKeys, expirationTime, audiences } = keys;
   requireForeignIssuer(token.issuer, ownAudiences);
   if (token.issuer !== issuer || token.subject !== subject) {
-    verifyWithDecoy(token);
+    verifyWithDummyKey(token);
     throw notAssumable(identityUid);
   }
   if (expirationTime === undefined || nowMs >= timestampMs(expirationTime)) {
-    verifyWithDecoy(token);
-    throw refused("is for an identity whose keys have expired");
+    verifyWithDummyKey(token);
+    throw invalidToken("is for an identity whose keys have expired");
   }
-  const verified = verifyWithKeys(token, keysIn(issuerKeys), nowMs, maxLifeS);
+  const verified = verifyWithKeys(token, parseKeys(issuerKeys), nowMs, maxLifeS);
   const stated = audiences.length === 0 ? undefined : (audience: string) => audiences.includes(audience);
   requireAudience(verified.audiences, stated, ownAudiences, identityUid);
   return verified;
 }
 
-// Any text may stand on an identity; only with the first token does it matter whether it holds keys.
-function keysIn(text: string): UsableKeys {
-  let keys = parsed.get(text);
+// An identity may store any text as its keys; it is parsed with the first token.
+function parseKeys(text: string): UsableKeys {
+  let keys = parsedKeys.get(text);
   if (keys === undefined) {
-    keys = usableKeys(keySetOf(text));
-    parsed.set(text, keys);
+    keys = parseJwks(parseJwkSet(text));
+    parsedKeys.set(text, keys);
   }
   return keys;
 }
 
-function keySetOf(text: string): unknown {
-  // Texts that were stored before they were limited.
+function parseJwkSet(text: string): unknown {
+  // Texts that were stored before the limit existed can be larger.
   if (!hasFewValues(text, MAX_STATIC_KEY_VALUES)) return undefined;
   try {
     return JSON.parse(text);

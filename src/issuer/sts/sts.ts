@@ -4,71 +4,76 @@ import { Code } from "@connectrpc/connect";
 import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { ApiError, type FieldViolation, invalidArgument, unauthenticated } from "../../kernel/errors.js";
 import { prepared, serve } from "../../pipeline/method-table.js";
-import type { IssuedToken, Renewed, Tokens } from "../tokens.js";
-import { bearerIn } from "./bearer.js";
-import type { ExchangeRequest, Exchanger, Verified } from "./exchange.js";
-import type { FailureLimiter } from "./failure-limiter.js";
-import type { LastSeen } from "./last-seen.js";
-import { audiencesIn, isAudience, limitOf, type TokenRequest } from "./token-request.js";
+import type { LastSeen } from "../maintenance.js";
+import type { IssuedToken, RefreshedLogin, Tokens } from "../tokens.js";
+import { type ExchangeRequest, type Exchanger, parseBearer, type VerifiedExchange } from "./exchange.js";
+import type { FailureThrottle } from "./failure-throttle.js";
+import { isOwnAudience, parseAudienceList, parseTokenLimit, type TokenRequest } from "./token-request.js";
 
-/** What refused refresh tokens are counted by, which name nobody. */
+/** The throttle's name for failed refresh tokens, which have no uid of an identity. */
 const REFRESH = "refresh";
 
-/** What the service needs. */
 export interface StsDeps {
   readonly exchanger: Exchanger;
   readonly tokens: Tokens;
-  readonly limiter: FailureLimiter;
+  readonly limiter: FailureThrottle;
   readonly lastSeen: LastSeen;
-  /** What the `aud` of a token may be, asked each time. */
+  /**
+   * The accepted values of a token's `aud`; a function, because the address may be known only after the service
+   * listens.
+   */
   readonly audiences: () => readonly string[];
 }
 
-/** SecurityTokenService, ready to be served. */
-export function securityTokenService({ exchanger, tokens, limiter, audiences, lastSeen }: StsDeps) {
+/** Creates the handlers of SecurityTokenService. */
+export function createSecurityTokenService({ exchanger, tokens, limiter, audiences, lastSeen }: StsDeps) {
   return serve(SecurityTokenService, {
     exchange: prepared({
-      async prepare(request: ExchangeRequest & { readonly scope: string }, call): Promise<Verified> {
-        noStore(call.responseHeader);
+      async prepare(request: ExchangeRequest & { readonly scope: string }, call): Promise<VerifiedExchange> {
+        setNoStore(call.responseHeader);
         const { aud, cap, scope, scopes, identity, identityProvider } = request;
-        const asked = { aud, cap, scopes: [scope, ...scopes], identity, identityProvider };
-        return exchanger.verify(asked, bearerIn(call.inbound.header("authorization")), call.inbound.remoteAddress);
+        const tokenRequest = { aud, cap, scopes: [scope, ...scopes], identity, identityProvider };
+        return exchanger.verify(
+          tokenRequest,
+          parseBearer(call.inbound.header("authorization")),
+          call.inbound.remoteAddress,
+        );
       },
-      async handle(_request, { tx, inbound }, verified: Verified) {
-        return rawToken(await exchanger.finish(tx, verified, inbound.remoteAddress));
+      async handle(_request, { tx, inbound }, verified: VerifiedExchange) {
+        return toRawToken(await exchanger.finish(tx, verified, inbound.remoteAddress));
       },
     }),
 
     exchangeRefreshToken: prepared({
-      // Here and not in the transaction, which nobody may hold up.
+      // Callers wait here, before the transaction, which must not wait.
       async prepare(_request: RefreshRequest, { inbound, responseHeader }): Promise<void> {
-        noStore(responseHeader);
+        setNoStore(responseHeader);
         await limiter.admit({ remoteAddress: inbound.remoteAddress, name: REFRESH });
       },
       async handle({ aud, cap, scope, scopes }: RefreshRequest, call) {
         const { tx, startMs, inbound } = call;
-        let renewed: Renewed | undefined;
+        let refreshed: RefreshedLogin | undefined;
         try {
-          renewed = await limiter.count({ remoteAddress: inbound.remoteAddress, name: REFRESH }, async () => {
-            const bearer = bearerIn(inbound.header("authorization"));
-            call.subjectUid = await tokens.holder(tx, bearer);
-            const wanted = wantedOf({ aud, cap, scopes: [scope, ...scopes] }, audiences());
-            const found = await tokens.rotate(tx, bearer, wanted, startMs);
+          refreshed = await limiter.count({ remoteAddress: inbound.remoteAddress, name: REFRESH }, async () => {
+            const bearer = parseBearer(inbound.header("authorization"));
+            call.subjectUid = await tokens.findIdentityUid(tx, bearer);
+            const requested = parseRequestedGrant({ aud, cap, scopes: [scope, ...scopes] }, audiences());
+            const found = await tokens.rotate(tx, bearer, requested, startMs);
             if (found === undefined) throw unauthenticated();
             return found;
           });
         } catch (error) {
           if (!(error instanceof ApiError) || error.code !== Code.Unauthenticated) throw error;
-          // Of tokens that nobody was given there is nothing to keep.
+          // An unknown token changed nothing that must be committed.
           if (call.subjectUid === undefined) throw error;
-          // That a stolen token ended the login must stay, although the call is refused.
+          // The reuse of a stolen token ended the login. This must be committed although the call fails.
           call.refusal = error;
           return {};
         }
-        call.actorUid = renewed.identityUid;
-        lastSeen.touch(renewed.identityUid, startMs);
-        const expiry = timestampFromMs(renewed.refreshExpiresAtMs);
-        return { token: rawToken(renewed.token), refreshToken: { token: renewed.refreshToken, expiry } };
+        call.actorUid = refreshed.identityUid;
+        lastSeen.touch(refreshed.identityUid, startMs);
+        const expiry = timestampFromMs(refreshed.refreshExpiresAtMs);
+        return { token: toRawToken(refreshed.token), refreshToken: { token: refreshed.refreshToken, expiry } };
       },
     }),
   });
@@ -76,26 +81,26 @@ export function securityTokenService({ exchanger, tokens, limiter, audiences, la
 
 type RefreshRequest = TokenRequest & { readonly scope: string };
 
-function wantedOf(
+function parseRequestedGrant(
   { aud, cap, scopes }: { aud: readonly string[]; cap: readonly string[]; scopes: readonly string[] },
   audiences: readonly string[],
 ) {
   const violations: FieldViolation[] = [];
-  const limit = limitOf({ cap, scopes }, violations);
-  const [audience, ...more] = audiencesIn(aud);
-  if (more.length > 0 || (audience !== undefined && !isAudience(audience, audiences))) {
+  const limit = parseTokenLimit({ cap, scopes }, violations);
+  const [audience, ...more] = parseAudienceList(aud);
+  if (more.length > 0 || (audience !== undefined && !isOwnAudience(audience, audiences))) {
     violations.push({ field: "aud", description: "aud must be the base URL of this service" });
   }
   if (violations.length > 0) throw invalidArgument(...violations);
   return { ...(audience !== undefined && { audience }), ...(limit && { limit }) };
 }
 
-function rawToken({ token, expiresAtMs }: IssuedToken) {
+function toRawToken({ token, expiresAtMs }: IssuedToken) {
   return { token, expiry: timestampFromMs(expiresAtMs) };
 }
 
-// A token in a cache is a token for whoever reads the cache (RFC 6749, section 5.1).
-function noStore(headers: Headers): void {
+// Tokens must not be cached (RFC 6749, section 5.1).
+function setNoStore(headers: Headers): void {
   headers.set("cache-control", "no-store");
   headers.set("pragma", "no-cache");
   headers.set("vary", "authorization");

@@ -1,15 +1,15 @@
-// What a caller asks a token to be good for.
+// What a token shall be valid for: audience, capabilities and groups.
 
 import { capabilitySetNamed, isCapabilityName } from "../../iam/roles/capability-names.js";
 import { type FieldViolation, invalidArgument } from "../../kernel/errors.js";
 import type { TokenLimit } from "../../kernel/principal.js";
 import { isUidp } from "../../kernel/uidp.js";
 import { MAX_SCOPES } from "../../pipeline/auth/api-token.js";
-import type { Grant } from "../tokens.js";
+import type { TokenGrant } from "../tokens.js";
 
-/** What is asked for, as it came. */
+/** A token request, not validated. */
 export interface TokenRequest {
-  /** Base URLs, each perhaps a comma-separated list. */
+  /** Base URLs; each entry may be a comma-separated list. */
   readonly aud: readonly string[];
   /** Names of capabilities. */
   readonly cap: readonly string[];
@@ -20,26 +20,26 @@ export interface TokenRequest {
 const MAX_CAPABILITIES = 512;
 
 /**
- * Checks what is asked for.
+ * Validates a token request.
  *
- * @param audiences of this service, one of which the audience must be
- * @throws ApiError INVALID_ARGUMENT naming each field that is wrong.
+ * @param audiences of this service; the requested audience must be one of them
+ * @throws ApiError INVALID_ARGUMENT naming each invalid field
  */
-export function grantOf(asked: TokenRequest, audiences: readonly string[]): Grant {
+export function parseTokenGrant(request: TokenRequest, audiences: readonly string[]): TokenGrant {
   const violations: FieldViolation[] = [];
-  const [audience = "", ...more] = audiencesIn(asked.aud);
+  const [audience = "", ...more] = parseAudienceList(request.aud);
   if (audience === "") violations.push({ field: "aud", description: "Audience must be specified" });
   else if (more.length > 0) violations.push({ field: "aud", description: "aud must be one audience" });
-  else if (!isAudience(audience, audiences)) {
+  else if (!isOwnAudience(audience, audiences)) {
     violations.push({ field: "aud", description: "aud must be the base URL of this service" });
   }
-  const limit = limitOf(asked, violations);
+  const limit = parseTokenLimit(request, violations);
   if (violations.length > 0) throw invalidArgument(...violations);
   return { audience, ...(limit && { limit }) };
 }
 
-/** The limit that `cap` and `scopes` set; undefined where they set none. Adds what is wrong to `violations`. */
-export function limitOf(
+/** Parses the limit that `cap` and `scopes` set; undefined where they set none. Adds invalid fields to `violations`. */
+export function parseTokenLimit(
   { cap, scopes }: Omit<TokenRequest, "aud">,
   violations: FieldViolation[],
 ): TokenLimit | undefined {
@@ -58,8 +58,8 @@ export function limitOf(
   };
 }
 
-/** The audiences in a list of lists, each once, whatever slash they end in. */
-export function audiencesIn(aud: readonly string[]): string[] {
+/** Parses a list of comma-separated lists; audiences that differ in a trailing slash count once. */
+export function parseAudienceList(aud: readonly string[]): string[] {
   const found = new Map<string, string>();
   for (const one of aud.flatMap((list) => list.split(","))) {
     const audience = one.trim();
@@ -68,8 +68,8 @@ export function audiencesIn(aud: readonly string[]): string[] {
   return [...found.values()];
 }
 
-/** Whether tokens for `audience` are good here: it is one of `audiences`, a trailing slash more or less. */
-export function isAudience(audience: string, audiences: readonly string[]): boolean {
+/** Whether `audience` is one of `audiences`, with or without a trailing slash. */
+export function isOwnAudience(audience: string, audiences: readonly string[]): boolean {
   return audiences.some((ours) => ours.replace(/\/$/, "") === audience.replace(/\/$/, ""));
 }
 

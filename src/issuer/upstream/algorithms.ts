@@ -1,23 +1,22 @@
-// The signature algorithms accepted from other issuers (RFC 7518, section 3;
-// RFC 8037): asymmetric ones only, each tied to one type of key, so that a
-// token can never choose how a key is used (RFC 8725, section 3.1).
+// The accepted signature algorithms of other issuers (RFC 7518, section 3; RFC 8037). All are asymmetric, and each has
+// one type of key, so that a token cannot choose how a key is used (RFC 8725, section 3.1).
 import { constants, type SigningOptions } from "node:crypto";
 
-/** A type of key: the name of the curve, or RSA. */
+/** The type of a key: the name of its curve, or RSA. */
 export type KeyType = "RSA" | "P-256" | "P-384" | "P-521" | "Ed25519";
 
-/** How a signature of one algorithm is verified. */
+/** How signatures of an algorithm are verified. */
 export interface Algorithm {
   readonly keyType: KeyType;
-  /** As node:crypto calls it; null where the algorithm brings its own. */
+  /** The name in node:crypto; null where the algorithm includes its hash. */
   readonly hash: string | null;
   readonly options: SigningOptions;
 }
 
 /**
- * How long signatures with a key are, in bytes: as long as its modulus (RFC 8017, section 8.1.2), or
- * two numbers of the length of its field. Verification alone takes an RSASSA-PSS signature that lost
- * its leading zero bytes, so one token would have several spellings.
+ * The length of a key's signatures in bytes: the length of the modulus (RFC 8017, section 8.1.2), or two numbers of
+ * the length of the field. It is compared, because the verification accepts an RSASSA-PSS signature without its
+ * leading zero bytes, so one token would have several spellings.
  *
  * @param modulusBits the size of an RSA key
  */
@@ -32,7 +31,7 @@ const SIGNATURE_BYTES: Readonly<Partial<Record<KeyType, number>>> = {
   Ed25519: 64,
 };
 
-// JOSE writes the two numbers of an ECDSA signature side by side, not as DER.
+// JOSE signatures of ECDSA are two numbers side by side, not DER.
 const ecdsa: SigningOptions = { dsaEncoding: "ieee-p1363" };
 const pkcs1: SigningOptions = { padding: constants.RSA_PKCS1_PADDING };
 const pss: SigningOptions = { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: constants.RSA_PSS_SALTLEN_DIGEST };
@@ -49,6 +48,6 @@ export const algorithms: ReadonlyMap<string, Algorithm> = new Map<string, Algori
   ["PS384", { keyType: "RSA", hash: "sha384", options: pss }],
   ["PS512", { keyType: "RSA", hash: "sha512", options: pss }],
   ["EdDSA", { keyType: "Ed25519", hash: null, options: {} }],
-  // The name that RFC 9864 gives the same algorithm.
+  // RFC 9864 gives EdDSA with Ed25519 this name.
   ["Ed25519", { keyType: "Ed25519", hash: null, options: {} }],
 ]);

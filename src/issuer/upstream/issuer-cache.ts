@@ -1,54 +1,57 @@
-// What is known of other issuers, kept apart for each organisation: what one
-// causes to be fetched never takes the place of what another one needs.
-import type { UsableKeys } from "./keys.js";
+// The cache of other issuers' keys, partitioned by organisation: fetches of one organisation never evict the entries
+// of another.
+import type { UsableKeys } from "./jwks.js";
 
-/** What is known of an issuer. */
+/** A cached issuer. */
 export interface IssuerEntry {
-  /** Its keys; undefined when they could never be had. */
+  /** Its keys; undefined when they were never fetched. */
   readonly keys: UsableKeys | undefined;
   /** When the keys were fetched, in epoch milliseconds. */
   readonly fetchedMs: number;
-  /** When it was last asked, in epoch milliseconds. */
+  /** When it was last requested, in epoch milliseconds. */
   readonly attemptMs: number;
-  /** Whether that failed. */
+  /** Whether the last request failed. */
   readonly failed: boolean;
   /** Whether a token was verified with its keys. */
   readonly proven: boolean;
 }
 
-/** Keeps entries by organisation and issuer, those used last. */
+/** Caches entries by organisation and issuer, the most recently used ones. */
 export interface IssuerCache {
-  /** The entry, which counts as used with this. */
+  /** Gets an entry, and marks it as used. */
   get(organisation: string | undefined, issuer: string): IssuerEntry | undefined;
   set(organisation: string | undefined, issuer: string, entry: IssuerEntry): void;
 }
 
-/** How many entries and how much memory are kept. */
+/** The limits of the cache. */
 export interface IssuerCacheLimits {
-  /** Of one organisation: issuers of which a token was verified, whose keys were fetched, that failed. */
+  /**
+   * Entries of one organisation: issuers that verified a token, issuers whose keys were fetched, and issuers that
+   * failed.
+   */
   readonly proven: number;
   readonly fetched: number;
   readonly failed: number;
-  /** Of all organisations together, in bytes. */
+  /** The size of all organisations together, in bytes. */
   readonly bytes: number;
 }
 
 const LIMITS: IssuerCacheLimits = { proven: 200, fetched: 50, failed: 200, bytes: 64 * 1024 * 1024 };
 
-/** What an entry occupies besides its keys, in bytes. */
+/** The size of an entry without its keys, in bytes. */
 const ENTRY_BYTES = 1_024;
 
 type Tier = "proven" | "fetched" | "failed";
-/** In the order in which they make room. */
+/** The order of eviction. */
 const TIERS: readonly Tier[] = ["failed", "fetched", "proven"];
 
-/** A map keeps its entries in order of insertion: an entry that is used goes to the end. */
+/** A map keeps the order of insertion: a used entry moves to the end. */
 type Partition = Record<Tier, Map<string, IssuerEntry>> & { bytes: number };
 
 /**
- * Creates the cache. Within an organisation an issuer that nobody has proven anything with takes the
- * place of its like only, since anybody can send tokens that nobody signed. When all of it is too much,
- * the organisation that occupies most makes room; what the operator trusts always stays.
+ * Creates the cache. Within an organisation, an issuer that never verified a token evicts only issuers of the same
+ * kind, because anybody can send unsigned tokens. When the cache exceeds its size, entries of the largest organisation
+ * are evicted; those of the operator stay.
  */
 export function createIssuerCache(limits: IssuerCacheLimits = LIMITS): IssuerCache {
   const operator = newPartition();

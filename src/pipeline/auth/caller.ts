@@ -1,4 +1,4 @@
-import { type CapabilitySet, holdsBit, unionOf } from "../../kernel/capability-set.js";
+import { type CapabilitySet, hasBit, unionOf } from "../../kernel/capability-set.js";
 import type { Principal } from "../../kernel/principal.js";
 import { isWithin, lineageOf } from "../../kernel/uidp.js";
 import type { AccessRow } from "../../store/port.js";
@@ -51,10 +51,10 @@ export class Caller {
   holds(capabilities: readonly CapabilityBit[], scope: string): boolean {
     if (this.#grants.length > FEW) {
       const sets = this.#setsAt(scope);
-      return capabilities.every(({ bit }) => sets.some((set) => holdsBit(set, bit)));
+      return capabilities.every(({ bit }) => sets.some((set) => hasBit(set, bit)));
     }
     return capabilities.every(({ bit }) =>
-      this.#grants.some(({ groupUid, capabilities: set }) => isWithin(scope, groupUid) && holdsBit(set, bit)),
+      this.#grants.some(({ groupUid, capabilities: set }) => isWithin(scope, groupUid) && hasBit(set, bit)),
     );
   }
 
@@ -83,7 +83,7 @@ export class Caller {
       if (last !== undefined && isWithin(groupUid, last)) continue;
       above = above.filter((one) => isWithin(groupUid, one.groupUid));
       above.push(grant);
-      if (!this.#needed.every(({ bit }) => above.some(({ capabilities }) => holdsBit(capabilities, bit)))) continue;
+      if (!this.#needed.every(({ bit }) => above.some(({ capabilities }) => hasBit(capabilities, bit)))) continue;
       visible.push(groupUid);
       last = groupUid;
     }

@@ -6,7 +6,7 @@
 // refresh token, its "identity token", may be an API token.
 import { Code } from "@connectrpc/connect";
 import type { KeyRing } from "../../issuer/keys/key-ring.js";
-import { createFailureLimiter } from "../../issuer/sts/failure-limiter.js";
+import { createFailureThrottle } from "../../issuer/sts/failure-throttle.js";
 import { ApiError, invalidArgument } from "../../kernel/errors.js";
 import { ANONYMOUS_UID, type Ids } from "../../kernel/ids.js";
 import { publicForm, publicPage, type WebAnswer, type WebRequest, type WebRoutes } from "../../kernel/web.js";
@@ -40,7 +40,7 @@ const REFRESH_USER = "<token>";
 
 /** The routes. */
 export function tokenRoutes(deps: TokenDeps): WebRoutes {
-  const limiter = createFailureLimiter(FAILURES);
+  const limiter = createFailureThrottle(FAILURES);
 
   async function answer(
     parameters: URLSearchParams,

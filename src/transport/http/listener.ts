@@ -4,7 +4,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { createServer as createTlsServer, type TLSSocket } from "node:tls";
-import { addressKey } from "../../kernel/address-key.js";
+import { addressKey } from "../../kernel/ip-address.js";
 import type { Logger } from "../../telemetry/logger.js";
 import type { Connections } from "./connections.js";
 import { createHttp1 } from "./http1.js";

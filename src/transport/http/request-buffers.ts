@@ -1,8 +1,8 @@
 // Who the bytes of a request and of its answer are held for.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse, ServerHttp2Stream } from "node:http2";
-import { addressKey } from "../../kernel/address-key.js";
 import { type ApiError, resourceExhausted } from "../../kernel/errors.js";
+import { addressKey } from "../../kernel/ip-address.js";
 import { BufferAccount, type Charge, type Holder, newHolder } from "./buffer-account.js";
 import type { Limits } from "./limits.js";
 import { isRested, newPeer, type Peer } from "./turns.js";

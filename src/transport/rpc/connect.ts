@@ -35,8 +35,8 @@ import {
   malformedRequest,
   unimplemented,
 } from "../../kernel/errors.js";
+import { yieldToEventLoop } from "../../kernel/event-loop.js";
 import type { Principal } from "../../kernel/principal.js";
-import { ownTurn } from "../../kernel/steps.js";
 import { Call } from "../../pipeline/call.js";
 import type { Invoke } from "../../pipeline/invoke.js";
 import type { InvokeStream } from "../../pipeline/invoke-stream.js";
@@ -316,7 +316,7 @@ function unaryImpl(entry: UnaryEntry, options: ConnectOptions): UnaryImpl {
       const res = context.values.get(responseKey);
       const buffers = res && buffersOf(res);
       const frame = await options.listFrames({ output, parts, gone, buffers, cutOff: () => res && abort(res) });
-      await ownTurn();
+      await yieldToEventLoop();
       const bytes = Buffer.concat(frame.pieces).subarray(ENVELOPE_BYTES);
       const isJson = context.requestHeader.get("content-type")?.includes("json") ?? true;
       return isJson ? fromBinary(output, bytes) : encodedMessage(output, bytes);

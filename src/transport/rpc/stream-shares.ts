@@ -1,6 +1,7 @@
 // How many streams that stay open without an end one peer may have.
-import { addressKey } from "../../kernel/address-key.js";
+
 import { resourceExhausted } from "../../kernel/errors.js";
+import { addressKey } from "../../kernel/ip-address.js";
 
 /** How many there may be. */
 export interface StreamShareLimits {

@@ -154,7 +154,7 @@ describe("arbor admin keys", () => {
     );
   });
 
-  it("revoke refuses what is no key of API tokens", async () => {
+  it("revoke rejects keys of other purposes", async () => {
     const [audit] = await listed("audit");
     const failed = (code: number, text: string) => ({ code, stdout: "", stderr: `arbor: ${text}\n` });
     const rule = `key ${audit?.kid} is for audit; only keys for api-token can be revoked`;

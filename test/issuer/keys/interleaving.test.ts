@@ -7,7 +7,7 @@ import { HOUR, MINUTE, schedule } from "./key-kit.js";
 const quick = { ...schedule, active: 2 * HOUR };
 
 describe("keys on several nodes, in any order of events", () => {
-  test("no live token is refused, no revoked key trusted, and one key is always in use", async () => {
+  test("no live token is rejected, no revoked key is trusted, and one key is always active", async () => {
     const runs = Number(process.env.ARBOR_TEST_RUNS ?? 60);
     const tally = await runInterleavings(quick, { runs });
     for (const [what, count] of Object.entries(tally)) assert.ok(count > runs / 4, `${what}: ${count}`);

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import fc from "fast-check";
-import { newKey } from "../../../src/issuer/keys/key-making.js";
+import { generateKey } from "../../../src/issuer/keys/key-generation.js";
 import type { KeyRing } from "../../../src/issuer/keys/key-ring.js";
 import { addSuccessor, type KeySchedule, revokeKey } from "../../../src/issuer/keys/key-states.js";
 import { DAY, HOUR, type KeyKit, MINUTE, openKit, SECOND } from "./key-kit.js";
@@ -40,7 +40,7 @@ export interface Tally {
   /** Live tokens that a node accepted, and that others did. */
   accepted: number;
   acceptedElsewhere: number;
-  /** Tokens of revoked keys that a node refused. */
+  /** Tokens of revoked keys that a node rejected. */
   refused: number;
   keys: number;
 }
@@ -133,7 +133,7 @@ class World {
       case "revoke":
         await this.#revoke(event.pick);
     }
-    // Reads of one turn share a snapshot, and what happens next is to see what happened here.
+    // Reads of one tick share a snapshot, and the next read must see this change.
     await nextTurn();
     const states = (await this.#kit.rows()).map(({ state }) => state);
     assert.equal(states.filter((state) => state === "active").length, 1, "one key is in use");
@@ -148,7 +148,7 @@ class World {
 
   #newKey() {
     this.#tally.keys++;
-    return newKey("api-token", this.#kit.masterKey, this.#kit.nowMs);
+    return generateKey("api-token", this.#kit.masterKey, this.#kit.nowMs);
   }
 
   async #tend(i: number): Promise<void> {
@@ -169,7 +169,7 @@ class World {
   }
 
   #live(nowMs: number): readonly Token[] {
-    // Nobody's clock is back further than this.
+    // No clock is set back further than this.
     this.#tokens = this.#tokens.filter(({ expireMs }) => expireMs > this.#kit.nowMs - MINUTE);
     return this.#tokens.filter(({ expireMs }) => expireMs >= nowMs);
   }

@@ -1,7 +1,7 @@
-// Nodes that share a store, on a clock that the test moves.
+// Nodes that share a store, with a clock that the test sets.
 import { join } from "node:path";
 import { type KeyRing, openKeyRing } from "../../../src/issuer/keys/key-ring.js";
-import { keyScheduleOf } from "../../../src/issuer/keys/key-states.js";
+import { buildKeySchedule } from "../../../src/issuer/keys/key-states.js";
 import { type MasterKey, readMasterKey } from "../../../src/issuer/keys/master-key.js";
 import { openSqlite } from "../../../src/store/open-sqlite.js";
 import type { KeyRow, Store } from "../../../src/store/port.js";
@@ -16,8 +16,8 @@ export const HOUR = 60 * MINUTE;
 /** A day in milliseconds. */
 export const DAY = 24 * HOUR;
 
-/** What a service does unless told otherwise. */
-export const schedule = keyScheduleOf({ keyRotation: 30 * 24 * 3600, jwksMaxAge: 300 });
+/** The default schedule of a service. */
+export const schedule = buildKeySchedule({ keyRotation: 30 * 24 * 3600, jwksMaxAge: 300 });
 
 /** A new installation. */
 export interface KeyKit {

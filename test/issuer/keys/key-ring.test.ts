@@ -5,14 +5,15 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { calculateJwkThumbprint, type JWK } from "jose";
-import { newKey } from "../../../src/issuer/keys/key-making.js";
+import { generateKey } from "../../../src/issuer/keys/key-generation.js";
 import type { KeyRing } from "../../../src/issuer/keys/key-ring.js";
 import { createKeyRotator } from "../../../src/issuer/keys/key-rotator.js";
-import { addSuccessor, type KeyMove, revokeKey, rotateKey } from "../../../src/issuer/keys/key-states.js";
+import { addSuccessor, type KeyStateChange, revokeKey, rotateKey } from "../../../src/issuer/keys/key-states.js";
 import { unavailable } from "../../../src/kernel/errors.js";
 import type { KeyPurpose, Store } from "../../../src/store/port.js";
 import { openDatabase } from "../../../src/store/sqlite-driver.js";
 import { type KeyKit, openKit, SECOND, schedule } from "./key-kit.js";
+import { keyNodesSuite } from "./nodes-suite.js";
 
 let kit: KeyKit;
 let ring: KeyRing;
@@ -37,7 +38,7 @@ beforeEach(async () => {
 afterEach(() => kit.close());
 
 async function rotate(purpose: KeyPurpose = "api-token"): Promise<string> {
-  const row = newKey(purpose, kit.masterKey, ++kit.nowMs);
+  const row = generateKey(purpose, kit.masterKey, ++kit.nowMs);
   await kit.store.write((tx) => rotateKey(tx, row));
   return row.kid;
 }
@@ -57,7 +58,7 @@ describe("the key ring", () => {
   test("publishes public members alone, the newest key first, named by their thumbprints", async () => {
     const first = ring.signing().kid;
     const second = await rotate();
-    const third = newKey("api-token", kit.masterKey, ++kit.nowMs);
+    const third = generateKey("api-token", kit.masterKey, ++kit.nowMs);
     await kit.store.write((tx) => addSuccessor(tx, third));
     await rotate("audit");
     await ring.advanceKeys(schedule);
@@ -75,7 +76,7 @@ describe("the key ring", () => {
 
   test("publishes no key that was put beside a sealed one", async () => {
     const before = ring.published();
-    const strange = newKey("api-token", kit.masterKey, 0);
+    const strange = generateKey("api-token", kit.masterKey, 0);
     const db = openDatabase(join(kit.directory, "arbor.db"));
     db.prepare("UPDATE keys SET public_jwk = ?").run(strange.publicJwk);
     db.close();
@@ -87,18 +88,18 @@ describe("the key ring", () => {
   });
 
   test("keeps a key the same object for as long as it is trusted", async () => {
-    const seen = new Map<string, KeyObject>();
+    const objects = new Map<string, KeyObject>();
     for (let i = 0; i < 5; i++) {
       await rotate();
       await ring.advanceKeys(schedule);
       for (const { kid } of ring.published()) {
         const key = ring.verifying(String(kid));
         assert.ok(key);
-        assert.equal(seen.get(String(kid)) ?? key, key);
-        seen.set(String(kid), key);
+        assert.equal(objects.get(String(kid)) ?? key, key);
+        objects.set(String(kid), key);
       }
     }
-    assert.equal(seen.size, 6);
+    assert.equal(objects.size, 6);
   });
 
   test("looks for unknown keys at once, but not more than once a second", async () => {
@@ -175,16 +176,16 @@ describe("the key ring", () => {
 });
 
 describe("the keeper of the keys", () => {
-  test("sees what others revoke within seconds, and tells a problem once", async () => {
-    const moves: KeyMove[] = [];
+  test("reads revocations of other nodes within seconds, and reports a problem once", async () => {
+    const moves: KeyStateChange[] = [];
     const problems: string[] = [];
-    const keeper = createKeyRotator({
+    const rotator = createKeyRotator({
       keys: ring,
       schedule: { ...schedule, active: 0 },
-      onMove: (move) => moves.push(move),
+      onKeyStateChange: (move) => moves.push(move),
       onProblem: (problem, cause) => problems.push(`${problem}: ${cause}`),
     });
-    keeper.start();
+    rotator.start();
     await until(() => moves.length > 0);
     assert.deepEqual(
       moves.map(({ state }) => state),
@@ -194,7 +195,7 @@ describe("the keeper of the keys", () => {
     await sleep(2_500);
     down = false;
     const { kid } = ring.signing();
-    const spare = newKey("api-token", kit.masterKey, kit.nowMs);
+    const spare = generateKey("api-token", kit.masterKey, kit.nowMs);
     await kit.store.write((tx) => revokeKey(tx, kid, spare));
     const revokedMs = performance.now();
     await until(() => ring.verifying(kid) === undefined);
@@ -202,7 +203,7 @@ describe("the keeper of the keys", () => {
     assert.equal(ring.signing().kid, spare.kid);
     assert.equal(problems.length, 1);
     assert.match(problems[0] ?? "", /^the keys could not be read again and will be tried again: .*cannot be reached/);
-    await keeper.stop();
+    await rotator.stop();
     reads = 0;
     await sleep(1_500);
     assert.equal(reads, 0);
@@ -215,3 +216,5 @@ async function until(done: () => boolean): Promise<void> {
     await sleep(10);
   }
 }
+
+keyNodesSuite(async () => undefined);

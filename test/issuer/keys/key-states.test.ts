@@ -1,9 +1,9 @@
 // The life of the keys of API tokens, as one node sees it.
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, test } from "node:test";
-import { newKey } from "../../../src/issuer/keys/key-making.js";
+import { generateKey } from "../../../src/issuer/keys/key-generation.js";
 import type { KeyRing } from "../../../src/issuer/keys/key-ring.js";
-import { addSuccessor, keyScheduleOf, revokeKey, rotateKey } from "../../../src/issuer/keys/key-states.js";
+import { addSuccessor, buildKeySchedule, revokeKey, rotateKey } from "../../../src/issuer/keys/key-states.js";
 import { ApiError } from "../../../src/kernel/errors.js";
 import { isExpired } from "../../../src/pipeline/auth/api-token.js";
 import type { KeyPurpose, KeyState } from "../../../src/store/port.js";
@@ -21,7 +21,7 @@ beforeEach(async () => {
 });
 afterEach(() => kit.close());
 
-/** The states of the keys, oldest first, and how long until each moves on. */
+/** The states of the keys, oldest first, and the time until the next change of each. */
 async function states(): Promise<(readonly [KeyState, number | null])[]> {
   return (await kit.rows()).map(({ state, nextTimeMs }) => [
     state,
@@ -51,12 +51,12 @@ describe("the schedule", () => {
   ];
   for (const { rotationS, maxAgeS, pendingS } of cases) {
     test(`keys kept for ${maxAgeS} s wait ${pendingS} s`, () => {
-      const { pending, active, verify } = keyScheduleOf({ keyRotation: rotationS, jwksMaxAge: maxAgeS });
+      const { pending, active, verify } = buildKeySchedule({ keyRotation: rotationS, jwksMaxAge: maxAgeS });
       assert.deepEqual([pending, active, verify], [pendingS * SECOND, rotationS * SECOND, VERIFY]);
     });
   }
 
-  test("a key verifies until the last token it may have signed is refused for its age, and no longer", () => {
+  test("a key verifies until the last token that it may have signed has expired", () => {
     const expiresAt = (kit.nowMs + HOUR) / SECOND;
     const last = { identityUid: "", tokenId: "", issuedAt: expiresAt - 3_600, expiresAt };
     assert.equal(isExpired(last, kit.nowMs + schedule.verify), false);
@@ -64,7 +64,7 @@ describe("the schedule", () => {
   });
 });
 
-describe("keys that move on by themselves", () => {
+describe("keys that change state on schedule", () => {
   test("the first key is in use at once, and signs for as long as is set", async () => {
     assert.deepEqual(await states(), [["active", null]]);
     assert.deepEqual(await tendAfter(0), []);
@@ -93,31 +93,31 @@ describe("keys that move on by themselves", () => {
   });
 
   test("every key but the first signs exactly as long as is set", async () => {
-    const quick = keyScheduleOf({ keyRotation: 60, jwksMaxAge: 2 });
-    const begun: number[] = [];
+    const quick = buildKeySchedule({ keyRotation: 60, jwksMaxAge: 2 });
+    const starts: number[] = [];
     let kid = ring.signing().kid;
     for (let s = 0; s < 400; s++) {
       kit.nowMs += SECOND;
       await ring.advanceKeys(quick);
-      if (ring.signing().kid !== kid) begun.push(s);
+      if (ring.signing().kid !== kid) starts.push(s);
       kid = ring.signing().kid;
     }
     assert.deepEqual(
-      begun.map((s) => s - (begun[0] ?? 0)),
+      starts.map((s) => s - (starts[0] ?? 0)),
       [0, 60, 120, 180, 240, 300],
     );
   });
 
   test("where a key is to sign for less than it waits, one follows the other", async () => {
-    const hasty = keyScheduleOf({ keyRotation: 1, jwksMaxAge: 60 });
-    const seen = new Set<string>();
+    const hasty = buildKeySchedule({ keyRotation: 1, jwksMaxAge: 60 });
+    const states = new Set<string>();
     for (let s = 0; s < 600; s++) {
       kit.nowMs += SECOND;
       await ring.advanceKeys(hasty);
-      seen.add(ring.signing().kid);
+      states.add(ring.signing().kid);
     }
     // Each waits for 90 s, and is made a second after the one before began.
-    assert.equal(seen.size, 1 + Math.floor(600 / 91));
+    assert.equal(states.size, 1 + Math.floor(600 / 91));
   });
 
   const sleeps: readonly { name: string; asleep: "with a successor waiting" | "without one"; ms: number }[] = [
@@ -163,7 +163,7 @@ describe("keys that move on by themselves", () => {
 
   test("a shorter life of keys holds for those there are", async () => {
     await tendAfter(0);
-    const day = keyScheduleOf({ keyRotation: 24 * 3600, jwksMaxAge: 300 });
+    const day = buildKeySchedule({ keyRotation: 24 * 3600, jwksMaxAge: 300 });
     await ring.advanceKeys(day);
     assert.deepEqual(await states(), [["active", DAY]]);
   });
@@ -172,7 +172,7 @@ describe("keys that move on by themselves", () => {
     const others = async () =>
       (await kit.store.read((tx) => tx.keys.list())).filter((row) => row.purpose !== "api-token");
     for (const purpose of ["page-token", "audit"] as const) {
-      const row = newKey(purpose, kit.masterKey, kit.nowMs);
+      const row = generateKey(purpose, kit.masterKey, kit.nowMs);
       await kit.store.write((tx) => rotateKey(tx, row));
     }
     const before = await others();
@@ -185,9 +185,9 @@ describe("keys that move on by themselves", () => {
 
 describe("keys that are moved by command", () => {
   // Never two at the same time, since the order of those would be chance.
-  const spare = (purpose: KeyPurpose = "api-token") => newKey(purpose, kit.masterKey, ++kit.nowMs);
+  const spare = (purpose: KeyPurpose = "api-token") => generateKey(purpose, kit.masterKey, ++kit.nowMs);
 
-  test("a successor waits from when a server has seen it, and is the only one", async () => {
+  test("a successor is pending from when a server has read it, and is the only one", async () => {
     await tendAfter(0);
     const first = await kit.store.write((tx) => addSuccessor(tx, spare()));
     assert.deepEqual(await kit.store.write((tx) => addSuccessor(tx, spare())), { kid: first.kid, isNew: false });

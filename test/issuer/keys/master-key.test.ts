@@ -44,7 +44,7 @@ const modes: readonly { mode: number; allowed: boolean }[] = [
 ];
 
 for (const { mode, allowed } of modes) {
-  test(`mode ${mode.toString(8)}: ${allowed ? "allowed" : "refused"}`, () => {
+  test(`mode ${mode.toString(8)}: ${allowed ? "allowed" : "rejected"}`, () => {
     const file = fileOf(`${key(1)}\n`, mode);
     if (allowed) return void readMasterKey(file, true);
     const message = `the master key ${file} must be readable by its owner alone (mode 0600)`;
@@ -65,7 +65,7 @@ const contents: readonly { content: string; allowed: boolean; reason: string }[]
 ];
 
 for (const { content, allowed, reason } of contents) {
-  test(`a file of ${reason}: ${allowed ? "allowed" : "refused"}`, () => {
+  test(`a file of ${reason}: ${allowed ? "allowed" : "rejected"}`, () => {
     const file = fileOf(content);
     if (allowed) return void readMasterKey(file, false);
     assert.throws(() => readMasterKey(file, false), {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { newKey } from "../../../src/issuer/keys/key-making.js";
+import { generateKey } from "../../../src/issuer/keys/key-generation.js";
 import type { KeyRing } from "../../../src/issuer/keys/key-ring.js";
 import { addSuccessor, revokeKey } from "../../../src/issuer/keys/key-states.js";
 import type { KeyState, Store } from "../../../src/store/port.js";
@@ -39,7 +39,7 @@ export function keyNodesSuite(open: () => Promise<(() => Promise<Store>) | undef
       }
     });
 
-    test("each move is made once", async (t) => {
+    test("each state change is made once", async (t) => {
       const { kit, rings } = await nodes();
       t.after(kit.close);
       const quick = { ...schedule, active: 10 * MINUTE };
@@ -63,7 +63,7 @@ export function keyNodesSuite(open: () => Promise<(() => Promise<Store>) | undef
     test("commands that are given twice, beside nodes that advance keys, leave one key in use and one waiting", async (t) => {
       const { kit, rings } = await nodes();
       t.after(kit.close);
-      const spare = () => newKey("api-token", kit.masterKey, kit.nowMs);
+      const spare = () => generateKey("api-token", kit.masterKey, kit.nowMs);
       for (let i = 0; i < 30; i++) {
         kit.nowMs += 4 * MINUTE;
         const [active] = await inState(kit, "active");

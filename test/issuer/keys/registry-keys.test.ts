@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { afterEach, beforeEach, test } from "node:test";
-import { libtrustFingerprintOf, newKey } from "../../../src/issuer/keys/key-making.js";
+import { computeLibtrustFingerprint, generateKey } from "../../../src/issuer/keys/key-generation.js";
 import type { KeyRing } from "../../../src/issuer/keys/key-ring.js";
 import { rotateRegistryKey } from "../../../src/issuer/keys/key-states.js";
 import { DAY, type KeyKit, openKit, schedule } from "./key-kit.js";
@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => kit.close());
 
-const trusted = () => ring.registryTrusted().map(({ publicKey }) => libtrustFingerprintOf(publicKey));
+const trusted = () => ring.registryTrusted().map(({ publicKey }) => computeLibtrustFingerprint(publicKey));
 
 async function states(): Promise<Record<string, string>> {
   const rows = await kit.store.read((tx) => tx.keys.list());
@@ -26,7 +26,7 @@ async function states(): Promise<Record<string, string>> {
 
 async function rotate(): Promise<string> {
   kit.nowMs += 10_000;
-  const spare = newKey("registry", kit.masterKey, kit.nowMs);
+  const spare = generateKey("registry", kit.masterKey, kit.nowMs);
   const { kid } = await kit.store.write((tx) => rotateRegistryKey(tx, spare));
   await ring.refresh();
   return kid;
@@ -39,7 +39,7 @@ test("a key is called by its libtrust fingerprint, worked out here by other prog
   const base32 = execFileSync("base32", ["-w0"], { input: createHash("sha256").update(der).digest().subarray(0, 30) });
   const groups = base32.toString().match(/.{4}/g) ?? [];
   assert.equal(groups.length, 12);
-  assert.equal(libtrustFingerprintOf(pair.publicKey), groups.join(":"));
+  assert.equal(computeLibtrustFingerprint(pair.publicKey), groups.join(":"));
 });
 
 test("of two keys the registry trusts both and one signs, and every rotation keeps it so", async () => {
@@ -65,7 +65,7 @@ test("nothing but a command rotates them, and a node that opens makes none anew"
   assert.deepEqual(await states(), before);
 });
 
-test("they are nobody's else", () => {
+test("they are used for nothing else", () => {
   const { kid } = ring.registrySigning();
   assert.equal(ring.verifying(kid), undefined);
   assert.equal(ring.auditVerifying(kid), undefined);

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
-import { newKey } from "../../../src/issuer/keys/key-making.js";
+import { generateKey } from "../../../src/issuer/keys/key-generation.js";
 import { rotateKey } from "../../../src/issuer/keys/key-states.js";
 import { type Harness, startHarness } from "../../support/harness.js";
 import { scriptArguments } from "../../support/project.js";
@@ -20,7 +20,7 @@ export interface RotationRun {
   readonly nodes?: readonly Readonly<Record<string, string>>[];
   /** Between two calls of one client, in milliseconds; 4 unless given. */
   readonly pauseMs?: number;
-  /** New keys are used at once, as they must not be: then some must be refused. */
+  /** Control: new keys are used before they are published, so some tokens must be rejected. */
   readonly control?: boolean;
 }
 
@@ -131,7 +131,7 @@ export async function runRotation(run: RotationRun): Promise<RotationResult> {
   async function rotateAtOnce({ app: { installation } }: Harness): Promise<void> {
     while (running()) {
       await sleep(rotationS * 1000);
-      const row = newKey("api-token", installation.masterKey, installation.clock());
+      const row = generateKey("api-token", installation.masterKey, installation.clock());
       await installation.store.write((tx) => rotateKey(tx, row));
     }
   }

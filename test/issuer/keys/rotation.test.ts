@@ -4,12 +4,12 @@ import { describe, test } from "node:test";
 import { scaled } from "../../support/scale.js";
 import { runRotation } from "./rotation-run.js";
 
-/** Between two calls of one client, in milliseconds. With fewer calls the control may meet none that is refused. */
+/** Between two calls of one client, in milliseconds. With fewer calls the control may find no rejected token. */
 const PAUSE_MS = scaled(4, 12);
 const CONTROL_PAUSE_MS = 4;
 
 describe("rotating keys under load", { concurrency: true }, () => {
-  test("refuses nobody", async () => {
+  test("rejects no valid token", async () => {
     const { keys, rest, grpc, elsewhere, oldestS, ...wrong } = await runRotation({
       seconds: 14,
       rotationS: 3,
@@ -22,7 +22,7 @@ describe("rotating keys under load", { concurrency: true }, () => {
     assert.ok(oldestS >= 5, `${oldestS} s`);
   });
 
-  test("would be seen to refuse some, were keys used before others can know them", async () => {
+  test("control: rejects some if keys are used before they are published", async () => {
     const { refused, problems } = await runRotation({
       seconds: 8,
       rotationS: 2,

@@ -5,10 +5,9 @@ import { createInterface } from "node:readline";
 import { createRemoteJWKSet, errors, jwtVerify } from "jose";
 
 const [url = "", maxAgeMs = "", issuer = ""] = process.argv.slice(2);
-// jose knows nothing of Cache-Control, so it is told here what the answer says: keys are kept for
-// max-age and then asked for again. Within it even an unknown kid is no reason to ask, since the
-// cooldown is as long; with a shorter one the client would forgive a key that is used before others
-// can know it, which is what it is here to notice.
+// jose ignores Cache-Control, so max-age is applied here: keys are cached for max-age and then fetched again. Within
+// it even an unknown kid causes no request, because the cooldown is as long: a shorter one would hide a key that is
+// used before it is published, which this process must notice.
 const keys = createRemoteJWKSet(new URL(url), { cacheMaxAge: Number(maxAgeMs), cooldownDuration: Number(maxAgeMs) });
 
 for await (const token of createInterface({ input: process.stdin })) {

@@ -35,7 +35,7 @@ export function apiTokens(world: World, broken: Broken = {}): Verifier {
     policy: { issuer: url, audiences },
     clock,
   });
-  // Any name of the service, with a slash behind or without.
+  // Any URL of the service, with or without a trailing slash.
   const audience = new RegExp(`^http://(127\\.0\\.0\\.1|localhost|\\[::1\\]):${new URL(url).port}/?$`);
   const identities = new Set([owner, ...world.assumable.map(({ uid }) => uid)]);
   const rules = apiRules({ kid, key, issuer: url, audience, identities });

@@ -26,7 +26,7 @@ const MUTANTS_OF_ONE = 20;
 
 /** Runs a campaign. */
 export async function runCampaign({ tokens, seed, broken = {} }: Campaign): Promise<Report> {
-  const begun = performance.now();
+  const startMs = performance.now();
   const report = emptyReport();
   const world = await startWorld();
   try {
@@ -35,11 +35,11 @@ export async function runCampaign({ tokens, seed, broken = {} }: Campaign): Prom
     await run(apiTokens(world, broken), tokens - foreign, random, report);
     await run(foreignTokens(world, broken), foreign, random, report);
     report.calls = world.trap.calls;
-    report.fetches = world.issuer.asked.length;
+    report.fetches = world.issuer.requests.length;
   } finally {
     await world.stop();
   }
-  report.seconds = (performance.now() - begun) / 1000;
+  report.seconds = (performance.now() - startMs) / 1000;
   return report;
 }
 
@@ -108,9 +108,9 @@ async function control(
   counts.controls++;
   try {
     if (await present(text)) counts.controlsAccepted++;
-    else addExample(report, `control: ${what}: refused: ${told(text)}`);
+    else addExample(report, `control: ${what}: refused: ${formatToken(text)}`);
   } catch (error) {
-    addExample(report, `control: ${what}: ${String(error)}: ${told(text)}`);
+    addExample(report, `control: ${what}: ${String(error)}: ${formatToken(text)}`);
   }
 }
 
@@ -122,20 +122,20 @@ async function answered(
 ): Promise<boolean> {
   try {
     const accepted = await present();
-    if (accepted) addExample(report, `${what}: accepted: ${told(text)}`);
+    if (accepted) addExample(report, `${what}: accepted: ${formatToken(text)}`);
     return accepted;
   } catch (error) {
     report.failures++;
-    addExample(report, `${what}: ${String(error)}: ${told(text)}`);
+    addExample(report, `${what}: ${String(error)}: ${formatToken(text)}`);
     return false;
   }
 }
 
 /** What a token says, without what makes it one. */
-function told(text: string): string {
+function formatToken(text: string): string {
   const [header = "", payload = "", ...rest] = text.split(".");
-  const said = [header, payload].map((part) => JSON.stringify(Buffer.from(part, "base64url").toString()));
-  return `${said.join(".")} and ${rest.length} more`.slice(0, 1_000);
+  const decoded = [header, payload].map((part) => JSON.stringify(Buffer.from(part, "base64url").toString()));
+  return `${decoded.join(".")} and ${rest.length} more`.slice(0, 1_000);
 }
 
 // What a header cannot hold never arrives, and blanks at its end are taken away.

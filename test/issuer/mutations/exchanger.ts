@@ -1,9 +1,9 @@
 // The exchanger with everything it stands on, outside a service.
 import type { Installation } from "../../../src/app/installation.js";
-import { isOurName } from "../../../src/issuer/sts/audience.js";
+import { createLastSeen } from "../../../src/issuer/maintenance.js";
+import { isOwnUrl } from "../../../src/issuer/sts/audience.js";
 import { createExchanger, type Exchanger } from "../../../src/issuer/sts/exchange.js";
-import { createFailureLimiter } from "../../../src/issuer/sts/failure-limiter.js";
-import { createLastSeen } from "../../../src/issuer/sts/last-seen.js";
+import { createFailureThrottle } from "../../../src/issuer/sts/failure-throttle.js";
 import { createTokens } from "../../../src/issuer/tokens.js";
 import { createIssuers, type Issuers } from "../../../src/issuer/upstream/issuers.js";
 import { randomIds } from "../../../src/kernel/ids.js";
@@ -20,16 +20,16 @@ export interface ExchangerSetup {
   readonly names?: readonly string[];
   /** Origins of issuers on this machine. */
   readonly trustedOrigins: readonly string[];
-  /** What takes the place of the verification of tokens by their issuers' keys. */
+  /** Replaces the verification of tokens with their issuers' keys. */
   readonly verify?: Issuers["verify"] | undefined;
 }
 
-/** Creates it. Refusals are counted as always, but never too many. */
+/** Creates an exchanger whose failure limits are never reached. */
 export function exchangerOf({ installation, url, names = [], trustedOrigins, verify }: ExchangerSetup): Exchanger {
   const { store, keys, clock } = installation;
   const ownUrls = () => [url, ...names];
   const fetch = createGuardedFetch({ trustedOrigins });
-  const issuers = createIssuers({ fetch, clock, isOurs: (issuer) => isOurName(issuer, ownUrls()) });
+  const issuers = createIssuers({ fetch, clock, isOwnIssuer: (issuer) => isOwnUrl(issuer, ownUrls()) });
   return createExchanger({
     store,
     issuers: verify === undefined ? issuers : { ...issuers, verify },
@@ -40,7 +40,7 @@ export function exchangerOf({ installation, url, names = [], trustedOrigins, ver
     audiences: () => [url],
     tokens: createTokens({ keys, ids: randomIds, issuer: () => url }),
     lastSeen: createLastSeen(store),
-    limiter: createFailureLimiter({ perName: NEVER, perAddress: NEVER }),
+    limiter: createFailureThrottle({ perName: NEVER, perAddress: NEVER }),
     clock,
   });
 }

@@ -155,9 +155,9 @@ const furtherClaims: MutationClass = {
   weight: 7,
   oneClaim: true,
   mutate(good, random) {
-    const asked = FURTHER.filter((name) => name in good.claims);
-    if (asked.length === 0) return undefined;
-    const name = random.pick(asked);
+    const claimNames = FURTHER.filter((name) => name in good.claims);
+    if (claimNames.length === 0) return undefined;
+    const name = random.pick(claimNames);
     const right = good.claims[name];
     const value = random.pick<() => unknown>([
       () => otherType(right, random),

@@ -9,7 +9,7 @@ import { repeatedMember, spacedJson } from "./payload-mutations.js";
 import { strangers } from "./strangers.js";
 import { editedText, flippedBits, otherType } from "./wrong-values.js";
 
-/** An address that nobody must call. */
+/** An address that must not be requested. */
 export interface Trap {
   readonly url: string;
 }
@@ -22,7 +22,7 @@ const changed =
   (good, random) => {
     const changes = changesOf(good, random);
     if (changes === undefined) return undefined;
-    // At random places, so that what is added does not always come last.
+    // At random positions, so that added members are not always last.
     const header = random.chance(0.5)
       ? { ...good.header, ...changes }
       : { ...changes, ...without(good.header, changes) };
@@ -58,7 +58,7 @@ const unsigned: Mutation = ({ header, text }, random) => {
   return `${encoded({ ...header, alg })}.${partsOf(text)[1]}.`;
 };
 
-// What verifies signatures is public: whoever takes it for a shared secret believes everybody.
+// The public key as a shared secret: verifiers that accept it accept every token (algorithm confusion).
 const keyedWithPublicKey: Mutation = ({ header, text, key }, random) => {
   const secret = random.pick(publicFormsOf(key));
   const bits = random.pick([256, 384, 512]);

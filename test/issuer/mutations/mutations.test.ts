@@ -9,7 +9,7 @@ import { linesOf, totalsOf } from "./report.js";
 const SEED = 20_261;
 const TOKENS = scaled(20_000, 2_000);
 
-test(`of ${TOKENS} mutated tokens none is accepted, and every good one is`, async (t) => {
+test(`none of ${TOKENS} mutated tokens is accepted, and every valid one is`, async (t) => {
   const report = await runCampaign({ tokens: TOKENS, seed: SEED });
   for (const line of linesOf(report)) t.diagnostic(line);
   assert.deepEqual(report.examples, []);

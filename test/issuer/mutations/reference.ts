@@ -178,8 +178,8 @@ export function foreignRules({ kid, key, issuer, subject, audience, more }: Fore
       // Of a token that does not say when it was issued, what is left counts, so here too the moment does.
       if (exp - (iat ?? nowS + 5) > 24 * 3600) return false;
       return Object.entries(more).every(([name, value]) => {
-        const told = Object.hasOwn(claims, name) ? claims[name] : undefined;
-        return (typeof told === "string" || typeof told === "boolean") && value.test(String(told));
+        const claim = Object.hasOwn(claims, name) ? claims[name] : undefined;
+        return (typeof claim === "string" || typeof claim === "boolean") && value.test(String(claim));
       });
     },
   };

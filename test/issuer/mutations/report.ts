@@ -1,4 +1,4 @@
-// What campaigns found, how several are summed up, and how it is told.
+// The results of campaigns, their sum and their report.
 
 /** What became of the tokens of one class of mutations. */
 export interface Tally {
@@ -24,7 +24,7 @@ export interface VerifierReport {
 /** What a campaign found. */
 export interface Report {
   readonly verifiers: Record<string, VerifierReport>;
-  /** Answers that were neither acceptance nor refusal. */
+  /** Answers that neither accepted nor rejected the token. */
   failures: number;
   /** Connections to an address that only tokens name. */
   calls: number;
@@ -42,13 +42,13 @@ export function emptyReport(): Report {
   return { verifiers: {}, failures: 0, calls: 0, fetches: 0, seconds: 0, examples: [] };
 }
 
-/** The report of a verifier, which is made when it is first asked for. */
+/** The report of a verifier, created on first use. */
 export function reportOf({ verifiers }: Report, verifier: string): VerifierReport {
   verifiers[verifier] ??= { classes: {}, controls: 0, controlsAccepted: 0, overHttp: 0, overHttpAccepted: 0 };
   return verifiers[verifier];
 }
 
-/** The tally of a class, which is made when it is first asked for. */
+/** The tally of a class, created on first use. */
 export function tallyOf({ classes }: VerifierReport, name: string, oneClaim: boolean): Tally {
   classes[name] ??= { presented: 0, passedOver: 0, accepted: 0, oneClaim };
   return classes[name];

@@ -24,7 +24,7 @@ function bytesOf(...numbers: readonly bigint[]): Buffer {
   return Buffer.from(hex.join(""), "hex");
 }
 
-/** What comes in place of a signature; `input` is what it is over. */
+/** Builds a replacement of a signature; `input` is the signed text. */
 type Forgery = (signature: Buffer, random: Random, good: GoodToken, input: string) => Buffer;
 
 const forgeries: readonly Forgery[] = [

@@ -2,7 +2,7 @@
 // algorithms, and how they sign.
 import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 
-/** A key of somebody else. */
+/** A key of another issuer. */
 export interface Stranger {
   readonly alg: string;
   readonly key: KeyObject;

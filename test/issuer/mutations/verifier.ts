@@ -8,7 +8,7 @@ import type { TokenRules } from "./reference.js";
 export interface Candidate {
   readonly good: GoodToken;
   readonly rules: TokenRules;
-  /** Whether another text is accepted in its place; rejects when it is neither accepted nor refused. */
+  /** Whether another text is accepted in its place; the promise rejects when it is neither accepted nor rejected. */
   accepts(text: string): Promise<boolean>;
   /** The same over HTTP. */
   acceptsOverHttp(text: string): Promise<boolean>;

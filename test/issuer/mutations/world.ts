@@ -30,7 +30,7 @@ export interface World {
   readonly owner: string;
   readonly issuer: ForeignIssuer;
   readonly assumable: readonly Assumable[];
-  /** An address that only a token names: nobody must call it. */
+  /** An address that only a token contains; it must not be requested. */
   readonly trap: { readonly url: string; readonly calls: number };
   stop(): Promise<void>;
 }
@@ -45,7 +45,7 @@ export async function startWorld(): Promise<World> {
   const { group, identity: owner } = await harness.organisation("example");
   const { port } = new URL(url);
   const names = [`http://localhost:${port}`, `http://[::1]:${port}`];
-  // By any of its names, with a slash behind or without its scheme (docs/security.md).
+  // Any of its URLs, with a trailing slash or without the scheme (docs/security.md).
   const ownName = new RegExp(`^(http://)?(127\\.0\\.0\\.1|localhost|\\[::1\\]):${port}/?$`);
   const identities: readonly Given[] = [
     literal(issuer.issuer, published.privateKey, ownName, url),

@@ -34,8 +34,8 @@ function oauth(parameters: Readonly<Record<string, string>>): string {
 
 async function login(more: Readonly<Record<string, string>> = {}, agent = new Agent()) {
   const { verifier, challenge } = newPkce();
-  const seen = await agent.get(oauth(codeRequest(challenge, more)));
-  return { verifier, seen, code: seen.program?.get("code") ?? "" };
+  const page = await agent.get(oauth(codeRequest(challenge, more)));
+  return { verifier, page, code: page.program?.get("code") ?? "" };
 }
 
 function redeem(code: string, verifier: string, more: Readonly<Record<string, string>> = {}) {
@@ -54,9 +54,9 @@ function renew(refreshToken: unknown) {
 }
 
 test("a person signs in, and the program gets a token and a refresh token", async () => {
-  const { seen, code, verifier } = await login({ create_refresh_token: "true" });
-  assert.equal(seen.program?.get("state"), "state of the program");
-  assert.equal(seen.program?.get("iss"), kit.url);
+  const { page, code, verifier } = await login({ create_refresh_token: "true" });
+  assert.equal(page.program?.get("state"), "state of the program");
+  assert.equal(page.program?.get("iss"), kit.url);
   const { status, headers, body } = await redeem(code, verifier);
   assert.equal(status, 200);
   assert.equal(headers.get("cache-control"), "no-store");
@@ -73,7 +73,7 @@ test("a person signs in, and the program gets a token and a refresh token", asyn
   assert.equal(claimsOf(renewed.body.access_token).sub, claims.sub);
 });
 
-test("without being asked for there is no refresh token", async () => {
+test("a refresh token is issued only on request", async () => {
   const { code, verifier } = await login();
   const { body } = await redeem(code, verifier);
   assert.equal("refresh_token" in body, false);
@@ -87,7 +87,7 @@ test("a refresh token that comes again ends the login", async () => {
   assert.equal((await renew(second)).body.error, "invalid_grant");
 });
 
-test("a code that comes again is refused, and what it was changed for dies", async () => {
+test("a reused code is rejected, and the tokens it gave are revoked", async () => {
   const { code, verifier } = await login({ create_refresh_token: "true" });
   const first = (await redeem(code, verifier)).body.refresh_token;
   const second = (await renew(first)).body.refresh_token;
@@ -106,7 +106,7 @@ const wrongRedemptions = {
 } as const;
 
 for (const [name, wrong] of Object.entries(wrongRedemptions)) {
-  test(`${name} is refused, and the code is gone`, async () => {
+  test(`${name} is rejected, and the code is deleted`, async () => {
     const { code, verifier } = await login();
     const { status, body } = await redeem(code, verifier, wrong);
     assert.deepEqual([status, body.error], [400, "invalid_grant"]);
@@ -114,7 +114,7 @@ for (const [name, wrong] of Object.entries(wrongRedemptions)) {
   });
 }
 
-test("a code is good for a minute", async () => {
+test("a code is valid for a minute", async () => {
   const { code, verifier } = await login();
   kit.skewMs = 61_000;
   try {
@@ -124,7 +124,7 @@ test("a code is good for a minute", async () => {
   }
 });
 
-test("a code is not good for somebody whose logins were ended since", async () => {
+test("a code is invalid after the person's logins were revoked", async () => {
   kit.provider.account = { subject: "leaver" };
   const { code, verifier } = await login();
   const notBefore = Math.ceil(Date.now() / 1000) + 1;
@@ -150,7 +150,7 @@ const refusedRequests: readonly (readonly [string, Readonly<Record<string, strin
 ];
 
 for (const [name, more, error] of refusedRequests) {
-  test(`${name} is told to the program`, async () => {
+  test(`${name} is an error redirect to the program`, async () => {
     const { program } = await new Agent().get(oauth(codeRequest(challenge, more)));
     assert.equal(program?.get("error"), error);
     assert.equal(program?.get("state"), "state of the program");
@@ -169,7 +169,7 @@ const brokenRequests: readonly (readonly [string, Readonly<Record<string, string
 ];
 
 for (const [name, more] of brokenRequests) {
-  test(`${name} is told on a page, and leads nowhere`, async () => {
+  test(`${name} is an error page without a redirect`, async () => {
     const agent = new Agent();
     const { status, text } = await agent.get(oauth(codeRequest(challenge, more)));
     assert.equal(status, 400);
@@ -178,7 +178,7 @@ for (const [name, more] of brokenRequests) {
   });
 }
 
-test("a parameter given twice is refused", async () => {
+test("a parameter given twice is rejected", async () => {
   const { program } = await new Agent().get(`${oauth(codeRequest(challenge))}&code_challenge=${challenge}`);
   assert.match(program?.get("error_description") ?? "", /code_challenge must be given once/);
 });
@@ -237,11 +237,11 @@ test("two logins go on side by side in one browser", async () => {
   assert.equal((await redeem(other.code, other.verifier)).status, 200);
 });
 
-test("somebody who cancels at the provider is told so", async () => {
+test("a login that was cancelled at the provider is access_denied", async () => {
   kit.provider.account = undefined;
-  const { seen } = await login();
-  assert.equal(seen.program?.get("error"), "access_denied");
-  assert.equal(seen.program?.get("status_code"), "403");
+  const { page } = await login();
+  assert.equal(page.program?.get("error"), "access_denied");
+  assert.equal(page.program?.get("status_code"), "403");
 });
 
 test("a code of the provider that is wrong gives no token", async () => {
@@ -268,11 +268,11 @@ test("an organisation's provider signs in its own people, without a refresh toke
 
 test("the name of an organisation that was not verified leads nowhere", async () => {
   await kit.organisation("pretender.example", false);
-  const { seen } = await login({ idp_id: "pretender.example" });
-  assert.equal(seen.program?.get("error"), "invalid_request");
+  const { page } = await login({ idp_id: "pretender.example" });
+  assert.equal(page.program?.get("error"), "invalid_request");
 });
 
-test("who registers leaves a row in the audit log, who comes back does not", async () => {
+test("a registration has an audit row, a later login has none", async () => {
   kit.provider.account = { subject: "newcomer" };
   const uid = personUid(kit.provider.issuer, "newcomer");
   const rows = () => kit.store.read(async (tx) => (await tx.audit.newest(100)).filter((row) => row.actorUid === uid));

@@ -1,5 +1,5 @@
-// What navigation alone must not bring about: where somebody is signed in at the provider already, any page can lead
-// their browser through a login. Each test that something is held back has a control in which consent is given.
+// Navigation alone must not complete a login: where a person is signed in at the provider already, any page can lead
+// the browser through it. Each negative test has a control in which consent is given.
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import { revokeTokens } from "../../../src/iam/operator/operate.js";
@@ -89,7 +89,7 @@ for (const [name, url] of Object.entries({
     );
   });
 
-  test(`an invite that is declined is not accepted, and stays good, ${name}`, async () => {
+  test(`a declined invite is not accepted and stays valid, ${name}`, async () => {
     const invite = await inviteTo(kit, child, owner);
     const agent = new Agent();
     const { program } = await agent.decide(await agent.get(url({ invite })), "decline");
@@ -116,7 +116,7 @@ test("a token is not handed to a program by navigation alone", async () => {
   assert.ok(program?.get("refresh_token"));
 });
 
-test("the page says what the access is limited to, and for how long", async () => {
+test("the page shows the limits and the duration of the access", async () => {
   const agent = new Agent();
   await agent.decide(await agent.get(redirectRequest({ invite: await inviteTo(kit, root, owner) })));
   const page = await agent.get(redirectRequest({ cap: "groups.list", scope: child }));
@@ -136,7 +136,7 @@ test("a program gets no token for an identity by navigation alone", async () => 
   assert.equal(claimsOf(program?.get("token")).sub, uid);
 });
 
-test("consent is of the browser that signed in, by its own form, and good once", async () => {
+test("consent works once, with the form of the browser that signed in", async () => {
   const invite = await inviteTo(kit, root, owner);
   const [agent, other] = [new Agent(), new Agent()];
   const page = await agent.get(redirectRequest({ invite }));
@@ -201,7 +201,7 @@ test("consent that takes too long, or comes after the invite ended, has no effec
   assert.deepEqual(await bindings(), []);
 });
 
-test("what could not succeed is told without a page to decide on", async () => {
+test("a login that cannot succeed gets an error without a consent page", async () => {
   const other = await inviteTo(kit, root, owner, { email: "somebody.else@example.org" });
   for (const more of [{ invite: other }, { invite: `${other}x` }, {}]) {
     const { program } = await new Agent().get(redirectRequest(more as Record<string, string>));
@@ -209,7 +209,7 @@ test("what could not succeed is told without a page to decide on", async () => {
   }
 });
 
-test("invites that somebody made before they were revoked are refused, and later ones are not", async () => {
+test("invites created before their creator was revoked are rejected, later ones are not", async () => {
   const { group, owner: maker } = await kit.organisation("revoked.example");
   const invite = await inviteTo(kit, group, maker, { singleUse: false });
   const agent = new Agent();

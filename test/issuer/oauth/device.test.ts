@@ -65,7 +65,7 @@ test("the answer to a device is that of the RFC", async () => {
   });
 });
 
-test("a device waits, somebody approves, and it gets tokens once", async () => {
+test("a device polls, a person approves, and the device gets tokens once", async () => {
   const { device_code, user_code } = await ask({ scope: "openid offline_access" });
   assert.equal((await poll(device_code)).body.error, "authorization_pending");
   const agent = new Agent();
@@ -88,7 +88,7 @@ test("a device waits, somebody approves, and it gets tokens once", async () => {
   assert.equal((await poll(device_code)).body.error, "invalid_grant");
 });
 
-test("a denied device is told so once", async () => {
+test("a denied device gets access_denied once", async () => {
   const { device_code, user_code } = await ask();
   const agent = new Agent();
   const { page } = await signIn(agent, user_code);
@@ -105,14 +105,14 @@ test("nothing but approve approves", async () => {
   assert.equal((await poll(device_code)).body.error, "access_denied");
 });
 
-test("who polls too fast must slow down, by five seconds each time", async () => {
+test("a device that polls too fast must slow down, by five seconds each time", async () => {
   const { device_code } = await ask();
   const errors: unknown[] = [];
   for (const atMs of [0, 1_000, 8_000, 24_000, 40_000]) {
     kit.skewMs = atMs;
     errors.push((await poll(device_code)).body.error);
   }
-  // 5 s are asked for, then 10, then 15.
+  // The interval is 5 s, then 10, then 15.
   assert.deepEqual(errors, [
     "authorization_pending",
     "slow_down",
@@ -122,7 +122,7 @@ test("who polls too fast must slow down, by five seconds each time", async () =>
   ]);
 });
 
-test("after fifteen minutes a device is told that its code expired, and nobody can approve it", async () => {
+test("after fifteen minutes a device gets expired_token, and cannot be approved", async () => {
   const { device_code, user_code } = await ask();
   const agent = new Agent();
   kit.skewMs = 890_000;
@@ -180,7 +180,7 @@ test("an organisation's people approve without a refresh token", async () => {
   assert.equal("refresh_token" in body, false);
 });
 
-test("an organisation that is not known or not verified is told so, and people can try again", async () => {
+test("an unknown or unverified organisation is an error, and people can try again", async () => {
   await kit.organisation("unverified.example", false);
   for (const organisation of ["unverified.example", "<nobody>"]) {
     const { user_code } = await ask();
@@ -202,7 +202,7 @@ const broken: readonly (readonly [string, Readonly<Record<string, string>>, stri
 ];
 
 for (const [name, more, error] of broken) {
-  test(`a device that asks with ${name} is refused`, async () => {
+  test(`a device request with ${name} is rejected`, async () => {
     const { status, body } = await postForm(`${kit.url}/oauth/device_authorization`, { client_id: "robot", ...more });
     assert.deepEqual([status, body.error], [400, error]);
   });
@@ -214,13 +214,13 @@ test(`of ${GUESSES} guesses of a code hardly any are looked at`, async () => {
     const { user_code } = await ask({}, guessed);
     const agent = new Agent();
     const form = hiddenIn((await agent.get(`${guessed.url}/activate`)).text);
-    const seen = new Map<number, number>();
+    const counts = new Map<number, number>();
     for (let i = 0; i < GUESSES; i++) {
       const guess = [...i.toString(20).padStart(8, "0")].map((digit) => LETTERS[Number.parseInt(digit, 20)]).join("");
       const { status } = await agent.post(`${guessed.url}/activate`, { ...form, user_code: guess });
-      seen.set(status, (seen.get(status) ?? 0) + 1);
+      counts.set(status, (counts.get(status) ?? 0) + 1);
     }
-    assert.deepEqual([...seen].sort(), [
+    assert.deepEqual([...counts].sort(), [
       [400, 30],
       [429, GUESSES - 30],
     ]);

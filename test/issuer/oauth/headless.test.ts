@@ -40,13 +40,13 @@ async function logIn(key: string, code: string, more: Readonly<Record<string, st
 test("the terminal gets the ID token of the provider, once", async () => {
   const { key, code, open } = terminal();
   assert.equal(await take(key), undefined);
-  const asked = kit.provider.requests.length;
+  const requestCount = kit.provider.requests.length;
   const { page, confirmed, done } = await logIn(key, code);
   assert.match(page.text, /127\.0\.0\.1/);
   assert.match(page.text, /UTC/);
   assert.match(confirmed.text, /<h1>Code confirmed<\/h1>/);
   assert.match(done.text, /<h1>Signed in<\/h1>/);
-  assert.ok(kit.provider.requests.length > asked);
+  assert.ok(kit.provider.requests.length > requestCount);
   const session = await take(key);
   assert.ok(session);
   const claims = claimsOf(open(session));
@@ -74,13 +74,13 @@ test("only the terminal can open the answer", async () => {
   assert.throws(() => terminal().open(session));
 });
 
-test("nobody is sent to a provider before the code was typed", async () => {
+test("the browser is not sent to a provider before the code was typed", async () => {
   const { key } = terminal();
-  const asked = kit.provider.requests.length;
+  const requestCount = kit.provider.requests.length;
   const page = await begin(new Agent(), key, { connection: "test" });
   assert.equal(page.status, 200);
   assert.equal(linksIn(page).length, 0);
-  assert.equal(kit.provider.requests.length, asked);
+  assert.equal(kit.provider.requests.length, requestCount);
 });
 
 test("a wrong code leads back to the page, the tenth locks the login everywhere", async () => {
@@ -141,7 +141,7 @@ test("the form of another browser, or none, confirms nothing", async () => {
   assert.match(answer.text, /allow cookies/);
 });
 
-test("somebody unknown gets a page, and the terminal gets nothing", async () => {
+test("an unknown person gets an error page, and the terminal gets nothing", async () => {
   const invited = await startLogin(() => ({ registration: "invite" }));
   try {
     const { key, code } = terminal();
@@ -167,7 +167,7 @@ const wrongKeys: readonly (readonly [string, string])[] = [
 ];
 
 for (const [name, key] of wrongKeys) {
-  test(`a key of ${name} is refused`, async () => {
+  test(`a key of ${name} is rejected`, async () => {
     const page = await begin(new Agent(), key);
     assert.equal(page.status, 400);
     assert.match(page.text, /headless_code must be/);

@@ -9,13 +9,13 @@ import { openInstallation } from "../../../src/app/installation.js";
 import { resolveSettings } from "../../../src/config/config.js";
 import { newInviteCode } from "../../../src/iam/group-invites/group-invite.js";
 import { bootstrap } from "../../../src/iam/operator/bootstrap.js";
-import type { LoginDeps } from "../../../src/issuer/oauth/deps.js";
-import { loginRoutes } from "../../../src/issuer/oauth/routes.js";
-import { isOurName } from "../../../src/issuer/sts/audience.js";
+import { createLastSeen } from "../../../src/issuer/maintenance.js";
+import type { LoginDeps } from "../../../src/issuer/oauth/context.js";
+import { createLoginRoutes } from "../../../src/issuer/oauth/routes.js";
+import { isOwnUrl } from "../../../src/issuer/sts/audience.js";
 import { createExchanger } from "../../../src/issuer/sts/exchange.js";
 import { createFailureLimiter } from "../../../src/issuer/sts/failure-limiter.js";
-import { createLastSeen } from "../../../src/issuer/sts/last-seen.js";
-import { createRefusals } from "../../../src/issuer/sts/refusals.js";
+import { createFailureThrottle } from "../../../src/issuer/sts/failure-throttle.js";
 import { createTokens } from "../../../src/issuer/tokens.js";
 import { createIssuers } from "../../../src/issuer/upstream/issuers.js";
 import { builtinRoleUid, randomIds } from "../../../src/kernel/ids.js";
@@ -29,7 +29,7 @@ import { tempDir } from "../../support/temp-dir.js";
 
 const PLENTY = { points: 1000, seconds: 1 };
 
-/** Where programs listen; nobody does, since redirects there are not followed. */
+/** The redirect URI of programs; nothing listens there, because the tests do not follow it. */
 export const PROGRAM = "http://127.0.0.1:9/callback";
 
 export const alice: OidcAccount = {
@@ -55,9 +55,9 @@ export interface LoginKit {
 /** How the service of a test is reached, and what is around it. */
 export interface KitOptions {
   readonly tls?: boolean;
-  /** Whether the login provider stands behind a proxy that takes `iss` (RFC 9207) away. */
+  /** Whether a proxy removes `iss` (RFC 9207) from responses of the login provider. */
   readonly stripIss?: boolean;
-  /** Origins of other providers that may be asked. */
+  /** Origins of other providers that are trusted. */
   readonly trustedIssuers?: readonly string[];
 }
 
@@ -96,9 +96,9 @@ export async function startLogin(
       audiences: ownUrls,
       loginProviders,
       stsOrigins: [],
-      issuers: createIssuers({ fetch, clock, isOurs: (name) => isOurName(name, ownUrls()) }),
+      issuers: createIssuers({ fetch, clock, isOwnIssuer: (name) => isOwnUrl(name, ownUrls()) }),
       lastSeen: createLastSeen(store),
-      limiter: createFailureLimiter({ perName: PLENTY, perAddress: PLENTY }),
+      limiter: createFailureThrottle({ perName: PLENTY, perAddress: PLENTY }),
     }),
     masterKey,
     fetch,
@@ -109,13 +109,13 @@ export async function startLogin(
     registration: "open",
     secure: tls,
     quotas: createQuotas(defaultLimits),
-    guesses: createRefusals({ points: 5, seconds: 600, blocks: false }),
+    inviteLimiter: createFailureLimiter({ points: 5, seconds: 600, blocks: false }),
     onProblem: (problem, error) => problems.push(error instanceof Error ? `${problem}: ${error.message}` : problem),
   };
   const deps = { ...made, ...change(made) };
   for (const { name } of deps.loginProviders) provider.allowRedirect(`${url}/oauth/callback/${name}`);
   const web = createWeb({
-    routes: loginRoutes(deps),
+    routes: createLoginRoutes(deps),
     errorDomain: "test",
     proxies: undefined,
     onInternalError: (error) => problems.push(String(error.cause)),

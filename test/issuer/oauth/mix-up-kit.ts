@@ -12,12 +12,12 @@ export interface Attacker {
   readonly issuer: string;
   /** What Arbor brought to her token endpoint: codes, with the verifiers of their logins. */
   readonly stolen: readonly URLSearchParams[];
-  /** Says where the honest provider is to send the victim back to; where Arbor asked for, unless changed. */
+  /** Chooses the redirect URI at the honest provider; the one in the request unless changed. */
   redirectUri: string | undefined;
   /** Registers the provider with an organisation of hers; the uid of the provider. */
   join(kit: LoginKit): Promise<string>;
   /** Ends the login that she began with what she stole; what she gets from Arbor in exchange. */
-  redeem(kit: LoginKit): Promise<{ readonly seen: Seen | undefined; readonly accessToken: unknown }>;
+  redeem(kit: LoginKit): Promise<{ readonly page: Seen | undefined; readonly accessToken: unknown }>;
   stop(): Promise<void>;
 }
 
@@ -27,13 +27,13 @@ export async function startAttacker(): Promise<Attacker> {
   const { verifier, challenge } = newPkce();
   const hers = new Agent();
   let arbor = "";
-  let begun = new URL("http://never.invalid/");
+  let startUrl = new URL("http://never.invalid/");
 
   // Her own login with the honest provider, up to the way there.
   async function begin(): Promise<URL> {
     const request = new URLSearchParams(codeRequest(challenge, { connection: "test" }));
     const url = await hers.locationOf(`${arbor}/oauth?${request}`);
-    begun = new URL(url);
+    startUrl = new URL(url);
     const changed = new URL(url);
     if (attacker.redirectUri !== undefined) changed.searchParams.set("redirect_uri", attacker.redirectUri);
     return changed;
@@ -99,20 +99,20 @@ export async function startAttacker(): Promise<Attacker> {
     },
     async redeem(kit) {
       const code = stolen.at(-1)?.get("code");
-      if (!code) return { seen: undefined, accessToken: undefined };
-      const { searchParams } = begun;
+      if (!code) return { page: undefined, accessToken: undefined };
+      const { searchParams } = startUrl;
       const callback = new URL(searchParams.get("redirect_uri") ?? "");
       callback.searchParams.set("code", code);
       callback.searchParams.set("state", searchParams.get("state") ?? "");
-      const seen = await hers.get(callback.href);
+      const page = await hers.get(callback.href);
       const { body } = await postForm(`${kit.url}/oauth/token`, {
         grant_type: "authorization_code",
         client_id: "arbor-cli",
         redirect_uri: codeRequest("").redirect_uri ?? "",
-        code: seen.program?.get("code") ?? "none",
+        code: page.program?.get("code") ?? "none",
         code_verifier: verifier,
       });
-      return { seen, accessToken: body.access_token };
+      return { page, accessToken: body.access_token };
     },
     stop: () =>
       new Promise((resolve) => {

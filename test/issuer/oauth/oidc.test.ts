@@ -1,11 +1,12 @@
-// What a provider must prove. The one in this test says whatever it is told to.
+// The validation of provider responses. The provider in this test answers as configured.
 import assert from "node:assert/strict";
 import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, beforeEach, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { SignJWT, UnsecuredJWT } from "jose";
-import { createOidc } from "../../../src/issuer/oauth/oidc.js";
+import { createConfigurationCache, createOidcClient } from "../../../src/issuer/oauth/oidc.js";
 import type { Provider } from "../../../src/issuer/oauth/provider-selection.js";
 import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
 
@@ -16,7 +17,7 @@ const proofs = { state: "s".repeat(43), nonce: "n".repeat(43), verifier: "v".rep
 let issuer = "";
 let metadata: Record<string, unknown> = {};
 let idToken: unknown;
-let said: string[] = [];
+let problems: string[] = [];
 const server = createServer((req, res) => {
   const answers: Record<string, unknown> = {
     "/.well-known/openid-configuration": metadata,
@@ -32,7 +33,7 @@ before(async () => {
 });
 
 beforeEach(() => {
-  said = [];
+  problems = [];
   metadata = {
     issuer,
     authorization_endpoint: `${issuer}/authorize`,
@@ -46,7 +47,7 @@ after(() => server.close());
 
 function oidc(trustedOrigins = [issuer]) {
   const fetch = createGuardedFetch({ trustedOrigins });
-  return createOidc({ fetch, onProblem: (problem) => said.push(problem) });
+  return createOidcClient({ fetch, onProblem: (problem) => problems.push(problem) });
 }
 
 function provider(values: Partial<Provider> = {}): Provider {
@@ -64,16 +65,20 @@ async function signed(claims: Readonly<Record<string, unknown>>, key: KeyObject 
 }
 
 function finish(query = "code=c", from = provider()) {
-  return oidc().finish(from, new URL(`http://arbor.example/oauth/callback?state=${proofs.state}&${query}`), proofs);
+  return oidc().exchangeCode(
+    from,
+    new URL(`http://arbor.example/oauth/callback?state=${proofs.state}&${query}`),
+    proofs,
+  );
 }
 
-test("a token that is right says who it is", async () => {
+test("a valid ID token identifies the person", async () => {
   idToken = await signed({ email: "alice@example.org" });
-  const vouched = await finish();
-  assert.ok("subject" in vouched);
-  assert.equal(vouched.subject, "alice");
-  assert.equal(vouched.idToken, idToken);
-  assert.equal(vouched.claims.email, "alice@example.org");
+  const verified = await finish();
+  assert.ok("subject" in verified);
+  assert.equal(verified.subject, "alice");
+  assert.equal(verified.idToken, idToken);
+  assert.equal(verified.claims.email, "alice@example.org");
 });
 
 const now = Math.floor(Date.now() / 1000);
@@ -100,13 +105,13 @@ const tokens: Readonly<Record<string, () => Promise<unknown>>> = {
 };
 
 for (const [name, make] of Object.entries(tokens)) {
-  test(`a token ${name} is refused`, async () => {
+  test(`a token ${name} is rejected`, async () => {
     idToken = await make();
     const result = await finish();
     assert.ok("error" in result, "it was accepted");
     assert.equal(result.error, "server_error");
-    assert.equal(said.length, 1);
-    assert.doesNotMatch(said.join(), /eyJ|access token/);
+    assert.equal(problems.length, 1);
+    assert.doesNotMatch(problems.join(), /eyJ|access token/);
   });
 }
 
@@ -167,4 +172,38 @@ test("a provider that may not be fetched, or is not there, cannot be reached", a
     const result = await oidc([...origins]).authorizationUrl(provider(values), "http://arbor.example/cb", proofs);
     assert.equal(typeof result === "object" && result.error, "temporarily_unavailable");
   }
+});
+
+test("cached metadata are used while a provider fails, and failing providers are not requested again at once", async () => {
+  const times = { freshMs: 300, pauseMs: 300, staleMs: 60_000 };
+  let isDown = false;
+  let requestCount = 0;
+  const configurationOf = createConfigurationCache(async (name: string) => {
+    requestCount++;
+    if (isDown) throw new Error("down");
+    return { name, requestCount };
+  }, times);
+  assert.equal((await configurationOf("a", "p", "p")).requestCount, 1);
+  isDown = true;
+  await sleep(400);
+  assert.equal((await configurationOf("a", "p", "p")).requestCount, 1, "the last answer");
+  await assert.rejects(configurationOf("b", "p", "p"), /down/, "another organisation has none");
+  await assert.rejects(configurationOf("b", "p", "p"), /down/);
+  assert.equal(requestCount, 3, "and waits before it asks again");
+  isDown = false;
+  await sleep(400);
+  assert.equal((await configurationOf("b", "p", "p")).requestCount, 4);
+  assert.equal((await configurationOf("a", "p", "p")).requestCount, 5);
+});
+
+test("many providers of one organisation evict none of another organisation or of the operator", async () => {
+  let requestCount = 0;
+  const configurationOf = createConfigurationCache(async () => ({ requestCount: ++requestCount }));
+  await configurationOf(undefined, "own", "own");
+  await configurationOf("b", "own", "own");
+  for (let i = 0; i < 300; i++) await configurationOf("a", `p${i}`, "p");
+  assert.equal((await configurationOf(undefined, "own", "own")).requestCount, 1);
+  assert.equal((await configurationOf("b", "own", "own")).requestCount, 2);
+  // The control: those of the organisation itself made room for each other.
+  assert.equal((await configurationOf("a", "p0", "p")).requestCount, 303);
 });

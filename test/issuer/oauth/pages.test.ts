@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
-import { browserOf, knownBrowserOf, requireOwnForm } from "../../../src/issuer/oauth/browser.js";
-import { consentPage } from "../../../src/issuer/oauth/consent-page.js";
-import { failure } from "../../../src/issuer/oauth/failure.js";
-import { html } from "../../../src/issuer/oauth/html.js";
+import { consentPage } from "../../../src/issuer/oauth/consent.js";
+import { oauthError } from "../../../src/issuer/oauth/oauth-error.js";
+import { html } from "../../../src/issuer/oauth/page.js";
 import {
   activatePage,
   approvalPage,
@@ -14,6 +13,7 @@ import {
   headlessPage,
   providerSelectionPage,
 } from "../../../src/issuer/oauth/pages.js";
+import { findBrowser, getBrowser, requireOwnForm } from "../../../src/issuer/oauth/state.js";
 import type { WebAnswer, WebRequest } from "../../../src/kernel/web.js";
 
 const evil = `"><script>alert(1)</script><a href='x' onclick=y>&`;
@@ -25,7 +25,7 @@ const pages: Readonly<Record<string, WebAnswer>> = {
   choice: providerSelectionPage(frame, {
     title: evil,
     intro: deviceIntro(asker),
-    choices: [{ title: evil, href: evil }],
+    links: [{ title: evil, href: evil }],
     hidden,
     unknownOrganisation: evil,
   }),
@@ -34,7 +34,7 @@ const pages: Readonly<Record<string, WebAnswer>> = {
   approval: approvalPage(frame, { hidden, person: evil, asker, userCode: evil }),
   consent: consentPage(frame, {
     person: evil,
-    grants: [
+    invites: [
       {
         invitedBy: { uid: evil, name: evil, email: evil },
         organisation: { name: evil, verified: false },
@@ -63,7 +63,7 @@ const pages: Readonly<Record<string, WebAnswer>> = {
     hidden,
   }),
   done: donePage(frame, evil, evil),
-  failure: failurePage(frame, { ...failure(evil, "x", 500), description: evil, retryAfterS: 5 }),
+  failure: failurePage(frame, { ...oauthError(evil, "x", 500), description: evil, retryAfterS: 5 }),
 };
 
 for (const [name, { headers = {}, body = "" }] of Object.entries(pages)) {
@@ -125,25 +125,25 @@ function requestWith(cookies: Readonly<Record<string, string>>): WebRequest {
 }
 
 test("the cookie belongs to this host, over TLS, out of reach of scripts and forms elsewhere", () => {
-  const { cookie } = browserOf(requestWith({}), true);
+  const { cookie } = getBrowser(requestWith({}), true);
   assert.match(cookie, /^__Host-arbor-login=[A-Za-z0-9_-]{43}; Path=\/; Max-Age=600; HttpOnly; SameSite=Lax; Secure$/);
-  const plain = browserOf(requestWith({}), false).cookie;
+  const plain = getBrowser(requestWith({}), false).cookie;
   assert.match(plain, /^arbor-login=[A-Za-z0-9_-]{43}; Path=\/; Max-Age=600; HttpOnly; SameSite=Lax$/);
 });
 
-test("a browser is known again by its cookie, and by no cookie that is none of ours", () => {
+test("a browser is recognized by its cookie, and by no malformed cookie", () => {
   const secret = "s".repeat(43);
-  const browser = knownBrowserOf(requestWith({ "__Host-arbor-login": secret }), true);
+  const browser = findBrowser(requestWith({ "__Host-arbor-login": secret }), true);
   assert.ok(browser?.cookie.includes(secret));
-  assert.deepEqual(browser, browserOf(requestWith({ "__Host-arbor-login": secret }), true));
-  assert.equal(knownBrowserOf(requestWith({ "arbor-login": secret }), true), undefined);
-  assert.equal(knownBrowserOf(requestWith({ "__Host-arbor-login": "short" }), true), undefined);
+  assert.deepEqual(browser, getBrowser(requestWith({ "__Host-arbor-login": secret }), true));
+  assert.equal(findBrowser(requestWith({ "arbor-login": secret }), true), undefined);
+  assert.equal(findBrowser(requestWith({ "__Host-arbor-login": "short" }), true), undefined);
   assert.equal(browser?.hash.includes(secret), false);
   assert.notEqual(browser?.hash, browser?.formSecret);
 });
 
-test("a form is ours when it brings the secret of its browser", () => {
-  const browser = browserOf(requestWith({}), true);
+test("a form is accepted with the secret of its browser", () => {
+  const browser = getBrowser(requestWith({}), true);
   const form = (value: string) => new URLSearchParams({ form: value });
   assert.equal(requireOwnForm(form(browser.formSecret), browser), browser);
   for (const value of ["", "x".repeat(43), browser.hash]) {

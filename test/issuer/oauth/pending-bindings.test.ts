@@ -27,7 +27,7 @@ const [viewer, editor, owner] = ["viewer", "editor", "owner"].map(builtinRoleUid
 
 let kit: LoginKit;
 let count = 0;
-/** What transactions that only read have asked the store for. */
+/** The reads of read-only transactions. */
 let reads: string[] = [];
 
 before(async () => {
@@ -99,7 +99,7 @@ const choicesOn = ({ text }: Seen) =>
     }),
   );
 
-test("accepts in one organisation, removes in another, and leaves the third for later", async () => {
+test("accepts in one organisation, removes in another, and keeps the third pending", async () => {
   await register();
   const kept = await offer("kept.example", [viewer, editor]);
   // In the order of the bindings, what is left for later follows what is removed.
@@ -136,7 +136,7 @@ test("accepts in one organisation, removes in another, and leaves the third for 
     ["accepted", "dropped"].map((what) => [`dev.arbor.bindings.binding.${what}.v1`, "/oauth/consent"]),
   );
 
-  // What is left for later is asked about with the next login, and nothing else is.
+  // The next login asks about bindings that were left for later, and about no others.
   const again = await agent.get(codeUrl());
   assert.deepEqual(
     choicesOn(again).map(({ group }) => group),
@@ -144,7 +144,7 @@ test("accepts in one organisation, removes in another, and leaves the third for 
   );
 });
 
-test("a login that is declined changes nothing, and without a choice nothing but the login is done", async () => {
+test("a declined login changes nothing, and a login without a decision changes no binding", async () => {
   await register();
   const [one, other] = [await offer("declined.example"), await offer("other.example")];
   const before = await bindings();
@@ -200,12 +200,12 @@ test("a terminal gets what it got, and the cap claim has what was accepted", asy
   assert.match(done.text, /<h1>Signed in<\/h1>/);
   const session = await taken();
   assert.ok(session);
-  const wanted = { aud: [kit.url], cap: [], scopes: [], identity: "", identityProvider: "" };
-  const { token } = await kit.deps.exchanger.exchange(wanted, open(session), "127.0.0.1");
+  const tokenRequest = { aud: [kit.url], cap: [], scopes: [], identity: "", identityProvider: "" };
+  const { token } = await kit.deps.exchanger.exchange(tokenRequest, open(session), "127.0.0.1");
   assert.deepEqual(Object.keys(claimsOf(token).cap as object), [kept.group]);
 });
 
-test("a device is asked about after the page, and gets tokens", async () => {
+test("a device is approved after the page, and gets tokens", async () => {
   await register();
   const { group, uids } = await offer("device.example");
   const { body } = await postForm(`${kit.url}/oauth/device_authorization`, { client_id: "robot" });
@@ -249,7 +249,7 @@ test("what is pending in the organisation of an invite is accepted with it", asy
   assert.deepEqual([left.get(offered), [...left.values()]], [false, [false, false]]);
 });
 
-test("somebody who becomes known by the login decides about what waits for them already", async () => {
+test("a person who registers decides about bindings that are pending already", async () => {
   const { group, uids } = await offer("early.example", [owner]);
   const agent = new Agent();
   const page = await agent.get(codeUrl());
@@ -258,7 +258,7 @@ test("somebody who becomes known by the login decides about what waits for them 
   assert.deepEqual([...(await bindings())], [[uids[0], false]]);
 });
 
-test("fields that the page does not have are refused, and the login can go on", async () => {
+test("fields that the page does not have are rejected, and the login can continue", async () => {
   await register();
   const { group, uids } = await offer("asked.example");
   const stranger = personUid(kit.provider.issuer, "a stranger");
@@ -306,7 +306,7 @@ test("fields that the page does not have are refused, and the login can go on", 
   );
 });
 
-test("what is no longer pending when the form comes is left as it is", async () => {
+test("bindings that are no longer pending when the form arrives are not changed", async () => {
   await register();
   const { group, uids } = await offer("meanwhile.example");
   const agent = new Agent();

@@ -27,7 +27,7 @@ const challenges: readonly (readonly [string, string | undefined, string | undef
 ];
 
 for (const [name, challenge, method] of challenges) {
-  test(`a request with ${name} is refused`, () => {
+  test(`a request with ${name} is rejected`, () => {
     assert.throws(() => requireChallenge(challenge, method), /Invalid argument: code_challenge/);
   });
 }
@@ -48,7 +48,7 @@ for (const [name, verifier, isRight] of verifiers) {
   });
 }
 
-test("another verifier proves nothing, nor does a challenge that is none", () => {
+test("another verifier and a malformed challenge do not match", () => {
   assert.equal(provesChallenge("v".repeat(43), CHALLENGE), false);
   assert.equal(provesChallenge("v".repeat(43), ""), false);
 });

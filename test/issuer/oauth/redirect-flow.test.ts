@@ -12,7 +12,7 @@ let kit: LoginKit;
 before(async () => {
   kit = await startLogin(() => ({ registration: "invite" }));
   const { store, ids } = kit.deps;
-  // Somebody who is known already.
+  // A person with an account.
   await store.write(async (tx) => {
     const { issuer } = kit.provider;
     await signIn(tx, { issuer, subject: "alice", claims: {}, register: true }, { ids, nowMs: 1_000 });
@@ -25,17 +25,17 @@ beforeEach(() => {
 
 after(() => kit?.stop());
 
-// As their clients write it: their server is told by these what may come.
+// The query of published clients; the placeholder values tell the server which parameters they accept.
 const redirect = `${PROGRAM}?token=true&error=true`;
 
 async function login(more: Readonly<Record<string, string>> = {}) {
   const query = new URLSearchParams({ exit: "redirect", redirect, client_id: "any", ...more });
   const agent = new Agent();
-  const seen = await agent.decide(await agent.get(`${kit.url}/oauth?${query}`));
-  return { seen, program: seen.program ?? new URLSearchParams() };
+  const page = await agent.decide(await agent.get(`${kit.url}/oauth?${query}`));
+  return { page, program: page.program ?? new URLSearchParams() };
 }
 
-test("the token takes the place of what stood for it, and no error is left", async () => {
+test("the token replaces its placeholder, and no error parameter remains", async () => {
   const { program } = await login({ audience: `${kit.url},${kit.url}/` });
   assert.deepEqual([...program.keys()], ["token"]);
   const claims = claimsOf(program.get("token"));
@@ -43,7 +43,7 @@ test("the token takes the place of what stood for it, and no error is left", asy
   assert.ok([kit.url, `${kit.url}/`].includes(String(claims.aud)));
 });
 
-test("a refresh token comes when it is asked for, and is good", async () => {
+test("a refresh token is issued on request, and is valid", async () => {
   const { program } = await login({ create_refresh_token: "true" });
   const { status } = await postForm(`${kit.url}/oauth/token`, {
     grant_type: "refresh_token",
@@ -61,7 +61,7 @@ test("scopes are unescaped twice", async () => {
   assert.equal(wrong.program.get("error"), "invalid_request");
 });
 
-test("somebody unknown is told so, with the status that clients look for, and no token", async () => {
+test("an unknown person gets account not found with a status, and no token", async () => {
   kit.provider.account = { subject: "stranger" };
   for (const more of [{}, { skip_registration: "true" }]) {
     const { program } = await login(more as Record<string, string>);
@@ -74,7 +74,7 @@ test("somebody unknown is told so, with the status that clients look for, and no
   assert.equal(await kit.store.read((tx) => tx.identities.get(uid)), undefined);
 });
 
-test("an invite lets somebody in who is unknown, with its role", async () => {
+test("an invite registers an unknown person with its role", async () => {
   const { group, owner } = await kit.organisation("inviting.example");
   const code = await inviteTo(kit, group, owner);
   kit.provider.account = { subject: "guest" };
@@ -99,7 +99,7 @@ test("wrong invites are counted", async () => {
   assert.equal(statuses.at(-1), "429");
 });
 
-test("an identity is assumed with what the provider says, or not", async () => {
+test("an identity is assumed with a matching ID token only", async () => {
   const { group } = await kit.organisation("assumed.example");
   const uid = randomIds.newUid(group);
   const { issuer, clientId } = kit.provider;
@@ -114,7 +114,7 @@ test("an identity is assumed with what the provider says, or not", async () => {
   assert.equal(refused.program.get("token"), null);
 });
 
-test("somebody who cancels is told so", async () => {
+test("a cancelled login is access_denied", async () => {
   kit.provider.account = undefined;
   const { program } = await login();
   assert.equal(program.get("error"), "access_denied");
@@ -125,9 +125,9 @@ for (const [name, more] of Object.entries({
   "another exit": { exit: "page" },
   "a redirect elsewhere": { redirect: "http://127.0.0.1.evil.example:1/" },
 })) {
-  test(`${name} is told on a page`, async () => {
-    const { seen } = await login(more as Record<string, string>);
-    assert.equal(seen.status, 400);
-    assert.equal(seen.program, undefined);
+  test(`${name} is an error page`, async () => {
+    const { page } = await login(more as Record<string, string>);
+    assert.equal(page.status, 400);
+    assert.equal(page.program, undefined);
   });
 }

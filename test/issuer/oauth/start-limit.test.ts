@@ -1,4 +1,4 @@
-// Logins that nobody finishes are rows in the store that anybody may cause: they are few for each address, and small.
+// Unfinished logins are rows that unauthenticated callers create: each address may have few, and they are small.
 import assert from "node:assert/strict";
 import { request } from "node:http";
 import { after, before, describe, it } from "node:test";
@@ -77,7 +77,7 @@ describe("the endpoints that begin logins", () => {
     });
   }
 
-  it("refuse an address that leaves too many devices waiting, and nobody else", { timeout: 60_000 }, async () => {
+  it("reject an address with too many pending devices, and no other address", { timeout: 60_000 }, async () => {
     const form = new URLSearchParams({ client_id: "robot" });
     const ask = (address: string) => from(address, "/oauth/device_authorization", form);
     for (let i = 0; i < MAX; i++) assert.equal((await ask("127.0.3.1")).status, 200, `request ${i}`);

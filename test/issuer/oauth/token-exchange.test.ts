@@ -1,4 +1,4 @@
-// `POST /oauth/token` for tokens of other issuers (RFC 8693), and what it refuses.
+// `POST /oauth/token` for tokens of other issuers (RFC 8693), and its errors.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { randomIds } from "../../../src/kernel/ids.js";
@@ -66,7 +66,7 @@ const refused: readonly (readonly [string, Readonly<Record<string, string>>, str
 ];
 
 for (const [name, more, error] of refused) {
-  test(`${name} is refused with ${error}`, async () => {
+  test(`${name} is rejected with ${error}`, async () => {
     const { status, headers, body } = await exchange(more);
     assert.deepEqual([status, body.error], [400, error]);
     assert.ok(body.error_description);
@@ -74,13 +74,13 @@ for (const [name, more, error] of refused) {
   });
 }
 
-test("a token of somebody else is refused, and not shown", async () => {
+test("a token of another issuer is rejected, and not in the response", async () => {
   const { status, body } = await exchange({}, "other");
   assert.deepEqual([status, body.error], [400, "invalid_request"]);
   assert.doesNotMatch(JSON.stringify(body), /eyJ/);
 });
 
-test("a body that is no form is refused as OAuth has it", async () => {
+test("a body that is no form gets an OAuth error", async () => {
   const answer = await fetch(`${kit.url}/oauth/token`, {
     method: "POST",
     headers: { "content-type": "application/json" },
@@ -90,7 +90,7 @@ test("a body that is no form is refused as OAuth has it", async () => {
   assert.equal(((await answer.json()) as { error: string }).error, "invalid_request");
 });
 
-test("a parameter given twice is refused", async () => {
+test("a parameter given twice is rejected", async () => {
   const form = new URLSearchParams([
     ["grant_type", "refresh_token"],
     ["grant_type", EXCHANGE],
@@ -99,7 +99,7 @@ test("a parameter given twice is refused", async () => {
   assert.match(await answer.text(), /grant_type must be given once/);
 });
 
-test("a refresh token that is made up is refused", async () => {
+test("a made-up refresh token is rejected", async () => {
   const { status, body } = await postForm(`${kit.url}/oauth/token`, {
     grant_type: "refresh_token",
     refresh_token: Buffer.from(JSON.stringify({ exp: 1, sec: "x" })).toString("base64"),

@@ -41,7 +41,7 @@ it("logs each of 1,000 exchanges and no token", { timeout: 120_000 }, async () =
   const token = (claims: object) => workloads.token({ aud: url, sub: "ci", ...claims });
   const { exchange } = SecurityTokenService.method;
   const clients = rawClients(url);
-  const asked = requestOf(exchange, { aud: [url], identity });
+  const request = requestOf(exchange, { aud: [url], identity });
   let issued = "";
   const query = queryOf({ aud: url, identity });
   const good: readonly (() => Promise<unknown>)[] = [
@@ -50,7 +50,7 @@ it("logs each of 1,000 exchanges and no token", { timeout: 120_000 }, async () =
       issued = String(json.token);
     },
     () => ask(url, "/sts/exchange", { method: "POST", form: `${query}&token=${token({})}`, bearer: token({}) }),
-    ...clients.map((client) => () => client.call(exchange, asked, token({}))),
+    ...clients.map((client) => () => client.call(exchange, request, token({}))),
   ];
   const bad: readonly (() => Promise<unknown>)[] = [
     () => ask(url, `/sts/exchange?${query}`, { bearer: token({ sub: "x" }) }),
@@ -59,9 +59,9 @@ it("logs each of 1,000 exchanges and no token", { timeout: 120_000 }, async () =
     () => ask(url, `/sts/exchange_refresh_token?${query}`, { method: "POST", bearer: token({}) }),
     () => ask(url, "/auth/v1/ok", { bearer: `${issued}x` }),
     () => ask(url, "/auth/v1/ok", { headers: { cookie: `token=${issued}`, authorization: issued } }),
-    ...clients.map((client) => () => client.call(exchange, asked, token({ iss: "https://elsewhere.example" }))),
+    ...clients.map((client) => () => client.call(exchange, request, token({ iss: "https://elsewhere.example" }))),
   ];
-  // Few enough that refused to be is not all that comes of them.
+  // Fewer than the failure limit, so that not all are slowed down.
   for (let i = 0; i < 1_000; i++) await (i % 8 === 7 ? bad[Math.floor(i / 8) % bad.length] : good[i % good.length])?.();
   for (const client of clients) client.close();
   await new Promise((resolve) => setTimeout(resolve, 100));

@@ -4,7 +4,7 @@ import { codeName } from "../../contract/wire.js";
 import { sendHttp } from "../../support/send-http.js";
 
 /** What is sent. */
-export interface Asked {
+export interface RequestOptions {
   readonly method?: string;
   readonly bearer?: string | undefined;
   /** Sent as JSON. */
@@ -26,8 +26,8 @@ export interface Answer {
 }
 
 /** Asks for a path. */
-export async function ask(url: string, path: string, asked: Asked = {}): Promise<Answer> {
-  const { method = "GET", bearer, json, form, headers } = asked;
+export async function ask(url: string, path: string, options: RequestOptions = {}): Promise<Answer> {
+  const { method = "GET", bearer, json, form, headers } = options;
   const type = form === undefined ? "application/json" : "application/x-www-form-urlencoded";
   const body = form ?? (json && JSON.stringify(json));
   const answer = await sendHttp(url + path, {

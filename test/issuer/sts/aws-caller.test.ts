@@ -6,9 +6,13 @@ import {
   type Identity_AWSIdentity,
   Identity_AWSIdentitySchema,
 } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
-import { parseAwsRequest } from "../../../src/issuer/sts/aws.js";
-import { type AwsCaller, askAws, requireAwsMatch } from "../../../src/issuer/sts/aws-caller.js";
-import { AwsRefusal } from "../../../src/issuer/sts/refusal.js";
+import {
+  type AwsCaller,
+  AwsRequestError,
+  getCallerIdentity,
+  parseAwsRequest,
+  requireAwsMatch,
+} from "../../../src/issuer/sts/aws.js";
 import { ApiError } from "../../../src/kernel/errors.js";
 import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
 import { authorizationOf } from "./sigv4.js";
@@ -38,7 +42,7 @@ const caller: AwsCaller = { account: role.account, arn: role.arn, userId: role.u
 function ask(origin: string, changes: Partial<Signing> = {}): Promise<AwsCaller> {
   const text = signedRequest({ origin, ...changes, headers: { ...headers, ...changes.headers } });
   const expected = { stsHosts: [origin], audiences: ownUrls, identity: uid, nowMs };
-  return askAws(parseAwsRequest(bearerOf(text), expected), createGuardedFetch({ trustedOrigins: [origin] }));
+  return getCallerIdentity(parseAwsRequest(bearerOf(text), expected), createGuardedFetch({ trustedOrigins: [origin] }));
 }
 
 test("the signer of these tests signs as AWS documents it", () => {
@@ -55,7 +59,7 @@ test("the signer of these tests signs as AWS documents it", () => {
   );
 });
 
-test("AWS tells who signed the request, and gets nothing that was not signed", async (t) => {
+test("AWS answers with the signer, and gets only signed headers", async (t) => {
   const { origin, requests } = await serveSts(t);
   const unsigned = { "x-forwarded-for": "10.0.0.1", "user-agent": "Go-http-client/1.1", cookie: "a=b" };
   assert.deepEqual(await ask(origin, { headers: unsigned }), caller);
@@ -93,7 +97,7 @@ async function failureOf(asked: Promise<unknown>): Promise<ApiError> {
 
 function assertRejected(error: ApiError): void {
   assert.deepEqual([error.code, error.message], [Code.Unauthenticated, UNAUTHENTICATED]);
-  assert.ok(error.cause instanceof AwsRefusal);
+  assert.ok(error.cause instanceof AwsRequestError);
   assert.equal(error.cause.outcome, "rejected by AWS");
 }
 
@@ -108,7 +112,7 @@ test("a request whose binding was changed after it was signed is rejected by AWS
   const changed = text.replace("stolen-from-another", uid);
   const expected = { stsHosts: [origin], audiences: ownUrls, identity: uid, nowMs };
   const request = parseAwsRequest(bearerOf(changed), expected);
-  assertRejected(await failureOf(askAws(request, createGuardedFetch({ trustedOrigins: [origin] }))));
+  assertRejected(await failureOf(getCallerIdentity(request, createGuardedFetch({ trustedOrigins: [origin] }))));
 });
 
 const named = { Account: role.account, Arn: role.arn, UserId: role.userId };
@@ -136,7 +140,7 @@ const answers: readonly (readonly [status: number, body: string, outcome: "rejec
 ];
 
 for (const [status, body, outcome] of answers) {
-  test(`AWS answering ${status} ${body.slice(0, 60)} names nobody: ${outcome}`, async (t) => {
+  test(`AWS answering ${status} ${body.slice(0, 60)}: ${outcome}`, async (t) => {
     const { origin } = await serve(t, () => ({ status, body }));
     const error = await failureOf(ask(origin));
     if (outcome === "rejected") assertRejected(error);
@@ -151,12 +155,12 @@ test("AWS that cannot be reached is unavailable", async (t) => {
   assert.equal((await failureOf(ask(closed))).code, Code.Unavailable);
 });
 
-test("an origin that is private and not trusted is not asked", async (t) => {
+test("a private origin that is not trusted is not requested", async (t) => {
   const { origin, requests } = await serveSts(t);
   const text = signedRequest({ origin, headers });
   const expected = { stsHosts: [origin], audiences: ownUrls, identity: uid, nowMs };
   const request = parseAwsRequest(bearerOf(text), expected);
-  const error = await failureOf(askAws(request, createGuardedFetch({ trustedOrigins: [] })));
+  const error = await failureOf(getCallerIdentity(request, createGuardedFetch({ trustedOrigins: [] })));
   assert.deepEqual([error.code, requests.length], [Code.Unavailable, 0]);
 });
 

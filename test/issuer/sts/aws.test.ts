@@ -1,11 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Code } from "@connectrpc/connect";
-import { parseAwsRequest } from "../../../src/issuer/sts/aws.js";
-import { AwsRefusal } from "../../../src/issuer/sts/refusal.js";
-import { defaultStsOrigins } from "../../../src/issuer/sts/sts-origins.js";
+import { AwsRequestError, defaultStsOrigins, parseAwsRequest } from "../../../src/issuer/sts/aws.js";
 import { bearerOf, type Signing, signedRequest, usualHeaders } from "./sts.js";
-import { ownUrls, refusal, UNAUTHENTICATED, uid } from "./tokens.js";
+import { catchError, ownUrls, UNAUTHENTICATED, uid } from "./tokens.js";
 
 const origin = "https://sts.amazonaws.com";
 const signedMs = Date.UTC(2026, 0, 15, 12, 0, 0);
@@ -23,8 +21,8 @@ const parse = (bearer: string, nowMs = signedMs) =>
   parseAwsRequest(bearer, { stsHosts: defaultStsOrigins, audiences: ownUrls, identity: uid, nowMs });
 
 function outcomeOf(made: string, nowMs: number): unknown {
-  const { cause } = refusal(() => parse(bearerOf(made), nowMs)) ?? {};
-  return cause instanceof AwsRefusal ? cause.outcome : cause;
+  const { cause } = catchError(() => parse(bearerOf(made), nowMs)) ?? {};
+  return cause instanceof AwsRequestError ? cause.outcome : cause;
 }
 
 /** A usual request with one piece of its text replaced. */
@@ -34,7 +32,7 @@ function edited(from: string | RegExp, to: string): string {
   return made;
 }
 
-test("what is sent to AWS is put together anew: our question, the signed headers, nothing else", () => {
+test("the request to AWS is built anew: GetCallerIdentity, the signed headers, nothing else", () => {
   const made = text({ headers: { "user-agent": "Go-http-client/1.1", "x-forwarded-for": "10.0.0.1" } });
   const { url, headers: sent } = parse(bearerOf(made));
   assert.equal(url, "https://sts.amazonaws.com/?Action=GetCallerIdentity&Version=2011-06-15");
@@ -166,9 +164,9 @@ const refused: readonly (readonly [what: string, bearer: string, outcome: string
 ];
 
 for (const [what, bearer, outcome] of refused) {
-  test(`a signed request is refused with ${what}: ${outcome}`, () => {
-    const found = refusal(() => parse(bearer));
-    assert.ok(found?.cause instanceof AwsRefusal, "it was accepted");
+  test(`a signed request is rejected with ${what}: ${outcome}`, () => {
+    const found = catchError(() => parse(bearer));
+    assert.ok(found?.cause instanceof AwsRequestError, "it was accepted");
     assert.deepEqual(
       [found.code, found.message, found.cause.outcome],
       [Code.Unauthenticated, UNAUTHENTICATED, outcome],

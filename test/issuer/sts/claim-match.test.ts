@@ -2,16 +2,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Code } from "@connectrpc/connect";
 import fc from "fast-check";
-import { admitsIssuer, requireClaimMatch } from "../../../src/issuer/sts/claim-match.js";
-import { notAssumable } from "../../../src/issuer/sts/refusal.js";
+import { notAssumable } from "../../../src/issuer/sts/audience.js";
+import { matchesIssuer, requireClaimMatch } from "../../../src/issuer/sts/claim-match.js";
 import type { VerifiedToken } from "../../../src/issuer/upstream/token.js";
 import {
   assertNotAssumable,
   assertUnauthenticated,
+  catchError,
   claimMatch,
   issuer,
   ownUrls,
-  refusal,
   subject,
   uid,
   verified,
@@ -53,7 +53,7 @@ for (const [what, configured, given] of strangers) {
 
 test("the text is that of an identity which does not exist", () => {
   const unknown = notAssumable(uid);
-  const found = refusal(() => requireClaimMatch(subjectOf("another"), verified(), ownUrls, uid));
+  const found = catchError(() => requireClaimMatch(subjectOf("another"), verified(), ownUrls, uid));
   assert.deepEqual([found?.code, found?.message, found?.cause], [unknown.code, unknown.message, undefined]);
 });
 
@@ -67,9 +67,9 @@ test("a literal match accepts a token if and only if the texts are equal", () =>
   );
   fc.assert(
     fc.property(pairs, ([stated, given]) => {
-      const found = refusal(() => requireClaimMatch(subjectOf(stated), verified({ subject: given }), ownUrls, uid));
+      const found = catchError(() => requireClaimMatch(subjectOf(stated), verified({ subject: given }), ownUrls, uid));
       assert.equal(found === undefined, stated === given);
-      assert.equal(admitsIssuer(claimMatch({ iss: { case: "issuer", value: stated } }), given), stated === given);
+      assert.equal(matchesIssuer(claimMatch({ iss: { case: "issuer", value: stated } }), given), stated === given);
     }),
     { numRuns: 500 },
   );
@@ -92,8 +92,8 @@ const pattern = { case: "issuerPattern", value: "https://ci\\.example\\.com/org/
 
 for (const [given, byLiteral, byPattern] of issuers) {
   test(`of the issuer ${JSON.stringify(given)} the keys are looked up only if the match names it`, () => {
-    assert.equal(admitsIssuer(claimMatch({ iss: literal }), given), byLiteral);
-    assert.equal(admitsIssuer(claimMatch({ iss: pattern }), given), byPattern);
+    assert.equal(matchesIssuer(claimMatch({ iss: literal }), given), byLiteral);
+    assert.equal(matchesIssuer(claimMatch({ iss: pattern }), given), byPattern);
     for (const [iss, admitted] of [[literal, byLiteral] as const, [pattern, byPattern] as const]) {
       const decide = () => requireClaimMatch(claimMatch({ iss }), verified({ issuer: given }), ownUrls, uid);
       if (admitted) decide();
@@ -103,7 +103,7 @@ for (const [given, byLiteral, byPattern] of issuers) {
 }
 
 test("a match without issuer or subject matches nothing", () => {
-  assert.equal(admitsIssuer(claimMatch({ iss: { case: undefined } }), issuer), false);
+  assert.equal(matchesIssuer(claimMatch({ iss: { case: undefined } }), issuer), false);
   assertNotAssumable(() => requireClaimMatch(claimMatch({ iss: { case: undefined } }), verified(), ownUrls, uid));
   assertNotAssumable(() => requireClaimMatch(claimMatch({ sub: { case: undefined } }), verified(), ownUrls, uid));
 });
@@ -112,7 +112,7 @@ test("two identities may have the same issuer and subject: each is judged by wha
   const token = verified({ claims: { environment: "production" } });
   requireClaimMatch(claimMatch(), token, ownUrls, uid);
   const staging = claimMatch({ claims: { environment: "staging" } });
-  assert.equal(refusal(() => requireClaimMatch(staging, token, ownUrls, uid))?.code, Code.PermissionDenied);
+  assert.equal(catchError(() => requireClaimMatch(staging, token, ownUrls, uid))?.code, Code.PermissionDenied);
 });
 
 test("a match is judged as it is now, not as it was with the token before", () => {
@@ -169,7 +169,7 @@ for (const [given, stated, outcome] of audiences) {
   });
 }
 
-test("a mismatch of the subject is told before one of the audience", () => {
+test("a mismatch of the subject is reported before one of the audience", () => {
   assertNotAssumable(() => requireClaimMatch(subjectOf("other"), verified({ audiences: ["elsewhere"] }), ownUrls, uid));
 });
 
@@ -206,7 +206,7 @@ const custom: readonly (readonly [
 
 for (const [what, stated, given, invalid] of custom) {
   test(`custom claims: ${what}`, () => {
-    const found = refusal(() => requireClaimMatch(claimMatch(stated), verified({ claims: given }), ownUrls, uid));
+    const found = catchError(() => requireClaimMatch(claimMatch(stated), verified({ claims: given }), ownUrls, uid));
     const expected =
       invalid === undefined
         ? undefined
@@ -215,7 +215,7 @@ for (const [what, stated, given, invalid] of custom) {
   });
 }
 
-test("custom claims are not told to a bearer who does not match in all else", () => {
+test("custom claims are not named to a bearer that does not match otherwise", () => {
   const match = claimMatch({ claims: { ref: "main" } });
   assertNotAssumable(() => requireClaimMatch(match, verified({ subject: `${subject}x` }), ownUrls, uid));
 });

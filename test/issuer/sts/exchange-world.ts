@@ -17,7 +17,7 @@ export const CLIENT = "arbor-at-the-login-provider";
 /** The text for everything that is no credential. */
 export const NO_CREDENTIAL = "Unauthenticated: authorization: a valid bearer token is required";
 
-/** Somebody who calls. */
+/** A caller. */
 export interface Somebody {
   readonly uid: string;
   readonly token: string;
@@ -43,7 +43,7 @@ export interface ExchangeWorld {
   readonly foreignOwner: Somebody;
   /** A new identity of a group; with a role it is bound to that there. */
   assumable(relationship: object, place?: { readonly group?: string; readonly role?: string }): Promise<string>;
-  /** A new identity that `workloads` vouches for as `subject`. */
+  /** Creates an identity that tokens of `workloads` with this subject may assume. */
   workload(subject: string, place?: { readonly group?: string; readonly role?: string }): Promise<string>;
   /** A new person whom the login provider knows by `subject`. */
   person(subject: string, values?: Partial<IdentityRow>): Promise<Somebody>;

@@ -53,8 +53,8 @@ function decoded(text: unknown): string[] {
 async function capabilitiesOf(role: string): Promise<string[]> {
   const row = await world.harness.app.installation.store.read((tx) => tx.roles.get(builtinRoleUid(role)));
   const digits = row?.capabilities ?? "";
-  const held = [...bits].filter(([, bit]) => (Number.parseInt(digits[bit >> 2] ?? "0", 16) >> (bit & 3)) & 1);
-  return held.map(([name]) => name).sort();
+  const capabilities = [...bits].filter(([, bit]) => (Number.parseInt(digits[bit >> 2] ?? "0", 16) >> (bit & 3)) & 1);
+  return capabilities.map(([name]) => name).sort();
 }
 
 const union = (...lists: readonly string[][]) => [...new Set(lists.flat())].sort();
@@ -106,14 +106,14 @@ describe("a token", () => {
     }
   });
 
-  it("tells all audiences that the other token had", async () => {
+  it("has all audiences of the other token in act", async () => {
     const identity = await world.workload("several");
     const aud = ["https://elsewhere.example", world.url];
     const token = await world.exchanged({ identity }, world.token({ sub: "several", aud }));
     assert.deepEqual(claimsOf(token).act, { iss: world.workloads.issuer, sub: "several", aud });
   });
 
-  it("lives its hour whatever the other token had left", async () => {
+  it("lives an hour, however soon the other token expires", async () => {
     const identity = await world.workload("late");
     const exp = Math.floor(Date.now() / 1000) + 5;
     const claims = claimsOf(await world.exchanged({ identity }, world.token({ sub: "late", exp })));
@@ -128,7 +128,7 @@ describe("a token", () => {
     ["the host alone", (url) => url.replace("http://", "")],
   ];
   for (const [name, of] of spellings) {
-    it(`asked for by ${name} is refused or good`, async () => {
+    it(`requested by ${name} is rejected or valid`, async () => {
       const identity = await world.workload(`spelling ${name}`, { role: "viewer" });
       const { status, json } = await world.exchange(
         { identity, aud: of(world.url) },
@@ -179,7 +179,7 @@ describe("a token", () => {
     });
   }
 
-  it("is refused rather than made too long to be used", async () => {
+  it("is rejected when the token would be too long", async () => {
     const identity = await world.workload("deep");
     let uid = randomIds.newUid();
     for (let depth = 1; depth < 60; depth++) uid = randomIds.newUid(uid);
@@ -208,7 +208,7 @@ describe("the claim cap", () => {
     assert.equal(await capOf(await world.workload("nothing"), "nothing"), undefined);
   });
 
-  it("tells what is held at each group", async () => {
+  it("has the capabilities at each group", async () => {
     const identity = await world.workload("cap", { role: "viewer" });
     await world.harness.bind(identity, "registry.push", world.root);
     await world.harness.bind(identity, "editor", child);
@@ -220,9 +220,9 @@ describe("the claim cap", () => {
 
   it("of every capability there is", async () => {
     const identity = await world.workload("owner", { role: "owner" });
-    const held = await capabilitiesOf("owner");
-    assert.ok(held.length > 100, `${held.length} capabilities`);
-    assert.deepEqual(await capOf(identity, "owner"), { [world.root]: held });
+    const capabilities = await capabilitiesOf("owner");
+    assert.ok(capabilities.length > 100, `${capabilities.length} capabilities`);
+    assert.deepEqual(await capOf(identity, "owner"), { [world.root]: capabilities });
   });
 
   it("is what is left of it where the token is limited", async () => {

@@ -1,12 +1,13 @@
-// Only refusals count against an address: whoever is let in is never held up.
+// Only failures count against an address: valid callers are never delayed.
 import assert from "node:assert/strict";
 import { Agent, request } from "node:http";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
-import { addressKey, createRefusals } from "../../../src/issuer/sts/refusals.js";
+import { createFailureLimiter } from "../../../src/issuer/sts/failure-limiter.js";
 import { notFound, permissionDenied, unavailable } from "../../../src/kernel/errors.js";
 import { randomIds } from "../../../src/kernel/ids.js";
+import { addressKey } from "../../../src/kernel/ip-address.js";
 import { rawClients, requestOf } from "../../contract/iam-clients.js";
 import { scaled } from "../../support/scale.js";
 import { queryOf } from "./ask.js";
@@ -14,7 +15,7 @@ import { type ExchangeWorld, startExchangeWorld } from "./exchange-world.js";
 
 const AT_ONCE = 200;
 const WINDOW_S = 4;
-/** Several times as many as may be refused in a window. */
+/** Several times the failure limit of a window. */
 const GOOD = scaled(10_000, 1_000);
 
 let world: ExchangeWorld;
@@ -78,7 +79,7 @@ describe("exchanges", () => {
     assert.deepEqual([[...statuses.keys()], good], [[200], GOOD]);
   });
 
-  it("that are refused slow their address down, and good ones pass", { timeout: 60_000 }, async () => {
+  it("that are rejected slow their address down, and valid ones pass", { timeout: 60_000 }, async () => {
     const [good, bad] = [world.token({ sub: "ci" }), world.token({ sub: "somebody else" })];
     // Of names of its own: what one name does slows down that name alone.
     const names = Array.from({ length: 50 }, () => randomIds.newUid(world.root));
@@ -105,13 +106,13 @@ describe("exchanges", () => {
     assert.ok(performance.now() - start < 3_000, `${performance.now() - start} ms`);
   });
 
-  it("count together whatever they were refused for, over all protocols", { timeout: 60_000 }, async () => {
+  it("count together for every reason and over all protocols", { timeout: 60_000 }, async () => {
     const { exchange } = SecurityTokenService.method;
     const clients = rawClients(world.url);
-    const asked = requestOf(exchange, { aud: [world.url], identity });
+    const request = requestOf(exchange, { aud: [world.url], identity });
     const wrong = [
-      [asked, world.token({ sub: "x" })],
-      [asked, "garbage"],
+      [request, world.token({ sub: "x" })],
+      [request, "garbage"],
       [requestOf(exchange, { identity }), world.token({ sub: "ci" })],
     ] as const;
     const counts = new Map<string, number>();
@@ -143,7 +144,7 @@ describe("exchanges", () => {
   });
 });
 
-describe("a limit on refusals", () => {
+describe("a failure limiter", () => {
   const refuse = () => {
     throw permissionDenied("this");
   };
@@ -153,8 +154,8 @@ describe("a limit on refusals", () => {
       (error: Error) => error.message.split(":")[0],
     );
 
-  it("counts against every key, and what is no refusal against none", async () => {
-    const { guard } = createRefusals({ points: 2, seconds: 60 });
+  it("counts failures for every key, and other errors for none", async () => {
+    const { guard } = createFailureLimiter({ points: 2, seconds: 60 });
     assert.equal(await outcome(guard(["a", "b"], refuse)), "Permission denied");
     assert.equal(await outcome(guard(["a"], () => Promise.reject(unavailable("now")))), "Unavailable");
     assert.equal(await outcome(guard(["a"], () => Promise.reject(new TypeError("broken")))), "broken");
@@ -169,7 +170,7 @@ describe("a limit on refusals", () => {
   });
 
   it("ends", async () => {
-    const { guard } = createRefusals({ points: 1, seconds: 1 });
+    const { guard } = createFailureLimiter({ points: 1, seconds: 1 });
     await outcome(guard(["a"], refuse));
     assert.equal(await outcome(guard(["a"], () => 1)), "Resource exhausted");
     await sleep(1_100);

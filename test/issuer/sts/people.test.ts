@@ -26,7 +26,7 @@ const call = (path: string, bearer: string, method = "GET", json?: object): Prom
 describe("a login provider of the service", () => {
   before(() => world.person("alice", { email: "alice@example.org", name: "Alice" }));
 
-  it("vouches for people by issuer and subject", async () => {
+  it("identifies people by issuer and subject", async () => {
     const profile = { name: "Alice", given_name: "A", family_name: "L", picture: "https://p.example/a.png" };
     const noise = { email: "mallory@example.org", email_verified: true, groups: ["admins"], roles: "owner" };
     const token = await world.exchanged({}, world.idToken({ sub: "alice", ...profile, ...noise }));
@@ -68,13 +68,13 @@ describe("a login provider of the service", () => {
     });
   }
 
-  it("tells of an address that nobody confirmed as of such", async () => {
+  it("marks an unconfirmed email address as unverified", async () => {
     await world.person("bob", { email: "", emailUnverified: "bob@example.org" });
     const claims = claimsOf(await world.exchanged({}, world.idToken({ sub: "bob" })));
     assert.deepEqual([claims.email, claims.email_verified], ["bob@example.org", false]);
   });
 
-  it("vouches for nobody whose identity is gone", async () => {
+  it("identifies nobody whose identity was deleted", async () => {
     const { uid } = await world.person("gone");
     const token = await world.exchanged({}, world.idToken({ sub: "gone" }));
     await world.write((tx) => tx.identities.delete(uid));
@@ -93,7 +93,7 @@ describe("an organisation's own provider", () => {
   const exchange = (claims: object, of = provider, parameter = "identity_provider") =>
     world.exchange({ [parameter]: of.uid }, of.token({ sub: "carol", ...claims }));
 
-  it("vouches for somebody else than the login provider of the same issuer does", async () => {
+  it("identifies other people than the login provider of the same issuer", async () => {
     const { json } = await exchange({});
     assert.equal(claimsOf(String(json.token)).sub, carol);
     assert.equal(carol, providerPersonUid(provider.uid, world.people.issuer, "carol"));
@@ -150,8 +150,8 @@ describe("an organisation's own provider", () => {
   it("and as it is when the token is issued", async () => {
     const { installation } = world.harness.app;
     const exchanger = exchangerOf({ installation, url: world.url, trustedOrigins: [world.people.issuer] });
-    const asked = { aud: [world.url], cap: [], scopes: [], identity: "", identityProvider: provider.uid };
-    const verified = await exchanger.verify(asked, provider.token({ sub: "carol" }), undefined);
+    const request = { aud: [world.url], cap: [], scopes: [], identity: "", identityProvider: provider.uid };
+    const verified = await exchanger.verify(request, provider.token({ sub: "carol" }), undefined);
     const finish = async () => installation.store.read((tx) => exchanger.finish(tx, verified, undefined));
     assert.equal((await finish()).identityUid, carol);
     const before = await installation.store.read((tx) => tx.identityProviders.get(provider.uid));
@@ -187,11 +187,11 @@ describe("an organisation's own provider", () => {
     const { json } = await call("/groups", token);
     const listed = (json.groups as { uid: string }[]).map(({ uid }) => uid);
     assert.ok(listed.includes(world.root) && !listed.includes(world.foreign), "lists show none of it");
-    const told = (await ask(world.url, "/auth/v1/ok", { bearer: token })).json.capabilities as {
+    const capabilities = (await ask(world.url, "/auth/v1/ok", { bearer: token })).json.capabilities as {
       group: { id: string };
     }[];
     assert.deepEqual(
-      told.map(({ group }) => group.id),
+      capabilities.map(({ group }) => group.id),
       [world.root],
     );
     assert.deepEqual(Object.keys(claimsOf(token).cap as object), [world.root], "nor do tokens");

@@ -11,7 +11,7 @@ export interface ProviderKit {
   readonly client: string;
   /** A token of the provider. */
   token(claims: Readonly<Record<string, unknown>>): string;
-  /** Signs somebody in through it for the first time, or again; returns the uid. */
+  /** Signs a person in through the provider, for the first time or again; returns the uid. */
   signIn(subject: string, claims?: Readonly<Record<string, unknown>>): Promise<string>;
   /** Maps a group of the directory to a role at the root; returns the uid of the mapping. */
   map(externalGroupId: string, roleUid: string): Promise<string>;
@@ -44,8 +44,10 @@ export async function makeProvider(world: ExchangeWorld, values: ProviderValues 
     client,
     token: (claims) => world.people.token({ aud: client, ...claims }),
     async signIn(subject, claims = {}) {
-      const asked = { issuer, subject, claims: { aud: client, ...claims }, providerUid: uid, register: false };
-      const { identityUid } = await world.write((tx) => signIn(tx, asked, { ids: randomIds, nowMs: Date.now() }));
+      const signInRequest = { issuer, subject, claims: { aud: client, ...claims }, providerUid: uid, register: false };
+      const { identityUid } = await world.write((tx) =>
+        signIn(tx, signInRequest, { ids: randomIds, nowMs: Date.now() }),
+      );
       if (identityUid !== providerPersonUid(uid, issuer, subject)) throw new Error("somebody else signed in");
       return identityUid;
     },

@@ -166,7 +166,7 @@ describe("static keys", () => {
     return signed({ alg: "ES256", kid: "k", typ: "JWT" }, { ...usual, ...claims }, key);
   };
 
-  it("let in who has the key, and tell of it", async () => {
+  it("admit tokens of the key, with act", async () => {
     const identity = await create();
     const claims = claimsOf(await world.exchanged({ identity }, token()));
     assert.deepEqual(
@@ -175,7 +175,7 @@ describe("static keys", () => {
     );
   });
 
-  it("and nobody else", async () => {
+  it("and no other tokens", async () => {
     const identity = await create();
     const other = await create({ issuerKeys: JSON.stringify({ keys: [pair().jwk] }) });
     const forbidden = denied(`assuming ${identity}`);
@@ -208,7 +208,7 @@ describe("static keys", () => {
   });
 });
 
-it("AWS roles are let in as AWS says, over the exchange", async (context: TestContext) => {
+it("AWS roles are admitted as AWS answers, over the exchange", async (context: TestContext) => {
   const sts = await serveSts(context);
   const own = await startExchangeWorld({ awsStsOrigins: sts.origin, trustedIssuers: sts.origin });
   context.after(() => own.stop());
@@ -232,18 +232,18 @@ it("AWS roles are let in as AWS says, over the exchange", async (context: TestCo
   const claims = claimsOf(await own.exchanged({ identity }, bearer(identity)));
   const { account: Account, arn: Arn, userId } = awsRole;
   assert.deepEqual(claims.act, { sub: Arn, account: Account, arn: Arn, userId });
-  const asked = sts.requests.length;
-  assert.equal(asked, 1);
+  const request = sts.requests.length;
+  assert.equal(request, 1);
   const refused = async (uid: string, token: string) => (await own.exchange({ identity: uid }, token)).outcome;
   const unknown = randomIds.newUid(own.root);
   for (const uid of [unknown, matched]) assert.deepEqual(await refused(uid, bearer(uid)), denied(`assuming ${uid}`));
   for (const uid of [identity, unknown]) assert.deepEqual(await refused(uid, bearer(other)), unauthenticated());
-  assert.equal(sts.requests.length, asked, "nobody was asked about what fits no identity");
+  assert.equal(sts.requests.length, request, "nobody was asked about what fits no identity");
   assert.deepEqual(await refused(other, bearer(other)), denied(`assuming ${other}`));
   assert.deepEqual(await refused(identity, bearer(identity, "guessed")), notAssumable(identity));
 });
 
-describe("who is asked for keys", () => {
+describe("which issuers are requested", () => {
   let own: ExchangeWorld;
   let down: LocalIssuer;
   before(async () => {
@@ -252,7 +252,7 @@ describe("who is asked for keys", () => {
   });
   after(() => own.stop());
 
-  it("nobody, unless the identity that is named is registered with the issuer", async () => {
+  it("only the issuer that the named identity is registered with", async () => {
     const elsewhere = await own.assumable({ claimMatch: { issuer: "https://elsewhere.example", subject: "s" } });
     const pattern = await own.assumable({
       claimMatch: { issuerPattern: "https://elsewhere\\.example/.*", subject: "s" },
@@ -294,7 +294,7 @@ describe("who is asked for keys", () => {
     assert.deepEqual(own.workloads.requests, { discovery: 1, keys: 1 });
   });
 
-  it("one that is down makes the exchange unavailable, not the token good", async () => {
+  it("one that is down makes the exchange unavailable, not the token valid", async () => {
     const identity = await own.assumable({ claimMatch: { issuer: down.issuer, subject: "s" } });
     const bearer = down.token({ aud: own.url, sub: "s" });
     await down.stop();
@@ -313,8 +313,8 @@ describe("an identity that changes between check and issue", () => {
     const { installation } = world.harness.app;
     const exchanger = exchangerOf({ installation, url: world.url, trustedOrigins: [world.workloads.issuer] });
     const bearer = world.token({ sub: "before" });
-    const asked = { aud: [world.url], cap: [], scopes: [], identity, identityProvider: "" };
-    const verified = await exchanger.verify(asked, bearer, "127.0.0.1");
+    const request = { aud: [world.url], cap: [], scopes: [], identity, identityProvider: "" };
+    const verified = await exchanger.verify(request, bearer, "127.0.0.1");
     const finish = () => installation.store.read((tx) => exchanger.finish(tx, verified, "127.0.0.1"));
     return { identity, finish };
   };

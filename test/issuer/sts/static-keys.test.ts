@@ -67,11 +67,11 @@ test("issuer and subject are compared byte for byte, and before the keys", async
   }
 });
 
-test("a token signed with other keys is refused, its key id being the same", async () => {
+test("a token signed with another key of the same key id is rejected", async () => {
   assertUnauthenticated(decide(staticKeys(), await signElsewhere()));
 });
 
-test("keys are good until they expire, by the millisecond", async () => {
+test("keys are valid until they expire, to the millisecond", async () => {
   const token = await sign();
   decide(staticKeys({ expirationTime: timestampFromMs(nowMs + 1) }), token)();
   assertUnauthenticated(decide(staticKeys({ expirationTime: timestampFromMs(nowMs) }), token));
@@ -81,7 +81,7 @@ test("keys are good until they expire, by the millisecond", async () => {
   assertUnauthenticated(decide(unlimited, token));
 });
 
-test("a token that has expired is refused", async () => {
+test("a token that has expired is rejected", async () => {
   assertUnauthenticated(decide(staticKeys(), await sign({ iat: now - 700, exp: now - 100 })));
 });
 
@@ -96,7 +96,7 @@ test("without an audience stated the token must be for this service", async () =
   assertUnauthenticated(decide(staticKeys(), await sign({ aud: "elsewhere" })));
 });
 
-test("an audience stated replaces those of this service, and is compared byte for byte", async () => {
+test("a stated audience replaces those of this service, and is compared byte for byte", async () => {
   const keys = staticKeys({ audiences: ["https://elsewhere.example"] });
   decide(keys, await sign({ aud: ["x", "https://elsewhere.example"] }))();
   assertNotAssumable(decide(keys, await sign({ aud: "https://elsewhere.example/" })));

@@ -54,7 +54,7 @@ export interface Served {
   readonly requests: readonly IncomingMessage[];
 }
 
-/** Starts a server of fixed answers; `answer` is told of each request. */
+/** Starts a server of fixed answers; `answer` is called with each request. */
 export async function serve(
   context: TestContext,
   answer: (request: IncomingMessage) => { readonly status: number; readonly body: string },

@@ -29,8 +29,8 @@ export function claimMatch(values: MessageInitShape<typeof Identity_ClaimMatchSc
   });
 }
 
-/** What a decision is refused with; undefined when it is not. */
-export function refusal(decide: () => unknown): { code: Code; message: string; cause: unknown } | undefined {
+/** The error of a decision; undefined when it succeeds. */
+export function catchError(decide: () => unknown): { code: Code; message: string; cause: unknown } | undefined {
   try {
     decide();
     return undefined;
@@ -40,19 +40,19 @@ export function refusal(decide: () => unknown): { code: Code; message: string; c
   }
 }
 
-/** The text for whoever may not assume {@link uid}, whatever the reason. */
+/** The text for callers that may not assume {@link uid}, whatever the reason. */
 export const NOT_ASSUMABLE = `Permission denied: assuming ${uid} (or it might not exist)`;
 /** The text for everything that is no credential. */
 export const UNAUTHENTICATED = "Unauthenticated: authorization: a valid bearer token is required";
 
-/** Asserts that a decision is refused as if there were no such identity. */
+/** Asserts that a decision fails as if the identity did not exist. */
 export function assertNotAssumable(decide: () => unknown): void {
-  const { code, message } = refusal(decide) ?? {};
+  const { code, message } = catchError(decide) ?? {};
   assert.deepEqual([code, message], [Code.PermissionDenied, NOT_ASSUMABLE]);
 }
 
-/** Asserts that the token is refused, with the one text for that. */
+/** Asserts that the token is rejected, with one text. */
 export function assertUnauthenticated(decide: () => unknown): void {
-  const { code, message } = refusal(decide) ?? {};
+  const { code, message } = catchError(decide) ?? {};
   assert.deepEqual([code, message], [Code.Unauthenticated, UNAUTHENTICATED]);
 }

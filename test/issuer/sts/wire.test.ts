@@ -1,5 +1,4 @@
-// The exchange as clients write it: with curl as the spec has it, with queries
-// and forms in every spelling, and over each protocol.
+// The exchange as clients send it: with curl, with queries and forms in every spelling, and over each protocol.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { after, before, describe, it } from "node:test";
@@ -14,7 +13,7 @@ import { ServerReflection } from "#gen/grpc/reflection/v1/reflection_pb.js";
 import { type RawClient, rawClients, rawGrpc, requestOf } from "../../contract/iam-clients.js";
 import { isUnavailable, methods, placeFieldOf } from "../../contract/iam-methods.js";
 import { requestH1, requestH2 } from "../../support/requests.js";
-import { type Asked, ask, queryOf } from "./ask.js";
+import { ask, queryOf, type RequestOptions } from "./ask.js";
 import { claimsOf, type ExchangeWorld, startExchangeWorld } from "./exchange-world.js";
 
 const NO_STORE = { "cache-control": "no-store", pragma: "no-cache", vary: "authorization" };
@@ -37,7 +36,7 @@ after(async () => {
 const bearer = () => world.token({ sub: "ci" });
 const port = () => Number(new URL(world.url).port);
 
-describe("spec section 5, item 4, with curl", () => {
+describe("token exchange with curl (docs/api-rules.md#token-exchange)", () => {
   const curl = async (...more: readonly string[]) => {
     const args = ["-sS", "-i", "-H", `Authorization: Bearer ${bearer()}`, ...more];
     const { stdout } = await promisify(execFile)("curl", args, { timeout: 20_000 });
@@ -45,7 +44,7 @@ describe("spec section 5, item 4, with curl", () => {
     return { head: head.toLowerCase(), json: JSON.parse(body) as Record<string, unknown> };
   };
 
-  it("gives a token for the identity, good for an hour", async () => {
+  it("gives a token for the identity, valid for an hour", async () => {
     const { head, json } = await curl(`${world.url}/sts/exchange?aud=${world.url}&identity=${identity}`);
     assert.match(head, /^http\/1\.1 200 /);
     for (const [name, value] of Object.entries(NO_STORE)) assert.match(head, new RegExp(`^${name}: ${value}$`, "m"));
@@ -76,7 +75,7 @@ describe("spec section 5, item 4, with curl", () => {
   });
 });
 
-it("a token is good for every service that reflection lists", async () => {
+it("a token is valid for every service that reflection lists", async () => {
   const token = await world.exchanged({ identity }, bearer());
   const reflection = createClient(ServerReflection, createGrpcTransport({ baseUrl: world.url }));
   const listed = new Set<string>();
@@ -114,25 +113,33 @@ it("a token is good for every service that reflection lists", async () => {
 
 describe("spellings over REST", () => {
   const groups = () => [world.root, `${world.root}/0123456789abcdef`];
-  const wanted = () => ({ aud: world.url, identity, cap: ["groups.list", "roles.list"], scopes: groups() });
+  const tokenRequest = () => ({ aud: world.url, identity, cap: ["groups.list", "roles.list"], scopes: groups() });
   const plain = () => ({ aud: world.url, identity });
-  const form = (text: string, query = ""): readonly [string, Asked] => [
+  const form = (text: string, query = ""): readonly [string, RequestOptions] => [
     `/sts/exchange${query}`,
     { method: "POST", form: text },
   ];
-  const cases: readonly [name: string, sent: () => readonly [path: string, asked?: Asked], isLimited: boolean][] = [
+  const cases: readonly [
+    name: string,
+    sent: () => readonly [path: string, options?: RequestOptions],
+    isLimited: boolean,
+  ][] = [
     ["GET with a query", () => [`/sts/exchange?${queryOf(plain())}`], false],
-    ["GET that limits", () => [`/sts/exchange?${queryOf(wanted())}`], true],
-    ["POST with a query", () => [`/sts/exchange?${queryOf(wanted())}`, { method: "POST" }], true],
-    ["POST with a query and {}", () => [`/sts/exchange?${queryOf(wanted())}`, { method: "POST", json: {} }], true],
-    ["POST with a form", () => form(queryOf(wanted())), true],
+    ["GET that limits", () => [`/sts/exchange?${queryOf(tokenRequest())}`], true],
+    ["POST with a query", () => [`/sts/exchange?${queryOf(tokenRequest())}`, { method: "POST" }], true],
+    [
+      "POST with a query and {}",
+      () => [`/sts/exchange?${queryOf(tokenRequest())}`, { method: "POST", json: {} }],
+      true,
+    ],
+    ["POST with a form", () => form(queryOf(tokenRequest())), true],
     [
       "POST with a form and a charset",
       () => [
         `/sts/exchange`,
         {
           method: "POST",
-          form: queryOf(wanted()),
+          form: queryOf(tokenRequest()),
           headers: { "content-type": "Application/X-WWW-Form-URLEncoded; charset=UTF-8" },
         },
       ],
@@ -140,31 +147,35 @@ describe("spellings over REST", () => {
     ],
     [
       "POST with a form and a query",
-      () => form(queryOf({ cap: wanted().cap, scopes: groups() }), `?${queryOf(plain())}`),
+      () => form(queryOf({ cap: tokenRequest().cap, scopes: groups() }), `?${queryOf(plain())}`),
       true,
     ],
     [
       "a group in scope, one in scopes",
       () => [
-        `/sts/exchange?${queryOf({ ...plain(), cap: wanted().cap, scope: groups()[0] ?? "", scopes: groups()[1] ?? "" })}`,
+        `/sts/exchange?${queryOf({ ...plain(), cap: tokenRequest().cap, scope: groups()[0] ?? "", scopes: groups()[1] ?? "" })}`,
       ],
       true,
     ],
-    ["a group in both", () => [`/sts/exchange?${queryOf({ ...wanted(), scope: groups()[0] ?? "" })}`], true],
+    ["a group in both", () => [`/sts/exchange?${queryOf({ ...tokenRequest(), scope: groups()[0] ?? "" })}`], true],
     [
       "an empty provider, in snake case",
-      () => [`/sts/exchange?${queryOf({ ...wanted(), identity_provider: "" })}`],
+      () => [`/sts/exchange?${queryOf({ ...tokenRequest(), identity_provider: "" })}`],
       true,
     ],
     [
       "an empty provider, in camel case",
-      () => [`/sts/exchange?${queryOf({ ...wanted(), identityProvider: "" })}`],
+      () => [`/sts/exchange?${queryOf({ ...tokenRequest(), identityProvider: "" })}`],
       true,
     ],
-    ["the audience twice", () => [`/sts/exchange?${queryOf({ ...wanted(), aud: [world.url, world.url] })}`], true],
+    [
+      "the audience twice",
+      () => [`/sts/exchange?${queryOf({ ...tokenRequest(), aud: [world.url, world.url] })}`],
+      true,
+    ],
     [
       "the audience in a list, once with a slash",
-      () => [`/sts/exchange?${queryOf({ ...wanted(), aud: `${world.url}/, ${world.url}` })}`],
+      () => [`/sts/exchange?${queryOf({ ...tokenRequest(), aud: `${world.url}/, ${world.url}` })}`],
       true,
     ],
     [
@@ -188,7 +199,9 @@ describe("spellings over REST", () => {
       };
       assert.equal(sub, identity);
       assert.equal(new URL(aud).href, new URL(world.url).href);
-      const expected = claimsOf(await world.exchanged({ cap: wanted().cap, scopes: groups(), identity }, bearer())).lim;
+      const expected = claimsOf(
+        await world.exchanged({ cap: tokenRequest().cap, scopes: groups(), identity }, bearer()),
+      ).lim;
       assert.deepEqual(lim, isLimited ? expected : undefined);
       assert.deepEqual(lim?.scope, isLimited ? groups() : undefined);
       const asking = { bearer: String(json.token) };
@@ -196,7 +209,7 @@ describe("spellings over REST", () => {
     });
   }
 
-  it("bodies of other types are refused", async () => {
+  it("bodies of other types are rejected", async () => {
     const path = `/sts/exchange?${queryOf(plain())}`;
     const { status } = await ask(world.url, path, { method: "POST", json: { aud: [world.url] }, bearer: bearer() });
     assert.equal(status, 400);
@@ -212,7 +225,7 @@ describe("methods of HTTP", () => {
     ["OPTIONS", "/sts/exchange", 204, "GET, OPTIONS, POST"],
     ["GET", "/sts/exchange_refresh_token", 405, "OPTIONS, POST"],
     ["HEAD", "/sts/exchange_refresh_token", 405, "OPTIONS, POST"],
-    // It would take away what somebody waits for.
+    // It would take the result that another client polls for.
     ["HEAD", "/sts/headless_sessions", 405, "GET, OPTIONS"],
   ];
   for (const [method, path, status, allow] of cases) {
@@ -233,7 +246,7 @@ describe("methods of HTTP", () => {
     });
   }
 
-  it("other origins are let in where the operator says so, and caches are told", async () => {
+  it("other origins are allowed where the operator configures them, with Vary for caches", async () => {
     const own = await startExchangeWorld({ corsOrigins: "https://app.example" });
     const uid = await own.workload("ci");
     const path = `/sts/exchange?${queryOf({ aud: own.url, identity: uid })}`;
@@ -265,7 +278,7 @@ describe("protocols", () => {
     const client = () => clients.find((one) => one.name === name) ?? assert.fail(name);
     const { exchange } = SecurityTokenService.method;
 
-    it(`${name} gives a token, for nobody to keep`, async () => {
+    it(`${name} gives a token that must not be cached`, async () => {
       const { code, bytes } = await client().call(exchange, requestOf(exchange, limits()), bearer());
       assert.equal(code, "OK", bytes);
       const { sub, lim } = claimsOf(tokenIn(bytes)) as { sub: string; lim: { scope: string[] } };
@@ -273,7 +286,7 @@ describe("protocols", () => {
       for (const field of Object.entries(NO_STORE)) assert.ok(bytes.includes(field.join(": ")), bytes);
     });
 
-    it(`${name} refuses with the same code, for nobody to keep`, async () => {
+    it(`${name} rejects with the same code, not to be cached`, async () => {
       const refused: readonly [string, object, string][] = [
         ["PERMISSION_DENIED", limits(), world.token({ sub: "x" })],
         ["UNAUTHENTICATED", limits(), "x"],
@@ -282,7 +295,7 @@ describe("protocols", () => {
       for (const [code, request, token] of refused) {
         const answer = await client().call(exchange, requestOf(exchange, request), token);
         assert.equal(answer.code, code);
-        // Nothing keeps answers of gRPC, and its refusals are trailers alone.
+        // Responses of gRPC are not cached, and its errors are trailers only.
         assert.ok(name === "gRPC" || answer.bytes.includes("cache-control: no-store"), answer.bytes);
         assert.ok(!answer.bytes.includes("eyJ"), answer.bytes);
       }

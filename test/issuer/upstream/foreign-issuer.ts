@@ -38,7 +38,7 @@ export function part(value: unknown): string {
   return Buffer.from(typeof value === "string" ? value : JSON.stringify(value)).toString("base64url");
 }
 
-/** The moment the tests take place, in epoch seconds. */
+/** The time of the tests, in epoch seconds. */
 export const NOW_S = 1_800_000_000;
 
 /** Claims of a good token at {@link NOW_S}. */
@@ -100,27 +100,33 @@ export function serve(handler: RequestListener): Promise<Listener> {
 export interface ForeignIssuer {
   readonly issuer: string;
   keys: readonly TestKey[];
-  /** Takes the place of the usual answer, by path. */
+  /** Replaces the default answer, by path. */
   readonly answers: Map<string, (res: ServerResponse, req: IncomingMessage) => void>;
-  /** The paths asked for, in order. */
-  readonly asked: string[];
+  /** The requested paths, in order. */
+  readonly requests: string[];
   close(): void;
 }
 
 /** Starts an issuer with `keys` under a path of its own. */
 export async function startIssuer(keys: readonly TestKey[]): Promise<ForeignIssuer> {
   const answers: ForeignIssuer["answers"] = new Map();
-  const asked: string[] = [];
+  const requests: string[] = [];
   const server = await serve((req, res) => {
     const path = req.url ?? "";
-    asked.push(path);
+    requests.push(path);
     const answer = answers.get(path);
     if (answer) answer(res, req);
     else if (path === DISCOVERY) json(res, { issuer: made.issuer, jwks_uri: `${server.origin}${JWKS}` });
     else if (path === JWKS) json(res, { keys: made.keys.map(({ publicJwk }) => publicJwk) });
     else res.writeHead(404).end();
   });
-  const made: ForeignIssuer = { issuer: `${server.origin}/tenant`, keys, answers, asked, close: () => server.close() };
+  const made: ForeignIssuer = {
+    issuer: `${server.origin}/tenant`,
+    keys,
+    answers,
+    requests,
+    close: () => server.close(),
+  };
   return made;
 }
 

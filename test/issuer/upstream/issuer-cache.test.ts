@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createIssuerCache, type IssuerEntry } from "../../../src/issuer/upstream/issuer-cache.js";
-import type { UsableKeys } from "../../../src/issuer/upstream/keys.js";
+import type { UsableKeys } from "../../../src/issuer/upstream/jwks.js";
 
 const keysOf = (bytes: number): UsableKeys => ({ any: true, bytes, has: () => false, find: () => undefined });
 const entry = (values: Partial<IssuerEntry> = {}): IssuerEntry => ({
@@ -14,7 +14,7 @@ const entry = (values: Partial<IssuerEntry> = {}): IssuerEntry => ({
 });
 const LIMITS = { proven: 3, fetched: 2, failed: 2, bytes: 1_000_000 };
 
-test("an entry stays in one place while its state changes", () => {
+test("an entry is in one tier while its state changes", () => {
   const cache = createIssuerCache(LIMITS);
   for (const state of [{ keys: undefined, failed: true }, {}, { proven: true }, { proven: true, failed: true }]) {
     cache.set("a", "x", entry(state));

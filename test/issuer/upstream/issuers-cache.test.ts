@@ -1,4 +1,4 @@
-// How long keys are kept, and how seldom an issuer is asked.
+// How long keys are cached, and how often an issuer is requested.
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import { Code } from "@connectrpc/connect";
@@ -42,7 +42,7 @@ afterEach(() => other.close());
 
 function issuersTrusting(origin: string): Issuers {
   const fetch = createGuardedFetch({ trustedOrigins: [origin] });
-  return createIssuers({ fetch, clock: () => nowMs, isOurs: () => false, onProblem: () => problems++ });
+  return createIssuers({ fetch, clock: () => nowMs, isOwnIssuer: () => false, onProblem: () => problems++ });
 }
 
 /** A token that is good at the time of the test. */
@@ -52,13 +52,13 @@ function tokenBy(key: typeof first, issuer = other.issuer): ParsedToken {
 }
 
 const verify = async (key: typeof first): Promise<VerifiedToken> => issuers.verify(tokenBy(key), OPERATOR);
-const times = (path: string) => other.asked.filter((asked) => asked === path).length;
+const times = (path: string) => other.requests.filter((requested) => requested === path).length;
 const isError = (code: Code) => (error: unknown) => error instanceof ApiError && error.code === code;
 const refused = (key: typeof first) => assert.rejects(verify(key), isError(Code.Unauthenticated));
 const unavailable = (key: typeof first) => assert.rejects(verify(key), isError(Code.Unavailable));
 const breakDown = () => other.answers.set(JWKS, (res) => json(res, {}, 503));
 
-test("keys are used for ten minutes without asking, at once, and then asked for again", async () => {
+test("keys are used for ten minutes without a request, and then fetched again", async () => {
   await verify(first);
   nowMs += 10 * MINUTE - 1;
   assert.equal(issuers.verify(tokenBy(first), OPERATOR) instanceof Promise, false);
@@ -70,7 +70,7 @@ test("keys are used for ten minutes without asking, at once, and then asked for 
 
 test("a thousand tokens at once make one request for the metadata and one for the keys", async () => {
   await Promise.all(Array.from({ length: 1_000 }, () => verify(first)));
-  assert.deepEqual(other.asked, [DISCOVERY, JWKS]);
+  assert.deepEqual(other.requests, [DISCOVERY, JWKS]);
 });
 
 test("a new key is found once 30 s have passed, and a withdrawn one is gone then", async () => {
@@ -85,7 +85,7 @@ test("a new key is found once 30 s have passed, and a withdrawn one is gone then
   assert.equal(times(JWKS), 2);
 });
 
-test(`${UNKNOWN} key ids that nobody knows make one request in 30 s`, async () => {
+test(`${UNKNOWN} unknown key ids cause one request in 30 s`, async () => {
   await verify(first);
   nowMs += MINUTE;
   const unknown = Array.from({ length: UNKNOWN }, (_, i) => tokenBy({ ...first, kid: `unknown ${i}` }));
@@ -104,7 +104,7 @@ test(`${UNKNOWN} key ids that nobody knows make one request in 30 s`, async () =
   assert.equal(times(JWKS), 3);
 });
 
-test("keys are used for an hour while the issuer fails, which is asked every 30 s; then no more", async () => {
+test("keys are used for an hour while the issuer fails, with one request in 30 s", async () => {
   await verify(first);
   breakDown();
   nowMs += 11 * MINUTE;
@@ -141,7 +141,7 @@ test("an issuer that withdraws all its keys is believed", async () => {
   await refused(first);
 });
 
-test("an issuer that failed is not asked again for 30 s, and the caller learns when", async () => {
+test("an issuer that failed is not requested again for 30 s, and callers get the retry time", async () => {
   breakDown();
   await unavailable(first);
   nowMs += 10 * SECOND;
@@ -153,7 +153,7 @@ test("an issuer that failed is not asked again for 30 s, and the caller learns w
     return true;
   });
   await Promise.all(Array.from({ length: 100 }, () => unavailable(first)));
-  assert.deepEqual([other.asked.length, problems], [2, 1]);
+  assert.deepEqual([other.requests.length, problems], [2, 1]);
   other.answers.clear();
   nowMs += 20 * SECOND;
   await verify(first);
@@ -169,12 +169,12 @@ test("a clock that is set back makes nothing younger", async () => {
   await unavailable(first);
 });
 
-/** An issuer for every path below its origin but those that begin with `bad`; notes what it is asked for. */
+/** An issuer for every path below its origin except those that begin with `bad`; it records the requests. */
 async function manyIssuers() {
-  const asked: string[] = [];
+  const requested: string[] = [];
   const server = await serve((req, res) => {
     const [, name = ""] = (req.url ?? "").split("/");
-    asked.push(req.url ?? "");
+    requested.push(req.url ?? "");
     if (name.startsWith("bad")) json(res, {}, 404);
     else if (req.url?.endsWith("/keys")) json(res, { keys: [first.publicJwk] });
     else json(res, { issuer: `${server.origin}/${name}`, jwks_uri: `${server.origin}/${name}/keys` });
@@ -182,11 +182,11 @@ async function manyIssuers() {
   issuers = issuersTrusting(server.origin);
   const at = (name: string) => `${server.origin}/${name}`;
   return {
-    asked,
+    requested,
     close: () => server.close(),
     verifyAt: async (name: string, registration: Registration = OPERATOR) =>
       issuers.verify(tokenBy(first, at(name)), registration),
-    /** A token that names the issuer and its key, and that nobody signed. */
+    /** An unsigned token with the issuer and its key. */
     unsignedAt: async (name: string, registration: Registration) => {
       const token = tokenBy(first, at(name));
       const forged = { ...token, signature: Buffer.alloc(token.signature.length, 1) };
@@ -195,26 +195,26 @@ async function manyIssuers() {
   };
 }
 
-test("200 issuers are kept, those used last; issuers that fail push out none of them", async () => {
-  const { asked, close, verifyAt } = await manyIssuers();
+test("the 200 most recently used issuers are cached; issuers that fail evict none of them", async () => {
+  const { requested, close, verifyAt } = await manyIssuers();
   try {
     for (let i = 0; i < 200; i++) await verifyAt(`good${i}`);
     for (let i = 0; i < 300; i++) await assert.rejects(verifyAt(`bad${i}`), isError(Code.Unavailable));
-    asked.length = 0;
+    requested.length = 0;
     for (let i = 0; i < 200; i++) await verifyAt(`good${i}`);
-    assert.deepEqual(asked, []);
+    assert.deepEqual(requested, []);
     await verifyAt("good200");
     nowMs += MINUTE;
-    asked.length = 0;
+    requested.length = 0;
     for (const name of ["good1", "good200", "good0"]) await verifyAt(name);
-    assert.deepEqual(asked, ["/good0/.well-known/openid-configuration", "/good0/keys"]);
+    assert.deepEqual(requested, ["/good0/.well-known/openid-configuration", "/good0/keys"]);
   } finally {
     close();
   }
 });
 
 test("unsigned tokens that name 230 issuers push out none that a token was verified of", async () => {
-  const { asked, close, verifyAt, unsignedAt } = await manyIssuers();
+  const { requested, close, verifyAt, unsignedAt } = await manyIssuers();
   const own = { organisation: "own", byPattern: true };
   const other = { organisation: "other" };
   try {
@@ -222,25 +222,25 @@ test("unsigned tokens that name 230 issuers push out none that a token was verif
     await verifyAt("good", other);
     await verifyAt("good");
     for (let i = 0; i < 230; i++) await unsignedAt(`forged${i}`, own);
-    asked.length = 0;
+    requested.length = 0;
     for (const registration of [own, other, OPERATOR]) await verifyAt("good", registration);
-    assert.deepEqual(asked, [], "all are still known");
-    // The control: what was pushed out were others that nobody proved anything with.
+    assert.deepEqual(requested, [], "all are still known");
+    // Control: entries of issuers that never verified a token were evicted.
     await unsignedAt("forged0", own);
-    assert.equal(asked.length, 2);
+    assert.equal(requested.length, 2);
   } finally {
     close();
   }
 });
 
-test("an issuer that was pushed out after it answered is asked again at once", async () => {
-  const { asked, close, verifyAt, unsignedAt } = await manyIssuers();
+test("an evicted issuer is requested again at once", async () => {
+  const { requested, close, verifyAt, unsignedAt } = await manyIssuers();
   const own = { organisation: "own", byPattern: true };
   try {
     for (let i = 0; i < 60; i++) await unsignedAt(`forged${i}`, own);
-    asked.length = 0;
+    requested.length = 0;
     await verifyAt("forged0", own);
-    assert.equal(asked.length, 2);
+    assert.equal(requested.length, 2);
   } finally {
     close();
   }
@@ -254,11 +254,11 @@ test("an issuer that fails for one organisation is not paused for another", asyn
   await assert.rejects(async () => issuers.verify(tokenBy(first), { organisation: "a" }), isError(Code.Unavailable));
 });
 
-test("an issuer that was not asked because others hang is not paused", async () => {
+test("an issuer that was not requested because others hang is not paused", async () => {
   const tarpit = await serve(() => {});
   const both = [new URL(other.issuer).origin, tarpit.origin];
   const fetch = createGuardedFetch({ trustedOrigins: both });
-  const own = createIssuers({ fetch, clock: () => nowMs, isOurs: () => false });
+  const own = createIssuers({ fetch, clock: () => nowMs, isOwnIssuer: () => false });
   const registration = { organisation: "a" };
   const hanging = Array.from({ length: 36 }, (_, i) =>
     Promise.resolve(own.verify(tokenBy(first, `${tarpit.origin}/${i}`), registration)).catch(() => "hung"),

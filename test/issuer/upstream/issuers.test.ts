@@ -19,7 +19,7 @@ import {
   startIssuer,
   testKey,
 } from "./foreign-issuer.js";
-import { isRefusal } from "./refusals.js";
+import { isInvalidToken } from "./invalid-token.js";
 
 const key = testKey("ES256", "k1");
 const clock = () => NOW_S * 1000;
@@ -32,11 +32,11 @@ function issuersTrusting(...origins: string[]) {
   const issuers = createIssuers({
     fetch: createGuardedFetch({
       trustedOrigins: origins,
-      onRefused: (reason) => reasons.push(reason),
+      onFailure: (reason) => reasons.push(reason),
       resolve: () => Promise.resolve([{ address: "127.0.0.1", family: 4 }]),
     }),
     clock,
-    isOurs: (issuer) => issuer === OURS,
+    isOwnIssuer: (issuer) => issuer === OURS,
     onProblem: (issuer, reason) => problems.push(`${issuer}: ${reason}`),
   });
   return { issuers, problems, reasons };
@@ -70,13 +70,13 @@ test("a token is verified with the keys that its issuer publishes", () =>
     const { issuers, problems } = issuersTrusting(origin);
     const verified = await issuers.verify(tokenOf(other.issuer), OPERATOR);
     assert.deepEqual([verified.issuer, verified.subject], [other.issuer, "repo:octo/app"]);
-    assert.deepEqual([other.asked, problems], [[DISCOVERY, JWKS], []]);
+    assert.deepEqual([other.requests, problems], [[DISCOVERY, JWKS], []]);
     const stranger = parseUpstreamToken(signed(testKey("ES256", "k1"), goodClaims(other.issuer)));
-    assert.throws(() => issuers.verify(stranger, OPERATOR), isRefusal("has a signature that does not verify"));
-    assert.equal(other.asked.length, 2);
+    assert.throws(() => issuers.verify(stranger, OPERATOR), isInvalidToken("has a signature that does not verify"));
+    assert.equal(other.requests.length, 2);
   }));
 
-test("an issuer that ends with a slash is asked at the same place, and is another issuer", () =>
+test("an issuer with a trailing slash has the same metadata URL, and is another issuer", () =>
   withIssuer(async (other, origin) => {
     const issuer = `${other.issuer}/`;
     other.answers.set(DISCOVERY, (res) => json(res, { issuer, jwks_uri: `${origin}${JWKS}` }));
@@ -86,18 +86,18 @@ test("an issuer that ends with a slash is asked at the same place, and is anothe
     assert.deepEqual(problems, [`${other.issuer}: its metadata are of another issuer`]);
   }));
 
-test("our own tokens are refused, and nothing is fetched", async () => {
+test("tokens of this service are rejected, and nothing is fetched", async () => {
   const { issuers, problems, reasons } = issuersTrusting();
-  assert.throws(() => issuers.verify(tokenOf(OURS), OPERATOR), isRefusal("is one of ours"));
+  assert.throws(() => issuers.verify(tokenOf(OURS), OPERATOR), isInvalidToken("is one of ours"));
   assert.deepEqual([problems, reasons], [[], []]);
 });
 
-test("a token whose time is not now makes nobody ask its issuer", () =>
+test("a token that is not valid now causes no request to its issuer", () =>
   withIssuer(async (other, origin) => {
     const { issuers } = issuersTrusting(origin);
     const expired = parseUpstreamToken(signed(key, { ...goodClaims(other.issuer), exp: NOW_S - 61 }));
-    assert.throws(() => issuers.verify(expired, OPERATOR), isRefusal("has expired"));
-    assert.deepEqual(other.asked, []);
+    assert.throws(() => issuers.verify(expired, OPERATOR), isInvalidToken("has expired"));
+    assert.deepEqual(other.requests, []);
   }));
 
 const PAGE = "it answered with a page";
@@ -154,7 +154,7 @@ for (const { name, reason, metadata, keys } of answers) {
       await assert.rejects(async () => issuers.verify(tokenOf(other.issuer), OPERATOR), isUnavailable);
       await assert.rejects(async () => issuers.verify(tokenOf(other.issuer), OPERATOR), isUnavailable);
       assert.deepEqual(problems, [`${other.issuer}: ${reason}`]);
-      assert.deepEqual(other.asked, metadata ? [DISCOVERY] : [DISCOVERY, JWKS]);
+      assert.deepEqual(other.requests, metadata ? [DISCOVERY] : [DISCOVERY, JWKS]);
       assert.equal(Object.hasOwn(Object.prototype, "issuer"), false);
     }));
 }
@@ -164,7 +164,7 @@ test("an issuer without usable keys is one, but verifies nothing", () =>
     other.keys = [testKey("RS256", "weak", 1024)];
     const { issuers, problems } = issuersTrusting(origin);
     const noKey = "names no key of its issuer, or none that is the only one of its name";
-    await assert.rejects(async () => issuers.verify(tokenOf(other.issuer), OPERATOR), isRefusal(noKey));
+    await assert.rejects(async () => issuers.verify(tokenOf(other.issuer), OPERATOR), isInvalidToken(noKey));
     assert.deepEqual(problems, [`${other.issuer}: it has no usable keys`]);
   }));
 
@@ -181,7 +181,7 @@ const elsewhere: readonly { uri: (port: number) => string; reason: string }[] = 
 ];
 
 for (const { uri, reason } of elsewhere) {
-  test(`a jwks_uri like ${uri(22)} is refused: ${reason}`, () =>
+  test(`a jwks_uri like ${uri(22)} is rejected: ${reason}`, () =>
     withIssuer(async (other, origin) => {
       const victim = await serve((_req, res) => json(res, { keys: [key.publicJwk] }));
       try {
@@ -215,12 +215,12 @@ const misspelt = [
   "/é",
 ];
 for (const end of misspelt) {
-  test(`an issuer that ends with ${JSON.stringify(end)} is asked nothing`, () =>
+  test(`an issuer that ends with ${JSON.stringify(end)} is not requested`, () =>
     withIssuer(async (other, origin) => {
       const { issuers, problems, reasons } = issuersTrusting(origin);
       const issuer = other.issuer + end;
       await assert.rejects(async () => issuers.verify(tokenOf(issuer), OPERATOR), isUnavailable);
-      assert.deepEqual([problems, reasons, other.asked], [[`${issuer}: it is not written as issuers are`], [], []]);
+      assert.deepEqual([problems, reasons, other.requests], [[`${issuer}: it is not written as issuers are`], [], []]);
     }));
 }
 
@@ -236,7 +236,7 @@ for (const issuer of [
   "",
   "javascript:0",
 ]) {
-  test(`the issuer ${issuer.slice(0, 40)} is asked nothing`, async () => {
+  test(`the issuer ${issuer.slice(0, 40)} is not requested`, async () => {
     const { issuers, reasons } = issuersTrusting();
     const token = { ...tokenOf("https://issuer.test"), issuer };
     await assert.rejects(async () => issuers.verify(token, OPERATOR), isUnavailable);
@@ -244,7 +244,7 @@ for (const issuer of [
   });
 }
 
-test("an issuer that is refused, down or closed looks the same to the caller", async () => {
+test("an issuer that is rejected, down or closed is the same error for callers", async () => {
   const closed = await serve(() => {});
   closed.close();
   const { issuers } = issuersTrusting(closed.origin);

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { CompactEncrypt, CompactSign, FlattenedSign } from "jose";
 import { parseUpstreamToken } from "../../../src/issuer/upstream/token.js";
 import { goodClaims, NOW_S, part, signed, testKey } from "./foreign-issuer.js";
-import { isRefusal } from "./refusals.js";
+import { isInvalidToken } from "./invalid-token.js";
 
 const key = testKey("ES256", "k1");
 const good = signed(key);
@@ -12,7 +12,7 @@ const [header = "", claims = "", signature = ""] = good.split(".");
 const withClaims = (change: Record<string, unknown>) => signed(key, { ...goodClaims(), ...change });
 const withHeader = (change: Record<string, unknown>) => signed(key, goodClaims(), { alg: "ES256", ...change });
 const withText = (text: string) => signed(key, text);
-/** The text of good claims with more behind them. */
+/** The text of valid claims, followed by more. */
 const appended = (text: string) => withText(`${JSON.stringify(goodClaims()).slice(0, -1)},${text}}`);
 const padded = (length: number) => withClaims({ padding: "x".repeat(length) });
 /** How much padding makes a token of more than 16 KiB. */
@@ -56,7 +56,7 @@ for (const [name, text] of Object.entries(accepted)) {
   test(`accepts ${name}`, () => assert.doesNotThrow(() => parseUpstreamToken(text)));
 }
 
-const refusals: readonly { name: string; text: string; rule: string }[] = [
+const invalidTokens: readonly { name: string; text: string; rule: string }[] = [
   { name: "a token that is too long", text: padded(tooMuch), rule: "is too long" },
   { name: "a megabyte of dots", text: ".".repeat(1_000_000), rule: "is too long" },
   { name: "16 KiB of dots", text: ".".repeat(16_384), rule: "is not of three parts" },
@@ -186,11 +186,11 @@ const refusals: readonly { name: string; text: string; rule: string }[] = [
   { name: "nbf as text", text: withClaims({ nbf: "0" }), rule: "has an nbf that is no number" },
 ];
 
-for (const { name, text, rule } of refusals) {
-  test(`refuses ${name}`, () => assert.throws(() => parseUpstreamToken(text), isRefusal(rule)));
+for (const { name, text, rule } of invalidTokens) {
+  test(`rejects ${name}`, () => assert.throws(() => parseUpstreamToken(text), isInvalidToken(rule)));
 }
 
-test("refuses what other libraries make that is no signed token in the compact form", async () => {
+test("rejects other JOSE serializations and unsigned tokens of other libraries", async () => {
   const { publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
   const text = Buffer.from(JSON.stringify(goodClaims()));
   const encrypted = await new CompactEncrypt(text)
@@ -205,10 +205,10 @@ test("refuses what other libraries make that is no signed token in the compact f
     [JSON.stringify(flattened), "is not of three parts"],
     [unencoded, "has a header parameter that is not accepted"],
   ] as const)
-    assert.throws(() => parseUpstreamToken(token), isRefusal(rule));
+    assert.throws(() => parseUpstreamToken(token), isInvalidToken(rule));
 });
 
-test("refuses 16 KiB of anything in less than 5 ms", () => {
+test("rejects 16 KiB of anything in less than 5 ms", () => {
   for (const text of [".".repeat(16_384), "a".repeat(16_384), `${header}.${"A".repeat(15_000)}.AA`]) {
     const start = performance.now();
     for (let i = 0; i < 100; i++) assert.throws(() => parseUpstreamToken(text));

@@ -2,21 +2,21 @@
 import assert from "node:assert/strict";
 import { createHmac, createPublicKey, sign } from "node:crypto";
 import { test } from "node:test";
-import { usableKeys, verifyWithKeys } from "../../../src/issuer/upstream/keys.js";
+import { parseJwks, verifyWithKeys } from "../../../src/issuer/upstream/jwks.js";
 import { parseUpstreamToken } from "../../../src/issuer/upstream/token.js";
 import { ApiError } from "../../../src/kernel/errors.js";
 import { goodClaims, headerOf, NOW_S, part, signatureOf, signed, testKey } from "./foreign-issuer.js";
-import { isRefusal } from "./refusals.js";
+import { isInvalidToken } from "./invalid-token.js";
 
 const algs = ["ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "EdDSA", "Ed25519"];
 const keys = algs.map((alg) => testKey(alg, `key of ${alg}`));
 const [es256, es384] = keys as [(typeof keys)[0], (typeof keys)[0]];
-const jwks = usableKeys({ keys: keys.map(({ publicJwk }) => publicJwk) });
+const jwks = parseJwks({ keys: keys.map(({ publicJwk }) => publicJwk) });
 const verify = (text: string, nowMs = NOW_S * 1000) => verifyWithKeys(parseUpstreamToken(text), jwks, nowMs);
 
-const BAD_SIGNATURE = isRefusal("has a signature that does not verify");
-const OTHER_ALGORITHM = isRefusal("is signed with an algorithm that is not that of the key");
-const NO_KEY = isRefusal("names no key of its issuer, or none that is the only one of its name");
+const BAD_SIGNATURE = isInvalidToken("has a signature that does not verify");
+const OTHER_ALGORITHM = isInvalidToken("is signed with an algorithm that is not that of the key");
+const NO_KEY = isInvalidToken("names no key of its issuer, or none that is the only one of its name");
 
 for (const key of keys) {
   test(`${key.alg}: verifies its own token, and no other`, () => {
@@ -34,7 +34,7 @@ for (const key of keys) {
   });
 
   for (const alg of algs.filter((other) => other !== key.alg)) {
-    test(`${key.alg}: a header that says ${alg} is refused`, () => {
+    test(`${key.alg}: a header with ${alg} is rejected`, () => {
       assert.throws(() => verify(signed(key, goodClaims(), { ...headerOf(key), alg })), OTHER_ALGORITHM);
     });
   }
@@ -43,16 +43,16 @@ for (const key of keys) {
 test("a key without alg verifies what its type can, and nothing else", () => {
   const rsa = testKey("RS256", "r");
   const { alg: _, ...publicJwk } = rsa.publicJwk;
-  const found = usableKeys({ keys: [publicJwk] });
+  const found = parseJwks({ keys: [publicJwk] });
   for (const alg of ["RS256", "RS512", "PS256"]) {
     const text = signed({ ...rsa, alg });
     assert.equal(verifyWithKeys(parseUpstreamToken(text), found, NOW_S * 1000).subject, "repo:octo/app");
   }
-  const claimed = parseUpstreamToken(signed({ ...es256, kid: "r" }));
-  assert.throws(() => verifyWithKeys(claimed, found, NOW_S * 1000), OTHER_ALGORITHM);
+  const withKid = parseUpstreamToken(signed({ ...es256, kid: "r" }));
+  assert.throws(() => verifyWithKeys(withKid, found, NOW_S * 1000), OTHER_ALGORITHM);
 });
 
-test("a MAC keyed with the public key is refused before any key is looked up", () => {
+test("a MAC keyed with the public key is rejected before any key is looked up", () => {
   const rsa = keys[3] as (typeof keys)[0];
   const publicKey = createPublicKey({ key: rsa.publicJwk, format: "jwk" });
   const pem = publicKey.export({ type: "spki", format: "pem" }) as string;
@@ -64,7 +64,7 @@ test("a MAC keyed with the public key is refused before any key is looked up", (
   ]) {
     const input = `${part({ alg: "HS256", kid: rsa.kid })}.${part(goodClaims())}`;
     const mac = createHmac("sha256", secret).update(input).digest("base64url");
-    assert.throws(() => verify(`${input}.${mac}`), isRefusal("is signed with an algorithm that is not accepted"));
+    assert.throws(() => verify(`${input}.${mac}`), isInvalidToken("is signed with an algorithm that is not accepted"));
   }
 });
 
@@ -91,12 +91,12 @@ const signatures: Readonly<Record<string, Buffer>> = {
 };
 
 for (const [name, bytes] of Object.entries(signatures)) {
-  test(`an ES256 signature of ${name} is refused`, () => {
+  test(`an ES256 signature of ${name} is rejected`, () => {
     assert.throws(() => verify(`${input}.${bytes.toString("base64url")}`), BAD_SIGNATURE);
   });
 }
 
-test("RSA and Ed25519 signatures of other lengths are refused", () => {
+test("RSA and Ed25519 signatures of other lengths are rejected", () => {
   for (const key of keys.slice(3)) {
     const [header, claims, signature = ""] = signed(key).split(".");
     const bytes = Buffer.from(signature, "base64url");
@@ -116,7 +116,7 @@ function beginningWithZero(key: (typeof keys)[0]): { readonly signedInput: strin
 }
 
 for (const key of keys.filter(({ alg }) => !alg.startsWith("Ed") && alg !== "ES512")) {
-  test(`${key.alg}: a signature that begins with a zero byte is refused without it`, { timeout: 60_000 }, () => {
+  test(`${key.alg}: a signature that begins with a zero byte is rejected without it`, { timeout: 60_000 }, () => {
     const { signedInput, bytes } = beginningWithZero(key);
     const text = (signature: Buffer) => `${signedInput}.${signature.toString("base64url")}`;
     assert.equal(verify(text(bytes)).issuer, "https://issuer.test");
@@ -150,12 +150,12 @@ for (const kid of [
   });
 }
 
-test("a token that names no key is refused where there are several, and verified where there is one", () => {
+test("a token without a kid is rejected with several keys, and verified with one", () => {
   const text = signed(es256, goodClaims(), { alg: "ES256" });
   assert.throws(() => verify(text), NO_KEY);
-  const one = usableKeys({ keys: [es256.publicJwk] });
+  const one = parseJwks({ keys: [es256.publicJwk] });
   assert.equal(verifyWithKeys(parseUpstreamToken(text), one, NOW_S * 1000).subject, "repo:octo/app");
-  assert.throws(() => verifyWithKeys(parseUpstreamToken(text), usableKeys({ keys: [] }), NOW_S * 1000), NO_KEY);
+  assert.throws(() => verifyWithKeys(parseUpstreamToken(text), parseJwks({ keys: [] }), NOW_S * 1000), NO_KEY);
 });
 
 const DAY_S = 24 * 3600;
@@ -192,9 +192,9 @@ const times: readonly { name: string; claims: Record<string, unknown>; rule?: st
 ];
 
 for (const { name, claims, rule } of times) {
-  test(`a token that ${name} is ${rule ? "refused" : "accepted"}`, () => {
+  test(`a token that ${name} is ${rule ? "rejected" : "accepted"}`, () => {
     const text = signed(es256, { ...goodClaims(), ...claims });
-    if (rule) assert.throws(() => verify(text), isRefusal(rule));
+    if (rule) assert.throws(() => verify(text), isInvalidToken(rule));
     else assert.equal(verify(text).issuer, "https://issuer.test");
   });
 }

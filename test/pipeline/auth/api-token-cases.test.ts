@@ -6,7 +6,7 @@ import { after, before, describe, test } from "node:test";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
-import { newKey } from "../../../src/issuer/keys/key-making.js";
+import { generateKey } from "../../../src/issuer/keys/key-generation.js";
 import { rotateKey } from "../../../src/issuer/keys/key-states.js";
 import { builtinRoleUid } from "../../../src/kernel/ids.js";
 import { type Harness, startHarness } from "../../support/harness.js";
@@ -195,7 +195,7 @@ describe("API tokens", () => {
   test("a retired key still verifies, and the new one does at once", async () => {
     const before = await kit.token();
     const { store, masterKey, keys, clock } = service.app.installation;
-    const key = await newKey("api-token", masterKey, clock());
+    const key = await generateKey("api-token", masterKey, clock());
     await store.write((tx) => rotateKey(tx, key));
     service.skewMs = 6_000;
     assert.equal(await keys.refresh(), true);

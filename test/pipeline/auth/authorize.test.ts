@@ -4,7 +4,7 @@ import { after, before, describe, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
-import { capabilitySetOf } from "../../../src/kernel/capability-set.js";
+import { toCapabilitySet } from "../../../src/kernel/capability-set.js";
 import { ApiError, notFound } from "../../../src/kernel/errors.js";
 import type { Principal } from "../../../src/kernel/principal.js";
 import { MAX_DEPTH } from "../../../src/kernel/uidp.js";
@@ -77,7 +77,7 @@ describe("authorize", () => {
         await tx.identities.insert(identityRow(uid, { notBefore: name === "revoked" ? issuedAt + 1 : 0 }));
       }
       const put = (uid: string, bits: readonly number[]) =>
-        tx.roles.insert(roleRow(uid, { capabilities: capabilitySetOf(bits) }));
+        tx.roles.insert(roleRow(uid, { capabilities: toCapabilitySet(bits) }));
       await put(roles.list, [bitOf(LIST)]);
       await put(roles.create, [bitOf(CREATE)]);
       await put(roles.both, [bitOf(LIST), bitOf(CREATE)]);

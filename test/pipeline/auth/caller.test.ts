@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { capabilitySetOf, holdsBit } from "../../../src/kernel/capability-set.js";
+import { hasBit, toCapabilitySet } from "../../../src/kernel/capability-set.js";
 import { isWithin, maximalOf } from "../../../src/kernel/uidp.js";
 import { Caller } from "../../../src/pipeline/auth/caller.js";
 import type { AccessRow } from "../../../src/store/port.js";
@@ -17,7 +17,7 @@ const [A, B] = [7, 201];
 type Grant = readonly [groupUid: string, ...bits: number[]];
 
 function callerOf(grants: readonly Grant[], needed: readonly number[] = [A]): Caller {
-  const rows = grants.map(([groupUid, ...bits]): AccessRow => row(groupUid, capabilitySetOf(bits)));
+  const rows = grants.map(([groupUid, ...bits]): AccessRow => row(groupUid, toCapabilitySet(bits)));
   return new Caller(
     principal,
     needed.map((bit) => ({ bit })),
@@ -244,7 +244,7 @@ test("property: decisions and visible groups agree with a model that walks up th
       const caller = callerOf(grants, needed);
       const model = (uid: string) =>
         needed.every((bit) =>
-          grants.some(([group, ...bits]) => isWithin(uid, group) && holdsBit(capabilitySetOf(bits), bit)),
+          grants.some(([group, ...bits]) => isWithin(uid, group) && hasBit(toCapabilitySet(bits), bit)),
         );
       assert.equal(
         caller.holds(

@@ -6,7 +6,7 @@ import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { type Comments, commentsOf } from "../../../src/codec/proto-comments.js";
-import { atOnce } from "../../../src/kernel/steps.js";
+import { runSync } from "../../../src/kernel/event-loop.js";
 import { authRuleOf } from "../../../src/pipeline/method-table.js";
 import { bindingsOf, type HttpBinding } from "../../../src/transport/http/http-binding.js";
 import { openApiDocument } from "../../../src/transport/openapi/document.js";
@@ -20,7 +20,7 @@ export const namedComments: Comments = (name) => `About ${name}. And more.`;
 
 /** The document of routes, as a reader gets it. */
 export function documentOf(routes: readonly HttpBinding[], comments: Comments, baseUrl = INFO.baseUrl): ApiDocument {
-  return JSON.parse(JSON.stringify(atOnce(openApiDocument(routes, comments, { ...INFO, baseUrl })))) as ApiDocument;
+  return JSON.parse(JSON.stringify(runSync(openApiDocument(routes, comments, { ...INFO, baseUrl })))) as ApiDocument;
 }
 
 /** The routes of a service of the API. */

@@ -1,7 +1,6 @@
 // What people see at the provider of the demo, in the frame of the service's own
 // pages: no script, readable everywhere, usable by keyboard and screen reader.
-import { html } from "../../../issuer/oauth/html.js";
-import { pageAnswer } from "../../../issuer/oauth/page.js";
+import { html, renderPage } from "../../../issuer/oauth/page.js";
 import type { WebAnswer } from "../../../kernel/web.js";
 import { people } from "./people.js";
 
@@ -18,11 +17,11 @@ export function peoplePage(host: string): WebAnswer {
   const body = html`<p>This is the login of a demo on your own machine. It asks for no password.</p>
 <ul class="choices">${choices}
 <li><a class="button plain" href="?person=">Nobody: cancel the login</a></li></ul>`;
-  return pageAnswer({ title: "Who are you?", body, host });
+  return renderPage({ title: "Who are you?", body, host });
 }
 
 /** What cannot be done. */
 export function wrongPage(host: string, status: number, text: string): WebAnswer {
   const body = html`<p>${text}</p><p>Go back to the program and start again.</p>`;
-  return pageAnswer({ title: "This cannot be done", body, host, status });
+  return renderPage({ title: "This cannot be done", body, host, status });
 }

@@ -15,7 +15,7 @@ import {
   Validity,
   Version,
 } from "@peculiar/asn1-x509";
-import type { KeyPair } from "../../../issuer/keys/key-making.js";
+import type { KeyPair } from "../../../issuer/keys/key-generation.js";
 
 /** `ecdsa-with-SHA256` (RFC 5758, section 3.2). */
 const ECDSA_WITH_SHA256 = "1.2.840.10045.4.3.2";

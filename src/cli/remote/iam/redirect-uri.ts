@@ -1,7 +1,7 @@
 // The redirect URI of an identity provider, which is no field of it: it follows
 // from the uid and from how the service is called.
 import type { JsonObject } from "@bufbuild/protobuf";
-import { callbackPathOf } from "../../../kernel/callback-path.js";
+import { buildCallbackPath } from "../../../kernel/web.js";
 import { type ApiFlags, apiOf } from "../auth/api.js";
 import { askService } from "../auth/service.js";
 
@@ -18,7 +18,7 @@ export async function redirectUrisAt(flags: ApiFlags): Promise<RedirectUris | un
     const path = "/.well-known/openid-configuration";
     const { issuer } = await askService({ method: "GET", api: apiOf(flags), path });
     if (typeof issuer !== "string") return undefined;
-    return ({ uid }) => (typeof uid === "string" && uid !== "" ? `${issuer}${callbackPathOf(uid)}` : "");
+    return ({ uid }) => (typeof uid === "string" && uid !== "" ? `${issuer}${buildCallbackPath(uid)}` : "");
   } catch {
     return undefined;
   }

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { parse } from "yaml";
 import { openInstallation } from "../../../../src/app/installation.js";
 import { resolveSettings } from "../../../../src/config/config.js";
-import { libtrustFingerprintOf } from "../../../../src/issuer/keys/key-making.js";
+import { computeLibtrustFingerprint } from "../../../../src/issuer/keys/key-generation.js";
 import { arbor } from "../../../registry-e2e/registry.js";
 import { tempDir } from "../../../support/temp-dir.js";
 
@@ -61,7 +61,7 @@ test("writes what a registry needs, and prints no secret", async () => {
   assert.equal(read.length, 2);
   assert.deepEqual(kids.map((kid) => kid.split(" ")[1]).sort(), ["active", "pending"]);
   assert.deepEqual(
-    read.map(({ publicKey }) => libtrustFingerprintOf(publicKey)).sort(),
+    read.map(({ publicKey }) => computeLibtrustFingerprint(publicKey)).sort(),
     kids.map((kid) => kid.split(" ")[0]).sort(),
   );
   for (const certificate of read) {

@@ -1,0 +1,119 @@
+// Responses of the OAuth endpoints: redirects to the program, JSON, and error pages.
+
+import { invalidArgument } from "../../kernel/errors.js";
+import type { WebAnswer, WebRequest } from "../../kernel/web.js";
+import { hostOf, type LoginContext } from "./context.js";
+import { ACCOUNT_NOT_FOUND, isOAuthError, type OAuthError, oauthError, toOAuthError } from "./oauth-error.js";
+import { redirect } from "./page.js";
+import { failurePage } from "./pages.js";
+import type { Destination } from "./state.js";
+
+/**
+ * Responds with an error where the outcome was to go: programs on the same machine get a redirect, people get a page.
+ *
+ * @param error an {@link OAuthError} or a thrown error; rethrown when its cause must not be shown
+ */
+export function respondWithError(context: LoginContext, to: Destination, error: unknown): WebAnswer {
+  const { error: code, description, status } = requireOAuthError(error);
+  const errorParameters = { error_description: description, status_code: String(status) };
+  switch (to.kind) {
+    case "code": {
+      // RFC 6749, section 4.1.2.1, has no code for an unknown account.
+      const registered = code === ACCOUNT_NOT_FOUND ? "access_denied" : code;
+      return redirectToClient(context, to, { error: registered, ...errorParameters });
+    }
+    case "redirect":
+      // Published clients send these parameters with the value "true" to ask for a token, and would read that as the
+      // token.
+      return redirect(withParameters(to.url, { error: code, ...errorParameters }, ["token", "refresh_token"]));
+    default:
+      return errorPage(context, error);
+  }
+}
+
+/**
+ * Responds as {@link respondWithError} does, with `server_error` for internal errors, so that the program does not
+ * wait forever.
+ */
+export function respondToFailedLogin(context: LoginContext, to: Destination, error: unknown): WebAnswer {
+  if (!(error instanceof Error) || toOAuthError(error) !== undefined) return respondWithError(context, to, error);
+  context.onProblem("a login could not be completed", error);
+  return respondWithError(context, to, oauthError("server_error", "the login could not be finished", 500));
+}
+
+/** Redirects to a program that asked for a code (RFC 6749, section 4.1.2; RFC 9207). */
+export function redirectToClient(
+  { origin }: Pick<LoginContext, "origin">,
+  { redirectUri, state }: Extract<Destination, { kind: "code" }>,
+  parameters: Readonly<Record<string, string>>,
+): WebAnswer {
+  return redirect(withParameters(redirectUri, { ...parameters, state, iss: origin().issuer }));
+}
+
+/** Renders an error page; rethrows internal errors. */
+export function errorPage(context: LoginContext, error: unknown): WebAnswer {
+  return failurePage({ host: hostOf(context) }, requireOAuthError(error));
+}
+
+function requireOAuthError(error: unknown): OAuthError {
+  if (typeof error === "object" && error !== null && !(error instanceof Error) && isOAuthError(error)) return error;
+  const found = toOAuthError(error);
+  if (found === undefined) throw error;
+  return found;
+}
+
+// Requests and responses of the endpoints that programs call.
+
+/** Builds a JSON response that must not be cached (RFC 6749, section 5.1). */
+export function jsonResponse(status: number, body: object, headers: Readonly<Record<string, string>> = {}): WebAnswer {
+  return {
+    status,
+    headers: { "content-type": "application/json", "cache-control": "no-store", pragma: "no-cache", ...headers },
+    body: JSON.stringify(body),
+  };
+}
+
+/**
+ * Handles a form. OAuth errors, returned or thrown, are answered as in RFC 6749, section 5.2; internal errors are
+ * rethrown.
+ */
+export async function handleForm(
+  request: WebRequest,
+  work: (form: URLSearchParams) => Promise<WebAnswer | OAuthError>,
+): Promise<WebAnswer> {
+  try {
+    const [type = ""] = (request.header("content-type") ?? "").split(";");
+    if (type.trim().toLowerCase() !== "application/x-www-form-urlencoded") {
+      throw invalidArgument({ field: "content-type", description: "the body must be a form" });
+    }
+    const answer = await work(await request.form());
+    return isOAuthError(answer) ? errorResponse(answer) : answer;
+  } catch (error) {
+    const found = toOAuthError(error);
+    if (found === undefined) throw error;
+    return errorResponse(found);
+  }
+}
+
+function errorResponse({ error, description, status, retryAfterS }: OAuthError): WebAnswer {
+  const headers = retryAfterS === undefined ? undefined : { "retry-after": String(retryAfterS) };
+  return jsonResponse(status, { error, error_description: description }, headers);
+}
+
+/**
+ * Sets parameters in the query of a validated URL.
+ *
+ * @param removed names of parameters to remove first
+ */
+export function withParameters(
+  url: string,
+  parameters: Readonly<Record<string, string | undefined>>,
+  removed: readonly string[] = [],
+): string {
+  const result = new URL(url);
+  for (const name of removed) result.searchParams.delete(name);
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value !== undefined) result.searchParams.set(name, value);
+  }
+  return result.href;
+}

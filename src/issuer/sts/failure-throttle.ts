@@ -1,0 +1,142 @@
+// Limits the work that unauthenticated callers can cause. Many callers share an address, such as the runners of a CI
+// service: callers that fail often are slowed down, and valid credentials are never rejected because of them.
+import { createHash } from "node:crypto";
+import { LRUCache } from "lru-cache";
+import { resourceExhausted } from "../../kernel/errors.js";
+import { addressKey } from "../../kernel/ip-address.js";
+import { createSlots } from "../../outbound/slots.js";
+import { createFailureCounter, type FailureLimit, isRejection } from "./failure-limiter.js";
+
+/** The address of a caller, and the identity that it claims. */
+export interface Claimant {
+  readonly remoteAddress: string | undefined;
+  /** The uid in the request, such as that of an identity; empty where it has none. */
+  readonly name: string;
+}
+
+/** The failures before callers are slowed down. */
+export interface FailureLimits {
+  /** For one name from one address. */
+  readonly perName: FailureLimit;
+  /** For one address; an IPv6 address counts with its /64. */
+  readonly perAddress: FailureLimit;
+}
+
+/** Slows down callers that fail often. */
+export interface FailureThrottle {
+  /**
+   * Does `work`. A caller over its limit waits at most 2 s for one of two slots, and after rejected work the slot
+   * stays taken for another 100 ms. Rejected means UNAUTHENTICATED, PERMISSION_DENIED, INVALID_ARGUMENT or NOT_FOUND.
+   * A name that succeeded from an address within the last ten minutes is not slowed down by other names of that
+   * address.
+   *
+   * @throws ApiError RESOURCE_EXHAUSTED when 40 callers are waiting or after 2 s; whatever `work` throws
+   */
+  run<T>(claimant: Claimant, work: () => T | Promise<T>): Promise<T>;
+  /** Waits in the same way before work that must not wait, as in a transaction, and takes the slot for 100 ms. */
+  admit(claimant: Claimant): Promise<void>;
+  /** Does such work without waiting, and counts its failures. */
+  count<T>(claimant: Claimant, work: () => T | Promise<T>): Promise<T>;
+}
+
+/** How many callers over their limit are served at once, and how many may wait. */
+const SLOTS = 2;
+const WAITING = 40;
+/** How long they may wait, in milliseconds. */
+const WAIT_MS = 2_000;
+/** How long a slot stays taken after a rejection, in milliseconds: 20 per second, so that 40 callers wait 2 s. */
+const HOLD_MS = 100;
+/** How long a name that succeeded is remembered with its address, in milliseconds. */
+const PROVEN_MS = 10 * 60_000;
+const MAX_PROVEN = 20_000;
+/** Longer names are counted by their hash, so that each takes a bounded amount of memory. */
+const MAX_NAME = 100;
+
+/** Creates a throttle that counts in memory, for a bounded number of addresses and names. */
+export function createFailureThrottle({ perName, perAddress }: FailureLimits): FailureThrottle {
+  const names = createFailureCounter(perName);
+  const addresses = createFailureCounter(perAddress);
+  const proven = new LRUCache<string, number>({ max: MAX_PROVEN });
+  const isProven = (name: string) => performance.now() - (proven.get(name) ?? Number.NEGATIVE_INFINITY) < PROVEN_MS;
+  const slots = createSlots({
+    running: Number.POSITIVE_INFINITY,
+    runningPerAccount: SLOTS,
+    runningPerTarget: Number.POSITIVE_INFINITY,
+    waiting: 10_000,
+    waitingPerAccount: WAITING,
+  });
+
+  // The limit that the caller exceeds: its account of slots, and for how long.
+  function findExhausted(
+    address: string,
+    name: string,
+  ): { readonly account: string; readonly forMs: number } | undefined {
+    const byName = names.exhaustedForMs(name);
+    if (byName > 0) return { account: name, forMs: byName };
+    const byAddress = isProven(name) ? 0 : addresses.exhaustedForMs(address);
+    return byAddress > 0 ? { account: address, forMs: byAddress } : undefined;
+  }
+
+  // Returns the function that releases the slot: after the hold when the work was rejected.
+  async function takeSlot(address: string, name: string): Promise<(wasRejected: boolean) => void> {
+    const over = findExhausted(address, name);
+    if (over === undefined) return () => {};
+    const controller = new AbortController();
+    const timer = setTimeout(() => controller.abort(), WAIT_MS);
+    try {
+      const releaseSlot = await slots.acquire(over.account, "", controller.signal);
+      return (wasRejected) => {
+        if (wasRejected) setTimeout(releaseSlot, HOLD_MS).unref();
+        else releaseSlot();
+      };
+    } catch {
+      throw resourceExhausted("too many refused requests", over.forMs);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async function runCounted<T>(address: string, name: string, work: () => T | Promise<T>): Promise<T> {
+    try {
+      const result = await work();
+      proven.set(name, performance.now());
+      return result;
+    } catch (error) {
+      if (isRejection(error)) {
+        names.add(name);
+        addresses.add(address);
+      }
+      throw error;
+    }
+  }
+
+  return {
+    async run(claimant, work) {
+      const { address, name } = buildKeys(claimant);
+      const release = await takeSlot(address, name);
+      let wasRejected = false;
+      try {
+        return await runCounted(address, name, work);
+      } catch (error) {
+        wasRejected = isRejection(error);
+        throw error;
+      } finally {
+        release(wasRejected);
+      }
+    },
+    async admit(claimant) {
+      const { address, name } = buildKeys(claimant);
+      (await takeSlot(address, name))(true);
+    },
+    count(claimant, work) {
+      const { address, name } = buildKeys(claimant);
+      return runCounted(address, name, work);
+    },
+  };
+}
+
+function buildKeys({ remoteAddress, name }: Claimant): { readonly address: string; readonly name: string } {
+  const address = addressKey(remoteAddress);
+  const short = name.length <= MAX_NAME ? name : createHash("sha256").update(name).digest("base64url");
+  return { address, name: `${address} ${short}` };
+}

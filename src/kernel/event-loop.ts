@@ -1,0 +1,42 @@
+// Cooperative scheduling: long work yields to the event loop, so that short calls are not delayed.
+
+/** The longest time slice, in milliseconds. */
+const SLICE_MS = 5;
+
+/**
+ * The number of event loop ticks between two slices: a short call needs about this many from its first byte to its
+ * answer.
+ */
+const TICKS_BETWEEN = 6;
+
+let lastSlice = Promise.resolve();
+
+/**
+ * Resolves in a later tick of the event loop, after all earlier callers. With several long tasks, one slice runs at a
+ * time, and short calls are answered between slices.
+ */
+export function yieldToEventLoop(): Promise<void> {
+  lastSlice = lastSlice.then(async () => {
+    for (let i = 0; i < TICKS_BETWEEN; i++) await new Promise((resolve) => setImmediate(resolve));
+  });
+  return lastSlice;
+}
+
+/** Runs the work without yielding, where no other work waits. */
+export function runSync<T>(work: Generator<void, T>): T {
+  for (;;) {
+    const { done, value } = work.next();
+    if (done) return value;
+  }
+}
+
+/** Runs the work in time slices, and yields to the event loop between them. */
+export async function runInSlices<T>(work: Generator<void, T>): Promise<T> {
+  for (let startMs = performance.now(); ; ) {
+    const { done, value } = work.next();
+    if (done) return value;
+    if (performance.now() - startMs < SLICE_MS) continue;
+    await yieldToEventLoop();
+    startMs = performance.now();
+  }
+}

@@ -1,3 +1,0 @@
-import { keyNodesSuite } from "./nodes-suite.js";
-
-keyNodesSuite(async () => undefined);

@@ -1,0 +1,105 @@
+// Who fails often is slowed down; who brings what is good is let in.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { createFailureCounter } from "../../../src/issuer/sts/failure-limiter.js";
+import { createFailureThrottle, type FailureThrottle } from "../../../src/issuer/sts/failure-throttle.js";
+import { permissionDenied, unavailable } from "../../../src/kernel/errors.js";
+
+const LIMITS = { perName: { points: 30, seconds: 60 }, perAddress: { points: 70, seconds: 60 } };
+const refuse = () => {
+  throw permissionDenied("this");
+};
+const at = (remoteAddress: string, name: string) => ({ remoteAddress, name });
+
+async function outcome(work: Promise<unknown>): Promise<string> {
+  return work.then(
+    () => "done",
+    (error: Error) => error.message.split(":")[0] ?? "",
+  );
+}
+
+async function fail(limiter: FailureThrottle, count: number, address: string, name: (i: number) => string) {
+  for (let i = 0; i < count; i++) await outcome(limiter.run(at(address, name(i)), refuse));
+}
+
+const msOf = async (work: Promise<unknown>) => {
+  const start = performance.now();
+  await work;
+  return performance.now() - start;
+};
+
+test("failures beyond the limit are slowed to 20 per second, and valid calls pass at once", async () => {
+  const limiter = createFailureThrottle(LIMITS);
+  assert.ok((await msOf(fail(limiter, 30, "192.0.2.1", () => "a"))) < 500, "up to the limit nothing waits");
+  assert.ok((await msOf(fail(limiter, 20, "192.0.2.1", () => "a"))) > 800);
+  await sleep(110);
+  const good = () => outcome(limiter.run(at("192.0.2.1", "a"), () => "good"));
+  const ms = await msOf(Promise.all(Array.from({ length: 30 }, good)));
+  // Rejected ones would take 1.5 s.
+  assert.ok(ms < 500, `30 good ones took ${ms} ms`);
+});
+
+test("a full queue rejects, and no caller waits longer than 2 s", { timeout: 20_000 }, async () => {
+  const limiter = createFailureThrottle(LIMITS);
+  await fail(limiter, 30, "192.0.2.1", () => "a");
+  const start = performance.now();
+  const flood = await Promise.all(Array.from({ length: 60 }, () => outcome(limiter.run(at("192.0.2.1", "a"), refuse))));
+  const counts = [
+    flood.filter((one) => one === "Permission denied").length,
+    flood.filter((one) => one === "Resource exhausted").length,
+  ];
+  assert.equal((counts[0] ?? 0) + (counts[1] ?? 0), 60);
+  assert.ok((counts[1] ?? 0) >= 18 && (counts[0] ?? 0) >= 20, counts.join());
+  assert.ok(performance.now() - start < 3_000);
+  const hung = Array.from({ length: 2 }, () => limiter.run(at("192.0.2.1", "a"), () => sleep(4_000)));
+  const waited = await msOf(outcome(limiter.run(at("192.0.2.1", "a"), () => "good")));
+  assert.ok(waited > 1_900 && waited < 3_000, `${waited} ms`);
+  await Promise.all(hung);
+});
+
+test("names of one address are slowed down one by one, until the address has had too many", async () => {
+  const limiter = createFailureThrottle(LIMITS);
+  await fail(limiter, 30, "192.0.2.1", () => "a");
+  const quick = (name: string, address = "192.0.2.1") => msOf(fail(limiter, 20, address, () => name));
+  assert.ok((await quick("b")) < 500, "another name");
+  assert.ok((await quick("a", "192.0.2.2")) < 500, "the same name of another address");
+  await fail(limiter, 20, "192.0.2.1", (i) => `spray ${i}`);
+  assert.ok((await quick("fresh")) > 800, "the address is over its limit, whatever is named");
+  assert.ok((await quick("c", "192.0.2.2")) < 500);
+});
+
+test("a name that was let in is not slowed down by the others of its address", async () => {
+  const limiter = createFailureThrottle(LIMITS);
+  await limiter.run(at("2001:db8::1", "honest"), () => "good");
+  await fail(limiter, 70, "2001:db8::2", (i) => `spray ${i}`);
+  const flood = Array.from({ length: 60 }, (_, i) => outcome(limiter.run(at("2001:db8::3", `spray ${i}`), refuse)));
+  assert.equal(await outcome(limiter.run(at("2001:db8::4", "honest"), () => "good")), "done");
+  // Control: an unknown name finds the queue full, because the address is in the same network.
+  assert.equal(await outcome(limiter.run(at("2001:db8::4", "unknown"), () => "good")), "Resource exhausted");
+  await Promise.all(flood);
+});
+
+test("other errors are not counted", async () => {
+  const limiter = createFailureThrottle(LIMITS);
+  const down = () => Promise.reject(unavailable("now"));
+  const broken = () => Promise.reject(new TypeError("broken"));
+  for (let i = 0; i < 50; i++) await outcome(limiter.run(at("192.0.2.1", "a"), i % 2 === 0 ? down : broken));
+  assert.ok((await msOf(fail(limiter, 20, "192.0.2.1", () => "a"))) < 500);
+});
+
+test("work in a transaction is counted and never waits; admission does both before", async () => {
+  const limiter = createFailureThrottle(LIMITS);
+  const claimant = at("192.0.2.1", "a");
+  const counted = msOf(Promise.all(Array.from({ length: 70 }, () => outcome(limiter.count(claimant, refuse)))));
+  assert.ok((await counted) < 500);
+  const admitted = msOf(Promise.all(Array.from({ length: 20 }, () => limiter.admit(claimant))));
+  assert.ok((await admitted) > 800);
+});
+
+test("a bounded number of names is counted, the ones counted last", () => {
+  const counter = createFailureCounter({ points: 1, seconds: 60 }, 100);
+  for (let i = 0; i < 1_000; i++) counter.add(`name ${i}`);
+  assert.equal(counter.exhaustedForMs("name 0"), 0);
+  assert.ok(counter.exhaustedForMs("name 999") > 0);
+});

@@ -1,0 +1,311 @@
+// Rejected exchanges: their code and text, which cases have the same text, and that they change nothing in the
+// database.
+import assert from "node:assert/strict";
+import { generateKeyPairSync, type KeyObject } from "node:crypto";
+import { after, before, describe, it } from "node:test";
+import { randomIds } from "../../../src/kernel/ids.js";
+import { denied, type Expected, invalid, notAssumable, unauthenticated } from "../../contract/expectations.js";
+import { type LocalIssuer, startLocalIssuer } from "../../support/local-issuer.js";
+import { ask } from "./ask.js";
+import { dumpOf, type ExchangeWorld, type Parameters, startExchangeWorld } from "./exchange-world.js";
+
+const SUBJECT = "repo:Acme/app:ref:refs/heads/main";
+const AUD_RULE = "aud must be the base URL of this service";
+const HOUR_S = 3600;
+
+let world: ExchangeWorld;
+let stranger: LocalIssuer;
+/** May be assumed by tokens of {@link SUBJECT}; another one, in another organisation, by the same tokens. */
+let identity: string;
+let twin: string;
+let unknown: string;
+
+before(async () => {
+  world = await startExchangeWorld();
+  stranger = await startLocalIssuer();
+  identity = await world.workload(SUBJECT, { role: "viewer" });
+  twin = await world.workload(SUBJECT, { group: world.foreign });
+  unknown = randomIds.newUid(world.root);
+});
+
+after(async () => {
+  await world.stop();
+  await stranger.stop();
+});
+
+const nowS = () => Math.floor(Date.now() / 1000);
+const good = (claims: object = {}) => world.token({ sub: SUBJECT, ...claims });
+const notFor = (uid: string) => notAssumable(uid);
+// A rejected exchange must change nothing.
+async function refusedWith(expected: Expected, parameters: Parameters, bearer: string | undefined): Promise<void> {
+  const stored = dumpOf(world.data);
+  const { outcome, headers, status } = await world.exchange(parameters, bearer);
+  assert.deepEqual(outcome, expected);
+  assert.equal(headers.get("cache-control"), "no-store");
+  assert.equal(headers.has("www-authenticate"), status === 401);
+  assert.deepEqual(dumpOf(world.data), stored);
+}
+
+it("accepts the token that all rejected ones differ from", async () => {
+  assert.equal((await world.exchange({ identity }, good())).status, 200);
+  assert.equal((await world.exchange({ identity: twin }, good())).status, 200, "the identity that is named decides");
+});
+
+describe("subjects are compared byte by byte", () => {
+  const cases: readonly [name: string, subject: string][] = [
+    ["in another case", SUBJECT.toUpperCase()],
+    ["one letter short", SUBJECT.slice(0, -1)],
+    ["one letter on", `${SUBJECT}x`],
+    ["with a blank behind", `${SUBJECT} `],
+    ["with a blank before", ` ${SUBJECT}`],
+    ["with a line break behind", `${SUBJECT}\n`],
+    ["with a joiner of no width", SUBJECT.replace(":", "\u200d:")],
+    ["with a mark of direction", `\u200f${SUBJECT}`],
+    ["in full width", SUBJECT.replace("repo", "ｒｅｐｏ")],
+    ["with a letter of another alphabet", SUBJECT.replace("e", "\u0435")],
+    ["a star", "*"],
+    ["a percent sign", "%"],
+  ];
+  for (const [name, sub] of cases) {
+    it(name, () => refusedWith(notFor(identity), { identity }, good({ sub })));
+  }
+
+  it("and never normalised", async () => {
+    const composed = await world.workload("caf\u00e9");
+    assert.equal((await world.exchange({ identity: composed }, good({ sub: "caf\u00e9" }))).status, 200);
+    await refusedWith(notFor(composed), { identity: composed }, good({ sub: "cafe\u0301" }));
+  });
+
+  for (const sub of ["repo:*", "repo:.*", "repo:%", "repo:_____", "^repo", "repo$"]) {
+    it(`${sub} on an identity is no pattern`, async () => {
+      const literal = await world.workload(sub);
+      assert.equal((await world.exchange({ identity: literal }, good({ sub }))).status, 200);
+      await refusedWith(notFor(literal), { identity: literal }, good({ sub: "repo:alpha" }));
+    });
+  }
+});
+
+describe("malformed tokens, the same for every identity", () => {
+  const cases: readonly [name: string, make: () => string][] = [
+    ...[undefined, 7, ["a"], { a: 1 }, null, ""].map(
+      (sub) => [`subject ${JSON.stringify(sub)}`, () => good({ sub })] as [string, () => string],
+    ),
+    ["a subject of half a pair", () => good({ sub: "\ud800" })],
+    ["a subject of 1,025 characters", () => good({ sub: "a".repeat(1_025) })],
+    ["a subject with NUL behind", () => good({ sub: `${SUBJECT}\u0000` })],
+    ["no audience", () => good({ aud: undefined })],
+    ["no expiry", () => good({ exp: undefined })],
+    ["an expiry in words", () => good({ exp: "tomorrow" })],
+    ["no issuer", () => good({ iss: undefined })],
+    ["alg none", () => `${good().split(".").slice(0, 2).join(".")}.`],
+    ["no token at all", () => "x"],
+    [
+      "a request that nobody signed",
+      () => Buffer.from("POST / HTTP/1.1\r\nhost: sts.amazonaws.com\r\n\r\n").toString("base64url"),
+    ],
+    ["two parts", () => good().split(".").slice(0, 2).join(".")],
+    [
+      "HS256 in its header",
+      () => world.workloads.token({ aud: world.url, sub: SUBJECT }, { header: { alg: "HS256" } }),
+    ],
+    ["a key of its own", () => world.workloads.token({ sub: SUBJECT }, { header: { jwk: {} } })],
+    ["another type", () => world.workloads.token({ sub: SUBJECT }, { header: { typ: "logout+jwt" } })],
+  ];
+  for (const [name, make] of cases) {
+    it(name, async () => {
+      for (const uid of [identity, unknown]) await refusedWith(unauthenticated(), { identity: uid }, make());
+    });
+  }
+
+  it("a token of this service", async () => {
+    for (const uid of [identity, unknown, ""]) {
+      await refusedWith(unauthenticated(), { identity: uid }, world.owner.token);
+    }
+  });
+});
+
+describe("tokens that are not valid now, the same for every identity", () => {
+  const cases: readonly [name: string, make: () => string][] = [
+    ["run out 61 s ago", () => good({ iat: nowS() - 700, exp: nowS() - 61 })],
+    ["not valid for another 65 s", () => good({ nbf: nowS() + 65 })],
+    ["issued in 65 s", () => good({ iat: nowS() + 65 })],
+    ["good for more than a day", () => good({ exp: nowS() + 24 * HOUR_S + 5 })],
+    ["older than a day, although it runs on", () => good({ iat: nowS() - 25 * HOUR_S })],
+  ];
+  for (const [name, make] of cases) {
+    it(name, async () => {
+      for (const uid of [identity, unknown]) await refusedWith(unauthenticated(), { identity: uid }, make());
+    });
+  }
+
+  for (const [name, make] of [
+    ["ran out 55 s ago", () => good({ iat: nowS() - 600, exp: nowS() - 55 })],
+    ["is valid in 55 s", () => good({ nbf: nowS() + 55 })],
+    ["is for several, us among them", () => good({ aud: ["https://elsewhere.example", world.url] })],
+  ] as const) {
+    it(`but not one that ${name}`, async () => {
+      assert.equal((await world.exchange({ identity }, make())).status, 200);
+    });
+  }
+});
+
+describe("callers that may not assume an identity learn nothing about it", () => {
+  const keyOf = () => generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey;
+  const signedBy = (key: KeyObject, claims: object = {}, header?: Readonly<Record<string, unknown>>) =>
+    world.workloads.token({ aud: world.url, sub: SUBJECT, ...claims }, { key, ...(header && { header }) });
+  let bare: string;
+  let keyed: string;
+  let lapsed: string;
+  let patterned: string;
+  before(async () => {
+    const { issuer } = world.workloads;
+    const { publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+    const issuerKeys = JSON.stringify({ keys: [{ ...publicKey.export({ format: "jwk" }), kid: "k" }] });
+    const staticKeys = { issuer, subject: SUBJECT, issuerKeys };
+    bare = await world.assumable({});
+    keyed = await world.assumable({ staticKeys: { ...staticKeys, expirationTime: "2099-01-01T00:00:00Z" } });
+    lapsed = await world.assumable({ staticKeys: { ...staticKeys, expirationTime: "2020-01-01T00:00:00Z" } });
+    const claims = { repository: "acme/app" };
+    patterned = await world.assumable({ claimMatch: { issuer, subject: SUBJECT, claims } });
+  });
+
+  const ISSUED_FOR_OTHERS = true;
+  const cases: readonly [name: string, make: () => string, isForOthers?: boolean][] = [
+    ["another subject", () => good({ sub: "somebody else" })],
+    ["an issuer with another path", () => good({ iss: `${world.workloads.issuer}/tenant` })],
+    ["an issuer with a slash behind", () => good({ iss: `${world.workloads.issuer}/` })],
+    ["an issuer on another port", () => stranger.token({ aud: world.url, sub: SUBJECT })],
+    ["another key", () => signedBy(keyOf())],
+    ["another key of a name that nobody knows", () => signedBy(keyOf(), {}, { kid: "unknown" })],
+    ["another algorithm", () => signedBy(keyOf(), {}, { alg: "RS256" })],
+    ["another audience", () => good({ aud: "https://elsewhere.example" }), ISSUED_FOR_OTHERS],
+    ["an audience of a like name", () => good({ aud: `${world.url}.example` }), ISSUED_FOR_OTHERS],
+    ["another subject and audience", () => good({ sub: "x", aud: "https://elsewhere.example" }), ISSUED_FOR_OTHERS],
+    ["another key and audience", () => signedBy(keyOf(), { aud: "https://elsewhere.example" }), ISSUED_FOR_OTHERS],
+  ];
+  for (const [name, make, isForOthers = false] of cases) {
+    it(name, async () => {
+      const bearer = make();
+      // Its custom claim is named only to a bearer that matches otherwise.
+      const all = [identity, twin, bare, keyed, lapsed, patterned, unknown];
+      const texts = new Set<string>();
+      const heads = new Set<string>();
+      for (const uid of all) {
+        const { text, headers, status } = await world.exchange({ identity: uid }, bearer);
+        assert.equal(status, 403);
+        texts.add(text.replaceAll(uid, "<uid>"));
+        heads.add(
+          JSON.stringify([...headers].filter(([field]) => !/^(date|x-request-id|content-length)$/.test(field))),
+        );
+      }
+      assert.deepEqual([texts.size, heads.size], [1, 1], [...texts, ...heads].join("\n"));
+      for (const uid of [identity, unknown]) {
+        await refusedWith(notAssumable(uid, isForOthers), { identity: uid }, bearer);
+      }
+    });
+  }
+
+  it("not the claim that it requires, until the signature was verified", async () => {
+    await refusedWith(denied('invalid "repository"'), { identity: patterned }, good());
+    await refusedWith(notAssumable(patterned), { identity: patterned }, signedBy(keyOf()));
+  });
+
+  it("and requests no issuer", () => assert.deepEqual(stranger.requests, { discovery: 0, keys: 0 }));
+
+  it("nothing about identities without a relationship, groups and persons", async () => {
+    const [bare, person] = [await world.assumable({}), await world.person("somebody")];
+    for (const uid of [bare, world.root, person.uid]) await refusedWith(notFor(uid), { identity: uid }, good());
+  });
+});
+
+describe("the token request", () => {
+  const rule = "identity must be a uid";
+  const cases: readonly [name: string, parameters: () => Parameters, broken: readonly [string, string]][] = [
+    ["no audience", () => ({ identity, aud: "" }), ["aud", "Audience must be specified"]],
+    ["audiences of nothing but commas", () => ({ identity, aud: " , ," }), ["aud", "Audience must be specified"]],
+    ["another service", () => ({ identity, aud: "https://elsewhere.example" }), ["aud", AUD_RULE]],
+    ["a part of our name", () => ({ identity, aud: "http://127.0.0.1" }), ["aud", AUD_RULE]],
+    [
+      "two audiences",
+      () => ({ identity, aud: [world.url, "https://elsewhere.example"] }),
+      ["aud", "aud must be one audience"],
+    ],
+    [
+      "two in a list",
+      () => ({ identity, aud: `${world.url},https://elsewhere.example` }),
+      ["aud", "aud must be one audience"],
+    ],
+    ["an identity that is no uid", () => ({ identity: "me" }), ["identity", rule]],
+    ["an identity in upper case", () => ({ identity: identity.toUpperCase() }), ["identity", rule]],
+    ["an identity with a slash behind", () => ({ identity: `${identity}/` }), ["identity", rule]],
+    ["an identity encoded twice", () => ({ identity: identity.replace("/", "%2F") }), ["identity", rule]],
+    ["an identity of 5,000 characters", () => ({ identity: "a".repeat(5_000) }), ["identity", rule]],
+    [
+      "a provider that is no uid",
+      () => ({ identityProvider: "me" }),
+      ["identityProvider", "identityProvider must be a uid"],
+    ],
+    [
+      "an identity and a provider",
+      () => ({ identity, identity_provider: identity }),
+      ["identityProvider", "identityProvider must be empty where identity is given"],
+    ],
+    [
+      "a capability that does not exist",
+      () => ({ identity, cap: ["groups.list", "groups.fly"] }),
+      ["cap", "cap must name capabilities that exist, such as groups.list"],
+    ],
+    [
+      "a group that is none",
+      () => ({ identity, scope: "ours" }),
+      ["scopes", "scopes must be at most 32 uids of groups"],
+    ],
+    [
+      "33 groups",
+      () => ({ identity, scopes: Array.from({ length: 33 }, () => randomIds.newUid()) }),
+      ["scopes", "scopes must be at most 32 uids of groups"],
+    ],
+  ];
+  for (const [name, parameters, broken] of cases) {
+    it(`${name} is rejected`, () => refusedWith(invalid(broken), parameters(), good()));
+  }
+
+  it("reports all violations at once", async () => {
+    const { outcome } = await world.exchange({ identity, aud: "", cap: "x", scope: "y" }, good());
+    const scopes = "scopes must be at most 32 uids of groups";
+    const cap = "cap must name capabilities that exist, such as groups.list";
+    assert.deepEqual(outcome, invalid(["aud", "Audience must be specified"], ["scopes", scopes], ["cap", cap]));
+  });
+});
+
+describe("a bearer", () => {
+  const path = () => `/sts/exchange?aud=${encodeURIComponent(world.url)}&identity=${encodeURIComponent(identity)}`;
+  for (const [name, make] of [
+    ["that is missing", () => undefined],
+    ["by another scheme", () => `Basic ${good()}`],
+    ["with two blanks", () => `Bearer  ${good()}`],
+    ["in two pieces", () => `Bearer ${good()} x`],
+    ["given twice", () => `Bearer ${good()}, Bearer ${good()}`],
+    ["without a token", () => "Bearer "],
+  ] as const) {
+    it(`${name} is invalid`, async () => {
+      const authorization = make();
+      const { outcome } = await ask(
+        world.url,
+        path(),
+        authorization === undefined ? {} : { headers: { authorization } },
+      );
+      assert.deepEqual(outcome, unauthenticated());
+    });
+  }
+
+  it("may write its scheme in any case", async () => {
+    const headers = { authorization: `bEARER ${good()}` };
+    assert.equal((await ask(world.url, path(), { headers })).status, 200);
+  });
+
+  it("in the query is ignored", async () => {
+    const { outcome } = await ask(world.url, `${path()}&access_token=${good()}`);
+    assert.deepEqual(outcome, unauthenticated());
+  });
+});
