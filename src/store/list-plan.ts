@@ -1,6 +1,6 @@
 // Decides from uids alone where the rows of a list are read: from subtrees in stored order, from the
-// children of one group, or by uid. Callers may see subtrees, so that every filter on the hierarchy
-// is one of these.
+// children of one group, or by uid. The visible rows of a caller are subtrees, so every filter on the
+// hierarchy leads to one of these plans.
 import { isBelow, isWithin, lineageOf, parentOf } from "../kernel/uidp.js";
 import type { ListFilter, ListQuery } from "./port.js";
 import { columnValue, type IndexedRow, type ResourceIndex } from "./resource-index.js";

@@ -1,6 +1,6 @@
 // The interfaces of the stores of groups, identities, roles and what belongs to them.
 import type { CapabilitySet } from "../kernel/capability-set.js";
-import type { Awaitable, IndexedStore, ListQuery, Page } from "./port-lists.js";
+import type { Awaitable, IndexedStore, ListQuery, Page, PatchStore } from "./port-lists.js";
 import type { GroupRow, TermsAcceptanceRow } from "./tables/groups.js";
 import type { IdentityProviderRow, IdentityRow } from "./tables/identities.js";
 import type { GroupInviteRow, RoleBindingRow, RoleRow } from "./tables/roles.js";
@@ -40,13 +40,8 @@ export interface AccessStore {
 export type GroupPatch = Partial<Pick<GroupRow, "name" | "description" | "verified" | "kind" | "resourceLimits">>;
 
 /** Groups. */
-export interface GroupStore {
-  get(uid: string): Awaitable<GroupRow | undefined>;
-  insert(row: GroupRow): Awaitable<void>;
-  /** Applies `patch` to the group and returns it, or undefined when it does not exist. */
-  update(uid: string, patch: GroupPatch, nowMs: number): Awaitable<GroupRow | undefined>;
+export interface GroupStore extends Omit<PatchStore<GroupRow, GroupPatch>, "delete"> {
   delete(row: GroupRow): Awaitable<void>;
-  list(query: ListQuery): Awaitable<Page<GroupRow>>;
   hasChildren(uid: string): Awaitable<boolean>;
   /** The verified root group with this name: there is at most one. */
   verifiedRoot(name: string): Awaitable<GroupRow | undefined>;
@@ -71,14 +66,7 @@ export type IdentityPatch = Partial<
 >;
 
 /** Identities. */
-export interface IdentityStore {
-  get(uid: string): Awaitable<IdentityRow | undefined>;
-  insert(row: IdentityRow): Awaitable<void>;
-  /** Applies `patch` to the identity and returns it, or undefined when it does not exist. */
-  update(uid: string, patch: IdentityPatch, nowMs: number): Awaitable<IdentityRow | undefined>;
-  /** Does nothing when the identity does not exist. */
-  delete(uid: string): Awaitable<void>;
-  list(query: ListQuery): Awaitable<Page<IdentityRow>>;
+export interface IdentityStore extends PatchStore<IdentityRow, IdentityPatch> {
   /** Whether any identity is a child of the group. */
   anyIn(groupUid: string): Awaitable<boolean>;
   /** The uids of people who log in through this provider, at most `limit`. */
@@ -91,14 +79,8 @@ export interface IdentityStore {
 export type RolePatch = Partial<Pick<RoleRow, "name" | "description" | "capabilities">>;
 
 /** Roles. */
-export interface RoleStore {
-  get(uid: string): Awaitable<RoleRow | undefined>;
-  insert(row: RoleRow): Awaitable<void>;
-  /** Applies `patch` to the role and returns it, or undefined when it does not exist. */
-  update(uid: string, patch: RolePatch, nowMs: number): Awaitable<RoleRow | undefined>;
-  /** Does nothing when the role does not exist. */
-  delete(uid: string): Awaitable<void>;
-  list(query: ListQuery): Awaitable<Page<RoleRow>>;
+export interface RoleStore extends PatchStore<RoleRow, RolePatch> {
+  /** Whether any role is a child of the group. */
   anyIn(groupUid: string): Awaitable<boolean>;
 }
 

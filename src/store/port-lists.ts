@@ -61,3 +61,9 @@ export interface IndexedStore<Row> {
   /** The uids of rows whose `column` has this value, at most `limit`. */
   uidsWhere(column: keyof Row & string, value: string, limit?: number): Awaitable<string[]>;
 }
+
+/** As {@link IndexedStore}, for a kind whose rows change by patches. */
+export interface PatchStore<Row, Patch> extends Pick<IndexedStore<Row>, "get" | "insert" | "delete" | "list"> {
+  /** Applies `patch` to the row and returns it, or undefined when it does not exist. */
+  update(uid: string, patch: Patch, nowMs: number): Awaitable<Row | undefined>;
+}
