@@ -9,6 +9,7 @@ import {
   type KeyObject,
   randomBytes,
 } from "node:crypto";
+import { encodeBase32 } from "../../kernel/base32.js";
 import type { KeyPurpose, KeyRow } from "../../store/port.js";
 import type { MasterKey } from "./master-key.js";
 
@@ -69,8 +70,6 @@ function thumbprintOf(publicKey: KeyObject): string {
   return createHash("sha256").update(JSON.stringify({ crv, kty, x, y })).digest("base64url");
 }
 
-const BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
-
 /**
  * What a registry calls a public key that it read from its certificate bundle, by libtrust: the
  * first 240 bits of the SHA-256 of its SubjectPublicKeyInfo, in base32 (RFC 4648, section 6) and
@@ -80,9 +79,7 @@ export function libtrustFingerprintOf(publicKey: KeyObject): string {
   const hash = createHash("sha256")
     .update(publicKey.export({ type: "spki", format: "der" }))
     .digest();
-  const bits = [...hash.subarray(0, 30)].map((byte) => byte.toString(2).padStart(8, "0")).join("");
-  const digits = bits.replace(/.{5}/g, (five) => BASE32.charAt(Number.parseInt(five, 2)));
-  return digits.replace(/.{4}(?=.)/g, "$&:");
+  return encodeBase32(hash.subarray(0, 30)).replace(/.{4}(?=.)/g, "$&:");
 }
 
 /**

@@ -1,10 +1,9 @@
 // Codes that people read in one place and type in another.
 import { createHash, randomInt } from "node:crypto";
+import { encodeBase32 } from "../../kernel/base32.js";
 
 /** RFC 8628, section 6.1: consonants, so that no code is a word; and none that looks like a digit. */
 const CONSONANTS = "BCDFGHJKLMNPQRSTVWXZ";
-/** RFC 4648, section 6. */
-const BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 const LENGTH = 8;
 
 /** A new code of the device flow: 8 letters, of which there are 20. */
@@ -21,13 +20,7 @@ export function isUserCode(code: string): boolean {
 export function confirmationCode(publicKey: Buffer): string {
   const hash = createHash("sha256").update(publicKey).digest();
   // 5 bytes are 8 digits of 5 bits each.
-  let bits = BigInt(`0x${hash.subarray(0, 5).toString("hex")}`);
-  let code = "";
-  for (let i = 0; i < LENGTH; i++) {
-    code = `${BASE32[Number(bits & 31n)]}${code}`;
-    bits >>= 5n;
-  }
-  return code;
+  return encodeBase32(hash.subarray(0, 5));
 }
 
 /** A code in groups of four, as people see it. */
