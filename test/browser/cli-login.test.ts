@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { type Demo, startDemo } from "../../src/cli/host/demo/demo.js";
-import { announcement } from "../../src/cli/host/demo/walkthrough.js";
+import { formatAnnouncement } from "../../src/cli/host/demo/walkthrough.js";
 import { type Ended, type Running, run } from "../cli/remote/auth/process.js";
 import { scriptArguments } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
@@ -356,7 +356,7 @@ describe("docs/demo.md", () => {
     await page.goto(await pageOf(alice));
     await pick("Alice");
     assertLoggedIn(await alice.ended);
-    const shell = announcement(demo, { kept: true })
+    const shell = formatAnnouncement(demo, { kept: true })
       .split("\n")
       .filter((line) => /^ {2}(PLATFORM=|arbor\(\))/.test(line));
     const guide = readFileSync("docs/demo.md", "utf8");

@@ -3,19 +3,17 @@ import { existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, wri
 import { delimiter, join } from "node:path";
 import { beforeEach, describe, it, type TestContext } from "node:test";
 import { Code } from "@connectrpc/connect";
+import { dockerConfigFile, setCredentialHelper } from "../../../../src/cli/remote/auth/configure-docker.js";
 import {
   changeCredentials,
   type Login,
   readCredentials,
   withLogin,
 } from "../../../../src/cli/remote/auth/credentials-file.js";
-import { dockerConfigFile, setCredentialHelper } from "../../../../src/cli/remote/auth/docker-config.js";
-import { answerDocker } from "../../../../src/cli/remote/auth/docker-credential.js";
-import { registryHost } from "../../../../src/cli/remote/auth/registry-host.js";
-import { failureOf } from "../../../client/failure.js";
+import { answerDocker, parseRegistryHost } from "../../../../src/cli/remote/auth/docker-credential.js";
 import { tempDir } from "../../../support/temp-dir.js";
 import { type LoginService, startLoginService } from "./login-service.js";
-import { auth, run } from "./process.js";
+import { auth, commandErrorOf, run } from "./process.js";
 
 const HOST = "registry.example.com";
 
@@ -63,9 +61,9 @@ describe("the configuration of docker", () => {
     it(`is left alone when it is ${text}`, async () => {
       const file = join(tempDir(), "config.json");
       writeFileSync(file, text);
-      const { code, rawMessage } = await failureOf(setCredentialHelper(file, HOST, "arbor"));
+      const { code, message } = await commandErrorOf(setCredentialHelper(file, HOST, "arbor"));
       assert.equal(code, Code.FailedPrecondition);
-      assert.equal(rawMessage, `${file} is no configuration of docker, so it was left as it is`);
+      assert.equal(message, `${file} is no configuration of docker, so it was left as it is`);
       assert.equal(readFileSync(file, "utf8"), text);
     });
   }
@@ -91,7 +89,7 @@ it("the host of a registry is what docker means by a server", () => {
     ["", undefined],
     ["__proto__", undefined],
   ];
-  for (const [server, host] of cases) assert.equal(registryHost(server), host, server);
+  for (const [server, host] of cases) assert.equal(parseRegistryHost(server), host, server);
 });
 
 describe("docker's helper", () => {
@@ -145,9 +143,9 @@ describe("docker's helper", () => {
     assert.deepEqual(await answered("list", ""), { [HOST]: "_token" });
     const others = ["docker.io", `${HOST}:5000`, `${HOST}.example.org`, `https://${HOST}@evil.example.com`, ""];
     for (const server of others) {
-      const { code, rawMessage } = await failureOf(answerDocker("get", server));
+      const { code, message } = await commandErrorOf(answerDocker("get", server));
       assert.equal(code, Code.Unauthenticated);
-      assert.equal(rawMessage, `${server} is not configured; run: arbor auth configure-docker`);
+      assert.equal(message, `${server} is not configured; run: arbor auth configure-docker`);
     }
     assert.deepEqual(service.requests, []);
   });
@@ -180,9 +178,9 @@ describe("docker's helper", () => {
       ["erase", HOST],
     ] as const;
     for (const [action, input] of attempts) {
-      const { code, rawMessage } = await failureOf(answerDocker(action, input));
+      const { code, message } = await commandErrorOf(answerDocker(action, input));
       assert.equal(code, Code.FailedPrecondition);
-      assert.doesNotMatch(rawMessage, /se-cret/);
+      assert.doesNotMatch(message, /se-cret/);
     }
     assert.equal(readFileSync(file, "utf8"), before);
   });
@@ -196,7 +194,7 @@ describe("docker's helper", () => {
     const [request] = service.requests;
     assert.deepEqual([request?.bearer, request?.query.get("identity")], ["oidc-token", "0123/45"]);
     rmSync(tokenFile);
-    assert.equal((await failureOf(answerDocker("get", HOST))).code, Code.Unauthenticated);
+    assert.equal((await commandErrorOf(answerDocker("get", HOST))).code, Code.Unauthenticated);
   });
 
   const refused: [what: string, flags: string[], says: RegExp][] = [

@@ -5,12 +5,11 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { beforeEach, describe, it, type TestContext } from "node:test";
 import { Code } from "@connectrpc/connect";
+import { browserLogin } from "../../../../src/cli/remote/auth/browser-login.js";
 import { readCredentials } from "../../../../src/cli/remote/auth/credentials-file.js";
-import { browserLogin } from "../../../../src/cli/remote/auth/login-browser.js";
-import { failureOf } from "../../../client/failure.js";
 import { tempDir } from "../../../support/temp-dir.js";
 import { jwt, type LoginService, startLoginService } from "./login-service.js";
-import { auth, type Ended, type Running } from "./process.js";
+import { auth, commandErrorOf, type Ended, type Running } from "./process.js";
 
 let env: Record<string, string>;
 beforeEach(() => {
@@ -156,8 +155,8 @@ describe("arbor auth login", () => {
         },
         60_000,
       );
-      const { code, rawMessage } = await failureOf(login);
-      assert.deepEqual([code, rawMessage], [expected, `the login failed: ${says}`]);
+      const { code, message } = await commandErrorOf(login);
+      assert.deepEqual([code, message], [expected, `the login failed: ${says}`]);
       const { status, body } = (await page) ?? assert.fail("no page");
       assert.equal(status, 400);
       assert.match(body, /<h1>The login failed<\/h1>/);
@@ -169,8 +168,8 @@ describe("arbor auth login", () => {
     const show = async (url: string) => {
       redirectUri = new URL(url).searchParams.get("redirect_uri") ?? "";
     };
-    const { code, rawMessage } = await failureOf(browserLogin("http://127.0.0.1:1", {}, show, 60));
-    assert.deepEqual([code, rawMessage], [Code.DeadlineExceeded, "the browser did not come back within 0.001 minutes"]);
+    const { code, message } = await commandErrorOf(browserLogin("http://127.0.0.1:1", {}, show, 60));
+    assert.deepEqual([code, message], [Code.DeadlineExceeded, "the browser did not come back within 0.001 minutes"]);
     await assert.rejects(visit(new URL(redirectUri)), { code: "ECONNREFUSED" });
     const broken = browserLogin("http://127.0.0.1:1", {}, () => Promise.reject(new Error("no terminal")), 60_000);
     await assert.rejects(broken, /^Error: no terminal$/);

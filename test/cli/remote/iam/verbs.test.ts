@@ -1,7 +1,7 @@
 // Every verb of every noun, against what REST answers.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { resourceCommands } from "../../../../src/cli/remote/iam/nouns.js";
+import { resourceCommands } from "../../../../src/cli/remote/iam/resource-commands.js";
 import { builtinRoleUid } from "../../../../src/kernel/ids.js";
 import { type CliWorld, startCliWorld } from "./cli-world.js";
 

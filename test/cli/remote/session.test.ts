@@ -4,8 +4,8 @@ import { after, before, describe, it } from "node:test";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.js";
-import { type CliWorld, startCliWorld } from "./cli-world.js";
-import { startTold, type ToldService } from "./told-service.js";
+import { type CliWorld, startCliWorld } from "./iam/cli-world.js";
+import { startTold, type ToldService } from "./iam/told-service.js";
 
 const list = ["groups", "list", "-o", "jsonl"];
 

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
 import { describe, it } from "node:test";
-import { confirmDelete } from "../../../../src/cli/remote/iam/confirm.js";
-import { ApiError } from "../../../../src/kernel/errors.js";
+import { CommandError } from "../../../src/cli/errors.js";
+import { confirmDelete } from "../../../src/cli/remote/session.js";
 
 function terminal(isTTY: boolean): PassThrough & { isTTY: boolean } {
   return Object.assign(new PassThrough(), { isTTY });
@@ -33,7 +33,7 @@ describe("the question before a deletion", () => {
   for (const answer of ["", "n", "no", "yup", undefined]) {
     it(`is denied by ${answer === undefined ? "the end of input" : `"${answer}"`}`, async () => {
       const { error } = await asked(answer);
-      assert.ok(error instanceof Error && !(error instanceof ApiError));
+      assert.ok(error instanceof Error && !(error instanceof CommandError));
       assert.equal(error.message, "nothing was deleted");
     });
   }
@@ -43,7 +43,7 @@ describe("the question before a deletion", () => {
     [true, false],
   ] as const) {
     it(`is not asked without a terminal (${input}, ${output})`, async () => {
-      await assert.rejects(confirmDelete("x", { input: terminal(input), output: terminal(output) }), ApiError);
+      await assert.rejects(confirmDelete("x", { input: terminal(input), output: terminal(output) }), CommandError);
     });
   }
 });

@@ -5,10 +5,9 @@ import { dirname, join } from "node:path";
 import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Code } from "@connectrpc/connect";
-import { withLock } from "../../../../src/cli/remote/auth/lock.js";
-import { failureOf } from "../../../client/failure.js";
-import { tempDir } from "../../../support/temp-dir.js";
-import { run, script } from "./process.js";
+import { withLock } from "../../src/cli/shared-file.js";
+import { tempDir } from "../support/temp-dir.js";
+import { commandErrorOf, run, script } from "./remote/auth/process.js";
 
 const newLock = () => join(tempDir(), "credentials.json.lock");
 const done = async () => "done";
@@ -50,9 +49,9 @@ describe("the lock of the credentials", () => {
   it("is waited for, and then named", async () => {
     const lock = newLock();
     await withLock(lock, async () => {
-      const { code, rawMessage } = await failureOf(withLock(lock, done, 100));
+      const { code, message } = await commandErrorOf(withLock(lock, done, 100));
       assert.equal(code, Code.Unavailable);
-      assert.equal(rawMessage, `another process holds the lock ${lock}; if none does, remove it and ${lock}.break`);
+      assert.equal(message, `another process holds the lock ${lock}; if none does, remove it and ${lock}.break`);
     });
   });
 
@@ -104,7 +103,7 @@ describe("the lock of the credentials", () => {
     const pid = await goneProcess();
     for (const text of [`elsewhere ${pid} x`, "", `${(await heldText(lock)).split(" ")[0]} -1 x`]) {
       writeFileSync(lock, text);
-      assert.equal((await failureOf(withLock(lock, done, 60))).code, Code.Unavailable, text);
+      assert.equal((await commandErrorOf(withLock(lock, done, 60))).code, Code.Unavailable, text);
       assert.equal(readFileSync(lock, "utf8"), text);
     }
   });
@@ -118,7 +117,7 @@ describe("the lock of the credentials", () => {
       writeFileSync(lock, "elsewhere 1 x");
       utimesSync(lock, Date.now() / 1000, Date.now() / 1000 - ageS);
       if (isFree) assert.equal(await withLock(lock, done, 1_000), "done");
-      else assert.equal((await failureOf(withLock(lock, done, 60))).code, Code.Unavailable);
+      else assert.equal((await commandErrorOf(withLock(lock, done, 60))).code, Code.Unavailable);
     }
   });
 

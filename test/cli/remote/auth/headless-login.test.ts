@@ -1,15 +1,16 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { describe, it } from "node:test";
-import { Code, ConnectError } from "@connectrpc/connect";
-import { newHeadlessKey } from "../../../../src/cli/remote/auth/headless-key.js";
+import { Code } from "@connectrpc/connect";
+import { CommandError } from "../../../../src/cli/errors.js";
+import { createHeadlessKey } from "../../../../src/cli/remote/auth/headless-login.js";
 import { sealed } from "./login-service.js";
 
 const ID_TOKEN = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJzdWIifQ.c2ln";
 
 describe("the key of a headless login", () => {
   it("is new each time, and named by its raw public key", () => {
-    const codes = new Set(Array.from({ length: 5 }, () => newHeadlessKey().code));
+    const codes = new Set(Array.from({ length: 5 }, () => createHeadlessKey().code));
     assert.equal(codes.size, 5);
     for (const code of codes) {
       assert.equal(Buffer.from(code, "base64url").length, 32);
@@ -19,7 +20,7 @@ describe("the key of a headless login", () => {
 
   it("has a confirmation code: the first eight digits of the base32 of its hash", () => {
     for (let i = 0; i < 20; i++) {
-      const { code, confirmation } = newHeadlessKey();
+      const { code, confirmation } = createHeadlessKey();
       const hash = createHash("sha256").update(Buffer.from(code, "base64url")).digest("hex");
       // The first 40 bits as a number, in digits of 32, which Node counts from 0 to v.
       const digits = Number.parseInt(hash.slice(0, 10), 16).toString(32).padStart(8, "0");
@@ -45,16 +46,16 @@ describe("the key of a headless login", () => {
   ];
   for (const [what, text, expected] of outcomes) {
     it(`opens ${what}`, async () => {
-      const key = newHeadlessKey();
+      const key = createHeadlessKey();
       const { ecdhPublicKey, encryptedIdtoken } = await sealed(key.code, text);
       assert.deepEqual(key.open(ecdhPublicKey, encryptedIdtoken), expected);
     });
   }
 
   it("opens nothing else", async () => {
-    const key = newHeadlessKey();
+    const key = createHeadlessKey();
     const { ecdhPublicKey, encryptedIdtoken } = await sealed(key.code, ID_TOKEN);
-    const other = await sealed(newHeadlessKey().code, ID_TOKEN);
+    const other = await sealed(createHeadlessKey().code, ID_TOKEN);
     const noToken = await sealed(key.code, '{"id_token":"two words"}');
     const flipped = Buffer.from(encryptedIdtoken, "base64");
     flipped.writeUInt8(flipped.readUInt8(20) ^ 1, 20);
@@ -77,7 +78,7 @@ describe("the key of a headless login", () => {
       assert.throws(
         () => key.open(serviceKey, text),
         (error) =>
-          error instanceof ConnectError && error.code === Code.Internal && !error.message.includes("two words"),
+          error instanceof CommandError && error.code === Code.Internal && !error.message.includes("two words"),
         what,
       );
     }

@@ -1,5 +1,5 @@
-// What `arbor iam` manages: for each noun its methods and what its lists show.
-// Flags, requests and answers follow from the descriptors.
+// The resources of `arbor iam`, with their methods and the columns of their lists. Flags, requests and answers follow from
+// the descriptors.
 import type { DescField, DescMessage, DescMethodUnary, JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { AccountAssociationsService } from "#gen/chainguard/platform/iam/v2beta1/account_associations_pb.js";
 import { ExternalGroupRoleMappingsService } from "#gen/chainguard/platform/iam/v2beta1/external_group_role_mappings_pb.js";
@@ -12,20 +12,20 @@ import { RolesService } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
 import { TermsService } from "#gen/chainguard/platform/iam/v2beta1/terms_pb.js";
 import type { ListColumn } from "../../output/format.js";
 
-/** What can be done with a noun. */
+/** The verbs of a resource. */
 export type Verb = "list" | "get" | "create" | "update" | "delete";
 
-/** One noun of `arbor iam`. */
+/** The commands of one kind of resource. */
 export interface ResourceCommand {
-  /** As it is typed. */
+  /** The name on the command line. */
   readonly name: string;
-  /** One of them, in words. */
-  readonly one: string;
+  /** The words for one resource, such as `role binding`. */
+  readonly singular: string;
   readonly methods: Readonly<Partial<Record<Verb, DescMethodUnary>>> & { readonly list: DescMethodUnary };
-  /** What people call creating one, where they call it otherwise. */
+  /** The verb for creating one, where it is another than `create`. */
   readonly createAlias?: string;
   readonly columns: readonly ListColumn[];
-  /** Whether tables show the redirect URI of each, which is no field. */
+  /** Whether tables show the redirect URI, which is no field. */
   readonly hasRedirectUri?: true;
 }
 
@@ -34,11 +34,11 @@ const name = column("NAME", "name");
 const description = column("DESCRIPTION", "description", true);
 const created = column("CREATED", "createTime");
 
-/** The nouns, in the order the help names them. */
+/** The resources in the order of the help. */
 export const resourceCommands: readonly ResourceCommand[] = [
   {
     name: "groups",
-    one: "group",
+    singular: "group",
     methods: {
       list: GroupsService.method.listGroups,
       get: GroupsService.method.getGroup,
@@ -50,7 +50,7 @@ export const resourceCommands: readonly ResourceCommand[] = [
   },
   {
     name: "identities",
-    one: "identity",
+    singular: "identity",
     methods: {
       list: IdentitiesService.method.listIdentities,
       get: IdentitiesService.method.getIdentity,
@@ -68,7 +68,7 @@ export const resourceCommands: readonly ResourceCommand[] = [
   },
   {
     name: "roles",
-    one: "role",
+    singular: "role",
     methods: {
       list: RolesService.method.listRoles,
       get: RolesService.method.getRole,
@@ -80,7 +80,7 @@ export const resourceCommands: readonly ResourceCommand[] = [
   },
   {
     name: "role-bindings",
-    one: "role binding",
+    singular: "role binding",
     methods: {
       list: RoleBindingsService.method.listRoleBindings,
       get: RoleBindingsService.method.getRoleBinding,
@@ -98,7 +98,7 @@ export const resourceCommands: readonly ResourceCommand[] = [
   },
   {
     name: "identity-providers",
-    one: "identity provider",
+    singular: "identity provider",
     methods: {
       list: IdentityProvidersService.method.listIdentityProviders,
       get: IdentityProvidersService.method.getIdentityProvider,
@@ -111,7 +111,7 @@ export const resourceCommands: readonly ResourceCommand[] = [
   },
   {
     name: "account-associations",
-    one: "account association",
+    singular: "account association",
     methods: {
       list: AccountAssociationsService.method.listAccountAssociations,
       get: AccountAssociationsService.method.getAccountAssociation,
@@ -128,7 +128,7 @@ export const resourceCommands: readonly ResourceCommand[] = [
   },
   {
     name: "group-invites",
-    one: "group invite",
+    singular: "group invite",
     methods: {
       list: GroupInvitesService.method.listGroupInvites,
       get: GroupInvitesService.method.getGroupInvite,
@@ -147,7 +147,7 @@ export const resourceCommands: readonly ResourceCommand[] = [
   },
   {
     name: "group-mappings",
-    one: "external group role mapping",
+    singular: "external group role mapping",
     methods: {
       list: ExternalGroupRoleMappingsService.method.listExternalGroupRoleMappings,
       get: ExternalGroupRoleMappingsService.method.getExternalGroupRoleMapping,
@@ -158,7 +158,7 @@ export const resourceCommands: readonly ResourceCommand[] = [
   },
   {
     name: "terms",
-    one: "acceptance of terms",
+    singular: "acceptance of terms",
     methods: { list: TermsService.method.listTermsAcceptances, create: TermsService.method.acceptTerms },
     createAlias: "accept",
     columns: [
@@ -170,16 +170,18 @@ export const resourceCommands: readonly ResourceCommand[] = [
   },
 ];
 
-/** The field of a list's answer that holds its rows. */
-export function rowsOf({ methods }: ResourceCommand): DescField & { readonly message: DescMessage } {
+/** The field of a list's answer with its rows. */
+export function rowsField({ methods }: ResourceCommand): DescField & { readonly message: DescMessage } {
   const field = methods.list.output.fields.find(({ fieldKind, message }) => fieldKind === "list" && message);
   if (field?.message === undefined) throw new TypeError(`${methods.list} answers no list`);
   return field as DescField & { readonly message: DescMessage };
 }
 
-/** The field of a request that holds the thing itself; undefined when the request has its fields. */
-export function resourceFieldOf(noun: ResourceCommand, { input }: DescMethodUnary): DescField | undefined {
-  return input.fields.find(({ fieldKind, message }) => fieldKind === "message" && message === rowsOf(noun).message);
+/** The field of a request with the resource; undefined when the request has the fields itself. */
+export function resourceField(resource: ResourceCommand, { input }: DescMethodUnary): DescField | undefined {
+  return input.fields.find(
+    ({ fieldKind, message }) => fieldKind === "message" && message === rowsField(resource).message,
+  );
 }
 
 function column(title: string, path: string, prose = false): ListColumn {
