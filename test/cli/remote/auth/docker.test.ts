@@ -11,6 +11,7 @@ import {
   withLogin,
 } from "../../../../src/cli/remote/auth/credentials-file.js";
 import { answerDocker, parseRegistryHost } from "../../../../src/cli/remote/auth/docker-credential.js";
+import { runCommand } from "../../../support/command.js";
 import { tempDir } from "../../../support/temp-dir.js";
 import { type LoginService, startLoginService } from "./login-service.js";
 import { auth, commandErrorOf, run } from "./process.js";
@@ -103,8 +104,9 @@ describe("docker's helper", () => {
     env = { ARBOR_CREDENTIALS: file, DOCKER_CONFIG: tempDir() };
   });
 
+  const configureFlags = (service: LoginService) => ["--api", service.url, "--registry", HOST, "--bin-dir", binDir];
   const configure = (service: LoginService, ...flags: string[]) =>
-    auth(["configure-docker", "--api", service.url, "--registry", HOST, "--bin-dir", binDir, ...flags], env).ended;
+    runCommand(["auth", "configure-docker", ...configureFlags(service), ...flags], env);
   // As docker does: the program by its name, the action, and the server on standard input.
   const helper = (action: string, input: string) =>
     run("docker-credential-arbor", [action], { ...env, PATH: `${binDir}${delimiter}${process.env.PATH}` }, input).ended;
@@ -129,7 +131,7 @@ describe("docker's helper", () => {
     assert.deepEqual(JSON.parse(readFileSync(config, "utf8")).credHelpers, { [HOST]: "arbor" });
     assert.deepEqual((await readCredentials(file)).registries, new Map([[HOST, { api: service.url }]]));
     env.PATH = `${binDir}${delimiter}${process.env.PATH}`;
-    const again = await configure(service);
+    const again = await auth(["configure-docker", ...configureFlags(service)], env).ended;
     assert.deepEqual([again.code, again.stderr], [0, ""]);
   });
 

@@ -7,9 +7,10 @@ import { beforeEach, describe, it, type TestContext } from "node:test";
 import { Code } from "@connectrpc/connect";
 import { browserLogin } from "../../../../src/cli/remote/auth/browser-login.js";
 import { readCredentials } from "../../../../src/cli/remote/auth/credentials-file.js";
+import { type Finished, type RunningCommand, runCommand, startCommand } from "../../../support/command.js";
 import { tempDir } from "../../../support/temp-dir.js";
 import { jwt, type LoginService, startLoginService } from "./login-service.js";
-import { auth, commandErrorOf, type Ended, type Running } from "./process.js";
+import { auth, commandErrorOf } from "./process.js";
 
 let env: Record<string, string>;
 beforeEach(() => {
@@ -19,12 +20,17 @@ beforeEach(() => {
 const kept = async (api: string) => (await readCredentials(env.ARBOR_CREDENTIALS ?? "")).logins.get(api);
 
 /** A login that waits for the browser, and the page that the person is told to open. */
-async function begun(test: TestContext, ...flags: string[]): Promise<Running & { service: LoginService; page: URL }> {
+async function begun(
+  test: TestContext,
+  ...flags: string[]
+): Promise<RunningCommand & { service: LoginService; page: URL }> {
   const service = await startLoginService(test);
-  const running = auth(["login", "--api", service.url, "--no-browser", ...flags], env);
-  test.after(() => running.child.kill());
+  const running = startCommand(["auth", "login", "--api", service.url, "--no-browser", ...flags], env);
   const [url = ""] = await running.seen(/http:\S+/);
-  return { ...running, service, page: new URL(url) };
+  const page = new URL(url);
+  // Ends a login that a failed test has left.
+  test.after(() => visit(rejection(page)).catch(() => {}));
+  return { ...running, service, page };
 }
 
 /** Where the service sends the browser to when the person has logged in. */
@@ -42,6 +48,14 @@ function visit(url: URL, host = url.host, method = "GET"): Promise<{ status: num
     });
     sent.on("error", reject).end();
   });
+}
+
+/** The address to which the service sends the browser of a person who has no access. */
+function rejection(page: URL): URL {
+  const { searchParams } = page;
+  const back = new URL(searchParams.get("redirect_uri") ?? "");
+  back.search = String(new URLSearchParams({ error: "access_denied", state: searchParams.get("state") ?? "" }));
+  return back;
 }
 
 const without = (url: URL, name: string) => changed(url, (query) => query.delete(name));
@@ -232,8 +246,7 @@ describe("arbor auth login --headless", () => {
   async function done(test: TestContext, outcome: string, ...flags: string[]) {
     const service = await startLoginService(test);
     service.headless = { outcome, notYet: 1 };
-    const { child, seen, ended } = auth(["login", "--headless", "--api", service.url, ...flags], env);
-    test.after(() => child.kill());
+    const { seen, ended } = startCommand(["auth", "login", "--headless", "--api", service.url, ...flags], env);
     const [, confirmation, url = ""] = await seen(/code ([A-Z2-7]{4}-[A-Z2-7]{4}) there:\s+(http:\S+)/);
     return { service, confirmation, page: new URL(url), end: await ended };
   }
@@ -272,13 +285,13 @@ describe("arbor auth login --headless", () => {
 });
 
 describe("arbor auth login --identity", () => {
-  async function login(test: TestContext, ...flags: string[]): Promise<{ service: LoginService; end: Ended }> {
+  async function login(test: TestContext, ...flags: string[]): Promise<{ service: LoginService; end: Finished }> {
     const service = await startLoginService(test);
     const tokenFile = join(tempDir(), "oidc");
     writeFileSync(tokenFile, "oidc-token\n");
     env.tokenFile = tokenFile;
-    const all = ["login", "--identity", "0123/45", "--identity-token", tokenFile, ...flags];
-    return { service, end: await auth(all, { ...env, ARBOR_API: `${service.url}/` }).ended };
+    const all = ["auth", "login", "--identity", "0123/45", "--identity-token", tokenFile, ...flags];
+    return { service, end: await runCommand(all, { ...env, ARBOR_API: `${service.url}/` }) };
   }
 
   it("exchanges the token and keeps where it came from", async (test) => {
@@ -300,10 +313,10 @@ describe("arbor auth login --identity", () => {
     const tokenFile = join(tempDir(), "oidc");
     writeFileSync(tokenFile, "oidc-token\n");
     service.refused.add("oidc-token");
-    const { code, stderr } = await auth(
-      ["login", "--api", service.url, "--identity", "0123/45", "--identity-token", tokenFile],
+    const { code, stderr } = await runCommand(
+      ["auth", "login", "--api", service.url, "--identity", "0123/45", "--identity-token", tokenFile],
       env,
-    ).ended;
+    );
     assert.equal(code, 3);
     assert.equal(stderr, "arbor: token exchange: Unauthenticated: authorization: no\n");
     assert.equal(existsSync(env.ARBOR_CREDENTIALS ?? ""), false);
