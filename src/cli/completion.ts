@@ -153,7 +153,7 @@ function zsh(nodes: readonly CommandNode[]): string {
     return value === "file" ? "_files" : value.length === 0 ? "_message value" : `compadd -- ${quoteWords(value)}`;
   });
   return `#compdef arbor
-# zsh completion for arbor: put it as _arbor into a directory of $fpath, or source it behind compinit
+# zsh completion for arbor: put it as _arbor into a directory of $fpath, or source it after compinit
 _arbor() {
   local at="" word
   local -a names flags

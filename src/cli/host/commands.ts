@@ -95,7 +95,7 @@ export function addHostCommands(arbor: Command): void {
   const advisories = arbor.command("advisories").description("advisories about vulnerabilities, on the host");
   addSettings(advisories.command("import <paths...>").description("import OSV records"), hostSettings)
     .requiredOption("--group <uid>", "the group that the advisories belong to")
-    .option("--progress", "tell on standard error how far the import has come, even if that is no terminal")
+    .option("--progress", "show progress on standard error, even if that is no terminal")
     .action(async (paths, options) =>
       (await import("./advisories/import.js")).importCommand(readSettings(options), paths, options),
     );
@@ -116,7 +116,7 @@ export function addHostCommands(arbor: Command): void {
     "registryUrl",
     "registryService",
   ])
-    .option("--progress", "tell on standard error how far it has come, even if that is no terminal")
+    .option("--progress", "show progress on standard error, even if that is no terminal")
     .action(async (options) => (await import("./registry/sync.js")).syncCommand(readSettings(options), options));
 
   arbor

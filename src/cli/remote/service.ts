@@ -1,5 +1,5 @@
 // The address of the service, and the requests to it that are no RPC: those of OAuth and of the token exchange.
-import { assertMayCarryToken, serviceUrl } from "../../client/secure-url.js";
+import { assertMayCarryToken, serviceUrl } from "../../client/token-source.js";
 import { Code, CommandError, invalidFlag } from "../errors.js";
 
 /** The address of a service that was started with defaults. */

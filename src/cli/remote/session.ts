@@ -20,7 +20,7 @@ import {
   type TokenSource,
   tokenFile,
 } from "../../client/index.js";
-import { assertMayCarryToken, serviceUrl } from "../../client/secure-url.js";
+import { assertMayCarryToken, serviceUrl } from "../../client/token-source.js";
 import { createJsonWriters } from "../../codec/json-writer.js";
 import { Code, CommandError, invalidFlag } from "../errors.js";
 import { escapeControls } from "../output/escape.js";

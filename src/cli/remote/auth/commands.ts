@@ -59,7 +59,7 @@ export function addAuthCommands(arbor: Command): void {
   addCommonFlags(pullToken.command("create"))
     .description("make one, and print it this one time")
     .requiredOption("--group <uid>", "the group to pull from, with all below it")
-    .option("--name <name>", "what to call it, behind pull-token-; random unless set")
+    .option("--name <name>", "its name after the prefix pull-token-; random unless set")
     .option("--ttl <duration>", "how long it is valid, at most 8760h", "30d")
     .action(async (flags) => (await import("./pull-token.js")).createPullToken(flags));
   addCommonFlags(pullToken.command("list"))

@@ -35,7 +35,7 @@ function addList(parent: Command, resource: ResourceCommand): void {
   const command = addFieldFlags(parent.command("list"), method, {})
     .description(`list ${plural(resource)}`)
     .option("--page-all", "all pages from here on, each printed as it comes")
-    .option("--progress", "tell on standard error how far the list has come, even if that is no terminal");
+    .option("--progress", "show progress on standard error, even if that is no terminal");
   addCommonFlags(command).action(async (given) =>
     (await import("./run-list.js")).runList(resource, fieldFlagsOf(command), given),
   );

@@ -51,7 +51,6 @@ describe("the credential helper", () => {
       "cli/remote/auth/docker-credential",
       "cli/remote/auth/token-claims",
       "cli/remote/service",
-      "client/secure-url",
       "client/token-source",
       "main",
     ]);
