@@ -102,7 +102,7 @@ function arbor(args: readonly string[], env: Readonly<Record<string, string>> = 
 
 /** The address that a login prints. */
 async function pageOf(login: Running): Promise<string> {
-  const [url = ""] = await login.seen(/http:\S+/);
+  const [url = ""] = await login.waitForOutput(/http:\S+/);
   return url;
 }
 
@@ -183,7 +183,7 @@ describe("arbor auth login", () => {
 
   it("is good for a browser in another place", async () => {
     const login = arbor(["auth", "login", "--headless"]);
-    const [, code = "", url = ""] = await login.seen(/code ([A-Z2-7]{4}-[A-Z2-7]{4}) there:\s+(http:\S+)/);
+    const [, code = "", url = ""] = await login.waitForOutput(/code ([A-Z2-7]{4}-[A-Z2-7]{4}) there:\s+(http:\S+)/);
     await page.goto(url);
     await look("Give a terminal access?");
     await page.getByLabel("Code in your terminal").fill("aaaa-aaaa");
@@ -204,7 +204,7 @@ describe("arbor auth login", () => {
 
   it("shows a page to somebody unknown in another place", async () => {
     const login = arbor(["auth", "login", "--headless"]);
-    const [, code = "", url = ""] = await login.seen(/code (\S+) there:\s+(http:\S+)/);
+    const [, code = "", url = ""] = await login.waitForOutput(/code (\S+) there:\s+(http:\S+)/);
     await page.goto(url);
     await page.getByLabel("Code in your terminal").fill(code);
     await page.keyboard.press("Enter");

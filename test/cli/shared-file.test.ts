@@ -130,8 +130,8 @@ describe("the lock of the credentials", () => {
   it("lets the work be done before an interrupt ends the process", async () => {
     const interrupted = async (signal: NodeJS.Signals) => {
       const lock = newLock();
-      const { child, seen, ended } = script("work-under-lock.ts", [lock, "300"]);
-      await seen(/begun/);
+      const { child, waitForOutput, ended } = script("work-under-lock.ts", [lock, "300"]);
+      await waitForOutput(/begun/);
       child.kill(signal);
       const end = await ended;
       assert.equal(end.signal, signal);
@@ -143,8 +143,8 @@ describe("the lock of the credentials", () => {
 
   it("does not hold up a second interrupt", async () => {
     const lock = newLock();
-    const { child, seen, ended } = script("work-under-lock.ts", [lock, "60000"]);
-    await seen(/begun/);
+    const { child, waitForOutput, ended } = script("work-under-lock.ts", [lock, "60000"]);
+    await waitForOutput(/begun/);
     child.kill("SIGINT");
     await sleep(100);
     child.kill("SIGINT");

@@ -15,7 +15,7 @@ export interface Finished {
 export interface RunningCommand {
   readonly ended: Promise<Finished>;
   /** Resolves when the text on standard error matches. */
-  seen(pattern: RegExp): Promise<RegExpExecArray>;
+  waitForOutput(pattern: RegExp): Promise<RegExpExecArray>;
 }
 
 interface Written {
@@ -44,7 +44,7 @@ export function startCommand(args: readonly string[], env: Readonly<Record<strin
   last = ended.catch(() => {});
   return {
     ended,
-    seen: (pattern) =>
+    waitForOutput: (pattern) =>
       new Promise((resolve, reject) => {
         written.onWrite = () => {
           const match = pattern.exec(written.stderr);

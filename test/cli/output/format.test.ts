@@ -123,9 +123,9 @@ describe("YAML", () => {
 });
 
 describe("progress", () => {
-  const told = (isTTY: boolean, wanted: boolean) => {
+  const progressText = (isTTY: boolean, always: boolean) => {
     let out = "";
-    const progress = createProgress({ isTTY, write: (said) => (out += said) }, wanted);
+    const progress = createProgress({ isTTY, write: (said) => (out += said) }, always);
     progress.clear();
     progress.show(1, 2);
     progress.clear();
@@ -133,9 +133,9 @@ describe("progress", () => {
     return out;
   };
   it("is one line that comes and goes on a terminal", () => {
-    assert.equal(told(true, false), "\r\u001b[K1 of 2\r\u001b[K");
+    assert.equal(progressText(true, false), "\r\u001b[K1 of 2\r\u001b[K");
   });
-  it("is a line each elsewhere, if it is wanted", () => {
-    assert.deepEqual([told(false, true), told(false, false)], ["1 of 2\n", ""]);
+  it("is a line each elsewhere, if it is always", () => {
+    assert.deepEqual([progressText(false, true), progressText(false, false)], ["1 of 2\n", ""]);
   });
 });

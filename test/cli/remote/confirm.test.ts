@@ -9,7 +9,7 @@ function terminal(isTTY: boolean): PassThrough & { isTTY: boolean } {
   return Object.assign(new PassThrough(), { isTTY });
 }
 
-async function asked(answer: string | undefined): Promise<{ error: unknown; shown: string }> {
+async function askToDelete(answer: string | undefined): Promise<{ error: unknown; question: string }> {
   const [input, output] = [terminal(true), terminal(true)];
   if (answer === undefined) input.end();
   else input.write(`${answer}\n`);
@@ -18,21 +18,21 @@ async function asked(answer: string | undefined): Promise<{ error: unknown; show
     (reason: unknown) => reason,
   );
   output.end();
-  return { error, shown: await text(output) };
+  return { error, question: await text(output) };
 }
 
 describe("the question before a deletion", () => {
   for (const answer of ["y", "Y", "yes", " YES "]) {
     it(`is answered by "${answer}"`, async () => {
-      const { error, shown } = await asked(answer);
+      const { error, question } = await askToDelete(answer);
       assert.equal(error, undefined);
-      assert.equal(shown, "Delete group 01\\u001b[2J? [y/N] ");
+      assert.equal(question, "Delete group 01\\u001b[2J? [y/N] ");
     });
   }
 
   for (const answer of ["", "n", "no", "yup", undefined]) {
     it(`is denied by ${answer === undefined ? "the end of input" : `"${answer}"`}`, async () => {
-      const { error } = await asked(answer);
+      const { error } = await askToDelete(answer);
       assert.ok(error instanceof Error && !(error instanceof CommandError));
       assert.equal(error.message, "nothing was deleted");
     });

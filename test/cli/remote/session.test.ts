@@ -5,7 +5,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.js";
 import { type CliWorld, startCliWorld } from "./iam/cli-world.js";
-import { startTold, type ToldService } from "./iam/told-service.js";
+import { type FakeService, startFakeService } from "./iam/fake-service.js";
 
 const list = ["groups", "list", "-o", "jsonl"];
 
@@ -94,10 +94,10 @@ describe("a refusal", () => {
   });
 
   describe("of a kind", () => {
-    let service: ToldService;
+    let service: FakeService;
     let code = Code.Unknown;
     before(async () => {
-      service = await startTold((router) => {
+      service = await startFakeService((router) => {
         router.service(GroupsService, {
           getGroup() {
             const fieldViolations = [{ field: "a\u001b[31m", description: "b\u0007" }];

@@ -19,14 +19,14 @@ beforeEach(() => {
 
 const kept = async (api: string) => (await readCredentials(env.ARBOR_CREDENTIALS ?? "")).logins.get(api);
 
-/** A login that waits for the browser, and the page that the person is told to open. */
-async function begun(
+/** A login that waits for the browser, and the page that the person is asked to open. */
+async function startLogin(
   test: TestContext,
   ...flags: string[]
 ): Promise<RunningCommand & { service: LoginService; page: URL }> {
   const service = await startLoginService(test);
   const running = startCommand(["auth", "login", "--api", service.url, "--no-browser", ...flags], env);
-  const [url = ""] = await running.seen(/http:\S+/);
+  const [url = ""] = await running.waitForOutput(/http:\S+/);
   const page = new URL(url);
   // Ends a login that a failed test has left.
   test.after(() => visit(rejection(page)).catch(() => {}));
@@ -34,7 +34,7 @@ async function begun(
 }
 
 /** Where the service sends the browser to when the person has logged in. */
-async function signedIn(page: URL): Promise<URL> {
+async function callbackOf(page: URL): Promise<URL> {
   const answer = await fetch(page, { redirect: "manual" });
   assert.equal(answer.status, 302);
   return new URL(answer.headers.get("location") ?? "");
@@ -68,7 +68,7 @@ function changed(url: URL, change: (query: URLSearchParams) => void): URL {
 describe("arbor auth login", () => {
   it("sends the browser to the service and takes what it brings back", async (test) => {
     const flags = ["--identity-provider", "0123/45", "--connection", "corp", "--scope", "aa/bb", "--scope", "cc"];
-    const { page, service, ended } = await begun(test, ...flags, "--cap", "groups.list");
+    const { page, service, ended } = await startLogin(test, ...flags, "--cap", "groups.list");
     assert.equal(page.origin + page.pathname, `${service.url}/oauth`);
     const { redirect_uri = "", code_challenge = "", state = "", ...rest } = Object.fromEntries(page.searchParams);
     assert.match(redirect_uri, /^http:\/\/127\.0\.0\.1:\d+\/callback$/);
@@ -87,7 +87,7 @@ describe("arbor auth login", () => {
     });
     assert.deepEqual(page.searchParams.getAll("scope"), ["aa/bb", "cc"]);
 
-    const { status, body, headers } = await visit(await signedIn(page));
+    const { status, body, headers } = await visit(await callbackOf(page));
     assert.equal(status, 200);
     assert.match(
       body,
@@ -116,8 +116,8 @@ describe("arbor auth login", () => {
   });
 
   it("hears only what knows the state, at its own address, once", async (test) => {
-    const { page, service, ended } = await begun(test);
-    const back = await signedIn(page);
+    const { page, service, ended } = await startLogin(test);
+    const back = await callbackOf(page);
     const wrong = (value: string) => changed(back, (query) => query.set("state", value));
     const twice = changed(back, (query) => query.append("state", query.get("state") ?? ""));
     const error = new URL(`?error=access_denied`, back);
@@ -190,7 +190,7 @@ describe("arbor auth login", () => {
   });
 
   it("escapes what a terminal would act upon", async (test) => {
-    const { page, ended } = await begun(test);
+    const { page, ended } = await startLogin(test);
     const back = new URL(page.searchParams.get("redirect_uri") ?? "");
     const query = { error: "x", error_description: "\u001b[2Jno", status_code: "404" };
     back.search = String(new URLSearchParams({ ...query, state: page.searchParams.get("state") ?? "" }));
@@ -202,8 +202,8 @@ describe("arbor auth login", () => {
   });
 
   it("does not show the code when the service does not take it", async (test) => {
-    const { page, ended } = await begun(test);
-    const back = changed(await signedIn(page), (query) => query.set("code", "se-cret"));
+    const { page, ended } = await startLogin(test);
+    const back = changed(await callbackOf(page), (query) => query.set("code", "se-cret"));
     assert.equal((await visit(back)).status, 400);
     const { code, stderr } = await ended;
     assert.equal(code, 3);
@@ -217,12 +217,16 @@ describe("arbor auth login", () => {
     writeFileSync(browser, `#!/bin/sh\nprintf %s "$1" > '${opened}.new'\nmv '${opened}.new' '${opened}'\n`);
     chmodSync(browser, 0o755);
     // Without a desktop it is this variable that says which browser to open.
-    const { child, seen, ended } = auth(["login", "--api", service.url], { ...env, BROWSER: browser, DISPLAY: "" });
+    const { child, waitForOutput, ended } = auth(["login", "--api", service.url], {
+      ...env,
+      BROWSER: browser,
+      DISPLAY: "",
+    });
     test.after(() => child.kill());
-    const [url = ""] = await seen(/http:\S+/);
+    const [url = ""] = await waitForOutput(/http:\S+/);
     while (!existsSync(opened) && child.exitCode === null) await new Promise((resolve) => setTimeout(resolve, 20));
     assert.equal(readFileSync(opened, "utf8"), url);
-    assert.equal((await visit(await signedIn(new URL(url)))).status, 200);
+    assert.equal((await visit(await callbackOf(new URL(url)))).status, 200);
     assert.equal((await ended).code, 0);
   });
 
@@ -233,10 +237,10 @@ describe("arbor auth login", () => {
     writeFileSync(browser, `#!/bin/sh\n: > '${opened}'\n`);
     chmodSync(browser, 0o755);
     const flags = ["login", "--api", service.url, "--invite-file", "-"];
-    const { seen, ended } = auth(flags, { ...env, BROWSER: browser, DISPLAY: "" }, "inv-ite\n");
-    const [url = ""] = await seen(/http:\S+/);
+    const { waitForOutput, ended } = auth(flags, { ...env, BROWSER: browser, DISPLAY: "" }, "inv-ite\n");
+    const [url = ""] = await waitForOutput(/http:\S+/);
     assert.equal(new URL(url).searchParams.get("invite"), "inv-ite");
-    await visit(await signedIn(new URL(url)));
+    await visit(await callbackOf(new URL(url)));
     assert.equal((await ended).code, 0);
     assert.equal(existsSync(opened), false);
   });
@@ -246,8 +250,8 @@ describe("arbor auth login --headless", () => {
   async function done(test: TestContext, outcome: string, ...flags: string[]) {
     const service = await startLoginService(test);
     service.headless = { outcome, notYet: 1 };
-    const { seen, ended } = startCommand(["auth", "login", "--headless", "--api", service.url, ...flags], env);
-    const [, confirmation, url = ""] = await seen(/code ([A-Z2-7]{4}-[A-Z2-7]{4}) there:\s+(http:\S+)/);
+    const { waitForOutput, ended } = startCommand(["auth", "login", "--headless", "--api", service.url, ...flags], env);
+    const [, confirmation, url = ""] = await waitForOutput(/code ([A-Z2-7]{4}-[A-Z2-7]{4}) there:\s+(http:\S+)/);
     return { service, confirmation, page: new URL(url), end: await ended };
   }
   const idToken = jwt({ sub: "upstream" });

@@ -10,7 +10,7 @@ import { PROJECT, scriptArguments } from "../../../support/project.js";
 export interface Running {
   readonly child: ChildProcessWithoutNullStreams;
   /** Resolves when what it wrote to standard error so far matches. */
-  seen(pattern: RegExp): Promise<RegExpExecArray>;
+  waitForOutput(pattern: RegExp): Promise<RegExpExecArray>;
   readonly ended: Promise<Ended>;
 }
 
@@ -48,7 +48,7 @@ export function run(
   return {
     child,
     ended,
-    seen: (pattern) =>
+    waitForOutput: (pattern) =>
       new Promise((resolve, reject) => {
         const look = () => {
           const match = pattern.exec(written.stderr);

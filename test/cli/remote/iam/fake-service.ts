@@ -1,18 +1,17 @@
-// A service that answers what a test tells it to, over real gRPC: for what the
-// real one does not show.
+// A service with the answers of a test, over gRPC: for answers that the real service does not give.
 import { createServer, type ServerHttp2Session } from "node:http2";
 import type { AddressInfo } from "node:net";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 
 /** Where it listens, and how to end it. */
-export interface ToldService {
+export interface FakeService {
   readonly url: string;
   stop(): Promise<void>;
 }
 
 /** Starts one on a free port. */
-export async function startTold(routes: (router: ConnectRouter) => void): Promise<ToldService> {
+export async function startFakeService(routes: (router: ConnectRouter) => void): Promise<FakeService> {
   const server = createServer(connectNodeAdapter({ routes }));
   const sessions = new Set<ServerHttp2Session>();
   server.on("session", (session) => {
