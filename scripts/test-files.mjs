@@ -46,7 +46,7 @@ const LONG = new Map([
   ["test/transport/second-service.test.ts", 6],
   ["test/issuer/upstream/issuers-cache.test.ts", 6],
   ["test/cli/remote/iam/process.test.ts", 6],
-  ["test/cli/remote/auth/lock.test.ts", 5],
+  ["test/cli/shared-file.test.ts", 5],
   ["test/e2e/one-processor.test.ts", 5],
   ["test/contract/quota-operations.test.ts", 5],
   ["test/transport/rpc/reflection-client.test.ts", 5],

@@ -75,9 +75,9 @@ const rules: Record<string, readonly string[]> = {
   transport: ["transport/rest", "transport/rpc", "transport/openapi", ...protocol],
   // With a token, over the network: what loads no store and no native module.
   "cli/remote": [
-    "cli/exit-code",
+    "cli/errors",
     "cli/output",
-    "cli/printable",
+    "cli/shared-file",
     "client",
     "codec",
     "kernel",

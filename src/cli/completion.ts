@@ -1,15 +1,14 @@
-// `arbor completion`: scripts that complete commands, options and the values
-// options choose from. They are made of the commands there are, and call
-// nothing: completing a word costs no start of Node.
+// `arbor completion`: scripts that complete commands, options and the choices of options. A script contains all commands,
+// so completing a word starts no process.
 import { Argument, type Command, type Option } from "commander";
 
-/** A command as the scripts see it. */
-interface Node {
-  /** The words that lead to it, such as `iam groups list`; empty for `arbor` itself. */
+/** A command in a script. */
+interface CommandNode {
+  /** The names from the first command to this one, such as `iam groups list`; empty for `arbor` itself. */
   readonly path: string;
   readonly commands: readonly Word[];
   readonly options: readonly (Word & { readonly names: readonly string[]; readonly value: Value | undefined })[];
-  /** What its first argument can be. */
+  /** The choices of its first argument. */
   readonly choices: readonly string[];
 }
 
@@ -18,54 +17,54 @@ interface Word {
   readonly help: string;
 }
 
-/** What stands behind an option: a file, one of some words, or, if there are none, anything. */
+/** The value of an option: a file, one of some words, or, if there are none, any text. */
 type Value = "file" | readonly string[];
 
 const shells = { bash, zsh, fish };
 
-/** Adds `completion`, which knows every command of `arbor`, also those that are added later. */
+/** Adds `completion`, whose scripts contain all commands of `arbor`, also those that are added later. */
 export function addCompletion(arbor: Command): void {
   arbor
     .command("completion")
     .description("print a script that completes commands in a shell")
     .addArgument(new Argument("<shell>", "for which shell").choices(Object.keys(shells)))
     .action(async (shell: keyof typeof shells) => {
-      const { withStdout } = await import("./output/stdout.js");
-      await withStdout(({ write }) => write(completionScript(arbor, shell)));
+      const { withStdout } = await import("./output/terminal.js");
+      await withStdout(({ write }) => write(formatCompletion(arbor, shell)));
     });
 }
 
-/** The script for a shell that completes the command line of `arbor`. */
-export function completionScript(arbor: Command, shell: keyof typeof shells): string {
-  return shells[shell](nodesOf(arbor, ""));
+/** The completion script of a shell for the commands of `arbor`. */
+export function formatCompletion(arbor: Command, shell: keyof typeof shells): string {
+  return shells[shell](collectNodes(arbor, ""));
 }
 
-function nodesOf(command: Command, path: string): Node[] {
+function collectNodes(command: Command, path: string): CommandNode[] {
   const help = command.createHelp();
-  const below = help.visibleCommands(command);
-  const node: Node = {
+  const subcommands = help.visibleCommands(command);
+  const node: CommandNode = {
     path,
-    commands: below.flatMap((sub) =>
+    commands: subcommands.flatMap((sub) =>
       [sub.name(), ...sub.aliases()].map((name) => ({ name, help: firstSentence(help.subcommandDescription(sub)) })),
     ),
     options: help.visibleOptions(command).map((option) => ({
       name: option.long ?? option.flags,
       names: [option.short, option.long].filter((name) => name !== undefined),
       help: firstSentence(help.optionDescription(option)),
-      value: valueBehind(option),
+      value: parseValue(option),
     })),
     choices: command.registeredArguments[0]?.argChoices ?? [],
   };
-  const deeper = below.flatMap((sub) =>
-    // The command `help` is there without being one of the commands.
+  const descendants = subcommands.flatMap((sub) =>
+    // commander lists `help`, which is none of the commands.
     command.commands.includes(sub)
-      ? [sub.name(), ...sub.aliases()].flatMap((name) => nodesOf(sub, `${path} ${name}`.trim()))
+      ? [sub.name(), ...sub.aliases()].flatMap((name) => collectNodes(sub, `${path} ${name}`.trim()))
       : [],
   );
-  return [node, ...deeper];
+  return [node, ...descendants];
 }
 
-function valueBehind({ flags, argChoices }: Option): Value | undefined {
+function parseValue({ flags, argChoices }: Option): Value | undefined {
   const placeholder = /[<[]([^>\]]+)[>\]]/.exec(flags)?.[1];
   if (placeholder === undefined) return undefined;
   if (/^(file|directory)$/.test(placeholder)) return "file";
@@ -77,43 +76,41 @@ function firstSentence(text: string): string {
 }
 
 /** `words` for a shell, each in quotes where it needs them. */
-function quoted(words: readonly string[]): string {
-  return words.map((word) => (/^[\w./:,@%+=-]+$/.test(word) ? word : inQuotes(word))).join(" ");
+function quoteWords(words: readonly string[]): string {
+  return words.map((word) => (/^[\w./:,@%+=-]+$/.test(word) ? word : quote(word))).join(" ");
 }
 
-function inQuotes(text: string): string {
+function quote(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 // The branches of `case "$at:$option"` for options with values.
-function valueCases(nodes: readonly Node[], render: (value: Value) => string): string {
+function valueCases(nodes: readonly CommandNode[], render: (value: Value) => string): string {
   return nodes
     .flatMap(({ path, options }) =>
       options.flatMap(({ names, value }) =>
         value === undefined
           ? []
-          : [`    (${names.map((name) => inQuotes(`${path}:${name}`)).join("|")}) ${render(value)} ;;`],
+          : [`    (${names.map((name) => quote(`${path}:${name}`)).join("|")}) ${render(value)} ;;`],
       ),
     )
     .join("\n");
 }
 
 // The words before the cursor that are commands, as one text.
-function commandCases(nodes: readonly Node[]): string {
+function commandCases(nodes: readonly CommandNode[]): string {
   return nodes
     .filter(({ path }) => path !== "")
-    .map(({ path }) => inQuotes(path))
+    .map(({ path }) => quote(path))
     .join("|");
 }
 
-function bash(nodes: readonly Node[]): string {
+function bash(nodes: readonly CommandNode[]): string {
   const words = nodes.map(({ path, commands, options, choices }) => {
     const all = [...commands.map(({ name }) => name), ...choices, ...options.flatMap(({ names }) => names)];
-    return `    (${inQuotes(path)}) words=${inQuotes(all.join(" "))} ;;`;
+    return `    (${quote(path)}) words=${quote(all.join(" "))} ;;`;
   });
-  const values = valueCases(nodes, (value) =>
-    value === "file" ? "_arbor_files" : `words=${inQuotes(value.join(" "))}`,
-  );
+  const values = valueCases(nodes, (value) => (value === "file" ? "_arbor_files" : `words=${quote(value.join(" "))}`));
   return `# bash completion for arbor: source <(arbor completion bash)
 _arbor_files() {
   local IFS=$'\\n'
@@ -146,17 +143,17 @@ complete -o nosort -F _arbor arbor 2>/dev/null || complete -F _arbor arbor
 `;
 }
 
-function zsh(nodes: readonly Node[]): string {
-  const described = ({ name, help }: Word) => inQuotes(`${name.replaceAll(":", "\\:")}:${help}`);
+function zsh(nodes: readonly CommandNode[]): string {
+  const described = ({ name, help }: Word) => quote(`${name.replaceAll(":", "\\:")}:${help}`);
   const words = nodes.map(({ path, commands, options, choices }) => {
     const all = [...commands, ...choices.map((name) => ({ name, help: "" }))].map(described);
-    return `    (${inQuotes(path)}) names=(${all.join(" ")}) flags=(${options.map(described).join(" ")}) ;;`;
+    return `    (${quote(path)}) names=(${all.join(" ")}) flags=(${options.map(described).join(" ")}) ;;`;
   });
   const values = valueCases(nodes, (value) => {
-    return value === "file" ? "_files" : value.length === 0 ? "_message value" : `compadd -- ${quoted(value)}`;
+    return value === "file" ? "_files" : value.length === 0 ? "_message value" : `compadd -- ${quoteWords(value)}`;
   });
   return `#compdef arbor
-# zsh completion for arbor: put it as _arbor into a directory of $fpath, or source it behind compinit
+# zsh completion for arbor: put it as _arbor into a directory of $fpath, or source it after compinit
 _arbor() {
   local at="" word
   local -a names flags
@@ -178,21 +175,22 @@ if [ "$funcstack[1]" = "_arbor" ]; then _arbor "$@"; else compdef _arbor arbor; 
 `;
 }
 
-function fish(nodes: readonly Node[]): string {
-  const quote = (text: string) => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
+function fish(nodes: readonly CommandNode[]): string {
+  const quoteFish = (text: string) => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
   const lines = nodes.flatMap(({ path, commands, options, choices }) => {
-    const begin = `complete -c arbor -n ${quote(`__arbor_at ${quote(path)}`)}`;
+    const begin = `complete -c arbor -n ${quoteFish(`__arbor_at ${quoteFish(path)}`)}`;
     return [
-      ...commands.map(({ name, help }) => `${begin} -a ${quote(name)} -d ${quote(help)}`),
-      ...choices.map((name) => `${begin} -a ${quote(name)}`),
+      ...commands.map(({ name, help }) => `${begin} -a ${quoteFish(name)} -d ${quoteFish(help)}`),
+      ...choices.map((name) => `${begin} -a ${quoteFish(name)}`),
       ...options.map(({ names, help, value }) => {
         const spelled = names.map((name) => (name.startsWith("--") ? `-l ${name.slice(2)}` : `-s ${name.slice(1)}`));
-        const behind = value === undefined ? "" : value === "file" ? " -r -F" : ` -x -a ${quote(value.join(" "))}`;
-        return `${begin} ${spelled.join(" ")} -d ${quote(help)}${behind}`;
+        const argument =
+          value === undefined ? "" : value === "file" ? " -r -F" : ` -x -a ${quoteFish(value.join(" "))}`;
+        return `${begin} ${spelled.join(" ")} -d ${quoteFish(help)}${argument}`;
       }),
     ];
   });
-  const paths = nodes.filter(({ path }) => path !== "").map(({ path }) => quote(path));
+  const paths = nodes.filter(({ path }) => path !== "").map(({ path }) => quoteFish(path));
   return `# fish completion for arbor: arbor completion fish | source
 function __arbor_at
     set -l at ''

@@ -1,18 +1,15 @@
-// What every call gets beside its bytes: a deadline over all attempts, a token,
-// one more try with a new token, and tries after UNAVAILABLE. It wraps the
-// transport and not each request inside it, because every attempt has to tell
-// the service the time that is left then.
+// The policy of every call: a deadline over all attempts, a token, one more attempt with a new token, and retries after
+// UNAVAILABLE. It wraps the transport, because every attempt sends the service the time that is left.
 import type { DescMethod, DescMethodUnary } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
-import { type CallTime, startCallTime } from "./call-time.js";
-import { type Pacing, retryUnavailable } from "./retry.js";
+import { type CallDeadline, type Pacing, retryUnavailable, startDeadline } from "./retry.js";
 import { isBearerToken, type TokenSource } from "./token-source.js";
 
 /** How calls are made. */
 export interface CallPolicy {
   readonly token: TokenSource | undefined;
-  /** Whether the service is reached in a way that a token may take. */
+  /** Whether a token may be sent to the service. */
   readonly mayCarryToken: boolean;
   /** The deadline of unary calls that set none, in milliseconds. */
   readonly timeoutMs: number;
@@ -22,28 +19,28 @@ export interface CallPolicy {
 }
 
 /**
- * The transport with the policy applied. Streams get a token and nothing else: what they sent or gave
- * before they broke cannot be taken back, and they may be meant to stay open.
+ * The transport with the policy applied. Streams get a token only: messages before
+ * an error cannot be taken back, and a stream may stay open for as long as the caller wants.
  */
 export function withCallPolicy(transport: Transport, policy: CallPolicy): Transport {
   return {
     async unary(method, signal, timeoutMs, header, input, contextValues) {
-      const time = startCallTime(timeoutMs ?? policy.timeoutMs, signal);
+      const deadline = startDeadline(timeoutMs ?? policy.timeoutMs, signal);
       const headers = new Headers(header);
-      const attempt = () => transport.unary(method, signal, time.leftMs(), headers, input, contextValues);
-      const send = mayRepeat(method, policy) ? () => retryUnavailable(attempt, time, policy.pacing) : attempt;
+      const attempt = () => transport.unary(method, signal, deadline.leftMs(), headers, input, contextValues);
+      const send = mayRepeat(method, policy) ? () => retryUnavailable(attempt, deadline, policy.pacing) : attempt;
       const source = sourceFor(headers, policy);
       if (source === undefined) return send();
-      const token = await tokenFrom(source.token, time);
+      const token = await tokenFrom(source.token, deadline);
       headers.set("authorization", `Bearer ${token}`);
       try {
         return await send();
       } catch (error) {
         const { renew } = source;
         if (renew === undefined || !isUnauthenticated(error)) throw error;
-        const renewed = await tokenFrom(() => renew(token), time);
+        const renewed = await tokenFrom(() => renew(token), deadline);
         if (renewed === token) throw error;
-        // The service refused before it did anything, so even a write may be sent again.
+        // The service authenticates before it acts, so a write may be sent again as well.
         headers.set("authorization", `Bearer ${renewed}`);
         return send();
       }
@@ -52,7 +49,7 @@ export function withCallPolicy(transport: Transport, policy: CallPolicy): Transp
       const headers = new Headers(header);
       const source = sourceFor(headers, policy);
       if (source !== undefined) {
-        const token = await tokenFrom(source.token, startCallTime(timeoutMs ?? 0, signal));
+        const token = await tokenFrom(source.token, startDeadline(timeoutMs ?? 0, signal));
         headers.set("authorization", `Bearer ${token}`);
       }
       return transport.stream(method, signal, timeoutMs, headers, input, contextValues);
@@ -60,7 +57,7 @@ export function withCallPolicy(transport: Transport, policy: CallPolicy): Transp
   };
 }
 
-// A call that brings its own Authorization, to act for somebody else, is sent with that.
+// A call with its own Authorization header, on behalf of another identity, keeps it.
 function sourceFor(headers: Headers, policy: CallPolicy): TokenSource | undefined {
   if (!headers.has("authorization")) return policy.token;
   if (!policy.mayCarryToken) throw new TypeError("a token is never sent in cleartext to another machine");
@@ -71,14 +68,14 @@ function mayRepeat(method: DescMethodUnary, policy: CallPolicy): boolean {
   return method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS || policy.retryWrites.has(method);
 }
 
-async function tokenFrom(get: () => string | Promise<string>, time: CallTime): Promise<string> {
+async function tokenFrom(get: () => string | Promise<string>, deadline: CallDeadline): Promise<string> {
   let token: unknown;
   try {
     const given = get();
-    token = typeof given === "string" ? given : await time.within(given);
+    token = typeof given === "string" ? given : await deadline.within(given);
   } catch (error) {
     if (error instanceof ConnectError) throw error;
-    // The text of an unknown error may repeat what could not be parsed: a token.
+    // The text of an unknown error may repeat a token that could not be parsed.
     throw new ConnectError("no token could be had", Code.Unauthenticated, undefined, undefined, error);
   }
   if (isBearerToken(token)) return token;

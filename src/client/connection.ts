@@ -1,4 +1,4 @@
-// The way in: one connection to one service, and typed clients on it.
+// A connection to one service, and typed clients on it.
 import type { SecureClientSessionOptions } from "node:http2";
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { type Client, Code, ConnectError, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
@@ -9,12 +9,10 @@ import {
   Http2SessionManager,
 } from "@connectrpc/connect-node";
 import { withCallPolicy } from "./call-policy.js";
-import { lostConnections } from "./lost-connection.js";
 import { BACKOFF_MS } from "./retry.js";
-import { assertMayCarryToken, mayCarryToken, serviceUrl } from "./secure-url.js";
-import type { TokenSource } from "./token-source.js";
+import { assertMayCarryToken, mayCarryToken, serviceUrl, type TokenSource } from "./token-source.js";
 
-/** The deadline of a call that sets none, in milliseconds; the service allows no more. */
+/** The default deadline of a call, in milliseconds. The service allows no longer one. */
 const TIMEOUT_MS = 30_000;
 
 /** After this long without data a connection in use is checked with a PING, in milliseconds. */
@@ -23,8 +21,20 @@ const PING_INTERVAL_MS = 30_000;
 /** How long the answer to a PING may take before the connection counts as dead, in milliseconds. */
 const PING_TIMEOUT_MS = 10_000;
 
-/** The largest answer that is accepted, in bytes: gRPC's own default. */
+/** The largest accepted answer, in bytes: the default of gRPC. */
 const READ_MAX_BYTES = 4 * 1024 * 1024;
+
+/** The codes of Node's errors when a connection cannot be made or breaks. */
+const LOST: ReadonlySet<string> = new Set([
+  "ECONNRESET",
+  "EPIPE",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ERR_HTTP2_GOAWAY_SESSION",
+  "ERR_HTTP2_INVALID_SESSION",
+  "ERR_HTTP2_SESSION_ERROR",
+  "ERR_HTTP2_STREAM_CANCEL",
+]);
 
 /** The protocols a connection can speak, all over HTTP/2 to the same port. */
 export type Protocol = "grpc" | "connect" | "grpc-web";
@@ -32,7 +42,7 @@ export type Protocol = "grpc" | "connect" | "grpc-web";
 /** TLS settings of Node's `tls.connect`, as far as services need their own. */
 export type ClientTls = Pick<SecureClientSessionOptions, "ca" | "cert" | "key" | "servername">;
 
-/** How to reach a service, and as whom. */
+/** The address of a service, and the token for it. */
 export interface ConnectionOptions {
   /** Where the service is, such as `https://platform.example.com`. With a token: https, or http on this machine. */
   readonly baseUrl: string;
@@ -81,8 +91,8 @@ export function connectTo(options: ConnectionOptions): Connection {
     options.tls,
   );
   let closes = 0;
-  // Last, so that the caller's interceptors see what the caller would.
-  const interceptors = [...(options.interceptors ?? []), lostConnections(() => closes)];
+  // Last, so that the caller's interceptors see the same errors as the caller.
+  const interceptors = [...(options.interceptors ?? []), reportLostConnections(() => closes)];
   const transport = withCallPolicy(createTransport(protocol, url, sessions, interceptors), {
     token,
     mayCarryToken: mayCarryToken(url),
@@ -121,4 +131,32 @@ function createTransport(
     default:
       throw new TypeError(`protocol must be grpc, connect or grpc-web`);
   }
+}
+
+// An interceptor that turns the error of a broken connection into UNAVAILABLE, as gRPC does (statuscodes.md: "the
+// connection dropped"). connect-node reports how the stream ended, mostly as CANCELED, which a caller takes for its own
+// cancellation. A call that ends by `close()` stays CANCELED, so `closes` counts these.
+function reportLostConnections(closes: () => number): Interceptor {
+  return (next) => async (request) => {
+    const before = closes();
+    try {
+      return await next(request);
+    } catch (error) {
+      if (request.signal.aborted || closes() !== before || !isLost(error)) throw error;
+      throw new ConnectError("the connection to the service was lost", Code.Unavailable, undefined, undefined, error);
+    }
+  };
+}
+
+function isLost(error: unknown): boolean {
+  if (!(error instanceof ConnectError)) return false;
+  // An error of the service has the headers or trailers of its answer.
+  if (!error.metadata.keys().next().done) return false;
+  return error.code === Code.Canceled || hasLostCause(error.cause);
+}
+
+function hasLostCause(cause: unknown): boolean {
+  if (!(cause instanceof Error) || !("code" in cause) || typeof cause.code !== "string") return false;
+  if (LOST.has(cause.code)) return true;
+  return cause.code === "ERR_HTTP2_STREAM_ERROR" && cause.message.includes("REFUSED_STREAM");
 }

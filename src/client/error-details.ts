@@ -1,6 +1,5 @@
-// Finds the google.rpc details that the service puts on its errors (spec
-// section 7). All take any caught value, so that they can be called straight
-// from a catch clause, and answer "nothing" for what is not an RPC error.
+// The google.rpc details of the service's errors (docs/api-rules.md#errors). The functions take any caught value, and find
+// nothing in one that is no RPC error.
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { ConnectError } from "@connectrpc/connect";
@@ -22,27 +21,27 @@ export function errorInfo(error: unknown): ErrorInfo | undefined {
 }
 
 /**
- * The fields that an INVALID_ARGUMENT complains about, each with the rule it breaks. `field` is the
+ * The fields of an INVALID_ARGUMENT, each with the rule that it breaks. `field` is the
  * camelCase JSON path, the same on every protocol.
  */
 export function fieldViolations(error: unknown): BadRequest_FieldViolation[] {
   return detailsOf(error, BadRequestSchema).flatMap((detail) => detail.fieldViolations);
 }
 
-/** What stands in the way of a FAILED_PRECONDITION, such as a violation of type `RESOURCE_NOT_EMPTY`. */
+/** The violations of a FAILED_PRECONDITION, such as one of type `RESOURCE_NOT_EMPTY`. */
 export function preconditionViolations(error: unknown): PreconditionFailure_Violation[] {
   return detailsOf(error, PreconditionFailureSchema).flatMap((detail) => detail.violations);
 }
 
 /**
- * The quotas that a RESOURCE_EXHAUSTED is about: `subject` is whose, such as `group:<uid>` of an
- * organisation's root group. Empty where another limit was reached; see {@link retryDelayMs}.
+ * The quotas of a RESOURCE_EXHAUSTED. `subject` names the owner of a quota, such as `group:<uid>` for the root group of an
+ * organisation. Empty for any other limit; see {@link retryDelayMs}.
  */
 export function quotaViolations(error: unknown): QuotaFailure_Violation[] {
   return detailsOf(error, QuotaFailureSchema).flatMap((detail) => detail.violations);
 }
 
-/** How long the service asks to wait before another try (RetryInfo), in milliseconds; 0 when it does not say. */
+/** The delay of the RetryInfo before another attempt, in milliseconds; 0 without one. */
 export function retryDelayMs(error: unknown): number {
   const delay = detailsOf(error, RetryInfoSchema)[0]?.retryDelay;
   return delay === undefined ? 0 : Math.max(0, durationMs(delay));

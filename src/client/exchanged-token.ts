@@ -1,12 +1,9 @@
-// The token exchange (spec section 5, item 4): the OIDC token that a platform
-// gives its workloads, for an API token of the identity that may be assumed
-// with it.
+// The token exchange: the OIDC token of a workload for an API token of the identity that it may assume
+// (docs/api-rules.md#token-exchange).
 import { Code, ConnectError } from "@connectrpc/connect";
-import { type CallTime, startCallTime } from "./call-time.js";
 import { type RefreshingTokenOptions, refreshingToken } from "./refreshing-token.js";
-import { BACKOFF_MS, retryUnavailable } from "./retry.js";
-import { assertMayCarryToken, serviceUrl } from "./secure-url.js";
-import { isBearerToken, type TokenSource } from "./token-source.js";
+import { BACKOFF_MS, type CallDeadline, retryUnavailable, startDeadline } from "./retry.js";
+import { assertMayCarryToken, isBearerToken, serviceUrl, type TokenSource } from "./token-source.js";
 
 /** How long one exchange may take with all its attempts, in milliseconds. */
 const EXCHANGE_MS = 10_000;
@@ -20,7 +17,7 @@ export interface ExchangedTokenOptions extends RefreshingTokenOptions {
   readonly issuer: string;
   /** The uid of the identity to assume. */
   readonly identity: string;
-  /** What the token is for: the base URL of the API. */
+  /** The audience of the token: the base URL of the API. */
   readonly audience: string;
   /** Gets the OIDC token of the workload, for each exchange anew, such as `tokenFile(path).token`. */
   readonly upstream: () => string | Promise<string>;
@@ -45,22 +42,22 @@ export function exchangedToken(options: ExchangedTokenOptions): TokenSource {
   const url = `${base.origin}${base.pathname.replace(/\/+$/, "")}/sts/exchange?${query}`;
 
   async function fetchToken(): Promise<string> {
-    const time = startCallTime(EXCHANGE_MS);
-    const subject = await time.within(Promise.resolve(upstream()));
+    const deadline = startDeadline(EXCHANGE_MS);
+    const subject = await deadline.within(Promise.resolve(upstream()));
     if (!isBearerToken(subject)) throw failure("upstream gave no valid bearer token", Code.Unauthenticated);
-    const attempt = () => exchangeOnce(fetch, url, subject, time);
-    return retryUnavailable(attempt, time, { backoffMs, random: Math.random });
+    const attempt = () => exchangeOnce(fetch, url, subject, deadline);
+    return retryUnavailable(attempt, deadline, { backoffMs, random: Math.random });
   }
   return refreshingToken(fetchToken, options);
 }
 
-async function exchangeOnce(fetch: typeof globalThis.fetch, url: string, subject: string, time: CallTime) {
-  const signal = AbortSignal.timeout(time.leftMs() ?? EXCHANGE_MS);
+async function exchangeOnce(fetch: typeof globalThis.fetch, url: string, subject: string, deadline: CallDeadline) {
+  const signal = AbortSignal.timeout(deadline.leftMs() ?? EXCHANGE_MS);
   let status: number;
   let text: string;
   try {
     const headers = { authorization: `Bearer ${subject}`, accept: "application/json" };
-    // A redirect would carry the OIDC token to a place nobody configured.
+    // A redirect would carry the OIDC token to an address that is not configured.
     const response = await fetch(url, { headers, redirect: "manual", signal });
     status = response.status;
     text = await response.text();
@@ -68,14 +65,14 @@ async function exchangeOnce(fetch: typeof globalThis.fetch, url: string, subject
     if (signal.aborted) throw failure(`no answer within ${EXCHANGE_MS} ms`, Code.DeadlineExceeded);
     throw failure("the issuer cannot be reached", Code.Unavailable, cause);
   }
-  const body = jsonObject(text);
-  if (status !== 200) throw refusal(status, body, subject);
+  const body = parseJsonObject(text);
+  if (status !== 200) throw errorFromAnswer(status, body, subject);
   if (!isBearerToken(body.token)) throw failure("the answer has no token", Code.Internal);
   return body.token;
 }
 
-// The issuer's errors have the same JSON body as those of every REST call (spec section 7).
-function refusal(status: number, body: Readonly<Record<string, unknown>>, subject: string): ConnectError {
+// The body of an error is the JSON of a google.rpc.Status.
+function errorFromAnswer(status: number, body: Readonly<Record<string, unknown>>, subject: string): ConnectError {
   const { code, message } = body;
   const known = typeof code === "number" && Code[code] !== undefined ? code : codeOfStatus[status];
   const text = typeof message === "string" && message !== "" ? message : `the issuer answered ${status}`;
@@ -93,8 +90,8 @@ const codeOfStatus: Readonly<Record<number, Code>> = {
   504: Code.Unavailable,
 };
 
-// The error of a parser repeats a part of the text, which is a token when all is well.
-function jsonObject(text: string): Readonly<Record<string, unknown>> {
+// The error of the parser would repeat a part of the text, which contains a token.
+function parseJsonObject(text: string): Readonly<Record<string, unknown>> {
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === "object" && value !== null ? { ...value } : {};

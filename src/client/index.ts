@@ -1,6 +1,5 @@
-// What internal services import as `arbor-platform/client`. Nothing of the
-// server is loaded through here: only connect, the protobuf runtime, Node and
-// the generated stubs.
+// The package `arbor-platform/client`, for other services. It loads nothing of the server: only connect, the protobuf
+// runtime, Node and the generated stubs.
 export type { CallOptions, Client, Interceptor } from "@connectrpc/connect";
 export { Code, ConnectError } from "@connectrpc/connect";
 export { type ClientTls, type Connection, type ConnectionOptions, connectTo, type Protocol } from "./connection.js";

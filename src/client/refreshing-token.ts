@@ -1,14 +1,13 @@
-// Tokens that expire and can be fetched anew: fetched once for all calls that
-// wait, before the old one ends, so that calls hardly ever wait.
+// Tokens that are fetched again before they expire, once for all calls, so that calls rarely wait.
 import type { TokenSource } from "./token-source.js";
 
-/** How long before its end a token is replaced, in milliseconds. */
+/** How long before its expiry a token is replaced, in milliseconds. */
 const EARLY_MS = 300_000;
 
-/** After a failed refresh ahead of time, how long until the next, in milliseconds. */
+/** The wait after a failed early refresh, in milliseconds. */
 const AGAIN_MS = 5_000;
 
-/** How {@link refreshingToken} behaves. */
+/** The options of {@link refreshingToken}. */
 export interface RefreshingTokenOptions {
   /**
    * How long before its expiry a token is replaced, in milliseconds: 5 minutes unless set, and never
@@ -19,7 +18,7 @@ export interface RefreshingTokenOptions {
   readonly clock?: () => number;
 }
 
-interface Held {
+interface CurrentToken {
   readonly token: string;
   readonly refreshAtMs: number;
   readonly expiresAtMs: number;
@@ -35,7 +34,7 @@ interface Held {
  */
 export function refreshingToken(fetchToken: () => Promise<string>, options: RefreshingTokenOptions = {}): TokenSource {
   const { earlyMs = EARLY_MS, clock = Date.now } = options;
-  let held: Held | undefined;
+  let current: CurrentToken | undefined;
   let fetching: Promise<string> | undefined;
   let notBeforeMs = 0;
 
@@ -45,7 +44,7 @@ export function refreshingToken(fetchToken: () => Promise<string>, options: Refr
       const nowMs = clock();
       const expiresAtMs = expiryMs(token) ?? Number.POSITIVE_INFINITY;
       const leftMs = expiresAtMs - nowMs;
-      held = { token, expiresAtMs, refreshAtMs: expiresAtMs - Math.min(earlyMs, leftMs / 2) };
+      current = { token, expiresAtMs, refreshAtMs: expiresAtMs - Math.min(earlyMs, leftMs / 2) };
       return token;
     } finally {
       fetching = undefined;
@@ -58,26 +57,26 @@ export function refreshingToken(fetchToken: () => Promise<string>, options: Refr
   const refreshAhead = (nowMs: number) => {
     if (fetching !== undefined || nowMs < notBeforeMs) return;
     fetchShared().catch(() => {
-      // The token in use is still good; who needs a new one will see the error.
+      // The current token is still valid. A call that needs a new one gets the error.
       notBeforeMs = nowMs + AGAIN_MS;
     });
   };
   return {
     token() {
       const nowMs = clock();
-      if (held === undefined || nowMs >= held.expiresAtMs) return fetchShared();
-      if (nowMs >= held.refreshAtMs) refreshAhead(nowMs);
-      return held.token;
+      if (current === undefined || nowMs >= current.expiresAtMs) return fetchShared();
+      if (nowMs >= current.refreshAtMs) refreshAhead(nowMs);
+      return current.token;
     },
-    renew(refused) {
-      if (held !== undefined && held.token !== refused) return held.token;
+    renew(rejected) {
+      if (current !== undefined && current.token !== rejected) return current.token;
       return fetchShared();
     },
   };
 }
 
 // When a JWT expires (RFC 7519, section 4.1.4), in epoch milliseconds; undefined when it does not
-// say. Nothing is verified: that is for whoever accepts the token.
+// say. The claim is not verified: that is the task of the service.
 function expiryMs(token: string): number | undefined {
   try {
     const claims: unknown = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());

@@ -1,16 +1,16 @@
-// Trying again after UNAVAILABLE, the one code that says "not now" and nothing
-// else: everything else would fail again, or may have happened.
+// Retries after UNAVAILABLE within the deadline of a call. Other codes would fail again, or the call may have had its
+// effect.
+import { setTimeout as sleep } from "node:timers/promises";
 import { Code, ConnectError } from "@connectrpc/connect";
-import type { CallTime } from "./call-time.js";
 import { retryDelayMs } from "./error-details.js";
 
-/** How often a call is tried again. */
+/** The retries of a call. */
 const MAX_RETRIES = 3;
 
-/** The wait before the second attempt, in milliseconds, unless set; each further one is twice as long. */
+/** The default wait before the second attempt, in milliseconds. Each further wait is twice as long. */
 export const BACKOFF_MS = 200;
 
-/** How retries are spaced. */
+/** The waits between attempts. */
 export interface Pacing {
   /** The longest wait before the second attempt, in milliseconds. */
   readonly backoffMs: number;
@@ -20,12 +20,16 @@ export interface Pacing {
 
 /**
  * Runs `attempt`, and up to three times more while it fails with UNAVAILABLE and the wait fits into the
- * time of the call. Each wait is drawn from the upper half of a span that doubles, so that callers who
- * failed together do not come back together; what the service asked for with RetryInfo comes on top.
+ * deadline of the call. Each wait is random in the upper half of an interval that doubles, so that callers that failed
+ * together do not retry together. The delay of the service's RetryInfo is added.
  *
- * @throws the last attempt's error
+ * @throws the error of the last attempt
  */
-export async function retryUnavailable<T>(attempt: () => Promise<T>, time: CallTime, pacing: Pacing): Promise<T> {
+export async function retryUnavailable<T>(
+  attempt: () => Promise<T>,
+  deadline: CallDeadline,
+  pacing: Pacing,
+): Promise<T> {
   for (let retries = 0; ; retries++) {
     try {
       return await attempt();
@@ -33,12 +37,75 @@ export async function retryUnavailable<T>(attempt: () => Promise<T>, time: CallT
       if (retries === MAX_RETRIES || !isUnavailable(error)) throw error;
       const span = pacing.backoffMs * 2 ** retries;
       const waitMs = retryDelayMs(error) + (span / 2) * (1 + pacing.random());
-      if (!time.hasMoreThan(waitMs)) throw error;
-      await time.pause(waitMs);
+      if (!deadline.hasMoreThan(waitMs)) throw error;
+      await deadline.pause(waitMs);
     }
   }
 }
 
 function isUnavailable(error: unknown): boolean {
   return error instanceof ConnectError && error.code === Code.Unavailable;
+}
+
+/** The deadline of a call over all its attempts, and waits that end with it. */
+export interface CallDeadline {
+  /** Whole milliseconds left, at least 1; undefined without a deadline. */
+  leftMs(): number | undefined;
+  /** Whether there is more than `ms` milliseconds left. */
+  hasMoreThan(ms: number): boolean;
+  /**
+   * Awaits `promise`.
+   *
+   * @throws ConnectError DEADLINE_EXCEEDED or CANCELED when the call ends before
+   */
+  within<T>(promise: Promise<T>): Promise<T>;
+  /**
+   * Waits `ms` milliseconds.
+   *
+   * @throws ConnectError CANCELED when the call is cancelled
+   */
+  pause(ms: number): Promise<void>;
+}
+
+/**
+ * Starts the deadline of a call.
+ *
+ * @param timeoutMs its timeout in milliseconds; 0 or less for none
+ * @param signal cancels it
+ */
+export function startDeadline(timeoutMs: number, signal?: AbortSignal): CallDeadline {
+  const endMs = timeoutMs > 0 ? performance.now() + timeoutMs : Number.POSITIVE_INFINITY;
+  const cancelled = () => ConnectError.from(signal?.reason, Code.Canceled);
+  return {
+    leftMs: () => (endMs === Number.POSITIVE_INFINITY ? undefined : Math.max(1, Math.ceil(endMs - performance.now()))),
+    hasMoreThan: (ms) => endMs - performance.now() > ms,
+    async within(promise) {
+      let timer: NodeJS.Timeout | undefined;
+      let onAbort: (() => void) | undefined;
+      const end = new Promise<never>((_, reject) => {
+        if (endMs !== Number.POSITIVE_INFINITY) {
+          timer = setTimeout(() => reject(timedOut()), Math.max(1, endMs - performance.now()));
+        }
+        onAbort = () => reject(cancelled());
+        if (signal?.aborted) onAbort();
+        else signal?.addEventListener("abort", onAbort, { once: true });
+      });
+      try {
+        return await Promise.race([promise, end]);
+      } finally {
+        clearTimeout(timer);
+        if (onAbort !== undefined) signal?.removeEventListener("abort", onAbort);
+      }
+    },
+    async pause(ms) {
+      await sleep(ms, undefined, signal && { signal }).catch(() => {
+        throw cancelled();
+      });
+    },
+  };
+}
+
+// The text of connect for the same error.
+function timedOut(): ConnectError {
+  return new ConnectError("the operation timed out", Code.DeadlineExceeded);
 }

@@ -1,24 +1,23 @@
-// Tokens that something else keeps fresh in a file, as container platforms do
-// with the tokens of workloads.
+// A token in a file that another program renews, as container platforms do with the tokens of workloads.
 import { readFile } from "node:fs/promises";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { isBearerToken, type TokenSource } from "./token-source.js";
 
-/** How often the file is looked at, in milliseconds. */
+/** How often the file is read, in milliseconds. */
 const REREAD_MS = 1_000;
 
-/** What tests replace. */
+/** The options of {@link tokenFile}. */
 export interface TokenFileOptions {
   /** Tells the time in epoch milliseconds. */
   readonly clock?: () => number;
 }
 
 /**
- * The token in a file, without white space around it. A change is seen within a second, or at once
- * when the service refuses the token. A file that cannot be read for a moment, because it is being
- * replaced, leaves the last token in use. Its `token` also serves as `upstream` of `exchangedToken`.
+ * The token in a file, without white space around it. A change takes effect within a second, or at once
+ * when the service rejects the token. While the file cannot be read, for example during its replacement, the last token
+ * stays in use. Its `token` also serves as `upstream` of `exchangedToken`.
  *
- * Calls fail with UNAUTHENTICATED while the file never held a token.
+ * Calls fail with UNAUTHENTICATED until the file has contained a token.
  */
 export function tokenFile(path: string, options: TokenFileOptions = {}): TokenSource {
   const { clock = Date.now } = options;

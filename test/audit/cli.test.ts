@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as afterMs } from "node:timers/promises";
-import { printable } from "../../src/cli/printable.js";
+import { escapeControls } from "../../src/cli/output/escape.js";
 import { type Host, type Organisation, startHost, startService } from "../e2e/process.js";
 import { tempDir } from "../support/temp-dir.js";
 import { attack, auditRow, openLog } from "./log-kit.js";
@@ -145,7 +145,7 @@ const texts: readonly { text: string; shown: string; reason: string }[] = [
 
 for (const { text, shown, reason } of texts) {
   test(`printable: ${reason}`, () => {
-    assert.equal(printable(text), shown);
-    assert.equal(JSON.parse(`"${printable(text)}"`), text);
+    assert.equal(escapeControls(text), shown);
+    assert.equal(JSON.parse(`"${escapeControls(text)}"`), text);
   });
 }

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { type Demo, startDemo } from "../../src/cli/host/demo/demo.js";
-import { announcement } from "../../src/cli/host/demo/walkthrough.js";
+import { formatAnnouncement } from "../../src/cli/host/demo/walkthrough.js";
 import { type Ended, type Running, run } from "../cli/remote/auth/process.js";
 import { scriptArguments } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
@@ -102,7 +102,7 @@ function arbor(args: readonly string[], env: Readonly<Record<string, string>> = 
 
 /** The address that a login prints. */
 async function pageOf(login: Running): Promise<string> {
-  const [url = ""] = await login.seen(/http:\S+/);
+  const [url = ""] = await login.waitForOutput(/http:\S+/);
   return url;
 }
 
@@ -183,7 +183,7 @@ describe("arbor auth login", () => {
 
   it("is good for a browser in another place", async () => {
     const login = arbor(["auth", "login", "--headless"]);
-    const [, code = "", url = ""] = await login.seen(/code ([A-Z2-7]{4}-[A-Z2-7]{4}) there:\s+(http:\S+)/);
+    const [, code = "", url = ""] = await login.waitForOutput(/code ([A-Z2-7]{4}-[A-Z2-7]{4}) there:\s+(http:\S+)/);
     await page.goto(url);
     await look("Give a terminal access?");
     await page.getByLabel("Code in your terminal").fill("aaaa-aaaa");
@@ -204,7 +204,7 @@ describe("arbor auth login", () => {
 
   it("shows a page to somebody unknown in another place", async () => {
     const login = arbor(["auth", "login", "--headless"]);
-    const [, code = "", url = ""] = await login.seen(/code (\S+) there:\s+(http:\S+)/);
+    const [, code = "", url = ""] = await login.waitForOutput(/code (\S+) there:\s+(http:\S+)/);
     await page.goto(url);
     await page.getByLabel("Code in your terminal").fill(code);
     await page.keyboard.press("Enter");
@@ -356,7 +356,7 @@ describe("docs/demo.md", () => {
     await page.goto(await pageOf(alice));
     await pick("Alice");
     assertLoggedIn(await alice.ended);
-    const shell = announcement(demo, { kept: true })
+    const shell = formatAnnouncement(demo, { kept: true })
       .split("\n")
       .filter((line) => /^ {2}(PLATFORM=|arbor\(\))/.test(line));
     const guide = readFileSync("docs/demo.md", "utf8");

@@ -5,7 +5,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { Command } from "commander";
-import { completionScript } from "../../src/cli/completion.js";
+import { formatCompletion } from "../../src/cli/completion.js";
 import { addIamCommands } from "../../src/cli/remote/iam/commands.js";
 import { type Host, startHost } from "../e2e/process.js";
 import { tempDir } from "../support/temp-dir.js";
@@ -158,7 +158,7 @@ describe("a script", () => {
     for (const shell of ["bash", "zsh", "fish"] as const) {
       if (!has(shell)) continue;
       const file = join(directory, `odd.${shell}`);
-      writeFileSync(file, completionScript(arbor, shell));
+      writeFileSync(file, formatCompletion(arbor, shell));
       const { status, stderr } = spawnSync(shell, ["-n", file], { encoding: "utf8" });
       assert.deepEqual([status, stderr], [0, ""], shell);
     }

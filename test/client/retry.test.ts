@@ -1,18 +1,17 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { type CallTime, startCallTime } from "../../src/client/call-time.js";
-import { retryUnavailable } from "../../src/client/retry.js";
+import { type CallDeadline, retryUnavailable, startDeadline } from "../../src/client/retry.js";
 import { failureOf } from "./failure.js";
 import { unavailableFor } from "./flaky-service.js";
 
 const busy = new ConnectError("busy", Code.Unavailable);
 
 /** A call with `leftMs` milliseconds to go, whose waits take no time but are counted. */
-function simulated(leftMs: number): { time: CallTime; waits: number[] } {
+function simulated(leftMs: number): { time: CallDeadline; waits: number[] } {
   const waits: number[] = [];
   let left = leftMs;
-  const time: CallTime = {
+  const time: CallDeadline = {
     leftMs: () => left,
     hasMoreThan: (ms) => left > ms,
     within: (promise) => promise,
@@ -63,7 +62,7 @@ describe("spacing of retries", () => {
 describe("time of a call", () => {
   it("ends a pause when the call is cancelled, with the caller's reason", async () => {
     const controller = new AbortController();
-    const pause = startCallTime(0, controller.signal).pause(60_000);
+    const pause = startDeadline(0, controller.signal).pause(60_000);
     controller.abort(new ConnectError("changed my mind", Code.Canceled));
     const failure = await failureOf(pause);
     assert.equal(failure.code, Code.Canceled);
@@ -71,7 +70,7 @@ describe("time of a call", () => {
   });
 
   it("has no end with a timeout of 0", () => {
-    const time = startCallTime(0);
+    const time = startDeadline(0);
     assert.equal(time.leftMs(), undefined);
     assert.equal(time.hasMoreThan(Number.MAX_SAFE_INTEGER), true);
   });

@@ -6,7 +6,15 @@ import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { builtinRoleUid } from "../../src/kernel/ids.js";
 import { tempDir } from "../support/temp-dir.js";
-import { type Finished, type Host, type Organisation, type Service, startHost, startService } from "./process.js";
+import {
+  arbor,
+  type Finished,
+  type Host,
+  type Organisation,
+  type Service,
+  startHost,
+  startService,
+} from "./process.js";
 
 const data = tempDir();
 const otherKey = join(tempDir(), "other.key");
@@ -214,6 +222,8 @@ describe("commands on the host", () => {
   });
 });
 
+const SECOND_SERVICE = "a second service on the same data";
+
 describe("what is refused before anything is opened", () => {
   const serve = (...args: readonly string[]) => ["serve", "--data", data, "--listen", "127.0.0.1:0", ...args];
   const bootstrap = (file: string) => ["bootstrap", "--org", "fifth", "--data", data, "--master-key-file", file];
@@ -225,7 +235,7 @@ describe("what is refused before anything is opened", () => {
     stderr: RegExp;
   }[] = [
     {
-      name: "a second service on the same data",
+      name: SECOND_SERVICE,
       args: serve(),
       code: 1,
       stderr: /^arbor: another process holds \S+serve\.lock\n$/,
@@ -290,7 +300,8 @@ describe("what is refused before anything is opened", () => {
 
   for (const { name, args, env, code, stderr } of cases) {
     it(name, async () => {
-      const result = await host.run(args, env);
+      // A service that gets so far as to start would take over the signals of this process.
+      const result = await (name === SECOND_SERVICE ? arbor(...args) : host.run(args, env));
       assert.equal(result.code, code, result.stderr);
       assert.match(result.stderr, stderr);
       assert.doesNotMatch(result.stderr, /user:secret|\n {4}at /, "no secret and no stack");

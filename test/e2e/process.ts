@@ -3,14 +3,10 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
+import { type Finished, runCommand } from "../support/command.js";
 import { PROJECT, scriptArguments } from "../support/project.js";
 
-/** What a finished process left. */
-export interface Finished {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
+export type { Finished };
 
 /** A running service. */
 export interface Service {
@@ -23,13 +19,13 @@ export interface Service {
   stop(): Promise<Finished & { readonly signal: NodeJS.Signals | null; readonly ms: number }>;
 }
 
-function node(args: readonly string[], input: "ignore" | "pipe" = "ignore"): ChildProcess {
+function node(args: readonly string[], settings: Readonly<Record<string, string>> = {}): ChildProcess {
   const env = { ...process.env };
   for (const name of Object.keys(env)) if (name.startsWith("ARBOR_") || name === "NODE_TEST_CONTEXT") delete env[name];
   return spawn(process.execPath, args, {
     cwd: PROJECT,
-    env,
-    stdio: [input, "pipe", input === "pipe" ? "inherit" : "pipe"],
+    env: { ...env, ...settings },
+    stdio: ["ignore", "pipe", "pipe"],
   });
 }
 
@@ -46,7 +42,7 @@ export async function arbor(...args: readonly string[]): Promise<Finished> {
   return { code, stdout, stderr };
 }
 
-/** A process that runs `arbor` commands one after another; to start one for each would take far longer. */
+/** `arbor` commands on the host, in the process of the test. */
 export interface Host {
   run(args: readonly string[], env?: Readonly<Record<string, string>>): Promise<Finished>;
   /** Runs `arbor bootstrap`. */
@@ -54,35 +50,16 @@ export interface Host {
   close(): void;
 }
 
-/** A command line and the settings of its environment, as sent to the process of a {@link Host}. */
-export interface Command {
-  readonly args: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
-}
-
-/** Starts such a process. */
+/** Prepares to run commands. */
 export function startHost(): Host {
-  const child = node(scriptArguments("test/e2e/run-commands.ts"), "pipe");
-  const { stdin, stdout } = child;
-  if (stdin === null || stdout === null) throw new Error("the process did not start");
-  const waiting: { resolve: (result: Finished) => void; reject: (error: Error) => void }[] = [];
-  createInterface({ input: stdout }).on("line", (line) => waiting.shift()?.resolve(JSON.parse(line) as Finished));
-  child.on("close", (code) => {
-    for (const { reject } of waiting) reject(new Error(`the process of the commands ended with ${code}`));
-  });
-  const run: Host["run"] = (args, env = {}) => {
-    const command: Command = { args, env };
-    stdin.write(`${JSON.stringify(command)}\n`);
-    return new Promise((resolve, reject) => waiting.push({ resolve, reject }));
-  };
   return {
-    run,
+    run: runCommand,
     async bootstrap(data, name) {
-      const made = await run(["bootstrap", "--org", name, "--data", data, "--json"]);
+      const made = await runCommand(["bootstrap", "--org", name, "--data", data, "--json"]);
       if (made.code !== 0) throw new Error(made.stderr);
       return JSON.parse(made.stdout) as Organisation;
     },
-    close: () => stdin.end(),
+    close() {},
   };
 }
 

@@ -1,21 +1,21 @@
-// The commands that read the audit log, beside a server or without one.
-
+// `arbor audit`: the commands that read the audit log, while a server runs or without one.
 import { openInstallation } from "../../app/installation.js";
 import { formatLogName } from "../../audit/chain.js";
 import { type LogReport, verifyLog } from "../../audit/verify.js";
 import type { Settings } from "../../config/config.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import type { AuditRow } from "../../store/port.js";
-import { printable } from "../printable.js";
+import { escapeControls } from "../output/escape.js";
+import { createTable } from "../output/table.js";
 
-/** A running service seals a row long before it is this old, in milliseconds. */
+/** An unsealed row older than this causes a warning, in milliseconds. A running service seals within a second. */
 const TAIL_WARNING_MS = 5_000;
 const MAX_ROWS = 1_000_000;
 
 /**
  * `arbor audit list`
  *
- * @throws ApiError INVALID_ARGUMENT for a limit that is no number of rows.
+ * @throws ApiError INVALID_ARGUMENT for an invalid limit.
  */
 export async function auditListCommand(
   settings: Settings,
@@ -28,7 +28,8 @@ export async function auditListCommand(
   const host = await openInstallation({ settings });
   try {
     const rows = await host.store.read((tx) => tx.audit.newest(count, root));
-    for (const line of json ? rows.map(jsonOf) : table(rows)) process.stdout.write(`${printable(line)}\n`);
+    for (const line of json ? rows.map(toJsonLine) : formatTable(rows))
+      process.stdout.write(`${escapeControls(line)}\n`);
   } finally {
     await host.close();
   }
@@ -37,7 +38,7 @@ export async function auditListCommand(
 /**
  * `arbor audit verify`: a line per log on standard output.
  *
- * @throws Error that names the first fault of each log that is not what was sealed.
+ * @throws Error with the first fault of each log that differs from its sealed state.
  */
 export async function auditVerifyCommand(settings: Settings, { root }: { root?: string }): Promise<void> {
   const host = await openInstallation({ settings });
@@ -46,9 +47,9 @@ export async function auditVerifyCommand(settings: Settings, { root }: { root?: 
     const roots = root === undefined ? await host.store.read((tx) => tx.auditChain.roots()) : [root];
     for (const rootUid of roots) {
       const report = await verifyLog(host.store, rootUid, host.keys);
-      const name = printable(formatLogName(rootUid));
-      process.stdout.write(`${name}: ${summaryOf(report)}\n`);
-      const warning = warningOf(report, host.clock());
+      const name = escapeControls(formatLogName(rootUid));
+      process.stdout.write(`${name}: ${formatSummary(report)}\n`);
+      const warning = findWarning(report, host.clock());
       if (warning !== undefined) process.stderr.write(`arbor: warning: ${name}: ${warning}\n`);
       if (report.fault) faults.push(`${name}: seq ${report.fault.seq}: ${report.fault.what}`);
     }
@@ -58,38 +59,30 @@ export async function auditVerifyCommand(settings: Settings, { root }: { root?: 
   if (faults.length > 0) throw new Error(`the audit log is not what was sealed\n${faults.join("\n")}`);
 }
 
-function summaryOf({ sealed, signedTimeMs, unsealed, fault }: LogReport): string {
-  const signed = signedTimeMs === undefined ? "no signed head" : `head signed ${timeOf(signedTimeMs)}`;
+function formatSummary({ sealed, signedTimeMs, unsealed, fault }: LogReport): string {
+  const signed = signedTimeMs === undefined ? "no signed head" : `head signed ${formatTime(signedTimeMs)}`;
   return `${sealed} sealed rows${fault ? " before the first fault" : ""}, ${signed}, ${unsealed.rows} unsealed`;
 }
 
-function warningOf({ unsealed: { firstTimeMs } }: LogReport, nowMs: number): string | undefined {
+function findWarning({ unsealed: { firstTimeMs } }: LogReport, nowMs: number): string | undefined {
   const ageMs = firstTimeMs === null ? 0 : nowMs - firstTimeMs;
   if (ageMs <= TAIL_WARNING_MS) return undefined;
   const age = `${Math.floor(ageMs / 1_000)} s`;
   return `the oldest unsealed row waits for ${age}; a running server seals within one, so none runs or it cannot`;
 }
 
-function jsonOf({ timeMs, ...row }: AuditRow): string {
-  return JSON.stringify({ time: timeOf(timeMs), ...row });
+function toJsonLine({ timeMs, ...row }: AuditRow): string {
+  return JSON.stringify({ time: formatTime(timeMs), ...row });
 }
 
-function timeOf(ms: number): string {
+function formatTime(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-function table(rows: readonly AuditRow[]): string[] {
-  const header = ["TIME", "TYPE", "SUBJECT", "ACTOR", "REQUEST", "FROM"];
-  const cells = rows.map((row) => {
-    const { timeMs, type, subjectUid, actorUid, requestId, remoteAddress } = row;
-    return [timeOf(timeMs), type, subjectUid, actorUid, requestId, remoteAddress].map((cell) => cell || "-");
+function formatTable(rows: readonly AuditRow[]): string[] {
+  const columns = ["TIME", "TYPE", "SUBJECT", "ACTOR", "REQUEST", "FROM"].map((title) => ({ title }));
+  const cells = rows.map(({ timeMs, type, subjectUid, actorUid, requestId, remoteAddress }) => {
+    return [formatTime(timeMs), type, subjectUid, actorUid, requestId, remoteAddress].map((cell) => cell ?? "");
   });
-  const all = [header, ...cells.map((line) => line.map(printable))];
-  const widths = header.map((_, i) => Math.max(...all.map((line) => line[i]?.length ?? 0)));
-  return all.map((line) =>
-    line
-      .map((cell, i) => cell.padEnd(widths[i] ?? 0))
-      .join("  ")
-      .trimEnd(),
-  );
+  return createTable(columns, { colour: false, width: undefined }).lines(cells);
 }

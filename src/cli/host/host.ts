@@ -1,6 +1,5 @@
-// The commands that work on the installation itself: access to its data is
-// their only credential, and each leaves a row in the audit log.
-
+// The commands on the installation itself. Access to its data is their only credential, and each writes a row to the audit
+// log.
 import { type Installation, openInstallation } from "../../app/installation.js";
 import type { Settings } from "../../config/config.js";
 import { originOf } from "../../config/origin.js";
@@ -25,14 +24,14 @@ export async function bootstrapCommand(
   }
   await onHost(settings, async (host) => {
     const owner = issuer !== undefined && subject !== undefined ? { owner: { issuer, subject } } : {};
-    const made = await host.store.write((tx) => bootstrap(tx, { org, ...owner }, randomIds, host.clock()));
-    const { baseUrl, issuer: ours } = await originOn(host, settings);
+    const created = await host.store.write((tx) => bootstrap(tx, { org, ...owner }, randomIds, host.clock()));
+    const { baseUrl, issuer: hostIssuer } = await readOrigin(host, settings);
     const token = issueToken(
-      { issuer: ours, audience: baseUrl, identity: made.identity, lifeS: HOUR_S, nowMs: host.clock() },
+      { issuer: hostIssuer, audience: baseUrl, identity: created.identity, lifeS: HOUR_S, nowMs: host.clock() },
       host.keys,
       randomIds,
     );
-    const result = { ...made, token };
+    const result = { ...created, token };
     if (options.json) print(JSON.stringify(result));
     else for (const [name, value] of Object.entries(result)) print(`${name}: ${value}`);
   });
@@ -43,14 +42,14 @@ export async function tokenCommand(
   settings: Settings,
   { identity, ttl, audience }: { identity: string; ttl: string; audience?: string },
 ): Promise<void> {
-  const lifeS = secondsIn(ttl);
+  const lifeS = parseDurationS(ttl);
   await onHost(settings, async (host) => {
     const nowMs = host.clock();
     await host.store.write(async (tx) => {
       if ((await tx.identities.get(identity)) === undefined) throw notFound(identities, identity);
       await auditOnHost(tx, "arbor.token.issued.v1", identity, nowMs, randomIds);
     });
-    const { baseUrl, issuer } = await originOn(host, settings);
+    const { baseUrl, issuer } = await readOrigin(host, settings);
     print(issueToken({ issuer, audience: audience ?? baseUrl, identity, lifeS, nowMs }, host.keys, randomIds));
   });
 }
@@ -79,7 +78,7 @@ export async function verifyCommand(settings: Settings, uid: string, { kind }: {
   );
 }
 
-/** Runs `work` on the installation that `settings` name, and closes it. */
+/** Opens the installation of `settings` for `work`, and closes it afterwards. */
 export async function onHost(settings: Settings, work: (host: Installation) => Promise<void>): Promise<void> {
   const host = await openInstallation({ settings });
   try {
@@ -89,18 +88,18 @@ export async function onHost(settings: Settings, work: (host: Installation) => P
   }
 }
 
-/** How the service is called. A server that ran here has left that; what is said now wins over it. */
-export async function originOn(host: Installation, settings: Settings): Promise<{ baseUrl: string; issuer: string }> {
-  const stated = originOf(settings);
-  const left = await host.store.read((tx) => tx.settings.get("origin"));
-  const known = left === undefined ? stated : (JSON.parse(left) as { baseUrl: string; issuer: string });
+/** The base URL and the issuer of the service: those of the settings, or else those that the last server stored. */
+export async function readOrigin(host: Installation, settings: Settings): Promise<{ baseUrl: string; issuer: string }> {
+  const fromSettings = originOf(settings);
+  const stored = await host.store.read((tx) => tx.settings.get("origin"));
+  const origin = stored === undefined ? fromSettings : (JSON.parse(stored) as { baseUrl: string; issuer: string });
   return {
-    baseUrl: settings.baseUrl ?? known.baseUrl,
-    issuer: settings.issuer ?? settings.baseUrl ?? known.issuer,
+    baseUrl: settings.baseUrl ?? origin.baseUrl,
+    issuer: settings.issuer ?? settings.baseUrl ?? origin.issuer,
   };
 }
 
-function secondsIn(ttl: string): number {
+function parseDurationS(ttl: string): number {
   const match = /^(\d{1,6})(s|m|h)$/.exec(ttl);
   const seconds = Number(match?.[1]) * { s: 1, m: 60, h: HOUR_S }[(match?.[2] ?? "s") as "s" | "m" | "h"];
   if (match && seconds > 0 && seconds <= HOUR_S) return seconds;

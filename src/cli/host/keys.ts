@@ -6,7 +6,7 @@ import { generateKey } from "../../issuer/keys/key-generation.js";
 import { addSuccessor, revokeKey, rotateKey, rotateRegistryKey, type Successor } from "../../issuer/keys/key-states.js";
 import { randomIds } from "../../kernel/ids.js";
 import type { KeyPurpose, KeyRow, Tx } from "../../store/port.js";
-import { tableOf } from "../output/table.js";
+import { createTable } from "../output/table.js";
 import { onHost, print } from "./host.js";
 
 const WHEN_USED = "servers use it once they have published it for as long as others keep keys (--jwks-max-age)";
@@ -20,7 +20,7 @@ export async function rotateCommand(settings: Settings, { purpose }: { purpose: 
     const nowMs = clock();
     const key = generateKey(purpose, masterKey, nowMs);
     const { kid, isNew } = await store.write(async (tx) => {
-      const next = await rotated(tx, key);
+      const next = await rotate(tx, key);
       if (next.isNew) await auditOnHost(tx, "arbor.key.rotated.v1", "", nowMs, randomIds);
       return next;
     });
@@ -31,8 +31,8 @@ export async function rotateCommand(settings: Settings, { purpose }: { purpose: 
   });
 }
 
-// Others keep the public keys of API tokens and must have the new one before it is used.
-async function rotated(tx: Tx, key: KeyRow): Promise<Successor> {
+// Verifiers cache the public keys of API tokens, so a new key is published before it signs.
+async function rotate(tx: Tx, key: KeyRow): Promise<Successor> {
   if (key.purpose === "api-token") return addSuccessor(tx, key);
   if (key.purpose === "registry") return rotateRegistryKey(tx, key);
   await rotateKey(tx, key);
@@ -40,9 +40,9 @@ async function rotated(tx: Tx, key: KeyRow): Promise<Successor> {
 }
 
 /**
- * `arbor admin keys revoke`: prints what became of the key, and who may trust it still.
+ * `arbor admin keys revoke`: prints the state that the key had, and who may still trust it.
  *
- * @throws ApiError NOT_FOUND; FAILED_PRECONDITION for a key that is for something else than API tokens.
+ * @throws ApiError NOT_FOUND; FAILED_PRECONDITION for a key with another purpose than API tokens.
  */
 export async function revokeCommand(settings: Settings, kid: string): Promise<void> {
   await onHost(settings, async ({ store, masterKey, clock }) => {
@@ -64,22 +64,22 @@ export async function revokeCommand(settings: Settings, kid: string): Promise<vo
 /** `arbor admin keys list`: the newest first. */
 export async function listCommand(settings: Settings, { json = false }: { json?: boolean }): Promise<void> {
   await onHost(settings, async ({ store }) => {
-    const rows = [...(await store.read((tx) => tx.keys.list()))].reverse().map(shown);
-    for (const line of json ? rows.map((row) => JSON.stringify(row)) : table(rows)) print(line);
+    const rows = [...(await store.read((tx) => tx.keys.list()))].reverse().map(toJson);
+    for (const line of json ? rows.map((row) => JSON.stringify(row)) : formatTable(rows)) print(line);
   });
 }
 
-function shown({ kid, purpose, state, createTimeMs, nextTimeMs }: KeyRow) {
-  const nextTime = nextTimeMs === null ? null : timeOf(nextTimeMs);
-  return { kid, purpose, state, createTime: timeOf(createTimeMs), nextTime };
+function toJson({ kid, purpose, state, createTimeMs, nextTimeMs }: KeyRow) {
+  const nextTime = nextTimeMs === null ? null : formatTime(nextTimeMs);
+  return { kid, purpose, state, createTime: formatTime(createTimeMs), nextTime };
 }
 
-function timeOf(ms: number): string {
+function formatTime(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-function table(rows: readonly ReturnType<typeof shown>[]): string[] {
+function formatTable(rows: readonly ReturnType<typeof toJson>[]): string[] {
   const columns = ["KID", "PURPOSE", "STATE", "CREATED", "NEXT"].map((title) => ({ title }));
   const cells = rows.map((row) => [row.kid, row.purpose, row.state, row.createTime, row.nextTime ?? ""]);
-  return tableOf(columns, { colour: false, width: undefined }).lines(cells);
+  return createTable(columns, { colour: false, width: undefined }).lines(cells);
 }

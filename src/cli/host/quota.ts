@@ -1,21 +1,20 @@
-// The commands for the quotas of one organisation. What they set, running
-// servers see with the next call.
+// The commands for the quotas of one organisation. Running servers use a new limit from the next call on.
 import type { Settings } from "../../config/config.js";
 import { listQuotas, type QuotaUsage, setQuotas } from "../../iam/operator/quotas.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import { randomIds } from "../../kernel/ids.js";
 import { isOrganisationQuota, type OrganisationQuota, organisationQuotas, parseLimit } from "../../kernel/quotas.js";
-import { tableOf } from "../output/table.js";
+import { createTable } from "../output/table.js";
 import { onHost, print } from "./host.js";
 
-/** `arbor admin quota list`: what an organisation has and may have. */
+/** `arbor admin quota list`: the usage and the limits of an organisation. */
 export async function quotaListCommand(
   settings: Settings,
   { group, json = false }: { group: string; json?: boolean },
 ): Promise<void> {
   await onHost(settings, async ({ store }) => {
     const rows = await store.read((tx) => listQuotas(tx, group, settings.quotas));
-    for (const line of json ? rows.map((row) => JSON.stringify(row)) : table(rows)) print(line);
+    for (const line of json ? rows.map((row) => JSON.stringify(row)) : formatTable(rows)) print(line);
   });
 }
 
@@ -23,7 +22,7 @@ export async function quotaListCommand(
  * `arbor admin quota set`
  *
  * @param assignments such as `repos=500`, or `repos=default` for the limit of the settings
- * @throws ApiError INVALID_ARGUMENT for one that is none
+ * @throws ApiError INVALID_ARGUMENT for an invalid assignment
  */
 export async function quotaSetCommand(
   settings: Settings,
@@ -50,7 +49,7 @@ function parseAssignment(text: string): [OrganisationQuota, number | undefined] 
   }
 }
 
-function table(rows: readonly QuotaUsage[]): string[] {
+function formatTable(rows: readonly QuotaUsage[]): string[] {
   const columns = ["QUOTA", "USED", "LIMIT", "SET FOR"].map((title) => ({ title }));
   const cells = rows.map(({ quota, used, limit, own }) => [
     quota,
@@ -58,5 +57,5 @@ function table(rows: readonly QuotaUsage[]): string[] {
     String(limit),
     own ? "this organisation" : "all",
   ]);
-  return tableOf(columns, { colour: false, width: undefined }).lines(cells);
+  return createTable(columns, { colour: false, width: undefined }).lines(cells);
 }

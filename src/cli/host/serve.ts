@@ -1,13 +1,13 @@
+// `arbor serve`
 import { type App, startApp } from "../../app/app.js";
 import { limitHeapGrowth } from "../../app/heap-growth.js";
 import { installLastResort } from "../../app/last-resort.js";
 import type { Settings } from "../../config/config.js";
 import { createLogger } from "../../telemetry/logger.js";
-import { untilStopped } from "./until-stopped.js";
 
 /**
  * Runs the service until SIGTERM or SIGINT, then stops it gracefully; a second signal ends it at
- * once. Standard output carries one line, when it is ready. An error that nothing catches ends the
+ * once. It prints one line to standard output, when it is ready. An uncaught error ends the
  * process with exit code 70 after committed writes are answered.
  */
 export async function serve(settings: Settings): Promise<void> {
@@ -20,4 +20,16 @@ export async function serve(settings: Settings): Promise<void> {
   process.stdout.write(`arbor listening on ${app.url}\n`);
   await stopped;
   await app.stop();
+}
+
+/** Resolves at SIGTERM or SIGINT. A second signal ends the process at once. */
+export function untilStopped(): Promise<void> {
+  return new Promise((resolve) => {
+    for (const signal of ["SIGTERM", "SIGINT"] as const) {
+      process.once(signal, () => {
+        process.once(signal, () => process.exit(1));
+        resolve();
+      });
+    }
+  });
 }

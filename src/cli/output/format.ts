@@ -1,42 +1,46 @@
-// What commands answer with, in the format asked for. JSON and YAML are what
-// REST answers, so that a script may change from one to the other.
+// The answers of commands in the format of `--output`. JSON and YAML have the members that REST answers.
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
-import { printable } from "../printable.js";
-import type { Format } from "./formats.js";
-import { printableLines } from "./lines.js";
-import { type TableColumn, type Terminal, tableOf } from "./table.js";
-import { yamlText } from "./yaml.js";
+import { Document, isScalar, Scalar, visit } from "yaml";
+import type { Format } from "../remote/flags.js";
+import { escapeControls, escapeLines } from "./escape.js";
+import { createTable, type TableColumn } from "./table.js";
+import type { Terminal } from "./terminal.js";
 
-/** A list whose pages come one after another. */
-export interface ListText {
+/** The text of a list, page by page. */
+export interface ListFormatter {
   /** The text of one more page. */
   page(rows: readonly JsonObject[]): string;
-  /** The text behind the last page. `rest` is the answer without its rows. */
+  /** The text after the last page. `rest` is the answer without its rows. */
   end(rest: JsonObject): string;
 }
 
-/** How the rows of a list show in a table. */
+/** A column of the table of a list. */
 export interface ListColumn extends TableColumn {
   /** The cell of a row; empty for none. */
   readonly cell: (row: JsonObject) => string;
 }
 
 /**
- * Begins a list.
+ * Creates the formatter of a list.
  *
  * @param key the name of the rows in the answer, such as `groups`
  */
-export function listText(format: Format, key: string, columns: readonly ListColumn[], terminal: Terminal): ListText {
+export function createListFormatter(
+  format: Format,
+  key: string,
+  columns: readonly ListColumn[],
+  terminal: Terminal,
+): ListFormatter {
   switch (format) {
     case "table": {
-      const table = tableOf(columns, terminal);
+      const table = createTable(columns, terminal);
       return {
-        page: (rows) => linesText(table.lines(rows.map((row) => columns.map(({ cell }) => cell(row))))),
+        page: (rows) => joinLines(table.lines(rows.map((row) => columns.map(({ cell }) => cell(row))))),
         end: () => "",
       };
     }
     case "jsonl":
-      return { page: (rows) => linesText(rows.map(jsonLine)), end: () => "" };
+      return { page: (rows) => joinLines(rows.map(formatJsonLine)), end: () => "" };
     case "json":
       return jsonList(key);
     case "yaml":
@@ -44,8 +48,8 @@ export function listText(format: Format, key: string, columns: readonly ListColu
   }
 }
 
-/** One answer as text. `rows` are the lines of its table, as pairs of field and value. */
-export function answerText(
+/** Formats one answer. `rows` are the lines of its table, as pairs of field and value. */
+export function formatAnswer(
   format: Format,
   answer: JsonObject,
   rows: () => readonly (readonly [field: string, value: string])[],
@@ -53,61 +57,75 @@ export function answerText(
 ): string {
   switch (format) {
     case "table":
-      return linesText(
-        tableOf([{ title: "FIELD" }, { title: "VALUE" }], { ...terminal, width: undefined }).lines(rows()),
+      return joinLines(
+        createTable([{ title: "FIELD" }, { title: "VALUE" }], { ...terminal, width: undefined }).lines(rows()),
       );
     case "jsonl":
-      return `${jsonLine(answer)}\n`;
+      return `${formatJsonLine(answer)}\n`;
     case "json":
-      return `${printableLines(JSON.stringify(answer, null, 2))}\n`;
+      return `${escapeLines(JSON.stringify(answer, null, 2))}\n`;
     case "yaml":
-      return yamlText(answer);
+      return formatYaml(answer);
   }
 }
 
-// Both write what they would for one long page, without having it all at once.
-function jsonList(key: string): ListText {
-  let begun = false;
-  const begin = () => (begun ? "," : `{\n  ${JSON.stringify(key)}: [`);
+// Both write the same text as for one long page, without the whole list in memory.
+function jsonList(key: string): ListFormatter {
+  let hasRows = false;
+  const separator = () => (hasRows ? "," : `{\n  ${JSON.stringify(key)}: [`);
   return {
     page(rows) {
       let text = "";
       for (const row of rows) {
-        text += `${begin()}\n    ${indented(row, 4)}`;
-        begun = true;
+        text += `${separator()}\n    ${indentedJson(row, 4)}`;
+        hasRows = true;
       }
       return text;
     },
     end(rest) {
       const members = Object.entries(rest).map(
-        ([name, value]) => `,\n  ${JSON.stringify(name)}: ${indented(value, 2)}`,
+        ([name, value]) => `,\n  ${JSON.stringify(name)}: ${indentedJson(value, 2)}`,
       );
-      return `${begun ? "\n  ]" : `${begin()}]`}${members.join("")}\n}\n`;
+      return `${hasRows ? "\n  ]" : `${separator()}]`}${members.join("")}\n}\n`;
     },
   };
 }
 
-function yamlList(key: string): ListText {
-  let begun = false;
+function yamlList(key: string): ListFormatter {
+  let hasRows = false;
   return {
     page(rows) {
       if (rows.length === 0) return "";
-      const head = begun ? "" : `${key}:\n`;
-      begun = true;
-      return head + yamlText([...rows]);
+      const head = hasRows ? "" : `${key}:\n`;
+      hasRows = true;
+      return head + formatYaml([...rows]);
     },
-    end: (rest) => (begun ? "" : `${key}: []\n`) + (Object.keys(rest).length === 0 ? "" : yamlText(rest)),
+    end: (rest) => (hasRows ? "" : `${key}: []\n`) + (Object.keys(rest).length === 0 ? "" : formatYaml(rest)),
   };
 }
 
-function indented(value: JsonValue, spaces: number): string {
-  return printableLines(JSON.stringify(value, null, 2).replaceAll("\n", `\n${" ".repeat(spaces)}`));
+function indentedJson(value: JsonValue, spaces: number): string {
+  return escapeLines(JSON.stringify(value, null, 2).replaceAll("\n", `\n${" ".repeat(spaces)}`));
 }
 
-function jsonLine(value: JsonValue): string {
-  return printable(JSON.stringify(value));
+function formatJsonLine(value: JsonValue): string {
+  return escapeControls(JSON.stringify(value));
 }
 
-function linesText(lines: readonly string[]): string {
+function joinLines(lines: readonly string[]): string {
   return lines.map((line) => `${line}\n`).join("");
+}
+
+/** Formats `value` as YAML 1.2 that no terminal acts upon, with a line end. */
+export function formatYaml(value: JsonValue): string {
+  const document = new Document(value, { aliasDuplicateObjects: false });
+  // YAML knows escapes in double quotes only.
+  visit(document, {
+    Scalar(_, node) {
+      if (isScalar(node) && typeof node.value === "string" && escapeControls(node.value) !== node.value) {
+        node.type = Scalar.QUOTE_DOUBLE;
+      }
+    },
+  });
+  return escapeLines(document.toString({ lineWidth: 0, doubleQuotedMinMultiLineLength: Number.MAX_SAFE_INTEGER }));
 }

@@ -3,10 +3,9 @@ import { describe, it } from "node:test";
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { parse } from "yaml";
-import { answerText, listText } from "../../../src/cli/output/format.js";
-import type { Format } from "../../../src/cli/output/formats.js";
-import { progressOn } from "../../../src/cli/output/progress.js";
-import { yamlText } from "../../../src/cli/output/yaml.js";
+import { createListFormatter, formatAnswer, formatYaml } from "../../../src/cli/output/format.js";
+import { createProgress } from "../../../src/cli/output/terminal.js";
+import type { Format } from "../../../src/cli/remote/flags.js";
 
 const file = { colour: false, width: undefined };
 const ACTIVE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
@@ -50,7 +49,7 @@ const json = fc.letrec<{ value: JsonValue; object: JsonObject }>((tie) => ({
 describe("a list", () => {
   const pages = fc.array(fc.array(json.object, { maxLength: 3 }), { minLength: 1, maxLength: 3 });
   const written = (format: Format, parts: readonly (readonly JsonObject[])[], rest: JsonObject) => {
-    const list = listText(format, "rows", [], file);
+    const list = createListFormatter(format, "rows", [], file);
     return parts.map((rows) => list.page(rows)).join("") + list.end(rest);
   };
 
@@ -84,7 +83,9 @@ describe("an answer", () => {
   it("means the same in every format, and no terminal acts upon it", () => {
     fc.assert(
       fc.property(json.object, (answer) => {
-        const texts = (["json", "jsonl", "yaml"] as const).map((format) => answerText(format, answer, () => [], file));
+        const texts = (["json", "jsonl", "yaml"] as const).map((format) =>
+          formatAnswer(format, answer, () => [], file),
+        );
         const [asJson = "", asLine = "", asYaml = ""] = texts;
         assert.deepEqual([JSON.parse(asJson), JSON.parse(asLine), parse(asYaml)], [answer, answer, answer]);
         assert.equal(asLine.split("\n").length, 2);
@@ -97,7 +98,7 @@ describe("an answer", () => {
 
   it("is a table of its fields, which is never cut", () => {
     const rows = () => [["uid", "0".repeat(60)] as const, ["code", "1".repeat(200)] as const];
-    const table = answerText("table", {}, rows, { colour: false, width: 40 });
+    const table = formatAnswer("table", {}, rows, { colour: false, width: 40 });
     assert.equal(table, `FIELD  VALUE\nuid    ${"0".repeat(60)}\ncode   ${"1".repeat(200)}\n`);
   });
 });
@@ -110,9 +111,9 @@ describe("YAML", () => {
     [["x".repeat(200)], `- ${"x".repeat(200)}\n`],
   ] as const) {
     it(JSON.stringify(value).slice(0, 40), () => {
-      assert.deepEqual(parse(yamlText(value as JsonValue)), value);
+      assert.deepEqual(parse(formatYaml(value as JsonValue)), value);
       assert.equal(
-        yamlText(value as JsonValue)
+        formatYaml(value as JsonValue)
           .replace("\\n", "\\u000a")
           .replace("\\e", "\\u001b"),
         yaml,
@@ -122,9 +123,9 @@ describe("YAML", () => {
 });
 
 describe("progress", () => {
-  const told = (isTTY: boolean, wanted: boolean) => {
+  const progressText = (isTTY: boolean, always: boolean) => {
     let out = "";
-    const progress = progressOn({ isTTY, write: (said) => (out += said) }, wanted);
+    const progress = createProgress({ isTTY, write: (said) => (out += said) }, always);
     progress.clear();
     progress.show(1, 2);
     progress.clear();
@@ -132,9 +133,9 @@ describe("progress", () => {
     return out;
   };
   it("is one line that comes and goes on a terminal", () => {
-    assert.equal(told(true, false), "\r\u001b[K1 of 2\r\u001b[K");
+    assert.equal(progressText(true, false), "\r\u001b[K1 of 2\r\u001b[K");
   });
-  it("is a line each elsewhere, if it is wanted", () => {
-    assert.deepEqual([told(false, true), told(false, false)], ["1 of 2\n", ""]);
+  it("is a line each elsewhere, if it is always", () => {
+    assert.deepEqual([progressText(false, true), progressText(false, false)], ["1 of 2\n", ""]);
   });
 });

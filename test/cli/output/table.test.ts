@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import { terminalOf } from "../../../src/cli/output/stdout.js";
-import { type TableColumn, type Terminal, tableOf } from "../../../src/cli/output/table.js";
-import { displayWidth } from "../../../src/cli/output/width.js";
+import stringWidth from "string-width";
+import { createTable, pad, type TableColumn, truncate } from "../../../src/cli/output/table.js";
+import { detectTerminal, type Terminal } from "../../../src/cli/output/terminal.js";
 
 const columns: readonly TableColumn[] = [{ title: "UID" }, { title: "DESCRIPTION", prose: true }, { title: "TIME" }];
 const file: Terminal = { colour: false, width: undefined };
 
 describe("a table", () => {
   it("is aligned by what characters take on a terminal", () => {
-    const lines = tableOf(columns, file).lines([
+    const lines = createTable(columns, file).lines([
       ["a", "日本語", "1"],
       ["bbbb", "", "2"],
     ]);
@@ -18,7 +18,7 @@ describe("a table", () => {
   });
 
   it("has one header, and columns that only grow", () => {
-    const table = tableOf(columns, file);
+    const table = createTable(columns, file);
     assert.deepEqual(table.lines([["aaaaaa", "b", "1"]]), ["UID     DESCRIPTION  TIME", "aaaaaa  b            1"]);
     assert.deepEqual(table.lines([["a", "b", "1"]]), ["a       b            1"]);
     assert.deepEqual(table.lines([]), []);
@@ -27,18 +27,18 @@ describe("a table", () => {
   it("cuts prose to fit a terminal, and nothing else", () => {
     const uid = "0123456789".repeat(4);
     const row = [uid, "words ".repeat(20), "12:00"];
-    const [header = "", line = ""] = tableOf(columns, { colour: false, width: 70 }).lines([row]);
-    assert.equal(displayWidth(line), 70);
-    assert.equal(displayWidth(header), 69);
+    const [header = "", line = ""] = createTable(columns, { colour: false, width: 70 }).lines([row]);
+    assert.equal(stringWidth(line), 70);
+    assert.equal(stringWidth(header), 69);
     assert.ok(line.startsWith(uid) && line.endsWith("…  12:00"));
-    const [, narrow = ""] = tableOf(columns, { colour: false, width: 20 }).lines([row]);
+    const [, narrow = ""] = createTable(columns, { colour: false, width: 20 }).lines([row]);
     assert.equal(narrow, `${uid}  words words…  12:00`);
-    const [, whole = ""] = tableOf(columns, file).lines([row]);
+    const [, whole = ""] = createTable(columns, file).lines([row]);
     assert.ok(whole.includes("words ".repeat(19)));
   });
 
   it("colours its header alone", () => {
-    const [header, line] = tableOf(columns, { colour: true, width: undefined }).lines([["a", "b", "c"]]);
+    const [header, line] = createTable(columns, { colour: true, width: undefined }).lines([["a", "b", "c"]]);
     assert.equal(header, "\u001b[1mUID  DESCRIPTION  TIME\u001b[22m");
     assert.equal(line, "a    b            c");
   });
@@ -51,7 +51,7 @@ describe("a table", () => {
     const width = fc.option(fc.integer({ min: 1, max: 200 }), { nil: undefined });
     fc.assert(
       fc.property(rows, width, (cells, columnsWide) => {
-        const lines = tableOf(columns, { colour: false, width: columnsWide }).lines(cells);
+        const lines = createTable(columns, { colour: false, width: columnsWide }).lines(cells);
         assert.equal(lines.length, cells.length + 1);
         for (const line of lines) assert.doesNotMatch(line, /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
       }),
@@ -70,7 +70,55 @@ describe("the terminal", () => {
   ];
   for (const [stream, env, terminal] of cases) {
     it(`of ${JSON.stringify(stream)} with ${JSON.stringify(env)}`, () => {
-      assert.deepEqual(terminalOf(stream, env), terminal);
+      assert.deepEqual(detectTerminal(stream, env), terminal);
     });
   }
+});
+
+const widths: readonly (readonly [text: string, width: number])[] = [
+  ["", 0],
+  ["abc", 3],
+  ["Zürich", 6],
+  ["日本語", 6],
+  ["日本 go", 7],
+  ["한국", 4],
+  ["ﾊﾝｶｸ", 4],
+  ["ＡＢ", 4],
+  ["e\u0301", 1],
+  ["👍🏽", 2],
+  ["🇩🇪", 2],
+  ["→ …", 3],
+  ["ไทย", 3],
+];
+
+describe("the width of", () => {
+  for (const [text, width] of widths) {
+    it(`"${text}" is ${width}`, () => assert.equal(pad(text, 10).length - text.length, 10 - width));
+  }
+});
+
+describe("a text that is cut", () => {
+  for (const [text, width, cut] of [
+    ["abcdef", 6, "abcdef"],
+    ["abcdef", 5, "abcd…"],
+    ["日本語", 5, "日本…"],
+    ["日本語", 4, "日…"],
+    ["abc", 1, "…"],
+    ["e\u0301e\u0301e\u0301", 2, "e\u0301…"],
+  ] as const) {
+    it(`"${text}" to ${width}`, () => assert.equal(truncate(text, width), cut));
+  }
+
+  it("fits, and fills what it is padded to", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "grapheme" }), fc.integer({ min: 1, max: 40 }), (text, width) => {
+        const cut = truncate(text, width);
+        assert.ok(stringWidth(cut) <= width);
+        if (stringWidth(text) <= width) assert.equal(cut, text);
+        else assert.ok(text.startsWith(cut.slice(0, -1)) && cut.endsWith("…"));
+        assert.ok(pad(cut, width).startsWith(cut));
+        assert.equal(pad("", width).length, width);
+      }),
+    );
+  });
 });

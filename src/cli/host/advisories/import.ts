@@ -1,29 +1,30 @@
-// `arbor advisories import`: OSV records into a group, beside a server or
-// without one.
+// `arbor advisories import`: imports OSV records into a group, while a server runs or without one.
 import type { Settings } from "../../../config/config.js";
 import { groups } from "../../../iam/groups/group.js";
 import { auditOnHost } from "../../../iam/operator/audit-on-host.js";
 import { notFound } from "../../../kernel/errors.js";
 import { randomIds } from "../../../kernel/ids.js";
 import { type ImportCounts, importOsv } from "../../../vulnerabilities/osv/import.js";
-import { printable } from "../../printable.js";
+import { escapeControls } from "../../output/escape.js";
+import { createProgressLine, type ProgressStream } from "../../output/terminal.js";
 import { onHost, print } from "../host.js";
-import { importProgressOn } from "./progress.js";
 import { recordFiles } from "./record-files.js";
 
+/** How often progress is written, in milliseconds. */
+const EVERY_MS = { terminal: 100, lines: 1_000 };
+
 /**
- * Runs the command: what became of the records goes to standard output, malformed ones are named on
- * standard error.
+ * Runs the command. It prints the counts to standard output and the malformed records to standard error.
  *
  * @throws ApiError NOT_FOUND for a group that does not exist, INVALID_ARGUMENT for a file that does
- * not; Error, after all else is imported, when records were malformed.
+ * not; Error, after the import of all others, when records are malformed.
  */
 export async function importCommand(
   settings: Settings,
   paths: readonly string[],
-  { group, progress: wanted = false }: { group: string; progress?: boolean },
+  { group, progress: always = false }: { group: string; progress?: boolean },
 ): Promise<void> {
-  const progress = importProgressOn(process.stderr, wanted);
+  const progress = createImportProgress(process.stderr, always);
   await onHost(settings, async ({ store, clock }) => {
     if ((await store.read((tx) => tx.groups.get(group))) === undefined) throw notFound(groups, group);
     const startMs = performance.now();
@@ -34,16 +35,16 @@ export async function importCommand(
       onFirstWrite: (tx) => auditOnHost(tx, "arbor.advisories.imported.v1", group, clock(), randomIds),
       onMalformed(file, rule) {
         progress.clear();
-        process.stderr.write(`arbor: ${printable(`${file}: ${rule}`)}\n`);
+        process.stderr.write(`arbor: ${escapeControls(`${file}: ${rule}`)}\n`);
       },
       onProgress: progress.show,
     }).finally(progress.clear);
-    report(counts, performance.now() - startMs);
+    printCounts(counts, performance.now() - startMs);
     if (counts.malformed > 0) throw new Error(`${counts.malformed} of ${counts.records} records are malformed`);
   });
 }
 
-function report(counts: ImportCounts, ms: number): void {
+function printCounts(counts: ImportCounts, ms: number): void {
   const { records, malformed, withoutPackage, created, updated, withdrawn, unchanged, newer } = counts;
   print(`records: ${records} read, ${malformed} malformed, ${withoutPackage} without a package`);
   print(
@@ -52,4 +53,31 @@ function report(counts: ImportCounts, ms: number): void {
   const rate = Math.round(records / (ms / 1_000));
   const peakMb = Math.round(process.resourceUsage().maxRSS / 1024);
   print(`took ${(ms / 1_000).toFixed(1)} s, ${rate} records/s, peak memory ${peakMb} MB`);
+}
+
+interface ImportProgress {
+  show(counts: Readonly<ImportCounts>): void;
+  /** Removes the line before other text is written to the same terminal. */
+  clear(): void;
+}
+
+/**
+ * Creates the progress of an import. It has no total, because directories and archives are read one entry at a time.
+ *
+ * @param always write progress also where `stream` is no terminal, as a line per second
+ */
+export function createImportProgress(stream: ProgressStream, always: boolean): ImportProgress {
+  const isTerminal = stream.isTTY === true;
+  const line = createProgressLine(stream);
+  let nextMs = 0;
+  return {
+    clear: line.clear,
+    show({ records, created, updated, unchanged }) {
+      if (!isTerminal && !always) return;
+      const nowMs = performance.now();
+      if (nowMs < nextMs) return;
+      nextMs = nowMs + (isTerminal ? EVERY_MS.terminal : EVERY_MS.lines);
+      line.show(`${records} records, ${created} created, ${updated} updated, ${unchanged} unchanged`);
+    },
+  };
 }

@@ -1,5 +1,4 @@
-// The files an import reads: named ones, those of directories and those within
-// zip archives, one at a time.
+// The files of an import, one at a time: single files, and those of directories and zip archives.
 import { open, opendir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
@@ -10,22 +9,21 @@ import type { RecordFile } from "../../../vulnerabilities/osv/import.js";
 import { MAX_RECORD_BYTES } from "../../../vulnerabilities/osv/record.js";
 
 /**
- * The files at `paths`: of directories and zip archives those whose names end in `.json`, of
- * directories in all their depth but not through symbolic links. What cannot be read is a file that
- * says so when it is read.
+ * The files at `paths`. Directories, which are walked in depth but not through symbolic links, and zip archives give the
+ * files whose names end in `.json`. The `read` of an unreadable file throws.
  *
- * @throws ApiError INVALID_ARGUMENT, before anything is read, when there is nothing at a path.
+ * @throws ApiError INVALID_ARGUMENT for a path without a file, before any file is read.
  */
 export async function* recordFiles(paths: readonly string[]): AsyncIterable<RecordFile> {
-  const kinds = await Promise.all(paths.map(kindOf));
+  const kinds = await Promise.all(paths.map(detectKind));
   for (const [i, path] of paths.entries()) {
-    if (kinds[i] === "directory") yield* inDirectory(path);
-    else if (kinds[i] === "zip") yield* inZip(path);
-    else yield onDisk(path);
+    if (kinds[i] === "directory") yield* readDirectory(path);
+    else if (kinds[i] === "zip") yield* readZip(path);
+    else yield fileOnDisk(path);
   }
 }
 
-async function kindOf(path: string): Promise<"directory" | "zip" | "file"> {
+async function detectKind(path: string): Promise<"directory" | "zip" | "file"> {
   try {
     if ((await stat(path)).isDirectory()) return "directory";
     const file = await open(path);
@@ -36,50 +34,50 @@ async function kindOf(path: string): Promise<"directory" | "zip" | "file"> {
       await file.close();
     }
   } catch (error) {
-    throw invalidArgument({ field: "file", description: `${path} cannot be read (${causeOf(error)})` });
+    throw invalidArgument({ field: "file", description: `${path} cannot be read (${describeCause(error)})` });
   }
 }
 
-async function* inDirectory(path: string): AsyncIterable<RecordFile> {
+async function* readDirectory(path: string): AsyncIterable<RecordFile> {
   try {
     for await (const entry of await opendir(path)) {
       const inside = join(path, entry.name);
-      if (entry.isDirectory()) yield* inDirectory(inside);
-      else if (entry.isFile() && entry.name.endsWith(".json")) yield onDisk(inside);
+      if (entry.isDirectory()) yield* readDirectory(inside);
+      else if (entry.isFile() && entry.name.endsWith(".json")) yield fileOnDisk(inside);
     }
   } catch (error) {
     yield unreadable(path, error);
   }
 }
 
-function onDisk(name: string): RecordFile {
+function fileOnDisk(name: string): RecordFile {
   return {
     name,
     read: () =>
-      orRefused(async () => {
+      withReadErrors(async () => {
         if ((await stat(name)).size > MAX_RECORD_BYTES) throw tooLarge();
         return readFile(name);
       }),
   };
 }
 
-// The directory of an archive stands at its end and is read entry by entry, as the records are.
-async function* inZip(path: string): AsyncIterable<RecordFile> {
+// Entries are read one at a time, so that memory stays bounded.
+async function* readZip(path: string): AsyncIterable<RecordFile> {
   try {
     const zip = await openPromise(path, { lazyEntries: true });
     for await (const entry of zip.eachEntry()) {
-      if (entry.fileName.endsWith(".json")) yield inArchive(path, zip, entry);
+      if (entry.fileName.endsWith(".json")) yield fileInArchive(path, zip, entry);
     }
   } catch (error) {
     yield unreadable(path, error);
   }
 }
 
-function inArchive(path: string, zip: ZipFile, entry: Entry): RecordFile {
+function fileInArchive(path: string, zip: ZipFile, entry: Entry): RecordFile {
   return {
     name: `${path}:${entry.fileName}`,
     read: () =>
-      orRefused(async () => {
+      withReadErrors(async () => {
         if (entry.uncompressedSize > MAX_RECORD_BYTES) throw tooLarge();
         const bytes = await buffer(await zip.openReadStreamPromise(entry));
         if (crc32(bytes) !== entry.crc32) throw new Error("its checksum is another");
@@ -93,18 +91,18 @@ function tooLarge(): Error {
 }
 
 function unreadable(name: string, error: unknown): RecordFile {
-  return { name, read: () => orRefused(() => Promise.reject(error)) };
+  return { name, read: () => withReadErrors(() => Promise.reject(error)) };
 }
 
-async function orRefused(read: () => Promise<Uint8Array>): Promise<Uint8Array> {
+async function withReadErrors(read: () => Promise<Uint8Array>): Promise<Uint8Array> {
   try {
     return await read();
   } catch (error) {
-    throw invalidArgument({ field: "record", description: `record cannot be read (${causeOf(error)})` });
+    throw invalidArgument({ field: "record", description: `record cannot be read (${describeCause(error)})` });
   }
 }
 
-function causeOf(error: unknown): string {
+function describeCause(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
   return code ?? message;
 }

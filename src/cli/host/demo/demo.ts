@@ -1,21 +1,56 @@
-// The demo as a whole: a service like any other, a provider to sign in with, and
-// an organisation that uses both.
-import { join } from "node:path";
+// `arbor demo`: a service as any other, an OpenID Provider to sign in with, and a sample organisation that uses both.
+import { mkdtempSync, rmSync } from "node:fs";
+import { mkdir, readdir, readFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
 import { type App, startApp } from "../../../app/app.js";
 import { connectTo, exchangedToken } from "../../../client/index.js";
 import { isLoopback, resolveSettings, SettingsError, settings } from "../../../config/config.js";
 import { originOf } from "../../../config/origin.js";
-import { replaceFile } from "../../remote/auth/replace-file.js";
-import { type DemoDirectory, markDemoDirectory, openDemoDirectory } from "./demo-directory.js";
-import { ensureRoot, fillOrganisation, type SampleOrganisation } from "./organisation.js";
-import { alice, WORKLOAD_SUBJECT } from "./people.js";
+import { replaceFile } from "../../shared-file.js";
+import { untilStopped } from "../serve.js";
+import { alice, ensureRoot, fillOrganisation, type SampleOrganisation, WORKLOAD_SUBJECT } from "./organisation.js";
 import { type DemoProvider, startDemoProvider } from "./provider.js";
-import { keepFresh } from "./workload-token.js";
+import { type DemoFacts, formatAnnouncement } from "./walkthrough.js";
 
-/** What the provider knows the service as. */
+/** The file that marks the directory of a demo. */
+const MARK = "demo.json";
+/** The client id of the service at the provider. */
 const CLIENT_ID = "arbor";
-/** How long what Alice sets the organisation up with lives, in seconds. */
+/** How long the token lives with which Alice creates the organisation, in seconds. */
 const SETUP_S = 60;
+/** How long the workload's OIDC token lives, in seconds; and how often it is replaced, in milliseconds. */
+const LIFE_S = 900;
+const RENEW_MS = 300_000;
+
+/** The flags of `arbor demo`. */
+export interface DemoFlags {
+  readonly data?: string;
+  readonly listen: string;
+}
+
+/**
+ * Runs the demo until SIGTERM or SIGINT; a second signal ends it at once. It prints commands to try to standard output.
+ *
+ * @throws SettingsError for an address that other machines can reach
+ * @throws Error when the address is taken, or the directory holds something else
+ */
+export async function demoCommand({ data, listen }: DemoFlags): Promise<void> {
+  const directory = data === undefined ? createTemporaryDirectory() : resolve(data);
+  const demo = await startDemo({ data: directory, listen });
+  // Before the announcement, after which a user may stop the demo.
+  const stopped = untilStopped();
+  process.stdout.write(formatAnnouncement(demo, { kept: data !== undefined }));
+  await stopped;
+  await demo.stop();
+}
+
+// Removed at every end of the process except a kill.
+function createTemporaryDirectory(): string {
+  const directory = mkdtempSync(join(tmpdir(), "arbor-demo-"));
+  process.once("exit", () => rmSync(directory, { recursive: true, force: true }));
+  return directory;
+}
 
 /** How to start the demo. */
 export interface DemoOptions {
@@ -26,43 +61,35 @@ export interface DemoOptions {
 }
 
 /** A running demo. */
-export interface Demo {
-  /** Where the service is. */
-  readonly url: string;
-  /** Where the provider is. */
-  readonly issuer: string;
-  readonly data: string;
-  /** The file that always holds an OIDC token of the workload. */
-  readonly workloadToken: string;
-  readonly organisation: SampleOrganisation;
+export interface Demo extends DemoFacts {
   stop(): Promise<void>;
 }
 
 /**
- * Starts the service, the provider, and makes whatever of the sample organisation is not there yet.
+ * Starts the service and the provider, and creates what is missing of the sample organisation.
  *
- * @throws SettingsError for an address that is not of this machine alone
- * @throws Error when an address is taken, or the directory holds something that is no demo
+ * @throws SettingsError for an address that other machines can reach
+ * @throws Error when an address is taken, or the directory has other content than a demo
  */
 export async function startDemo({ data, listen }: DemoOptions): Promise<Demo> {
-  requireThisMachine(listen);
-  const place = await openDemoDirectory(data);
+  assertLocal(listen);
+  const directory = await openDemoDirectory(data);
   const started: { stop(): Promise<void> }[] = [];
   const stop = async () => {
     for (const one of started.splice(0).reverse()) await one.stop();
   };
   try {
-    const provider = await startProvider(place);
+    const provider = await startProvider(directory);
     started.push(provider);
     const { issuer } = provider;
-    const { app, url } = await startService(place, issuer, listen);
+    const { app, url } = await startService(directory, issuer, listen);
     started.push(app);
     provider.serve(CLIENT_ID, `${url}/oauth/callback`);
-    const organisation = await organisationIn(app, url, provider);
+    const organisation = await createOrganisation(app, url, provider);
     const workloadToken = join(data, "ci.token");
     const claims = { sub: WORKLOAD_SUBJECT, aud: url };
     const onProblem = (error: unknown) => process.stderr.write(`arbor: ${workloadToken}: ${error}\n`);
-    started.push(await keepFresh(workloadToken, (lifeS) => provider.sign(claims, lifeS), onProblem));
+    started.push(await keepTokenFresh(workloadToken, (lifeS) => provider.sign(claims, lifeS), onProblem));
     return { url, issuer, data, workloadToken, organisation, stop };
   } catch (error) {
     await stop();
@@ -70,10 +97,10 @@ export async function startDemo({ data, listen }: DemoOptions): Promise<Demo> {
   }
 }
 
-function requireThisMachine(listen: string): void {
+function assertLocal(listen: string): void {
   try {
     const { host } = settings.listen.parse(listen);
-    // Node's HTTP/2 client leaves out the brackets of IPv6 addresses, so `arbor iam` would not get there.
+    // Node's HTTP/2 client omits the brackets of IPv6 addresses, so `arbor iam` could not connect.
     if (isLoopback(host) && !host.includes(":")) return;
   } catch (error) {
     throw new SettingsError([`--listen ${(error as Error).message}`]);
@@ -82,13 +109,13 @@ function requireThisMachine(listen: string): void {
   throw new SettingsError([`${rule}: the demo asks nobody for a password, so it is for this machine alone`]);
 }
 
-async function startProvider(place: DemoDirectory): Promise<DemoProvider> {
-  const { directory, providerPort } = place;
+async function startProvider(demoDirectory: DemoDirectory): Promise<DemoProvider> {
+  const { directory, providerPort } = demoDirectory;
   const provider = await startDemoProvider(providerPort).catch((error: unknown) => {
     const advice = `the login provider of the demo in ${directory}. Perhaps that demo runs already`;
-    throw inUse(error) ? new Error(`127.0.0.1:${providerPort} is taken, which is ${advice}`) : error;
+    throw isInUse(error) ? new Error(`127.0.0.1:${providerPort} is taken, which is ${advice}`) : error;
   });
-  await markDemoDirectory(place, provider.port);
+  await markDemoDirectory(demoDirectory, provider.port);
   return provider;
 }
 
@@ -101,20 +128,20 @@ async function startService(
   const provider = { name: "demo", title: "the demo's login", issuer, clientId: CLIENT_ID };
   await replaceFile(loginProviders, `${JSON.stringify([provider], undefined, 2)}\n`, 0o600);
   const flags = { data: directory, listen, loginProviders, trustedIssuers: issuer, logLevel: "warn", accessLog: false };
-  // Nothing from the environment, which may be meant for a service in earnest.
+  // The environment may belong to a real installation, so the demo reads nothing from it.
   const resolved = resolveSettings({ flags, env: {} });
   const app = await startApp({ settings: resolved }).catch((error: unknown) => {
-    throw inUse(error) ? new Error(`${listen} is taken: choose another with --listen, such as 127.0.0.1:0`) : error;
+    throw isInUse(error) ? new Error(`${listen} is taken: choose another with --listen, such as 127.0.0.1:0`) : error;
   });
   return { app, url: originOf(resolved, { ...resolved.listen, port: Number(new URL(app.url).port) }).baseUrl };
 }
 
-async function organisationIn(app: App, url: string, provider: DemoProvider): Promise<SampleOrganisation> {
+async function createOrganisation(app: App, url: string, provider: DemoProvider): Promise<SampleOrganisation> {
   const { store, clock } = app.installation;
   const { issuer } = provider;
   const root = await ensureRoot(store, issuer, clock());
   const upstream = () => provider.sign({ sub: alice.subject, aud: CLIENT_ID }, SETUP_S);
-  // Without an identity to assume, people become themselves.
+  // An exchange without an identity gives the person's own.
   const token = exchangedToken({ issuer: url, identity: "", audience: url, upstream });
   const connection = connectTo({ baseUrl: url, token });
   try {
@@ -124,6 +151,69 @@ async function organisationIn(app: App, url: string, provider: DemoProvider): Pr
   }
 }
 
-function inUse(error: unknown): boolean {
+function isInUse(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === "EADDRINUSE";
+}
+
+/** The directory of a demo. The identities of people contain the provider's port, so a restart needs the same port. */
+interface DemoDirectory {
+  /** Its absolute path. */
+  readonly directory: string;
+  /** The port of the provider; 0 in a new directory. */
+  readonly providerPort: number;
+}
+
+/**
+ * Opens a directory that is empty, missing or of a demo. Any other may be a real installation, which must get no owner
+ * who signs in without a password.
+ *
+ * @throws Error for any other directory
+ */
+async function openDemoDirectory(directory: string): Promise<DemoDirectory> {
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const names = await readdir(directory);
+  if (names.length === 0) return { directory, providerPort: 0 };
+  const providerPort = names.includes(MARK) ? parsePort(await readFile(join(directory, MARK), "utf8")) : undefined;
+  if (providerPort !== undefined) return { directory, providerPort };
+  throw new Error(`${directory} holds something that is no demo: choose an empty directory, or none, with --data`);
+}
+
+/** Marks the directory as a demo's, with the port of its provider. */
+async function markDemoDirectory({ directory }: DemoDirectory, providerPort: number): Promise<void> {
+  await replaceFile(join(directory, MARK), `${JSON.stringify({ providerPort })}\n`, 0o600);
+}
+
+function parsePort(text: string): number | undefined {
+  try {
+    const { providerPort } = JSON.parse(text) as { readonly providerPort?: unknown };
+    return Number.isInteger(providerPort) ? (providerPort as number) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Keeps a valid OIDC token in a file that only its owner can read, as platforms do for their workloads.
+ *
+ * @param sign signs a token with a lifetime in seconds
+ * @param onProblem called when the file could not be written; the next renewal tries again
+ * @returns `stop` resolves after the last write
+ */
+export async function keepTokenFresh(
+  file: string,
+  sign: (lifeS: number) => Promise<string>,
+  onProblem: (error: unknown) => void,
+): Promise<{ stop(): Promise<void> }> {
+  const renew = async () => replaceFile(file, `${await sign(LIFE_S)}\n`, 0o600);
+  let writing = renew();
+  await writing;
+  const timer = setInterval(() => {
+    writing = writing.then(renew).catch(onProblem);
+  }, RENEW_MS);
+  return {
+    async stop() {
+      clearInterval(timer);
+      await writing;
+    },
+  };
 }

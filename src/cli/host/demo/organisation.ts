@@ -1,6 +1,5 @@
-// The sample organisation. Its root is made on the host, as `arbor bootstrap` does
-// it; the rest by its owner through the API, as anybody would.
-
+// The sample organisation and its people. Its root is created on the host, as `arbor bootstrap` does; the rest by its
+// owner through the API.
 import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { IdentitiesService } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
@@ -11,20 +10,48 @@ import { bootstrap } from "../../../iam/operator/bootstrap.js";
 import { verifyGroup } from "../../../iam/operator/operate.js";
 import { builtinRoleUid, randomIds } from "../../../kernel/ids.js";
 import type { Store } from "../../../store/port.js";
-import { alice, ORGANISATION, WORKLOAD_SUBJECT } from "./people.js";
 
-/** The uids of what the demo speaks of. */
+/** A person with an account at the provider. */
+export interface DemoPerson {
+  readonly subject: string;
+  readonly name: string;
+  readonly email: string;
+  /** The description on the login page. */
+  readonly about: string;
+}
+
+/** The name of the sample organisation. */
+export const ORGANISATION = "demo.example";
+
+/** The subject of the workload at the provider. */
+export const WORKLOAD_SUBJECT = "workload:ci";
+
+/** The owner of the organisation. */
+export const alice: DemoPerson = {
+  subject: "alice",
+  name: "Alice",
+  email: `alice@${ORGANISATION}`,
+  about: `owner of ${ORGANISATION}`,
+};
+
+/** All people. */
+export const people: readonly DemoPerson[] = [
+  alice,
+  { subject: "bob", name: "Bob", email: `bob@${ORGANISATION}`, about: "who needs an invite" },
+];
+
+/** The uids in the walkthrough. */
 export interface SampleOrganisation {
   readonly root: string;
-  /** A group in it with groups of its own. */
+  /** A group with groups of its own. */
   readonly platform: string;
   /** The identity that the workload assumes. */
   readonly workload: string;
-  /** A role of the organisation's own, which the workload does not have yet. */
+  /** A role of the organisation, which the workload gets in the walkthrough. */
   readonly builder: string;
 }
 
-/** Makes the root group with Alice as its owner, and verifies it; or finds it. */
+/** The root group with Alice as its owner. It is created and verified at the first start. */
 export function ensureRoot(store: Store, issuer: string, nowMs: number): Promise<string> {
   return store.write(async (tx) => {
     const root = await tx.groups.verifiedRoot(ORGANISATION);
@@ -37,9 +64,9 @@ export function ensureRoot(store: Store, issuer: string, nowMs: number): Promise
 }
 
 /**
- * Makes what is not there yet of the groups, the role, the workload identity and its binding.
+ * Creates what is missing of the groups, the role, the workload identity and its binding.
  *
- * @param connection as Alice
+ * @param connection with a token of Alice
  */
 export async function fillOrganisation(
   connection: Connection,
@@ -58,8 +85,8 @@ export async function fillOrganisation(
 
   async function role(name: string, description: string, capabilities: Capability[]): Promise<string> {
     const found = await roles.listRoles({ uidp: { childrenOf: root }, name });
-    const asked = { parent: root, role: { name, description, capabilities } };
-    return (found.roles[0] ?? (await roles.createRole(asked))).uid;
+    const request = { parent: root, role: { name, description, capabilities } };
+    return (found.roles[0] ?? (await roles.createRole(request))).uid;
   }
 
   async function workloadIdentity(name: string, description: string): Promise<string> {
@@ -67,8 +94,8 @@ export async function fillOrganisation(
     const iss = { case: "issuer", value: issuer } as const;
     const sub = { case: "subject", value: WORKLOAD_SUBJECT } as const;
     const relationship = { case: "claimMatch", value: { iss, sub } } as const;
-    const asked = { parent: root, identity: { name, description, relationship } };
-    return (found.identities[0] ?? (await identities.createIdentity(asked))).uid;
+    const request = { parent: root, identity: { name, description, relationship } };
+    return (found.identities[0] ?? (await identities.createIdentity(request))).uid;
   }
 
   const platform = await group(root, "platform", "Builds and runs what the others stand on");
@@ -76,7 +103,7 @@ export async function fillOrganisation(
   await group(root, "research", "Tries things out");
   const builder = await role("builder", "May create groups", [Capability.CAP_IAM_GROUPS_CREATE]);
   const workload = await workloadIdentity("ci", "The pipeline that builds and deploys");
-  // What is bound already stays as it is.
+  // A binding that exists stays as it is.
   await bindings.createRoleBinding({
     parent: root,
     roleBinding: { identityUid: workload, roleUid: builtinRoleUid("viewer") },

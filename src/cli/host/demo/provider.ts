@@ -1,42 +1,50 @@
-// The OpenID Provider of the demo. Who somebody is, they say themselves, so it
-// listens on this machine alone.
-import { generateKeyPairSync } from "node:crypto";
+// The OpenID Provider of the demo, and its pages in the frame of the service's own. People choose who they are without a
+// password, so it listens on this machine alone.
+import { generateKeyPairSync, type KeyObject, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { SignJWT } from "jose";
 import type { Provider } from "oidc-provider";
+import { html, renderPage } from "../../../issuer/oauth/page.js";
 import type { WebAnswer } from "../../../kernel/web.js";
-import { peoplePage, wrongPage } from "./pages.js";
-import { people } from "./people.js";
-import { KEY_ID, loadProviderMaker } from "./provider-maker.js";
+import { people } from "./organisation.js";
+
+type Library = typeof import("oidc-provider");
 
 const HOST = "127.0.0.1";
+/** The id of the provider's key. */
+const KEY_ID = "demo";
+/** How long a login may take, in seconds. */
+const LOGIN_S = 600;
+/** How long an ID token lives, in seconds. */
+const TOKEN_S = 3600;
+const CLAIMS = ["email", "email_verified", "name"];
 
 /** A running provider. */
 export interface DemoProvider {
   readonly issuer: string;
   readonly port: number;
-  /** Lets one client sign people in; before, there is none. */
+  /** Registers the one client. */
   serve(clientId: string, redirectUri: string): void;
-  /** A token it signs, with claims besides `iss`, `iat` and `exp`. */
+  /** Signs a token with these claims and `iss`, `iat` and `exp`. */
   sign(claims: { readonly sub: string; readonly aud: string }, lifeS: number): Promise<string>;
   stop(): Promise<void>;
 }
 
 /**
- * Starts one.
+ * Starts the provider.
  *
- * @param port 0 for any that is free
+ * @param port 0 for a free port
  * @throws Error when the port is taken
  */
 export async function startDemoProvider(port: number): Promise<DemoProvider> {
-  const makeProvider = await loadProviderMaker();
+  const library = await withoutWarnings(() => import("oidc-provider"));
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   let provider: Provider | undefined;
   const server = createServer((req, res) => {
     answer(req, res).catch((error: unknown) => {
-      if (!res.headersSent) send(res, wrongPage(host, 400, wordsOf(error)));
+      if (!res.headersSent) send(res, errorPage(host, 400, describeError(error)));
     });
   });
   server.listen(port, HOST);
@@ -46,17 +54,17 @@ export async function startDemoProvider(port: number): Promise<DemoProvider> {
 
   async function answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const { pathname, searchParams } = new URL(req.url ?? "/", issuer);
-    // A name that leads here by a trick in the DNS is not ours.
-    if (req.headers.host !== host) return send(res, wrongPage(host, 421, `This is ${host} and nothing else.`));
-    if (provider === undefined) return send(res, wrongPage(host, 503, "The demo has not begun yet."));
+    // Another name may resolve to this address (DNS rebinding).
+    if (req.headers.host !== host) return send(res, errorPage(host, 421, `This is ${host} and nothing else.`));
+    if (provider === undefined) return send(res, errorPage(host, 503, "The demo has not begun yet."));
     if (pathname.startsWith("/interaction/")) return interact(provider, searchParams.get("person"), req, res);
-    // Nobody stays signed in: who it is, is asked each time.
+    // Without the session cookie the provider asks for the person each time.
     req.headers.cookie = cookiesWithout("_session", req.headers.cookie);
     await provider.callback()(req, res);
   }
 
   async function interact(signingIn: Provider, subject: string | null, req: IncomingMessage, res: ServerResponse) {
-    // Fails where no login is under way in this browser.
+    // Throws where this browser has no login.
     await signingIn.interactionDetails(req, res);
     if (subject === null) return send(res, peoplePage(host));
     const person = people.find((one) => one.subject === subject);
@@ -68,7 +76,7 @@ export async function startDemoProvider(port: number): Promise<DemoProvider> {
     issuer,
     port: Number(new URL(issuer).port),
     serve(clientId, redirectUri) {
-      provider = makeProvider({ issuer, host, privateKey, clientId, redirectUri });
+      provider = withoutWarnings(() => createProvider(library, { issuer, host, privateKey, clientId, redirectUri }));
     },
     sign: (claims, lifeS) =>
       new SignJWT({ ...claims })
@@ -90,7 +98,7 @@ function cookiesWithout(prefix: string, header = ""): string {
   return cookies.join("; ");
 }
 
-function wordsOf(error: unknown): string {
+function describeError(error: unknown): string {
   return error instanceof Error && error.name === "SessionNotFound"
     ? "This login is over, or was begun in another browser."
     : "Something went wrong in the demo.";
@@ -98,4 +106,88 @@ function wordsOf(error: unknown): string {
 
 function send(res: ServerResponse, { status, headers, body = "" }: WebAnswer): void {
   res.writeHead(status, { ...headers } as Record<string, string>).end(body);
+}
+
+interface ProviderOptions {
+  readonly issuer: string;
+  /** The name of the provider on its pages. */
+  readonly host: string;
+  /** Signs its tokens: ES256. */
+  readonly privateKey: KeyObject;
+  /** The one client and its redirect URI. */
+  readonly clientId: string;
+  readonly redirectUri: string;
+}
+
+function createProvider(library: Library, options: ProviderOptions): Provider {
+  const { issuer, host, privateKey, clientId, redirectUri } = options;
+  const jwk = { ...privateKey.export({ format: "jwk" }), kid: KEY_ID, alg: "ES256", use: "sig" };
+  return new library.Provider(issuer, {
+    // Public: a user of this machine who could read a secret can also sign in without one.
+    clients: [
+      {
+        client_id: clientId,
+        redirect_uris: [redirectUri],
+        grant_types: ["authorization_code"],
+        response_types: ["code"],
+        token_endpoint_auth_method: "none",
+        id_token_signed_response_alg: "ES256",
+      },
+    ],
+    jwks: { keys: [jwk] },
+    cookies: { keys: [randomBytes(32).toString("base64url")] },
+    ttl: { Interaction: LOGIN_S, Session: LOGIN_S, Grant: LOGIN_S, AccessToken: LOGIN_S, IdToken: TOKEN_S },
+    enabledJWA: { idTokenSigningAlgValues: ["ES256"] },
+    pkce: { required: () => true },
+    features: { devInteractions: { enabled: false } },
+    interactions: { url: (_ctx, { uid }) => `/interaction/${uid}` },
+    claims: { openid: ["sub", ...CLAIMS], email: [], profile: [] },
+    // The service reads ID tokens only, so all claims are in them.
+    conformIdTokenClaims: false,
+    findAccount(_ctx, subject) {
+      const { email, name } = people.find((one) => one.subject === subject) ?? {};
+      return { accountId: subject, claims: () => ({ sub: subject, email, email_verified: true, name }) };
+    },
+    // The one client needs no consent.
+    async loadExistingGrant({ oidc }) {
+      const grant = new oidc.provider.Grant({ clientId, accountId: oidc.session?.accountId ?? "" });
+      grant.addOIDCScope("openid email profile");
+      await grant.save();
+      return grant;
+    },
+    renderError(ctx, { error, error_description: description = error }) {
+      const { headers = {}, body } = errorPage(host, ctx.status, `${description}.`);
+      for (const [name, value] of Object.entries(headers)) ctx.set(name, String(value));
+      ctx.body = body;
+    },
+  });
+}
+
+// The library warns of its store in memory, which is right for a demo, and of versions of Node with which it works.
+function withoutWarnings<T>(work: () => T): T {
+  const { warn } = console;
+  const restore = () => {
+    console.warn = warn;
+  };
+  console.warn = () => {};
+  const result = work();
+  if (result instanceof Promise) void result.finally(restore).catch(() => {});
+  else restore();
+  return result;
+}
+
+// The choices are links, because the content security policy of the pages forbids forms that lead to another site.
+function peoplePage(host: string): WebAnswer {
+  const choices = people.map(
+    ({ subject, name, about }) => html`<li><a class="button" href="?person=${subject}">${name}, ${about}</a></li>`,
+  );
+  const body = html`<p>This is the login of a demo on your own machine. It asks for no password.</p>
+<ul class="choices">${choices}
+<li><a class="button plain" href="?person=">Nobody: cancel the login</a></li></ul>`;
+  return renderPage({ title: "Who are you?", body, host });
+}
+
+function errorPage(host: string, status: number, text: string): WebAnswer {
+  const body = html`<p>${text}</p><p>Go back to the program and start again.</p>`;
+  return renderPage({ title: "This cannot be done", body, host, status });
 }

@@ -1,12 +1,22 @@
-// What the demo prints: commands that work when they are pasted as they are, one
-// after another, into any shell of the POSIX kind.
+// The text that the demo prints: commands that work in any POSIX shell when they are pasted one after another.
 import { join, resolve } from "node:path";
-import type { Demo } from "./demo.js";
-import { ORGANISATION } from "./people.js";
+import { ORGANISATION, type SampleOrganisation } from "./organisation.js";
 
-/** What is said of a demo besides. */
+/** The values in the text. */
+export interface DemoFacts {
+  /** The URL of the service. */
+  readonly url: string;
+  /** The URL of the provider. */
+  readonly issuer: string;
+  /** The directory of the demo. */
+  readonly data: string;
+  /** The file with a valid OIDC token of the workload. */
+  readonly workloadToken: string;
+  readonly organisation: SampleOrganisation;
+}
+
 export interface AnnouncementOptions {
-  /** Whether its directory is there afterwards. */
+  /** Whether the directory stays after the demo. */
   readonly kept: boolean;
 }
 
@@ -15,8 +25,8 @@ interface Step {
   readonly commands: readonly string[];
 }
 
-/** What to print when the demo is ready. */
-export function announcement(demo: Demo, { kept }: AnnouncementOptions): string {
+/** Formats the text that the demo prints when it is ready. */
+export function formatAnnouncement(demo: DemoFacts, { kept }: AnnouncementOptions): string {
   const { url, issuer, data } = demo;
   const head = `The demo of Arbor is ready. It is for trying out only: whoever uses this machine can sign in as anybody.
 
@@ -26,13 +36,13 @@ export function announcement(demo: Demo, { kept }: AnnouncementOptions): string 
 
 Paste these into another terminal, from the top. Ctrl-C here ends the demo.
 `;
-  const steps = stepsOf(demo).map(({ text, commands }) => {
+  const steps = createSteps(demo).map(({ text, commands }) => {
     return `\n${text}:\n\n${commands.map((command) => `  ${command}\n`).join("")}`;
   });
   return head + steps.join("");
 }
 
-function stepsOf({ url, data, workloadToken, organisation }: Demo): readonly Step[] {
+function createSteps({ url, data, workloadToken, organisation }: DemoFacts): readonly Step[] {
   const { platform, workload, builder } = organisation;
   const curl = (token: string) => `curl -sS -w '\\n' -H "Authorization: Bearer ${token}"`;
   const json = "-H 'Content-Type: application/json'";
@@ -41,15 +51,15 @@ function stepsOf({ url, data, workloadToken, organisation }: Demo): readonly Ste
     {
       text: "Say where things are, and what arbor is",
       commands: [
-        `export ARBOR_API=${url} ARBOR_CREDENTIALS=${quoted(join(data, "credentials.json"))}`,
+        `export ARBOR_API=${url} ARBOR_CREDENTIALS=${quote(join(data, "credentials.json"))}`,
         `PLATFORM=${platform} WORKLOAD=${workload} BUILDER=${builder}`,
-        `arbor() { ${program()} "$@"; }`,
+        `arbor() { ${arborCommand()} "$@"; }`,
       ],
     },
     {
       text: "A workload exchanges the OIDC token of its platform for an API token, and lists the groups",
       commands: [
-        `OIDC_TOKEN=$(cat ${quoted(workloadToken)})`,
+        `OIDC_TOKEN=$(cat ${quote(workloadToken)})`,
         `TOKEN=$(curl -sS -G -H "Authorization: Bearer $OIDC_TOKEN" -d "aud=$ARBOR_API" -d "identity=$WORKLOAD" "$ARBOR_API/sts/exchange" | node -p 'JSON.parse(fs.readFileSync(0)).token')`,
         `${curl("$TOKEN")} "${iam}/groups?order_by=name"`,
       ],
@@ -69,13 +79,13 @@ function stepsOf({ url, data, workloadToken, organisation }: Demo): readonly Ste
   ];
 }
 
-// In a checkout that was not compiled there is no other program than the one npm knows of.
-function program(): string {
+// A checkout that was not compiled has no other program than the npm script.
+function arborCommand(): string {
   return import.meta.url.endsWith(".ts")
-    ? `npm run -s --prefix ${quoted(resolve(import.meta.dirname, "../../../.."))} arbor --`
-    : `node ${quoted(resolve(import.meta.dirname, "../../../main.js"))}`;
+    ? `npm run -s --prefix ${quote(resolve(import.meta.dirname, "../../../.."))} arbor --`
+    : `node ${quote(resolve(import.meta.dirname, "../../../main.js"))}`;
 }
 
-function quoted(text: string): string {
+function quote(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -1,5 +1,5 @@
-// The certificate bundle of a registry. It takes the keys that it trusts in no
-// other form than certificates, of which it reads nothing but the key.
+// The certificate bundle of a registry. A registry reads the keys that it trusts from certificates, and ignores the rest of
+// them.
 import { randomBytes, sign } from "node:crypto";
 import { AsnConvert } from "@peculiar/asn1-schema";
 import {
@@ -21,16 +21,16 @@ import type { KeyPair } from "../../../issuer/keys/key-generation.js";
 const ECDSA_WITH_SHA256 = "1.2.840.10045.4.3.2";
 /** `id-at-commonName` (RFC 5280, appendix A.1). */
 const COMMON_NAME = "2.5.4.3";
-/** A time that stands for no end (RFC 5280, section 4.1.2.5). */
+/** The time of a certificate without an end (RFC 5280, section 4.1.2.5). */
 const NEVER = new Date("9999-12-31T23:59:59Z");
 
 /**
  * A certificate that a P-256 key signs for itself (RFC 5280), in PEM (RFC 7468).
  *
  * @param name its subject and issuer, 1 to 64 characters
- * @param nowMs from when on it is valid, in epoch milliseconds
+ * @param nowMs the start of its validity, in epoch milliseconds
  */
-export function selfSigned({ privateKey, publicKey }: KeyPair, name: string, nowMs: number): string {
+export function createCertificate({ privateKey, publicKey }: KeyPair, name: string, nowMs: number): string {
   const algorithm = new AlgorithmIdentifier({ algorithm: ECDSA_WITH_SHA256 });
   const subject = new Name([
     new RelativeDistinguishedName([
@@ -38,7 +38,7 @@ export function selfSigned({ privateKey, publicKey }: KeyPair, name: string, now
     ]),
   ]);
   const validity = new Validity();
-  // No fractions of a second, and from 2050 on another type of time (RFC 5280, section 4.1.2.5).
+  // No fractions of a second, and another type of time from 2050 on (RFC 5280, section 4.1.2.5).
   validity.notBefore = new Time(new Date(Math.floor(nowMs / 1000) * 1000));
   validity.notAfter = new Time({ generalTime: NEVER });
   const spki = publicKey.export({ type: "spki", format: "der" });
@@ -64,7 +64,7 @@ export function selfSigned({ privateKey, publicKey }: KeyPair, name: string, now
   return ["-----BEGIN CERTIFICATE-----", ...lines, "-----END CERTIFICATE-----", ""].join("\n");
 }
 
-// Positive, and with no byte that the encoding would leave out.
+// A positive number whose first byte the encoding keeps.
 function serialNumber(): ArrayBuffer {
   const bytes = new Uint8Array(randomBytes(16));
   bytes[0] = ((bytes[0] ?? 0) & 0x3f) | 0x40;

@@ -1,45 +1,43 @@
-// `arbor registry configure`: what a stock registry needs to trust this service.
+// `arbor registry configure`: the files with which a container registry trusts this service.
 import { chmodSync, mkdirSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Settings } from "../../../config/config.js";
 import { readSecret } from "../../../registry/oci/notification-secret.js";
-import { yamlText } from "../../output/yaml.js";
-import { replaceFile } from "../../remote/auth/replace-file.js";
-import { onHost, originOn, print } from "../host.js";
-import { selfSigned } from "./certificates.js";
+import { formatYaml } from "../../output/format.js";
+import { replaceFile } from "../../shared-file.js";
+import { onHost, print, readOrigin } from "../host.js";
+import { createCertificate } from "./certificates.js";
 
 /** The certificates that the registry trusts, in the directory. */
 const BUNDLE = "arbor-bundle.pem";
-/** The sections for the registry's own configuration, in the directory. */
+/** The sections of the registry's configuration, in the directory. */
 const SECTIONS = "arbor-registry.yml";
 
-/** What `arbor registry configure` is told besides the settings. */
 export interface ConfigureOptions {
-  /** The directory to write to; made where it is not there. */
+  /** The directory to write to; a missing one is created. */
   readonly out: string;
-  /** Where the registry finds that directory, such as where a container mounts it; the same place unless set. */
+  /** The path of that directory for the registry, such as a mount in its container; the same path by default. */
   readonly mountedAt?: string;
 }
 
 /**
- * Writes two files: the bundle with a certificate for each key that the registry has to trust, and the
- * YAML of the sections `auth` and `notifications`, readable by its owner alone where it holds the
- * secret. Nothing secret is printed.
+ * Writes two files: the bundle, with a certificate for each key that the registry must trust, and the YAML of the
+ * sections `auth` and `notifications`. Only the owner can read the YAML when it contains the secret.
  *
  * @throws Error when the directory cannot be written to, or the secret cannot be used.
  */
 export async function configureCommand(settings: Settings, { out, mountedAt }: ConfigureOptions): Promise<void> {
   const { registryService: service, registrySecretFile: secretFile } = settings;
   await onHost(settings, async (host) => {
-    const { baseUrl, issuer } = await originOn(host, settings);
-    createShared(out);
+    const { baseUrl, issuer } = await readOrigin(host, settings);
+    createReadableDirectory(out);
     const [bundle, sections] = [join(out, BUNDLE), join(out, SECTIONS)];
-    const certificates = host.keys.registryTrusted().map((pair) => selfSigned(pair, "Arbor registry tokens", 0));
+    const certificates = host.keys.registryTrusted().map((pair) => createCertificate(pair, "Arbor registry tokens", 0));
     await replaceFile(bundle, certificates.join(""), 0o644);
     const rootcertbundle = join(mountedAt ?? realpathSync(out), BUNDLE);
     const auth = { token: { realm: `${baseUrl}/token`, service, issuer, rootcertbundle } };
-    const text = yamlText({ auth, ...(secretFile && { notifications: notificationsOf(baseUrl, secretFile) }) });
+    const text = formatYaml({ auth, ...(secretFile && { notifications: buildNotifications(baseUrl, secretFile) }) });
     await replaceFile(sections, text, secretFile === undefined ? 0o644 : 0o600);
     print(bundle);
     print(sections);
@@ -49,15 +47,15 @@ export async function configureCommand(settings: Settings, { out, mountedAt }: C
   });
 }
 
-// The registry, which reads the bundle there, runs as another user.
-function createShared(directory: string): void {
+// The registry reads the bundle as another user.
+function createReadableDirectory(directory: string): void {
   const topmost = mkdirSync(directory, { recursive: true });
   if (topmost === undefined) return;
   const end = dirname(resolve(topmost));
   for (let path = resolve(directory); path !== end; path = dirname(path)) chmodSync(path, 0o755);
 }
 
-function notificationsOf(baseUrl: string, secretFile: string): JsonObject {
+function buildNotifications(baseUrl: string, secretFile: string): JsonObject {
   readSecret(secretFile);
   const secret = readFileSync(secretFile, "utf8").trim();
   return {
@@ -69,7 +67,7 @@ function notificationsOf(baseUrl: string, secretFile: string): JsonObject {
         timeout: "5s",
         threshold: 5,
         backoff: "1s",
-        // Pulls and blobs say nothing that Arbor keeps.
+        // Arbor stores nothing of pulls and blobs.
         ignore: { mediatypes: ["application/octet-stream"], actions: ["pull"] },
       },
     ],

@@ -4,12 +4,12 @@ import { randomIds } from "../../../kernel/ids.js";
 import { internalTokens } from "../../../registry/oci/internal-token.js";
 import { createRegistryClient } from "../../../registry/oci/registry-client.js";
 import { syncRegistry } from "../../../registry/oci/sync.js";
-import { progressOn } from "../../output/progress.js";
-import { onHost, originOn, print } from "../host.js";
+import { createProgress } from "../../output/terminal.js";
+import { onHost, print, readOrigin } from "../host.js";
 
 /**
- * `arbor registry sync`: makes repos and tags here what they are in the registry. How far it has come
- * goes to standard error, what it did to standard output.
+ * `arbor registry sync`: makes repos and tags equal to those of the registry. It prints its progress to standard error
+ * and its counts to standard output.
  *
  * @throws ApiError FAILED_PRECONDITION without the address of a registry; UNAVAILABLE.
  */
@@ -18,9 +18,9 @@ export async function syncCommand(settings: Settings, { progress = false }: { pr
   if (url === undefined) throw failedPrecondition("REGISTRY", "--registry-url: the address of the registry is needed");
   await onHost(settings, async (host) => {
     const { store, keys, clock } = host;
-    const { issuer } = await originOn(host, settings);
+    const { issuer } = await readOrigin(host, settings);
     const token = internalTokens({ keys, clock, ids: randomIds, issuer: () => issuer, service });
-    const shown = progressOn(process.stderr, progress);
+    const progressLine = createProgress(process.stderr, progress);
     const startMs = performance.now();
     let first: number | undefined;
     let done = 0;
@@ -33,17 +33,17 @@ export async function syncCommand(settings: Settings, { progress = false }: { pr
         onProgress(tagsDone, found, batch) {
           first ??= tagsDone - batch;
           done = tagsDone - first;
-          shown.show(tagsDone, found);
+          progressLine.show(tagsDone, found);
         },
       });
-      shown.clear();
+      progressLine.clear();
       if (first) print(`resumed after ${first} tags`);
       print(`tags in the registry: ${tags}`);
       print(`repos and tags added or changed: ${added}`);
       print(`tags removed: ${removed}`);
       if (unknown > 0) print(`repos that belong to no group: ${unknown}`);
     } finally {
-      shown.clear();
+      progressLine.clear();
     }
     const seconds = (performance.now() - startMs) / 1000;
     const peakMiB = Math.round(process.resourceUsage().maxRSS / 1024);

@@ -1,5 +1,4 @@
-// `arbor auth bindings`: the roles that the caller has in groups, and those that
-// somebody gave it and that it has yet to accept.
+// `arbor auth bindings`: the roles of the caller in groups, and the pending ones that the caller has not accepted.
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import {
   AcceptBindingRequestSchema,
@@ -7,14 +6,14 @@ import {
   DropBindingRequestSchema,
   ListBindingsRequestSchema,
 } from "#gen/arbor/bindings/v1/bindings_pb.js";
-import { answerText, type ListColumn, listText } from "../../output/format.js";
-import { printable } from "../../printable.js";
-import { confirmDelete } from "../iam/confirm.js";
-import { type CommonFlags, withSession } from "../iam/session.js";
+import { escapeControls } from "../../output/escape.js";
+import { createListFormatter, formatAnswer, type ListColumn } from "../../output/format.js";
+import type { CommonFlags } from "../flags.js";
+import { confirmDelete, withSession } from "../session.js";
 
 /** The flags of `arbor auth bindings list`. */
 export interface ListFlags extends CommonFlags {
-  /** Only those that are pending. */
+  /** Only the pending ones. */
   readonly pending?: boolean;
 }
 
@@ -23,17 +22,17 @@ const { listBindings, acceptBinding, dropBinding } = BindingsService.method;
 
 const columns: readonly ListColumn[] = [
   { title: "UID", cell: (row) => text(row.uid) },
-  { title: "ORGANIZATION", cell: (row) => named(row.organization) },
-  { title: "GROUP", cell: (row) => named(row.group) },
-  { title: "ROLE", cell: (row) => named(row.role) },
+  { title: "ORGANIZATION", cell: (row) => nameOf(row.organization) },
+  { title: "GROUP", cell: (row) => nameOf(row.group) },
+  { title: "ROLE", cell: (row) => nameOf(row.role) },
   { title: "PENDING", cell: (row) => (row.pending === true ? "yes" : "no") },
   { title: "CREATED", cell: (row) => text(row.createTime) },
 ];
 
-/** `arbor auth bindings list`: those that are pending, and unless only they are asked for all others. */
+/** `arbor auth bindings list`: the pending bindings, then, without `--pending`, all others. */
 export async function listOwnBindings({ pending: onlyPending = false, ...flags }: ListFlags): Promise<void> {
   await withSession(flags, async ({ call, output }) => {
-    const list = listText(flags.output, "bindings", columns, output.terminal);
+    const list = createListFormatter(flags.output, "bindings", columns, output.terminal);
     for (const pending of onlyPending ? [true] : [true, false]) {
       let pageToken = "";
       do {
@@ -52,7 +51,7 @@ export async function acceptOwnBinding(uid: string, flags: CommonFlags): Promise
   await withSession(flags, async ({ call, output }) => {
     const answer = await call(acceptBinding, create(AcceptBindingRequestSchema, { uid }));
     const rows = () => columns.map(({ title, cell }) => [title, cell(answer)] as const);
-    await output.write(answerText(flags.output, answer, rows, output.terminal));
+    await output.write(formatAnswer(flags.output, answer, rows, output.terminal));
   });
 }
 
@@ -65,15 +64,14 @@ export interface DropFlags extends CommonFlags {
 /**
  * `arbor auth bindings drop`.
  *
- * @throws ApiError INVALID_ARGUMENT without `--yes` where nobody can be asked; CommandFailure when the
- * service refuses.
+ * @throws CommandError INVALID_ARGUMENT without `--yes` where no person can answer; the error of the service
  */
 export async function dropOwnBinding(uid: string, { yes = false, ...flags }: DropFlags): Promise<void> {
   if (!yes) await confirmDelete(`binding ${uid}`);
   await withSession(flags, async ({ call, output }) => {
     const answer = await call(dropBinding, create(DropBindingRequestSchema, { uid }));
-    const empty = answerText(flags.output, answer, () => [], output.terminal);
-    await output.write(flags.output === "table" ? `dropped ${printable(uid)}\n` : empty);
+    const empty = formatAnswer(flags.output, answer, () => [], output.terminal);
+    await output.write(flags.output === "table" ? `dropped ${escapeControls(uid)}\n` : empty);
   });
 }
 
@@ -81,7 +79,7 @@ function text(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-function named(value: unknown): string {
+function nameOf(value: unknown): string {
   const { name, uid } = (value ?? {}) as JsonObject;
   return text(name) || text(uid);
 }

@@ -1,99 +1,86 @@
-// The commands of `arbor auth`, and what they take.
-import { Argument, type Command, Option } from "commander";
-import { FORMATS } from "../../output/formats.js";
-import { withCommon } from "../iam/commands.js";
+// The commands of `arbor auth` and their flags.
+import { Argument, type Command } from "commander";
+import { addApiFlag, addCommonFlags, outputOption, repeatableOption } from "../flags.js";
+import type { HelperAction } from "./docker-credential.js";
 
-/** Adds `auth` and the commands below it. */
+/** Adds `auth` and its commands. */
 export function addAuthCommands(arbor: Command): void {
   const auth = arbor.command("auth").description("log in, and use the login elsewhere");
 
-  withApi(auth.command("login"))
+  addApiFlag(auth.command("login"))
     .description("log in with a browser, or as an identity with an OIDC token")
     .option("--headless", "with a browser on another machine")
     .option("--no-browser", "only print the address of the page")
     .option("--identity-provider <uid>", "uid of your organisation's login provider, or the organisation's name")
     .option("--connection <name>", "login provider of the service")
     .option("--invite-file <file>", "file with the code of an invite to accept, or - for standard input")
-    .addOption(list("--scope <uid>", "limit the login to this group; repeatable"))
-    .addOption(list("--cap <name>", "limit the login to this capability; repeatable"))
+    .addOption(repeatableOption("--scope <uid>", "limit the login to this group; repeatable"))
+    .addOption(repeatableOption("--cap <name>", "limit the login to this capability; repeatable"))
     .option("--identity <uid>", "the identity to assume")
     .option("--identity-token <file>", "file with the OIDC token to assume it with, read again for each renewal")
-    .action(worded(async () => (await import("./login.js")).loginCommand));
+    .action(async (flags) => (await import("./login.js")).loginCommand(flags));
 
-  withApi(auth.command("token"))
+  addApiFlag(auth.command("token"))
     .description("print an API token")
     .option("--audience <url>", "what it is for; the service itself unless set")
-    .action(worded(async () => (await import("./token.js")).tokenCommand));
+    .action(async (flags) => (await import("./credentials.js")).tokenCommand(flags));
 
-  withApi(auth.command("status"))
+  addApiFlag(auth.command("status"))
     .description("show who is logged in")
-    .addOption(new Option("-o, --output <format>", "the form of the answer").choices(FORMATS).default(FORMATS[0]))
-    .action(worded(async () => (await import("./status.js")).statusCommand));
+    .addOption(outputOption("the form of the answer"))
+    .action(async (flags) => (await import("./status.js")).statusCommand(flags));
 
-  withApi(auth.command("logout"))
+  addApiFlag(auth.command("logout"))
     .description("forget the login on this machine")
-    .action(worded(async () => (await import("./logout.js")).logoutCommand));
+    .action(async (flags) => (await import("./credentials.js")).logoutCommand(flags));
 
-  withApi(auth.command("configure-docker"))
+  addApiFlag(auth.command("configure-docker"))
     .description("have docker use the login at a registry")
     .requiredOption("--registry <host>", "the registry, with its port where it has one")
     .option("--identity <uid>", "pull as this identity instead")
     .option("--identity-token <file>", "file with the OIDC token to assume it with")
     .option("--bin-dir <directory>", "where the helper goes that docker runs; ~/.local/bin unless set")
-    .action(worded(async () => (await import("./configure-docker.js")).configureDockerCommand));
+    .action(async (flags) => (await import("./configure-docker.js")).configureDockerCommand(flags));
 
   const bindings = auth.command("bindings").description("your roles in groups, and those you have yet to accept");
-  withCommon(bindings.command("list"))
+  addCommonFlags(bindings.command("list"))
     .description("list them, the pending ones first")
     .option("--pending", "only those that are pending")
-    .action(worded(async () => (await import("./bindings.js")).listOwnBindings));
-  withCommon(bindings.command("accept <uid>"))
+    .action(async (flags) => (await import("./bindings.js")).listOwnBindings(flags));
+  addCommonFlags(bindings.command("accept <uid>"))
     .description("accept one, and with it all that are pending in the same organization")
-    .action(async (uid, given) => (await import("./bindings.js")).acceptOwnBinding(uid, given));
-  withCommon(bindings.command("drop <uid>"))
+    .action(async (uid, flags) => (await import("./bindings.js")).acceptOwnBinding(uid, flags));
+  addCommonFlags(bindings.command("drop <uid>"))
     .description("give one up")
     .option("--yes", "do not ask whether to")
-    .action(async (uid, given) => (await import("./bindings.js")).dropOwnBinding(uid, given));
+    .action(async (uid, flags) => (await import("./bindings.js")).dropOwnBinding(uid, flags));
 
   const pullToken = auth.command("pull-token").description("passwords for registries that live for weeks");
-  withCommon(pullToken.command("create"))
+  addCommonFlags(pullToken.command("create"))
     .description("make one, and print it this one time")
     .requiredOption("--group <uid>", "the group to pull from, with all below it")
-    .option("--name <name>", "what to call it, behind pull-token-; random unless set")
+    .option("--name <name>", "its name after the prefix pull-token-; random unless set")
     .option("--ttl <duration>", "how long it is valid, at most 8760h", "30d")
-    .action(worded(async () => (await import("./pull-token.js")).createPullToken));
-  withCommon(pullToken.command("list"))
+    .action(async (flags) => (await import("./pull-token.js")).createPullToken(flags));
+  addCommonFlags(pullToken.command("list"))
     .description("list those there are")
     .option("--group <uid>", "only those at this group and below it")
-    .action(worded(async () => (await import("./pull-token.js")).listPullTokens));
-  withCommon(pullToken.command("revoke <uid>"))
+    .action(async (flags) => (await import("./pull-token.js")).listPullTokens(flags));
+  addCommonFlags(pullToken.command("revoke <uid>"))
     .description("end one for good")
-    .action(async (uid, given) => (await import("./pull-token.js")).revokePullToken(uid, given));
+    .action(async (uid, flags) => (await import("./pull-token.js")).revokePullToken(uid, flags));
 
+  // Not HELPER_ACTIONS, which would load the module for all commands of auth.
   auth
     .command("docker-credential", { hidden: true })
     .description("answer docker")
-    .addArgument(new Argument("<action>", "what docker asks for").choices(["get", "store", "erase", "list"]))
-    .action(worded(async () => (await import("./docker-credential.js")).dockerCredentialCommand));
-}
-
-function withApi(command: Command): Command {
-  return command.option("--api <url>", "where the service is; http://127.0.0.1:8080 unless set (ARBOR_API)");
-}
-
-// Kept in a list, as commander by itself would take the words behind a repeatable flag for its values.
-function list(flags: string, description: string): Option {
-  return new Option(flags, description).argParser<readonly string[]>((value, before = []) => [...before, value]);
-}
-
-// Loads what a command does when it is called, and words its errors for the terminal.
-function worded<T>(load: () => Promise<(given: T) => Promise<void>>): (given: T) => Promise<void> {
-  return async (given) => {
-    try {
-      await (await load())(given);
-    } catch (error) {
-      const { failureOf } = await import("../../output/failure.js");
-      throw failureOf(error, false);
-    }
-  };
+    .addArgument(
+      new Argument("<action>", "what docker asks for").choices([
+        "get",
+        "store",
+        "erase",
+        "list",
+      ] satisfies HelperAction[]),
+    )
+    .action(async (action) => (await import("./docker-credential.js")).dockerCredentialCommand(action));
 }

@@ -1,13 +1,20 @@
-// `arbor auth configure-docker`: from then on docker logs in at a registry by itself.
-import { realpath } from "node:fs/promises";
-import { invalidArgument } from "../../../kernel/errors.js";
-import { printable } from "../../printable.js";
-import { type ApiFlags, apiOf } from "./api.js";
+// `arbor auth configure-docker`: docker then logs in at a registry by itself. It writes a program,
+// `docker-credential-arbor`, and one entry of docker's configuration, which names that program.
+import { mkdir, readFile, realpath, stat } from "node:fs/promises";
+import { homedir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { Code, CommandError, invalidFlag } from "../../errors.js";
+import { escapeControls } from "../../output/escape.js";
+import { replaceFile } from "../../shared-file.js";
+import { type ApiFlags, resolveApi } from "../service.js";
 import { changeCredentials, credentialsFile } from "./credentials-file.js";
-import { dockerConfigFile, setCredentialHelper } from "./docker-config.js";
-import { defaultBinDir, HELPER, isOnPath, writeShim } from "./docker-shim.js";
-import { type WorkloadFlags, workloadOf } from "./login.js";
-import { registryHost } from "./registry-host.js";
+import { parseRegistryHost } from "./docker-credential.js";
+import { findWorkload, type WorkloadFlags } from "./login.js";
+
+/** The name of the program in docker's configuration. */
+const HELPER = "arbor";
+
+const MARK = "# Written by `arbor auth configure-docker`, which writes it again when run again.";
 
 /** The flags of `arbor auth configure-docker`. */
 export interface ConfigureDockerFlags extends ApiFlags, WorkloadFlags {
@@ -18,37 +25,121 @@ export interface ConfigureDockerFlags extends ApiFlags, WorkloadFlags {
 /**
  * `arbor auth configure-docker`
  *
- * @throws ApiError INVALID_ARGUMENT for a registry that is no host
+ * @throws CommandError INVALID_ARGUMENT for a registry that is no host
  */
 export async function configureDockerCommand(flags: ConfigureDockerFlags): Promise<void> {
-  const api = apiOf(flags);
+  const api = resolveApi(flags);
   const { registry, binDir = defaultBinDir() } = flags;
-  const host = registryHost(registry);
+  const host = parseRegistryHost(registry);
   if (host === undefined || host !== registry.toLowerCase()) {
     const description = "must be a host, with its port where it has one, such as registry.example.com:5000";
-    throw invalidArgument({ field: "--registry", description });
+    throw invalidFlag("--registry", description);
   }
-  const workload = await workloadOf(flags);
+  const workload = await findWorkload(flags);
   const config = dockerConfigFile();
-  // All under the lock of the credentials, so that two of these do not undo each other.
-  await changeCredentials(credentialsFile(), async (now) => {
-    const shim = await writeShim(binDir, await ownCommand());
+  // Under the lock of the credentials, because a second run would otherwise overwrite the changes of the first.
+  await changeCredentials(credentialsFile(), async (stored) => {
+    const helper = await writeHelper(binDir, await ownCommand());
     const before = await setCredentialHelper(config, host, HELPER);
-    print(`docker gets the credentials of ${host} from ${shim} (${config})`);
+    print(`docker gets the credentials of ${host} from ${helper} (${config})`);
     if (before !== undefined && before !== HELPER) print(`before, it got them from docker-credential-${before}`);
-    return { ...now, registries: new Map(now.registries).set(host, { api, ...(workload && { workload }) }) };
+    return { ...stored, registries: new Map(stored.registries).set(host, { api, ...(workload && { workload }) }) };
   });
   if (!isOnPath(binDir)) {
     process.stderr.write(`arbor: warning: docker will not find the helper: add ${binDir} to PATH\n`);
   }
 }
 
-// As this process was started, but without depending on PATH, which differs where docker runs.
+// The command line of this process with absolute paths: docker may run with another PATH.
 async function ownCommand(): Promise<string[]> {
   const [, script = ""] = process.argv;
   return [process.execPath, ...process.execArgv, await realpath(script)];
 }
 
 function print(line: string): void {
-  process.stdout.write(`${printable(line)}\n`);
+  process.stdout.write(`${escapeControls(line)}\n`);
+}
+
+/** The path of docker's configuration: `config.json` in `DOCKER_CONFIG`, or in `~/.docker`. */
+export function dockerConfigFile(env: Readonly<Record<string, string | undefined>> = process.env): string {
+  return join(env.DOCKER_CONFIG || join(homedir(), ".docker"), "config.json");
+}
+
+/**
+ * Makes docker ask `docker-credential-<helper>` for the credentials of a registry. The rest of the file and its
+ * permissions stay as they are; a missing file is created.
+ *
+ * @param host the registry's host, with the port where one is given
+ * @returns the helper that docker asked before; undefined for none
+ * @throws CommandError FAILED_PRECONDITION when the file holds no JSON object; it is not changed
+ */
+export async function setCredentialHelper(file: string, host: string, helper: string): Promise<string | undefined> {
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  // A symbolic link stays, and its target changes.
+  const target = await realpath(file).catch(() => file);
+  const mode = await stat(target).then(
+    (found) => found.mode & 0o777,
+    () => undefined,
+  );
+  const config = mode === undefined ? {} : parseConfig(await readFile(target, "utf8"), file);
+  const { credHelpers = {} } = config;
+  if (!isObject(credHelpers)) throw invalidConfig(file);
+  const before = credHelpers[host];
+  if (before !== helper) {
+    const text = JSON.stringify({ ...config, credHelpers: { ...credHelpers, [host]: helper } }, null, "\t");
+    await replaceFile(target, `${text}\n`, mode ?? 0o600);
+  }
+  return typeof before === "string" ? before : undefined;
+}
+
+function parseConfig(text: string, file: string): Readonly<Record<string, unknown>> {
+  let value: unknown;
+  try {
+    value = text.trim() === "" ? {} : JSON.parse(text);
+  } catch {
+    // The error of the parser would repeat a part of the file, which may contain passwords.
+    throw invalidConfig(file);
+  }
+  if (!isObject(value)) throw invalidConfig(file);
+  return value;
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function invalidConfig(file: string) {
+  return new CommandError(Code.FailedPrecondition, `${file} is no configuration of docker, so it was left as it is`);
+}
+
+/** The directory of the program without `--bin-dir`. */
+function defaultBinDir(): string {
+  return join(homedir(), ".local", "bin");
+}
+
+/**
+ * Writes the program.
+ *
+ * @param binDir the directory, made if missing
+ * @param command the command line that runs `arbor`: a program and its first arguments
+ * @returns the path of the program
+ * @throws CommandError FAILED_PRECONDITION when another program has this path
+ */
+async function writeHelper(binDir: string, command: readonly string[]): Promise<string> {
+  const file = join(resolve(binDir), `docker-credential-${HELPER}`);
+  const before = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return MARK;
+    throw error;
+  });
+  if (!before.includes(MARK)) {
+    throw new CommandError(Code.FailedPrecondition, `${file} is something else; name another directory with --bin-dir`);
+  }
+  await mkdir(resolve(binDir), { recursive: true });
+  const line = command.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ");
+  await replaceFile(file, `#!/bin/sh\n${MARK}\nexec ${line} auth docker-credential "$@"\n`, 0o755);
+  return file;
+}
+
+function isOnPath(directory: string): boolean {
+  return (process.env.PATH ?? "").split(":").some((entry) => entry !== "" && resolve(entry) === resolve(directory));
 }

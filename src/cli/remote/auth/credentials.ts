@@ -1,8 +1,8 @@
-// Tokens out of the stored logins, renewed when they run out.
-import { Code, ConnectError } from "@connectrpc/connect";
+// The tokens of the stored logins, renewed before they expire; and the commands that need nothing else, `arbor auth token`
+// and `arbor auth logout`.
 import type { TokenSource } from "../../../client/token-source.js";
-import { apiBase } from "./api.js";
-import { isAlive, isFresh } from "./claims.js";
+import { Code, CommandError, notLoggedIn } from "../../errors.js";
+import { type ApiFlags, normalizeApi, resolveApi } from "../service.js";
 import {
   type Credentials,
   changeCredentials,
@@ -11,60 +11,85 @@ import {
   readCredentials,
   withLogin,
 } from "./credentials-file.js";
-import { notLoggedIn } from "./failure.js";
-import { renewLogin, workloadToken } from "./grants.js";
+import { isFresh, isValid } from "./token-claims.js";
 
 /**
- * The tokens of the login at a service; undefined without one, and for an address that none can be at.
- * A token is renewed in its last minutes, and when the service refuses it. Processes that need a new
- * one at the same time get the same.
+ * `arbor auth token`
+ *
+ * @throws CommandError UNAUTHENTICATED without a login
+ */
+export async function tokenCommand({ audience, ...flags }: ApiFlags & { readonly audience?: string }): Promise<void> {
+  const api = resolveApi(flags);
+  const isForApi = audience === undefined || audience.replace(/\/+$/, "") === api;
+  const token = isForApi ? await (await findStoredToken(api))?.token() : await issueTokenFor(api, audience);
+  if (token === undefined) throw notLoggedIn(api);
+  process.stdout.write(`${token}\n`);
+}
+
+/** `arbor auth logout`: removes a login. The service keeps no record of it, and the tokens it has issued expire. */
+export async function logoutCommand(flags: ApiFlags): Promise<void> {
+  const api = resolveApi(flags);
+  const file = credentialsFile();
+  let found = false;
+  await changeCredentials(file, (stored) => {
+    found = stored.logins.has(api);
+    return found ? withLogin(stored, api, undefined) : stored;
+  });
+  process.stdout.write(
+    found ? `removed the login at ${api} from ${file}\n` : `there was no login at ${api} in ${file}\n`,
+  );
+}
+
+/**
+ * The tokens of the login at a service; undefined without a login, and for an invalid address. A token is renewed
+ * shortly before it expires, and when the service rejects it. Processes that renew at the same time get the same token.
  *
  * @param api the address of the service; its login is never sent anywhere else
- * @throws ConnectError FAILED_PRECONDITION when the credentials file is open to others or damaged
+ * @throws CommandError FAILED_PRECONDITION when the credentials file is open to others or damaged
  */
-export async function storedToken(api: string): Promise<TokenSource | undefined> {
-  const base = baseOf(api);
+export async function findStoredToken(api: string): Promise<TokenSource | undefined> {
+  const base = tryNormalizeApi(api);
   const file = credentialsFile();
   if (base === undefined || !(await readCredentials(file)).logins.has(base)) return undefined;
   return {
     token: () => currentToken(file, base),
-    renew: (refused) => currentToken(file, base, refused),
+    renew: (rejected) => currentToken(file, base, rejected),
   };
 }
 
 /**
- * A token of the login at a service that is for another audience. It is not kept.
+ * A token of the login at a service that is for another audience. It is not stored.
  *
- * @throws ConnectError UNAUTHENTICATED when there is no login, or it has ended
+ * @throws CommandError UNAUTHENTICATED when there is no login, or it has ended
  */
-export async function tokenFor(api: string, audience: string): Promise<string> {
+export async function issueTokenFor(api: string, audience: string): Promise<string> {
   let token = "";
-  await changeCredentials(credentialsFile(), async (now) => {
-    const login = loginAt(now, api);
+  await changeCredentials(credentialsFile(), async (stored) => {
+    const login = getLogin(stored, api);
     const renewed = await renew(api, login, audience);
     token = renewed.token;
-    return withLogin(now, api, { ...renewed, token: login.token });
+    return withLogin(stored, api, { ...renewed, token: login.token });
   });
   return token;
 }
 
-async function currentToken(file: string, api: string, refused?: string): Promise<string> {
-  const isUsable = ({ token }: Login) => token !== refused && isFresh(token, Date.now());
-  const login = loginAt(await readCredentials(file), api);
+async function currentToken(file: string, api: string, rejected?: string): Promise<string> {
+  const isUsable = ({ token }: Login) => token !== rejected && isFresh(token, Date.now());
+  const login = getLogin(await readCredentials(file), api);
   if (isUsable(login)) return login.token;
   try {
     let { token } = login;
-    await changeCredentials(file, async (now) => {
-      const held = loginAt(now, api);
-      // Another process may have been first.
-      const next = isUsable(held) ? held : await renew(api, held, api);
+    await changeCredentials(file, async (stored) => {
+      const latest = getLogin(stored, api);
+      // Another process may have renewed it while this one waited for the lock.
+      const next = isUsable(latest) ? latest : await renew(api, latest, api);
       token = next.token;
-      return next === held ? now : withLogin(now, api, next);
+      return next === latest ? stored : withLogin(stored, api, next);
     });
     return token;
   } catch (error) {
-    // What is left of the old one will do. But a new one that could not be stored is worth an error: its login is lost.
-    if (error instanceof ConnectError && login.token !== refused && isAlive(login.token, Date.now()))
+    // The old token serves until it expires. But a new login that could not be stored is lost, so that error is thrown.
+    if (error instanceof CommandError && login.token !== rejected && isValid(login.token, Date.now()))
       return login.token;
     throw error;
   }
@@ -72,27 +97,28 @@ async function currentToken(file: string, api: string, refused?: string): Promis
 
 async function renew(api: string, login: Login, audience: string): Promise<Login> {
   const { workload, refreshToken } = login;
-  if (workload) return { ...login, token: await workloadToken(api, workload, audience) };
   const ended = `the login at ${api} has ended`;
-  if (refreshToken === undefined) throw notLoggedIn(api, ended);
+  if (workload === undefined && refreshToken === undefined) throw notLoggedIn(api, ended);
+  const { renewLogin, workloadToken } = await import("./grants.js");
+  if (workload) return { ...login, token: await workloadToken(api, workload, audience) };
   try {
-    return { ...login, ...(await renewLogin(api, refreshToken, audience)) };
+    return { ...login, ...(await renewLogin(api, refreshToken ?? "", audience)) };
   } catch (error) {
-    if (error instanceof ConnectError && error.code === Code.Unauthenticated) throw notLoggedIn(api, ended);
+    if (error instanceof CommandError && error.code === Code.Unauthenticated) throw notLoggedIn(api, ended);
     throw error;
   }
 }
 
-function loginAt({ logins }: Credentials, api: string): Login {
+function getLogin({ logins }: Credentials, api: string): Login {
   const login = logins.get(api);
   if (login === undefined) throw notLoggedIn(api);
   return login;
 }
 
-// No login can be at any other address, and what is wrong with it is for the caller to say.
-function baseOf(api: string): string | undefined {
+// An invalid address has no login. The caller reports what is wrong with it.
+function tryNormalizeApi(api: string): string | undefined {
   try {
-    return apiBase(api, "api");
+    return normalizeApi(api, "api");
   } catch (error) {
     if (error instanceof TypeError) return undefined;
     throw error;

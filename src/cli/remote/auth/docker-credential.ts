@@ -1,37 +1,53 @@
-// `arbor auth docker-credential`: the protocol that docker speaks with programs
-// that know credentials (github.com/docker/docker-credential-helpers). A request
-// comes on standard input; answers, and what went wrong, go to standard output.
+// `arbor auth docker-credential`: the protocol of docker's credential helpers
+// (github.com/docker/docker-credential-helpers). docker writes a request to standard input and reads the answer, or that
+// there is none, from standard output. docker starts the helper for every pull, so it loads few modules:
+// docker-credential.test.ts holds the list.
 import { text } from "node:stream/consumers";
-import { Code, ConnectError } from "@connectrpc/connect";
-import { jsonObject } from "./claims.js";
-import { storedToken } from "./credentials.js";
+import { Code, CommandError, notLoggedIn, reportError } from "../../errors.js";
+import { parseJsonObject } from "../service.js";
+import { findStoredToken } from "./credentials.js";
 import { credentialsFile, type Registry, readCredentials } from "./credentials-file.js";
-import { failure, notLoggedIn } from "./failure.js";
-import { workloadToken } from "./grants.js";
-import { registryHost } from "./registry-host.js";
 
-/** The user name that says that the password is an API token. */
+/** The user name for a password that is an API token. */
 const USERNAME = "_token";
 
-/** By these words docker knows that it may go on without credentials. */
+/** With this answer docker goes on without credentials. */
 const NONE = "credentials not found in native keychain";
 
 const ADVICE = "run: arbor auth configure-docker";
 
-/** What docker may ask for. */
-export type HelperAction = "get" | "store" | "erase" | "list";
+/** The actions of the protocol. */
+export const HELPER_ACTIONS = ["get", "store", "erase", "list"] as const;
+
+/** An action of the protocol. */
+export type HelperAction = (typeof HELPER_ACTIONS)[number];
+
+/** Whether docker knows an action of this name. */
+export function isHelperAction(name: string): name is HelperAction {
+  return HELPER_ACTIONS.some((action) => action === name);
+}
+
+/** Runs the helper without the parser of the command line, and returns the exit code. */
+export async function runHelper(action: HelperAction): Promise<number> {
+  try {
+    await dockerCredentialCommand(action);
+    return 0;
+  } catch (error) {
+    return reportError(error);
+  }
+}
 
 /**
- * `arbor auth docker-credential`, which docker runs.
+ * `arbor auth docker-credential`
  *
- * @throws what went wrong, after telling docker
+ * @throws CommandError after an answer that tells docker about it
  */
 export async function dockerCredentialCommand(action: HelperAction): Promise<void> {
   const { stdin, stdout } = process;
   try {
     stdout.write(await answerDocker(action, action === "list" ? "" : await text(stdin)));
   } catch (error) {
-    const isNone = error instanceof ConnectError && error.code === Code.Unauthenticated;
+    const isNone = error instanceof CommandError && error.code === Code.Unauthenticated;
     stdout.write(`${isNone ? NONE : "arbor cannot answer; standard error says why"}\n`);
     throw error;
   }
@@ -40,34 +56,53 @@ export async function dockerCredentialCommand(action: HelperAction): Promise<voi
 /**
  * The answer to one request of docker.
  *
- * @param input what docker writes: the server, or as JSON what to store
- * @throws ConnectError UNAUTHENTICATED when there is nothing for this server, FAILED_PRECONDITION for
- * what a helper without passwords of its own cannot do
+ * @param input the server, or JSON with the credentials to store
+ * @throws CommandError UNAUTHENTICATED without credentials for this server; FAILED_PRECONDITION for an action that needs
+ * a store of passwords
  */
 export async function answerDocker(action: HelperAction, input: string): Promise<string> {
   const { registries } = await readCredentials(credentialsFile());
   switch (action) {
     case "get": {
       const server = input.trim();
-      const registry = registries.get(registryHost(server) ?? "");
-      // No token ever goes to a registry that nobody named.
-      if (registry === undefined) throw failure(Code.Unauthenticated, `${server} is not configured; ${ADVICE}`);
-      return `${JSON.stringify({ ServerURL: server, Username: USERNAME, Secret: await tokenOf(registry) })}\n`;
+      const registry = registries.get(parseRegistryHost(server) ?? "");
+      // A token goes to configured registries only.
+      if (registry === undefined)
+        throw new CommandError(Code.Unauthenticated, `${server} is not configured; ${ADVICE}`);
+      return `${JSON.stringify({ ServerURL: server, Username: USERNAME, Secret: await getToken(registry) })}\n`;
     }
     case "store":
-      // `docker login` gives back what it got from us.
-      if (jsonObject(input).Username === USERNAME) return "";
-      throw failure(Code.FailedPrecondition, "arbor keeps no passwords; run: arbor auth login");
+      // `docker login` stores the credentials that it got from this helper.
+      if (parseJsonObject(input).Username === USERNAME) return "";
+      throw new CommandError(Code.FailedPrecondition, "arbor keeps no passwords; run: arbor auth login");
     case "erase":
-      throw failure(Code.FailedPrecondition, "docker uses the login of arbor; to end it run: arbor auth logout");
+      throw new CommandError(
+        Code.FailedPrecondition,
+        "docker uses the login of arbor; to end it run: arbor auth logout",
+      );
     case "list":
       return `${JSON.stringify(Object.fromEntries([...registries.keys()].map((host) => [host, USERNAME])))}\n`;
   }
 }
 
-async function tokenOf({ api, workload }: Registry): Promise<string> {
-  if (workload) return workloadToken(api, workload, api);
-  const source = await storedToken(api);
+async function getToken({ api, workload }: Registry): Promise<string> {
+  if (workload) return (await import("./grants.js")).workloadToken(api, workload, api);
+  const source = await findStoredToken(api);
   if (source === undefined) throw notLoggedIn(api);
   return source.token();
+}
+
+const HOST = /^(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:]+\])(?::[1-9]\d{0,4})?$/;
+
+/**
+ * The host of a registry, with its port where it has one. docker gives it as a host or as a URL; the result is undefined
+ * for anything else. The port counts, because another service may listen on another port.
+ */
+export function parseRegistryHost(server: string): string | undefined {
+  const host = server
+    .trim()
+    .toLowerCase()
+    .replace(/^https?:\/\//, "")
+    .replace(/\/.*$/s, "");
+  return HOST.test(host) ? host : undefined;
 }

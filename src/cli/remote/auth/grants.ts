@@ -1,17 +1,34 @@
-// The ways to get tokens from the service, and what it answers to each.
-import { Code } from "@connectrpc/connect";
+// The grants: the requests that get tokens from the service.
+import { ConnectError } from "@connectrpc/connect";
 import { exchangedToken } from "../../../client/exchanged-token.js";
 import { tokenFile } from "../../../client/token-file.js";
 import { isBearerToken } from "../../../client/token-source.js";
+import { Code, CommandError } from "../../errors.js";
+import { sendRequest } from "../service.js";
 import type { Login, Workload } from "./credentials-file.js";
-import { failure } from "./failure.js";
-import { limitParameters, type TokenLimits } from "./login-request.js";
-import { askService } from "./service.js";
 
-/** What the service knows this program as. */
+/** The client id of this program at the service. */
 export const CLIENT_ID = "arbor-cli";
 
-/** What the browser came back with, and what proves that it was sent by us. */
+/** How a person wants to log in. */
+export interface LoginRequest extends TokenLimits {
+  /** The uid of an organisation's login provider, or the name of the organisation. */
+  readonly provider?: string;
+  /** The name of one of the service's own login providers. */
+  readonly connection?: string;
+  /** The code of an invite to accept. */
+  readonly invite?: string;
+}
+
+/** The limits of a token; none where a member is absent. */
+export interface TokenLimits {
+  /** The uids of groups. */
+  readonly scope?: readonly string[];
+  /** The names of capabilities. */
+  readonly cap?: readonly string[];
+}
+
+/** An authorization code and the proof that it belongs to this login. */
 export interface AuthorizationCode {
   readonly code: string;
   /** The PKCE verifier (RFC 7636). */
@@ -19,14 +36,35 @@ export interface AuthorizationCode {
   readonly redirectUri: string;
 }
 
-/** What a login provider says of a person. */
+/** The ID token of a person, from a login provider. */
 export interface IdToken {
   readonly idToken: string;
   /** The uid of the provider, where it is an organisation's own. */
   readonly provider?: string;
 }
 
-/** Changes an authorization code for tokens (RFC 6749, section 4.1.3). */
+/** The parameters of the authorization endpoint that choose the login provider and name the invite. */
+export function loginParameters({ provider, connection, invite }: LoginRequest): [name: string, value: string][] {
+  const all = Object.entries({ idp_id: provider, connection, invite });
+  return all.flatMap(([name, value]): [string, string][] => (value === undefined ? [] : [[name, value]]));
+}
+
+/**
+ * The parameters that limit a token.
+ *
+ * @param scope the name of the parameter for groups, which differs between endpoints
+ */
+export function limitParameters(
+  { scope: groups = [], cap = [] }: TokenLimits,
+  scope: "scope" | "scopes",
+): [name: string, value: string][] {
+  return [
+    ...groups.map((uid): [string, string] => [scope, uid]),
+    ...cap.map((name): [string, string] => ["cap", name]),
+  ];
+}
+
+/** Redeems an authorization code for tokens (RFC 6749, section 4.1.3). */
 export async function redeemCode(api: string, { code, verifier, redirectUri }: AuthorizationCode): Promise<Login> {
   const form = new URLSearchParams({
     grant_type: "authorization_code",
@@ -35,24 +73,24 @@ export async function redeemCode(api: string, { code, verifier, redirectUri }: A
     redirect_uri: redirectUri,
     client_id: CLIENT_ID,
   });
-  const answer = await askService({ method: "POST", api, path: "/oauth/token", form });
-  return loginOf(answer.access_token, answer.refresh_token);
+  const answer = await sendRequest({ method: "POST", api, path: "/oauth/token", form });
+  return toLogin(answer.access_token, answer.refresh_token);
 }
 
 /**
- * Changes a refresh token for an API token and the next refresh token. It must not be sent again,
- * whatever comes of it.
+ * Redeems a refresh token for an API token and the next refresh token. It must not be sent again, even when the request
+ * fails.
  *
- * @param audience what the API token is for
+ * @param audience the audience of the API token
  */
 export async function renewLogin(api: string, refreshToken: string, audience: string): Promise<Login> {
   const path = "/sts/exchange_refresh_token";
   const query = new URLSearchParams({ aud: audience });
-  const answer = await askService({ method: "POST", api, path, query, bearer: refreshToken });
-  return loginOf(tokenIn(answer.token), tokenIn(answer.refreshToken));
+  const answer = await sendRequest({ method: "POST", api, path, query, bearer: refreshToken });
+  return toLogin(tokenMember(answer.token), tokenMember(answer.refreshToken));
 }
 
-/** Changes the ID token of a login provider for an API token, with the limits that were asked for. */
+/** Exchanges the ID token of a login provider for an API token with the requested limits. */
 export async function exchangeIdToken(
   api: string,
   { idToken, provider }: IdToken,
@@ -60,25 +98,30 @@ export async function exchangeIdToken(
 ): Promise<Login> {
   const query = new URLSearchParams([["aud", api], ...limitParameters(limits, "scopes")]);
   if (provider !== undefined) query.set("identity_provider", provider);
-  const answer = await askService({ method: "GET", api, path: "/sts/exchange", query, bearer: idToken });
-  return loginOf(answer.token, answer.refreshToken);
+  const answer = await sendRequest({ method: "GET", api, path: "/sts/exchange", query, bearer: idToken });
+  return toLogin(answer.token, answer.refreshToken);
 }
 
 /**
- * An API token for an identity that is assumed with the OIDC token in a file (spec section 5, item 4).
+ * An API token for an identity that is assumed with the OIDC token in a file (docs/api-rules.md#token-exchange).
  *
- * @param audience what the API token is for
+ * @param audience the audience of the API token
  */
 export async function workloadToken(api: string, workload: Workload, audience: string): Promise<string> {
   const { identity, tokenFile: path } = workload;
-  return exchangedToken({ issuer: api, identity, audience, upstream: tokenFile(path).token }).token();
+  try {
+    return await exchangedToken({ issuer: api, identity, audience, upstream: tokenFile(path).token }).token();
+  } catch (error) {
+    if (!(error instanceof ConnectError)) throw error;
+    throw new CommandError(error.code, error.rawMessage, error);
+  }
 }
 
-function loginOf(token: unknown, refreshToken: unknown): Login {
-  if (!isBearerToken(token)) throw failure(Code.Internal, "the service answered without a token");
+function toLogin(token: unknown, refreshToken: unknown): Login {
+  if (!isBearerToken(token)) throw new CommandError(Code.Internal, "the service answered without a token");
   return { token, ...(isBearerToken(refreshToken) && { refreshToken }) };
 }
 
-function tokenIn(value: unknown): unknown {
+function tokenMember(value: unknown): unknown {
   return typeof value === "object" && value !== null && "token" in value ? value.token : undefined;
 }

@@ -1,11 +1,10 @@
-// `arbor auth login`: who the person is decides the service; what it answers is stored.
+// `arbor auth login`: the service authenticates the person or the identity, and its tokens are stored.
 import { readFile, stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import { text } from "node:stream/consumers";
-import { invalidArgument } from "../../../kernel/errors.js";
-import { printable } from "../../printable.js";
-import { type ApiFlags, apiOf } from "./api.js";
-import { claimsOf } from "./claims.js";
+import { invalidFlag } from "../../errors.js";
+import { escapeControls } from "../../output/escape.js";
+import { type ApiFlags, resolveApi } from "../service.js";
 import {
   changeCredentials,
   credentialsFile,
@@ -14,17 +13,15 @@ import {
   type Workload,
   withLogin,
 } from "./credentials-file.js";
-import { workloadToken } from "./grants.js";
-import { browserLogin } from "./login-browser.js";
-import { headlessLogin } from "./login-headless.js";
-import type { CliLoginRequest } from "./login-request.js";
+import { type LoginRequest, workloadToken } from "./grants.js";
+import { parseClaims } from "./token-claims.js";
 
 /** How long a person may take, in milliseconds. */
 const WAIT_MS = 600_000;
 
 const POLL_MS = 2_000;
 
-/** Those that say who logs in with an OIDC token. */
+/** The flags of an identity that logs in with an OIDC token. */
 export interface WorkloadFlags {
   readonly identity?: string;
   readonly identityToken?: string;
@@ -45,74 +42,77 @@ export interface LoginFlags extends ApiFlags, WorkloadFlags {
 /**
  * `arbor auth login`
  *
- * @throws ApiError INVALID_ARGUMENT for flags that do not go together
+ * @throws CommandError INVALID_ARGUMENT for flags that exclude each other
  */
 export async function loginCommand(flags: LoginFlags): Promise<void> {
-  const api = apiOf(flags);
-  const workload = await workloadOf(flags);
+  const api = resolveApi(flags);
+  const workload = await findWorkload(flags);
   const file = credentialsFile();
-  // So that nobody logs in for nothing when it is unfit.
+  // Fails before the login when the file cannot be used.
   await readCredentials(file);
   const login = workload ? await workloadLogin(api, workload, flags) : await personLogin(api, flags);
-  await changeCredentials(file, (now) => withLogin(now, api, login));
-  const { subject = "somebody", expiresMs } = claimsOf(login.token);
+  await changeCredentials(file, (stored) => withLogin(stored, api, login));
+  const { subject = "somebody", expiresMs } = parseClaims(login.token);
   const until = expiresMs === undefined ? "" : `, with a token until ${new Date(expiresMs).toISOString()}`;
-  process.stdout.write(`logged in at ${api} as ${printable(subject)}${until}\n`);
+  process.stdout.write(`logged in at ${api} as ${escapeControls(subject)}${until}\n`);
 }
 
 /**
- * The identity and the token file that flags name; undefined where they name none.
+ * The identity and the token file of the flags; undefined without these flags.
  *
- * @throws ApiError INVALID_ARGUMENT when one is there without the other, or the file is not
+ * @throws CommandError INVALID_ARGUMENT for one flag without the other, and for a missing file
  */
-export async function workloadOf({ identity, identityToken }: WorkloadFlags): Promise<Workload | undefined> {
+export async function findWorkload({ identity, identityToken }: WorkloadFlags): Promise<Workload | undefined> {
   if (identity === undefined && identityToken === undefined) return undefined;
   if (identity === undefined || identityToken === undefined) {
-    throw invalidArgument({ field: "--identity", description: "--identity and --identity-token go together" });
+    throw invalidFlag("--identity", "--identity and --identity-token go together");
   }
   const tokenFile = resolve(identityToken);
   if (await stat(tokenFile).catch(() => undefined)) return { identity, tokenFile };
-  throw invalidArgument({ field: "--identity-token", description: `there is no file ${tokenFile}` });
+  throw invalidFlag("--identity-token", `there is no file ${tokenFile}`);
 }
 
 async function workloadLogin(api: string, workload: Workload, flags: LoginFlags): Promise<Login> {
   const { headless, identityProvider, connection, inviteFile, scope, cap } = flags;
   if ([headless, identityProvider, connection, inviteFile, scope, cap].some((flag) => flag !== undefined)) {
-    const description = "an identity logs in with its token alone, and other flags are for people";
-    throw invalidArgument({ field: "--identity", description });
+    throw invalidFlag("--identity", "an identity logs in with its token alone, and other flags are for people");
   }
   return { token: await workloadToken(api, workload, api), workload };
 }
 
 async function personLogin(api: string, flags: LoginFlags): Promise<Login> {
   const { headless, browser } = flags;
-  const loginRequest = await loginRequestOf(flags);
-  if (headless) return headlessLogin(api, loginRequest, showHeadless, { pollMs: POLL_MS, waitMs: WAIT_MS });
+  const loginRequest = await buildLoginRequest(flags);
+  if (headless) {
+    const { headlessLogin } = await import("./headless-login.js");
+    return headlessLogin(api, loginRequest, showHeadless, { pollMs: POLL_MS, waitMs: WAIT_MS });
+  }
+  const { browserLogin } = await import("./browser-login.js");
   // An invite is a secret, and every user of the machine sees the arguments of a browser.
   const mayOpen = browser && loginRequest.invite === undefined;
   return browserLogin(api, loginRequest, (url) => showBrowser(url, mayOpen), WAIT_MS);
 }
 
-async function loginRequestOf({
+async function buildLoginRequest({
   identityProvider,
   connection,
   inviteFile,
   scope,
   cap,
-}: LoginFlags): Promise<CliLoginRequest> {
+}: LoginFlags): Promise<LoginRequest> {
   return {
     ...(identityProvider !== undefined && { provider: identityProvider }),
     ...(connection !== undefined && { connection }),
-    ...(inviteFile !== undefined && { invite: await inviteIn(inviteFile) }),
+    ...(inviteFile !== undefined && { invite: await readInvite(inviteFile) }),
     ...(scope && { scope }),
     ...(cap && { cap }),
   };
 }
 
-async function inviteIn(file: string): Promise<string> {
+async function readInvite(file: string): Promise<string> {
   const invite = (file === "-" ? await text(process.stdin) : await readFile(file, "utf8")).trim();
   if (invite !== "" && !/\s/.test(invite)) return invite;
-  throw invalidArgument({ field: "--invite-file", description: "the file must hold one invite code" });
+  throw invalidFlag("--invite-file", "the file must hold one invite code");
 }
 
 async function showBrowser(url: string, mayOpen: boolean): Promise<void> {
@@ -122,7 +122,7 @@ async function showBrowser(url: string, mayOpen: boolean): Promise<void> {
   process.stderr.write(`${how} to log in:\n\n  ${url}\n\n`);
   if (!mayOpen) return;
   const { default: open } = await import("open");
-  // The page can be opened by hand.
+  // The person can open the page by hand.
   await open(url).catch(() => undefined);
 }
 

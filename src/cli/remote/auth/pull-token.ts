@@ -1,10 +1,8 @@
-// `arbor auth pull-token`: passwords for registries that live for weeks, for
-// machines that have no identity of their own. Each is an identity with a key
-// that is used once, for the token that is the password, and then forgotten.
+// `arbor auth pull-token`: passwords for registries that live for weeks, for machines without an identity of their own.
+// Each is an identity with a static key. The key signs one token, the password, and is not stored.
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:crypto";
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { Code } from "@connectrpc/connect";
 import {
   CreateIdentityRequestSchema,
   DeleteIdentityRequestSchema,
@@ -17,17 +15,16 @@ import {
   CreateRoleBindingRequestSchema,
   RoleBindingsService,
 } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
-import { invalidArgument } from "../../../kernel/errors.js";
 import { builtinRoleUid } from "../../../kernel/ids.js";
-import { answerText, listText } from "../../output/format.js";
-import { type CommonFlags, type Session, withSession } from "../iam/session.js";
-import { apiOf } from "./api.js";
-import { failure } from "./failure.js";
-import { askService } from "./service.js";
+import { Code, CommandError, invalidFlag } from "../../errors.js";
+import { createListFormatter, formatAnswer } from "../../output/format.js";
+import type { CommonFlags } from "../flags.js";
+import { fetchIssuer, resolveApi } from "../service.js";
+import { type Session, withSession } from "../session.js";
 
-/** What the names of identities begin with that are pull tokens. */
+/** The prefix of the names of pull tokens. */
 const PREFIX = "pull-token-";
-/** Who signs the passwords: each its own key, so this names nobody. */
+/** The issuer of the passwords. Each has its own key, so the name belongs to no service. */
 const ISSUER = "https://pull-token.invalid";
 const PAGE_SIZE = 200;
 
@@ -43,19 +40,16 @@ export interface CreateFlags extends CommonFlags {
 }
 
 /**
- * `arbor auth pull-token create`: prints the name and the password, which nothing shows again.
+ * `arbor auth pull-token create`: prints the name and the password. No other command shows the password.
  *
- * @throws ApiError INVALID_ARGUMENT for a time to live that is none; CommandFailure when the service refuses.
+ * @throws CommandError INVALID_ARGUMENT for an invalid time to live; the error of the service
  */
 export async function createPullToken(flags: CreateFlags): Promise<void> {
   const nowS = Math.floor(Date.now() / 1000);
-  const expiresS = nowS + lifeMs(flags.ttl) / 1000;
-  const { issuer: audience } = await askService({
-    method: "GET",
-    api: apiOf(flags),
-    path: "/.well-known/openid-configuration",
-  });
-  if (typeof audience !== "string") throw failure(Code.Unknown, `${apiOf(flags)} does not say who it is`);
+  const expiresS = nowS + parseLifetimeMs(flags.ttl) / 1000;
+  const api = resolveApi(flags);
+  const audience = await fetchIssuer(api);
+  if (audience === undefined) throw new CommandError(Code.Unknown, `${api} does not say who it is`);
   const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
   const subject = randomBytes(16).toString("hex");
   const keys = { keys: [{ ...publicKey.export({ format: "jwk" }), kid: "1", alg: "RS256", use: "sig" }] };
@@ -79,17 +73,17 @@ export async function createPullToken(flags: CreateFlags): Promise<void> {
     });
     const { uid, name } = await session.call(IdentitiesService.method.createIdentity, identity);
     const identityUid = String(uid);
-    await bound(session, flags.group, identityUid);
+    await bindPullRole(session, flags.group, identityUid);
     const claims = { iss: ISSUER, sub: subject, aud: audience, iat: nowS, exp: expiresS };
     const expireTime = new Date(expiresS * 1000).toISOString();
-    const answer = { name: String(name), username: identityUid, password: signed(claims, privateKey), expireTime };
+    const answer = { name: String(name), username: identityUid, password: signJwt(claims, privateKey), expireTime };
     const { write, terminal } = session.output;
-    await write(answerText(flags.output, answer, () => Object.entries(answer), terminal));
+    await write(formatAnswer(flags.output, answer, () => Object.entries(answer), terminal));
   });
 }
 
-// Without its binding the identity is good for nothing, so it must not stay behind.
-async function bound({ call }: Session, group: string, identityUid: string): Promise<void> {
+// Without its binding the identity has no use, so a failure deletes it.
+async function bindPullRole({ call }: Session, group: string, identityUid: string): Promise<void> {
   const roleBinding = { identityUid, roleUid: builtinRoleUid("registry.pull") };
   try {
     await call(
@@ -98,23 +92,23 @@ async function bound({ call }: Session, group: string, identityUid: string): Pro
     );
   } catch (error) {
     const request = create(DeleteIdentityRequestSchema, { uid: identityUid });
-    // Who may create identities may perhaps not delete them; the first error says more.
+    // The caller may lack the right to delete identities. The first error says more than the second.
     await call(IdentitiesService.method.deleteIdentity, request).catch(() => {});
     throw error;
   }
 }
 
-function signed(claims: object, key: KeyObject): string {
+function signJwt(claims: object, key: KeyObject): string {
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
   const input = `${part({ alg: "RS256", kid: "1", typ: "JWT" })}.${part(claims)}`;
   return `${input}.${sign("sha256", Buffer.from(input), key).toString("base64url")}`;
 }
 
-function lifeMs(ttl: string): number {
+function parseLifetimeMs(ttl: string): number {
   const match = /^(\d{1,4})([hd])$/.exec(ttl);
   const ms = Number(match?.[1]) * (UNITS_MS[match?.[2] ?? ""] ?? 0);
   if (ms > 0 && ms <= MAX_HOURS * HOUR_MS) return ms;
-  throw invalidArgument({ field: "--ttl", description: `--ttl must be a number of h or d, at most ${MAX_HOURS}h` });
+  throw invalidFlag("--ttl", `--ttl must be a number of h or d, at most ${MAX_HOURS}h`);
 }
 
 /** The flags of `arbor auth pull-token list`. */
@@ -127,10 +121,10 @@ const columns = ["uid", "name", "expireTime", "lastSeenTime"].map((field) => ({
   cell: (row: JsonObject) => String(row[field] ?? ""),
 }));
 
-/** `arbor auth pull-token list`: those that the caller may see, or those at a group and below it. */
+/** `arbor auth pull-token list`: the pull tokens that the caller may see, or those of a group and its descendants. */
 export async function listPullTokens({ group, ...flags }: ListFlags): Promise<void> {
   await withSession(flags, async ({ call, output }) => {
-    const text = listText(flags.output, "pullTokens", columns, output.terminal);
+    const list = createListFormatter(flags.output, "pullTokens", columns, output.terminal);
     let pageToken = "";
     do {
       const request = create(ListIdentitiesRequestSchema, {
@@ -142,14 +136,14 @@ export async function listPullTokens({ group, ...flags }: ListFlags): Promise<vo
       });
       const answer = await call(IdentitiesService.method.listIdentities, request);
       const found = (answer.identities ?? []) as JsonObject[];
-      await output.write(text.page(found.filter(isPullToken).map(shown)));
+      await output.write(list.page(found.filter(isPullToken).map(toRow)));
       pageToken = String(answer.nextPageToken ?? "");
     } while (pageToken !== "");
-    await output.write(text.end({}));
+    await output.write(list.end({}));
   });
 }
 
-function shown({ uid, name, staticKeys, createTime, lastSeenTime }: JsonObject): JsonObject {
+function toRow({ uid, name, staticKeys, createTime, lastSeenTime }: JsonObject): JsonObject {
   const { expirationTime = "" } = staticKeys as JsonObject;
   return {
     uid: uid ?? "",
@@ -165,16 +159,16 @@ function isPullToken({ name, staticKeys }: JsonObject): boolean {
 }
 
 /**
- * `arbor auth pull-token revoke`: deletes the identity, and with it what it is bound to.
+ * `arbor auth pull-token revoke`: deletes the identity and its bindings.
  *
- * @throws ApiError INVALID_ARGUMENT for the uid of another identity; CommandFailure when the service refuses.
+ * @throws CommandError INVALID_ARGUMENT for the uid of another identity; the error of the service
  */
 export async function revokePullToken(uid: string, flags: CommonFlags): Promise<void> {
   await withSession(flags, async ({ call, output }) => {
     const identity = await call(IdentitiesService.method.getIdentity, create(GetIdentityRequestSchema, { uid }));
-    if (!isPullToken(identity)) throw invalidArgument({ field: "uid", description: `${uid} is no pull token` });
+    if (!isPullToken(identity)) throw invalidFlag("uid", `${uid} is no pull token`);
     await call(IdentitiesService.method.deleteIdentity, create(DeleteIdentityRequestSchema, { uid }));
-    const text = answerText(flags.output, {}, () => [], output.terminal);
+    const text = formatAnswer(flags.output, {}, () => [], output.terminal);
     await output.write(flags.output === "table" ? `revoked ${uid}\n` : text);
   });
 }

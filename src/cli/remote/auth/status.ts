@@ -1,16 +1,14 @@
-// `arbor auth status`: what is stored, and what the service says to it.
+// `arbor auth status`: the stored login, and the identity that the service sees in it.
 import type { JsonObject } from "@bufbuild/protobuf";
-import { Code, ConnectError } from "@connectrpc/connect";
 import type { TokenSource } from "../../../client/token-source.js";
-import { answerText } from "../../output/format.js";
-import type { Format } from "../../output/formats.js";
-import { withStdout } from "../../output/stdout.js";
-import { type ApiFlags, apiOf } from "./api.js";
-import { claimsOf, refreshExpiryMs } from "./claims.js";
-import { storedToken } from "./credentials.js";
+import { Code, CommandError, notLoggedIn } from "../../errors.js";
+import { formatAnswer } from "../../output/format.js";
+import { withStdout } from "../../output/terminal.js";
+import type { Format } from "../flags.js";
+import { type ApiFlags, resolveApi, type ServiceAnswer, sendRequest } from "../service.js";
+import { findStoredToken } from "./credentials.js";
 import { credentialsFile, type Login, readCredentials } from "./credentials-file.js";
-import { notLoggedIn } from "./failure.js";
-import { askService, type ServiceAnswer } from "./service.js";
+import { parseClaims, refreshExpiryMs } from "./token-claims.js";
 
 /** The flags of `arbor auth status`. */
 export interface StatusFlags extends ApiFlags {
@@ -18,67 +16,75 @@ export interface StatusFlags extends ApiFlags {
 }
 
 /**
- * `arbor auth status`. What is stored is shown even when the service cannot be asked.
+ * `arbor auth status`. It shows the stored login even when the service does not answer.
  *
- * @throws ConnectError UNAUTHENTICATED without a login or when the service refuses it, UNAVAILABLE when
+ * @throws CommandError UNAUTHENTICATED without a login or when the service rejects it, UNAVAILABLE when
  * it cannot be reached
  */
 export async function statusCommand({ output: format, ...flags }: StatusFlags): Promise<void> {
-  const api = apiOf(flags);
-  const source = await storedToken(api);
+  const api = resolveApi(flags);
+  const source = await findStoredToken(api);
   if (source === undefined) throw notLoggedIn(api);
-  let fault: unknown;
-  const accepted = await whoAmI(api, source).catch((error: unknown) => {
-    fault = error;
+  let failure: unknown;
+  const accepted = await fetchIdentity(api, source).catch((error: unknown) => {
+    failure = error;
     return undefined;
   });
   const file = credentialsFile();
-  // Read after a renewal, which changes it.
+  // Read after the request, which may have renewed the login.
   const login = (await readCredentials(file)).logins.get(api);
   if (login === undefined) throw notLoggedIn(api);
-  const answer: JsonObject = { api, ...(accepted ?? storedClaims(login)), ...renewalOf(login), credentialsFile: file };
+  const answer: JsonObject = {
+    api,
+    ...(accepted ?? claimFields(login)),
+    ...renewalFields(login),
+    credentialsFile: file,
+  };
   answer.accepted = accepted !== undefined;
   await withStdout(async ({ write, terminal }) => {
-    await write(answerText(format, answer, () => rowsOf(answer), terminal));
+    await write(formatAnswer(format, answer, () => toRows(answer), terminal));
   });
-  if (fault !== undefined) throw fault;
+  if (failure !== undefined) throw failure;
 }
 
-async function whoAmI(api: string, source: TokenSource): Promise<JsonObject> {
-  const ask = (bearer: string) => askService({ method: "GET", api, path: "/auth/v1/ok", bearer });
+async function fetchIdentity(api: string, source: TokenSource): Promise<JsonObject> {
+  const send = (bearer: string) => sendRequest({ method: "GET", api, path: "/auth/v1/ok", bearer });
   const token = await source.token();
   try {
-    return identityIn(await ask(token));
+    return identityFields(await send(token));
   } catch (error) {
-    // As with every call: a token may be refused before its time, and its successor be good.
-    if (!(error instanceof ConnectError && error.code === Code.Unauthenticated)) throw error;
+    // As with every call: the service may reject a token before it expires and accept the next one.
+    if (!(error instanceof CommandError && error.code === Code.Unauthenticated)) throw error;
     const renewed = await source.renew?.(token);
     if (renewed === undefined || renewed === token) throw error;
-    return identityIn(await ask(renewed));
+    return identityFields(await send(renewed));
   }
 }
 
-function identityIn({ subject, issuer, expiry, email, profile }: ServiceAnswer): JsonObject {
+function identityFields({ subject, issuer, expiry, email, profile }: ServiceAnswer): JsonObject {
   const name = typeof profile === "object" && profile !== null && "name" in profile ? profile.name : undefined;
-  return texts({ identity: subject, name, email, issuer, expireTime: expiry });
+  return nonEmptyTexts({ identity: subject, name, email, issuer, expireTime: expiry });
 }
 
-function storedClaims({ token }: Login): JsonObject {
-  const { subject, issuer, expiresMs } = claimsOf(token);
-  return texts({ identity: subject, issuer, expireTime: timeOf(expiresMs) });
+function claimFields({ token }: Login): JsonObject {
+  const { subject, issuer, expiresMs } = parseClaims(token);
+  return nonEmptyTexts({ identity: subject, issuer, expireTime: formatTime(expiresMs) });
 }
 
-function renewalOf({ refreshToken, workload }: Login): JsonObject {
+function renewalFields({ refreshToken, workload }: Login): JsonObject {
   if (workload) return { renewedWith: "identity token", identityTokenFile: workload.tokenFile };
   if (refreshToken === undefined) return { renewedWith: "nothing" };
-  return { renewedWith: "refresh token", ...texts({ renewableUntil: timeOf(refreshExpiryMs(refreshToken)) }) };
+  return {
+    renewedWith: "refresh token",
+    ...nonEmptyTexts({ renewableUntil: formatTime(refreshExpiryMs(refreshToken)) }),
+  };
 }
 
-function timeOf(ms: number | undefined): string | undefined {
+function formatTime(ms: number | undefined): string | undefined {
   return ms === undefined ? undefined : new Date(ms).toISOString();
 }
 
-function texts(members: Readonly<Record<string, unknown>>): JsonObject {
+function nonEmptyTexts(members: Readonly<Record<string, unknown>>): JsonObject {
   return Object.fromEntries(
     Object.entries(members).filter((member): member is [string, string] => {
       return typeof member[1] === "string" && member[1] !== "";
@@ -86,8 +92,8 @@ function texts(members: Readonly<Record<string, unknown>>): JsonObject {
   );
 }
 
-// `renewableUntil` is headed RENEWABLE UNTIL.
-function rowsOf(answer: JsonObject): [field: string, value: string][] {
+// The row of `renewableUntil` is named "renewable until".
+function toRows(answer: JsonObject): [field: string, value: string][] {
   return Object.entries(answer).map(([name, value]) => [
     name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`),
     String(value),

@@ -1,107 +1,109 @@
-// `arbor iam`: a command for each verb of each noun, with the flags that their
-// messages ask for.
+// `arbor iam`: a command for each verb of each resource, with flags for the fields of its request. The help of these flags
+// is the comments of the protos, which are read when the help is printed.
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import type { DescMethodUnary } from "@bufbuild/protobuf";
-import { type Command, Option } from "commander";
-import { FORMATS } from "../../output/formats.js";
-import { FieldFlag, type FlagScope, fieldFlags } from "./field-flags.js";
-import { optionDescription } from "./field-help.js";
-import { type ResourceCommand, resourceCommands, resourceFieldOf, type Verb } from "./nouns.js";
+import { type Command, Help, type Option } from "commander";
+import { type Comments, commentsOf } from "../../../codec/proto-comments.js";
+import { addCommonFlags } from "../flags.js";
+import { createFieldFlags, FieldFlag, type FlagScope, isRepeated } from "./field-flags.js";
+import { type ResourceCommand, resourceCommands, resourceField, type Verb } from "./resource-commands.js";
 
-const COMMON = "Connection and output:";
+// The same path from `src` and from `dist`.
+const IMAGE = fileURLToPath(new URL("../../../../gen/api.binpb", import.meta.url));
+/** The help prints no more choices than these. */
+const MAX_CHOICES = 20;
 
-/** Adds `iam` and all below it. */
+let comments: Comments | undefined;
+
+/** Adds `iam` and its commands. */
 export function addIamCommands(arbor: Command): void {
   const iam = arbor.command("iam").description("manage groups, identities, roles and what goes with them");
-  for (const noun of resourceCommands) {
-    const command = iam.command(noun.name).description(`manage ${plural(noun)}`);
-    command.configureHelp({ optionDescription });
-    addList(command, noun);
+  for (const resource of resourceCommands) {
+    const command = iam.command(resource.name).description(`manage ${plural(resource)}`);
+    command.configureHelp({ optionDescription: describeOption });
+    addList(command, resource);
     for (const verb of ["get", "create", "update", "delete"] as const) {
-      const method = noun.methods[verb];
-      if (method !== undefined) add[verb](command, noun, method);
+      const method = resource.methods[verb];
+      if (method !== undefined) add[verb](command, resource, method);
     }
   }
 }
 
-function addList(parent: Command, noun: ResourceCommand): void {
-  const method = noun.methods.list;
-  const command = withFields(parent.command("list"), method, {})
-    .description(`list ${plural(noun)}`)
+function addList(parent: Command, resource: ResourceCommand): void {
+  const method = resource.methods.list;
+  const command = addFieldFlags(parent.command("list"), method, {})
+    .description(`list ${plural(resource)}`)
     .option("--page-all", "all pages from here on, each printed as it comes")
-    .option("--progress", "tell on standard error how far the list has come, even if that is no terminal");
-  withCommon(command).action(async (given) => (await import("./run-list.js")).runList(noun, flagsOf(command), given));
+    .option("--progress", "show progress on standard error, even if that is no terminal");
+  addCommonFlags(command).action(async (given) =>
+    (await import("./run-list.js")).runList(resource, fieldFlagsOf(command), given),
+  );
 }
 
 const add: Readonly<
-  Record<Exclude<Verb, "list">, (parent: Command, noun: ResourceCommand, method: DescMethodUnary) => void>
+  Record<Exclude<Verb, "list">, (parent: Command, resource: ResourceCommand, method: DescMethodUnary) => void>
 > = {
-  get(parent, noun, method) {
-    withCommon(parent.command("get <uid>").description(`print one ${noun.one}`)).action(async (uid, given) =>
-      (await import("./run-one.js")).runGet(noun, method, uid, given),
+  get(parent, resource, method) {
+    addCommonFlags(parent.command("get <uid>").description(`print one ${resource.singular}`)).action(
+      async (uid, given) => (await import("./run-one.js")).runGet(resource, method, uid, given),
     );
   },
-  create(parent, noun, method) {
-    const command = parent.command(noun.createAlias ?? "create").description(`create one ${noun.one}`);
-    if (noun.createAlias !== undefined) command.alias("create");
-    const resource = resourceFieldOf(noun, method);
-    withFields(command, method, { resource, writing: true });
-    if (resource !== undefined) withFile(command);
-    withCommon(command).action(async (given) =>
-      (await import("./run-one.js")).runCreate(noun, method, flagsOf(command), given),
+  create(parent, resource, method) {
+    const command = parent.command(resource.createAlias ?? "create").description(`create one ${resource.singular}`);
+    if (resource.createAlias !== undefined) command.alias("create");
+    const field = resourceField(resource, method);
+    addFieldFlags(command, method, { resource: field, writing: true });
+    if (field !== undefined) addFileFlag(command);
+    addCommonFlags(command).action(async (given) =>
+      (await import("./run-one.js")).runCreate(resource, method, fieldFlagsOf(command), given),
     );
   },
-  update(parent, noun, method) {
+  update(parent, resource, method) {
     const command = parent
       .command("update <uid>")
-      .description(`change one ${noun.one}: the fields whose flags are given, and no others`);
-    withFields(command, method, { resource: resourceFieldOf(noun, method), writing: true, changing: true });
-    withCommon(withFile(command)).action(async (uid, given) =>
-      (await import("./run-one.js")).runUpdate(noun, method, uid, flagsOf(command), given),
+      .description(`change one ${resource.singular}: the fields whose flags are given, and no others`);
+    addFieldFlags(command, method, { resource: resourceField(resource, method), writing: true, updating: true });
+    addCommonFlags(addFileFlag(command)).action(async (uid, given) =>
+      (await import("./run-one.js")).runUpdate(resource, method, uid, fieldFlagsOf(command), given),
     );
   },
-  delete(parent, noun, method) {
-    const command = parent.command("delete <uid>").description(`delete one ${noun.one}`);
+  delete(parent, resource, method) {
+    const command = parent.command("delete <uid>").description(`delete one ${resource.singular}`);
     command.option("--yes", "do not ask whether to");
-    withCommon(command).action(async (uid, given) =>
-      (await import("./run-one.js")).runDelete(noun, method, uid, given),
+    addCommonFlags(command).action(async (uid, given) =>
+      (await import("./run-one.js")).runDelete(resource, method, uid, given),
     );
   },
 };
 
-function withFields(command: Command, { input }: DescMethodUnary, scope: FlagScope): Command {
-  for (const flag of fieldFlags(input, scope)) command.addOption(flag);
+function addFieldFlags(command: Command, { input }: DescMethodUnary, scope: FlagScope): Command {
+  for (const flag of createFieldFlags(input, scope)) command.addOption(flag);
   return command;
 }
 
-function withFile(command: Command): Command {
+function addFileFlag(command: Command): Command {
   return command.option("--file <file>", "JSON or YAML of the whole, or - for standard input; flags win over it");
 }
 
-/** Adds the flags that say which service to call, as whom, and how to print what it answers. */
-export function withCommon(command: Command): Command {
-  return command
-    .addOption(
-      new Option("-o, --output <format>", "how to print the answer")
-        .choices(FORMATS)
-        .default(FORMATS[0])
-        .helpGroup(COMMON),
-    )
-    .addOption(
-      new Option("--api <url>", "where the service is; http://127.0.0.1:8080 unless set (ARBOR_API)").helpGroup(COMMON),
-    )
-    .addOption(
-      new Option(
-        "--token-file <file>",
-        "file with an API token, in place of `arbor auth login`; ARBOR_TOKEN wins",
-      ).helpGroup(COMMON),
-    );
-}
-
-function flagsOf(command: Command): FieldFlag[] {
+function fieldFlagsOf(command: Command): FieldFlag[] {
   return command.options.filter((option) => option instanceof FieldFlag);
 }
 
-function plural({ one }: ResourceCommand): string {
-  const [head = "", ...rest] = one.split(" of ");
+function plural({ singular }: ResourceCommand): string {
+  const [head = "", ...rest] = singular.split(" of ");
   return [head.endsWith("y") ? `${head.slice(0, -1)}ies` : `${head}s`, ...rest].join(" of ");
+}
+
+/** The description of an option. For a field it is the comment of the proto, and the possible values. */
+export function describeOption(option: Option): string {
+  if (!(option instanceof FieldFlag)) return new Help().optionDescription(option);
+  if (option.negate) return `the opposite of ${option.long?.replace("--no-", "--")}`;
+  comments ??= commentsOf(readFileSync(IMAGE));
+  const { field, argChoices = [] } = option;
+  const sentences = [comments(`${field.parent.typeName}.${field.name}`).replace(/\s+/g, " ")];
+  if (option.fromFile) sentences.push("The name of a file that holds it, or - for standard input.");
+  if (isRepeated(field)) sentences.push("Can be given more than once.");
+  if (argChoices.length > 0 && argChoices.length <= MAX_CHOICES) sentences.push(`One of: ${argChoices.join(", ")}.`);
+  return sentences.filter((part) => part !== "").join(" ");
 }

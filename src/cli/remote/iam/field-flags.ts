@@ -1,19 +1,28 @@
-// The flags that set the fields of a request. A flag is named as its field, with
-// the names of the messages around it where these tell more than the field does.
-import { type DescField, type DescMessage, getOption, hasOption, ScalarType } from "@bufbuild/protobuf";
+// The flags for the fields of a request, and the names of enum values in them. A flag has the name of its field, with the
+// names of the messages around it. Capabilities go by their dotted names, other enum values by their names without the
+// prefix of the proto.
+import {
+  type DescEnum,
+  type DescEnumValue,
+  type DescField,
+  type DescMessage,
+  getOption,
+  hasOption,
+  ScalarType,
+} from "@bufbuild/protobuf";
 import { Option } from "commander";
+import { name as capabilityName } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { Identity_StaticKeysSchema } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { IdentityProvider_OIDCSchema } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
 import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.js";
 import { isOutputOnly, isRequired } from "../../../codec/behavior.js";
 import { wellKnownName } from "../../../codec/fields.js";
-import { offeredNames } from "./enum-names.js";
 
 /** A flag that sets the field at the end of `path`, which leads there from the request. */
 export class FieldFlag extends Option {
   readonly path: readonly DescField[];
   readonly field: DescField;
-  /** The value is read from a file, because it is secret or long. */
+  /** The value is in a file, because it is secret or long. */
   readonly fromFile: boolean;
 
   constructor(flags: string, path: readonly DescField[], fromFile = false) {
@@ -21,55 +30,55 @@ export class FieldFlag extends Option {
     this.path = path;
     this.field = lastOf(path);
     this.fromFile = fromFile;
-    if (this.field.enum !== undefined) this.argChoices = offeredNames(this.field.enum);
+    if (this.field.enum !== undefined) this.argChoices = enumNames(this.field.enum);
   }
 }
 
-// What is put before the names of the fields within a message, where that is not the message's own name.
+// The prefixes of the fields of messages, where a prefix is not the message's own name.
 const prefixes: Readonly<Record<string, string>> = { uidp: "", claim_match: "", aws_identity: "aws" };
 
-const inFiles: ReadonlySet<DescField> = new Set([
+const fileFields: ReadonlySet<DescField> = new Set([
   IdentityProvider_OIDCSchema.field.clientSecret,
   Identity_StaticKeysSchema.field.issuerKeys,
 ]);
 
-/** What a request is for, as far as flags depend on it. */
+/** How a request uses the resource, as far as flags depend on it. */
 export interface FlagScope {
-  /** The field that holds the thing itself: the flags of its fields have no prefix. */
+  /** The field with the resource. The flags of its fields have no prefix. */
   readonly resource?: DescField | undefined;
-  /** What exists is changed: fields that are fixed when it is made have no flags. */
-  readonly changing?: boolean;
-  /** What is set can be unset: switches have a `--no-` form. */
+  /** The request updates a resource, so immutable fields have no flags. */
+  readonly updating?: boolean;
+  /** The request writes a resource, so switches have a `--no-` form. */
   readonly writing?: boolean;
 }
 
-/** The flags of a request: one for each field, and for each field of the messages in it, that callers set. */
-export function fieldFlags(request: DescMessage, scope: FlagScope): FieldFlag[] {
+/** Creates the flags of a request: one for each field that callers set, also in its messages. */
+export function createFieldFlags(request: DescMessage, scope: FlagScope): FieldFlag[] {
   const walk = (message: DescMessage, parents: readonly DescField[], prefix: string): FieldFlag[] =>
     message.fields.flatMap((field) => {
-      if (isOutputOnly(field) || (scope.changing && isImmutable(field))) return [];
+      if (isOutputOnly(field) || (scope.updating && isImmutable(field))) return [];
       const path = [...parents, field];
-      const name = joined(prefix, singular(field));
+      const name = joinNames(prefix, singular(field));
       if (field.fieldKind !== "message" || wellKnownName(field.message) !== undefined)
-        return flagsOf(path, name, scope);
+        return createFlags(path, name, scope);
       return walk(field.message, path, field === scope.resource ? "" : (prefixes[field.name] ?? name));
     });
   return walk(request, [], "");
 }
 
-function flagsOf(path: readonly DescField[], name: string, { writing = false }: FlagScope): FieldFlag[] {
+function createFlags(path: readonly DescField[], name: string, { writing = false }: FlagScope): FieldFlag[] {
   const field = lastOf(path);
   if (isSwitch(field)) {
     const on = new FieldFlag(`--${name}`, path);
     return writing ? [on, new FieldFlag(`--no-${name}`, path)] : [on];
   }
-  const fromFile = inFiles.has(field);
+  const fromFile = fileFields.has(field);
   const flag = new FieldFlag(
     fromFile ? `--${name}-file <file>` : `--${name} <${placeholderOf(field)}>`,
     path,
     fromFile,
   );
-  // Kept in a list, as commander by itself would take the words behind a repeatable flag for its values.
+  // Commander alone would take the words after a repeatable flag for its values.
   if (isRepeated(field)) flag.argParser<readonly string[]>((text, before = []) => [...before, text]);
   if (path.length === 1 && isRequired(field)) flag.makeOptionMandatory();
   return [flag];
@@ -89,13 +98,13 @@ function isImmutable(field: DescField): boolean {
   return hasOption(field, field_behavior) && getOption(field, field_behavior).includes(FieldBehavior.IMMUTABLE);
 }
 
-// `--capability a --capability b`: each flag gives one.
+// A repeated flag sets one value each time: `--capability a --capability b`.
 function singular(field: DescField): string {
   const name = field.name.replaceAll("_", "-");
   return isRepeated(field) ? name.replace(/ies$/, "y").replace(/s$/, "") : name;
 }
 
-function joined(prefix: string, name: string): string {
+function joinNames(prefix: string, name: string): string {
   return prefix === "" || name.startsWith(`${prefix}-`) ? name : `${prefix}-${name}`;
 }
 
@@ -113,4 +122,43 @@ function lastOf(path: readonly DescField[]): DescField {
   const last = path.at(-1);
   if (last === undefined) throw new TypeError("a path has at least one field");
   return last;
+}
+
+const MAX_NAMES = 20;
+
+/** The name of a value in commands, such as `groups.list` or `claim-match`. */
+export function formatEnumValue(value: DescEnumValue): string {
+  if (hasOption(value, capabilityName)) return getOption(value, capabilityName);
+  const { sharedPrefix = "" } = value.parent;
+  const bare = value.name.toLowerCase().startsWith(sharedPrefix) ? value.name.slice(sharedPrefix.length) : value.name;
+  return bare.toLowerCase().replaceAll("_", "-");
+}
+
+/** The names that flags accept: all but that of the unspecified value. */
+export function enumNames(desc: DescEnum): string[] {
+  return desc.values.filter(({ number }) => number !== 0).map(formatEnumValue);
+}
+
+/** The value with the name `text`, in commands or in the proto, in any case; undefined for none. */
+export function findEnumValue(desc: DescEnum, text: string): DescEnumValue | undefined {
+  const name = normalizeName(text);
+  return desc.values.find(
+    (value) => normalizeName(value.name) === name || normalizeName(formatEnumValue(value)) === name,
+  );
+}
+
+/** The rule for a text that names no value of `desc`, without its subject. */
+export function enumRule(desc: DescEnum, text: string): string {
+  const names = enumNames(desc);
+  if (names.length <= MAX_NAMES) return `must be one of ${names.join(", ")}`;
+  // Of hundreds of names, those with the same first part; or all first parts.
+  const [head] = normalizeName(text).split(".");
+  const close = names.filter((name) => normalizeName(name).split(".")[0] === head);
+  if (close.length > 0) return `must be one of ${close.join(", ")}`;
+  const heads = new Set(names.map((name) => name.split(".")[0]));
+  return `must begin with one of ${[...heads].join(", ")}`;
+}
+
+function normalizeName(name: string): string {
+  return name.trim().toLowerCase().replaceAll("-", "_");
 }

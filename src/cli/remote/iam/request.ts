@@ -1,86 +1,89 @@
-// A request as the command line describes it: what a file holds, and over it
-// what the flags say.
-import { create, type DescField, type Message } from "@bufbuild/protobuf";
-import { containerOf, setField } from "../../../codec/fields.js";
+// A request from the flags of a command and the file of `--file`; flags win over the file. Values are read like those of
+// query strings. Besides, durations may be written as `7d`, and enum values by their short names.
+import { create, createRegistry, type DescField, fromJson, type JsonValue, type Message } from "@bufbuild/protobuf";
+import { violationIn } from "../../../codec/body-check.js";
+import { containerOf, setField, wellKnownName } from "../../../codec/fields.js";
+import { keyReaderOf, type TextReader, textReaderOf } from "../../../codec/query-value.js";
 import { maskPathsOf } from "../../../codec/update-mask.js";
-import { invalidArgument } from "../../../kernel/errors.js";
-import { type FieldFlag, isRepeated, isSwitch } from "./field-flags.js";
-import { flagValue } from "./flag-value.js";
-import { fileText, resourceIn } from "./resource-file.js";
+import { invalidFlag } from "../../errors.js";
+import { enumRule, type FieldFlag, findEnumValue, isRepeated, isSwitch } from "./field-flags.js";
+import { parseYaml, readResource, readText } from "./resource-file.js";
 
-/** What was given on the command line, by the names commander gives to flags. */
-export type Given = Readonly<Record<string, unknown>>;
+const DURATION = /^(?=.)(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,12})(\.\d{1,9})?s)?$/;
 
-/** A request and what of its resource it names. */
+/** The values of the flags, by commander's names for them. */
+export type FlagValues = Readonly<Record<string, unknown>>;
+
+/** A request, and the fields of the resource that flags and file set. */
 export interface BuiltRequest {
   readonly request: Message;
-  /** The fields given, as paths of a field mask within the resource. */
+  /** Paths of a field mask within the resource. */
   readonly paths: readonly string[];
 }
 
 /**
  * Builds the request of a method.
  *
- * @param resource the field that `--file` is for; undefined where there is none
- * @throws ApiError INVALID_ARGUMENT naming the flag that is wrong.
+ * @param resource the field that `--file` sets; undefined without one
+ * @throws CommandError INVALID_ARGUMENT for the first wrong flag
  */
-export async function requestOf(
+export async function buildRequest(
   input: DescField["parent"],
   flags: readonly FieldFlag[],
-  given: Given,
+  given: FlagValues,
   resource: DescField | undefined,
 ): Promise<BuiltRequest> {
   const request = create(input);
   const used = flags.filter((flag) => isGiven(flag, given[flag.attributeName()]));
-  assertTogether(used);
+  assertCompatible(used);
   assertOneStdin([given.file, ...used.filter(({ fromFile }) => fromFile).map((flag) => given[flag.attributeName()])]);
   const paths = new Set<string>();
   if (resource?.message !== undefined && typeof given.file === "string") {
-    const { message, json } = await resourceIn(given.file, resource.message, "--file");
+    const { message, json } = await readResource(given.file, resource.message, "--file");
     setField(request, resource, message);
     for (const path of maskPathsOf(resource.message, json, new Set(["uid"]))) paths.add(path);
   }
   for (const flag of used) {
-    setField(containerOf(request, flag.path.slice(0, -1)), flag.field, await valueGiven(flag, given));
-    if (flag.path[0] === resource) paths.add(maskPath(flag));
+    setField(containerOf(request, flag.path.slice(0, -1)), flag.field, await readValue(flag, given));
+    if (flag.path[0] === resource) paths.add(toMaskPath(flag));
   }
   return { request, paths: [...paths] };
 }
 
-function maskPath({ path }: FieldFlag): string {
+function toMaskPath({ path }: FieldFlag): string {
   return path
     .slice(1)
     .map(({ name }) => name)
     .join(".");
 }
 
-// A switch and its reverse share a name; the one that was given has its value.
+// A switch and its `--no-` form share a name. The form on the command line has the value.
 function isGiven(flag: FieldFlag, value: unknown): boolean {
   return isSwitch(flag.field) ? value === !flag.negate : value !== undefined;
 }
 
-async function valueGiven(flag: FieldFlag, given: Given): Promise<unknown> {
+async function readValue(flag: FieldFlag, given: FlagValues): Promise<unknown> {
   const value = given[flag.attributeName()];
   if (isSwitch(flag.field)) return value;
   const name = flag.long ?? flag.flags;
   if (!flag.fromFile)
-    return flagValue(flag.field, isRepeated(flag.field) ? (value as string[]) : [String(value)], name);
-  // The end of the last line belongs to the file and not to what it holds.
-  const content = (await fileText(String(value), name)).replace(/[\r\n]+$/, "");
-  if (content === "") throw invalidArgument({ field: name, description: `${name} must name a file that is not empty` });
-  return flagValue(flag.field, [content], name);
+    return parseFlag(flag.field, isRepeated(flag.field) ? (value as string[]) : [String(value)], name);
+  // The end of the last line is no part of the value.
+  const content = (await readText(String(value), name)).replace(/[\r\n]+$/, "");
+  if (content === "") throw invalidFlag(name, `${name} must name a file that is not empty`);
+  return parseFlag(flag.field, [content], name);
 }
 
-// Where a request takes one of several, the last flag must not silently win over those before it.
-function assertTogether(flags: readonly FieldFlag[]): void {
+// The fields of a oneof exclude each other, and the last flag must not win silently.
+function assertCompatible(flags: readonly FieldFlag[]): void {
   for (const [i, flag] of flags.entries()) {
-    const rival = flags.slice(0, i).find((other) => excludes(other, flag));
-    if (rival === undefined) continue;
-    throw invalidArgument({ field: `${flag.long}`, description: `${flag.long} cannot go together with ${rival.long}` });
+    const conflicting = flags.slice(0, i).find((other) => isExclusive(other, flag));
+    if (conflicting === undefined) continue;
+    throw invalidFlag(`${flag.long}`, `${flag.long} cannot go together with ${conflicting.long}`);
   }
 }
 
-function excludes({ path: a }: FieldFlag, { path: b }: FieldFlag): boolean {
+function isExclusive({ path: a }: FieldFlag, { path: b }: FieldFlag): boolean {
   const fork = a.findIndex((field, i) => field !== b[i]);
   const [left, right] = [a[fork], b[fork]];
   return left?.oneof !== undefined && left.oneof === right?.oneof;
@@ -88,5 +91,79 @@ function excludes({ path: a }: FieldFlag, { path: b }: FieldFlag): boolean {
 
 function assertOneStdin(files: readonly unknown[]): void {
   if (files.filter((file) => file === "-").length < 2) return;
-  throw invalidArgument({ field: "--file", description: "only one file can be -, which is standard input" });
+  throw invalidFlag("--file", "only one file can be -, which is standard input");
+}
+
+/**
+ * Parses the texts of a flag to the value of its field in protobuf-es.
+ *
+ * @param given the texts; one empty text is an empty list or map
+ * @param flag the name of the flag in errors
+ * @throws CommandError INVALID_ARGUMENT with the flag and the rule
+ */
+export function parseFlag(field: DescField, given: readonly string[], flag: string): unknown {
+  const read = createReader(field);
+  const texts = given.length === 1 && given[0] === "" ? [] : given;
+  switch (field.fieldKind) {
+    case "list":
+      // Names of enum values have no commas. Other elements, such as patterns, may have.
+      return (field.enum ? texts.flatMap((text) => text.split(",")) : texts).map((text) => read(text, flag));
+    case "map":
+      return parseEntries(field, texts, flag, read);
+    default:
+      return read(given.at(-1) ?? "", flag);
+  }
+}
+
+function parseEntries(
+  field: DescField & { fieldKind: "map" },
+  texts: readonly string[],
+  flag: string,
+  read: TextReader,
+) {
+  const readKey = keyReaderOf(field.mapKey);
+  const entries: Record<string, unknown> = Object.create(null);
+  for (const text of texts) {
+    const equals = text.indexOf("=");
+    if (equals < 1) rejectFlag(flag, "must be a name, an equals sign and a value");
+    const key = readKey(text.slice(0, equals), flag);
+    if (key in entries) rejectFlag(flag, `must not give ${key} twice`);
+    entries[key] = read(text.slice(equals + 1), flag);
+  }
+  return { ...entries };
+}
+
+function createReader(field: DescField): TextReader {
+  const { enum: names, message } = field;
+  if (names !== undefined) {
+    return (text, flag) => findEnumValue(names, text)?.number ?? rejectFlag(flag, enumRule(names, text));
+  }
+  const read = textReaderOf(field);
+  if (message !== undefined && wellKnownName(message) === "Duration") {
+    return (text, flag) =>
+      read?.(parseDuration(text) ?? rejectFlag(flag, "must be a duration such as 90s, 24h or 7d"), flag);
+  }
+  return read ?? ((text, flag) => parseMessage(field, parseYaml(text, flag), flag));
+}
+
+function parseDuration(text: string): string | undefined {
+  const match = DURATION.exec(text);
+  if (match === null) return undefined;
+  const [, days = "0", hours = "0", minutes = "0", seconds = "0", fraction = ""] = match;
+  return `${((Number(days) * 24 + Number(hours)) * 60 + Number(minutes)) * 60 + Number(seconds)}${fraction}s`;
+}
+
+// A message in a list has no flags of its own. Its text is JSON or YAML.
+function parseMessage(field: DescField, json: JsonValue, flag: string): unknown {
+  if (field.message === undefined) throw new TypeError(`no flag can set ${field}`);
+  const registry = createRegistry();
+  try {
+    return fromJson(field.message, json, { registry });
+  } catch {
+    return rejectFlag(flag, `is not understood: ${violationIn(field.message, json, "value", registry).description}`);
+  }
+}
+
+function rejectFlag(flag: string, rule: string): never {
+  throw invalidFlag(flag, `${flag} ${rule}`);
 }

@@ -1,74 +1,94 @@
-// `arbor iam NOUN list`
+// `arbor iam RESOURCE list`
 import type { JsonObject, Message } from "@bufbuild/protobuf";
 import { setField } from "../../../codec/fields.js";
-import { listText } from "../../output/format.js";
-import { type Progress, progressOn } from "../../output/progress.js";
-import { printable } from "../../printable.js";
+import { buildCallbackPath } from "../../../kernel/web.js";
+import { escapeControls } from "../../output/escape.js";
+import { createListFormatter } from "../../output/format.js";
+import { createProgress, type Progress } from "../../output/terminal.js";
+import type { CommonFlags } from "../flags.js";
+import { type ApiFlags, fetchIssuer, resolveApi } from "../service.js";
+import { type Session, withSession } from "../session.js";
 import type { FieldFlag } from "./field-flags.js";
-import { type ResourceCommand, rowsOf } from "./nouns.js";
-import { redirectUrisAt } from "./redirect-uri.js";
-import { type Given, requestOf } from "./request.js";
-import { type CommonFlags, type Session, withSession } from "./session.js";
+import { buildRequest, type FlagValues } from "./request.js";
+import { type ResourceCommand, rowsField } from "./resource-commands.js";
 
-/** The most that the service puts on a page (spec section 8). */
+/** The largest page of the service (docs/api-rules.md#lists). */
 const MAX_PAGE_SIZE = 200;
 
-/** What a list takes besides its filters. */
-export type ListFlags = CommonFlags & Given & { readonly pageAll?: boolean; readonly progress?: boolean };
+/** The flags of a list. */
+export type ListFlags = CommonFlags & FlagValues & { readonly pageAll?: boolean; readonly progress?: boolean };
 
-/** Prints a page of a list, or all of them. */
-export async function runList(noun: ResourceCommand, flags: readonly FieldFlag[], given: ListFlags): Promise<void> {
-  const { request } = await requestOf(noun.methods.list.input, flags, given, undefined);
-  if (given.pageAll && given.pageSize === undefined) setNamed(request, noun, "page_size", MAX_PAGE_SIZE);
+/** Prints a page of a list, or all pages. */
+export async function runList(resource: ResourceCommand, flags: readonly FieldFlag[], given: ListFlags): Promise<void> {
+  const { request } = await buildRequest(resource.methods.list.input, flags, given, undefined);
+  if (given.pageAll && given.pageSize === undefined) setListField(request, resource, "page_size", MAX_PAGE_SIZE);
   await withSession(given, async (session) => {
-    const progress = progressOn(process.stderr, given.progress === true);
-    await printPages(noun, request, given, { session, progress });
+    const progress = createProgress(process.stderr, given.progress === true);
+    await printPages(resource, request, given, { session, progress });
   });
 }
 
 async function printPages(
-  noun: ResourceCommand,
+  resource: ResourceCommand,
   request: Message,
   given: ListFlags,
   { session, progress }: { session: Session; progress: Progress },
 ): Promise<void> {
   const { output: format, pageAll = false } = given;
   const { call, output } = session;
-  const key = rowsOf(noun).jsonName;
-  const redirectUris = noun.hasRedirectUri && format === "table" ? await redirectUrisAt(given) : undefined;
-  const columns = redirectUris ? [...noun.columns, { title: "REDIRECT URI", cell: redirectUris }] : noun.columns;
-  const text = listText(format, key, columns, output.terminal);
+  const key = rowsField(resource).jsonName;
+  const redirectUri = resource.hasRedirectUri && format === "table" ? await fetchRedirectUri(given) : undefined;
+  const columns = redirectUri ? [...resource.columns, { title: "REDIRECT URI", cell: redirectUri }] : resource.columns;
+  const list = createListFormatter(format, key, columns, output.terminal);
   let done = 0;
   let rest: JsonObject = {};
   let token = "";
   do {
-    if (token !== "") setNamed(request, noun, "page_token", token);
+    if (token !== "") setListField(request, resource, "page_token", token);
     let answer: JsonObject;
     try {
-      answer = await call(noun.methods.list, request);
+      answer = await call(resource.methods.list, request);
     } catch (error) {
       progress.clear();
-      // What is printed becomes a whole document, which says where to go on.
-      if (done > 0) await output.write(text.end({ ...rest, nextPageToken: token }));
+      // The output becomes a complete document with the page token of the rest.
+      if (done > 0) await output.write(list.end({ ...rest, nextPageToken: token }));
       throw error;
     }
     const { [key]: rows = [], ...envelope } = answer as JsonObject & Record<typeof key, JsonObject[]>;
     rest = envelope;
     done += rows.length;
     progress.clear();
-    await output.write(text.page(rows));
+    await output.write(list.page(rows));
     if (pageAll) progress.show(done, Number(envelope.totalCount ?? done));
     token = String(envelope.nextPageToken ?? "");
   } while (pageAll && token !== "");
   progress.clear();
-  await output.write(text.end(rest));
+  await output.write(list.end(rest));
   if (token !== "" && format === "table") {
-    process.stderr.write(`arbor: there are more: --page-all, or --page-token ${printable(token)}\n`);
+    process.stderr.write(`arbor: there are more: --page-all, or --page-token ${escapeControls(token)}\n`);
   }
 }
 
-function setNamed(request: Message, { methods }: ResourceCommand, name: string, value: string | number): void {
+function setListField(request: Message, { methods }: ResourceCommand, name: string, value: string | number): void {
   const field = methods.list.input.fields.find((one) => one.name === name);
   if (field === undefined) throw new TypeError(`${methods.list} has no ${name}`);
   setField(request, field, value);
+}
+
+/** The redirect URI to register at an identity provider, whose resource is given as JSON; empty without a uid. */
+export type RedirectUri = (provider: JsonObject) => string;
+
+/**
+ * Asks the service for its issuer, from which the redirect URIs of identity providers follow.
+ *
+ * @returns undefined when the service does not answer. Tables then have no redirect URIs.
+ */
+export async function fetchRedirectUri(flags: ApiFlags): Promise<RedirectUri | undefined> {
+  try {
+    const issuer = await fetchIssuer(resolveApi(flags));
+    if (issuer === undefined) return undefined;
+    return ({ uid }) => (typeof uid === "string" && uid !== "" ? `${issuer}${buildCallbackPath(uid)}` : "");
+  } catch {
+    return undefined;
+  }
 }

@@ -1,93 +1,94 @@
-// `arbor iam NOUN get`, `create`, `update` and `delete`
+// `arbor iam RESOURCE get`, `create`, `update` and `delete`
 import {
   create,
   type DescField,
   type DescMessage,
   type DescMethodUnary,
   type JsonObject,
+  type JsonValue,
   type Message,
 } from "@bufbuild/protobuf";
 import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
-import { containerOf, getField, setField } from "../../../codec/fields.js";
-import { invalidArgument } from "../../../kernel/errors.js";
-import { answerText } from "../../output/format.js";
-import { printable } from "../../printable.js";
-import { confirmDelete } from "./confirm.js";
-import { type DetailRow, detailRows } from "./detail-rows.js";
-import type { FieldFlag } from "./field-flags.js";
-import { type ResourceCommand, resourceFieldOf } from "./nouns.js";
-import { redirectUrisAt } from "./redirect-uri.js";
-import { type Given, requestOf } from "./request.js";
-import { type CommonFlags, type Session, withSession } from "./session.js";
+import { isObject } from "../../../codec/body-check.js";
+import { containerOf, fieldsByName, getField, setField, wellKnownName } from "../../../codec/fields.js";
+import { invalidFlag } from "../../errors.js";
+import { escapeControls } from "../../output/escape.js";
+import { formatAnswer } from "../../output/format.js";
+import type { CommonFlags } from "../flags.js";
+import { confirmDelete, type Session, withSession } from "../session.js";
+import { type FieldFlag, findEnumValue, formatEnumValue } from "./field-flags.js";
+import { buildRequest, type FlagValues } from "./request.js";
+import { type ResourceCommand, resourceField } from "./resource-commands.js";
+import { fetchRedirectUri } from "./run-list.js";
 
-type OneFlags = CommonFlags & Given;
+type OneFlags = CommonFlags & FlagValues;
 
-/** Prints one thing. */
+/** Prints one resource. */
 export async function runGet(
-  noun: ResourceCommand,
+  resource: ResourceCommand,
   method: DescMethodUnary,
   uid: string,
   given: OneFlags,
 ): Promise<void> {
-  await withSession(given, async (session) => print(noun, session, method, named(method, uid), given));
+  await withSession(given, async (session) => printAnswer(resource, session, method, requestFor(method, uid), given));
 }
 
-/** Creates one thing and prints it. */
+/** Creates a resource and prints it. */
 export async function runCreate(
-  noun: ResourceCommand,
+  resource: ResourceCommand,
   method: DescMethodUnary,
   flags: readonly FieldFlag[],
   given: OneFlags,
 ): Promise<void> {
-  const { request } = await requestOf(method.input, flags, given, resourceFieldOf(noun, method));
-  await withSession(given, async (session) => print(noun, session, method, request, given));
+  const { request } = await buildRequest(method.input, flags, given, resourceField(resource, method));
+  await withSession(given, async (session) => printAnswer(resource, session, method, request, given));
 }
 
 /**
- * Changes one thing and prints it: the fields given, or those that `--update-mask` names.
+ * Updates a resource and prints it: the fields of `--update-mask`, or else those of flags and file.
  *
- * @throws ApiError INVALID_ARGUMENT when neither says what to change
+ * @throws CommandError INVALID_ARGUMENT without any field
  */
 export async function runUpdate(
-  noun: ResourceCommand,
+  resource: ResourceCommand,
   method: DescMethodUnary,
   uid: string,
   flags: readonly FieldFlag[],
   given: OneFlags,
 ): Promise<void> {
-  const resource = resourceFieldOf(noun, method);
-  if (resource === undefined) throw new TypeError(`${method} changes nothing`);
-  const { request, paths } = await requestOf(method.input, flags, given, resource);
-  setUid(containerOf(request, [resource]), resource.message, uid);
-  const mask = fieldNamed(method.input, "update_mask");
+  const field = resourceField(resource, method);
+  if (field === undefined) throw new TypeError(`${method} changes nothing`);
+  const { request, paths } = await buildRequest(method.input, flags, given, field);
+  setUid(containerOf(request, [field]), field.message, uid);
+  const mask = getFieldByName(method.input, "update_mask");
   if (getField(request, mask) === undefined) {
     if (paths.length === 0) {
       const rule = "give a flag for each field to change, --file, or --update-mask to clear fields";
-      throw invalidArgument({ field: "--update-mask", description: rule });
+      throw invalidFlag("--update-mask", rule);
     }
     setField(request, mask, create(FieldMaskSchema, { paths: [...paths] }));
   }
-  await withSession(given, async (session) => print(noun, session, method, request, given));
+  await withSession(given, async (session) => printAnswer(resource, session, method, request, given));
 }
 
-/** Deletes one thing, if it is meant. */
+/** Deletes a resource after a confirmation. */
 export async function runDelete(
-  noun: ResourceCommand,
+  resource: ResourceCommand,
   method: DescMethodUnary,
   uid: string,
   given: OneFlags & { readonly yes?: boolean },
 ): Promise<void> {
-  if (!given.yes) await confirmDelete(`${noun.one} ${uid}`);
+  if (!given.yes) await confirmDelete(`${resource.singular} ${uid}`);
   await withSession(given, async ({ call, output }) => {
-    const answer = await call(method, named(method, uid));
+    const answer = await call(method, requestFor(method, uid));
     const { output: format } = given;
     const text =
-      format === "table" ? `deleted ${printable(uid)}\n` : answerText(format, answer, () => [], output.terminal);
+      format === "table" ? `deleted ${escapeControls(uid)}\n` : formatAnswer(format, answer, () => [], output.terminal);
     await output.write(text);
   });
 }
 
-async function print(
+async function printAnswer(
   { hasRedirectUri }: ResourceCommand,
   { call, output }: Session,
   method: DescMethodUnary,
@@ -96,26 +97,61 @@ async function print(
 ): Promise<void> {
   const { output: format } = given;
   const answer: JsonObject = await call(method, request);
-  const redirectUris = hasRedirectUri && format === "table" ? await redirectUrisAt(given) : undefined;
+  const redirectUri = hasRedirectUri && format === "table" ? await fetchRedirectUri(given) : undefined;
   const rows = (): DetailRow[] => [
-    ...detailRows(method.output, answer),
-    ...(redirectUris ? [["redirect URI", redirectUris(answer)] as const] : []),
+    ...toDetailRows(method.output, answer),
+    ...(redirectUri ? [["redirect URI", redirectUri(answer)] as const] : []),
   ];
-  await output.write(answerText(format, answer, rows, output.terminal));
+  await output.write(formatAnswer(format, answer, rows, output.terminal));
 }
 
-function named({ input }: DescMethodUnary, uid: string): Message {
+function requestFor({ input }: DescMethodUnary, uid: string): Message {
   const request = create(input);
   setUid(request, input, uid);
   return request;
 }
 
 function setUid(message: Message, desc: DescMessage | undefined, uid: string): void {
-  if (desc !== undefined) setField(message, fieldNamed(desc, "uid"), uid);
+  if (desc !== undefined) setField(message, getFieldByName(desc, "uid"), uid);
 }
 
-function fieldNamed(desc: DescMessage, name: string): DescField {
+function getFieldByName(desc: DescMessage, name: string): DescField {
   const field = desc.fields.find((one) => one.name === name);
   if (field === undefined) throw new TypeError(`${desc} has no ${name}`);
   return field;
+}
+
+/** A line of the table of one resource: the path of a field, and its value. */
+export type DetailRow = readonly [field: string, value: string];
+
+/** The lines for the fields of `json` that are not empty. A list has a line for each element. */
+export function toDetailRows(desc: DescMessage, json: JsonObject): DetailRow[] {
+  return messageRows(desc, json, "");
+}
+
+function messageRows(desc: DescMessage, json: JsonObject, prefix: string): DetailRow[] {
+  return Object.entries(json).flatMap(([name, value]) => {
+    const field = fieldsByName(desc).get(name);
+    return field === undefined ? [] : fieldRows(field, value, prefix + name);
+  });
+}
+
+function fieldRows(field: DescField, value: JsonValue, path: string): DetailRow[] {
+  const { message } = field;
+  if (field.fieldKind === "message" && isObject(value) && message && wellKnownName(message) === undefined) {
+    return messageRows(message, value, `${path}.`);
+  }
+  if (field.fieldKind === "list" && Array.isArray(value)) {
+    return value.map((element): DetailRow => [path, formatElement(field, element)]);
+  }
+  if (field.fieldKind === "map" && isObject(value)) {
+    return Object.entries(value).map(([key, element]): DetailRow => [`${path}.${key}`, formatElement(field, element)]);
+  }
+  return value === "" ? [] : [[path, formatElement(field, value)]];
+}
+
+function formatElement(field: DescField, value: JsonValue): string {
+  if (typeof value !== "string") return JSON.stringify(value);
+  const enumValue = field.enum && findEnumValue(field.enum, value);
+  return enumValue ? formatEnumValue(enumValue) : value;
 }

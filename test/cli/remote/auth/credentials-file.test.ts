@@ -10,9 +10,8 @@ import {
   readCredentials,
   withLogin,
 } from "../../../../src/cli/remote/auth/credentials-file.js";
-import { failureOf } from "../../../client/failure.js";
 import { tempDir } from "../../../support/temp-dir.js";
-import { script } from "./process.js";
+import { commandErrorOf, script } from "./process.js";
 
 const API = "https://platform.example.com";
 const OTHER = "https://other.example.com";
@@ -79,9 +78,9 @@ describe("the credentials file", () => {
       await keep(file);
       chmodSync(file, mode);
       for (const attempt of [readCredentials, keep]) {
-        const { code, rawMessage } = await failureOf(attempt(file));
+        const { code, message } = await commandErrorOf(attempt(file));
         assert.equal(code, Code.FailedPrecondition);
-        assert.equal(rawMessage, `the credentials file ${file} is open to other users; run: chmod 600 ${file}`);
+        assert.equal(message, `the credentials file ${file} is open to other users; run: chmod 600 ${file}`);
       }
       assert.equal(statSync(file).mode & 0o777, mode);
     });
@@ -91,9 +90,9 @@ describe("the credentials file", () => {
     const file = newFile();
     await keep(file);
     chownSync(file, 12345, 12345);
-    const { code, rawMessage } = await failureOf(readCredentials(file));
+    const { code, message } = await commandErrorOf(readCredentials(file));
     assert.equal(code, Code.FailedPrecondition);
-    assert.equal(rawMessage, `the credentials file ${file} belongs to another user`);
+    assert.equal(message, `the credentials file ${file} belongs to another user`);
   });
 
   const damaged = "is damaged; remove it and log in again";
@@ -114,9 +113,9 @@ describe("the credentials file", () => {
       mkdirSync(dirname(file), { recursive: true });
       writeFileSync(file, text, { mode: 0o600 });
       for (const attempt of [readCredentials, keep]) {
-        const { code, rawMessage } = await failureOf(attempt(file));
+        const { code, message } = await commandErrorOf(attempt(file));
         assert.equal(code, Code.FailedPrecondition);
-        assert.equal(rawMessage, `the credentials file ${file} ${says}`);
+        assert.equal(message, `the credentials file ${file} ${says}`);
       }
       assert.equal(readFileSync(file, "utf8"), text);
     });

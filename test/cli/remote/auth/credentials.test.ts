@@ -3,17 +3,16 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, it, type TestContext } from "node:test";
 import { Code } from "@connectrpc/connect";
-import { storedToken, tokenFor } from "../../../../src/cli/remote/auth/credentials.js";
+import { findStoredToken, issueTokenFor } from "../../../../src/cli/remote/auth/credentials.js";
 import {
   changeCredentials,
   type Login,
   readCredentials,
   withLogin,
 } from "../../../../src/cli/remote/auth/credentials-file.js";
-import { failureOf } from "../../../client/failure.js";
 import { tempDir } from "../../../support/temp-dir.js";
 import { jwt, type LoginService, startLoginService } from "./login-service.js";
-import { script } from "./process.js";
+import { commandErrorOf, script } from "./process.js";
 
 const RENEWAL = "POST /sts/exchange_refresh_token";
 const EXCHANGE = "GET /sts/exchange";
@@ -26,7 +25,7 @@ beforeEach(() => {
 
 const keep = (api: string, login: Login) => changeCredentials(file, (now) => withLogin(now, api, login));
 const kept = async (api: string) => (await readCredentials(file)).logins.get(api) ?? assert.fail("no login");
-const tokenAt = async (api: string) => (await storedToken(api))?.token();
+const tokenAt = async (api: string) => (await findStoredToken(api))?.token();
 
 async function loggedIn(test: TestContext, lifeS: number): Promise<{ service: LoginService; login: Login }> {
   const service = await startLoginService(test);
@@ -56,12 +55,12 @@ describe("a stored login", () => {
       service.url.replace("http://", "http://127.0.0.1@"),
       "not a url",
     ];
-    for (const other of others) assert.equal(await storedToken(other), undefined, other);
+    for (const other of others) assert.equal(await findStoredToken(other), undefined, other);
   });
 
   it("is never sent in cleartext to another machine, even when a file says so", async () => {
     await keep("http://platform.example.com", { token: "a.b.c" });
-    assert.equal(await storedToken("http://platform.example.com"), undefined);
+    assert.equal(await findStoredToken("http://platform.example.com"), undefined);
   });
 
   it("is renewed when its token ends soon, for its own service", async (test) => {
@@ -91,7 +90,7 @@ describe("a stored login", () => {
 
   it("is renewed when the service refuses its token, once for all who hear that", async (test) => {
     const { service, login } = await loggedIn(test, 3600);
-    const source = (await storedToken(service.url)) ?? assert.fail("no login");
+    const source = (await findStoredToken(service.url)) ?? assert.fail("no login");
     const [one, two] = await Promise.all([source.renew?.(login.token), source.renew?.(login.token)]);
     assert.notEqual(one, login.token);
     assert.equal(two, one);
@@ -105,10 +104,10 @@ describe("a stored login", () => {
     service.fault = [503, { code: 14, message: "Unavailable: soon", details: [] }];
     assert.equal(await tokenAt(service.url), token);
     assert.equal(service.count(RENEWAL), 1, "and asks once");
-    const source = (await storedToken(service.url)) ?? assert.fail("no login");
-    const { code, rawMessage } = await failureOf(Promise.resolve(source.renew?.(token)));
+    const source = (await findStoredToken(service.url)) ?? assert.fail("no login");
+    const { code, message } = await commandErrorOf(Promise.resolve(source.renew?.(token)));
     assert.equal(code, Code.Unavailable);
-    assert.equal(rawMessage, "Unavailable: soon");
+    assert.equal(message, "Unavailable: soon");
     service.fault = undefined;
     assert.notEqual(await tokenAt(service.url), token);
   });
@@ -121,29 +120,29 @@ describe("a stored login", () => {
       headers: { authorization: `Bearer ${login.refreshToken}` },
     });
     assert.equal(stolen.status, 200);
-    const refused = await failureOf(tokenAt(service.url));
-    assert.deepEqual([refused.code, refused.rawMessage], [Code.Unauthenticated, ended]);
+    const refused = await commandErrorOf(tokenAt(service.url));
+    assert.deepEqual([refused.code, refused.message], [Code.Unauthenticated, ended]);
     await keep(service.url, { token: login.token });
-    const bare = await failureOf(tokenAt(service.url));
-    assert.deepEqual([bare.code, bare.rawMessage], [Code.Unauthenticated, ended], "without a refresh token");
+    const bare = await commandErrorOf(tokenAt(service.url));
+    assert.deepEqual([bare.code, bare.message], [Code.Unauthenticated, ended], "without a refresh token");
   });
 
   it("keeps secrets out of errors", async (test) => {
     const { service, login } = await loggedIn(test, -60);
     service.fault = [500, { code: 13, message: `what is ${login.refreshToken}?`, details: [] }];
-    assert.equal((await failureOf(tokenAt(service.url))).rawMessage, "what is [secret]?");
+    assert.equal((await commandErrorOf(tokenAt(service.url))).message, "what is [secret]?");
     service.fault = [307, {}, "http://127.0.0.1:1/elsewhere"];
-    assert.match((await failureOf(tokenAt(service.url))).rawMessage, /answered with the status 307$/);
+    assert.match((await commandErrorOf(tokenAt(service.url))).message, /answered with the status 307$/);
   });
 
   it("gives tokens for others without keeping them, and stays good", async (test) => {
     const { service, login } = await loggedIn(test, 3600);
-    const other = await tokenFor(service.url, "https://other.example.com");
+    const other = await issueTokenFor(service.url, "https://other.example.com");
     assert.equal(service.requests[0]?.query.get("aud"), "https://other.example.com");
     const stored = await kept(service.url);
     assert.equal(stored.token, login.token);
     assert.notEqual(stored.token, other);
-    assert.notEqual(await tokenFor(service.url, "https://other.example.com"), other);
+    assert.notEqual(await issueTokenFor(service.url, "https://other.example.com"), other);
     assert.equal(service.count(RENEWAL), 2);
   });
 });
@@ -188,8 +187,8 @@ describe("a stored login of an identity", () => {
     const token = await tokenAt(service.url);
     assert.equal(await tokenAt(service.url), token);
     writeFileSync(tokenFile, "second\n");
-    await (await storedToken(service.url))?.renew?.(token ?? "");
-    assert.notEqual(await tokenFor(service.url, "https://other.example.com"), token);
+    await (await findStoredToken(service.url))?.renew?.(token ?? "");
+    assert.notEqual(await issueTokenFor(service.url, "https://other.example.com"), token);
     assert.deepEqual(
       service.requests.map(({ route, bearer, query }) => [route, bearer, ...query.values()]),
       [
@@ -202,7 +201,7 @@ describe("a stored login of an identity", () => {
     assert.deepEqual(stored.workload, workload);
     await keep(service.url, { ...stored, token: jwt({ exp: 0 }) });
     rmSync(tokenFile);
-    const { code, rawMessage } = await failureOf(tokenAt(service.url));
-    assert.deepEqual([code, rawMessage], [Code.Unauthenticated, `no token in the file ${tokenFile}`]);
+    const { code, message } = await commandErrorOf(tokenAt(service.url));
+    assert.deepEqual([code, message], [Code.Unauthenticated, `no token in the file ${tokenFile}`]);
   });
 });

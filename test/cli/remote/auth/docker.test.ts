@@ -3,19 +3,18 @@ import { existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, wri
 import { delimiter, join } from "node:path";
 import { beforeEach, describe, it, type TestContext } from "node:test";
 import { Code } from "@connectrpc/connect";
+import { dockerConfigFile, setCredentialHelper } from "../../../../src/cli/remote/auth/configure-docker.js";
 import {
   changeCredentials,
   type Login,
   readCredentials,
   withLogin,
 } from "../../../../src/cli/remote/auth/credentials-file.js";
-import { dockerConfigFile, setCredentialHelper } from "../../../../src/cli/remote/auth/docker-config.js";
-import { answerDocker } from "../../../../src/cli/remote/auth/docker-credential.js";
-import { registryHost } from "../../../../src/cli/remote/auth/registry-host.js";
-import { failureOf } from "../../../client/failure.js";
+import { answerDocker, parseRegistryHost } from "../../../../src/cli/remote/auth/docker-credential.js";
+import { runCommand } from "../../../support/command.js";
 import { tempDir } from "../../../support/temp-dir.js";
 import { type LoginService, startLoginService } from "./login-service.js";
-import { auth, run } from "./process.js";
+import { auth, commandErrorOf, run } from "./process.js";
 
 const HOST = "registry.example.com";
 
@@ -63,9 +62,9 @@ describe("the configuration of docker", () => {
     it(`is left alone when it is ${text}`, async () => {
       const file = join(tempDir(), "config.json");
       writeFileSync(file, text);
-      const { code, rawMessage } = await failureOf(setCredentialHelper(file, HOST, "arbor"));
+      const { code, message } = await commandErrorOf(setCredentialHelper(file, HOST, "arbor"));
       assert.equal(code, Code.FailedPrecondition);
-      assert.equal(rawMessage, `${file} is no configuration of docker, so it was left as it is`);
+      assert.equal(message, `${file} is no configuration of docker, so it was left as it is`);
       assert.equal(readFileSync(file, "utf8"), text);
     });
   }
@@ -91,7 +90,7 @@ it("the host of a registry is what docker means by a server", () => {
     ["", undefined],
     ["__proto__", undefined],
   ];
-  for (const [server, host] of cases) assert.equal(registryHost(server), host, server);
+  for (const [server, host] of cases) assert.equal(parseRegistryHost(server), host, server);
 });
 
 describe("docker's helper", () => {
@@ -105,8 +104,9 @@ describe("docker's helper", () => {
     env = { ARBOR_CREDENTIALS: file, DOCKER_CONFIG: tempDir() };
   });
 
+  const configureFlags = (service: LoginService) => ["--api", service.url, "--registry", HOST, "--bin-dir", binDir];
   const configure = (service: LoginService, ...flags: string[]) =>
-    auth(["configure-docker", "--api", service.url, "--registry", HOST, "--bin-dir", binDir, ...flags], env).ended;
+    runCommand(["auth", "configure-docker", ...configureFlags(service), ...flags], env);
   // As docker does: the program by its name, the action, and the server on standard input.
   const helper = (action: string, input: string) =>
     run("docker-credential-arbor", [action], { ...env, PATH: `${binDir}${delimiter}${process.env.PATH}` }, input).ended;
@@ -131,7 +131,7 @@ describe("docker's helper", () => {
     assert.deepEqual(JSON.parse(readFileSync(config, "utf8")).credHelpers, { [HOST]: "arbor" });
     assert.deepEqual((await readCredentials(file)).registries, new Map([[HOST, { api: service.url }]]));
     env.PATH = `${binDir}${delimiter}${process.env.PATH}`;
-    const again = await configure(service);
+    const again = await auth(["configure-docker", ...configureFlags(service)], env).ended;
     assert.deepEqual([again.code, again.stderr], [0, ""]);
   });
 
@@ -145,9 +145,9 @@ describe("docker's helper", () => {
     assert.deepEqual(await answered("list", ""), { [HOST]: "_token" });
     const others = ["docker.io", `${HOST}:5000`, `${HOST}.example.org`, `https://${HOST}@evil.example.com`, ""];
     for (const server of others) {
-      const { code, rawMessage } = await failureOf(answerDocker("get", server));
+      const { code, message } = await commandErrorOf(answerDocker("get", server));
       assert.equal(code, Code.Unauthenticated);
-      assert.equal(rawMessage, `${server} is not configured; run: arbor auth configure-docker`);
+      assert.equal(message, `${server} is not configured; run: arbor auth configure-docker`);
     }
     assert.deepEqual(service.requests, []);
   });
@@ -180,9 +180,9 @@ describe("docker's helper", () => {
       ["erase", HOST],
     ] as const;
     for (const [action, input] of attempts) {
-      const { code, rawMessage } = await failureOf(answerDocker(action, input));
+      const { code, message } = await commandErrorOf(answerDocker(action, input));
       assert.equal(code, Code.FailedPrecondition);
-      assert.doesNotMatch(rawMessage, /se-cret/);
+      assert.doesNotMatch(message, /se-cret/);
     }
     assert.equal(readFileSync(file, "utf8"), before);
   });
@@ -196,7 +196,7 @@ describe("docker's helper", () => {
     const [request] = service.requests;
     assert.deepEqual([request?.bearer, request?.query.get("identity")], ["oidc-token", "0123/45"]);
     rmSync(tokenFile);
-    assert.equal((await failureOf(answerDocker("get", HOST))).code, Code.Unauthenticated);
+    assert.equal((await commandErrorOf(answerDocker("get", HOST))).code, Code.Unauthenticated);
   });
 
   const refused: [what: string, flags: string[], says: RegExp][] = [

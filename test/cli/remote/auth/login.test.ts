@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { beforeEach, describe, it, type TestContext } from "node:test";
 import { Code } from "@connectrpc/connect";
+import { browserLogin } from "../../../../src/cli/remote/auth/browser-login.js";
 import { readCredentials } from "../../../../src/cli/remote/auth/credentials-file.js";
-import { browserLogin } from "../../../../src/cli/remote/auth/login-browser.js";
-import { failureOf } from "../../../client/failure.js";
+import { type Finished, type RunningCommand, runCommand, startCommand } from "../../../support/command.js";
 import { tempDir } from "../../../support/temp-dir.js";
 import { jwt, type LoginService, startLoginService } from "./login-service.js";
-import { auth, type Ended, type Running } from "./process.js";
+import { auth, commandErrorOf } from "./process.js";
 
 let env: Record<string, string>;
 beforeEach(() => {
@@ -19,17 +19,22 @@ beforeEach(() => {
 
 const kept = async (api: string) => (await readCredentials(env.ARBOR_CREDENTIALS ?? "")).logins.get(api);
 
-/** A login that waits for the browser, and the page that the person is told to open. */
-async function begun(test: TestContext, ...flags: string[]): Promise<Running & { service: LoginService; page: URL }> {
+/** A login that waits for the browser, and the page that the person is asked to open. */
+async function startLogin(
+  test: TestContext,
+  ...flags: string[]
+): Promise<RunningCommand & { service: LoginService; page: URL }> {
   const service = await startLoginService(test);
-  const running = auth(["login", "--api", service.url, "--no-browser", ...flags], env);
-  test.after(() => running.child.kill());
-  const [url = ""] = await running.seen(/http:\S+/);
-  return { ...running, service, page: new URL(url) };
+  const running = startCommand(["auth", "login", "--api", service.url, "--no-browser", ...flags], env);
+  const [url = ""] = await running.waitForOutput(/http:\S+/);
+  const page = new URL(url);
+  // Ends a login that a failed test has left.
+  test.after(() => visit(rejection(page)).catch(() => {}));
+  return { ...running, service, page };
 }
 
 /** Where the service sends the browser to when the person has logged in. */
-async function signedIn(page: URL): Promise<URL> {
+async function callbackOf(page: URL): Promise<URL> {
   const answer = await fetch(page, { redirect: "manual" });
   assert.equal(answer.status, 302);
   return new URL(answer.headers.get("location") ?? "");
@@ -45,6 +50,14 @@ function visit(url: URL, host = url.host, method = "GET"): Promise<{ status: num
   });
 }
 
+/** The address to which the service sends the browser of a person who has no access. */
+function rejection(page: URL): URL {
+  const { searchParams } = page;
+  const back = new URL(searchParams.get("redirect_uri") ?? "");
+  back.search = String(new URLSearchParams({ error: "access_denied", state: searchParams.get("state") ?? "" }));
+  return back;
+}
+
 const without = (url: URL, name: string) => changed(url, (query) => query.delete(name));
 function changed(url: URL, change: (query: URLSearchParams) => void): URL {
   const copy = new URL(url);
@@ -55,7 +68,7 @@ function changed(url: URL, change: (query: URLSearchParams) => void): URL {
 describe("arbor auth login", () => {
   it("sends the browser to the service and takes what it brings back", async (test) => {
     const flags = ["--identity-provider", "0123/45", "--connection", "corp", "--scope", "aa/bb", "--scope", "cc"];
-    const { page, service, ended } = await begun(test, ...flags, "--cap", "groups.list");
+    const { page, service, ended } = await startLogin(test, ...flags, "--cap", "groups.list");
     assert.equal(page.origin + page.pathname, `${service.url}/oauth`);
     const { redirect_uri = "", code_challenge = "", state = "", ...rest } = Object.fromEntries(page.searchParams);
     assert.match(redirect_uri, /^http:\/\/127\.0\.0\.1:\d+\/callback$/);
@@ -74,7 +87,7 @@ describe("arbor auth login", () => {
     });
     assert.deepEqual(page.searchParams.getAll("scope"), ["aa/bb", "cc"]);
 
-    const { status, body, headers } = await visit(await signedIn(page));
+    const { status, body, headers } = await visit(await callbackOf(page));
     assert.equal(status, 200);
     assert.match(
       body,
@@ -103,8 +116,8 @@ describe("arbor auth login", () => {
   });
 
   it("hears only what knows the state, at its own address, once", async (test) => {
-    const { page, service, ended } = await begun(test);
-    const back = await signedIn(page);
+    const { page, service, ended } = await startLogin(test);
+    const back = await callbackOf(page);
     const wrong = (value: string) => changed(back, (query) => query.set("state", value));
     const twice = changed(back, (query) => query.append("state", query.get("state") ?? ""));
     const error = new URL(`?error=access_denied`, back);
@@ -156,8 +169,8 @@ describe("arbor auth login", () => {
         },
         60_000,
       );
-      const { code, rawMessage } = await failureOf(login);
-      assert.deepEqual([code, rawMessage], [expected, `the login failed: ${says}`]);
+      const { code, message } = await commandErrorOf(login);
+      assert.deepEqual([code, message], [expected, `the login failed: ${says}`]);
       const { status, body } = (await page) ?? assert.fail("no page");
       assert.equal(status, 400);
       assert.match(body, /<h1>The login failed<\/h1>/);
@@ -169,15 +182,15 @@ describe("arbor auth login", () => {
     const show = async (url: string) => {
       redirectUri = new URL(url).searchParams.get("redirect_uri") ?? "";
     };
-    const { code, rawMessage } = await failureOf(browserLogin("http://127.0.0.1:1", {}, show, 60));
-    assert.deepEqual([code, rawMessage], [Code.DeadlineExceeded, "the browser did not come back within 0.001 minutes"]);
+    const { code, message } = await commandErrorOf(browserLogin("http://127.0.0.1:1", {}, show, 60));
+    assert.deepEqual([code, message], [Code.DeadlineExceeded, "the browser did not come back within 0.001 minutes"]);
     await assert.rejects(visit(new URL(redirectUri)), { code: "ECONNREFUSED" });
     const broken = browserLogin("http://127.0.0.1:1", {}, () => Promise.reject(new Error("no terminal")), 60_000);
     await assert.rejects(broken, /^Error: no terminal$/);
   });
 
   it("escapes what a terminal would act upon", async (test) => {
-    const { page, ended } = await begun(test);
+    const { page, ended } = await startLogin(test);
     const back = new URL(page.searchParams.get("redirect_uri") ?? "");
     const query = { error: "x", error_description: "\u001b[2Jno", status_code: "404" };
     back.search = String(new URLSearchParams({ ...query, state: page.searchParams.get("state") ?? "" }));
@@ -189,8 +202,8 @@ describe("arbor auth login", () => {
   });
 
   it("does not show the code when the service does not take it", async (test) => {
-    const { page, ended } = await begun(test);
-    const back = changed(await signedIn(page), (query) => query.set("code", "se-cret"));
+    const { page, ended } = await startLogin(test);
+    const back = changed(await callbackOf(page), (query) => query.set("code", "se-cret"));
     assert.equal((await visit(back)).status, 400);
     const { code, stderr } = await ended;
     assert.equal(code, 3);
@@ -204,12 +217,16 @@ describe("arbor auth login", () => {
     writeFileSync(browser, `#!/bin/sh\nprintf %s "$1" > '${opened}.new'\nmv '${opened}.new' '${opened}'\n`);
     chmodSync(browser, 0o755);
     // Without a desktop it is this variable that says which browser to open.
-    const { child, seen, ended } = auth(["login", "--api", service.url], { ...env, BROWSER: browser, DISPLAY: "" });
+    const { child, waitForOutput, ended } = auth(["login", "--api", service.url], {
+      ...env,
+      BROWSER: browser,
+      DISPLAY: "",
+    });
     test.after(() => child.kill());
-    const [url = ""] = await seen(/http:\S+/);
+    const [url = ""] = await waitForOutput(/http:\S+/);
     while (!existsSync(opened) && child.exitCode === null) await new Promise((resolve) => setTimeout(resolve, 20));
     assert.equal(readFileSync(opened, "utf8"), url);
-    assert.equal((await visit(await signedIn(new URL(url)))).status, 200);
+    assert.equal((await visit(await callbackOf(new URL(url)))).status, 200);
     assert.equal((await ended).code, 0);
   });
 
@@ -220,10 +237,10 @@ describe("arbor auth login", () => {
     writeFileSync(browser, `#!/bin/sh\n: > '${opened}'\n`);
     chmodSync(browser, 0o755);
     const flags = ["login", "--api", service.url, "--invite-file", "-"];
-    const { seen, ended } = auth(flags, { ...env, BROWSER: browser, DISPLAY: "" }, "inv-ite\n");
-    const [url = ""] = await seen(/http:\S+/);
+    const { waitForOutput, ended } = auth(flags, { ...env, BROWSER: browser, DISPLAY: "" }, "inv-ite\n");
+    const [url = ""] = await waitForOutput(/http:\S+/);
     assert.equal(new URL(url).searchParams.get("invite"), "inv-ite");
-    await visit(await signedIn(new URL(url)));
+    await visit(await callbackOf(new URL(url)));
     assert.equal((await ended).code, 0);
     assert.equal(existsSync(opened), false);
   });
@@ -233,9 +250,8 @@ describe("arbor auth login --headless", () => {
   async function done(test: TestContext, outcome: string, ...flags: string[]) {
     const service = await startLoginService(test);
     service.headless = { outcome, notYet: 1 };
-    const { child, seen, ended } = auth(["login", "--headless", "--api", service.url, ...flags], env);
-    test.after(() => child.kill());
-    const [, confirmation, url = ""] = await seen(/code ([A-Z2-7]{4}-[A-Z2-7]{4}) there:\s+(http:\S+)/);
+    const { waitForOutput, ended } = startCommand(["auth", "login", "--headless", "--api", service.url, ...flags], env);
+    const [, confirmation, url = ""] = await waitForOutput(/code ([A-Z2-7]{4}-[A-Z2-7]{4}) there:\s+(http:\S+)/);
     return { service, confirmation, page: new URL(url), end: await ended };
   }
   const idToken = jwt({ sub: "upstream" });
@@ -273,13 +289,13 @@ describe("arbor auth login --headless", () => {
 });
 
 describe("arbor auth login --identity", () => {
-  async function login(test: TestContext, ...flags: string[]): Promise<{ service: LoginService; end: Ended }> {
+  async function login(test: TestContext, ...flags: string[]): Promise<{ service: LoginService; end: Finished }> {
     const service = await startLoginService(test);
     const tokenFile = join(tempDir(), "oidc");
     writeFileSync(tokenFile, "oidc-token\n");
     env.tokenFile = tokenFile;
-    const all = ["login", "--identity", "0123/45", "--identity-token", tokenFile, ...flags];
-    return { service, end: await auth(all, { ...env, ARBOR_API: `${service.url}/` }).ended };
+    const all = ["auth", "login", "--identity", "0123/45", "--identity-token", tokenFile, ...flags];
+    return { service, end: await runCommand(all, { ...env, ARBOR_API: `${service.url}/` }) };
   }
 
   it("exchanges the token and keeps where it came from", async (test) => {
@@ -301,10 +317,10 @@ describe("arbor auth login --identity", () => {
     const tokenFile = join(tempDir(), "oidc");
     writeFileSync(tokenFile, "oidc-token\n");
     service.refused.add("oidc-token");
-    const { code, stderr } = await auth(
-      ["login", "--api", service.url, "--identity", "0123/45", "--identity-token", tokenFile],
+    const { code, stderr } = await runCommand(
+      ["auth", "login", "--api", service.url, "--identity", "0123/45", "--identity-token", tokenFile],
       env,
-    ).ended;
+    );
     assert.equal(code, 3);
     assert.equal(stderr, "arbor: token exchange: Unauthenticated: authorization: no\n");
     assert.equal(existsSync(env.ARBOR_CREDENTIALS ?? ""), false);

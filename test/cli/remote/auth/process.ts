@@ -1,13 +1,16 @@
-// `arbor` and scripts of these tests as processes of their own.
+// `arbor` and scripts of these tests as processes of their own, and the errors of their functions.
+import assert from "node:assert/strict";
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
+import { inspect } from "node:util";
+import { CommandError } from "../../../../src/cli/errors.js";
 import { PROJECT, scriptArguments } from "../../../support/project.js";
 
 /** A process that runs, or has run. */
 export interface Running {
   readonly child: ChildProcessWithoutNullStreams;
   /** Resolves when what it wrote to standard error so far matches. */
-  seen(pattern: RegExp): Promise<RegExpExecArray>;
+  waitForOutput(pattern: RegExp): Promise<RegExpExecArray>;
   readonly ended: Promise<Ended>;
 }
 
@@ -45,7 +48,7 @@ export function run(
   return {
     child,
     ended,
-    seen: (pattern) =>
+    waitForOutput: (pattern) =>
       new Promise((resolve, reject) => {
         const look = () => {
           const match = pattern.exec(written.stderr);
@@ -70,4 +73,15 @@ export function script(
   env: Readonly<Record<string, string>> = {},
 ): Running {
   return run(process.execPath, [...scriptArguments(`test/cli/remote/auth/${name}`), ...args], env);
+}
+
+/** The error that `promise` must fail with. */
+export async function commandErrorOf(promise: Promise<unknown>): Promise<CommandError> {
+  try {
+    await promise;
+  } catch (error) {
+    assert.ok(error instanceof CommandError, inspect(error));
+    return error;
+  }
+  assert.fail("it succeeded");
 }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { withLock } from "../../../../src/cli/remote/auth/lock.js";
+import { withLock } from "../../../../src/cli/shared-file.js";
 
 const [lock = "", ms] = process.argv.slice(2);
 await withLock(lock, async () => {

@@ -17,107 +17,107 @@ const capabilities = "groups.create, groups.update, groups.list, groups.delete";
 
 const cases: readonly {
   readonly name: string;
-  readonly noun: string;
+  readonly resource: string;
   readonly args: readonly string[];
   /** What is printed behind `arbor: Invalid argument: `. */
   readonly rule: string | RegExp;
 }[] = [
   {
     name: "an enum's value that is none",
-    noun: "groups",
+    resource: "groups",
     args: ["--kind", "big"],
     rule: "--kind: --kind must be one of starter, customer, dev, infra, aws-marketplace",
   },
   {
     name: "a capability that is near others",
-    noun: "roles",
+    resource: "roles",
     args: ["--capability", "groups.list,groups.lst"],
     rule: `--capability: --capability must be one of ${capabilities}`,
   },
   {
     name: "a capability that is near none",
-    noun: "roles",
+    resource: "roles",
     args: ["--capability", "grups.list"],
     rule: /^--capability: --capability must begin with one of internal, groups, group_invites, /,
   },
   ...["soon", "", "1", "-1h", "1h1d", "1.5h", "s", "9999999999999s"].map((ttl) => ({
     name: `the duration "${ttl}"`,
-    noun: "group-invites",
+    resource: "group-invites",
     args: ["--ttl", ttl],
     rule: "--ttl: --ttl must be a duration such as 90s, 24h or 7d",
   })),
   ...["2026-13-01T00:00:00Z", "2026-01-01", "now"].map((time) => ({
     name: `the time ${time}`,
-    noun: "identities",
+    resource: "identities",
     args: ["--static-keys-expiration-time", time],
     rule: "--static-keys-expiration-time: --static-keys-expiration-time must be a time of RFC 3339 such as 2026-01-31T09:30:00Z",
   })),
   {
     name: "an entry without a value",
-    noun: "identities",
+    resource: "identities",
     args: [...idp, "--claim", "ref"],
     rule: "--claim: --claim must be a name, an equals sign and a value",
   },
   {
     name: "an entry without a name",
-    noun: "identities",
+    resource: "identities",
     args: [...idp, "--claim", "=x"],
     rule: "--claim: --claim must be a name, an equals sign and a value",
   },
   {
     name: "an entry given twice",
-    noun: "identities",
+    resource: "identities",
     args: [...idp, "--claim", "ref=a", "--claim", "ref=b"],
     rule: "--claim: --claim must not give ref twice",
   },
   {
     name: "a key that is no number",
-    noun: "account-associations",
+    resource: "account-associations",
     args: ["--github-app-installation", "x={}"],
     rule: "--github-app-installation: --github-app-installation must be an integer between -9223372036854775808 and 9223372036854775807",
   },
   {
     name: "an element that is not of its type",
-    noun: "account-associations",
+    resource: "account-associations",
     args: ["--github-app-installation", "1={installations: [{name: 7}]}"],
     rule: "--github-app-installation: --github-app-installation is not understood: value.installations[0].name must be a string",
   },
   {
     name: "an element that is no JSON",
-    noun: "account-associations",
+    resource: "account-associations",
     args: ["--github-app-installation", "1={"],
     rule: /^--github-app-installation: no JSON or YAML at line 1, column \d+ \([A-Z_]+\)$/,
   },
   {
     name: "one of several together with another",
-    noun: "identities",
+    resource: "identities",
     args: [...idp, "--issuer-pattern", "https://idp\\.example"],
     rule: "--issuer-pattern: --issuer-pattern cannot go together with --issuer",
   },
   {
     name: "two ways to be assumed",
-    noun: "identities",
+    resource: "identities",
     args: ["--service-principal", "cosigned", "--aws-account", "123456789012"],
     rule: "--service-principal: --service-principal cannot go together with --aws-account",
   },
   {
     name: "a secret's file that is not there",
-    noun: "identity-providers",
+    resource: "identity-providers",
     args: ["--default-role", "x", "--oidc-client-secret-file", "/nowhere"],
     rule: "--oidc-client-secret-file: /nowhere cannot be read (ENOENT)",
   },
   {
     name: "standard input for two things",
-    noun: "identity-providers",
+    resource: "identity-providers",
     args: ["--file", "-", "--oidc-client-secret-file", "-"],
     rule: "--file: only one file can be -, which is standard input",
   },
 ];
 
 describe("a flag is refused for", () => {
-  for (const { name, noun, args, rule } of cases) {
+  for (const { name, resource, args, rule } of cases) {
     it(name, async () => {
-      const result = await world.iam(noun, "create", "--parent", world.root, ...args);
+      const result = await world.iam(resource, "create", "--parent", world.root, ...args);
       assert.deepEqual([result.code, result.stdout], [2, ""], result.stderr);
       assertRefused(result.stderr, rule);
     });

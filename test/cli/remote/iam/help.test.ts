@@ -5,10 +5,9 @@ import { create, type JsonObject, toJson } from "@bufbuild/protobuf";
 import { Command } from "commander";
 import { AccountAssociationSchema } from "#gen/chainguard/platform/iam/v2beta1/account_associations_pb.js";
 import { RoleSchema } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
-import { addIamCommands } from "../../../../src/cli/remote/iam/commands.js";
-import { detailRows } from "../../../../src/cli/remote/iam/detail-rows.js";
+import { addIamCommands, describeOption } from "../../../../src/cli/remote/iam/commands.js";
 import { FieldFlag } from "../../../../src/cli/remote/iam/field-flags.js";
-import { optionDescription } from "../../../../src/cli/remote/iam/field-help.js";
+import { toDetailRows } from "../../../../src/cli/remote/iam/run-one.js";
 
 const arbor = new Command("arbor");
 addIamCommands(arbor);
@@ -24,7 +23,7 @@ function leaf(path: string): Command {
 function helpOf(path: string, flag: string): string {
   const option = leaf(path).options.find(({ long }) => long === flag);
   assert.ok(option, flag);
-  return optionDescription(option);
+  return describeOption(option);
 }
 
 describe("the help", () => {
@@ -36,7 +35,7 @@ describe("the help", () => {
     };
     collect(arbor);
     assert.ok(flags.length > 200);
-    for (const flag of flags) assert.match(optionDescription(flag), /^(\S.{10,}\.|the opposite of --\S+)$/, flag.flags);
+    for (const flag of flags) assert.match(describeOption(flag), /^(\S.{10,}\.|the opposite of --\S+)$/, flag.flags);
   });
 
   for (const [path, flag, said] of [
@@ -65,7 +64,7 @@ describe("the help", () => {
 describe("the table of one resource", () => {
   it("has a line for each value, with the names that flags take", () => {
     const role = create(RoleSchema, { uid: "u", capabilities: [103, 303], createTime: { seconds: 0n } });
-    assert.deepEqual(detailRows(RoleSchema, toJson(RoleSchema, role) as JsonObject), [
+    assert.deepEqual(toDetailRows(RoleSchema, toJson(RoleSchema, role) as JsonObject), [
       ["uid", "u"],
       ["capabilities", "groups.list"],
       ["capabilities", "roles.list"],
@@ -80,7 +79,7 @@ describe("the table of one resource", () => {
       chainguard: {},
     });
     const json = toJson(AccountAssociationSchema, message, { alwaysEmitImplicit: true }) as JsonObject;
-    assert.deepEqual(detailRows(AccountAssociationSchema, json), [
+    assert.deepEqual(toDetailRows(AccountAssociationSchema, json), [
       ["azure.tenantId", "t"],
       ["azure.clientIds.syncer", "1"],
       ["azure.clientIds.a b", ""],

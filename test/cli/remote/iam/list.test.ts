@@ -5,7 +5,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { parse } from "yaml";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { type CliWorld, startCliWorld } from "./cli-world.js";
-import { startTold } from "./told-service.js";
+import { startFakeService } from "./fake-service.js";
 
 const NAMES = ["a1", "a2", "a3", "a4", "a5"];
 
@@ -91,7 +91,7 @@ describe("a list", () => {
   });
 
   it("that breaks off is a whole document that says where to go on", async () => {
-    const service = await startTold((router) => {
+    const service = await startFakeService((router) => {
       router.service(GroupsService, {
         listGroups({ pageToken }) {
           if (pageToken !== "") throw new ConnectError("Permission denied: groups", Code.PermissionDenied);
@@ -110,7 +110,7 @@ describe("a list", () => {
 
   it("asks for the largest pages when all are wanted", async () => {
     const asked: number[] = [];
-    const service = await startTold((router) => {
+    const service = await startFakeService((router) => {
       router.service(GroupsService, {
         listGroups({ pageSize, pageToken }) {
           asked.push(pageSize);

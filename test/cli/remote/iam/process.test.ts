@@ -8,7 +8,7 @@ import { after, before, describe, it } from "node:test";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { PROJECT, scriptArguments } from "../../../support/project.js";
 import { type CliWorld, startCliWorld } from "./cli-world.js";
-import { startTold } from "./told-service.js";
+import { startFakeService } from "./fake-service.js";
 
 let world: CliWorld;
 before(async () => {
@@ -64,7 +64,7 @@ describe("a process", () => {
     it(`ends quietly when nobody reads its ${format} any more`, async () => {
       // A list without an end: the command must stop by itself.
       let pages = 0;
-      const service = await startTold((router) => {
+      const service = await startFakeService((router) => {
         router.service(GroupsService, {
           listGroups: () => {
             pages++;

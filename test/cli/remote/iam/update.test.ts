@@ -6,7 +6,7 @@ import { IdentitiesService, UpdateIdentityRequestSchema } from "#gen/chainguard/
 import { builtinRoleUid } from "../../../../src/kernel/ids.js";
 import { type Host, startHost } from "../../../e2e/process.js";
 import { type CliWorld, startCliWorld } from "./cli-world.js";
-import { startTold, type ToldService } from "./told-service.js";
+import { type FakeService, startFakeService } from "./fake-service.js";
 
 let world: CliWorld;
 before(async () => {
@@ -17,11 +17,11 @@ after(() => world?.stop());
 describe("an update sends", () => {
   // A service of its own, which keeps what it was sent.
   const seen: unknown[] = [];
-  let service: ToldService;
+  let service: FakeService;
   let host: Host;
   before(async () => {
     host = startHost();
-    service = await startTold((router) => {
+    service = await startFakeService((router) => {
       router.service(IdentitiesService, {
         updateIdentity(request) {
           seen.push(toJson(UpdateIdentityRequestSchema, request));

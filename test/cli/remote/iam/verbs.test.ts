@@ -1,15 +1,15 @@
-// Every verb of every noun, against what REST answers.
+// Every verb of every resource, against what REST answers.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { resourceCommands } from "../../../../src/cli/remote/iam/nouns.js";
+import { resourceCommands } from "../../../../src/cli/remote/iam/resource-commands.js";
 import { builtinRoleUid } from "../../../../src/kernel/ids.js";
 import { type CliWorld, startCliWorld } from "./cli-world.js";
 
 const [viewer, editor] = ["viewer", "editor"].map(builtinRoleUid) as [string, string];
 
 interface Case {
-  readonly noun: string;
-  /** The collection in the paths of REST, where it is not the noun. */
+  readonly resource: string;
+  /** The collection in the paths of REST, where it is not the resource. */
   readonly path: string;
   /** What it takes to create one. */
   readonly create: () => Promise<readonly string[]> | readonly string[];
@@ -42,7 +42,7 @@ after(() => world?.stop());
 
 const cases: readonly Case[] = [
   {
-    noun: "groups",
+    resource: "groups",
     path: "groups",
     create: () => ["--parent", world.root, "--name", "team", "--description", "who builds"],
     created: () => ({ name: "team", description: "who builds", verified: false }),
@@ -52,7 +52,7 @@ const cases: readonly Case[] = [
     row: /^team {2}who builds {3}TIME$/,
   },
   {
-    noun: "identities",
+    resource: "identities",
     path: "identities",
     create: () => [
       ...["--parent", group, "--name", "ci", "--issuer", "https://idp.example", "--subject-pattern", "repo:acme/.*"],
@@ -81,7 +81,7 @@ const cases: readonly Case[] = [
     row: /^ci {4}claim-match {2}TIME {2}-$/,
   },
   {
-    noun: "roles",
+    resource: "roles",
     path: "roles",
     create: () => [
       ...["--parent", group, "--name", "reader"],
@@ -94,7 +94,7 @@ const cases: readonly Case[] = [
     row: /^reader {2}3 {13}-$/,
   },
   {
-    noun: "role-bindings",
+    resource: "role-bindings",
     path: "roleBindings",
     create: async () => {
       const { uid } = await world.service.identity({}, world.root);
@@ -107,7 +107,7 @@ const cases: readonly Case[] = [
     row: /^UID {2}\S+ +viewer {2}home$/,
   },
   {
-    noun: "identity-providers",
+    resource: "identity-providers",
     path: "identityProviders",
     create: () => [
       ...["--parent", world.root, "--name", "second", "--default-role", viewer, "--oidc-issuer", "https://idp.example"],
@@ -138,7 +138,7 @@ const cases: readonly Case[] = [
     row: /^second {2}https:\/\/idp\.example {2}UID {2}- +http:\/\/127\.0\.0\.1:\d+\/oauth\/callback\/UID$/,
   },
   {
-    noun: "account-associations",
+    resource: "account-associations",
     path: "accountAssociations",
     create: () => [
       ...["--parent", group, "--name", "accounts", "--amazon-account", "123456789012"],
@@ -157,7 +157,7 @@ const cases: readonly Case[] = [
     row: /^accounts {2}amazon, azure, github {2}-$/,
   },
   {
-    noun: "group-invites",
+    resource: "group-invites",
     path: "groupInvites",
     create: () => ["--parent", group, "--role-uid", viewer, "--ttl", "7d", "--single-use"],
     created: () => ({ singleUse: true, email: "" }),
@@ -167,7 +167,7 @@ const cases: readonly Case[] = [
     row: /^viewer {2}- {7}true {8}\S+ +TIME$/,
   },
   {
-    noun: "group-mappings",
+    resource: "group-mappings",
     path: "externalGroupRoleMappings",
     create: () => ["--parent", provider, "--external-group-id", "g 1", "--role-uid", viewer, "--scope", world.root],
     created: () => ({ identityProviderUid: provider, externalGroupId: "g 1", roleUid: viewer, scope: world.root }),
@@ -176,38 +176,38 @@ const cases: readonly Case[] = [
   },
 ];
 
-describe("a noun", () => {
-  for (const { noun, path, create, created, update, updated, filter, row } of cases) {
-    it(`${noun}: create, get, list, update, delete`, async () => {
-      const made = await world.json(noun, "create", ...(await create()));
+describe("a resource", () => {
+  for (const { resource, path, create, created, update, updated, filter, row } of cases) {
+    it(`${resource}: create, get, list, update, delete`, async () => {
+      const made = await world.json(resource, "create", ...(await create()));
       assertHolds(made, created());
       const uid = String(made.uid);
 
       const { code, ...shown } = made;
-      assert.deepEqual(await world.json(noun, "get", uid), { ...shown, ...(code !== undefined && { code: "" }) });
-      assert.deepEqual(await world.json(noun, "get", uid), await world.rest(`/${path}/${uid}`));
+      assert.deepEqual(await world.json(resource, "get", uid), { ...shown, ...(code !== undefined && { code: "" }) });
+      assert.deepEqual(await world.json(resource, "get", uid), await world.rest(`/${path}/${uid}`));
 
-      const list = await world.json(noun, "list", ...filter(uid));
+      const list = await world.json(resource, "list", ...filter(uid));
       const rows = Object.values(list).find(Array.isArray) as readonly { uid: string }[];
       assert.deepEqual([rows.map((row) => row.uid), list.totalCount], [[uid], "1"]);
 
-      const [, line = "", ...none] = (await world.iam(noun, "list", ...filter(uid))).stdout.trimEnd().split("\n");
+      const [, line = "", ...none] = (await world.iam(resource, "list", ...filter(uid))).stdout.trimEnd().split("\n");
       const [cell, rest = ""] = [line.slice(0, uid.length), line.slice(uid.length).trimStart()];
       const masked = rest.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "TIME").replace(/[0-9a-f]{40}(\/[0-9a-f]{16})*/g, "UID");
       assert.deepEqual([cell, none], [uid, []]);
       assert.match(masked, row);
 
       if (update !== undefined && updated !== undefined) {
-        assertHolds(await world.json(noun, "update", uid, ...update), updated);
+        assertHolds(await world.json(resource, "update", uid, ...update), updated);
         assertHolds(await world.rest(`/${path}/${uid}`), updated);
       }
 
-      assert.deepEqual(await world.iam(noun, "delete", uid, "--yes"), {
+      assert.deepEqual(await world.iam(resource, "delete", uid, "--yes"), {
         code: 0,
         stdout: `deleted ${uid}\n`,
         stderr: "",
       });
-      const gone = await world.iam(noun, "get", uid);
+      const gone = await world.iam(resource, "get", uid);
       assert.equal(gone.code, 5);
       assert.match(gone.stderr, /^arbor: Not found: [a-z ]+: there is no [a-z ]+ [0-9a-f/]+\n$/);
     });
@@ -229,7 +229,10 @@ describe("a noun", () => {
   });
 
   it("is covered here", () => {
-    assert.deepEqual([...cases.map(({ noun }) => noun), "terms"], [...resourceCommands.map(({ name }) => name)]);
+    assert.deepEqual(
+      [...cases.map(({ resource }) => resource), "terms"],
+      [...resourceCommands.map(({ name }) => name)],
+    );
   });
 });
 

@@ -1,0 +1,68 @@
+// The errors of commands, and the exit codes that follow from them. This file loads no RPC library: docker starts the
+// credential helper for every pull, and a library would take longer to load than the helper to answer.
+import type { Code as ConnectCode } from "@connectrpc/connect";
+import { escapeLines } from "./output/escape.js";
+
+/** The gRPC status codes that commands know, with the numbers of google/rpc/code.proto. */
+export const Code = {
+  Unknown: 2,
+  InvalidArgument: 3,
+  DeadlineExceeded: 4,
+  NotFound: 5,
+  AlreadyExists: 6,
+  PermissionDenied: 7,
+  ResourceExhausted: 8,
+  FailedPrecondition: 9,
+  Aborted: 10,
+  Internal: 13,
+  Unavailable: 14,
+  Unauthenticated: 16,
+} as const satisfies Partial<Record<keyof typeof ConnectCode, ConnectCode>>;
+
+const exitCodes: Partial<Record<ConnectCode, number>> = {
+  [Code.InvalidArgument]: 2,
+  [Code.Unauthenticated]: 3,
+  [Code.PermissionDenied]: 4,
+  [Code.NotFound]: 5,
+  [Code.AlreadyExists]: 6,
+  [Code.FailedPrecondition]: 6,
+  [Code.Aborted]: 6,
+  [Code.ResourceExhausted]: 7,
+  [Code.Unavailable]: 8,
+  [Code.DeadlineExceeded]: 8,
+};
+
+/** An error that a command ends with. Its message is safe to print to a terminal. */
+export class CommandError extends Error {
+  /** The exit code follows from it. */
+  readonly code: ConnectCode;
+
+  constructor(code: ConnectCode, message: string, cause?: unknown) {
+    super(escapeLines(message), cause === undefined ? undefined : { cause });
+    this.name = "CommandError";
+    this.code = code;
+  }
+}
+
+/** INVALID_ARGUMENT for a flag or an environment variable that breaks a rule. */
+export function invalidFlag(flag: string, rule: string): CommandError {
+  return new CommandError(Code.InvalidArgument, `Invalid argument: ${flag}: ${rule}`);
+}
+
+/** UNAUTHENTICATED, with the command that logs in. */
+export function notLoggedIn(api: string, reason = `not logged in to ${api}`): CommandError {
+  return new CommandError(Code.Unauthenticated, `${reason}; run: arbor auth login --api ${api}`);
+}
+
+/**
+ * Prints an error to standard error.
+ *
+ * @returns the exit code of the command: 2 for wrong settings, one per class of status, 1 for all others
+ */
+export function reportError(error: unknown): number {
+  process.stderr.write(`arbor: ${error instanceof Error ? error.message : String(error)}\n`);
+  const { code, name } = (error ?? {}) as { readonly code?: unknown; readonly name?: unknown };
+  // Compared by its name, because most commands load no settings.
+  if (name === "SettingsError") return 2;
+  return (typeof code === "number" ? exitCodes[code as ConnectCode] : undefined) ?? 1;
+}

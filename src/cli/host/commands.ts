@@ -1,0 +1,152 @@
+// The commands on the host and their flags. The modules that run them load the service, so each is loaded when its command
+// is called.
+import { type Command, Option } from "commander";
+import { flagOf, resolveSettings, type SettingName, type Settings, settings, variableOf } from "../../config/config.js";
+
+/** The settings with which a command opens the installation. */
+const hostSettings: readonly SettingName[] = [
+  "data",
+  "databaseUrl",
+  "masterKeyFile",
+  "listen",
+  "baseUrl",
+  "issuer",
+  "tlsCert",
+  "tlsKey",
+];
+
+/** Adds the commands on the host. */
+export function addHostCommands(arbor: Command): void {
+  addSettings(arbor.command("serve").description("run the service"), Object.keys(settings) as SettingName[]).action(
+    async (options) => (await import("./serve.js")).serve(readSettings(options)),
+  );
+
+  addSettings(arbor.command("bootstrap").description("create an organisation and its owner, on the host"), hostSettings)
+    .requiredOption("--org <name>", "name of the organisation")
+    .option("--owner-issuer <url>", "issuer of the login provider that knows the owner")
+    .option("--owner-subject <subject>", "what that issuer calls the owner")
+    .option("--json", "print JSON")
+    .action(async (options) => (await import("./host.js")).bootstrapCommand(readSettings(options), options));
+
+  const admin = arbor.command("admin").description("operate the installation, on the host");
+  addSettings(admin.command("token").description("print an API token for an identity"), hostSettings)
+    .requiredOption("--identity <uid>", "the identity it speaks for")
+    .option("--ttl <duration>", "how long it is valid, at most 1h", "1h")
+    .option("--audience <url>", "what it is for; the base URL unless set")
+    .action(async (options) => (await import("./host.js")).tokenCommand(readSettings(options), options));
+  addSettings(admin.command("bind").description("bind an identity to a role at a group"), hostSettings)
+    .requiredOption("--identity <uid>", "the identity")
+    .requiredOption("--role <uid>", "the role")
+    .requiredOption("--group <uid>", "the group")
+    .action(async (options) => (await import("./host.js")).bindCommand(readSettings(options), options));
+  addSettings(
+    admin.command("identity").command("revoke <uid>").description("make all tokens of an identity void"),
+    hostSettings,
+  ).action(async (uid, options) => (await import("./host.js")).revokeCommand(readSettings(options), uid));
+  addSettings(
+    admin.command("group").command("verify <uid>").description("confirm that a root group is who its name says"),
+    hostSettings,
+  )
+    .option("--kind <kind>", "what sort of organisation it is, such as ORG_KIND_CUSTOMER")
+    .action(async (uid, options) => (await import("./host.js")).verifyCommand(readSettings(options), uid, options));
+  const quota = admin.command("quota").description("how much one organisation may have, on the host");
+  addSettings(quota.command("list").description("print what an organisation has and may have"), [
+    ...hostSettings,
+    "quotas",
+  ])
+    .requiredOption("--group <uid>", "the root group of the organisation")
+    .option("--json", "print a JSON object per line")
+    .action(async (options) => (await import("./quota.js")).quotaListCommand(readSettings(options), options));
+  addSettings(
+    quota
+      .command("set <quota=limit...>")
+      .description("set limits for an organisation, such as repos=500; repos=default takes one back"),
+    hostSettings,
+  )
+    .requiredOption("--group <uid>", "the root group of the organisation")
+    .action(async (limits, options) =>
+      (await import("./quota.js")).quotaSetCommand(readSettings(options), limits, options),
+    );
+  const keys = admin.command("keys").description("keys of the installation, on the host");
+  addSettings(keys.command("rotate").description("make a new key"), hostSettings)
+    .addOption(
+      new Option("--purpose <purpose>", "what the key is for")
+        .choices(["api-token", "page-token", "audit", "registry"])
+        .makeOptionMandatory(),
+    )
+    .action(async (options) => (await import("./keys.js")).rotateCommand(readSettings(options), options));
+  addSettings(keys.command("revoke <kid>").description("remove a key of API tokens at once, with all it signed"), [
+    ...hostSettings,
+    "jwksMaxAge",
+  ]).action(async (kid, options) => (await import("./keys.js")).revokeCommand(readSettings(options), kid));
+  addSettings(keys.command("list").description("print the keys, the newest first"), hostSettings)
+    .option("--json", "print a JSON object per line")
+    .action(async (options) => (await import("./keys.js")).listCommand(readSettings(options), options));
+
+  const audit = arbor.command("audit").description("read the audit log, on the host");
+  addSettings(audit.command("list").description("print the newest rows first"), hostSettings)
+    .option("--root <uid>", "the organisation; all unless set")
+    .option("--limit <rows>", "how many rows at most", "50")
+    .option("--json", "print a JSON object per line")
+    .action(async (options) => (await import("./audit.js")).auditListCommand(readSettings(options), options));
+  addSettings(audit.command("verify").description("prove that the log is what was sealed"), hostSettings)
+    .option("--root <uid>", "the organisation; all unless set")
+    .action(async (options) => (await import("./audit.js")).auditVerifyCommand(readSettings(options), options));
+  const advisories = arbor.command("advisories").description("advisories about vulnerabilities, on the host");
+  addSettings(advisories.command("import <paths...>").description("import OSV records"), hostSettings)
+    .requiredOption("--group <uid>", "the group that the advisories belong to")
+    .option("--progress", "show progress on standard error, even if that is no terminal")
+    .action(async (paths, options) =>
+      (await import("./advisories/import.js")).importCommand(readSettings(options), paths, options),
+    );
+
+  const registry = arbor.command("registry").description("have a container registry trust this service, on the host");
+  addSettings(registry.command("configure").description("write what the registry's configuration needs"), [
+    ...hostSettings,
+    "registryService",
+    "registrySecretFile",
+  ])
+    .requiredOption("--out <directory>", "where to write it")
+    .option("--mounted-at <path>", "where the registry sees that directory; the same place unless set")
+    .action(async (options) =>
+      (await import("./registry/configure.js")).configureCommand(readSettings(options), options),
+    );
+  addSettings(registry.command("sync").description("make repos and tags here what they are in the registry"), [
+    ...hostSettings,
+    "registryUrl",
+    "registryService",
+  ])
+    .option("--progress", "show progress on standard error, even if that is no terminal")
+    .action(async (options) => (await import("./registry/sync.js")).syncCommand(readSettings(options), options));
+
+  arbor
+    .command("demo")
+    .description("try the service out: a sample organisation and a login without passwords, on this machine")
+    .option("--data <directory>", "where to keep it; unless set, it is gone when the demo ends")
+    .option("--listen <host:port>", "address to listen on: 127.0.0.1 or localhost", "127.0.0.1:8080")
+    .action(async (options) => (await import("./demo/demo.js")).demoCommand(options));
+}
+
+function addSettings(command: Command, names: readonly SettingName[]): Command {
+  for (const name of names) {
+    const setting = settings[name];
+    const value = "placeholder" in setting ? ` <${setting.placeholder}>` : "";
+    command.option(`${flagOf(name)}${value}`, `${setting.help} (${variableOf(name)})`);
+    // A switch that is on by default needs a flag that turns it off.
+    if (setting.fallback === true) command.option(`--no-${flagOf(name).slice(2)}`, `do not: ${setting.help}`);
+  }
+  return restrictFiles(command.option("--config <file>", "JSON file of settings (ARBOR_CONFIG)").exitOverride());
+}
+
+// Files that a command on the host creates are private to its user.
+function restrictFiles(command: Command): Command {
+  return command.hook("preAction", () => {
+    process.umask(0o077);
+  });
+}
+
+function readSettings(options: Readonly<Record<string, string | boolean | undefined>>): Settings {
+  const { config, ...flags } = options;
+  const file = typeof config === "string" ? config : process.env.ARBOR_CONFIG;
+  return resolveSettings({ flags, env: process.env, ...(file !== undefined && { file }) });
+}

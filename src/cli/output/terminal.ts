@@ -1,0 +1,110 @@
+// Standard output, whose reader may be slow or go away, as `head` does; and the progress of long commands on standard
+// error, where it is no part of the answer.
+import { once } from "node:events";
+
+/** How tables look on the terminal. */
+export interface Terminal {
+  /** Whether the header is bold. */
+  readonly colour: boolean;
+  /** The width in columns; undefined for a file or a pipe, where no text is cut. */
+  readonly width: number | undefined;
+}
+
+/** Standard output while a command runs. */
+export interface Output {
+  /** Writes `text`; resolves when there is room for more. */
+  write(text: string): Promise<void>;
+  /** Aborted when the reader is gone, so that the command can stop its work. */
+  readonly closed: AbortSignal;
+  readonly terminal: Terminal;
+}
+
+// A process has one standard output, which stays closed once its reader is gone.
+const readerGone = new AbortController();
+let isWatched = false;
+
+/**
+ * Runs `work`, which writes to standard output. It ends without an error when the reader goes away.
+ *
+ * @throws Error when standard output fails in another way, such as a full disk
+ */
+export async function withStdout(work: (output: Output) => Promise<void>): Promise<void> {
+  const { stdout } = process;
+  if (!isWatched) stdout.on("error", (error) => readerGone.abort(error));
+  isWatched = true;
+  const { signal } = readerGone;
+  const output: Output = {
+    closed: signal,
+    terminal: detectTerminal(stdout, process.env),
+    async write(text) {
+      signal.throwIfAborted();
+      if (!stdout.write(text)) await once(stdout, "drain", { signal });
+    },
+  };
+  try {
+    await work(output);
+    // The error of a write arrives a tick of the event loop later.
+    await new Promise((resolve) => setImmediate(resolve));
+    signal.throwIfAborted();
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    const { code = "unknown" } = signal.reason as NodeJS.ErrnoException;
+    if (code !== "EPIPE") throw new Error(`standard output cannot be written to (${code})`);
+  }
+}
+
+/** The terminal behind a stream. See https://no-color.org for `NO_COLOR`. */
+export function detectTerminal(
+  stream: { readonly isTTY?: boolean; readonly columns?: number },
+  env: Readonly<Record<string, string | undefined>>,
+): Terminal {
+  if (!stream.isTTY) return { colour: false, width: undefined };
+  return { colour: !env.NO_COLOR && env.TERM !== "dumb", width: stream.columns || undefined };
+}
+
+/** A line with the progress of a command. */
+export interface ProgressLine {
+  /** Removes the line before other text is written to the same terminal. */
+  clear(): void;
+  show(text: string): void;
+}
+
+/** The progress of a long list. */
+export interface Progress {
+  /** Removes the line before other text is written to the same terminal. */
+  clear(): void;
+  /** Shows that `done` of `total` rows are written. */
+  show(done: number, total: number): void;
+}
+
+/** The part of standard error that progress needs. */
+export interface ProgressStream {
+  readonly isTTY?: boolean;
+  write(text: string): unknown;
+}
+
+/**
+ * Creates the progress of a list.
+ *
+ * @param always write progress also where `stream` is no terminal, as a line for each page
+ */
+export function createProgress(stream: ProgressStream, always: boolean): Progress {
+  const { clear, show } = createProgressLine(stream);
+  const isShown = stream.isTTY || always;
+  return { clear, show: (done, total) => isShown && show(`${done} of ${total}`) };
+}
+
+/** Creates a line that replaces itself on a terminal. Elsewhere each text is a line of its own. */
+export function createProgressLine(stream: ProgressStream): ProgressLine {
+  let isShown = false;
+  return {
+    clear() {
+      if (isShown) stream.write("\r\u001b[K");
+      isShown = false;
+    },
+    show(text) {
+      isShown = stream.isTTY === true;
+      stream.write(isShown ? `\r\u001b[K${text}` : `${text}\n`);
+    },
+  };
+}

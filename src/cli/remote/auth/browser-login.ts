@@ -1,0 +1,202 @@
+// Login with a browser on the same machine: an authorization code with PKCE (RFC 7636) that the browser brings to a
+// loopback address (RFC 8252, section 7.3). Any page may send a browser there, so the server accepts one request with the
+// right state, once.
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { Code, CommandError } from "../../errors.js";
+import { codeFromStatus } from "../service.js";
+import type { Login } from "./credentials-file.js";
+import { CLIENT_ID, type LoginRequest, limitParameters, loginParameters, redeemCode } from "./grants.js";
+
+const CALLBACK_PATH = "/callback";
+
+/** How much of the browser's query an error repeats, in characters. */
+const MAX_TEXT = 500;
+
+/**
+ * Logs in.
+ *
+ * @param show opens the page, or asks the person to
+ * @param waitMs how long the person may take, in milliseconds
+ * @throws CommandError DEADLINE_EXCEEDED when they take longer, or the error of the service
+ */
+export async function browserLogin(
+  api: string,
+  loginRequest: LoginRequest,
+  show: (url: string) => Promise<void>,
+  waitMs: number,
+): Promise<Login> {
+  const verifier = randomBytes(32).toString("base64url");
+  const state = randomBytes(32).toString("base64url");
+  const loopback = await startLoopback(state, (code, redirectUri) => redeemCode(api, { code, verifier, redirectUri }));
+  const query = new URLSearchParams({
+    response_type: "code",
+    client_id: CLIENT_ID,
+    redirect_uri: loopback.redirectUri,
+    code_challenge: createHash("sha256").update(verifier).digest("base64url"),
+    code_challenge_method: "S256",
+    state,
+    audience: api,
+    create_refresh_token: "true",
+  });
+  for (const [name, value] of [...loginParameters(loginRequest), ...limitParameters(loginRequest, "scope")])
+    query.append(name, value);
+  const timeout = new CommandError(
+    Code.DeadlineExceeded,
+    `the browser did not come back within ${waitMs / 60_000} minutes`,
+  );
+  const timer = setTimeout(() => loopback.fail(timeout), waitMs);
+  try {
+    // Both at once: the browser may come back before the program that opened it ends.
+    const [login] = await Promise.all([loopback.result, show(`${api}/oauth?${query}`)]);
+    return login;
+  } catch (error) {
+    loopback.fail(timeout);
+    throw error;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** A server that waits for the browser. */
+interface Loopback<T> {
+  /** The address to which the service sends the browser. */
+  readonly redirectUri: string;
+  /** The result of `redeem`; rejected when the login fails. */
+  readonly result: Promise<T>;
+  /** Stops the server and rejects the result. */
+  fail(error: Error): void;
+}
+
+/**
+ * Starts the server on a free port of 127.0.0.1. It stops when the browser has its answer.
+ *
+ * @param state the secret that the browser must bring back
+ * @param redeem redeems the code while the browser waits for the answer
+ */
+async function startLoopback<T>(
+  state: string,
+  redeem: (code: string, redirectUri: string) => Promise<T>,
+): Promise<Loopback<T>> {
+  let outcome: { resolve: (value: T) => void; reject: (error: unknown) => void };
+  const result = new Promise<T>((resolve, reject) => {
+    outcome = { resolve, reject };
+  });
+  let isUsed = false;
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const query = isUsed ? undefined : parseCallback(request, host);
+    if (query === undefined) return sendPage(response, 404, NOT_FOUND);
+    if (!isSame(singleValue(query, "state"), state)) return sendPage(response, 400, OTHER_LOGIN);
+    isUsed = true;
+    const closed = new Promise((resolve) => response.once("close", resolve));
+    const code = singleValue(query, "code");
+    let end: () => void;
+    try {
+      if (code === undefined) throw errorFromCallback(query);
+      const value = await redeem(code, redirectUri);
+      end = () => outcome.resolve(value);
+      sendPage(response, 200, DONE);
+    } catch (error) {
+      end = () => outcome.reject(error);
+      sendPage(response, 400, FAILED);
+    }
+    // The browser has the page, or has closed the connection.
+    await closed;
+    stop();
+    end();
+  }
+  function stop() {
+    server.close();
+    server.closeAllConnections();
+  }
+
+  const server = createServer((request, response) => void answer(request, response));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const redirectUri = `http://${host}${CALLBACK_PATH}`;
+  return {
+    redirectUri,
+    result,
+    fail(error) {
+      stop();
+      outcome.reject(error);
+    },
+  };
+}
+
+// The host header is compared as sent, because another name may resolve to this address (DNS rebinding).
+function parseCallback({ method, headers, url = "" }: IncomingMessage, host: string): URLSearchParams | undefined {
+  const [path, query = ""] = url.split("?", 2);
+  return method === "GET" && headers.host === host && path === CALLBACK_PATH ? new URLSearchParams(query) : undefined;
+}
+
+// No parameter may be repeated (RFC 6749, section 3.1).
+function singleValue(query: URLSearchParams, name: string): string | undefined {
+  const [value, ...more] = query.getAll(name);
+  return value === "" || more.length > 0 ? undefined : value;
+}
+
+function isSame(value: string | undefined, expected: string): boolean {
+  const hash = (text: string) => createHash("sha256").update(text).digest();
+  return timingSafeEqual(hash(value ?? ""), hash(expected));
+}
+
+// For a service that sends the error of RFC 6749, section 4.1.2.1 without a status.
+const statuses: Readonly<Record<string, number>> = { access_denied: 403, temporarily_unavailable: 503 };
+
+function errorFromCallback(query: URLSearchParams): CommandError {
+  const error = singleValue(query, "error") ?? "the browser came back without a code";
+  const status = Number(singleValue(query, "status_code") ?? statuses[error]);
+  const text = (singleValue(query, "error_description") ?? error).slice(0, MAX_TEXT);
+  return new CommandError(codeFromStatus(status), `the login failed: ${text}`);
+}
+
+interface Page {
+  readonly title: string;
+  readonly text: string;
+}
+
+// Fixed texts: a page repeats nothing of the request.
+const DONE: Page = { title: "You are logged in", text: "You can close this window and go back to the terminal." };
+const FAILED: Page = { title: "The login failed", text: "The terminal says why. You can close this window." };
+const OTHER_LOGIN: Page = {
+  title: "Not this login",
+  text: "This address belongs to another login. Go back to the terminal.",
+};
+const NOT_FOUND: Page = { title: "Not found", text: "There is nothing at this address." };
+
+const STYLE = "body{font:1.125rem/1.5 system-ui,sans-serif;max-width:36rem;margin:15vh auto;padding:0 1rem}";
+const STYLE_HASH = createHash("sha256").update(STYLE).digest("base64");
+
+function sendPage(response: ServerResponse, status: number, { title, text }: Page): void {
+  const body = `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <meta name="color-scheme" content="light dark">
+    <title>${title} - Arbor</title>
+    <style>${STYLE}</style>
+  </head>
+  <body>
+    <main>
+      <h1>${title}</h1>
+      <p>${text}</p>
+    </main>
+  </body>
+</html>
+`;
+  response.writeHead(status, {
+    "content-type": "text/html; charset=utf-8",
+    "content-security-policy": `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-store",
+    connection: "close",
+  });
+  response.end(body);
+}

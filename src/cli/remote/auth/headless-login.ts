@@ -1,0 +1,131 @@
+// Login with a browser on any machine: the person opens a page there, and the service seals the ID token for a key of
+// this process. Everybody may fetch the sealed token, and only this process can open it.
+import { createHash, createPublicKey, diffieHellman, generateKeyPairSync, type KeyObject } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { isBearerToken } from "../../../client/token-source.js";
+import { encodeBase32 } from "../../../kernel/base32.js";
+import { unseal } from "../../../kernel/seal.js";
+import { Code, CommandError } from "../../errors.js";
+import { parseJsonObject, type ServiceAnswer, sendRequest } from "../service.js";
+import type { Login } from "./credentials-file.js";
+import { exchangeIdToken, type IdToken, type LoginRequest, loginParameters } from "./grants.js";
+
+/** The times of the login, in milliseconds. */
+export interface HeadlessPace {
+  /** Between two requests for the result. */
+  readonly pollMs: number;
+  /** For the whole login. */
+  readonly waitMs: number;
+}
+
+/** The codes of a login that has no result yet, and of a service that is away for a moment. */
+const NOT_YET: ReadonlySet<CommandError["code"]> = new Set([
+  Code.NotFound,
+  Code.ResourceExhausted,
+  Code.Unavailable,
+  Code.DeadlineExceeded,
+]);
+
+/**
+ * Logs in.
+ *
+ * @param show shows the person the page to open, and the code that the page asks for
+ * @throws CommandError DEADLINE_EXCEEDED when the person takes too long, or the error of the service
+ */
+export async function headlessLogin(
+  api: string,
+  loginRequest: LoginRequest,
+  show: (url: string, confirmation: string) => void,
+  { pollMs, waitMs }: HeadlessPace,
+): Promise<Login> {
+  const key = createHeadlessKey();
+  const query = new URLSearchParams([["headless_code", key.code], ...loginParameters(loginRequest)]);
+  show(`${api}/oauth?${query}`, key.confirmation);
+  const endMs = performance.now() + waitMs;
+  for (;;) {
+    const session = await findSession(api, key.code);
+    if (session) {
+      const { idToken, provider = providerUid(loginRequest) } = key.open(
+        session.ecdhPublicKey,
+        session.encryptedIdtoken,
+      );
+      return exchangeIdToken(api, { idToken, ...(provider !== undefined && { provider }) }, loginRequest);
+    }
+    if (performance.now() > endMs) {
+      throw new CommandError(Code.DeadlineExceeded, `the login was not done within ${waitMs / 60_000} minutes`);
+    }
+    await sleep(pollMs);
+  }
+}
+
+async function findSession(api: string, code: string): Promise<ServiceAnswer | undefined> {
+  const query = new URLSearchParams({ code });
+  try {
+    return await sendRequest({ method: "GET", api, path: "/sts/headless_sessions", query });
+  } catch (error) {
+    if (error instanceof CommandError && NOT_YET.has(error.code)) return undefined;
+    throw error;
+  }
+}
+
+// The uid of a provider begins with that of its group and a slash. The name of an organisation has no slash.
+function providerUid({ provider }: LoginRequest): string | undefined {
+  return provider?.includes("/") ? provider : undefined;
+}
+
+/** A key pair (X25519, RFC 7748). */
+export interface HeadlessKey {
+  /** The raw public key in base64url: 43 characters, which identify the login. */
+  readonly code: string;
+  /** The code that the person types, as `ABCD-EFGH`: 40 bits of a hash of the public key. */
+  readonly confirmation: string;
+  /**
+   * Opens the sealed ID token.
+   *
+   * @param serviceKey base64 of the text that is the base64url of the service's raw public key
+   * @param sealed base64 of nonce, ciphertext and tag (AES-256-GCM under the shared secret)
+   * @throws CommandError INTERNAL when it is not sealed for this key
+   */
+  open(serviceKey: unknown, sealed: unknown): IdToken;
+}
+
+/** Creates a key pair. */
+export function createHeadlessKey(): HeadlessKey {
+  const { publicKey, privateKey } = generateKeyPairSync("x25519");
+  const { x: code = "" } = publicKey.export({ format: "jwk" });
+  const digest = createHash("sha256").update(Buffer.from(code, "base64url")).digest();
+  return {
+    code,
+    confirmation: encodeBase32(digest.subarray(0, 5)).replace(/^.{4}/, "$&-"),
+    open(serviceKey, sealed) {
+      const secret = sharedSecret(privateKey, decodeText(serviceKey));
+      // The protocol has no additional data (AES-GCM).
+      const plain = secret && unseal(secret, Buffer.from(typeof sealed === "string" ? sealed : "", "base64"), "");
+      const result = plain && parseIdToken(plain.toString());
+      if (!result) throw new CommandError(Code.Internal, "the service's answer cannot be opened");
+      return result;
+    },
+  };
+}
+
+function decodeText(base64: unknown): string {
+  return Buffer.from(typeof base64 === "string" ? base64 : "", "base64").toString("latin1");
+}
+
+function sharedSecret(privateKey: KeyObject, x: string): Buffer | undefined {
+  try {
+    const publicKey = createPublicKey({ format: "jwk", key: { kty: "OKP", crv: "X25519", x } });
+    return diffieHellman({ privateKey, publicKey });
+  } catch {
+    // An invalid key, or one of small order, with which every key agrees on the same secret (RFC 7748, section 6.1).
+    return undefined;
+  }
+}
+
+// The token alone, or an object that also names its provider.
+function parseIdToken(text: string): IdToken | undefined {
+  if (isBearerToken(text)) return { idToken: text };
+  const { id_token: idToken, identity_provider: provider } = parseJsonObject(text);
+  if (!isBearerToken(idToken)) return undefined;
+  return { idToken, ...(typeof provider === "string" && provider !== "" && { provider }) };
+}

@@ -1,0 +1,51 @@
+// The flags that commands share.
+import { type Command, Option } from "commander";
+
+/** The formats of `--output`, the default first. */
+export const FORMATS = ["table", "json", "jsonl", "yaml"] as const;
+
+/** A format of `--output`. */
+export type Format = (typeof FORMATS)[number];
+
+/** The flags of all commands that call methods. */
+export interface CommonFlags {
+  readonly output: Format;
+  /** `--api`, which wins over `ARBOR_API`. */
+  readonly api?: string;
+  /** `--token-file`, after `ARBOR_TOKEN` and before the login that `arbor auth login` has stored. */
+  readonly tokenFile?: string;
+}
+
+const COMMON = "Connection and output:";
+
+/** Adds `--api`. */
+export function addApiFlag(command: Command): Command {
+  return command.addOption(apiOption());
+}
+
+/** Adds the flags for the service to call, the token to call it with, and the format of the answer. */
+export function addCommonFlags(command: Command): Command {
+  return command
+    .addOption(outputOption("how to print the answer").helpGroup(COMMON))
+    .addOption(apiOption().helpGroup(COMMON))
+    .addOption(
+      new Option(
+        "--token-file <file>",
+        "file with an API token, in place of `arbor auth login`; ARBOR_TOKEN wins",
+      ).helpGroup(COMMON),
+    );
+}
+
+/** The flag `--output`. */
+export function outputOption(description: string): Option {
+  return new Option("-o, --output <format>", description).choices(FORMATS).default(FORMATS[0]);
+}
+
+/** A flag that may be given more than once. Commander alone would also take the words after it for its values. */
+export function repeatableOption(flags: string, description: string): Option {
+  return new Option(flags, description).argParser<readonly string[]>((value, before = []) => [...before, value]);
+}
+
+function apiOption(): Option {
+  return new Option("--api <url>", "where the service is; http://127.0.0.1:8080 unless set (ARBOR_API)");
+}

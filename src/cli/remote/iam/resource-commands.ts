@@ -1,0 +1,209 @@
+// The resources of `arbor iam`, with their methods and the columns of their lists. Flags, requests and answers follow from
+// the descriptors.
+import type { DescField, DescMessage, DescMethodUnary, JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { AccountAssociationsService } from "#gen/chainguard/platform/iam/v2beta1/account_associations_pb.js";
+import { ExternalGroupRoleMappingsService } from "#gen/chainguard/platform/iam/v2beta1/external_group_role_mappings_pb.js";
+import { GroupInvitesService } from "#gen/chainguard/platform/iam/v2beta1/group_invites_pb.js";
+import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import { IdentitiesService } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
+import { IdentityProvidersService } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
+import { RoleBindingsService } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
+import { RolesService } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
+import { TermsService } from "#gen/chainguard/platform/iam/v2beta1/terms_pb.js";
+import type { ListColumn } from "../../output/format.js";
+
+/** The verbs of a resource. */
+export type Verb = "list" | "get" | "create" | "update" | "delete";
+
+/** The commands of one kind of resource. */
+export interface ResourceCommand {
+  /** The name on the command line. */
+  readonly name: string;
+  /** The words for one resource, such as `role binding`. */
+  readonly singular: string;
+  readonly methods: Readonly<Partial<Record<Verb, DescMethodUnary>>> & { readonly list: DescMethodUnary };
+  /** The verb for creating one, where it is another than `create`. */
+  readonly createAlias?: string;
+  readonly columns: readonly ListColumn[];
+  /** Whether tables show the redirect URI, which is no field. */
+  readonly hasRedirectUri?: true;
+}
+
+const uid = column("UID", "uid");
+const name = column("NAME", "name");
+const description = column("DESCRIPTION", "description", true);
+const created = column("CREATED", "createTime");
+
+/** The resources in the order of the help. */
+export const resourceCommands: readonly ResourceCommand[] = [
+  {
+    name: "groups",
+    singular: "group",
+    methods: {
+      list: GroupsService.method.listGroups,
+      get: GroupsService.method.getGroup,
+      create: GroupsService.method.createGroup,
+      update: GroupsService.method.updateGroup,
+      delete: GroupsService.method.deleteGroup,
+    },
+    columns: [uid, name, description, created],
+  },
+  {
+    name: "identities",
+    singular: "identity",
+    methods: {
+      list: IdentitiesService.method.listIdentities,
+      get: IdentitiesService.method.getIdentity,
+      create: IdentitiesService.method.createIdentity,
+      update: IdentitiesService.method.updateIdentity,
+      delete: IdentitiesService.method.deleteIdentity,
+    },
+    columns: [
+      uid,
+      name,
+      { title: "ASSUMED BY", cell: present("claimMatch", "staticKeys", "awsIdentity", "servicePrincipal") },
+      column("LAST SEEN", "lastSeenTime"),
+      description,
+    ],
+  },
+  {
+    name: "roles",
+    singular: "role",
+    methods: {
+      list: RolesService.method.listRoles,
+      get: RolesService.method.getRole,
+      create: RolesService.method.createRole,
+      update: RolesService.method.updateRole,
+      delete: RolesService.method.deleteRole,
+    },
+    columns: [uid, name, { title: "CAPABILITIES", cell: (row) => String(length(row.capabilities)) }, description],
+  },
+  {
+    name: "role-bindings",
+    singular: "role binding",
+    methods: {
+      list: RoleBindingsService.method.listRoleBindings,
+      get: RoleBindingsService.method.getRoleBinding,
+      create: RoleBindingsService.method.createRoleBinding,
+      update: RoleBindingsService.method.updateRoleBinding,
+      delete: RoleBindingsService.method.deleteRoleBinding,
+    },
+    columns: [
+      uid,
+      column("IDENTITY", "identity.uid"),
+      column("IDENTITY NAME", "identity.name"),
+      column("ROLE", "role.name"),
+      column("GROUP", "group.name"),
+    ],
+  },
+  {
+    name: "identity-providers",
+    singular: "identity provider",
+    methods: {
+      list: IdentityProvidersService.method.listIdentityProviders,
+      get: IdentityProvidersService.method.getIdentityProvider,
+      create: IdentityProvidersService.method.createIdentityProvider,
+      update: IdentityProvidersService.method.updateIdentityProvider,
+      delete: IdentityProvidersService.method.deleteIdentityProvider,
+    },
+    columns: [uid, name, column("ISSUER", "oidc.issuer"), column("DEFAULT ROLE", "defaultRole"), description],
+    hasRedirectUri: true,
+  },
+  {
+    name: "account-associations",
+    singular: "account association",
+    methods: {
+      list: AccountAssociationsService.method.listAccountAssociations,
+      get: AccountAssociationsService.method.getAccountAssociation,
+      create: AccountAssociationsService.method.createAccountAssociation,
+      update: AccountAssociationsService.method.updateAccountAssociation,
+      delete: AccountAssociationsService.method.deleteAccountAssociation,
+    },
+    columns: [
+      uid,
+      name,
+      { title: "ACCOUNTS", cell: present("amazon", "google", "azure", "github", "chainguard") },
+      description,
+    ],
+  },
+  {
+    name: "group-invites",
+    singular: "group invite",
+    methods: {
+      list: GroupInvitesService.method.listGroupInvites,
+      get: GroupInvitesService.method.getGroupInvite,
+      create: GroupInvitesService.method.createGroupInvite,
+      update: GroupInvitesService.method.updateGroupInvite,
+      delete: GroupInvitesService.method.deleteGroupInvite,
+    },
+    columns: [
+      uid,
+      column("ROLE", "role.name"),
+      column("E-MAIL", "email"),
+      column("SINGLE USE", "singleUse"),
+      column("KEY ID", "keyId"),
+      column("EXPIRES", "expirationTime"),
+    ],
+  },
+  {
+    name: "group-mappings",
+    singular: "external group role mapping",
+    methods: {
+      list: ExternalGroupRoleMappingsService.method.listExternalGroupRoleMappings,
+      get: ExternalGroupRoleMappingsService.method.getExternalGroupRoleMapping,
+      create: ExternalGroupRoleMappingsService.method.createExternalGroupRoleMapping,
+      delete: ExternalGroupRoleMappingsService.method.deleteExternalGroupRoleMapping,
+    },
+    columns: [uid, column("EXTERNAL GROUP", "externalGroupId"), column("ROLE", "roleUid"), column("SCOPE", "scope")],
+  },
+  {
+    name: "terms",
+    singular: "acceptance of terms",
+    methods: { list: TermsService.method.listTermsAcceptances, create: TermsService.method.acceptTerms },
+    createAlias: "accept",
+    columns: [
+      column("DOCUMENT", "docId"),
+      column("ORGANISATION", "orgUid"),
+      column("ACCEPTED BY", "acceptedBy"),
+      column("ACCEPTED", "createTime"),
+    ],
+  },
+];
+
+/** The field of a list's answer with its rows. */
+export function rowsField({ methods }: ResourceCommand): DescField & { readonly message: DescMessage } {
+  const field = methods.list.output.fields.find(({ fieldKind, message }) => fieldKind === "list" && message);
+  if (field?.message === undefined) throw new TypeError(`${methods.list} answers no list`);
+  return field as DescField & { readonly message: DescMessage };
+}
+
+/** The field of a request with the resource; undefined when the request has the fields itself. */
+export function resourceField(resource: ResourceCommand, { input }: DescMethodUnary): DescField | undefined {
+  return input.fields.find(
+    ({ fieldKind, message }) => fieldKind === "message" && message === rowsField(resource).message,
+  );
+}
+
+function column(title: string, path: string, prose = false): ListColumn {
+  const names = path.split(".");
+  return { title, prose, cell: (row) => text(names.reduce<JsonValue | undefined>(member, row)) };
+}
+
+function present(...members: readonly string[]): ListColumn["cell"] {
+  return (row) => {
+    const set = members.filter((member) => row[member] !== undefined);
+    return set.map((member) => member.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)).join(", ");
+  };
+}
+
+function member(value: JsonValue | undefined, name: string): JsonValue | undefined {
+  return (value as JsonObject | undefined)?.[name];
+}
+
+function text(value: JsonValue | undefined): string {
+  return value === undefined ? "" : String(value);
+}
+
+function length(value: JsonValue | undefined): number {
+  return Array.isArray(value) ? value.length : 0;
+}

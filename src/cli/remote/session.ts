@@ -1,0 +1,152 @@
+// What every command that calls methods does around its calls: the connection, the answers as JSON, the errors as people
+// read them, and the question before a deletion. A token is never an argument: every user of the machine sees arguments,
+// and the shell keeps them in its history.
+import { createInterface } from "node:readline/promises";
+import {
+  createRegistry,
+  type DescMessage,
+  type DescMethodUnary,
+  type JsonObject,
+  type Message,
+} from "@bufbuild/protobuf";
+import { ConnectError } from "@connectrpc/connect";
+import {
+  type Connection,
+  connectTo,
+  fieldViolations,
+  preconditionViolations,
+  quotaViolations,
+  staticToken,
+  type TokenSource,
+  tokenFile,
+} from "../../client/index.js";
+import { assertMayCarryToken, serviceUrl } from "../../client/token-source.js";
+import { createJsonWriters } from "../../codec/json-writer.js";
+import { Code, CommandError, invalidFlag } from "../errors.js";
+import { escapeControls } from "../output/escape.js";
+import { type Output, withStdout } from "../output/terminal.js";
+import type { CommonFlags } from "./flags.js";
+import { apiSetting, asFlagError } from "./service.js";
+
+/** The part of a command that calls methods and prints their answers. */
+export interface Session {
+  readonly output: Output;
+  /** Calls a method; the answer is the JSON that REST gives. */
+  call(method: DescMethodUnary, request: Message): Promise<JsonObject>;
+}
+
+const writers = createJsonWriters(createRegistry());
+
+/**
+ * Runs a command against the service.
+ *
+ * @throws CommandError INVALID_ARGUMENT for an address or a token that cannot be used; the error of the service
+ */
+export async function withSession(flags: CommonFlags, work: (session: Session) => Promise<void>): Promise<void> {
+  let anonymous = false;
+  let connection: Connection | undefined;
+  try {
+    const { name, value: api } = apiSetting(flags);
+    const token = await findToken(flags, api);
+    anonymous = token === undefined;
+    const opened = asFlagError(name, () => openConnection(api, name, token));
+    connection = opened;
+    await withStdout((output) =>
+      work({
+        output,
+        call: async (method, request) => toJson(method.output, await callMethod(opened, method, request, output)),
+      }),
+    );
+  } catch (error) {
+    throw toCommandError(error, anonymous);
+  } finally {
+    connection?.close();
+  }
+}
+
+function openConnection(api: string, name: string, token: TokenSource | undefined): Connection {
+  // Checked here as well, since the client would name its own option in the error.
+  const url = serviceUrl(api, name);
+  if (token !== undefined) assertMayCarryToken(url, name);
+  return connectTo({ baseUrl: api, ...(token !== undefined && { token }) });
+}
+
+async function findToken(flags: CommonFlags, api: string): Promise<TokenSource | undefined> {
+  const given = process.env.ARBOR_TOKEN;
+  if (given) return asFlagError("ARBOR_TOKEN", () => staticToken(given.trim()));
+  if (flags.tokenFile !== undefined) return tokenFile(flags.tokenFile);
+  const { findStoredToken } = await import("./auth/credentials.js");
+  const stored = await findStoredToken(api);
+  return stored && withConnectErrors(stored);
+}
+
+// The client passes on the text of a ConnectError; that of any other error might repeat a token.
+function withConnectErrors({ token, renew }: TokenSource): TokenSource {
+  const convert = async (get: () => string | Promise<string>) => {
+    try {
+      return await get();
+    } catch (error) {
+      if (!(error instanceof CommandError)) throw error;
+      throw new ConnectError(error.message, error.code, undefined, undefined, error);
+    }
+  };
+  return { token: () => convert(token), ...(renew && { renew: (rejected) => convert(() => renew(rejected)) }) };
+}
+
+function toJson(desc: DescMessage, message: Message): JsonObject {
+  return JSON.parse(writers.answer(desc)(message)) as JsonObject;
+}
+
+type Call = (request: Message, options: { signal: AbortSignal }) => Promise<Message>;
+
+function callMethod(connection: Connection, method: DescMethodUnary, request: Message, { closed }: Output) {
+  const client = connection.client(method.parent) as unknown as Readonly<Record<string, Call>>;
+  const call = client[method.localName];
+  if (call === undefined) throw new TypeError(`the client has no ${method}`);
+  return call(request, { signal: closed });
+}
+
+/**
+ * The error of the service with a line for each detail; any other error as it is.
+ *
+ * @param anonymous whether the command had no credentials
+ */
+export function toCommandError(error: unknown, anonymous: boolean): unknown {
+  if (!(error instanceof ConnectError)) return error;
+  const lines = [
+    error.rawMessage,
+    ...fieldViolations(error).map(({ field, description }) => `  ${field}: ${description}`),
+    ...preconditionViolations(error).map(({ type, description }) => `  ${type}: ${description}`),
+    ...quotaViolations(error).map(({ subject, description }) => `  ${subject}: ${description}`),
+  ];
+  if (error.code === Code.Unauthenticated && anonymous) {
+    lines.push("  no credentials were given: run `arbor auth login`, or set ARBOR_TOKEN");
+  }
+  return new CommandError(error.code, lines.join("\n"));
+}
+
+/** The streams of a question. */
+export interface Prompt {
+  readonly input: NodeJS.ReadableStream & { readonly isTTY?: boolean };
+  readonly output: NodeJS.WritableStream & { readonly isTTY?: boolean };
+}
+
+/**
+ * Asks whether to delete something; only `y` or `yes` deletes it.
+ *
+ * @param what names it in the question, such as `group 0123`
+ * @throws CommandError INVALID_ARGUMENT where no person can answer
+ * @throws Error for any other answer
+ */
+export async function confirmDelete(
+  what: string,
+  { input, output }: Prompt = { input: process.stdin, output: process.stderr },
+): Promise<void> {
+  if (!input.isTTY || !output.isTTY) throw invalidFlag("--yes", "--yes is required where nobody can be asked");
+  const lines = createInterface({ input, output, terminal: false });
+  // The end of input counts as a no.
+  const ended = new Promise<string>((resolve) => lines.once("close", () => resolve("")));
+  const answer = await Promise.race([lines.question(`Delete ${escapeControls(what)}? [y/N] `), ended]);
+  lines.close();
+  if (!/^\s*y(es)?\s*$/i.test(answer)) throw new Error("nothing was deleted");
+}

@@ -1,0 +1,158 @@
+// Files that several processes change: replaced as a whole, and changed under a lock. Node has no locks that end with
+// their process. So a lock is a file that names its process, and a lock whose process has ended is removed.
+import { randomUUID } from "node:crypto";
+import { readlinkSync } from "node:fs";
+import { open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { hostname } from "node:os";
+import { dirname } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Code, CommandError } from "./errors.js";
+
+/** Work under a lock never takes this long, in milliseconds: every request in it has a far shorter deadline. */
+const STALE_MS = 60_000;
+
+/** How long to wait for a lock, in milliseconds. */
+const WAIT_MS = 30_000;
+
+const POLL_MS = 50;
+
+/** The signals with which a person, or a shell that ends, stops a command. */
+const INTERRUPTS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
+/**
+ * Runs `work` under a lock that one process holds at a time. A first interrupt takes effect after the work; a second
+ * ends the process at once.
+ *
+ * @param lock the file of the lock, in a directory that exists
+ * @param waitMs how long to wait for the lock, in milliseconds
+ * @throws CommandError UNAVAILABLE when other processes hold it all that time
+ */
+export async function withLock<T>(lock: string, work: () => Promise<T>, waitMs = WAIT_MS): Promise<T> {
+  const owner = `${pidNamespace()} ${process.pid} ${randomUUID()}`;
+  await acquire(lock, owner, waitMs);
+  const releaseInterrupts = deferInterrupts();
+  try {
+    return await work();
+  } finally {
+    // The lock of another process stays, which took this one when this process was suspended for longer than a minute.
+    if ((await readText(lock)) === owner) await rm(lock, { force: true });
+    releaseInterrupts();
+  }
+}
+
+async function acquire(lock: string, owner: string, waitMs: number): Promise<void> {
+  const endMs = performance.now() + waitMs;
+  while (!(await createFile(lock, owner))) {
+    if (await isStale(lock)) await breakStale(lock);
+    if (performance.now() > endMs) {
+      const advice = `if none does, remove it and ${guardPath(lock)}`;
+      throw new CommandError(Code.Unavailable, `another process holds the lock ${lock}; ${advice}`);
+    }
+    await sleep(POLL_MS);
+  }
+}
+
+async function createFile(file: string, text: string): Promise<boolean> {
+  try {
+    await writeFile(file, text, { flag: "wx", mode: 0o600 });
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    throw error;
+  }
+}
+
+async function isStale(lock: string): Promise<boolean> {
+  const found = await stat(lock).catch(() => undefined);
+  if (found === undefined) return false;
+  if (Date.now() - found.mtimeMs > STALE_MS) return true;
+  const [namespace, pid = ""] = (await readText(lock)).split(" ");
+  return namespace === pidNamespace() && /^[1-9]\d*$/.test(pid) && !isRunning(Number(pid));
+}
+
+// When several processes find the same stale lock, the second would remove the new lock of the first. So only the
+// process that creates the guard checks again and removes the lock.
+async function breakStale(lock: string): Promise<void> {
+  const guard = guardPath(lock);
+  if (!(await createFile(guard, ""))) return;
+  try {
+    if (await isStale(lock)) await rm(lock, { force: true });
+  } finally {
+    await rm(guard, { force: true });
+  }
+}
+
+function guardPath(lock: string): string {
+  return `${lock}.break`;
+}
+
+async function readText(file: string): Promise<string> {
+  return readFile(file, "utf8").catch(() => "");
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== "ESRCH";
+  }
+}
+
+// A pid has a meaning within its host and namespace only: containers may share a home directory and even a host name.
+function pidNamespace(): string {
+  let namespace = "";
+  try {
+    namespace = readlinkSync("/proc/self/ns/pid");
+  } catch {
+    // Other systems than Linux have one namespace.
+  }
+  return encodeURIComponent(hostname() + namespace);
+}
+
+// An interrupt between the answer with a new refresh token and the write of that token would end the login.
+function deferInterrupts(): () => void {
+  const arrived: NodeJS.Signals[] = [];
+  const record = (signal: NodeJS.Signals) => {
+    arrived.push(signal);
+  };
+  for (const signal of INTERRUPTS) process.once(signal, record);
+  return () => {
+    for (const signal of INTERRUPTS) process.off(signal, record);
+    for (const signal of arrived) process.kill(process.pid, signal);
+  };
+}
+
+/**
+ * Replaces a file atomically: it holds its old text or all of the new, even when the process or the machine stops.
+ * Of two calls at once, one fails.
+ *
+ * @param mode the permissions of the file afterwards, whatever the umask is
+ */
+export async function replaceFile(file: string, text: string, mode: number): Promise<void> {
+  const draft = `${file}.new`;
+  // A process that was killed leaves its draft.
+  await rm(draft, { force: true });
+  try {
+    const handle = await open(draft, "wx", 0o600);
+    try {
+      await handle.writeFile(text);
+      await handle.chmod(mode);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(draft, file);
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw error;
+  }
+  await syncDirectory(dirname(file));
+}
+
+// Makes the rename durable. Some file systems cannot sync directories, and the file is in place all the same.
+async function syncDirectory(directory: string): Promise<void> {
+  const handle = await open(directory, "r");
+  await handle.sync().catch(() => {});
+  await handle.close();
+}

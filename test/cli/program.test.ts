@@ -1,0 +1,23 @@
+// Which commands there are, and that each is there when the command line names it.
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { createProgram } from "../../src/cli/program.js";
+
+const names = async (first?: string) => (await createProgram(first)).commands.map((command) => command.name());
+
+describe("the commands", () => {
+  it("are all there for the help", async () => {
+    const host = ["serve", "bootstrap", "admin", "audit", "advisories", "registry", "demo"];
+    const all = [...host, "auth", "iam", "completion"];
+    for (const first of [undefined, "--help", "help", "completion", "destroy"])
+      assert.deepEqual(await names(first), all);
+  });
+
+  it("are loaded by groups, which know the names of their commands", async () => {
+    for (const name of await names()) {
+      const group = await names(name);
+      assert.ok(group.includes(name), name);
+      if (name !== "completion") assert.ok(group.length < 10, `${name} loads ${group.join(" ")}`);
+    }
+  });
+});
