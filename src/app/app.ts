@@ -2,8 +2,6 @@
 import { readFileSync } from "node:fs";
 import type { ConnectError } from "@connectrpc/connect";
 import type { Logger } from "pino";
-import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
-import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { Health } from "#gen/health/v1/health_pb.js";
 import { createSealer } from "../audit/sealer.js";
 import type { Settings } from "../config/config.js";
@@ -13,12 +11,11 @@ import { createIssuer, type Issuer } from "../issuer/issuer.js";
 import type { Clock } from "../kernel/clock.js";
 import { type Ids, randomIds } from "../kernel/ids.js";
 import { createPageTokens } from "../kernel/page-token.js";
-import { createAuthenticate } from "../pipeline/auth/authenticate.js";
-import type { Call } from "../pipeline/call.js";
+import { createAuthenticate, createAuthenticateCaller } from "../pipeline/auth/authenticate.js";
+import type { CallContext } from "../pipeline/call.js";
 import { createInvoke } from "../pipeline/invoke.js";
 import { createInvokeStream } from "../pipeline/invoke-stream.js";
 import { createMethodTable } from "../pipeline/method-table.js";
-import { createProve } from "../pipeline/prove.js";
 import { createQuotas } from "../pipeline/quotas.js";
 import { internalTokens } from "../registry/oci/internal-token.js";
 import { notificationRoutes } from "../registry/oci/notification-routes.js";
@@ -123,7 +120,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     const ready = () => store.check();
     const described = services.map(({ desc, published = desc }) => published);
     const { errorDomain } = policy;
-    const onInternalError = (error: ConnectError, call: Call | undefined) => {
+    const onInternalError = (error: ConnectError, call: CallContext | undefined) => {
       logger.error({ err: error.cause ?? error, method: call?.method.name, requestId: call?.requestId }, "call failed");
     };
     const authenticate = createAuthenticate({ keys, policy, clock });
@@ -151,20 +148,18 @@ export async function startApp(options: AppOptions): Promise<App> {
     ];
     const acceptances = createAcceptances({ store, clock, ids, onProblem });
     const onPendingUsed = acceptances.note;
-    const pipeline = { store, clock, authenticate, errorDomain, onInternalError, onPendingUsed };
+    const pipeline = { store, clock, errorDomain, onInternalError, onPendingUsed };
     const invoke = createInvoke(pipeline);
     const invokeStream = createInvokeStream(pipeline);
-    const prove = createProve(authenticate);
+    const authenticateCaller = createAuthenticateCaller(authenticate);
     const gateway = createGateway({
       methods: methods.values(),
       invoke,
-      prove,
+      authenticateCaller,
       invokeStream,
       clock,
       errorDomain,
       strictBody: settings.strictBody,
-      // Clients of other versions send parameters of their own there, and expect none to be refused.
-      allowUnknownQuery: ({ desc }) => desc.parent === SecurityTokenService || desc === Auth.method.getHeadlessSession,
       proxies: settings.trustedProxies,
       onInternalError,
     });
@@ -173,7 +168,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     const server = createServer({
       methods,
       invoke,
-      prove,
+      authenticateCaller,
       invokeStream,
       limits: limitsOf(settings),
       gateway,

@@ -7,7 +7,7 @@ import { type SignIn, signIn } from "../iam/people/sign-in.js";
 import { type ApiError, invalidArgument, notFound, permissionDenied } from "../kernel/errors.js";
 import type { Ids } from "../kernel/ids.js";
 import { isUidp } from "../kernel/uidp.js";
-import { prepared, serve } from "../pipeline/method-table.js";
+import { prepared, serve, withOutcome } from "../pipeline/method-table.js";
 import type { Quotas } from "../pipeline/quotas.js";
 import type { Store, Tx } from "../store/port.js";
 import { inviteFailureKey } from "./invite-failures.js";
@@ -35,53 +35,52 @@ type Registration = Pick<RegistrationRequest, "code" | "identityId">;
 
 /** Auth, ready to be served. */
 export function authV1({ exchanger, ids, store, quotas, open, guesses }: AuthDeps) {
-  return serve(Auth, {
-    validate: (_request, call) => whoAmI(call, quotas.limits),
+  return serve(
+    Auth,
+    {
+      validate: (_request, call) => whoAmI(call, quotas.limits),
 
-    register: prepared({
-      async prepare({ code, identityId }: Registration, { inbound, startMs }): Promise<Proof> {
-        if (identityId !== "" && !isUidp(identityId)) {
-          throw invalidArgument({ field: "identityId", description: "identityId must be a uid" });
-        }
-        const proof = await exchanger.verifyBearer(
-          { identity: identityId, identityProvider: "" },
-          bearerIn(inbound.header("authorization")),
-          inbound.remoteAddress,
-        );
-        const context = { quotas, nowMs: startMs };
-        await guesses.guard([inviteFailureKey(inbound.remoteAddress, code)], () =>
-          store.read((tx) => requireRoomFor(tx, proof, code, context)),
-        );
-        return proof;
+      register: prepared({
+        async prepare({ code, identityId }: Registration, { inbound, startMs }): Promise<Proof> {
+          if (identityId !== "" && !isUidp(identityId)) {
+            throw invalidArgument({ field: "identityId", description: "identityId must be a uid" });
+          }
+          const proof = await exchanger.verifyBearer(
+            { identity: identityId, identityProvider: "" },
+            bearerIn(inbound.header("authorization")),
+            inbound.remoteAddress,
+          );
+          const context = { quotas, nowMs: startMs };
+          await guesses.guard([inviteFailureKey(inbound.remoteAddress, code)], () =>
+            store.read((tx) => requireRoomFor(tx, proof, code, context)),
+          );
+          return proof;
+        },
+        async handle({ code }: Registration, { tx, startMs, inbound }, proof: Proof) {
+          const { identity, group } = await guesses.guard([inviteFailureKey(inbound.remoteAddress, code)], () =>
+            proof.by === "person"
+              ? registered(tx, proof, code, { ids, nowMs: startMs })
+              : joined(tx, proof, code, inbound.remoteAddress, startMs),
+          );
+          return withOutcome({ identity, group }, { subjectUid: group === "" ? identity : group, actorUid: identity });
+        },
+      }),
+
+      async getHeadlessSession({ code }, { tx, startMs, responseHeader }) {
+        responseHeader.set("cache-control", "no-store");
+        const session = await takeHeadlessSession(tx, code, startMs);
+        if (session === undefined) throw notYet();
+        return session;
       },
-      async handle({ code }: Registration, call, proof: Proof) {
-        const { tx, startMs, inbound } = call;
-        const { identity, group } = await guesses.guard([inviteFailureKey(inbound.remoteAddress, code)], () =>
-          proof.by === "person"
-            ? registered(tx, proof, code, { ids, nowMs: startMs })
-            : joined(tx, proof, code, inbound.remoteAddress, startMs),
-        );
-        call.actorUid = identity;
-        call.subjectUid = group === "" ? identity : group;
-        return { identity, group };
+
+      async delete({ id }, { tx, caller }) {
+        if (id !== caller.uid || !caller.unlimited) throw permissionDenied(`deleting ${id}`);
+        await deletePerson(tx, id);
+        return withOutcome({}, { subjectUid: id });
       },
-    }),
-
-    async getHeadlessSession({ code }, { tx, startMs, responseHeader }) {
-      responseHeader.set("cache-control", "no-store");
-      const session = await takeHeadlessSession(tx, code, startMs);
-      if (session === undefined) throw notYet();
-      return session;
     },
-
-    async delete({ id }, call) {
-      const { tx, caller } = call;
-      if (id !== caller.uid || !caller.unlimited) throw permissionDenied(`deleting ${id}`);
-      call.subjectUid = id;
-      await deletePerson(tx, id);
-      return {};
-    },
-  });
+    { getHeadlessSession: { selfAuthenticating: true, ignoreUnknownQuery: true } },
+  );
 
   async function registered(
     tx: Tx,

@@ -9,7 +9,7 @@ import { roleRowV1 } from "../iam/roles/role-v1-view.js";
 import { type CapabilitySet, intersectionOf } from "../kernel/capability-set.js";
 import { notFound } from "../kernel/errors.js";
 import type { QuotaLimits } from "../kernel/quotas.js";
-import type { Call } from "../pipeline/call.js";
+import type { UnaryCall } from "../pipeline/call.js";
 import type { RoleRow } from "../store/port.js";
 
 /** At most this many bindings are told of; who has more lists them. Those that are pending are told of nowhere but there. */
@@ -22,7 +22,7 @@ type Told = NonNullable<MessageInitShape<typeof WhoAmISchema>["capabilities"]>[n
  *
  * @param limits the quotas of organisations that have none of their own
  */
-export async function whoAmI(call: Call, limits: QuotaLimits): Promise<WhoAmI> {
+export async function whoAmI(call: UnaryCall, limits: QuotaLimits): Promise<WhoAmI> {
   const { tx, caller, inbound } = call;
   const { principal } = caller;
   const row = await tx.identities.get(caller.uid);

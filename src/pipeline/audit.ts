@@ -1,23 +1,25 @@
 import type { Message } from "@bufbuild/protobuf";
 import { rootOf } from "../kernel/uidp.js";
 import type { AuditRow } from "../store/port.js";
-import type { Call } from "./call.js";
-import type { UnaryEntry } from "./method-table.js";
+import type { UnaryCall } from "./call.js";
+import { Outcome, type UnaryEntry } from "./method-table.js";
 
 /**
- * The audit row of a successful write: who did what to which thing, and how it can be traced. The
- * thing is the resource the answer describes, by its `uid` or as `id` in version 1, else the one the
- * request names.
+ * The audit row of a successful write. Its subject is what the handler's outcome names, otherwise the resource of
+ * the response, by its `uid` or in version 1 its `id`, otherwise the scope of the request.
  */
 export function auditRowOf(
   method: UnaryEntry,
-  call: Call,
+  call: UnaryCall,
   request: Message,
-  response: object,
+  result: object,
   nowMs: number,
 ): AuditRow {
   const scope = method.auth.mode === "guarded" ? method.auth.scope?.of(request) : undefined;
-  const subjectUid = call.subjectUid ?? uidIn(response) ?? scope ?? "";
+  const outcome = result instanceof Outcome ? result : undefined;
+  const facts = outcome?.facts;
+  const subjectUid =
+    facts?.subjectUid ?? uidIn(outcome === undefined ? result : (outcome.response as object)) ?? scope ?? "";
   const caller = method.auth.mode === "guarded" ? call.caller : undefined;
   return {
     rootUid: rootOf(subjectUid),
@@ -25,7 +27,7 @@ export function auditRowOf(
     type: method.auditType,
     method: method.path,
     subjectUid,
-    actorUid: caller?.uid ?? call.actorUid ?? "",
+    actorUid: caller?.uid ?? facts?.actorUid ?? "",
     tokenId: caller?.principal.tokenId ?? "",
     requestId: call.requestId,
     remoteAddress: call.inbound.remoteAddress ?? "",

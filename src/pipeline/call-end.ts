@@ -2,7 +2,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Clock } from "../kernel/clock.js";
 import { CALLER_GONE, deadlineExceeded } from "../kernel/errors.js";
-import type { Call } from "./call.js";
+import type { StreamCall } from "./call.js";
 
 // Timers hold 31 bits of milliseconds and fire at once beyond them.
 const LONGEST_TIMER_MS = 2_147_483_647;
@@ -26,7 +26,7 @@ export interface CallEnd {
  * Watches for the caller to go away ({@link CALLER_GONE}) and for the time
  * it allowed to be up (ApiError DEADLINE_EXCEEDED).
  */
-export function watchEnd(call: Call, clock: Clock): CallEnd {
+export function watchEnd(call: StreamCall, clock: Clock): CallEnd {
   const controller = new AbortController();
   const { signal } = controller;
   const gone = call.inbound.signal?.();

@@ -1,48 +1,50 @@
-// The pipeline of methods that answer with a stream. What decides whether a call
-// may be made at all is read in one unit of work; the stream itself, which may
-// last for days, runs outside any transaction.
+// The pipeline of methods that stream their responses. One unit of work authorizes
+// the call; the stream itself, which may last for days, runs outside any transaction.
 import type { Message } from "@bufbuild/protobuf";
 import { ApiError, connectErrorFrom, deadlineExceeded } from "../kernel/errors.js";
+import type { Principal } from "../kernel/principal.js";
 import { authorize, maskNotFound } from "./auth/authorize.js";
 import type { Caller } from "./auth/caller.js";
-import { type Call, MAX_CALL_MS } from "./call.js";
+import { MAX_CALL_MS, type StreamCall } from "./call.js";
 import { watchEnd } from "./call-end.js";
 import type { InvokeDeps } from "./invoke.js";
 import type { StreamEntry } from "./method-table.js";
-import { createProve } from "./prove.js";
 import { requiredFieldsOf } from "./required-fields.js";
 import { requireText } from "./text-fields.js";
 
 /**
- * Runs a method that streams its answers, one by one as they are asked for. The request must be of
- * the method's input type; the answers are what the handler made, init objects or messages of the
- * output type.
+ * Runs a method that streams its responses, each when it is read. The request must be of the method's input type;
+ * the responses are those of the handler, init objects or messages of the output type.
  *
- * The stream ends when the handler's does, when the caller goes away, or when the time the caller
- * allowed is up. The handler is not waited for in the last two cases: its iterator is returned, and
- * `call.signal` tells it so.
+ * The stream ends with the handler's, when the caller disconnects, or at the deadline. In the last two cases the
+ * handler is not awaited: its iterator is returned and `call.signal` aborts.
  *
+ * @param principal the caller as the transport authenticated it; undefined for methods that need none
  * @throws ConnectError always, with ErrorInfo, whatever went wrong.
  */
-export type InvokeStream = (method: StreamEntry, call: Call, request: Message) => AsyncGenerator<object, void, void>;
+export type InvokeStream = (
+  method: StreamEntry,
+  call: StreamCall,
+  principal: Principal | undefined,
+  request: Message,
+) => AsyncGenerator<object, void, void>;
 
 /** Creates the pipeline of streams. */
 export function createInvokeStream(deps: InvokeDeps): InvokeStream {
   const { store, clock, errorDomain } = deps;
-  const prove = createProve(deps.authenticate);
 
-  return async function* invokeStream(method, call, request) {
+  return async function* invokeStream(method, call, principal, request) {
     const end = watchEnd(call, clock);
     let release: (() => void) | undefined;
     try {
-      const caller = await end.or(() => admit(method, call, request));
-      call.enterStream(caller, end.signal);
+      const caller = await end.or(() => authorizeCall(method, call, principal, request));
+      call.begin(caller, end.signal);
       try {
         const messages = method.handler(request, call)[Symbol.asyncIterator]();
-        const ask = async () => messages.next();
-        release = () => leave(messages, call);
+        const readNext = async () => messages.next();
+        release = () => returnMessages(messages, call);
         for (;;) {
-          const next = await end.or(ask);
+          const next = await end.or(readNext);
           if (next.done === true) break;
           yield next.value;
         }
@@ -51,25 +53,29 @@ export function createInvokeStream(deps: InvokeDeps): InvokeStream {
         throw method.auth.mode === "guarded" && caller ? maskNotFound(caller, error, method.auth, request) : error;
       }
     } catch (error) {
-      const seen = connectErrorFrom(error, errorDomain);
-      if (!(error instanceof ApiError || error === end.signal.reason)) deps.onInternalError(seen, call);
-      throw seen;
+      const answer = connectErrorFrom(error, errorDomain);
+      if (!(error instanceof ApiError || error === end.signal.reason)) deps.onInternalError(answer, call);
+      throw answer;
     } finally {
       end.close();
       release?.();
     }
   };
 
-  async function admit(method: StreamEntry, call: Call, request: Message): Promise<Caller | undefined> {
+  async function authorizeCall(
+    method: StreamEntry,
+    call: StreamCall,
+    principal: Principal | undefined,
+    request: Message,
+  ): Promise<Caller | undefined> {
     const { auth } = method;
-    call.principal ??= await prove(method, call.inbound.header("authorization"));
     requireText(method.desc.input, request);
     // The time a stream may last is not the time a database may take.
     const deadlineMs = Math.min(call.deadlineMs, call.startMs + MAX_CALL_MS);
     return store.read(
       async (tx) => {
         if (clock() > deadlineMs) throw deadlineExceeded();
-        const caller = auth.mode === "guarded" ? await authorize(auth, call.principal, request, tx) : undefined;
+        const caller = auth.mode === "guarded" ? await authorize(auth, principal, request, tx) : undefined;
         requiredFieldsOf(method.desc.input)(request);
         return caller;
       },
@@ -77,8 +83,8 @@ export function createInvokeStream(deps: InvokeDeps): InvokeStream {
     );
   }
 
-  // Not waited for: a handler that is stuck must not hold up the end of its own call.
-  function leave(messages: AsyncIterator<object>, call: Call): void {
+  // Not awaited: a handler that never settles must not delay the end of its call.
+  function returnMessages(messages: AsyncIterator<object>, call: StreamCall): void {
     const cleanUp = async () => messages.return?.();
     cleanUp().catch((error) => deps.onInternalError(connectErrorFrom(error, errorDomain), call));
   }

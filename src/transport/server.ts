@@ -1,10 +1,10 @@
 import { frameOf } from "../codec/frame-writer.js";
 import type { Clock } from "../kernel/clock.js";
 import type { WebRoutes } from "../kernel/web.js";
+import type { AuthenticateCaller } from "../pipeline/auth/authenticate.js";
 import type { Invoke } from "../pipeline/invoke.js";
 import type { InvokeStream } from "../pipeline/invoke-stream.js";
 import type { MethodTable } from "../pipeline/method-table.js";
-import type { Prove } from "../pipeline/prove.js";
 import type { Logger } from "../telemetry/logger.js";
 import { createDispatch, type Gateway } from "./dispatch.js";
 import { createAccessLog } from "./http/access-log.js";
@@ -25,8 +25,8 @@ import { createListFrames } from "./rpc/list-frame.js";
 export interface ServerOptions {
   readonly methods: MethodTable;
   readonly invoke: Invoke;
-  /** Establishes who calls before a body is read. */
-  readonly prove: Prove;
+  /** Is called before a body is read. */
+  readonly authenticateCaller: AuthenticateCaller;
   /** Runs the methods that stream; without it the table must hold none. */
   readonly invokeStream?: InvokeStream | undefined;
   /** Answers everything that is neither RPC nor `/healthz` and `/readyz`. */
@@ -68,7 +68,7 @@ export interface Server {
 
 /** Creates a server that is not yet listening. */
 export function createServer(options: ServerOptions): Server {
-  const { logger, errorDomain, methods, invoke, prove, clock } = options;
+  const { logger, errorDomain, methods, invoke, authenticateCaller, clock } = options;
   const limits = options.limits ?? defaultLimits;
   const behindProxy = options.behindProxy ?? false;
   let draining = false;
@@ -77,7 +77,7 @@ export function createServer(options: ServerOptions): Server {
   const shared = {
     methods,
     invoke,
-    prove,
+    authenticateCaller,
     invokeStream: options.invokeStream,
     clock,
     errorDomain,

@@ -7,8 +7,8 @@ import { RolesService as StableRoles } from "#gen/chainguard/platform/iam/v2/rol
 import { type Group, GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.js";
 import { ApiError, invalidArgument, notFound } from "../../src/kernel/errors.js";
-import type { Call } from "../../src/pipeline/call.js";
-import { createMethodTable, type Handlers, inParts, prepared, serve } from "../../src/pipeline/method-table.js";
+import type { UnaryCall } from "../../src/pipeline/call.js";
+import { createMethodTable, type Handlers, listInChunks, prepared, serve } from "../../src/pipeline/method-table.js";
 import { inNamesOf, operationsOf } from "../../src/pipeline/operations.js";
 import { servedAs } from "../../src/pipeline/stable.js";
 
@@ -23,7 +23,7 @@ const base: Handlers<typeof GroupsService> = {
   requestGroupAccess: unused,
   checkEligibility: unused,
 };
-const call = {} as Call;
+const call = {} as UnaryCall;
 const violationsOf = (error: unknown) => {
   assert.ok(error instanceof ApiError);
   const detail = error.details.find(({ desc }) => desc === BadRequestSchema);
@@ -42,7 +42,7 @@ describe("operations", () => {
   });
 
   test("hand the call over as it is", async () => {
-    let seen: Call | undefined;
+    let seen: UnaryCall | undefined;
     const getGroup: (typeof base)["getGroup"] = (_, its) => {
       seen = its;
       return {};
@@ -120,7 +120,7 @@ describe("a service under its stable name", () => {
 
 describe("a list in parts", () => {
   test("is refused at boot where the answer holds more than a list", () => {
-    const listGroups = inParts(async () => ({ part: {}, next: undefined }));
+    const listGroups = listInChunks(async () => ({ chunk: {}, next: undefined }));
     const served = serve(GroupsService, { ...base, listGroups });
     assert.throws(() => createMethodTable([served]), /answers more than a list/);
   });

@@ -9,7 +9,7 @@ import * as grpc from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
 import { GroupSchema, GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { connectErrorFrom, invalidArgument, notFound } from "../../src/kernel/errors.js";
-import type { Call } from "../../src/pipeline/call.js";
+import type { UnaryCall } from "../../src/pipeline/call.js";
 import type { Invoke } from "../../src/pipeline/invoke.js";
 import { createMethodTable, MAX_REQUEST_BYTES, type MethodTable, serve } from "../../src/pipeline/method-table.js";
 import { createLogger } from "../../src/telemetry/logger.js";
@@ -37,7 +37,7 @@ export const TLS = {
 
 /** What the handlers saw, and what holds them up. */
 export interface Probe {
-  calls: Call[];
+  calls: UnaryCall[];
   /** Awaited by GetGroup of uid "slow". */
   gate: Promise<void>;
 }
@@ -85,7 +85,7 @@ function methods(probe: Probe): MethodTable {
   );
 }
 
-const invoke: Invoke = async (method, call, given) => {
+const invoke: Invoke = async (method, call, _principal, given) => {
   const request = typeof given === "function" ? given() : given;
   try {
     return await method.handler(request, call);
@@ -102,7 +102,7 @@ export async function startServer(
   const server = createServer({
     methods: methods(probe),
     invoke,
-    prove: () => undefined,
+    authenticateCaller: () => undefined,
     gateway: {
       handle(req, res) {
         const answer = () => {

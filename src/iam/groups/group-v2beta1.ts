@@ -13,8 +13,8 @@ import { builtinRoleUid, type Ids } from "../../kernel/ids.js";
 import type { PageTokens } from "../../kernel/page-token.js";
 import { depthOf, isUidp, MAX_GROUP_DEPTH } from "../../kernel/uidp.js";
 import { bitOf, missing } from "../../pipeline/auth/authorize.js";
-import type { Call } from "../../pipeline/call.js";
-import { type Handlers, prepared, serve } from "../../pipeline/method-table.js";
+import type { UnaryCall } from "../../pipeline/call.js";
+import { type Handlers, prepared, serve, withOutcome } from "../../pipeline/method-table.js";
 import { guardDelete } from "../../pipeline/resource/guard-delete.js";
 import { listQueryOf } from "../../pipeline/resource/list-query.js";
 import { patchOf, valuesOf } from "../../pipeline/resource/patch.js";
@@ -121,8 +121,7 @@ export function groupsV2beta1({ tokens, ids, rootCreation, store }: GroupsDeps) 
         );
       }
       await tx.accessRequests.put(groupUid, caller.uid, startMs);
-      call.subjectUid = groupUid;
-      return {};
+      return withOutcome({}, { subjectUid: groupUid });
     },
 
     async checkEligibility(_, call) {
@@ -173,7 +172,7 @@ export async function deleteEndedInvites(uid: string, nowMs: number, store: Pick
 
 // The method is unscoped because a root has no parent to be allowed at, so the
 // parent of any other group is checked here.
-async function requireParent(parent: string, call: Call): Promise<void> {
+async function requireParent(parent: string, call: UnaryCall): Promise<void> {
   if (!isUidp(parent)) throw invalidArgument({ field: "parent", description: "parent must be the uid of a group" });
   const { tx } = call;
   const caller = await call.callerAt(parent);
@@ -187,19 +186,19 @@ async function requireParent(parent: string, call: Call): Promise<void> {
 }
 
 // Whoever creates an organisation owns it (spec gives nobody else a way in).
-async function ownBy({ caller, tx, startMs }: Call, root: GroupRow, ids: Ids): Promise<void> {
+async function ownBy({ caller, tx, startMs }: UnaryCall, root: GroupRow, ids: Ids): Promise<void> {
   const joined = { identityUid: caller.uid, roleUid: owner };
   await insertBinding(tx, root.uid, joined, { ids, nowMs: startMs }, { automatic: true });
 }
 
-async function organisationOf(call: Call): Promise<GroupRow> {
+async function organisationOf(call: UnaryCall): Promise<GroupRow> {
   const domain = await domainOf(call);
   const verified = domain === undefined ? undefined : await call.tx.groups.verifiedRoot(domain);
   if (verified === undefined) throw noOrganisation("");
   return verified;
 }
 
-async function domainOf({ tx, caller }: Call): Promise<string | undefined> {
+async function domainOf({ tx, caller }: UnaryCall): Promise<string | undefined> {
   return organisationDomainOf((await tx.identities.get(caller.uid))?.email ?? "");
 }
 

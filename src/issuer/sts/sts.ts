@@ -3,7 +3,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
 import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { ApiError, type FieldViolation, invalidArgument, unauthenticated } from "../../kernel/errors.js";
-import { prepared, serve } from "../../pipeline/method-table.js";
+import { prepared, serve, withOutcome } from "../../pipeline/method-table.js";
 import type { IssuedToken, Renewed, Tokens } from "../tokens.js";
 import { bearerIn } from "./bearer.js";
 import type { ExchangeRequest, Exchanger, Verified } from "./exchange.js";
@@ -26,52 +26,61 @@ export interface StsDeps {
 
 /** SecurityTokenService, ready to be served. */
 export function securityTokenService({ exchanger, tokens, limiter, audiences, lastSeen }: StsDeps) {
-  return serve(SecurityTokenService, {
-    exchange: prepared({
-      async prepare(request: ExchangeRequest & { readonly scope: string }, call): Promise<Verified> {
-        noStore(call.responseHeader);
-        const { aud, cap, scope, scopes, identity, identityProvider } = request;
-        const asked = { aud, cap, scopes: [scope, ...scopes], identity, identityProvider };
-        return exchanger.verify(asked, bearerIn(call.inbound.header("authorization")), call.inbound.remoteAddress);
-      },
-      async handle(_request, { tx, inbound }, verified: Verified) {
-        return rawToken(await exchanger.finish(tx, verified, inbound.remoteAddress));
-      },
-    }),
+  return serve(
+    SecurityTokenService,
+    {
+      exchange: prepared({
+        async prepare(request: ExchangeRequest & { readonly scope: string }, call): Promise<Verified> {
+          noStore(call.responseHeader);
+          const { aud, cap, scope, scopes, identity, identityProvider } = request;
+          const asked = { aud, cap, scopes: [scope, ...scopes], identity, identityProvider };
+          return exchanger.verify(asked, bearerIn(call.inbound.header("authorization")), call.inbound.remoteAddress);
+        },
+        async handle(_request, { tx, inbound }, verified: Verified) {
+          return rawToken(await exchanger.finish(tx, verified, inbound.remoteAddress));
+        },
+      }),
 
-    exchangeRefreshToken: prepared({
-      // Here and not in the transaction, which nobody may hold up.
-      async prepare(_request: RefreshRequest, { inbound, responseHeader }): Promise<void> {
-        noStore(responseHeader);
-        await limiter.admit({ remoteAddress: inbound.remoteAddress, name: REFRESH });
-      },
-      async handle({ aud, cap, scope, scopes }: RefreshRequest, call) {
-        const { tx, startMs, inbound } = call;
-        let renewed: Renewed | undefined;
-        try {
-          renewed = await limiter.count({ remoteAddress: inbound.remoteAddress, name: REFRESH }, async () => {
-            const bearer = bearerIn(inbound.header("authorization"));
-            call.subjectUid = await tokens.holder(tx, bearer);
-            const wanted = wantedOf({ aud, cap, scopes: [scope, ...scopes] }, audiences());
-            const found = await tokens.rotate(tx, bearer, wanted, startMs);
-            if (found === undefined) throw unauthenticated();
-            return found;
-          });
-        } catch (error) {
-          if (!(error instanceof ApiError) || error.code !== Code.Unauthenticated) throw error;
-          // Of tokens that nobody was given there is nothing to keep.
-          if (call.subjectUid === undefined) throw error;
-          // That a stolen token ended the login must stay, although the call is refused.
-          call.refusal = error;
-          return {};
-        }
-        call.actorUid = renewed.identityUid;
-        lastSeen.touch(renewed.identityUid, startMs);
-        const expiry = timestampFromMs(renewed.refreshExpiresAtMs);
-        return { token: rawToken(renewed.token), refreshToken: { token: renewed.refreshToken, expiry } };
-      },
-    }),
-  });
+      exchangeRefreshToken: prepared({
+        // Here and not in the transaction, which nobody may hold up.
+        async prepare(_request: RefreshRequest, { inbound, responseHeader }): Promise<void> {
+          noStore(responseHeader);
+          await limiter.admit({ remoteAddress: inbound.remoteAddress, name: REFRESH });
+        },
+        async handle({ aud, cap, scope, scopes }: RefreshRequest, { tx, startMs, inbound }) {
+          let subjectUid: string | undefined;
+          let renewed: Renewed | undefined;
+          try {
+            renewed = await limiter.count({ remoteAddress: inbound.remoteAddress, name: REFRESH }, async () => {
+              const bearer = bearerIn(inbound.header("authorization"));
+              subjectUid = await tokens.holder(tx, bearer);
+              const wanted = wantedOf({ aud, cap, scopes: [scope, ...scopes] }, audiences());
+              const found = await tokens.rotate(tx, bearer, wanted, startMs);
+              if (found === undefined) throw unauthenticated();
+              return found;
+            });
+          } catch (error) {
+            if (!(error instanceof ApiError) || error.code !== Code.Unauthenticated) throw error;
+            // A token that was never issued changes nothing.
+            if (subjectUid === undefined) throw error;
+            // That a stolen token ended the login must be committed, although the call fails.
+            return withOutcome({}, { subjectUid, error });
+          }
+          lastSeen.touch(renewed.identityUid, startMs);
+          const expiry = timestampFromMs(renewed.refreshExpiresAtMs);
+          return withOutcome(
+            { token: rawToken(renewed.token), refreshToken: { token: renewed.refreshToken, expiry } },
+            { subjectUid, actorUid: renewed.identityUid },
+          );
+        },
+      }),
+    },
+    {
+      // Clients of other versions send query parameters of their own.
+      exchange: { selfAuthenticating: true, ignoreUnknownQuery: true },
+      exchangeRefreshToken: { selfAuthenticating: true, ignoreUnknownQuery: true },
+    },
+  );
 }
 
 type RefreshRequest = TokenRequest & { readonly scope: string };

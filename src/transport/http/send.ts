@@ -1,6 +1,6 @@
 // Writing responses, on HTTP/1.1 and HTTP/2 alike: neither connection headers
 // nor a reason phrase is ever set, since HTTP/2 knows neither.
-import type { Call } from "../../pipeline/call.js";
+import type { CallContext } from "../../pipeline/call.js";
 import { sendWhole } from "./answer-writer.js";
 import { type HttpResponse, isGone } from "./http-message.js";
 
@@ -45,7 +45,7 @@ export function sendNoContent(res: HttpResponse, headers: ResponseHeaders): void
 }
 
 /** The headers and trailers a handler set; trailers as headers prefixed with `trailer-`, as Connect does. */
-export function headersOf(call: Call): ResponseHeaders {
+export function headersOf(call: CallContext): ResponseHeaders {
   const headers: ResponseHeaders = {};
   const { responseHeaderIfSet, responseTrailerIfSet } = call;
   if (responseHeaderIfSet !== undefined) copyHeaders(responseHeaderIfSet, headers);

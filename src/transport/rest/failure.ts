@@ -3,7 +3,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { errorText, httpStatusOf, retryAfterOf } from "../../codec/error-json.js";
 import type { MessageWriters } from "../../codec/json-wkt.js";
 import { ApiError, CALLER_GONE, connectErrorFrom } from "../../kernel/errors.js";
-import { type Call, requestIdFrom } from "../../pipeline/call.js";
+import { type CallContext, requestIdFrom } from "../../pipeline/call.js";
 import { discardRest, mayHaveBody } from "../http/body-reader.js";
 import { HttpFault } from "../http/http-fault.js";
 import { abort, type HttpRequest, type HttpResponse } from "../http/http-message.js";
@@ -14,30 +14,30 @@ export interface FailureOptions {
   readonly errorDomain: string;
   readonly writers: MessageWriters;
   /** Told of errors that arise here and of which the caller learns nothing. */
-  readonly onInternalError?: ((error: ConnectError, call: Call | undefined) => void) | undefined;
+  readonly onInternalError?: ((error: ConnectError, call: CallContext | undefined) => void) | undefined;
 }
 
 /** Answers failed calls. */
 export interface Failures {
   /** Sends the status and the body of an error; `call` is there once the request was understood. */
-  answer(req: HttpRequest, res: HttpResponse, error: unknown, call: Call | undefined): void;
+  answer(req: HttpRequest, res: HttpResponse, error: unknown, call: CallContext | undefined): void;
 
   /** Tells of an error of which the caller learns nothing but that the answer ends. */
-  report(error: unknown, call: Call): void;
+  report(error: unknown, call: CallContext): void;
 
   /** An error as google.rpc.Status in JSON, for when the status has been sent already. */
-  textOf(error: unknown, call: Call): string;
+  textOf(error: unknown, call: CallContext): string;
 }
 
 /** Creates them. */
 export function createFailures({ errorDomain, writers, onInternalError }: FailureOptions): Failures {
-  function seenOf(error: unknown, call: Call | undefined): ConnectError {
+  function seenOf(error: unknown, call: CallContext | undefined): ConnectError {
     const seen = connectErrorFrom(error, errorDomain);
     if (!(error instanceof ApiError || error instanceof ConnectError)) onInternalError?.(seen, call);
     return seen;
   }
 
-  function refuse(req: HttpRequest, res: HttpResponse, error: unknown, call: Call | undefined): void {
+  function refuse(req: HttpRequest, res: HttpResponse, error: unknown, call: CallContext | undefined): void {
     const fault = error instanceof HttpFault ? error : undefined;
     const seen = seenOf(fault?.error ?? error, call);
     const headers: ResponseHeaders = call === undefined ? {} : headersOf(call);

@@ -37,12 +37,12 @@ import {
 } from "../../kernel/errors.js";
 import type { Principal } from "../../kernel/principal.js";
 import { ownTurn } from "../../kernel/steps.js";
-import { Call } from "../../pipeline/call.js";
+import type { AuthenticateCaller } from "../../pipeline/auth/authenticate.js";
+import { type Inbound, StreamCall, UnaryCall } from "../../pipeline/call.js";
 import type { Invoke } from "../../pipeline/invoke.js";
 import type { InvokeStream } from "../../pipeline/invoke-stream.js";
 import { readAll } from "../../pipeline/list-chunks.js";
 import type { MethodEntry, MethodTable, StreamEntry, UnaryEntry } from "../../pipeline/method-table.js";
-import type { Prove } from "../../pipeline/prove.js";
 import type { AccessRecord } from "../http/access-log.js";
 import { discardRest, maxInflatedBytes, mayHaveBody, readRaw } from "../http/body-reader.js";
 import { HttpFault } from "../http/http-fault.js";
@@ -81,7 +81,7 @@ export interface ConnectOptions {
   readonly methods: MethodTable;
   readonly extraServices: readonly ExtraService[];
   readonly invoke: Invoke;
-  readonly prove: Prove;
+  readonly authenticateCaller: AuthenticateCaller;
   /** Runs the methods that stream; without it the table must hold none. */
   readonly invokeStream?: InvokeStream | undefined;
   readonly clock: Clock;
@@ -140,7 +140,7 @@ export function createConnect(options: ConnectOptions): Connect {
     try {
       // Before anything else: whoever has too many open already shall not cost more.
       if (handler.method.methodKind !== "unary") release = takeStream(req, remote);
-      const principal = entry && (await options.prove(entry, req.headers.authorization));
+      const principal = entry && (await options.authenticateCaller(entry, req.headers.authorization));
       if (principal !== undefined) buffersOf(req)?.holdFor(principal.identityUid);
       const values: ContextValues = createContextValues()
         .set(remoteAddressKey, remote)
@@ -308,7 +308,8 @@ function implOf(methods: readonly MethodEntry[], options: ConnectOptions): Parti
 
 function unaryImpl(entry: UnaryEntry, options: ConnectOptions): UnaryImpl {
   return async (request, context) => {
-    const call = callOf(entry.desc, context, options);
+    const call = new UnaryCall(inboundOf(context, options), entry.desc, options.clock());
+    const principal = context.values.get(principalKey);
     const { output } = entry.desc;
     const gone = () => context.signal.aborted;
     // In bytes, which take a fraction of the room of messages, and charged until they are sent.
@@ -322,7 +323,7 @@ function unaryImpl(entry: UnaryEntry, options: ConnectOptions): UnaryImpl {
       return isJson ? fromBinary(output, bytes) : encodedMessage(output, bytes);
     };
     try {
-      return await readAll(options.invoke, options.clock, entry, call, request, join);
+      return await readAll(options.invoke, options.clock, { entry, call, principal, request }, join);
     } catch (error) {
       throw connectErrorFrom(error, options.errorDomain);
     } finally {
@@ -349,10 +350,10 @@ function streamImpl(entry: StreamEntry, options: ConnectOptions): StreamImpl {
   const { invokeStream } = options;
   if (invokeStream === undefined) throw new TypeError(`${entry.path} streams, but nothing was given to run streams`);
   return async function* (request, context) {
-    const call = callOf(entry.desc, context, options);
+    const call = new StreamCall(inboundOf(context, options), entry.desc, options.clock());
     let begun = false;
     try {
-      for await (const message of invokeStream(entry, call, request)) {
+      for await (const message of invokeStream(entry, call, context.values.get(principalKey), request)) {
         // Headers go out with the first message, trailers behind the last.
         if (!begun) copyFields(call.responseHeaderIfSet, context.responseHeader);
         begun = true;
@@ -365,14 +366,12 @@ function streamImpl(entry: StreamEntry, options: ConnectOptions): StreamImpl {
   };
 }
 
-function callOf(desc: DescMethod, context: HandlerContext, { clock, errorDomain }: ConnectOptions): Call {
+function inboundOf(context: HandlerContext, { errorDomain }: ConnectOptions): Inbound {
   const timeoutMs = context.timeoutMs();
   if (timeoutMs !== undefined && timeoutMs <= 0) throw connectErrorFrom(deadlineExceeded(), errorDomain);
-  // The caller went while its request was being read: nothing has begun, so nothing begins.
+  // A caller that disconnected while its request was read gets nothing, so nothing begins.
   if (context.signal.aborted) throw CALLER_GONE;
-  const call = new Call(new ContextInbound(context, timeoutMs, context.values.get(remoteAddressKey)), desc, clock());
-  call.principal = context.values.get(principalKey);
-  return call;
+  return new ContextInbound(context, timeoutMs, context.values.get(remoteAddressKey));
 }
 
 function copyFields(from: Headers | undefined, to: Headers): void {

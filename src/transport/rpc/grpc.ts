@@ -9,12 +9,12 @@ import { errorTrailers, isProtocolField } from "../../codec/grpc-status.js";
 import type { Clock } from "../../kernel/clock.js";
 import { CALLER_GONE, connectErrorFrom, deadlineExceeded, malformedRequest } from "../../kernel/errors.js";
 import type { Principal } from "../../kernel/principal.js";
-import { Call } from "../../pipeline/call.js";
+import type { AuthenticateCaller } from "../../pipeline/auth/authenticate.js";
+import { UnaryCall } from "../../pipeline/call.js";
 import { grpcTimeoutMs } from "../../pipeline/grpc-timeout.js";
 import type { Invoke } from "../../pipeline/invoke.js";
 import { readChunks } from "../../pipeline/list-chunks.js";
 import type { MethodTable, UnaryEntry } from "../../pipeline/method-table.js";
-import type { Prove } from "../../pipeline/prove.js";
 import type { AccessRecord } from "../http/access-log.js";
 import { chargeAnswer, endAtPace, writeCharged } from "../http/answer-writer.js";
 import { isGone } from "../http/http-message.js";
@@ -30,7 +30,7 @@ import type { ListFrame, ListFrames } from "./list-frame.js";
 export interface GrpcUnaryOptions {
   readonly methods: MethodTable;
   readonly invoke: Invoke;
-  readonly prove: Prove;
+  readonly authenticateCaller: AuthenticateCaller;
   readonly clock: Clock;
   readonly errorDomain: string;
   readonly limits: Limits;
@@ -64,7 +64,7 @@ interface Answer {
   readonly refuse: GrpcUnary["refuse"];
   readonly onInternalError: (error: unknown) => void;
   readonly stream: ServerHttp2Stream;
-  readonly call: Call;
+  readonly call: UnaryCall;
   readonly frame: Buffer | ListFrame;
   readonly access: AccessRecord | undefined;
 }
@@ -77,7 +77,7 @@ const TRAILERS_ONLY = { endStream: true, sendDate: false };
 
 /** Creates the lean path (gRPC over HTTP/2). */
 export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
-  const { invoke, prove, clock, limits, listFrames } = options;
+  const { invoke, authenticateCaller, clock, limits, listFrames } = options;
   const unary = new Map<string, UnaryEntry>();
   for (const [path, entry] of options.methods) if (entry.kind === "unary") unary.set(path, entry);
 
@@ -90,7 +90,8 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
   async function run(
     stream: ServerHttp2Stream,
     entry: UnaryEntry,
-    call: Call,
+    call: UnaryCall,
+    principal: Principal | undefined,
     bytes: Uint8Array,
     access: AccessRecord | undefined,
   ): Promise<void> {
@@ -98,7 +99,7 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
     try {
       const decode = () => requestOf(entry.desc.input, bytes);
       if (entry.list !== undefined) {
-        const parts = readChunks(invoke, clock, entry, call, decode);
+        const parts = readChunks(invoke, clock, { entry, call, principal, request: decode });
         const gone = () => stream.destroyed || stream.closed;
         const buffers = buffersOf(stream);
         const cutOff = () => resetStream(stream, constants.NGHTTP2_CANCEL);
@@ -106,7 +107,7 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
         if (!gone()) answer({ refuse, onInternalError, stream, call, frame, access }, frame.bytes);
         return;
       }
-      const response = await invoke(entry, call, decode);
+      const response = await invoke(entry, call, principal, decode);
       if (stream.destroyed || stream.closed) return;
       const frame = frameOf(entry.desc.output, response);
       chargeAnswer(stream, frame.length);
@@ -123,14 +124,13 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
   function read(
     stream: ServerHttp2Stream,
     entry: UnaryEntry,
-    call: Call,
+    call: UnaryCall,
     principal: Principal | undefined,
     access: AccessRecord | undefined,
   ): void {
-    call.principal = principal;
     if (principal !== undefined) buffersOf(stream)?.holdFor(principal.identityUid);
     readMessage(stream, entry.maxRequestBytes, limits.requestMs, {
-      onMessage: (bytes) => void run(stream, entry, call, bytes, access),
+      onMessage: (bytes) => void run(stream, entry, call, principal, bytes, access),
       onFault: (error) => refuse(stream, error, access),
     });
   }
@@ -155,15 +155,15 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
         refuse(stream, timeoutMs === 0 ? deadlineExceeded() : malformedRequest(BAD_TIMEOUT), access);
         return;
       }
-      const call = new Call(new StreamInbound(stream, headers, timeoutMs, peer), entry.desc, clock());
+      const call = new UnaryCall(new StreamInbound(stream, headers, timeoutMs, peer), entry.desc, clock());
       try {
-        const proven = prove(entry, headers.authorization);
-        if (proven instanceof Promise)
-          proven.then(
+        const authenticated = authenticateCaller(entry, headers.authorization);
+        if (authenticated instanceof Promise)
+          authenticated.then(
             (principal) => read(stream, entry, call, principal, access),
             (error) => refuse(stream, error, access),
           );
-        else read(stream, entry, call, proven, access);
+        else read(stream, entry, call, authenticated, access);
       } catch (error) {
         refuse(stream, error, access);
       }

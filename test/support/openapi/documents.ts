@@ -1,7 +1,8 @@
 // The documents that tests look at: of a service as it is, and of one that uses
 // all that google.api.http offers.
 import { readFileSync } from "node:fs";
-import type { DescService } from "@bufbuild/protobuf";
+import { type DescService, hasOption } from "@bufbuild/protobuf";
+import { iam } from "#gen/chainguard/annotations/annotations_pb.js";
 import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
@@ -25,7 +26,9 @@ export function documentOf(routes: readonly HttpBinding[], comments: Comments, b
 
 /** The routes of a service of the API. */
 export function routesOf(service: DescService): HttpBinding[] {
-  return service.methods.flatMap((desc) => bindingsOf({ ...entryOf(desc), auth: authRuleOf(desc) }));
+  return service.methods.flatMap((desc) =>
+    bindingsOf({ ...entryOf(desc), auth: authRuleOf(desc, !hasOption(desc, iam)) }),
+  );
 }
 
 /** The document of GroupsService, with the comments of its protos. */

@@ -173,7 +173,7 @@ test("the gateway names both of two methods that match the same paths", () => {
   ];
   const options = {
     methods: entries,
-    prove: () => undefined,
+    authenticateCaller: () => undefined,
     invoke: async () => ({}),
     clock: () => 0,
     errorDomain: "test",
