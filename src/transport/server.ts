@@ -13,7 +13,7 @@ import { createCors } from "./http/cors.js";
 import { createHostCheck } from "./http/host.js";
 import type { TrustedProxies } from "./http/http-message.js";
 import { defaultLimits, type Limits } from "./http/limits.js";
-import { createListener, type ListenAddress, type TlsIdentity } from "./http/listener.js";
+import { type BoundPort, createListener, type TlsIdentity } from "./http/listener.js";
 import { createOps, firstOf, type Ops } from "./http/ops.js";
 import { Buffers } from "./http/request-buffers.js";
 import { createWeb } from "./http/web-routes.js";
@@ -34,7 +34,7 @@ export interface ServerOptions {
   readonly clock: Clock;
   /** ErrorInfo's domain. */
   readonly errorDomain: string;
-  readonly listen: ListenAddress;
+  readonly port: BoundPort;
   readonly logger: Logger;
   /** Cleartext without it. */
   readonly tls?: TlsIdentity | undefined;
@@ -59,14 +59,14 @@ export interface ServerOptions {
 
 /** All protocols on one port. */
 export interface Server {
-  /** Opens the port and tells which it is; throws what the system says when it cannot. */
-  start(): Promise<ListenAddress>;
+  /** Begins to serve the connections of its port. */
+  start(): void;
 
   /** Drains: `/readyz` fails, calls in flight get up to `graceMs` (10 s unless given), nothing new begins. */
   stop(graceMs?: number): Promise<void>;
 }
 
-/** Creates a server that is not yet listening. */
+/** Creates a server that does not serve yet. */
 export function createServer(options: ServerOptions): Server {
   const { logger, errorDomain, methods, invoke, authenticateCaller, clock } = options;
   const limits = options.limits ?? defaultLimits;
@@ -104,7 +104,7 @@ export function createServer(options: ServerOptions): Server {
   const listener = createListener({
     ...dispatch,
     connections: createConnections(new Buffers(limits), options.proxies, behindProxy),
-    listen: options.listen,
+    port: options.port,
     tls: options.tls,
     limits,
     behindProxy,

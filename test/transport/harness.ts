@@ -16,6 +16,7 @@ import { createLogger } from "../../src/telemetry/logger.js";
 import { readBody } from "../../src/transport/http/body-reader.js";
 import { HttpFault } from "../../src/transport/http/http-fault.js";
 import { defaultLimits, type Limits } from "../../src/transport/http/limits.js";
+import { bindPort, type ListenAddress } from "../../src/transport/http/listener.js";
 import { createServer, type ServerOptions } from "../../src/transport/server.js";
 
 /** The domain of all errors made here. */
@@ -96,8 +97,12 @@ const invoke: Invoke = async (method, call, _principal, given) => {
 
 /** Starts a server on a free port. REST is a gateway that answers with what it was asked. */
 export async function startServer(
-  options: Partial<Omit<ServerOptions, "limits">> & { readonly limits?: Partial<Limits> } = {},
+  options: Partial<Omit<ServerOptions, "limits" | "port">> & {
+    readonly limits?: Partial<Limits>;
+    readonly listen?: ListenAddress;
+  } = {},
 ): Promise<Running> {
+  const bound = await bindPort(options.listen ?? { host: "127.0.0.1", port: 0 });
   const probe: Probe = { calls: [], gate: Promise.resolve() };
   const server = createServer({
     methods: methods(probe),
@@ -119,12 +124,13 @@ export async function startServer(
     },
     clock: Date.now,
     errorDomain: DOMAIN,
-    listen: { host: "127.0.0.1", port: 0 },
+    port: bound,
     logger: createLogger("silent"),
     ...options,
     limits: { ...defaultLimits, ...options.limits },
   });
-  const { port } = await server.start();
+  server.start();
+  const { port } = bound.address;
   const url = `${options.tls ? "https" : "http"}://127.0.0.1:${port}`;
   return { port, url, probe, stop: (graceMs = 0) => server.stop(graceMs) };
 }

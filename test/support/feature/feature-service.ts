@@ -11,6 +11,7 @@ import { createMethodTable, type Handler } from "../../../src/pipeline/method-ta
 import { openSqlite } from "../../../src/store/open-sqlite.js";
 import type { Store } from "../../../src/store/port.js";
 import { createLogger } from "../../../src/telemetry/logger.js";
+import { bindPort } from "../../../src/transport/http/listener.js";
 import { createGateway } from "../../../src/transport/rest/gateway.js";
 import { createServer } from "../../../src/transport/server.js";
 import { tempDir } from "../temp-dir.js";
@@ -87,6 +88,7 @@ export async function startFeatureStack(): Promise<FeatureStack> {
     clock,
     errorDomain,
   });
+  const bound = await bindPort({ host: "127.0.0.1", port: 0 });
   const server = createServer({
     methods,
     invoke,
@@ -95,10 +97,11 @@ export async function startFeatureStack(): Promise<FeatureStack> {
     gateway,
     clock,
     errorDomain,
-    listen: { host: "127.0.0.1", port: 0 },
+    port: bound,
     logger: createLogger("silent"),
   });
-  const { port } = await server.start();
+  server.start();
+  const { port } = bound.address;
   return Object.assign(stack, {
     url: `http://127.0.0.1:${port}`,
     port,
