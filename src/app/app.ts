@@ -1,9 +1,11 @@
 // The composition root: the only file that sees everything.
 import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import type { ConnectError } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import { Health } from "#gen/health/v1/health_pb.js";
 import { createSealer } from "../audit/sealer.js";
+import { readComments } from "../codec/proto-comments.js";
 import type { Settings } from "../config/config.js";
 import { originOf } from "../config/origin.js";
 import { createAcceptances } from "../iam/people/acceptances.js";
@@ -11,6 +13,7 @@ import { createIssuer } from "../issuer/issuer.js";
 import type { Clock } from "../kernel/clock.js";
 import { type Ids, randomIds } from "../kernel/ids.js";
 import { createPageTokens } from "../kernel/page-token.js";
+import { inTurns } from "../kernel/steps.js";
 import type { WebRoutes } from "../kernel/web.js";
 import { createAuthenticate, createAuthenticateCaller } from "../pipeline/auth/authenticate.js";
 import type { CallContext } from "../pipeline/call.js";
@@ -23,14 +26,15 @@ import { notificationRoutes } from "../registry/oci/notification-routes.js";
 import { createRegistryClient } from "../registry/oci/registry-client.js";
 import { tokenRoutes } from "../registry/oci/token-routes.js";
 import { createLogger } from "../telemetry/logger.js";
+import type { HttpBinding } from "../transport/http/http-binding.js";
 import { defaultLimits, type Limits } from "../transport/http/limits.js";
 import { bindPort, type ListenAddress } from "../transport/http/listener.js";
 import { createDocs } from "../transport/openapi/docs.js";
+import { openApiDocument } from "../transport/openapi/document.js";
 import { createGateway } from "../transport/rest/gateway.js";
 import { createHealth } from "../transport/rpc/health.js";
 import { createReflection } from "../transport/rpc/reflection.js";
 import { createServer } from "../transport/server.js";
-import { openApiJson } from "./api-document.js";
 import { type Installation, openInstallation } from "./installation.js";
 import { roomChecks } from "./quotas.js";
 import { platformServices } from "./services.js";
@@ -241,4 +245,18 @@ function limitsOf({ requestBuffer, answerBuffer }: Settings): Limits {
 function tlsOf({ tlsCert, tlsKey }: Settings) {
   if (tlsCert === undefined || tlsKey === undefined) return undefined;
   return { cert: readFileSync(tlsCert), key: readFileSync(tlsKey) };
+}
+
+const IMAGE = fileURLToPath(new URL("../../gen/api.binpb", import.meta.url));
+const PACKAGE = fileURLToPath(new URL("../../package.json", import.meta.url));
+
+/** The OpenAPI document of the routes served, as JSON. @param baseUrl where they are served */
+export async function openApiJson(routes: readonly HttpBinding[], baseUrl: string): Promise<string> {
+  const { version } = JSON.parse(readFileSync(PACKAGE, "utf8")) as { version: string };
+  const description =
+    "Organisations as a tree of groups, identities, roles and access. Every operation is a gRPC method too, on the same " +
+    "host and port.";
+  const info = { title: "Arbor", version, description, baseUrl };
+  const comments = await inTurns(readComments(readFileSync(IMAGE)));
+  return JSON.stringify(await inTurns(openApiDocument(routes, comments, info)));
 }

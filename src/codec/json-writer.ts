@@ -1,8 +1,8 @@
 // Answers as JSON (architecture, section 6 "JSON out"), by closures made once
 // per message type. They read init objects as well as messages, so an answer is
 // written without first being made a message.
-import { type DescField, type DescMessage, getOption, hasOption, type Registry, ScalarType } from "@bufbuild/protobuf";
-import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.js";
+import { type DescField, type DescMessage, type Registry, ScalarType } from "@bufbuild/protobuf";
+import { isInputOnly } from "./field-behavior.js";
 import type { Fields } from "./fields.js";
 import { bytesText, numberText, quote } from "./json-scalar.js";
 import { type MessageWriters, type ValueWriter, wellKnownWriter } from "./json-wkt.js";
@@ -150,10 +150,6 @@ function isListAnswer(desc: DescMessage): boolean {
 
 function isPageToken(field: DescField): boolean {
   return field.name === "next_page_token";
-}
-
-function isInputOnly(field: DescField): boolean {
-  return hasOption(field, field_behavior) && getOption(field, field_behavior).includes(FieldBehavior.INPUT_ONLY);
 }
 
 type Append = (out: string, text: string) => string;

@@ -13,8 +13,8 @@ import {
 import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
 import { invalidArgument } from "../kernel/errors.js";
 import { parseStrictJson } from "../kernel/strict-json.js";
+import { maskPathOf } from "./field-mask.js";
 import { type Fields, isWrapper, wellKnownName } from "./fields.js";
-import { maskPathOf } from "./mask-path.js";
 import { enumRule, integerRange, isLong, messageRule, scalarRule } from "./value-rules.js";
 
 /**

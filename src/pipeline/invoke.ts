@@ -7,14 +7,12 @@ import type { Clock } from "../kernel/clock.js";
 import { ApiError, connectErrorFrom, deadlineExceeded } from "../kernel/errors.js";
 import type { Principal } from "../kernel/principal.js";
 import { rootOf } from "../kernel/uidp.js";
-import type { Awaitable, Store, Tx } from "../store/port.js";
-import { auditRowOf } from "./audit.js";
+import type { AuditRow, Awaitable, Store, Tx } from "../store/port.js";
 import { authorize, type Guard, maskNotFound } from "./auth/authorize.js";
 import type { Caller } from "./auth/caller.js";
 import type { CallContext, UnaryCall } from "./call.js";
 import { Outcome, type UnaryEntry } from "./method-table.js";
-import { requiredFieldsOf } from "./required-fields.js";
-import { requireText } from "./text-fields.js";
+import { requiredFieldsOf, requireText } from "./validate-request.js";
 
 /**
  * Runs a unary method.
@@ -148,4 +146,39 @@ export function createInvoke(deps: InvokeDeps): Invoke {
 
 function maskedError(caller: Caller | undefined, error: unknown, { auth }: UnaryEntry, request: Message): unknown {
   return auth.mode === "guarded" && caller ? maskNotFound(caller, error, auth, request) : error;
+}
+
+/**
+ * The audit row of a successful write. Its subject is what the handler's outcome names, otherwise the resource of
+ * the response, by its `uid` or in version 1 its `id`, otherwise the scope of the request.
+ */
+export function auditRowOf(
+  method: UnaryEntry,
+  call: UnaryCall,
+  request: Message,
+  result: object,
+  nowMs: number,
+): AuditRow {
+  const scope = method.auth.mode === "guarded" ? method.auth.scope?.of(request) : undefined;
+  const outcome = result instanceof Outcome ? result : undefined;
+  const facts = outcome?.facts;
+  const subjectUid =
+    facts?.subjectUid ?? uidIn(outcome === undefined ? result : (outcome.response as object)) ?? scope ?? "";
+  const caller = method.auth.mode === "guarded" ? call.caller : undefined;
+  return {
+    rootUid: rootOf(subjectUid),
+    timeMs: nowMs,
+    type: method.auditType,
+    method: method.path,
+    subjectUid,
+    actorUid: caller?.uid ?? facts?.actorUid ?? "",
+    tokenId: caller?.principal.tokenId ?? "",
+    requestId: call.requestId,
+    remoteAddress: call.inbound.remoteAddress ?? "",
+  };
+}
+
+function uidIn(response: object): string | undefined {
+  const { uid, id = uid } = response as { uid?: unknown; id?: unknown };
+  return typeof id === "string" && id !== "" ? id : undefined;
 }

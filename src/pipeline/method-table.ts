@@ -211,7 +211,7 @@ export interface MethodSettings {
 export interface ServedService<S extends DescService = DescService> {
   readonly desc: S;
   readonly handlers: Readonly<Record<string, Handler>>;
-  /** What the service is described as, where its messages have other names; see stable-services. */
+  /** What the service is described as, where its messages have other names; see app/services. */
   readonly published?: DescService;
   /** By connect's local method names, for the methods that differ from the rest. */
   readonly settings?: Readonly<Record<string, MethodSettings>>;

@@ -14,7 +14,7 @@ import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.js";
 import { ApiError, type FieldViolation, invalidArgument } from "../kernel/errors.js";
 import type { UnaryCall } from "./call.js";
 import { type Handler, Outcome, type ServedService } from "./method-table.js";
-import { requiredFieldsOf } from "./required-fields.js";
+import { requiredFieldsOf } from "./validate-request.js";
 
 /** The unary methods of a service, as functions to be called within handlers. */
 export type Operations<S extends DescService> = {

@@ -6,11 +6,11 @@ import { GroupsService as StableGroups } from "#gen/chainguard/platform/iam/v2/g
 import { RolesService as StableRoles } from "#gen/chainguard/platform/iam/v2/roles_pb.js";
 import { type Group, GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.js";
+import { servedAs } from "../../src/app/services.js";
 import { ApiError, invalidArgument, notFound } from "../../src/kernel/errors.js";
 import type { UnaryCall } from "../../src/pipeline/call.js";
 import { createMethodTable, type Handlers, listInChunks, prepared, serve } from "../../src/pipeline/method-table.js";
 import { inNamesOf, operationsOf } from "../../src/pipeline/operations.js";
-import { servedAs } from "../../src/pipeline/stable.js";
 
 const unused = () => ({});
 const base: Handlers<typeof GroupsService> = {

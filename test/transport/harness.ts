@@ -14,7 +14,7 @@ import type { Invoke } from "../../src/pipeline/invoke.js";
 import { createMethodTable, MAX_REQUEST_BYTES, type MethodTable, serve } from "../../src/pipeline/method-table.js";
 import { createLogger } from "../../src/telemetry/logger.js";
 import { readBody } from "../../src/transport/http/body-reader.js";
-import { HttpFault } from "../../src/transport/http/http-fault.js";
+import { HttpFault } from "../../src/transport/http/http-message.js";
 import { defaultLimits, type Limits } from "../../src/transport/http/limits.js";
 import { bindPort, type ListenAddress } from "../../src/transport/http/listener.js";
 import { createServer, type ServerOptions } from "../../src/transport/server.js";

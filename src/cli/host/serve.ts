@@ -1,6 +1,5 @@
 import { type App, startApp } from "../../app/app.js";
-import { limitHeapGrowth } from "../../app/heap-growth.js";
-import { installLastResort } from "../../app/last-resort.js";
+import { installLastResort, limitHeapGrowth } from "../../app/process.js";
 import type { Settings } from "../../config/config.js";
 import { createLogger } from "../../telemetry/logger.js";
 import { untilStopped } from "./until-stopped.js";

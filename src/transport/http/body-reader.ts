@@ -10,8 +10,7 @@ import {
   unimplemented,
 } from "../../kernel/errors.js";
 import { collectBody } from "./body-collector.js";
-import { HttpFault } from "./http-fault.js";
-import { type HttpRequest, isHttp2 } from "./http-message.js";
+import { HttpFault, type HttpRequest, isHttp2 } from "./http-message.js";
 import { resetUnreadRequest } from "./http2-end.js";
 import { defaultLimits } from "./limits.js";
 import { buffersOf } from "./request-buffers.js";

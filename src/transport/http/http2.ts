@@ -6,11 +6,10 @@ import {
   type ServerHttp2Stream,
 } from "node:http2";
 import type { Socket } from "node:net";
-import { grpcTimeoutMs } from "../../pipeline/grpc-timeout.js";
-import type { Connections } from "./connections.js";
+import { grpcTimeoutMs } from "./grpc-fields.js";
 import { closeSession, destroySession, drainSession, refuseSession, resetStream } from "./http2-end.js";
 import type { Limits } from "./limits.js";
-import { attachBuffers, buffersOf } from "./request-buffers.js";
+import { attachBuffers, buffersOf, type Connections } from "./request-buffers.js";
 import { tickCount } from "./tick.js";
 import { type Turn, waitForTurn } from "./turns.js";
 

@@ -6,11 +6,10 @@ import { type AddressInfo, createServer, type Socket } from "node:net";
 import { createServer as createTlsServer, type TLSSocket } from "node:tls";
 import { addressKey } from "../../kernel/address-key.js";
 import type { Logger } from "../../telemetry/logger.js";
-import type { Connections } from "./connections.js";
 import { createHttp1 } from "./http1.js";
 import { createHttp2, type OnHttp2Stream } from "./http2.js";
 import type { Limits } from "./limits.js";
-import type { ConnectionHolders } from "./request-buffers.js";
+import type { ConnectionHolders, Connections } from "./request-buffers.js";
 
 /** Where to listen; port 0 takes a free one. */
 export interface ListenAddress {

@@ -1,9 +1,10 @@
 // Who the bytes of a request and of its answer are held for.
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse, ServerHttp2Stream } from "node:http2";
 import { addressKey } from "../../kernel/address-key.js";
 import { type ApiError, resourceExhausted } from "../../kernel/errors.js";
 import { BufferAccount, type Charge, type Holder, newHolder } from "./buffer-account.js";
+import { isTrustedProxy, peerAddress, type TrustedProxies } from "./http-message.js";
 import type { Limits } from "./limits.js";
 import { isRested, newPeer, type Peer } from "./turns.js";
 
@@ -199,4 +200,35 @@ export function attachBuffers(buffers: RequestBuffers, ...carriers: Carrier[]): 
 export function buffersOf(of: Carrier | Http2ServerRequest | Http2ServerResponse): RequestBuffers | undefined {
   const carrier = "stream" in of ? (of.stream as ServerHttp2Stream | undefined) : of;
   return (carrier as Owned | undefined)?.[key];
+}
+
+/** Keeps the accounts of bytes of all connections. */
+export interface Connections {
+  /** Opens the holders of a connection; whoever opens them closes them with it. */
+  open(socketAddress: string | undefined): ConnectionHolders;
+
+  /** Opens the buffers of a request. */
+  begin(connection: ConnectionHolders, socketAddress: string | undefined, headers: IncomingHttpHeaders): RequestBuffers;
+}
+
+/**
+ * Creates it.
+ *
+ * @param proxies whose requests count as those of the addresses they name
+ * @param behindProxy whether every connection is a proxy's, also where none is trusted to name addresses
+ */
+export function createConnections(
+  buffers: Buffers,
+  proxies: TrustedProxies | undefined,
+  behindProxy: boolean,
+): Connections {
+  const isProxy = (address: string | undefined) =>
+    behindProxy || (proxies !== undefined && isTrustedProxy(address, proxies));
+  return {
+    open: (address) => buffers.connect(address, isProxy(address)),
+    begin(connection, address, headers) {
+      const peer = connection.isProxy ? peerAddress(address, headers, proxies) : undefined;
+      return new RequestBuffers(buffers, connection, peer === address ? undefined : peer);
+    },
+  };
 }

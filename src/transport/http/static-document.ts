@@ -3,10 +3,9 @@
 import { createHash } from "node:crypto";
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
-import { MIN_COMPRESSED_BYTES } from "./compress.js";
+import { type Coding, codingFor, MIN_COMPRESSED_BYTES } from "./content-negotiation.js";
 import type { HttpResponse } from "./http-message.js";
-import { type Coding, codingFor } from "./preferences.js";
-import { sendBody, sendEmpty } from "./refusal.js";
+import { sendBody, sendEmpty } from "./send.js";
 
 /** The document. */
 export interface StaticDocumentOptions {

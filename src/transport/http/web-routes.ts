@@ -5,15 +5,15 @@ import { httpStatusOf, retryAfterOf } from "../../codec/error-json.js";
 import { ApiError, CALLER_GONE, connectErrorFrom, invalidArgument } from "../../kernel/errors.js";
 import type { WebAnswer, WebRequest, WebRoute, WebRoutes } from "../../kernel/web.js";
 import { discardRest, mayHaveBody, readBody } from "./body-reader.js";
-import { HttpFault } from "./http-fault.js";
 import {
+  HttpFault,
   type HttpRequest,
   type HttpResponse,
   peerAddress,
   socketAddressOf,
   type TrustedProxies,
 } from "./http-message.js";
-import { sendBody, sendEmpty, sendJson, statusJson } from "./refusal.js";
+import { sendBody, sendEmpty, sendJson, statusJson } from "./send.js";
 
 /** What {@link createWeb} is made of. */
 export interface WebOptions {

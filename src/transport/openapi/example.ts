@@ -2,7 +2,7 @@
 // so that what a reader copies looks like what the service speaks. A request
 // holds what it must and what people write; switches stay at their defaults.
 import { type DescEnum, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
-import { commentOf, isToldRequired, isToldUseless } from "../../codec/behavior.js";
+import { commentOf, isToldRequired, isToldUseless } from "../../codec/field-behavior.js";
 import { wellKnownName } from "../../codec/fields.js";
 import type { Comments } from "../../codec/proto-comments.js";
 import { isLong } from "../../codec/value-rules.js";

@@ -1,5 +1,5 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
-import { isRequired } from "../../codec/behavior.js";
+import { isRequired } from "../../codec/field-behavior.js";
 import type { Comments } from "../../codec/proto-comments.js";
 import type { MethodEntry } from "../../pipeline/method-table.js";
 import type { HttpBinding } from "../http/http-binding.js";

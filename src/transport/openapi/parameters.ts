@@ -1,5 +1,5 @@
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
-import { commentOf, isOffered, isOutputOnly, isRequired } from "../../codec/behavior.js";
+import { commentOf, isOffered, isOutputOnly, isRequired } from "../../codec/field-behavior.js";
 import { wellKnownName } from "../../codec/fields.js";
 import type { Comments } from "../../codec/proto-comments.js";
 import { textReaderOf } from "../../codec/query-value.js";

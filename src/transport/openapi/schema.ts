@@ -8,7 +8,7 @@
 // document must not break on it; the project's own tests close the schemas.
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
-import { isInputOnly, isOutputOnly, isRequired } from "../../codec/behavior.js";
+import { isInputOnly, isOutputOnly, isRequired } from "../../codec/field-behavior.js";
 import type { Comments } from "../../codec/proto-comments.js";
 import { described, type Schema } from "./json.js";
 import { enumSchema, mapSchema, scalarSchema, wellKnownSchema } from "./value-schema.js";

@@ -17,8 +17,8 @@ import {
   violationInField,
   withoutUnknown,
 } from "../../codec/body-check.js";
+import { jsonMaskPathOf } from "../../codec/field-mask.js";
 import { wellKnownName } from "../../codec/fields.js";
-import { jsonMaskPathOf } from "../../codec/mask-path.js";
 import { type FieldViolation, invalidArgument } from "../../kernel/errors.js";
 import { parseStrictJson } from "../../kernel/strict-json.js";
 

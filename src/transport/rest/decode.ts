@@ -4,6 +4,7 @@
 // to us and another to somebody in front of us.
 import { create, type DescField, type DescMessage, type Message, type Registry } from "@bufbuild/protobuf";
 import { type FieldMask, FieldMaskSchema } from "@bufbuild/protobuf/wkt";
+import { maskPathsOf, protoMaskPath } from "../../codec/field-mask.js";
 import {
   containerIfSet,
   containerOf,
@@ -13,8 +14,6 @@ import {
   setField,
   wellKnownName,
 } from "../../codec/fields.js";
-import { protoMaskPath } from "../../codec/mask-path.js";
-import { maskPathsOf } from "../../codec/update-mask.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import { jsonTextOf } from "../http/body-reader.js";
 import type { BoundVariable, HttpBinding } from "../http/http-binding.js";

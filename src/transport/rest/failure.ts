@@ -5,8 +5,7 @@ import type { MessageWriters } from "../../codec/json-wkt.js";
 import { ApiError, CALLER_GONE, connectErrorFrom } from "../../kernel/errors.js";
 import { type CallContext, requestIdFrom } from "../../pipeline/call.js";
 import { discardRest, mayHaveBody } from "../http/body-reader.js";
-import { HttpFault } from "../http/http-fault.js";
-import { abort, type HttpRequest, type HttpResponse } from "../http/http-message.js";
+import { abort, HttpFault, type HttpRequest, type HttpResponse } from "../http/http-message.js";
 import { copyHeaders, headersOf, type ResponseHeaders, send } from "../http/send.js";
 
 /** What {@link createFailures} is made of. */

@@ -15,19 +15,23 @@ import type { InvokeStream } from "../../pipeline/invoke-stream.js";
 import { readChunks } from "../../pipeline/list-chunks.js";
 import type { MethodEntry, StreamEntry, UnaryEntry } from "../../pipeline/method-table.js";
 import { discardRest, formTextOf, isEmptyBody, mayHaveBody, readBody } from "../http/body-reader.js";
-import { compressed, isLarge } from "../http/compress.js";
+import { compressed, isLarge } from "../http/content-negotiation.js";
 import { bindingsOf, type HttpBinding } from "../http/http-binding.js";
-import { HttpFault } from "../http/http-fault.js";
-import { type HttpRequest, type HttpResponse, originForm, type TrustedProxies } from "../http/http-message.js";
+import {
+  HttpFault,
+  type HttpRequest,
+  type HttpResponse,
+  originForm,
+  type TrustedProxies,
+} from "../http/http-message.js";
 import { buffersOf } from "../http/request-buffers.js";
 import { headersOf, type ResponseHeaders, send, sendNoContent } from "../http/send.js";
 import { createDecode, type Decode, type ReadBody } from "./decode.js";
 import { createEncode, createPartEncode, type Encode, type EncodedAnswer, type PartEncode } from "./encode.js";
 import { createFailures } from "./failure.js";
 import { HttpInbound } from "./http-inbound.js";
-import { sendParts } from "./parts.js";
 import { createRouteTable, type RouteMatch } from "./route-table.js";
-import { DEFAULT_HEARTBEAT_MS, sendStream } from "./stream.js";
+import { DEFAULT_HEARTBEAT_MS, sendParts, sendStream } from "./stream.js";
 
 /** The largest request body unless configured otherwise, in bytes, before and after decompression. */
 export const DEFAULT_MAX_BODY_BYTES = 4 * 1024 * 1024;

@@ -1,11 +1,11 @@
-// Streams of answers over HTTP: as lines of JSON, as server-sent events, or as
-// the bytes of a file that is made on the way.
+// Responses that are sent while they are read: streams, as lines of JSON, as
+// server-sent events or as the bytes of a file, and long lists, chunk by chunk.
 import type { ServerResponse } from "node:http";
 import { writeAtPace, writeHead } from "../http/answer-writer.js";
+import { prefersEvents } from "../http/content-negotiation.js";
 import { abort, type HttpRequest, type HttpResponse, isGone } from "../http/http-message.js";
-import { prefersEvents } from "../http/preferences.js";
 import type { ResponseHeaders } from "../http/send.js";
-import type { PartEncode } from "./encode.js";
+import type { EncodedAnswer, PartEncode } from "./encode.js";
 
 /** How often an event stream that has nothing to say shows that it lives, in milliseconds. */
 export const DEFAULT_HEARTBEAT_MS = 15_000;
@@ -119,4 +119,53 @@ function heartbeat(res: HttpResponse, { heartbeat }: Format, everyMs: number) {
 /** Once the last bytes are out, ends the connection (HTTP/1.1) or the stream (HTTP/2): the answer is incomplete. */
 export function breakOff(res: HttpResponse, last: string): void {
   (res as ServerResponse).write(last, () => abort(res));
+}
+
+/** What is sent of a list. */
+export interface ListAnswer {
+  readonly req: HttpRequest;
+  readonly res: HttpResponse;
+  /** The first part, encoded. */
+  readonly first: EncodedAnswer;
+  /** The parts behind it. */
+  readonly parts: AsyncGenerator<object, void, void>;
+  readonly encode: (part: object) => EncodedAnswer;
+  readonly headers: ResponseHeaders;
+  /** Told of what cut the list off. */
+  readonly onError: (error: unknown) => void;
+}
+
+/**
+ * Sends a list as one JSON object, each part when it has been read and at the pace the caller reads.
+ * Resolves when all is sent or the caller has gone. A list that cannot be read to its end is cut off
+ * without the end that HTTP has for complete messages, and is no JSON either.
+ */
+export async function sendParts({ req, res, first, parts, encode, headers, onError }: ListAnswer): Promise<void> {
+  try {
+    if (isGone(res)) return;
+    const all = { ...headers, "content-type": first.contentType, "x-content-type-options": "nosniff" };
+    writeHead(res, 200, all);
+    if (req.method === "HEAD") {
+      res.end();
+      return;
+    }
+    const text = String(first.body);
+    // `{"items":[`, for every part alike.
+    const opening = text.slice(0, text.indexOf("[") + 1);
+    let rest = text.slice(0, -2);
+    let separator = rest === opening ? "" : ",";
+    for await (const part of parts) {
+      await writeAtPace(res, Buffer.from(rest));
+      if (isGone(res)) return;
+      const elements = String(encode(part).body).slice(opening.length, -2);
+      rest = elements === "" ? "" : separator + elements;
+      if (elements !== "") separator = ",";
+    }
+    res.end(`${rest}]}`);
+  } catch (error) {
+    onError(error);
+    if (!isGone(res)) breakOff(res, "");
+  } finally {
+    await parts.return();
+  }
 }

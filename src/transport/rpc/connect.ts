@@ -25,7 +25,6 @@ import {
 import type { Compression, UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { codeToHttpStatus } from "@connectrpc/connect/protocol-connect";
 import { compressionGzip } from "@connectrpc/connect-node";
-import { isProtocolField } from "../../codec/grpc-status.js";
 import type { Clock } from "../../kernel/clock.js";
 import {
   ApiError,
@@ -45,9 +44,10 @@ import { readAll } from "../../pipeline/list-chunks.js";
 import type { MethodEntry, MethodTable, StreamEntry, UnaryEntry } from "../../pipeline/method-table.js";
 import type { AccessRecord } from "../http/access-log.js";
 import { discardRest, maxInflatedBytes, mayHaveBody, readRaw } from "../http/body-reader.js";
-import { HttpFault } from "../http/http-fault.js";
+import { isProtocolField } from "../http/grpc-fields.js";
 import {
   abort,
+  HttpFault,
   type HttpRequest,
   type HttpResponse,
   isGone,
@@ -58,10 +58,9 @@ import {
 } from "../http/http-message.js";
 import { ContextInbound } from "../http/inbound.js";
 import type { Limits } from "../http/limits.js";
-import { connectJson, sendEndStream, sendGrpcStatus, sendJson } from "../http/refusal.js";
 import { buffersOf } from "../http/request-buffers.js";
-import { writeAnswer } from "./connect-answer.js";
-import { universalRequest } from "./connect-request.js";
+import { connectJson, sendEndStream, sendGrpcStatus, sendJson } from "../http/send.js";
+import { universalRequest, writeAnswer } from "./connect-http.js";
 import type { ListFrames } from "./list-frame.js";
 import { createStreamShares } from "./stream-shares.js";
 

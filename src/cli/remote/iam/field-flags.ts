@@ -5,7 +5,7 @@ import { Option } from "commander";
 import { Identity_StaticKeysSchema } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { IdentityProvider_OIDCSchema } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
 import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.js";
-import { isOutputOnly, isRequired } from "../../../codec/behavior.js";
+import { isOutputOnly, isRequired } from "../../../codec/field-behavior.js";
 import { wellKnownName } from "../../../codec/fields.js";
 import { offeredNames } from "./enum-names.js";
 

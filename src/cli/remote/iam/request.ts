@@ -1,8 +1,8 @@
 // A request as the command line describes it: what a file holds, and over it
 // what the flags say.
 import { create, type DescField, type Message } from "@bufbuild/protobuf";
+import { maskPathsOf } from "../../../codec/field-mask.js";
 import { containerOf, setField } from "../../../codec/fields.js";
-import { maskPathsOf } from "../../../codec/update-mask.js";
 import { invalidArgument } from "../../../kernel/errors.js";
 import { type FieldFlag, isRepeated, isSwitch } from "./field-flags.js";
 import { flagValue } from "./flag-value.js";

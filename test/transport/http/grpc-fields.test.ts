@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { grpcTimeoutMs } from "../../src/pipeline/grpc-timeout.js";
+import { grpcTimeoutMs } from "../../../src/transport/http/grpc-fields.js";
 
 const rows: readonly { value: string; ms: number }[] = [
   { value: "1H", ms: 3_600_000 },

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
-import { sendParts } from "../../../src/transport/rest/parts.js";
+import { sendParts } from "../../../src/transport/rest/stream.js";
 
 interface Part {
   readonly items: readonly unknown[];

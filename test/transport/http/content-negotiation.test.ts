@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { after, before, test } from "node:test";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import type { UnaryCall } from "../../../src/pipeline/call.js";
-import { compressed, isLarge, MIN_COMPRESSED_BYTES } from "../../../src/transport/http/compress.js";
+import { compressed, isLarge, MIN_COMPRESSED_BYTES } from "../../../src/transport/http/content-negotiation.js";
 import type { ResponseHeaders } from "../../../src/transport/http/send.js";
 import { type FeatureServer, type Received, startFeatureServer } from "../../support/feature/feature-server.js";
 
