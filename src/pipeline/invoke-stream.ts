@@ -3,7 +3,7 @@
 import type { Message } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Clock } from "../kernel/clock.js";
-import { ApiError, CALLER_GONE, connectErrorFrom, deadlineExceeded } from "../kernel/errors.js";
+import { answerError, CALLER_GONE, connectErrorFrom, deadlineExceeded } from "../kernel/errors.js";
 import type { Principal } from "../kernel/principal.js";
 import { authorize, maskNotFound } from "./auth/authorize.js";
 import type { Caller } from "./auth/caller.js";
@@ -53,9 +53,7 @@ export function createInvokeStream(deps: InvokeDeps): InvokeStream {
         throw method.auth.mode === "guarded" && caller ? maskNotFound(caller, error, method.auth, request) : error;
       }
     } catch (error) {
-      const answer = connectErrorFrom(error, errorDomain);
-      if (!(error instanceof ApiError || error === end.signal.reason)) deps.onInternalError(answer, call);
-      throw answer;
+      throw answerError(error, errorDomain, (answer) => deps.onInternalError(answer, call));
     } finally {
       end.close();
       release?.();

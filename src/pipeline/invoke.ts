@@ -4,7 +4,7 @@
 import type { Message } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
 import type { Clock } from "../kernel/clock.js";
-import { ApiError, connectErrorFrom, deadlineExceeded } from "../kernel/errors.js";
+import { answerError, deadlineExceeded } from "../kernel/errors.js";
 import type { Principal } from "../kernel/principal.js";
 import { rootOf } from "../kernel/uidp.js";
 import type { AuditRow, Awaitable, Store, Tx } from "../store/port.js";
@@ -61,9 +61,7 @@ export function createInvoke(deps: InvokeDeps): Invoke {
       if (call.pendingAt !== undefined) deps.onPendingUsed?.(call.caller.uid, rootOf(call.pendingAt));
       return isOutcome ? (answer.response as object) : answer;
     } catch (error) {
-      const answer = connectErrorFrom(error, deps.errorDomain);
-      if (!(error instanceof ApiError)) deps.onInternalError(answer, call);
-      throw answer;
+      throw answerError(error, deps.errorDomain, (answer) => deps.onInternalError(answer, call));
     }
   };
 

@@ -1,8 +1,8 @@
 // Serves what is neither RPC nor REST: pages, redirects and the endpoints of
 // OAuth, whose handlers know nothing of HTTP's objects.
-import { ConnectError } from "@connectrpc/connect";
+import type { ConnectError } from "@connectrpc/connect";
 import { httpStatusOf, retryAfterOf } from "../../codec/error-json.js";
-import { ApiError, CALLER_GONE, connectErrorFrom, invalidArgument } from "../../kernel/errors.js";
+import { answerError, CALLER_GONE, invalidArgument } from "../../kernel/errors.js";
 import type { WebAnswer, WebRequest, WebRoute, WebRoutes } from "../../kernel/web.js";
 import { discardRest, mayHaveBody, readBody } from "./body-reader.js";
 import {
@@ -45,11 +45,10 @@ export function createWeb({ routes, errorDomain, proxies, onInternalError }: Web
     } catch (error) {
       if (error === CALLER_GONE) return;
       const cause = error instanceof HttpFault ? error.error : error;
-      const seen = connectErrorFrom(cause, errorDomain);
-      if (!(cause instanceof ApiError || cause instanceof ConnectError)) onInternalError(seen);
-      const retryAfter = retryAfterOf(seen);
+      const failure = answerError(cause, errorDomain, onInternalError);
+      const retryAfter = retryAfterOf(failure);
       if (mayHaveBody(req)) discardRest(req);
-      sendJson(res, error instanceof HttpFault ? error.status : httpStatusOf(seen.code), statusJson(seen), {
+      sendJson(res, error instanceof HttpFault ? error.status : httpStatusOf(failure.code), statusJson(failure), {
         ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }),
       });
     }

@@ -1,8 +1,8 @@
 // What is sent when a call fails, at whatever point it does.
-import { Code, ConnectError } from "@connectrpc/connect";
+import { Code, type ConnectError } from "@connectrpc/connect";
 import { errorText, httpStatusOf, retryAfterOf } from "../../codec/error-json.js";
 import type { MessageWriters } from "../../codec/json-wkt.js";
-import { ApiError, CALLER_GONE, connectErrorFrom } from "../../kernel/errors.js";
+import { answerError, CALLER_GONE } from "../../kernel/errors.js";
 import { type CallContext, requestIdFrom } from "../../pipeline/call.js";
 import { discardRest, mayHaveBody } from "../http/body-reader.js";
 import { abort, HttpFault, type HttpRequest, type HttpResponse } from "../http/http-message.js";
@@ -30,33 +30,31 @@ export interface Failures {
 
 /** Creates them. */
 export function createFailures({ errorDomain, writers, onInternalError }: FailureOptions): Failures {
-  function seenOf(error: unknown, call: CallContext | undefined): ConnectError {
-    const seen = connectErrorFrom(error, errorDomain);
-    if (!(error instanceof ApiError || error instanceof ConnectError)) onInternalError?.(seen, call);
-    return seen;
+  function answerOf(error: unknown, call: CallContext | undefined): ConnectError {
+    return answerError(error, errorDomain, (answer) => onInternalError?.(answer, call));
   }
 
   function refuse(req: HttpRequest, res: HttpResponse, error: unknown, call: CallContext | undefined): void {
     const fault = error instanceof HttpFault ? error : undefined;
-    const seen = seenOf(fault?.error ?? error, call);
+    const answer = answerOf(fault?.error ?? error, call);
     const headers: ResponseHeaders = call === undefined ? {} : headersOf(call);
-    copyHeaders(seen.metadata, headers);
+    copyHeaders(answer.metadata, headers);
     Object.assign(headers, fault?.headers);
     headers["x-request-id"] = call?.requestId ?? requestIdFrom(givenIdOf(req));
-    if (seen.code === Code.Unauthenticated) {
+    if (answer.code === Code.Unauthenticated) {
       const sent = req.headers.authorization !== undefined;
       headers["www-authenticate"] = `Bearer realm="arbor"${sent ? ', error="invalid_token"' : ""}`;
     }
-    const retryAfter = retryAfterOf(seen);
+    const retryAfter = retryAfterOf(answer);
     if (retryAfter !== undefined) headers["retry-after"] = retryAfter;
     if (mayHaveBody(req)) discardRest(req);
-    const status = fault?.status ?? httpStatusOf(seen.code);
-    send(res, status, headers, "application/json", errorText(seen, writers));
+    const status = fault?.status ?? httpStatusOf(answer.code);
+    send(res, status, headers, "application/json", errorText(answer, writers));
   }
 
   return {
-    report: seenOf,
-    textOf: (error, call) => errorText(seenOf(error, call), writers),
+    report: answerOf,
+    textOf: (error, call) => errorText(answerOf(error, call), writers),
     answer(req, res, error, call) {
       if (error === CALLER_GONE) return;
       try {

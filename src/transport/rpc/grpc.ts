@@ -1,12 +1,11 @@
 // The shortest way from a stream to a handler and back, for the calls that are
 // most of the traffic: unary, binary, uncompressed gRPC. Everything else of RPC
 // goes through connect.
-
 import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import { type DescMessage, fromBinary, type Message } from "@bufbuild/protobuf";
 import { frameOf } from "../../codec/frame-writer.js";
 import type { Clock } from "../../kernel/clock.js";
-import { CALLER_GONE, connectErrorFrom, deadlineExceeded, malformedRequest } from "../../kernel/errors.js";
+import { answerError, CALLER_GONE, deadlineExceeded, malformedRequest } from "../../kernel/errors.js";
 import type { Principal } from "../../kernel/principal.js";
 import type { AuthenticateCaller } from "../../pipeline/auth/authenticate.js";
 import { UnaryCall } from "../../pipeline/call.js";
@@ -81,7 +80,8 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
   for (const [path, entry] of options.methods) if (entry.kind === "unary") unary.set(path, entry);
 
   function refuse(stream: ServerHttp2Stream, error: unknown, access?: AccessRecord): void {
-    const trailers = errorTrailers(connectErrorFrom(error, options.errorDomain));
+    const answer = answerError(error, options.errorDomain, ({ cause }) => options.onInternalError(cause ?? error));
+    const trailers = errorTrailers(answer);
     if (access) access.grpcCode = Number(trailers["grpc-status"]);
     sendRefusal({ stream, headers: { ":status": 200, "content-type": CONTENT_TYPE, ...trailers } });
   }
@@ -113,10 +113,8 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
       answer({ refuse, onInternalError, stream, call, frame, access }, frame.length);
     } catch (error) {
       if (error === CALLER_GONE) return;
-      const seen = connectErrorFrom(error, options.errorDomain);
-      if (seen !== error && seen.cause !== undefined) onInternalError(error);
       if (access) access.requestId = call.requestId;
-      refuse(stream, seen, access);
+      refuse(stream, error, access);
     }
   }
 
@@ -207,9 +205,12 @@ const sendAnswer = flushPerTick<Answer>(
     else void endAtPace(stream, frame);
   },
   (error, { stream, refuse, onInternalError, access }) => {
+    if (!stream.headersSent) {
+      refuse(stream, error, access);
+      return;
+    }
     onInternalError(error);
-    if (stream.headersSent) resetStream(stream, constants.NGHTTP2_INTERNAL_ERROR);
-    else refuse(stream, error, access);
+    resetStream(stream, constants.NGHTTP2_INTERNAL_ERROR);
   },
 );
 
