@@ -47,8 +47,8 @@ export interface App {
   /** Stops accepting, lets calls in flight finish, and closes the store. */
   stop(): Promise<void>;
   /**
-   * Stops because of an error of which nobody knows what it left behind: no unit of work begins from the
-   * moment of the call, and calls whose work is committed get their answer.
+   * Stops after an error that may have left the process in any state: no unit of work begins from now on, and calls
+   * whose work is committed get their response.
    *
    * @param drainMs how long calls in flight may take to end, in milliseconds
    */

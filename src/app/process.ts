@@ -36,7 +36,7 @@ export function installLastResort({ logger, abandon }: LastResortOptions): void 
     try {
       logger.fatal({ err, event }, ending ? "another uncaught error" : "uncaught error: the process ends");
     } catch {
-      // Nobody reads the log any more; the exit code says enough.
+      // The log cannot be written any more; the exit code says enough.
     }
   };
 
@@ -44,7 +44,7 @@ export function installLastResort({ logger, abandon }: LastResortOptions): void 
     log(error, event);
     if (ending) return;
     ending = true;
-    // Whoever else ends the process meanwhile, such as a signal, does not make it look well.
+    // A signal that ends the process meanwhile must not change the exit code.
     process.exitCode = SOFTWARE_ERROR;
     process.on("exit", () => {
       process.exitCode = SOFTWARE_ERROR;

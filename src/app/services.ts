@@ -69,7 +69,7 @@ export function stableServices(services: readonly ServedService[]): ServedServic
     const typeName = beta.desc.typeName.replace(".v2beta1.", ".v2.");
     const desc = stable.find((one) => one.typeName === typeName);
     if (desc === undefined) throw new TypeError(`${beta.desc.typeName} has no stable version`);
-    return servedAs(desc, beta);
+    return serveAs(desc, beta);
   });
 }
 
@@ -80,7 +80,7 @@ export function stableServices(services: readonly ServedService[]): ServedServic
  *
  * @throws TypeError at boot when the two differ in a method.
  */
-export function servedAs(stable: DescService, beta: ServedService): ServedService {
+export function serveAs(stable: DescService, beta: ServedService): ServedService {
   const desc: DescService = { ...stable, methods: [], method: {} };
   for (const method of stable.methods) {
     const original = beta.desc.method[method.localName];

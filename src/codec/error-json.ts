@@ -1,4 +1,4 @@
-// Errors over REST: google.rpc.Status as JSON (spec section 7, AIP-193).
+// Errors over REST: google.rpc.Status as JSON (AIP-193).
 import { create, fromBinary, isMessage, toBinary } from "@bufbuild/protobuf";
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.js";

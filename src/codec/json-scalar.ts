@@ -32,8 +32,8 @@ const MAX_DAYS = 4096;
 const dayTexts = new Map<number, string>();
 
 /**
- * A google.protobuf.Timestamp as JSON: RFC 3339 in UTC with exactly three fraction digits, cut off
- * rather than rounded (spec section 2).
+ * A google.protobuf.Timestamp as JSON: RFC 3339 in UTC with exactly three fraction digits, truncated
+ * rather than rounded.
  *
  * @param seconds since 1970, in whole seconds.
  * @param nanos fraction of the second in nanoseconds, never negative.

@@ -1,6 +1,6 @@
-// Answers as JSON (architecture, section 6 "JSON out"), by closures made once
-// per message type. They read init objects as well as messages, so an answer is
-// written without first being made a message.
+// Writes responses as JSON (docs/api-rules.md#transcoding), with closures that are
+// compiled once per message type. They read init objects as well as messages, so no
+// message has to be created first.
 import { type DescField, type DescMessage, type Registry, ScalarType } from "@bufbuild/protobuf";
 import { isInputOnly } from "./field-behavior.js";
 import type { Fields } from "./fields.js";

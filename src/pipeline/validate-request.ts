@@ -20,8 +20,8 @@ const checks = new WeakMap<DescMessage, Check>();
  * Checks the request's own REQUIRED fields (google.api.field_behavior). What a resource inside the
  * request requires depends on the operation and is checked by the resource kit.
  *
- * A required resource that is absent is left to the kit as well: an empty body of a create must
- * name the resource's field, not the body (spec section 7).
+ * A required resource that is absent is checked by the kit as well: the error of a create with an empty body names the
+ * resource's field, not the body.
  *
  * @throws ApiError INVALID_ARGUMENT naming each missing field.
  */
@@ -61,8 +61,8 @@ type FindIn = (value: unknown) => string | undefined;
 const finders = new WeakMap<DescMessage, Find>();
 
 /**
- * Refuses U+0000 in any text of a request: REST does so as it reads (spec section 7), and what came in
- * binary must meet the same rule, since not every database can keep it.
+ * Rejects U+0000 in any text of a request. REST rejects it while it parses; requests in binary must meet the same rule,
+ * because PostgreSQL cannot store it.
  *
  * @throws ApiError INVALID_ARGUMENT naming the first such field.
  */

@@ -27,7 +27,7 @@ const bodies: readonly { error: unknown; text: string; reason: string }[] = [
       `{"code":3,"message":"Invalid argument: name: name must match ^[a-z0-9 ._-]{1,}$","details":[${info("INVALID_ARGUMENT")},` +
       '{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"field":"name","description":' +
       '"name must match ^[a-z0-9 ._-]{1,}$"}]}]}',
-    reason: "spec section 7: create a group without a name",
+    reason: "create a group without a name",
   },
   {
     error: errors.failedPrecondition("RESOURCE_NOT_EMPTY", "cannot delete group with child repos"),
@@ -35,7 +35,7 @@ const bodies: readonly { error: unknown; text: string; reason: string }[] = [
       `{"code":9,"message":"Precondition failed: cannot delete group with child repos","details":[${info("FAILED_PRECONDITION")},` +
       '{"@type":"type.googleapis.com/google.rpc.PreconditionFailure","violations":[{"type":"RESOURCE_NOT_EMPTY",' +
       '"description":"cannot delete group with child repos"}]}]}',
-    reason: "spec section 7: delete a group that has repos",
+    reason: "delete a group that has repos",
   },
   {
     error: errors.unavailable("busy", 1500),

@@ -6,7 +6,7 @@ import { GroupsService as StableGroups } from "#gen/chainguard/platform/iam/v2/g
 import { RolesService as StableRoles } from "#gen/chainguard/platform/iam/v2/roles_pb.js";
 import { type Group, GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.js";
-import { servedAs } from "../../src/app/services.js";
+import { serveAs } from "../../src/app/services.js";
 import { ApiError, invalidArgument, notFound } from "../../src/kernel/errors.js";
 import type { UnaryCall } from "../../src/pipeline/call.js";
 import { createMethodTable, type Handlers, listInChunks, prepared, serve } from "../../src/pipeline/method-table.js";
@@ -99,7 +99,7 @@ describe("errors in the names of a view", () => {
 describe("a service under its stable name", () => {
   test("has the paths of the stable one, and messages and handlers of the beta", () => {
     const beta = serve(GroupsService, base);
-    const table = createMethodTable([beta, servedAs(StableGroups, beta)]);
+    const table = createMethodTable([beta, serveAs(StableGroups, beta)]);
     for (const { name } of GroupsService.methods) {
       const [old, stable] = ["v2beta1", "v2"].map((v) =>
         table.get(`/chainguard.platform.iam.${v}.GroupsService/${name}`),
@@ -114,7 +114,7 @@ describe("a service under its stable name", () => {
   });
 
   test("is refused at boot where the two differ", () => {
-    assert.throws(() => servedAs(StableRoles, serve(GroupsService, base)), /is not in .*GroupsService/);
+    assert.throws(() => serveAs(StableRoles, serve(GroupsService, base)), /is not in .*GroupsService/);
   });
 });
 

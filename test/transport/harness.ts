@@ -14,10 +14,10 @@ import type { Invoke } from "../../src/pipeline/invoke.js";
 import { createMethodTable, MAX_REQUEST_BYTES, type MethodTable, serve } from "../../src/pipeline/method-table.js";
 import { createLogger } from "../../src/telemetry/logger.js";
 import { readBody } from "../../src/transport/http/body-reader.js";
-import { HttpFault } from "../../src/transport/http/http-message.js";
+import { HttpError } from "../../src/transport/http/http-message.js";
 import { defaultLimits, type Limits } from "../../src/transport/http/limits.js";
 import { bindPort, type ListenAddress } from "../../src/transport/http/listener.js";
-import { createServer, type ServerOptions } from "../../src/transport/server.js";
+import { createServer, type Server, type ServerOptions } from "../../src/transport/server.js";
 
 /** The domain of all errors made here. */
 export const DOMAIN = "iam.test";
@@ -104,31 +104,39 @@ export async function startServer(
 ): Promise<Running> {
   const bound = await bindPort(options.listen ?? { host: "127.0.0.1", port: 0 });
   const probe: Probe = { calls: [], gate: Promise.resolve() };
-  const server = createServer({
-    methods: methods(probe),
-    invoke,
-    authenticateCaller: () => undefined,
-    gateway: {
-      handle(req, res) {
-        const answer = () => {
-          res.setHeader("content-type", "application/json");
-          res.end(JSON.stringify({ method: req.method, url: req.url, authorization: req.headers.authorization }));
-        };
-        if (req.headers.expect === undefined) return answer();
-        readBody(req, MAX_REQUEST_BYTES).then(answer, (fault: unknown) => {
-          if (!(fault instanceof HttpFault)) return;
-          res.statusCode = fault.status;
-          res.end(JSON.stringify({ message: fault.error.message }));
-        });
+  const create = () =>
+    createServer({
+      methods: methods(probe),
+      invoke,
+      authenticateCaller: () => undefined,
+      gateway: {
+        handle(req, res) {
+          const answer = () => {
+            res.setHeader("content-type", "application/json");
+            res.end(JSON.stringify({ method: req.method, url: req.url, authorization: req.headers.authorization }));
+          };
+          if (req.headers.expect === undefined) return answer();
+          readBody(req, MAX_REQUEST_BYTES).then(answer, (fault: unknown) => {
+            if (!(fault instanceof HttpError)) return;
+            res.statusCode = fault.status;
+            res.end(JSON.stringify({ message: fault.error.message }));
+          });
+        },
       },
-    },
-    clock: Date.now,
-    errorDomain: DOMAIN,
-    port: bound,
-    logger: createLogger("silent"),
-    ...options,
-    limits: { ...defaultLimits, ...options.limits },
-  });
+      clock: Date.now,
+      errorDomain: DOMAIN,
+      port: bound,
+      logger: createLogger("silent"),
+      ...options,
+      limits: { ...defaultLimits, ...options.limits },
+    });
+  let server: Server;
+  try {
+    server = create();
+  } catch (error) {
+    bound.close();
+    throw error;
+  }
   server.start();
   const { port } = bound.address;
   const url = `${options.tls ? "https" : "http"}://127.0.0.1:${port}`;

@@ -86,7 +86,7 @@ const unitMs: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1
  * The value of a `grpc-timeout` header in milliseconds, NaN when it is malformed (gRPC over HTTP/2,
  * "Timeout": one to eight digits and a unit).
  */
-export function grpcTimeoutMs(value: string): number {
+export function parseGrpcTimeout(value: string): number {
   const digits = value.length - 1;
   const unit = unitMs[value.charAt(digits)];
   if (unit === undefined || digits < 1 || digits > 8) return Number.NaN;

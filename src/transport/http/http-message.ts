@@ -86,7 +86,7 @@ export function originForm(target: string): string {
  * An error whose HTTP status says more than its code does, such as 413 for RESOURCE_EXHAUSTED that
  * is about one body, or that comes with headers of its own.
  */
-export class HttpFault extends Error {
+export class HttpError extends Error {
   readonly error: ApiError;
   /** The HTTP status to answer with. */
   readonly status: number;
@@ -95,7 +95,7 @@ export class HttpFault extends Error {
 
   constructor(status: number, error: ApiError, headers: Readonly<Record<string, string>> = {}) {
     super(error.message);
-    this.name = "HttpFault";
+    this.name = "HttpError";
     this.status = status;
     this.error = error;
     this.headers = headers;
@@ -111,7 +111,7 @@ const CALLS_PER_TICK = 16;
 const giveUp = flushPerTick<AbortController>("answers", (call) => call.abort(CALLER_GONE), rethrow, CALLS_PER_TICK);
 
 /** Fires with {@link CALLER_GONE} soon after the caller went away before it had its answer. */
-export function goneSignal(answer: ResponseWriter): AbortSignal {
+export function disconnectSignal(answer: ResponseWriter): AbortSignal {
   const controller = new AbortController();
   if (isGone(answer)) controller.abort(CALLER_GONE);
   // A stream that was reset counts as ended by its writer.

@@ -4,9 +4,9 @@ import type { Http2ServerRequest, Http2ServerResponse, ServerHttp2Stream } from 
 import { addressKey } from "../../kernel/address-key.js";
 import { type ApiError, resourceExhausted } from "../../kernel/errors.js";
 import { BufferAccount, type Charge, type Holder, newHolder } from "./buffer-account.js";
+import { createPeer, isIdlePeer, type Peer } from "./fair-queue.js";
 import { isTrustedProxy, peerAddress, type TrustedProxies } from "./http-message.js";
 import type { Limits } from "./limits.js";
-import { isRested, newPeer, type Peer } from "./turns.js";
 
 /** A connection and the address at its other end. */
 export interface ConnectionHolders {
@@ -63,7 +63,7 @@ export class Buffers {
 
   /** Opens the holders of a connection. */
   connect(address: string | undefined, isProxy: boolean): ConnectionHolders {
-    if (isProxy) return { holders: [], isProxy, peer: newPeer(), close() {} };
+    if (isProxy) return { holders: [], isProxy, peer: createPeer(), close() {} };
     const key = addressKey(address);
     const network = this.#holderOf(key);
     network.connections++;
@@ -88,14 +88,14 @@ export class Buffers {
     if (this.#holders.size >= SWEEP_AT) {
       for (const [other, holder] of this.#holders) if (isIdle(holder)) this.#holders.delete(other);
     }
-    const holder = { ...newHolder(), peer: newPeer(), connections: 0 };
+    const holder = { ...newHolder(), peer: createPeer(), connections: 0 };
     this.#holders.set(key, holder);
     return holder;
   }
 }
 
 function isIdle({ connections, held: [requests, answers], peer }: Counted): boolean {
-  return connections === 0 && requests === 0 && answers === 0 && isRested(peer);
+  return connections === 0 && requests === 0 && answers === 0 && isIdlePeer(peer);
 }
 
 /** The bytes held for one request and its answer; released when the request is over. */

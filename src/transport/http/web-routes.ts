@@ -6,7 +6,7 @@ import { answerError, CALLER_GONE, invalidArgument } from "../../kernel/errors.j
 import type { WebAnswer, WebRequest, WebRoute, WebRoutes } from "../../kernel/web.js";
 import { discardRest, mayHaveBody, readBody } from "./body-reader.js";
 import {
-  HttpFault,
+  HttpError,
   type HttpRequest,
   type HttpResponse,
   peerAddress,
@@ -44,11 +44,11 @@ export function createWeb({ routes, errorDomain, proxies, onInternalError }: Web
       send(res, await route.handle(request), req.method === "HEAD");
     } catch (error) {
       if (error === CALLER_GONE) return;
-      const cause = error instanceof HttpFault ? error.error : error;
+      const cause = error instanceof HttpError ? error.error : error;
       const failure = answerError(cause, errorDomain, onInternalError);
       const retryAfter = retryAfterOf(failure);
       if (mayHaveBody(req)) discardRest(req);
-      sendJson(res, error instanceof HttpFault ? error.status : httpStatusOf(failure.code), statusJson(failure), {
+      sendJson(res, error instanceof HttpError ? error.status : httpStatusOf(failure.code), statusJson(failure), {
         ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }),
       });
     }
@@ -163,7 +163,7 @@ async function formOf(req: HttpRequest, maxBytes: number): Promise<URLSearchPara
   const [type = ""] = (req.headers["content-type"] ?? "").split(";");
   if (type.trim().toLowerCase() !== "application/x-www-form-urlencoded") {
     const rule = "content-type must be application/x-www-form-urlencoded";
-    throw new HttpFault(415, invalidArgument({ field: "body", description: rule }));
+    throw new HttpError(415, invalidArgument({ field: "body", description: rule }));
   }
   return new URLSearchParams(Buffer.from(await readBody(req, maxBytes)).toString());
 }

@@ -60,7 +60,7 @@ export function errorSchemas(): Record<string, Schema> {
   return { ...made, [STATUS]: statusSchema(), [OTHER]: otherDetail };
 }
 
-/** The response that every error is (spec section 7, AIP-193). */
+/** The response of every error (AIP-193). */
 export const errorResponse: Schema = {
   description: "What went wrong. The HTTP status follows from `code`.",
   content: {

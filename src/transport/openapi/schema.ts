@@ -1,7 +1,7 @@
 // JSON Schemas of messages, as they stand in requests and answers. A message has
 // more than one: what an answer always prints is required of no request, what
 // only the service sets is no part of one, and a message within another prints
-// only what is set (architecture, section 6 "JSON out").
+// only what is set.
 //
 // Answers do not say `additionalProperties: false`. A field more is a change that
 // the API may make within a version, and a client that validates by today's

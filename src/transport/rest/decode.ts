@@ -32,7 +32,7 @@ export interface ReadBody {
  * @param captures the texts of the path's variables.
  * @param query the query without its question mark, or "".
  * @param body undefined when the rule has none; one of zero bytes is an empty message.
- * @throws ApiError INVALID_ARGUMENT, HttpFault 415.
+ * @throws ApiError INVALID_ARGUMENT, HttpError 415.
  */
 export type Decode = (captures: readonly string[], query: string, body: ReadBody | undefined) => Message;
 

@@ -5,7 +5,7 @@ import type { MessageWriters } from "../../codec/json-wkt.js";
 import { answerError, CALLER_GONE } from "../../kernel/errors.js";
 import { type CallContext, requestIdFrom } from "../../pipeline/call.js";
 import { discardRest, mayHaveBody } from "../http/body-reader.js";
-import { abort, HttpFault, type HttpRequest, type HttpResponse } from "../http/http-message.js";
+import { abort, HttpError, type HttpRequest, type HttpResponse } from "../http/http-message.js";
 import { copyHeaders, headersOf, type ResponseHeaders, send } from "../http/send.js";
 
 /** What {@link createFailures} is made of. */
@@ -35,7 +35,7 @@ export function createFailures({ errorDomain, writers, onInternalError }: Failur
   }
 
   function refuse(req: HttpRequest, res: HttpResponse, error: unknown, call: CallContext | undefined): void {
-    const fault = error instanceof HttpFault ? error : undefined;
+    const fault = error instanceof HttpError ? error : undefined;
     const answer = answerOf(fault?.error ?? error, call);
     const headers: ResponseHeaders = call === undefined ? {} : headersOf(call);
     copyHeaders(answer.metadata, headers);

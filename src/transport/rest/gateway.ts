@@ -18,7 +18,7 @@ import { discardRest, formTextOf, isEmptyBody, mayHaveBody, readBody } from "../
 import { compressed, isLarge } from "../http/content-negotiation.js";
 import { bindingsOf, type HttpBinding } from "../http/http-binding.js";
 import {
-  HttpFault,
+  HttpError,
   type HttpRequest,
   type HttpResponse,
   originForm,
@@ -27,11 +27,11 @@ import {
 import { buffersOf } from "../http/request-buffers.js";
 import { headersOf, type ResponseHeaders, send, sendNoContent } from "../http/send.js";
 import { createDecode, type Decode, type ReadBody } from "./decode.js";
-import { createEncode, createPartEncode, type Encode, type EncodedAnswer, type PartEncode } from "./encode.js";
+import { createEncode, createMessageEncode, type Encode, type EncodedAnswer, type MessageEncode } from "./encode.js";
 import { createFailures } from "./failure.js";
 import { HttpInbound } from "./http-inbound.js";
 import { createRouteTable, type RouteMatch } from "./route-table.js";
-import { DEFAULT_HEARTBEAT_MS, sendParts, sendStream } from "./stream.js";
+import { DEFAULT_HEARTBEAT_MS, sendListChunks, sendStream } from "./stream.js";
 
 /** The largest request body unless configured otherwise, in bytes, before and after decompression. */
 export const DEFAULT_MAX_BODY_BYTES = 4 * 1024 * 1024;
@@ -87,7 +87,7 @@ interface StreamRoute {
   readonly binding: HttpBinding;
   readonly entry: StreamEntry;
   readonly decode: Decode;
-  readonly encode: PartEncode;
+  readonly encode: MessageEncode;
   readonly invoke: InvokeStream;
 }
 
@@ -142,7 +142,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     }
     if (options.invokeStream === undefined)
       throw new TypeError(`${name} streams, but nothing was given to run streams`);
-    const encode = createPartEncode(binding, writers);
+    const encode = createMessageEncode(binding, writers);
     return { kind: "server_streaming", binding, entry, decode, encode, invoke: options.invokeStream };
   }
 
@@ -229,7 +229,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       if (call.nextCursor === undefined) await sendAnswer(req, res, call, answer);
       else {
         const onError = (error: unknown) => failures.report(error, call);
-        await sendParts({ req, res, first: answer, parts: chunks, encode, headers: headersFor(req, call), onError });
+        await sendListChunks({ req, res, first: answer, chunks, encode, headers: headersFor(req, call), onError });
       }
     } finally {
       // The number of a caller's concurrent lists is limited.
@@ -278,7 +278,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       sendNoContent(res, { allow });
       return;
     }
-    throw new HttpFault(405, unimplemented(`method: ${method.slice(0, 20)} is not among ${allow}`), { allow });
+    throw new HttpError(405, unimplemented(`method: ${method.slice(0, 20)} is not among ${allow}`), { allow });
   }
 }
 

@@ -1,8 +1,8 @@
 import { deadlineExceeded, malformedRequest } from "../../kernel/errors.js";
 import type { Inbound } from "../../pipeline/call.js";
-import { grpcTimeoutMs } from "../http/grpc-fields.js";
+import { parseGrpcTimeout } from "../http/grpc-fields.js";
 import {
-  goneSignal,
+  disconnectSignal,
   HOP_BY_HOP_FIELDS,
   type HttpRequest,
   type HttpResponse,
@@ -59,7 +59,7 @@ export class HttpInbound implements Inbound {
   }
 
   signal(): AbortSignal {
-    return goneSignal(this.#res);
+    return disconnectSignal(this.#res);
   }
 }
 
@@ -91,7 +91,7 @@ function timeoutOf(req: HttpRequest): number | undefined {
   if (grpc === undefined && server === undefined) return undefined;
   let ms = Number.POSITIVE_INFINITY;
   if (grpc !== undefined) {
-    ms = grpcTimeoutMs(String(grpc));
+    ms = parseGrpcTimeout(String(grpc));
     if (Number.isNaN(ms)) throw malformedRequest("grpc-timeout: must be up to 8 digits and one of H, M, S, m, u, n");
   }
   if (server !== undefined) {

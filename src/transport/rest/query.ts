@@ -82,8 +82,8 @@ export function createQueryBinder(rules: QueryRules): QueryBinder {
       return;
     }
     const container = containerOf(message, checkedParents(message, target));
-    const rival = conflictingFieldOf(container, field);
-    if (rival !== undefined) refuse(path, `cannot be given together with ${rival}`);
+    const conflicting = conflictingFieldOf(container, field);
+    if (conflicting !== undefined) refuse(path, `cannot be given together with ${conflicting}`);
     switch (field.fieldKind) {
       case "list":
         (getField(container, field) as unknown[]).push(target.read(text, path));
@@ -156,8 +156,8 @@ function checkedParents(message: Message, { path, parents }: Target): readonly D
   for (let i = 0; i < parents.length; i++) {
     const parent = parents[i];
     if (parent?.oneof === undefined) continue;
-    const rival = conflictingFieldOf(containerOf(message, parents.slice(0, i)), parent);
-    if (rival !== undefined) refuse(path, `cannot be given together with ${rival}`);
+    const conflicting = conflictingFieldOf(containerOf(message, parents.slice(0, i)), parent);
+    if (conflicting !== undefined) refuse(path, `cannot be given together with ${conflicting}`);
   }
   return parents;
 }

@@ -15,8 +15,8 @@ import { trailerFlag, trailerParse, trailerSerialize } from "@connectrpc/connect
 import { connectErrorFrom } from "../../kernel/errors.js";
 import type { AccessRecord } from "../http/access-log.js";
 import { chargeAnswer, writeCharged, writeHead } from "../http/answer-writer.js";
-import { encodeGrpcMessage, errorTrailers, grpcTimeoutMs } from "../http/grpc-fields.js";
-import { goneSignal, type HttpRequest, type HttpResponse, isGone } from "../http/http-message.js";
+import { encodeGrpcMessage, errorTrailers, parseGrpcTimeout } from "../http/grpc-fields.js";
+import { disconnectSignal, type HttpRequest, type HttpResponse, isGone } from "../http/http-message.js";
 import { webHeaders } from "../http/inbound.js";
 import { connectJson } from "../http/send.js";
 
@@ -170,14 +170,14 @@ export function universalRequest(
     url: `${scheme}://${authority}${req.url}`,
     header,
     body,
-    signal: goneSignal(res),
+    signal: disconnectSignal(res),
     contextValues,
   };
 }
 
 function limitTimeout(header: Headers): void {
   const grpc = header.get("grpc-timeout");
-  if (grpc !== null && grpcTimeoutMs(grpc) > LONGEST_TIMEOUT_MS) header.set("grpc-timeout", "500H");
+  if (grpc !== null && parseGrpcTimeout(grpc) > LONGEST_TIMEOUT_MS) header.set("grpc-timeout", "500H");
   const connect = header.get("connect-timeout-ms");
   if (connect !== null && Number(connect) > LONGEST_TIMEOUT_MS)
     header.set("connect-timeout-ms", String(LONGEST_TIMEOUT_MS));

@@ -47,7 +47,7 @@ import { discardRest, maxInflatedBytes, mayHaveBody, readRaw } from "../http/bod
 import { isProtocolField } from "../http/grpc-fields.js";
 import {
   abort,
-  HttpFault,
+  HttpError,
   type HttpRequest,
   type HttpResponse,
   isGone,
@@ -137,7 +137,7 @@ export function createConnect(options: ConnectOptions): Connect {
     const entry = options.methods.get(handler.requestPath);
     let release: (() => void) | undefined;
     try {
-      // Before anything else: whoever has too many open already shall not cost more.
+      // Before anything else: a peer with too many open streams must cost no more.
       if (handler.method.methodKind !== "unary") release = takeStream(req, remote);
       const principal = entry && (await options.authenticateCaller(entry, req.headers.authorization));
       if (principal !== undefined) buffersOf(req)?.holdFor(principal.identityUid);
@@ -152,7 +152,7 @@ export function createConnect(options: ConnectOptions): Connect {
       else await writeAnswer(response, res, errorDomain, access);
     } catch (error) {
       if (error === CALLER_GONE) return;
-      const cause = error instanceof HttpFault ? error.error : error;
+      const cause = error instanceof HttpError ? error.error : error;
       if (mayHaveBody(req)) discardRest(req);
       if (cause instanceof ApiError && !res.headersSent) refuseRpc(req, res, handler.method, cause);
       else {
@@ -312,10 +312,10 @@ function unaryImpl(entry: UnaryEntry, options: ConnectOptions): UnaryImpl {
     const { output } = entry.desc;
     const gone = () => context.signal.aborted;
     // In bytes, which take a fraction of the room of messages, and charged until they are sent.
-    const join = async (parts: AsyncIterable<object>) => {
+    const join = async (chunks: AsyncIterable<object>) => {
       const res = context.values.get(responseKey);
       const buffers = res && buffersOf(res);
-      const frame = await options.listFrames({ output, parts, gone, buffers, cutOff: () => res && abort(res) });
+      const frame = await options.listFrames({ output, chunks, gone, buffers, cutOff: () => res && abort(res) });
       await ownTurn();
       const bytes = Buffer.concat(frame.pieces).subarray(ENVELOPE_BYTES);
       const isJson = context.requestHeader.get("content-type")?.includes("json") ?? true;
@@ -353,7 +353,7 @@ function streamImpl(entry: StreamEntry, options: ConnectOptions): StreamImpl {
     let begun = false;
     try {
       for await (const message of invokeStream(entry, call, context.values.get(principalKey), request)) {
-        // Headers go out with the first message, trailers behind the last.
+        // Headers are sent with the first message, trailers after the last.
         if (!begun) copyFields(call.responseHeaderIfSet, context.responseHeader);
         begun = true;
         yield message;

@@ -14,7 +14,7 @@ import { readChunks } from "../../pipeline/list-chunks.js";
 import type { MethodTable, UnaryEntry } from "../../pipeline/method-table.js";
 import type { AccessRecord } from "../http/access-log.js";
 import { chargeAnswer, endAtPace, writeCharged } from "../http/answer-writer.js";
-import { errorTrailers, grpcTimeoutMs, isProtocolField } from "../http/grpc-fields.js";
+import { errorTrailers, isProtocolField, parseGrpcTimeout } from "../http/grpc-fields.js";
 import { isGone } from "../http/http-message.js";
 import { resetStream, resetUnreadRequest } from "../http/http2-end.js";
 import { StreamInbound } from "../http/inbound.js";
@@ -98,11 +98,11 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
     try {
       const decode = () => requestOf(entry.desc.input, bytes);
       if (entry.list !== undefined) {
-        const parts = readChunks(invoke, clock, { entry, call, principal, request: decode });
+        const chunks = readChunks(invoke, clock, { entry, call, principal, request: decode });
         const gone = () => stream.destroyed || stream.closed;
         const buffers = buffersOf(stream);
         const cutOff = () => resetStream(stream, constants.NGHTTP2_CANCEL);
-        const frame = await listFrames({ output: entry.desc.output, parts, gone, buffers, cutOff });
+        const frame = await listFrames({ output: entry.desc.output, chunks, gone, buffers, cutOff });
         if (!gone()) answer({ refuse, onInternalError, stream, call, frame, access }, frame.bytes);
         return;
       }
@@ -147,7 +147,7 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
     refuse,
     handle(stream, headers, entry, peer, access) {
       const timeout = headers["grpc-timeout"];
-      const timeoutMs = timeout === undefined ? undefined : grpcTimeoutMs(String(timeout));
+      const timeoutMs = timeout === undefined ? undefined : parseGrpcTimeout(String(timeout));
       if (timeoutMs !== undefined && !(timeoutMs > 0)) {
         refuse(stream, timeoutMs === 0 ? deadlineExceeded() : malformedRequest(BAD_TIMEOUT), access);
         return;
