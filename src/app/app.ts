@@ -7,7 +7,7 @@ import { Health } from "#gen/health/v1/health_pb.js";
 import { createSealer } from "../audit/sealer.js";
 import { readComments } from "../codec/proto-comments.js";
 import type { Settings } from "../config/config.js";
-import { originOf } from "../config/origin.js";
+import { resolveOrigin } from "../config/origin.js";
 import { createAcceptances } from "../iam/people/acceptances.js";
 import { createIssuer } from "../issuer/issuer.js";
 import type { Clock } from "../kernel/clock.js";
@@ -99,7 +99,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   // the server starts.
   const port = await bindPort(settings.listen);
   opened.push(port.close);
-  const origin = originOf(settings, { ...settings.listen, port: port.address.port });
+  const origin = resolveOrigin(settings, { ...settings.listen, port: port.address.port });
   const { errorDomain, baseUrl, issuer: issuerName } = origin;
 
   const sealer = createSealer({ store, keys, clock, holder: randomIds.newId(), onProblem });
@@ -150,7 +150,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     strictBody: settings.strictBody,
     onInternalError,
   });
-  const documentUrl = originOf(settings, port.address).baseUrl;
+  const documentUrl = resolveOrigin(settings, port.address).baseUrl;
   const ready = () => store.check();
   const stopping = new AbortController();
   const server = createServer({

@@ -12,7 +12,7 @@ export const SOFTWARE_ERROR = 70;
 const DRAIN_MS = 3_000;
 const END_MS = 4_500;
 
-/** What {@link installLastResort} needs. */
+/** What {@link exitOnUncaughtError} needs. */
 export interface LastResortOptions {
   readonly logger: Pick<Logger, "fatal">;
   /**
@@ -30,7 +30,7 @@ export interface LastResortOptions {
  * The error is logged at level fatal, the service is abandoned and the process exits when that is done, or
  * after 4.5 s if it is not. Further errors meanwhile are logged and change nothing.
  */
-export function installLastResort({ logger, abandon }: LastResortOptions): void {
+export function exitOnUncaughtError({ logger, abandon }: LastResortOptions): void {
   let ending = false;
   const log = (err: unknown, event: string) => {
     try {

@@ -10,7 +10,7 @@ import { fieldsByName, wellKnownName } from "./fields.js";
  *
  * @param excluded paths that the URL sets and that a body can thus not change.
  */
-export function maskPathsOf(desc: DescMessage, json: JsonValue, excluded: ReadonlySet<string>): string[] {
+export function findMaskPaths(desc: DescMessage, json: JsonValue, excluded: ReadonlySet<string>): string[] {
   const paths = new Set<string>();
   const walk = (at: DescMessage, value: JsonValue, prefix: string): void => {
     if (!isObject(value)) return;
@@ -31,14 +31,14 @@ export function maskPathsOf(desc: DescMessage, json: JsonValue, excluded: Readon
 const PATH = /^[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*$/;
 
 /** A path as written by a caller, trimmed and in snake_case; undefined if it is none. */
-export function maskPathOf(text: string): string | undefined {
+export function parseMaskPath(text: string): string | undefined {
   const path = text.trim();
   if (path === "*") return path;
   return PATH.test(path) ? path.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`) : undefined;
 }
 
 /** A path as written by a caller in the camelCase that JSON demands of a field mask. */
-export function jsonMaskPathOf(text: string): string {
+export function toJsonMaskPath(text: string): string {
   return text.trim().replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }
 
@@ -51,7 +51,7 @@ export function protoMaskPath(desc: DescMessage, path: string): string {
   let at: DescMessage | undefined = desc;
   for (const part of path.split(".")) {
     const fields: ReadonlyMap<string, DescField> | undefined = at && fieldsByName(at);
-    const field: DescField | undefined = fields?.get(part) ?? fields?.get(jsonMaskPathOf(part));
+    const field: DescField | undefined = fields?.get(part) ?? fields?.get(toJsonMaskPath(part));
     parts.push(field?.name ?? part);
     at = field?.fieldKind === "message" ? field.message : undefined;
   }

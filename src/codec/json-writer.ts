@@ -4,7 +4,7 @@
 import { type DescField, type DescMessage, type Registry, ScalarType } from "@bufbuild/protobuf";
 import { isInputOnly } from "./field-behavior.js";
 import type { Fields } from "./fields.js";
-import { bytesText, numberText, quote } from "./json-scalar.js";
+import { formatBytes, formatNumber, quote } from "./json-scalar.js";
 import { type MessageWriters, type ValueWriter, wellKnownWriter } from "./json-wkt.js";
 import { isLong } from "./value-rules.js";
 
@@ -192,10 +192,10 @@ function scalarWriter(type: ScalarType): ValueWriter {
     case ScalarType.BOOL:
       return (value) => (value ? "true" : "false");
     case ScalarType.BYTES:
-      return (value) => bytesText(value as Uint8Array);
+      return (value) => formatBytes(value as Uint8Array);
     case ScalarType.DOUBLE:
     case ScalarType.FLOAT:
-      return (value) => numberText(value as number);
+      return (value) => formatNumber(value as number);
     default:
       return isLong(type) ? (value) => `"${value}"` : (value) => String(value);
   }

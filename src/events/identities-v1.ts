@@ -15,7 +15,7 @@ import { identities } from "../iam/identities/identity.js";
 import { metadataView, patchMetadata } from "../iam/identities/metadata.js";
 import { invalidArgument, notFound, unimplemented } from "../kernel/errors.js";
 import { serve, withOutcome } from "../pipeline/method-table.js";
-import { inNamesOf } from "../pipeline/operations.js";
+import { renameErrorFields } from "../pipeline/operations.js";
 
 const answerNames = [
   "product",
@@ -72,7 +72,7 @@ function changed(stored: object, { onboardingQuestions: questions, updatesOptIn 
       create(FieldMaskSchema, { paths }),
     );
   } catch (error) {
-    throw inNamesOf(error, names);
+    throw renameErrorFields(error, names);
   }
 }
 

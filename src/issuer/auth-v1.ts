@@ -7,7 +7,7 @@ import { type SignIn, signIn } from "../iam/people/sign-in.js";
 import { type ApiError, invalidArgument, notFound, permissionDenied } from "../kernel/errors.js";
 import type { Ids } from "../kernel/ids.js";
 import { isUidp } from "../kernel/uidp.js";
-import { prepared, serve, withOutcome } from "../pipeline/method-table.js";
+import { serve, withOutcome, withPreparation } from "../pipeline/method-table.js";
 import type { Quotas } from "../pipeline/quotas.js";
 import type { Store, Tx } from "../store/port.js";
 import { inviteFailureKey } from "./invite-failures.js";
@@ -40,7 +40,7 @@ export function authV1({ exchanger, ids, store, quotas, open, guesses }: AuthDep
     {
       validate: (_request, call) => whoAmI(call, quotas.limits),
 
-      register: prepared({
+      register: withPreparation({
         async prepare({ code, identityId }: Registration, { inbound, startMs }): Promise<Proof> {
           if (identityId !== "" && !isUidp(identityId)) {
             throw invalidArgument({ field: "identityId", description: "identityId must be a uid" });

@@ -10,7 +10,7 @@ import type { Caller } from "./auth/caller.js";
 import { MAX_CALL_MS, type StreamCall } from "./call.js";
 import type { InvokeDeps } from "./invoke.js";
 import type { StreamEntry } from "./method-table.js";
-import { requiredFieldsOf, requireText } from "./validate-request.js";
+import { assertNoNul, assertRequiredFields } from "./validate-request.js";
 
 /**
  * Runs a method that streams its responses, each when it is read. The request must be of the method's input type;
@@ -67,14 +67,14 @@ export function createInvokeStream(deps: InvokeDeps): InvokeStream {
     request: Message,
   ): Promise<Caller | undefined> {
     const { auth } = method;
-    requireText(method.desc.input, request);
+    assertNoNul(method.desc.input, request);
     // The time a stream may last is not the time a database may take.
     const deadlineMs = Math.min(call.deadlineMs, call.startMs + MAX_CALL_MS);
     return store.read(
       async (tx) => {
         if (clock() > deadlineMs) throw deadlineExceeded();
         const caller = auth.mode === "guarded" ? await authorize(auth, principal, request, tx) : undefined;
-        requiredFieldsOf(method.desc.input)(request);
+        assertRequiredFields(method.desc.input, request);
         return caller;
       },
       { deadlineMs },

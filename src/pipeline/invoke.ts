@@ -12,7 +12,7 @@ import { authorize, type Guard, maskNotFound } from "./auth/authorize.js";
 import type { Caller } from "./auth/caller.js";
 import type { CallContext, UnaryCall } from "./call.js";
 import { Outcome, type UnaryEntry } from "./method-table.js";
-import { requiredFieldsOf, requireText } from "./validate-request.js";
+import { assertNoNul, assertRequiredFields } from "./validate-request.js";
 
 /**
  * Runs a unary method.
@@ -50,7 +50,7 @@ export function createInvoke(deps: InvokeDeps): Invoke {
     // Errors of decoding belong to the front end, which knows the format.
     const request = typeof given === "function" ? given() : given;
     try {
-      requireText(method.desc.input, request);
+      assertNoNul(method.desc.input, request);
       const unit = (tx: Tx) => run(method, call, request, principal, tx);
       const options = { deadlineMs: call.deadlineMs };
       if (method.prepare ?? method.requireRoom) await prepare(method, call, request, principal);
@@ -81,7 +81,7 @@ export function createInvoke(deps: InvokeDeps): Invoke {
     const options = { deadlineMs: call.deadlineMs };
     const caller = auth.mode === "guarded" ? await store.read((tx) => authorizeFirst(tx, auth), options) : undefined;
     call.setCaller(caller);
-    requiredFieldsOf(method.desc.input)(request);
+    assertRequiredFields(method.desc.input, request);
     try {
       call.prepared = await method.prepare?.(request, call);
     } catch (error) {
@@ -112,7 +112,7 @@ export function createInvoke(deps: InvokeDeps): Invoke {
     caller: Caller | undefined,
   ): Awaitable<object> {
     call.setTransaction(tx, caller);
-    requiredFieldsOf(method.desc.input)(request);
+    assertRequiredFields(method.desc.input, request);
     let answer: Awaitable<object>;
     try {
       answer = method.handler(request, call);
@@ -137,7 +137,7 @@ export function createInvoke(deps: InvokeDeps): Invoke {
     } catch (error) {
       throw maskedError(caller, error, method, request);
     }
-    if (method.access === "write") await tx.audit.append(auditRowOf(method, call, request, result, clock()));
+    if (method.access === "write") await tx.audit.append(buildAuditRow(method, call, request, result, clock()));
     return result;
   }
 }
@@ -150,7 +150,7 @@ function maskedError(caller: Caller | undefined, error: unknown, { auth }: Unary
  * The audit row of a successful write. Its subject is what the handler's outcome names, otherwise the resource of
  * the response, by its `uid` or in version 1 its `id`, otherwise the scope of the request.
  */
-export function auditRowOf(
+export function buildAuditRow(
   method: UnaryEntry,
   call: UnaryCall,
   request: Message,

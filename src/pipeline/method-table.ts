@@ -100,7 +100,7 @@ export function listInChunks<I, C, O>(
 }
 
 /** Pairs a preparation with the handler that uses its result, checked by the compiler. */
-export function prepared<I, P, O>(handler: PreparedHandler<I, P, O>): PreparedHandler<I, unknown, O> {
+export function withPreparation<I, P, O>(handler: PreparedHandler<I, P, O>): PreparedHandler<I, unknown, O> {
   return handler as PreparedHandler<I, unknown, O>;
 }
 

@@ -14,7 +14,7 @@ import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.js";
 import { ApiError, type FieldViolation, invalidArgument } from "../kernel/errors.js";
 import type { UnaryCall } from "./call.js";
 import { type Handler, Outcome, type ServedService } from "./method-table.js";
-import { requiredFieldsOf } from "./validate-request.js";
+import { assertRequiredFields } from "./validate-request.js";
 
 /** The unary methods of a service, as functions to be called within handlers. */
 export type Operations<S extends DescService> = {
@@ -52,12 +52,12 @@ export function operationsOf<S extends DescService>(
       if (handle === undefined) throw new TypeError(`${method} takes more than its transaction`);
       const request = create<DescMessage>(method.input, init as MessageInitShape<DescMessage>);
       try {
-        requiredFieldsOf(method.input)(request);
+        assertRequiredFields(method.input, request);
         const result = await handle(request as never, call);
         const response = result instanceof Outcome ? result.response : result;
         return create<DescMessage>(method.output, response as MessageInitShape<DescMessage>);
       } catch (error) {
-        throw inNamesOf(error, names, maps);
+        throw renameErrorFields(error, names, maps);
       }
     };
     return [method.localName, run];
@@ -82,7 +82,7 @@ function findHandle(handler: Handler | undefined): Handle | undefined {
  *
  * @param maps the fields that are maps; what their paths name below them is the caller's own
  */
-export function inNamesOf(error: unknown, names: FieldNames, maps: ReadonlySet<string> = new Set()): unknown {
+export function renameErrorFields(error: unknown, names: FieldNames, maps: ReadonlySet<string> = new Set()): unknown {
   const detail = error instanceof ApiError ? error.details.find(({ desc }) => desc === BadRequestSchema) : undefined;
   if (detail === undefined) return error;
   const { fieldViolations } = create(BadRequestSchema, detail.value as MessageInitShape<typeof BadRequestSchema>);

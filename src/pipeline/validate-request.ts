@@ -25,13 +25,13 @@ const checks = new WeakMap<DescMessage, Check>();
  *
  * @throws ApiError INVALID_ARGUMENT naming each missing field.
  */
-export function requiredFieldsOf(message: DescMessage): Check {
-  let check = checks.get(message);
+export function assertRequiredFields(desc: DescMessage, request: Message): void {
+  let check = checks.get(desc);
   if (check === undefined) {
-    check = compile(message);
-    checks.set(message, check);
+    check = compile(desc);
+    checks.set(desc, check);
   }
-  return check;
+  check(request);
 }
 
 function compile(message: DescMessage): Check {
@@ -66,7 +66,7 @@ const finders = new WeakMap<DescMessage, Find>();
  *
  * @throws ApiError INVALID_ARGUMENT naming the first such field.
  */
-export function requireText(desc: DescMessage, message: Message): void {
+export function assertNoNul(desc: DescMessage, message: Message): void {
   const field = finderOf(desc)(message);
   if (field !== undefined) throw invalidArgument({ field, description: `${field} must not hold U+0000` });
 }

@@ -1,4 +1,4 @@
-import { frameOf } from "../codec/frame-writer.js";
+import { encodeFrame } from "../codec/frame-writer.js";
 import type { Clock } from "../kernel/clock.js";
 import type { WebRoutes } from "../kernel/web.js";
 import type { AuthenticateCaller } from "../pipeline/auth/authenticate.js";
@@ -81,7 +81,7 @@ export function createServer(options: ServerOptions): Server {
     clock,
     errorDomain,
     limits,
-    listFrames: createListFrames(limits, frameOf),
+    listFrames: createListFrames(limits, encodeFrame),
     proxies: options.proxies,
     onInternalError,
   };

@@ -9,8 +9,14 @@ import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.js";
 import { serveAs } from "../../src/app/services.js";
 import { ApiError, invalidArgument, notFound } from "../../src/kernel/errors.js";
 import type { UnaryCall } from "../../src/pipeline/call.js";
-import { createMethodTable, type Handlers, listInChunks, prepared, serve } from "../../src/pipeline/method-table.js";
-import { inNamesOf, operationsOf } from "../../src/pipeline/operations.js";
+import {
+  createMethodTable,
+  type Handlers,
+  listInChunks,
+  serve,
+  withPreparation,
+} from "../../src/pipeline/method-table.js";
+import { operationsOf, renameErrorFields } from "../../src/pipeline/operations.js";
 
 const unused = () => ({});
 const base: Handlers<typeof GroupsService> = {
@@ -60,7 +66,7 @@ describe("operations", () => {
   });
 
   test("do not run what prepares something outside the transaction", async () => {
-    const getGroup = prepared({ prepare: async () => 1, handle: unused });
+    const getGroup = withPreparation({ prepare: async () => 1, handle: unused });
     const operations = operationsOf(serve(GroupsService, { ...base, getGroup }));
     await assert.rejects(operations.getGroup({ uid: "a" }, call), TypeError);
   });
@@ -85,14 +91,14 @@ describe("errors in the names of a view", () => {
     ["requests[1].claims.uid", "uid must be text", "roleBindings[1].claims.uid", "uid must be text"],
   ] as const) {
     test(`${field}: ${description}`, () => {
-      const error = inNamesOf(invalidArgument({ field, description }), names, new Set(["claims"]));
+      const error = renameErrorFields(invalidArgument({ field, description }), names, new Set(["claims"]));
       assert.deepEqual(violationsOf(error), [[expectedField, expectedDescription]]);
     });
   }
 
   test("leave every other error alone", () => {
     for (const error of [notFound({ noun: "n", type: "t" }, "uid"), new TypeError("uid"), undefined, "uid"])
-      assert.equal(inNamesOf(error, names), error);
+      assert.equal(renameErrorFields(error, names), error);
   });
 });
 

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { CreateIdentityRequestSchema as Request } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { ApiError } from "../../src/kernel/errors.js";
-import { requiredFieldsOf, requireText } from "../../src/pipeline/validate-request.js";
+import { assertNoNul, assertRequiredFields } from "../../src/pipeline/validate-request.js";
 import { declareMethod } from "./declare.js";
 
 const { input } = declareMethod(
@@ -31,7 +31,7 @@ const cases: readonly { request: Record<string, unknown>; missing: readonly stri
 
 for (const { request, missing, reason } of cases) {
   test(`required fields: ${reason}`, () => {
-    const check = () => requiredFieldsOf(input)(create(input, request));
+    const check = () => assertRequiredFields(input, create(input, request));
     if (missing.length === 0) return check();
     assert.throws(check, (error) => {
       assert.ok(error instanceof ApiError);
@@ -75,7 +75,7 @@ const textCases: readonly { place: string; request: Parameters<typeof create<typ
 
 for (const { place, request, field } of textCases) {
   test(`U+0000 in ${place}`, () => {
-    const check = () => requireText(Request, create(Request, request));
+    const check = () => assertNoNul(Request, create(Request, request));
     if (field === undefined) return check();
     assert.throws(check, (error) => {
       assert.ok(error instanceof ApiError);

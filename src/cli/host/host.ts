@@ -3,7 +3,7 @@
 
 import { type Installation, openInstallation } from "../../app/installation.js";
 import type { Settings } from "../../config/config.js";
-import { originOf } from "../../config/origin.js";
+import { resolveOrigin } from "../../config/origin.js";
 import { identities } from "../../iam/identities/identity.js";
 import { auditOnHost } from "../../iam/operator/audit-on-host.js";
 import { bootstrap } from "../../iam/operator/bootstrap.js";
@@ -91,7 +91,7 @@ export async function onHost(settings: Settings, work: (host: Installation) => P
 
 /** How the service is called. A server that ran here has left that; what is said now wins over it. */
 export async function originOn(host: Installation, settings: Settings): Promise<{ baseUrl: string; issuer: string }> {
-  const stated = originOf(settings);
+  const stated = resolveOrigin(settings);
   const left = await host.store.read((tx) => tx.settings.get("origin"));
   const known = left === undefined ? stated : (JSON.parse(left) as { baseUrl: string; issuer: string });
   return {

@@ -1,5 +1,5 @@
 import { type App, startApp } from "../../app/app.js";
-import { installLastResort, limitHeapGrowth } from "../../app/process.js";
+import { exitOnUncaughtError, limitHeapGrowth } from "../../app/process.js";
 import type { Settings } from "../../config/config.js";
 import { createLogger } from "../../telemetry/logger.js";
 import { untilStopped } from "./until-stopped.js";
@@ -13,7 +13,7 @@ export async function serve(settings: Settings): Promise<void> {
   limitHeapGrowth();
   const logger = createLogger(settings.logLevel);
   let app: App | undefined;
-  installLastResort({ logger, abandon: (drainMs) => app?.abandon(drainMs) });
+  exitOnUncaughtError({ logger, abandon: (drainMs) => app?.abandon(drainMs) });
   app = await startApp({ settings, logger });
   const stopped = untilStopped();
   process.stdout.write(`arbor listening on ${app.url}\n`);

@@ -4,7 +4,7 @@ import type { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_
 import { notFound } from "../../kernel/errors.js";
 import type { QuotaLimits } from "../../kernel/quotas.js";
 import type { UnaryCall } from "../../pipeline/call.js";
-import { listInChunks, prepared, type ServedService, serve, withOutcome } from "../../pipeline/method-table.js";
+import { listInChunks, type ServedService, serve, withOutcome, withPreparation } from "../../pipeline/method-table.js";
 import { operationsOf } from "../../pipeline/operations.js";
 import { rowsInParts } from "../../pipeline/resource/whole-list.js";
 import { groups } from "./group.js";
@@ -42,7 +42,7 @@ export function groupsV1(
       ),
     ),
 
-    delete: prepared({
+    delete: withPreparation({
       prepare: ({ id }: DeleteGroupRequest, { startMs }) => deleteEndedInvites(id, startMs, store),
       handle: ({ id }: DeleteGroupRequest, call) => v2.deleteGroup({ uid: id }, call),
     }),

@@ -12,9 +12,9 @@ import {
 import { builtinRoleUid, type Ids } from "../../kernel/ids.js";
 import type { PageTokens } from "../../kernel/page-token.js";
 import { depthOf, isUidp, MAX_GROUP_DEPTH } from "../../kernel/uidp.js";
-import { bitOf, missing } from "../../pipeline/auth/authorize.js";
+import { bitOf, notFoundOrDenied } from "../../pipeline/auth/authorize.js";
 import type { UnaryCall } from "../../pipeline/call.js";
-import { type Handlers, prepared, serve, withOutcome } from "../../pipeline/method-table.js";
+import { type Handlers, serve, withOutcome, withPreparation } from "../../pipeline/method-table.js";
 import { guardDelete } from "../../pipeline/resource/guard-delete.js";
 import { listQueryOf } from "../../pipeline/resource/list-query.js";
 import { patchOf, valuesOf } from "../../pipeline/resource/patch.js";
@@ -93,7 +93,7 @@ export function groupsV2beta1({ tokens, ids, rootCreation, store }: GroupsDeps) 
       return groupView(row);
     },
 
-    deleteGroup: prepared({
+    deleteGroup: withPreparation({
       prepare: ({ uid }: DeleteGroupRequest, call) => deleteEndedInvites(uid, call.startMs, store),
       async handle({ uid }: DeleteGroupRequest, { tx, startMs }) {
         const row = await tx.groups.get(uid);
@@ -178,7 +178,7 @@ async function requireParent(parent: string, call: UnaryCall): Promise<void> {
   const caller = await call.callerAt(parent);
   if (!caller.holds(createGroups, parent)) throw permissionDenied(`groups.create at ${parent}`);
   if ((await tx.groups.get(parent)) === undefined) {
-    throw missing(caller, parent, notFound(groups, parent), "groups.create");
+    throw notFoundOrDenied(caller, parent, notFound(groups, parent), "groups.create");
   }
   if (depthOf(parent) >= MAX_GROUP_DEPTH) {
     throw invalidArgument({ field: "parent", description: `parent must lie less than ${MAX_GROUP_DEPTH} groups deep` });

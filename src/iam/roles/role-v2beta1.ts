@@ -3,7 +3,7 @@ import { type Role, RolesService } from "#gen/chainguard/platform/iam/v2beta1/ro
 import type { CapabilitySet } from "../../kernel/capability-set.js";
 import { failedPrecondition, invalidArgument, notFound, permissionDenied } from "../../kernel/errors.js";
 import { isUidp, parentOf } from "../../kernel/uidp.js";
-import { missing } from "../../pipeline/auth/authorize.js";
+import { notFoundOrDenied } from "../../pipeline/auth/authorize.js";
 import type { UnaryCall } from "../../pipeline/call.js";
 import { serve } from "../../pipeline/method-table.js";
 import { listQueryOf } from "../../pipeline/resource/list-query.js";
@@ -90,7 +90,7 @@ async function visibleRole(uid: string, call: UnaryCall): Promise<RoleRow> {
   if (group === undefined) throw seen;
   const caller = await call.callerAt(group);
   if (!caller.holdsNeeded(group)) throw permissionDenied(`roles.list at ${uid}`);
-  if (row === undefined) throw missing(caller, uid, seen, "roles.list");
+  if (row === undefined) throw notFoundOrDenied(caller, uid, seen, "roles.list");
   return row;
 }
 

@@ -3,7 +3,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
 import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { ApiError, type FieldViolation, invalidArgument, unauthenticated } from "../../kernel/errors.js";
-import { prepared, serve, withOutcome } from "../../pipeline/method-table.js";
+import { serve, withOutcome, withPreparation } from "../../pipeline/method-table.js";
 import type { IssuedToken, Renewed, Tokens } from "../tokens.js";
 import { bearerIn } from "./bearer.js";
 import type { ExchangeRequest, Exchanger, Verified } from "./exchange.js";
@@ -29,7 +29,7 @@ export function securityTokenService({ exchanger, tokens, limiter, audiences, la
   return serve(
     SecurityTokenService,
     {
-      exchange: prepared({
+      exchange: withPreparation({
         async prepare(request: ExchangeRequest & { readonly scope: string }, call): Promise<Verified> {
           noStore(call.responseHeader);
           const { aud, cap, scope, scopes, identity, identityProvider } = request;
@@ -41,7 +41,7 @@ export function securityTokenService({ exchanger, tokens, limiter, audiences, la
         },
       }),
 
-      exchangeRefreshToken: prepared({
+      exchangeRefreshToken: withPreparation({
         // Here and not in the transaction, which nobody may hold up.
         async prepare(_request: RefreshRequest, { inbound, responseHeader }): Promise<void> {
           noStore(responseHeader);

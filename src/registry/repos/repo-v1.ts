@@ -11,8 +11,8 @@ import {
   capabilitiesFor,
   type Handlers,
   listInChunks,
-  prepared,
   type ServedService,
+  withPreparation,
 } from "../../pipeline/method-table.js";
 import { operationsOf } from "../../pipeline/operations.js";
 import { partQuery, rowsInParts } from "../../pipeline/resource/whole-list.js";
@@ -73,7 +73,7 @@ export function repoHandlersV1(served: ServedService<typeof ReposService>, { sto
     deleteRepo: ({ id }, call) => v2.deleteRepo({ uid: id }, call),
 
     // In units of work of their own, so that a long count holds nobody up.
-    getRepoCountBySource: prepared({
+    getRepoCountBySource: withPreparation({
       prepare: ({ id }: GetRepoCountBySourceRequest, call) => countCopies(id, store, call),
       async handle({ id }, { tx }, count) {
         await foundRepo(id, tx);

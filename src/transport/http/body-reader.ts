@@ -80,7 +80,7 @@ export async function isEmptyBody(req: HttpRequest, allowEmptyObject: boolean): 
  * @param contentType the Content-Type header; without one the body is taken for JSON.
  * @throws HttpError 415 for another type or charset; ApiError INVALID_ARGUMENT for bytes that are not UTF-8.
  */
-export function jsonTextOf(bytes: Uint8Array, contentType: string | undefined): string {
+export function decodeJsonText(bytes: Uint8Array, contentType: string | undefined): string {
   if (contentType !== undefined && contentType !== "application/json" && !isJsonType(contentType)) {
     const form = contentType.toLowerCase().includes("form");
     const hint = form ? ", forms are not accepted" : "";
@@ -97,7 +97,7 @@ export function jsonTextOf(bytes: Uint8Array, contentType: string | undefined): 
  *
  * @throws HttpError 413 and 415; ApiError INVALID_ARGUMENT for bytes that are not UTF-8; CALLER_GONE.
  */
-export async function formTextOf(req: HttpRequest, limit: number): Promise<string> {
+export async function readFormText(req: HttpRequest, limit: number): Promise<string> {
   const bytes = await readBody(req, limit);
   if (!isUtf8(bytes)) throw invalidArgument({ field: "body", description: "body must be UTF-8" });
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");

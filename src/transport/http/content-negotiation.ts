@@ -21,7 +21,7 @@ export function isLarge(body: string | Uint8Array): boolean {
  * The body in the coding that the caller prefers, and the headers that say so. As it is when its
  * type does not compress well, or when it would only grow.
  */
-export async function compressed(
+export async function compress(
   body: string | Uint8Array,
   contentType: string | undefined,
   acceptEncoding: string | undefined,
@@ -29,7 +29,7 @@ export async function compressed(
 ): Promise<string | Uint8Array> {
   if (!compresses(contentType)) return body;
   addVary(headers, "accept-encoding");
-  const coding = codingFor(acceptEncoding);
+  const coding = selectCoding(acceptEncoding);
   if (coding === undefined) return body;
   const plain = typeof body === "string" ? Buffer.from(body) : body;
   const coded = await encode[coding](plain);
@@ -70,7 +70,7 @@ export type Coding = "br" | "gzip";
  * The coding to send a response in; undefined for none. Never a refusal: who accepts nothing that we
  * have gets the response as it is.
  */
-export function codingFor(acceptEncoding: string | undefined): Coding | undefined {
+export function selectCoding(acceptEncoding: string | undefined): Coding | undefined {
   if (acceptEncoding === undefined) return undefined;
   const weights = weightsOf(acceptEncoding);
   const other = weights.get("*") ?? 0;

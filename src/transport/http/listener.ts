@@ -148,7 +148,7 @@ export function createListener(options: ListenerOptions): Listener {
       return;
     }
     sniffed.add(socket);
-    sniff(socket, limits.protocolDetectionMs, targets);
+    detectProtocol(socket, limits.protocolDetectionMs, targets);
   }
 
   function takeConnection(address: string): boolean {
@@ -225,7 +225,7 @@ const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
  * Bytes are collected from `data` events and put back in one piece: to read and put back while the protocol is unknown
  * would make the socket spin.
  */
-export function sniff(socket: Socket, timeoutMs: number, targets: Protocols): void {
+export function detectProtocol(socket: Socket, timeoutMs: number, targets: Protocols): void {
   let received: Buffer | undefined;
   const timer = setTimeout(() => socket.destroy(), timeoutMs);
   const onError = () => socket.destroy();

@@ -3,7 +3,7 @@
 import type { OutgoingHttpHeaders } from "node:http";
 import type { ConnectError } from "@connectrpc/connect";
 import { errorToJson } from "@connectrpc/connect/protocol-connect";
-import { errorText } from "../../codec/error-json.js";
+import { formatError } from "../../codec/error-json.js";
 import { createJsonWriters } from "../../codec/json-writer.js";
 import { createTypeRegistry } from "../../codec/type-registry.js";
 import type { CallContext } from "../../pipeline/call.js";
@@ -125,7 +125,7 @@ function sendOrAbort(res: HttpResponse, status: number, headers: OutgoingHttpHea
 
 /** An error as google.rpc.Status in JSON, the body of every REST error. */
 export function statusJson(error: ConnectError): string {
-  return errorText(error, writers);
+  return formatError(error, writers);
 }
 
 /** An error in the form of the Connect protocol ("Error JSON"). */

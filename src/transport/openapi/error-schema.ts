@@ -8,7 +8,7 @@ import {
   ResourceInfoSchema,
   RetryInfoSchema,
 } from "#gen/google/rpc/error_details_pb.js";
-import { described, type Schema } from "./json.js";
+import { buildDescription, type Schema } from "./json.js";
 import { createSchemas } from "./schema.js";
 
 /** The name of the schema of errors. */
@@ -52,7 +52,7 @@ export function errorSchemas(): Record<string, Schema> {
     delete made[`${desc.typeName}-nested`];
     made[desc.typeName] = {
       type: "object",
-      ...described(about),
+      ...buildDescription(about),
       required: ["@type", ...required],
       properties: { "@type": type, ...(own?.properties as Schema) },
     };

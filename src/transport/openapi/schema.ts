@@ -10,7 +10,7 @@ import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf
 import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 import { isInputOnly, isOutputOnly, isRequired } from "../../codec/field-behavior.js";
 import type { Comments } from "../../codec/proto-comments.js";
-import { described, type Schema } from "./json.js";
+import { buildDescription, type Schema } from "./json.js";
 import { enumSchema, mapSchema, scalarSchema, wellKnownSchema } from "./value-schema.js";
 
 /**
@@ -65,7 +65,7 @@ export function createSchemas(comments: Comments): Schemas {
     });
     return {
       type: "object",
-      ...described(comments(desc.typeName)),
+      ...buildDescription(comments(desc.typeName)),
       ...(required.length > 0 && { required }),
       properties: Object.fromEntries(properties),
     };
@@ -78,7 +78,7 @@ export function createSchemas(comments: Comments): Schemas {
       rivals.length > 1 ? `At most one is set of ${rivals.join(", ")}.` : "",
     ];
     return {
-      ...described(notes.filter((note) => note !== "").join(" ")),
+      ...buildDescription(notes.filter((note) => note !== "").join(" ")),
       ...(field.deprecated && { deprecated: true }),
       ...(!isIncoming(form) && isPageToken(field) && { minLength: 1 }),
     };

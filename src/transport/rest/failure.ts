@@ -1,6 +1,6 @@
 // What is sent when a call fails, at whatever point it does.
 import { Code, type ConnectError } from "@connectrpc/connect";
-import { errorText, httpStatusOf, retryAfterOf } from "../../codec/error-json.js";
+import { formatError, httpStatusOf, retryAfterOf } from "../../codec/error-json.js";
 import type { MessageWriters } from "../../codec/json-wkt.js";
 import { answerError, CALLER_GONE } from "../../kernel/errors.js";
 import { type CallContext, requestIdFrom } from "../../pipeline/call.js";
@@ -49,12 +49,12 @@ export function createFailures({ errorDomain, writers, onInternalError }: Failur
     if (retryAfter !== undefined) headers["retry-after"] = retryAfter;
     if (mayHaveBody(req)) discardRest(req);
     const status = fault?.status ?? httpStatusOf(answer.code);
-    send(res, status, headers, "application/json", errorText(answer, writers));
+    send(res, status, headers, "application/json", formatError(answer, writers));
   }
 
   return {
     report: answerOf,
-    textOf: (error, call) => errorText(answerOf(error, call), writers),
+    textOf: (error, call) => formatError(answerOf(error, call), writers),
     answer(req, res, error, call) {
       if (error === CALLER_GONE) return;
       try {

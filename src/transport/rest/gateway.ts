@@ -14,9 +14,9 @@ import type { Invoke } from "../../pipeline/invoke.js";
 import type { InvokeStream } from "../../pipeline/invoke-stream.js";
 import { readChunks } from "../../pipeline/list-chunks.js";
 import type { MethodEntry, StreamEntry, UnaryEntry } from "../../pipeline/method-table.js";
-import { discardRest, formTextOf, isEmptyBody, mayHaveBody, readBody } from "../http/body-reader.js";
-import { compressed, isLarge } from "../http/content-negotiation.js";
-import { bindingsOf, type HttpBinding } from "../http/http-binding.js";
+import { discardRest, isEmptyBody, mayHaveBody, readBody, readFormText } from "../http/body-reader.js";
+import { compress, isLarge } from "../http/content-negotiation.js";
+import { buildBindings, type HttpBinding } from "../http/http-binding.js";
 import {
   HttpError,
   type HttpRequest,
@@ -97,7 +97,7 @@ const NO_BODY: ReadBody = { bytes: new Uint8Array(), contentType: undefined };
  * Creates the gateway.
  *
  * @throws TypeError when an HTTP rule cannot be served or two contradict each other; see
- * {@link bindingsOf} and {@link createRouteTable}.
+ * {@link buildBindings} and {@link createRouteTable}.
  */
 export function createGateway(options: GatewayOptions): Gateway {
   const { invoke, authenticateCaller, clock, errorDomain, onInternalError, proxies } = options;
@@ -107,7 +107,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const registry = createTypeRegistry(methods);
   const writers = createJsonWriters(registry);
   const failures = createFailures({ errorDomain, writers, onInternalError });
-  const routes = methods.flatMap((entry) => bindingsOf(entry));
+  const routes = methods.flatMap((entry) => buildBindings(entry));
   const table = createRouteTable<Route>(
     routes.map((binding) => {
       const { method, template, name } = binding;
@@ -116,7 +116,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   );
 
   return {
-    routes: methods.flatMap((entry) => bindingsOf({ ...entry, desc: entry.published })),
+    routes: methods.flatMap((entry) => buildBindings({ ...entry, desc: entry.published })),
     handle(req, res) {
       try {
         begin(req, res);
@@ -185,7 +185,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       const principal = authenticated instanceof Promise ? await authenticated : authenticated;
       if (principal !== undefined) buffersOf(req)?.holdFor(principal.identityUid);
       const maxBytes = Math.min(maxBodyBytes, route.entry.maxRequestBytes);
-      const form = isForm(req, route.binding) ? await formTextOf(req, maxBytes) : undefined;
+      const form = isForm(req, route.binding) ? await readFormText(req, maxBytes) : undefined;
       const body = form === undefined && mayHaveBody(req) ? await bodyOf(req, route.binding, maxBytes) : NO_BODY;
       const parameters = form === undefined ? query : `${query}&${form}`;
       const decode = () => route.decode(captures, parameters, body);
@@ -208,7 +208,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   ): Promise<void> {
     const { contentType, body: plain } = answer;
     const headers = headersFor(req, call);
-    const sent = isLarge(plain) ? await compressed(plain, contentType, req.headers["accept-encoding"], headers) : plain;
+    const sent = isLarge(plain) ? await compress(plain, contentType, req.headers["accept-encoding"], headers) : plain;
     send(res, 200, headers, contentType, sent);
   }
 

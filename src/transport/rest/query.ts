@@ -3,15 +3,15 @@
 // bytes into U+FFFD and so hides what a caller really sent.
 import type { DescField, DescMessage, Message } from "@bufbuild/protobuf";
 import {
-  conflictingFieldOf,
-  containerOf,
+  ensureContainer,
   type Fields,
   fieldsByName,
+  findConflictingField,
   getField,
   sameValue,
   setField,
 } from "../../codec/fields.js";
-import { keyReaderOf, type TextReader, textReaderOf } from "../../codec/query-value.js";
+import { createKeyReader, createTextReader, type TextReader } from "../../codec/query-value.js";
 import { invalidArgument, malformedRequest } from "../../kernel/errors.js";
 import { decodeQueryPart, hasRawUnsafe } from "./request-path.js";
 
@@ -81,8 +81,8 @@ export function createQueryBinder(rules: QueryRules): QueryBinder {
       agree(message, target, text);
       return;
     }
-    const container = containerOf(message, checkedParents(message, target));
-    const conflicting = conflictingFieldOf(container, field);
+    const container = ensureContainer(message, checkedParents(message, target));
+    const conflicting = findConflictingField(container, field);
     if (conflicting !== undefined) refuse(path, `cannot be given together with ${conflicting}`);
     switch (field.fieldKind) {
       case "list":
@@ -146,7 +146,7 @@ function unknownParameter(input: DescMessage, name: string): Error {
 // The path has set the field; the query may only say the same again. Which of the two decides on
 // access would otherwise depend on who looks.
 function agree(message: Message, { path, parents, field, read }: Target, text: string): void {
-  const container = containerOf(message, parents);
+  const container = ensureContainer(message, parents);
   const value = read(text, path);
   const current = getField(container, field);
   if (!sameValue(field, current, value)) refuse(path, "is set by the path, the query must not say otherwise");
@@ -156,7 +156,7 @@ function checkedParents(message: Message, { path, parents }: Target): readonly D
   for (let i = 0; i < parents.length; i++) {
     const parent = parents[i];
     if (parent?.oneof === undefined) continue;
-    const conflicting = conflictingFieldOf(containerOf(message, parents.slice(0, i)), parent);
+    const conflicting = findConflictingField(ensureContainer(message, parents.slice(0, i)), parent);
     if (conflicting !== undefined) refuse(path, `cannot be given together with ${conflicting}`);
   }
   return parents;
@@ -171,11 +171,11 @@ function resolve(input: DescMessage, name: string): Target | undefined {
   for (let i = 0; i < parts.length; i++) {
     const field = fieldsByName(at).get(parts[i] ?? "");
     if (field === undefined) return undefined;
-    const read = textReaderOf(field);
+    const read = createTextReader(field);
     if (i === parts.length - 1) {
       if (read === undefined) return undefined;
       const path = [...parents, field].map((f) => f.jsonName).join(".");
-      const readKey = field.fieldKind === "map" ? keyReaderOf(field.mapKey) : undefined;
+      const readKey = field.fieldKind === "map" ? createKeyReader(field.mapKey) : undefined;
       return { path, parents, field, read, readKey };
     }
     if (field.fieldKind !== "message" || read !== undefined) return undefined;
@@ -189,7 +189,7 @@ function resolve(input: DescMessage, name: string): Target | undefined {
 export function parameterNames(input: DescMessage, snakeCase: boolean, prefix = "", depth = 0): string[] {
   return input.fields.flatMap((field) => {
     const name = prefix + (snakeCase ? field.name : field.jsonName);
-    if (textReaderOf(field) !== undefined) return [name];
+    if (createTextReader(field) !== undefined) return [name];
     if (field.fieldKind !== "message" || depth >= 2) return [];
     return parameterNames(field.message, snakeCase, `${name}.`, depth + 1);
   });

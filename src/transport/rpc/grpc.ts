@@ -3,7 +3,7 @@
 // goes through connect.
 import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import { type DescMessage, fromBinary, type Message } from "@bufbuild/protobuf";
-import { frameOf } from "../../codec/frame-writer.js";
+import { encodeFrame } from "../../codec/frame-writer.js";
 import type { Clock } from "../../kernel/clock.js";
 import { answerError, CALLER_GONE, deadlineExceeded, malformedRequest } from "../../kernel/errors.js";
 import type { Principal } from "../../kernel/principal.js";
@@ -108,7 +108,7 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
       }
       const response = await invoke(entry, call, principal, decode);
       if (stream.destroyed || stream.closed) return;
-      const frame = frameOf(entry.desc.output, response);
+      const frame = encodeFrame(entry.desc.output, response);
       chargeAnswer(stream, frame.length);
       answer({ refuse, onInternalError, stream, call, frame, access }, frame.length);
     } catch (error) {

@@ -5,7 +5,7 @@ import { notFound } from "../../kernel/errors.js";
 import { parentOf } from "../../kernel/uidp.js";
 import type { UnaryCall } from "../../pipeline/call.js";
 import { serve } from "../../pipeline/method-table.js";
-import { inNamesOf } from "../../pipeline/operations.js";
+import { renameErrorFields } from "../../pipeline/operations.js";
 import { listQueryOf } from "../../pipeline/resource/list-query.js";
 import type { AdvisoryEventRow, AdvisoryRow, Tx } from "../../store/port.js";
 import { advisories } from "./advisory.js";
@@ -94,6 +94,6 @@ async function inV1<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    throw inNamesOf(error, namesInV1);
+    throw renameErrorFields(error, namesInV1);
   }
 }

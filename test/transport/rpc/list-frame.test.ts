@@ -3,14 +3,14 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { fromBinary } from "@bufbuild/protobuf";
 import { GroupListSchema } from "#gen/chainguard/platform/iam/group_pb.js";
-import { frameOf } from "../../../src/codec/frame-writer.js";
+import { encodeFrame } from "../../../src/codec/frame-writer.js";
 import { defaultLimits } from "../../../src/transport/http/limits.js";
 import { Buffers, RequestBuffers } from "../../../src/transport/http/request-buffers.js";
 import { createListFrames } from "../../../src/transport/rpc/list-frame.js";
 
 const PART_BYTES = 1_000_000;
 const limits = { ...defaultLimits, responseBytes: 10 * PART_BYTES, answerBufferBytes: 30 * PART_BYTES };
-const frames = createListFrames(limits, frameOf);
+const frames = createListFrames(limits, encodeFrame);
 
 async function* chunks(count: number) {
   for (let i = 0; i < count; i++) yield { items: [{ description: "d".repeat(PART_BYTES - 20) }] };

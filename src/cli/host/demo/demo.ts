@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type App, startApp } from "../../../app/app.js";
 import { connectTo, exchangedToken } from "../../../client/index.js";
 import { isLoopback, resolveSettings, SettingsError, settings } from "../../../config/config.js";
-import { originOf } from "../../../config/origin.js";
+import { resolveOrigin } from "../../../config/origin.js";
 import { replaceFile } from "../../remote/auth/replace-file.js";
 import { type DemoDirectory, markDemoDirectory, openDemoDirectory } from "./demo-directory.js";
 import { ensureRoot, fillOrganisation, type SampleOrganisation } from "./organisation.js";
@@ -106,7 +106,7 @@ async function startService(
   const app = await startApp({ settings: resolved }).catch((error: unknown) => {
     throw inUse(error) ? new Error(`${listen} is taken: choose another with --listen, such as 127.0.0.1:0`) : error;
   });
-  return { app, url: originOf(resolved, { ...resolved.listen, port: Number(new URL(app.url).port) }).baseUrl };
+  return { app, url: resolveOrigin(resolved, { ...resolved.listen, port: Number(new URL(app.url).port) }).baseUrl };
 }
 
 async function organisationIn(app: App, url: string, provider: DemoProvider): Promise<SampleOrganisation> {

@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { Help, type Option } from "commander";
-import { type Comments, commentsOf } from "../../../codec/proto-comments.js";
+import { type Comments, parseComments } from "../../../codec/proto-comments.js";
 import { FieldFlag, isRepeated } from "./field-flags.js";
 
 // The same path from `src` and from `dist`.
@@ -17,7 +17,7 @@ let comments: Comments | undefined;
 export function optionDescription(option: Option): string {
   if (!(option instanceof FieldFlag)) return new Help().optionDescription(option);
   if (option.negate) return `the opposite of ${option.long?.replace("--no-", "--")}`;
-  comments ??= commentsOf(readFileSync(IMAGE));
+  comments ??= parseComments(readFileSync(IMAGE));
   const { field, argChoices = [] } = option;
   const parts = [comments(`${field.parent.typeName}.${field.name}`).replace(/\s+/g, " ")];
   if (option.fromFile) parts.push("The name of a file that holds it, or - for standard input.");

@@ -4,7 +4,7 @@
 import { createRegistry, type DescField, fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { violationIn } from "../../../codec/body-check.js";
 import { wellKnownName } from "../../../codec/fields.js";
-import { keyReaderOf, type TextReader, textReaderOf } from "../../../codec/query-value.js";
+import { createKeyReader, createTextReader, type TextReader } from "../../../codec/query-value.js";
 import { invalidArgument } from "../../../kernel/errors.js";
 import { enumNamesRule, enumValueOf } from "./enum-names.js";
 import { parsedText } from "./resource-file.js";
@@ -33,7 +33,7 @@ export function flagValue(field: DescField, given: readonly string[], flag: stri
 }
 
 function entriesOf(field: DescField & { fieldKind: "map" }, texts: readonly string[], flag: string, read: TextReader) {
-  const readKey = keyReaderOf(field.mapKey);
+  const readKey = createKeyReader(field.mapKey);
   const entries: Record<string, unknown> = Object.create(null);
   for (const text of texts) {
     const equals = text.indexOf("=");
@@ -50,7 +50,7 @@ function readerOf(field: DescField): TextReader {
   if (names !== undefined) {
     return (text, flag) => enumValueOf(names, text)?.number ?? refuse(flag, enumNamesRule(names, text));
   }
-  const read = textReaderOf(field);
+  const read = createTextReader(field);
   if (message !== undefined && wellKnownName(message) === "Duration") {
     return (text, flag) => read?.(secondsIn(text) ?? refuse(flag, "must be a duration such as 90s, 24h or 7d"), flag);
   }

@@ -1,8 +1,8 @@
 // A request as the command line describes it: what a file holds, and over it
 // what the flags say.
 import { create, type DescField, type Message } from "@bufbuild/protobuf";
-import { maskPathsOf } from "../../../codec/field-mask.js";
-import { containerOf, setField } from "../../../codec/fields.js";
+import { findMaskPaths } from "../../../codec/field-mask.js";
+import { ensureContainer, setField } from "../../../codec/fields.js";
 import { invalidArgument } from "../../../kernel/errors.js";
 import { type FieldFlag, isRepeated, isSwitch } from "./field-flags.js";
 import { flagValue } from "./flag-value.js";
@@ -38,10 +38,10 @@ export async function requestOf(
   if (resource?.message !== undefined && typeof given.file === "string") {
     const { message, json } = await resourceIn(given.file, resource.message, "--file");
     setField(request, resource, message);
-    for (const path of maskPathsOf(resource.message, json, new Set(["uid"]))) paths.add(path);
+    for (const path of findMaskPaths(resource.message, json, new Set(["uid"]))) paths.add(path);
   }
   for (const flag of used) {
-    setField(containerOf(request, flag.path.slice(0, -1)), flag.field, await valueGiven(flag, given));
+    setField(ensureContainer(request, flag.path.slice(0, -1)), flag.field, await valueGiven(flag, given));
     if (flag.path[0] === resource) paths.add(maskPath(flag));
   }
   return { request, paths: [...paths] };

@@ -8,7 +8,7 @@ import {
   type Message,
 } from "@bufbuild/protobuf";
 import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
-import { containerOf, getField, setField } from "../../../codec/fields.js";
+import { ensureContainer, getField, setField } from "../../../codec/fields.js";
 import { invalidArgument } from "../../../kernel/errors.js";
 import { answerText } from "../../output/format.js";
 import { printable } from "../../printable.js";
@@ -58,7 +58,7 @@ export async function runUpdate(
   const resource = resourceFieldOf(noun, method);
   if (resource === undefined) throw new TypeError(`${method} changes nothing`);
   const { request, paths } = await requestOf(method.input, flags, given, resource);
-  setUid(containerOf(request, [resource]), resource.message, uid);
+  setUid(ensureContainer(request, [resource]), resource.message, uid);
   const mask = fieldNamed(method.input, "update_mask");
   if (getField(request, mask) === undefined) {
     if (paths.length === 0) {
