@@ -63,8 +63,9 @@ const writes: Workload = { name: "POST", requests: [...views.keys()].map((uid) =
 const gateway = createGateway({
   methods: createMethodTable([serve(GroupsService, handlers())]).values(),
   // Through a promise, as the pipeline is.
-  prove: () => undefined,
-  invoke: async (method, call, given) => method.handler(typeof given === "function" ? given() : given, call),
+  authenticateCaller: () => undefined,
+  invoke: async (method, call, _principal, given) =>
+    method.handler(typeof given === "function" ? given() : given, call),
   clock: Date.now,
   errorDomain: "iam.test",
 });

@@ -1,37 +1,40 @@
 // The composition root: the only file that sees everything.
 import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import type { ConnectError } from "@connectrpc/connect";
 import type { Logger } from "pino";
-import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
-import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { Health } from "#gen/health/v1/health_pb.js";
 import { createSealer } from "../audit/sealer.js";
+import { readComments } from "../codec/proto-comments.js";
 import type { Settings } from "../config/config.js";
-import { originOf } from "../config/origin.js";
+import { resolveOrigin } from "../config/origin.js";
 import { createAcceptances } from "../iam/people/acceptances.js";
-import { createIssuer, type Issuer } from "../issuer/issuer.js";
+import { createIssuer } from "../issuer/issuer.js";
 import type { Clock } from "../kernel/clock.js";
+import { runInSlices } from "../kernel/event-loop.js";
 import { type Ids, randomIds } from "../kernel/ids.js";
 import { createPageTokens } from "../kernel/page-token.js";
-import { createAuthenticate } from "../pipeline/auth/authenticate.js";
-import type { Call } from "../pipeline/call.js";
+import type { WebRoutes } from "../kernel/web.js";
+import { createAuthenticate, createAuthenticateCaller } from "../pipeline/auth/authenticate.js";
+import type { CallContext } from "../pipeline/call.js";
 import { createInvoke } from "../pipeline/invoke.js";
 import { createInvokeStream } from "../pipeline/invoke-stream.js";
 import { createMethodTable } from "../pipeline/method-table.js";
-import { createProve } from "../pipeline/prove.js";
 import { createQuotas } from "../pipeline/quotas.js";
 import { internalTokens } from "../registry/oci/internal-token.js";
 import { notificationRoutes } from "../registry/oci/notification-routes.js";
 import { createRegistryClient } from "../registry/oci/registry-client.js";
 import { tokenRoutes } from "../registry/oci/token-routes.js";
 import { createLogger } from "../telemetry/logger.js";
+import type { HttpBinding } from "../transport/http/http-binding.js";
 import { defaultLimits, type Limits } from "../transport/http/limits.js";
+import { bindPort, type ListenAddress } from "../transport/http/listener.js";
 import { createDocs } from "../transport/openapi/docs.js";
+import { openApiDocument } from "../transport/openapi/document.js";
 import { createGateway } from "../transport/rest/gateway.js";
 import { createHealth } from "../transport/rpc/health.js";
 import { createReflection } from "../transport/rpc/reflection.js";
 import { createServer } from "../transport/server.js";
-import { openApiJson } from "./api-document.js";
 import { type Installation, openInstallation } from "./installation.js";
 import { roomChecks } from "./quotas.js";
 import { platformServices } from "./services.js";
@@ -44,8 +47,8 @@ export interface App {
   /** Stops accepting, lets calls in flight finish, and closes the store. */
   stop(): Promise<void>;
   /**
-   * Stops because of an error of which nobody knows what it left behind: no unit of work begins from the
-   * moment of the call, and calls whose work is committed get their answer.
+   * Stops after an error that may have left the process in any state: no unit of work begins from now on, and calls
+   * whose work is committed get their response.
    *
    * @param drainMs how long calls in flight may take to end, in milliseconds
    */
@@ -60,179 +63,179 @@ export interface AppOptions {
   readonly logger?: Logger;
 }
 
+/** Closes what was opened. `drainMs` is how long calls in flight may take to end, in milliseconds. */
+type Close = (drainMs?: number) => Promise<void> | void;
+
 /**
  * Opens the installation and serves it.
  *
- * @throws Error when it cannot be opened, the address is taken, or the protos do not fit together.
+ * @throws Error when it cannot be opened, the address is taken, or the protos do not fit together. Whatever was
+ * opened by then is closed.
  */
 export async function startApp(options: AppOptions): Promise<App> {
+  const opened: Close[] = [];
+  try {
+    return await openApp(options, opened);
+  } catch (error) {
+    // The error that ended the start says more than one of the close.
+    await closeAll(opened).catch(() => {});
+    throw error;
+  }
+}
+
+async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   const { settings, ids = randomIds } = options;
   const logger = options.logger ?? createLogger(settings.logLevel);
+  const onProblem = (problem: string, err?: unknown) => logger.error({ err }, problem);
   const installation = await openInstallation({
     settings,
     exclusive: true,
     ...(options.clock && { clock: options.clock }),
   });
+  opened.push(installation.close);
   const { store, keys, masterKey, clock } = installation;
-  let issuer: Issuer | undefined;
-  try {
-    const policy = { ...originOf(settings) };
-    const onProblem = (problem: string, err?: unknown) => logger.error({ err }, problem);
-    const quotas = createQuotas(settings.quotas);
-    const started = createIssuer({
-      settings,
-      store,
-      keys,
-      masterKey,
-      clock,
+
+  // With port 0 the address names the issuer, so the port is bound before anything is built. Connections wait until
+  // the server starts.
+  const port = await bindPort(settings.listen);
+  opened.push(port.close);
+  const origin = resolveOrigin(settings, { ...settings.listen, port: port.address.port });
+  const { errorDomain, baseUrl, issuer: issuerName } = origin;
+
+  const sealer = createSealer({ store, keys, clock, holder: randomIds.newId(), onProblem });
+  sealer.start();
+  opened.push(sealer.stop);
+  const acceptances = createAcceptances({ store, clock, ids, onProblem });
+  opened.push(acceptances.stop);
+  const quotas = createQuotas(settings.quotas);
+  const issuer = createIssuer({
+    ...{ settings, store, keys, masterKey, clock, ids, quotas, onProblem },
+    origin: () => origin,
+    onKeyStateChange: (change) => logger.info(change, "a key changed state"),
+    onRedirectNotice: ({ message, ...named }) => logger.warn(named, message),
+  });
+  opened.push(issuer.stop);
+  const services = [
+    ...platformServices({
+      tokens: createPageTokens(keys.pageKeys),
       ids,
-      origin: () => policy,
-      quotas,
-      onKeyStateChange: (news) => logger.info(news, "a key moved on"),
-      onProblem,
-      onRedirectNotice: ({ message, ...named }) => logger.warn(named, message),
-    });
-    issuer = started;
-    const registry =
-      settings.registryUrl === undefined
-        ? undefined
-        : createRegistryClient({
-            url: settings.registryUrl,
-            token: internalTokens({
-              keys,
-              clock,
-              ids,
-              issuer: () => policy.issuer,
-              service: settings.registryService,
-            }),
-          });
-    const services = [
-      ...platformServices({
-        tokens: createPageTokens(keys.pageKeys),
-        ids,
-        seal: masterKey.seal,
-        rootCreation: settings.rootCreation,
-        limits: settings.quotas,
-        trustedIssuers: settings.trustedIssuers,
-        store,
-        registry,
+      seal: masterKey.seal,
+      rootCreation: settings.rootCreation,
+      limits: settings.quotas,
+      trustedIssuers: settings.trustedIssuers,
+      store,
+      registry: createRegistry(),
+    }),
+    ...issuer.services,
+  ];
+  const methods = createMethodTable(services, roomChecks(quotas));
+  const described = services.map(({ desc, published = desc }) => published);
+  const authenticate = createAuthenticate({ keys, policy: origin, clock });
+  const onInternalError = (error: ConnectError, call: CallContext | undefined) => {
+    logger.error({ err: error.cause ?? error, method: call?.method.name, requestId: call?.requestId }, "call failed");
+  };
+  const pipeline = { store, clock, errorDomain, onInternalError, onPendingUsed: acceptances.note };
+  const shared = {
+    methods,
+    invoke: createInvoke(pipeline),
+    invokeStream: createInvokeStream(pipeline),
+    authenticateCaller: createAuthenticateCaller(authenticate),
+    clock,
+    errorDomain,
+    proxies: settings.trustedProxies,
+  };
+  const gateway = createGateway({
+    ...shared,
+    methods: methods.values(),
+    strictBody: settings.strictBody,
+    onInternalError,
+  });
+  const documentUrl = resolveOrigin(settings, port.address).baseUrl;
+  const ready = () => store.check();
+  const stopping = new AbortController();
+  const server = createServer({
+    ...shared,
+    port,
+    gateway,
+    ready,
+    logger,
+    limits: limitsOf(settings),
+    tls: tlsOf(settings),
+    behindProxy: settings.behindProxy,
+    extraRoutes: [createDocs(() => openApiJson(gateway.routes, documentUrl))],
+    webRoutes: [...issuer.routes, ...registryRoutes()],
+    extraServices: [
+      createHealth({
+        services: described.map(({ typeName }) => typeName),
+        ready,
+        stopping: stopping.signal,
+        errorDomain,
       }),
-      ...issuer.services,
-    ];
-    const methods = createMethodTable(services, roomChecks(quotas));
-    const ready = () => store.check();
-    const described = services.map(({ desc, published = desc }) => published);
-    const { errorDomain } = policy;
-    const onInternalError = (error: ConnectError, call: Call | undefined) => {
-      logger.error({ err: error.cause ?? error, method: call?.method.name, requestId: call?.requestId }, "call failed");
-    };
-    const authenticate = createAuthenticate({ keys, policy, clock });
-    const { exchanger, lastSeen } = issuer;
-    const registryRoutes = [
+      ...createReflection([...described, Health]),
+    ],
+    accessLog: settings.accessLog,
+    corsOrigins: settings.corsOrigins,
+  });
+  opened.push((drainMs) => {
+    stopping.abort();
+    return server.stop(drainMs);
+  });
+
+  await store.write((tx) => tx.settings.put("origin", JSON.stringify({ baseUrl, issuer: issuerName })));
+  issuer.start();
+  server.start();
+  return {
+    url: urlOf(settings, port.address),
+    installation,
+    stop: () => closeAll(opened),
+    abandon(drainMs) {
+      installation.refuseWork();
+      return closeAll(opened, drainMs);
+    },
+  };
+
+  function createRegistry() {
+    const { registryUrl: url, registryService: service } = settings;
+    if (url === undefined) return undefined;
+    const token = internalTokens({ keys, clock, ids, issuer: () => issuerName, service });
+    return createRegistryClient({ url, token });
+  }
+
+  function registryRoutes(): WebRoutes {
+    return [
       ...tokenRoutes({
-        store,
-        keys,
-        ids,
-        clock,
-        authenticate,
-        exchanger,
+        ...{ store, keys, ids, clock, authenticate },
+        exchanger: issuer.exchanger,
         service: settings.registryService,
-        issuer: () => policy.issuer,
-        baseUrl: () => policy.baseUrl,
-        seen: lastSeen.touch,
+        issuer: () => issuerName,
+        baseUrl: () => baseUrl,
+        seen: issuer.lastSeen.touch,
       }),
       ...notificationRoutes({
+        ...{ store, ids, clock },
         secretFile: settings.registrySecretFile,
-        store,
-        clock,
-        ids,
         onNews: (news) => logger.info(news, "news of the registry"),
       }),
     ];
-    const acceptances = createAcceptances({ store, clock, ids, onProblem });
-    const onPendingUsed = acceptances.note;
-    const pipeline = { store, clock, authenticate, errorDomain, onInternalError, onPendingUsed };
-    const invoke = createInvoke(pipeline);
-    const invokeStream = createInvokeStream(pipeline);
-    const prove = createProve(authenticate);
-    const gateway = createGateway({
-      methods: methods.values(),
-      invoke,
-      prove,
-      invokeStream,
-      clock,
-      errorDomain,
-      strictBody: settings.strictBody,
-      // Clients of other versions send parameters of their own there, and expect none to be refused.
-      allowUnknownQuery: ({ desc }) => desc.parent === SecurityTokenService || desc === Auth.method.getHeadlessSession,
-      proxies: settings.trustedProxies,
-      onInternalError,
-    });
-    const stopping = new AbortController();
-    let address = settings.listen;
-    const server = createServer({
-      methods,
-      invoke,
-      prove,
-      invokeStream,
-      limits: limitsOf(settings),
-      gateway,
-      clock,
-      errorDomain,
-      listen: settings.listen,
-      tls: tlsOf(settings),
-      behindProxy: settings.behindProxy,
-      proxies: settings.trustedProxies,
-      ready,
-      extraRoutes: [createDocs(() => openApiJson(gateway.routes, originOf(settings, address).baseUrl))],
-      webRoutes: [...issuer.routes, ...registryRoutes],
-      extraServices: [
-        createHealth({
-          services: described.map(({ typeName }) => typeName),
-          ready,
-          stopping: stopping.signal,
-          errorDomain,
-        }),
-        ...createReflection([...described, Health]),
-      ],
-      logger,
-      accessLog: settings.accessLog,
-      corsOrigins: settings.corsOrigins,
-    });
-    const listening = await server.start();
-    address = listening;
-    // With port 0 the address, and so the name of the issuer, is known only now.
-    const origin = originOf(settings, { ...settings.listen, port: listening.port });
-    Object.assign(policy, origin);
-    const stated = { baseUrl: origin.baseUrl, issuer: origin.issuer };
-    await store.write((tx) => tx.settings.put("origin", JSON.stringify(stated)));
-    issuer.start();
-    const sealer = createSealer({ store, keys, clock, holder: randomIds.newId(), onProblem });
-    sealer.start();
-    const scheme = settings.tlsCert === undefined ? "http" : "https";
-    const host = listening.host.includes(":") ? `[${listening.host}]` : listening.host;
-    const stop = async (drainMs?: number) => {
-      stopping.abort();
-      await server.stop(drainMs);
-      await started.stop();
-      await acceptances.stop();
-      await sealer.stop();
-      await installation.close();
-    };
-    return {
-      url: `${scheme}://${host}:${listening.port}`,
-      installation,
-      stop: () => stop(),
-      abandon(drainMs) {
-        installation.refuseWork();
-        return stop(drainMs);
-      },
-    };
-  } catch (error) {
-    await issuer?.stop();
-    await installation.close();
-    throw error;
   }
+}
+
+/** Closes in the reverse order of opening. What fails to close does not keep the rest open; the first error is thrown. */
+async function closeAll(opened: readonly Close[], drainMs?: number): Promise<void> {
+  const errors: unknown[] = [];
+  for (const close of [...opened].reverse()) {
+    try {
+      await close(drainMs);
+    } catch (error) {
+      errors.push(error);
+    }
+  }
+  if (errors.length > 0) throw errors[0];
+}
+
+function urlOf({ tlsCert }: Settings, { host, port }: ListenAddress): string {
+  const scheme = tlsCert === undefined ? "http" : "https";
+  return `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
 function limitsOf({ requestBuffer, answerBuffer }: Settings): Limits {
@@ -242,4 +245,18 @@ function limitsOf({ requestBuffer, answerBuffer }: Settings): Limits {
 function tlsOf({ tlsCert, tlsKey }: Settings) {
   if (tlsCert === undefined || tlsKey === undefined) return undefined;
   return { cert: readFileSync(tlsCert), key: readFileSync(tlsKey) };
+}
+
+const IMAGE = fileURLToPath(new URL("../../gen/api.binpb", import.meta.url));
+const PACKAGE = fileURLToPath(new URL("../../package.json", import.meta.url));
+
+/** The OpenAPI document of the routes served, as JSON. @param baseUrl where they are served */
+export async function openApiJson(routes: readonly HttpBinding[], baseUrl: string): Promise<string> {
+  const { version } = JSON.parse(readFileSync(PACKAGE, "utf8")) as { version: string };
+  const description =
+    "Organisations as a tree of groups, identities, roles and access. Every operation is a gRPC method too, on the same " +
+    "host and port.";
+  const info = { title: "Arbor", version, description, baseUrl };
+  const comments = await runInSlices(readComments(readFileSync(IMAGE)));
+  return JSON.stringify(await runInSlices(openApiDocument(routes, comments, info)));
 }

@@ -47,8 +47,8 @@ export function violationIn(desc: DescMessage, json: JsonValue, path: string, re
     if (before !== undefined) return violation(at, `is given twice, as ${before} and as ${key}`);
     keys.set(field, key);
     if (field.oneof !== undefined && value !== null) {
-      const rival = members.get(field.oneof.name);
-      if (rival !== undefined) return violation(at, `cannot be given together with ${rival}`);
+      const conflicting = members.get(field.oneof.name);
+      if (conflicting !== undefined) return violation(at, `cannot be given together with ${conflicting}`);
       members.set(field.oneof.name, field.jsonName);
     }
     if (!reads(field, value, registry)) return violationInField(field, value, at, registry);

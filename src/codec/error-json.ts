@@ -1,8 +1,8 @@
-// Errors over REST: google.rpc.Status as JSON (spec section 7, AIP-193).
+// Errors over REST: google.rpc.Status as JSON (AIP-193).
 import { create, fromBinary, isMessage, toBinary } from "@bufbuild/protobuf";
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.js";
-import { bytesText, quote } from "./json-scalar.js";
+import { formatBytes, quote } from "./json-scalar.js";
 import { anyText, type MessageWriters, typedText } from "./json-wkt.js";
 
 type Detail = ConnectError["details"][number];
@@ -34,7 +34,7 @@ export function httpStatusOf(code: Code): number {
 }
 
 /** The body of an error: `code`, `message` and `details`, all three always there. */
-export function errorText(error: ConnectError, writers: MessageWriters): string {
+export function formatError(error: ConnectError, writers: MessageWriters): string {
   const details = error.details.map((detail) => detailText(detail, writers)).join(",");
   return `{"code":${error.code},"message":${quote(error.rawMessage)},"details":[${details}]}`;
 }
@@ -64,7 +64,7 @@ function fallbackText(typeUrl: string, { desc, value }: Exclude<Detail, { type: 
     const message = isMessage(value, desc) ? value : create(desc, value as Record<string, unknown>);
     const bytes = toBinary(desc, message);
     fromBinary(desc, bytes);
-    return `{"@type":${quote(typeUrl)},"value":${bytesText(bytes)}}`;
+    return `{"@type":${quote(typeUrl)},"value":${formatBytes(bytes)}}`;
   } catch {
     return `{"@type":${quote(typeUrl)}}`;
   }

@@ -39,14 +39,14 @@ export function setField(message: Message, field: DescField, value: unknown): vo
 }
 
 /** The name of the member of `field`'s oneof that is set, if it is another than `field`. */
-export function conflictingFieldOf(message: Message, field: DescField): string | undefined {
+export function findConflictingField(message: Message, field: DescField): string | undefined {
   if (field.oneof === undefined) return undefined;
   const oneof = (message as unknown as Fields)[field.oneof.localName] as OneofValue | undefined;
   return oneof?.case === undefined || oneof.case === field.localName ? undefined : oneof.case;
 }
 
 /** The message that `parents` lead to from `message`, made on the way where it is missing. */
-export function containerOf(message: Message, parents: readonly DescField[]): Message {
+export function ensureContainer(message: Message, parents: readonly DescField[]): Message {
   let at = message;
   for (const field of parents) {
     if (field.fieldKind !== "message") throw new TypeError(`${field} is no message`);
@@ -61,7 +61,7 @@ export function containerOf(message: Message, parents: readonly DescField[]): Me
 }
 
 /** The message that `parents` lead to from `message`; undefined when it is missing. */
-export function containerIfSet(message: Message, parents: readonly DescField[]): Message | undefined {
+export function findContainer(message: Message, parents: readonly DescField[]): Message | undefined {
   let at: Message | undefined = message;
   for (const field of parents) {
     at = getField(at, field) as Message | undefined;

@@ -1,5 +1,15 @@
 import { ScalarType } from "@bufbuild/protobuf";
-import { double, fixed32, fixed64, float, longVarint, raw, text, varint, written } from "./frame-scratch.js";
+import {
+  bytesWritten,
+  writeDouble,
+  writeFixed32,
+  writeFixed64,
+  writeFloat,
+  writeLongVarint,
+  writeRaw,
+  writeText,
+  writeVarint,
+} from "./frame-scratch.js";
 
 /** Writes a value before all that is written. */
 export type Write = (value: unknown) => void;
@@ -33,36 +43,36 @@ export function scalarWriter(type: ScalarType): Write {
   switch (type) {
     case ScalarType.STRING:
       return (value) => {
-        const before = written();
-        text(value as string);
-        varint(written() - before);
+        const before = bytesWritten();
+        writeText(value as string);
+        writeVarint(bytesWritten() - before);
       };
     case ScalarType.BYTES:
       return (value) => {
-        raw(value as Uint8Array);
-        varint((value as Uint8Array).length);
+        writeRaw(value as Uint8Array);
+        writeVarint((value as Uint8Array).length);
       };
     case ScalarType.BOOL:
-      return (value) => varint(value ? 1 : 0);
+      return (value) => writeVarint(value ? 1 : 0);
     case ScalarType.DOUBLE:
-      return (value) => double(value as number);
+      return (value) => writeDouble(value as number);
     case ScalarType.FLOAT:
-      return (value) => float(value as number);
+      return (value) => writeFloat(value as number);
     case ScalarType.UINT32:
-      return (value) => varint(unsigned(value));
+      return (value) => writeVarint(unsigned(value));
     case ScalarType.INT32:
-      return (value) => (signed(value) < 0 ? longVarint(BigInt(value as number)) : varint(value as number));
+      return (value) => (signed(value) < 0 ? writeLongVarint(BigInt(value as number)) : writeVarint(value as number));
     case ScalarType.SINT32:
-      return (value) => varint(((signed(value) << 1) ^ (signed(value) >> 31)) >>> 0);
+      return (value) => writeVarint(((signed(value) << 1) ^ (signed(value) >> 31)) >>> 0);
     case ScalarType.FIXED32:
-      return (value) => fixed32(unsigned(value));
+      return (value) => writeFixed32(unsigned(value));
     case ScalarType.SFIXED32:
-      return (value) => fixed32(signed(value));
+      return (value) => writeFixed32(signed(value));
     case ScalarType.FIXED64:
     case ScalarType.SFIXED64:
-      return (value) => fixed64(long(value));
+      return (value) => writeFixed64(long(value));
     case ScalarType.SINT64:
-      return (value) => longVarint((long(value) << 1n) ^ (long(value) >> 63n));
+      return (value) => writeLongVarint((long(value) << 1n) ^ (long(value) >> 63n));
     default:
       return writeLong;
   }
@@ -71,8 +81,8 @@ export function scalarWriter(type: ScalarType): Write {
 // Seconds of timestamps and counts, which is most of them, need no arithmetic on big integers.
 function writeLong(value: unknown): void {
   const near = Number(value);
-  if (near >>> 0 === near) varint(near);
-  else longVarint(long(value));
+  if (near >>> 0 === near) writeVarint(near);
+  else writeLongVarint(long(value));
 }
 
 function signed(value: unknown): number {

@@ -13,19 +13,19 @@ let scratch = Buffer.allocUnsafeSlow(SMALL_BYTES);
 let at = scratch.length;
 
 /** Forgets what was written. */
-export function begin(): void {
+export function beginFrame(): void {
   if (scratch.length > KEPT_BYTES) scratch = Buffer.allocUnsafeSlow(SMALL_BYTES);
   at = scratch.length;
 }
 
 /** How many bytes are written. */
-export function written(): number {
+export function bytesWritten(): number {
   return scratch.length - at;
 }
 
 /** What is written, behind the prefix of a message that is not compressed. */
-export function framed(): Buffer {
-  const size = written();
+export function takeFrame(): Buffer {
+  const size = bytesWritten();
   const frame = Buffer.allocUnsafe(5 + size);
   frame[0] = 0;
   frame.writeUInt32BE(size, 1);
@@ -36,14 +36,14 @@ export function framed(): Buffer {
 function reserve(size: number): void {
   if (at >= size) return;
   const grown = Buffer.allocUnsafeSlow(2 * scratch.length + size);
-  const start = grown.length - written();
+  const start = grown.length - bytesWritten();
   scratch.copy(grown, start, at);
   at = start;
   scratch = grown;
 }
 
 /** Writes a varint of at most 32 bits, without sign. */
-export function varint(value: number): void {
+export function writeVarint(value: number): void {
   reserve(5);
   at -= value < 0x80 ? 1 : value < 0x4000 ? 2 : value < 0x200000 ? 3 : value < 0x10000000 ? 4 : 5;
   let to = at;
@@ -56,7 +56,7 @@ export function varint(value: number): void {
 }
 
 /** Writes a varint of 64 bits; a negative one as its two's complement. */
-export function longVarint(value: bigint): void {
+export function writeLongVarint(value: bigint): void {
   reserve(10);
   let rest = BigInt.asUintN(64, value);
   const groups: number[] = [];
@@ -66,42 +66,42 @@ export function longVarint(value: bigint): void {
 }
 
 /** Writes 32 bits. */
-export function fixed32(value: number): void {
+export function writeFixed32(value: number): void {
   reserve(4);
   at -= 4;
   scratch.writeUInt32LE(value >>> 0, at);
 }
 
 /** Writes 64 bits. */
-export function fixed64(value: bigint): void {
+export function writeFixed64(value: bigint): void {
   reserve(8);
   at -= 8;
   scratch.writeBigUInt64LE(BigInt.asUintN(64, value), at);
 }
 
 /** Writes a number of 32 bits with a fraction. */
-export function float(value: number): void {
+export function writeFloat(value: number): void {
   reserve(4);
   at -= 4;
   scratch.writeFloatLE(value, at);
 }
 
 /** Writes a number of 64 bits with a fraction. */
-export function double(value: number): void {
+export function writeDouble(value: number): void {
   reserve(8);
   at -= 8;
   scratch.writeDoubleLE(value, at);
 }
 
 /** Writes bytes as they are. */
-export function raw(value: Uint8Array): void {
+export function writeRaw(value: Uint8Array): void {
   reserve(value.length);
   at -= value.length;
   scratch.set(value, at);
 }
 
 /** Writes a text in UTF-8. */
-export function text(value: string): void {
+export function writeText(value: string): void {
   if (value.length <= SHORT && shortAscii(value)) return;
   const size = Buffer.byteLength(value);
   reserve(size);

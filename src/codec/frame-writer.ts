@@ -11,7 +11,7 @@ import {
 } from "@bufbuild/protobuf";
 import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
 import { scalarWriter, type Write, wireTypeOf } from "./frame-scalar.js";
-import { begin, framed, raw, varint, written } from "./frame-scratch.js";
+import { beginFrame, bytesWritten, takeFrame, writeRaw, writeVarint } from "./frame-scratch.js";
 
 const LENGTH_DELIMITED = 2;
 // FieldPresence.IMPLICIT of google.protobuf.FeatureSet.
@@ -29,10 +29,10 @@ const writers = new WeakMap<DescMessage, Write>();
  *
  * @throws TypeError, RangeError for values that the fields cannot hold: a bug of a handler.
  */
-export function frameOf(desc: DescMessage, answer: object): Buffer {
-  begin();
+export function encodeFrame(desc: DescMessage, answer: object): Buffer {
+  beginFrame();
   messageWriter(desc)(answer);
-  return framed();
+  return takeFrame();
 }
 
 function messageWriter(desc: DescMessage): Write {
@@ -89,7 +89,7 @@ function libraryWriter({ parent, oneof, localName }: DescField): WriteField {
   return (message) => {
     const value = message[property];
     if (value === undefined || (oneof && (value as { readonly case?: string }).case !== localName)) return;
-    raw(toBinary(parent, create(parent, { [property]: value } as MessageInitShape<DescMessage>)));
+    writeRaw(toBinary(parent, create(parent, { [property]: value } as MessageInitShape<DescMessage>)));
   };
 }
 
@@ -114,15 +114,15 @@ function taggedWriter(
   const tag = ((number << 3) | wireTypeOf(scalar)) >>> 0;
   return (value) => {
     write(value);
-    varint(tag);
+    writeVarint(tag);
   };
 }
 
 function delimited(number: number, write: Write, value: unknown): void {
-  const before = written();
+  const before = bytesWritten();
   write(value);
-  varint(written() - before);
-  varint(((number << 3) | LENGTH_DELIMITED) >>> 0);
+  writeVarint(bytesWritten() - before);
+  writeVarint(((number << 3) | LENGTH_DELIMITED) >>> 0);
 }
 
 function listWriter(field: DescField & { readonly fieldKind: "list" }, write: Write): WriteField {

@@ -13,13 +13,13 @@ export function quote(text: string): string {
 }
 
 /** A float or double as JSON; what JSON has no number for is a string. */
-export function numberText(value: number): string {
+export function formatNumber(value: number): string {
   if (!Number.isFinite(value)) return Number.isNaN(value) ? '"NaN"' : value > 0 ? '"Infinity"' : '"-Infinity"';
   return Object.is(value, -0) ? "-0" : String(value);
 }
 
 /** Bytes as JSON: padded base64 of the standard alphabet. */
-export function bytesText(bytes: Uint8Array): string {
+export function formatBytes(bytes: Uint8Array): string {
   return `"${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64")}"`;
 }
 
@@ -32,14 +32,14 @@ const MAX_DAYS = 4096;
 const dayTexts = new Map<number, string>();
 
 /**
- * A google.protobuf.Timestamp as JSON: RFC 3339 in UTC with exactly three fraction digits, cut off
- * rather than rounded (spec section 2).
+ * A google.protobuf.Timestamp as JSON: RFC 3339 in UTC with exactly three fraction digits, truncated
+ * rather than rounded.
  *
  * @param seconds since 1970, in whole seconds.
  * @param nanos fraction of the second in nanoseconds, never negative.
  * @throws RangeError outside the years 1 to 9999.
  */
-export function timestampText(seconds: bigint | number | string, nanos: number): string {
+export function formatTimestamp(seconds: bigint | number | string, nanos: number): string {
   const whole = Number(seconds);
   if (!(whole >= MIN_SECONDS && whole <= MAX_SECONDS)) throw new RangeError(`no timestamp: ${whole} s`);
   const ms = whole * 1000 + Math.floor(nanos / 1_000_000);
@@ -67,7 +67,7 @@ function newDayText(day: number): string {
  * @param seconds whole seconds.
  * @param nanos fraction in nanoseconds, of the same sign as the seconds.
  */
-export function durationText(seconds: bigint | number | string, nanos: number): string {
+export function formatDuration(seconds: bigint | number | string, nanos: number): string {
   const whole = BigInt(seconds);
   const sign = whole < 0n || nanos < 0 ? "-" : "";
   let fraction = "";
@@ -81,7 +81,7 @@ export function durationText(seconds: bigint | number | string, nanos: number): 
 }
 
 /** The paths of a google.protobuf.FieldMask as JSON: camelCase, separated by commas. */
-export function fieldMaskText(paths: readonly string[]): string {
+export function formatFieldMask(paths: readonly string[]): string {
   return quote(
     paths.map((path) => path.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())).join(","),
   );

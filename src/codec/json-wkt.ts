@@ -3,7 +3,7 @@
 import { type DescMessage, fromBinary, isMessage, type Registry } from "@bufbuild/protobuf";
 import { type Any, AnySchema, type ListValue, type Struct, type Value } from "@bufbuild/protobuf/wkt";
 import { isWrapper, wellKnownName } from "./fields.js";
-import { bytesText, durationText, fieldMaskText, quote, timestampText } from "./json-scalar.js";
+import { formatBytes, formatDuration, formatFieldMask, formatTimestamp, quote } from "./json-scalar.js";
 
 /** Writes one value as JSON. */
 export type ValueWriter = (value: unknown) => string;
@@ -23,11 +23,11 @@ type Seconds = { readonly seconds?: bigint; readonly nanos?: number };
 export function wellKnownWriter(desc: DescMessage, writers: MessageWriters): ValueWriter | undefined {
   switch (wellKnownName(desc)) {
     case "Timestamp":
-      return (value) => timestampText((value as Seconds).seconds ?? 0n, (value as Seconds).nanos ?? 0);
+      return (value) => formatTimestamp((value as Seconds).seconds ?? 0n, (value as Seconds).nanos ?? 0);
     case "Duration":
-      return (value) => durationText((value as Seconds).seconds ?? 0n, (value as Seconds).nanos ?? 0);
+      return (value) => formatDuration((value as Seconds).seconds ?? 0n, (value as Seconds).nanos ?? 0);
     case "FieldMask":
-      return (value) => fieldMaskText((value as { paths?: string[] }).paths ?? []);
+      return (value) => formatFieldMask((value as { paths?: string[] }).paths ?? []);
     case "Struct":
       return structText;
     case "Value":
@@ -100,7 +100,7 @@ export function anyText(any: Partial<Any>, writers: MessageWriters): string {
       // Not what its type says: kept below.
     }
   }
-  return `{"@type":${quote(typeUrl)},"value":${bytesText(value)}}`;
+  return `{"@type":${quote(typeUrl)},"value":${formatBytes(value)}}`;
 }
 
 /** A message as JSON with `@type` first, the form it has within an Any. */

@@ -1,10 +1,10 @@
-// Answers as JSON (architecture, section 6 "JSON out"), by closures made once
-// per message type. They read init objects as well as messages, so an answer is
-// written without first being made a message.
-import { type DescField, type DescMessage, getOption, hasOption, type Registry, ScalarType } from "@bufbuild/protobuf";
-import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.js";
+// Writes responses as JSON (docs/api-rules.md#transcoding), with closures that are
+// compiled once per message type. They read init objects as well as messages, so no
+// message has to be created first.
+import { type DescField, type DescMessage, type Registry, ScalarType } from "@bufbuild/protobuf";
+import { isInputOnly } from "./field-behavior.js";
 import type { Fields } from "./fields.js";
-import { bytesText, numberText, quote } from "./json-scalar.js";
+import { formatBytes, formatNumber, quote } from "./json-scalar.js";
 import { type MessageWriters, type ValueWriter, wellKnownWriter } from "./json-wkt.js";
 import { isLong } from "./value-rules.js";
 
@@ -152,10 +152,6 @@ function isPageToken(field: DescField): boolean {
   return field.name === "next_page_token";
 }
 
-function isInputOnly(field: DescField): boolean {
-  return hasOption(field, field_behavior) && getOption(field, field_behavior).includes(FieldBehavior.INPUT_ONLY);
-}
-
 type Append = (out: string, text: string) => string;
 
 // Of a field with presence, what was set is printed, whatever it is.
@@ -196,10 +192,10 @@ function scalarWriter(type: ScalarType): ValueWriter {
     case ScalarType.BOOL:
       return (value) => (value ? "true" : "false");
     case ScalarType.BYTES:
-      return (value) => bytesText(value as Uint8Array);
+      return (value) => formatBytes(value as Uint8Array);
     case ScalarType.DOUBLE:
     case ScalarType.FLOAT:
-      return (value) => numberText(value as number);
+      return (value) => formatNumber(value as number);
     default:
       return isLong(type) ? (value) => `"${value}"` : (value) => String(value);
   }

@@ -43,7 +43,7 @@ export function* readComments(image: Uint8Array): Generator<void, Comments> {
 }
 
 /** Reads the comments of an image at once; see {@link readComments}. */
-export function commentsOf(image: Uint8Array): Comments {
+export function parseComments(image: Uint8Array): Comments {
   return runSync(readComments(image));
 }
 

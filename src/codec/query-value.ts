@@ -13,8 +13,8 @@ import {
 import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
 import { invalidArgument } from "../kernel/errors.js";
 import { parseStrictJson } from "../kernel/strict-json.js";
+import { parseMaskPath } from "./field-mask.js";
 import { type Fields, isWrapper, wellKnownName } from "./fields.js";
-import { maskPathOf } from "./mask-path.js";
 import { enumRule, integerRange, isLong, messageRule, scalarRule } from "./value-rules.js";
 
 /**
@@ -33,7 +33,7 @@ const MAX_FLOAT = 3.4028234663852886e38;
  * How to read one value of a field: the field itself, or an element or map value of it. Undefined
  * for what cannot be written as text: messages that are not well-known, and lists of messages.
  */
-export function textReaderOf(field: DescField): TextReader | undefined {
+export function createTextReader(field: DescField): TextReader | undefined {
   if (field.fieldKind === "message") return messageReader(field, field.message);
   if (field.enum !== undefined) return enumReader(field.enum);
   if (field.scalar === undefined) return undefined;
@@ -41,7 +41,7 @@ export function textReaderOf(field: DescField): TextReader | undefined {
 }
 
 /** How to read the key of a map; keys are kept as the text protobuf-es uses as property name. */
-export function keyReaderOf(type: ScalarType): (text: string, field: string) => string {
+export function createKeyReader(type: ScalarType): (text: string, field: string) => string {
   const read = scalarReader(type, false);
   return (text, field) => String(read(text, field));
 }
@@ -109,7 +109,7 @@ function messageReader(field: DescField, desc: DescMessage): TextReader | undefi
   switch (wellKnownName(desc)) {
     case "FieldMask":
       return (text, name) => {
-        const paths = text.trim() === "" ? [] : text.split(",").map(maskPathOf);
+        const paths = text.trim() === "" ? [] : text.split(",").map(parseMaskPath);
         const known = paths.filter((path) => path !== undefined);
         return known.length === paths.length ? create(FieldMaskSchema, { paths: known }) : refuse(name, rule);
       };
@@ -123,7 +123,7 @@ function messageReader(field: DescField, desc: DescMessage): TextReader | undefi
     default: {
       if (!isWrapper(desc)) return undefined;
       const value = desc.fields[0];
-      const read = value === undefined ? undefined : textReaderOf(value);
+      const read = value === undefined ? undefined : createTextReader(value);
       if (read === undefined || value === undefined) return undefined;
       // Outside of a oneof protobuf-es keeps the bare value in place of the wrapper.
       if (field.oneof === undefined) return read;

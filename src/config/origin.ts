@@ -16,7 +16,7 @@ export interface Origin {
  *
  * @param listening the address listened on, whose port is known where the setting says 0
  */
-export function originOf(settings: Settings, listening: ListenAddress = settings.listen): Origin {
+export function resolveOrigin(settings: Settings, listening: ListenAddress = settings.listen): Origin {
   const scheme = settings.tlsCert === undefined ? "http" : "https";
   const { host, port } = listening;
   const at = (name: string) => `${scheme}://${name.includes(":") ? `[${name}]` : name}:${port}`;

@@ -14,8 +14,8 @@ import {
 import { identities } from "../iam/identities/identity.js";
 import { metadataView, patchMetadata } from "../iam/identities/metadata.js";
 import { invalidArgument, notFound, unimplemented } from "../kernel/errors.js";
-import { serve } from "../pipeline/method-table.js";
-import { inNamesOf } from "../pipeline/operations.js";
+import { serve, withOutcome } from "../pipeline/method-table.js";
+import { renameErrorFields } from "../pipeline/operations.js";
 
 const answerNames = [
   "product",
@@ -41,14 +41,12 @@ export function eventIdentitiesV1() {
       throw unimplemented("Identities.Create: no identities outside of groups are created; create one in a group");
     },
 
-    async updateMetadata(sent, call) {
-      const { tx, caller, startMs } = call;
+    async updateMetadata(sent, { tx, caller, startMs }) {
       const before = await tx.identities.get(caller.uid);
       if (before === undefined) throw notFound(identities, caller.uid);
       const metadata = changed(before.metadata, sent);
-      // The answer does not say whom it is about.
-      call.subjectUid = caller.uid;
-      return metadataV1(metadataView((await tx.identities.update(caller.uid, { metadata }, startMs)) ?? before));
+      const row = (await tx.identities.update(caller.uid, { metadata }, startMs)) ?? before;
+      return withOutcome(metadataV1(metadataView(row)), { subjectUid: caller.uid });
     },
   });
 }
@@ -74,7 +72,7 @@ function changed(stored: object, { onboardingQuestions: questions, updatesOptIn 
       create(FieldMaskSchema, { paths }),
     );
   } catch (error) {
-    throw inNamesOf(error, names);
+    throw renameErrorFields(error, names);
   }
 }
 

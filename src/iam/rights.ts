@@ -8,7 +8,7 @@ import { builtinRoleUid } from "../kernel/ids.js";
 import { rootOf } from "../kernel/uidp.js";
 import { bitOf } from "../pipeline/auth/authorize.js";
 import type { Caller } from "../pipeline/auth/caller.js";
-import type { Call } from "../pipeline/call.js";
+import type { UnaryCall } from "../pipeline/call.js";
 import type { RoleRow, Tx } from "../store/port.js";
 import { builtinRoles } from "./roles/builtin-roles.js";
 import { capabilitySetNamed } from "./roles/capability-names.js";
@@ -64,7 +64,7 @@ export function requireOwnersRights(caller: Caller, group: string): void {
  *
  * @throws ApiError PERMISSION_DENIED
  */
-export async function requireRightsOf(call: Call, identityUid: string): Promise<void> {
+export async function requireRightsOf(call: UnaryCall, identityUid: string): Promise<void> {
   const { tx } = call;
   const bindings = await tx.roleBindings.ofIdentity(identityUid);
   if (bindings.length === 0) return;

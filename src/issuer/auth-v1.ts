@@ -16,8 +16,8 @@ import { type ApiError, invalidArgument, notFound, permissionDenied } from "../k
 import type { Ids } from "../kernel/ids.js";
 import type { QuotaLimits } from "../kernel/quotas.js";
 import { isUidp } from "../kernel/uidp.js";
-import type { Call } from "../pipeline/call.js";
-import { prepared, serve } from "../pipeline/method-table.js";
+import type { UnaryCall } from "../pipeline/call.js";
+import { serve, withOutcome, withPreparation } from "../pipeline/method-table.js";
 import type { Quotas } from "../pipeline/quotas.js";
 import type { RoleRow, Store, Tx } from "../store/port.js";
 import { takeHeadlessSession } from "./oauth/headless.js";
@@ -41,53 +41,52 @@ type Registration = Pick<RegistrationRequest, "code" | "identityId">;
 
 /** Creates the handlers of Auth, version 1. */
 export function authV1({ exchanger, ids, store, quotas, open, inviteLimiter }: AuthDeps) {
-  return serve(Auth, {
-    validate: (_request, call) => whoAmI(call, quotas.limits),
+  return serve(
+    Auth,
+    {
+      validate: (_request, call) => whoAmI(call, quotas.limits),
 
-    register: prepared({
-      async prepare({ code, identityId }: Registration, { inbound, startMs }): Promise<Proof> {
-        if (identityId !== "" && !isUidp(identityId)) {
-          throw invalidArgument({ field: "identityId", description: "identityId must be a uid" });
-        }
-        const proof = await exchanger.verifyBearer(
-          { identity: identityId, identityProvider: "" },
-          parseBearer(inbound.header("authorization")),
-          inbound.remoteAddress,
-        );
-        const context = { quotas, nowMs: startMs };
-        await inviteLimiter.guard([inviteFailureKey(inbound.remoteAddress, code)], () =>
-          store.read((tx) => requireRoomFor(tx, proof, code, context)),
-        );
-        return proof;
+      register: withPreparation({
+        async prepare({ code, identityId }: Registration, { inbound, startMs }): Promise<Proof> {
+          if (identityId !== "" && !isUidp(identityId)) {
+            throw invalidArgument({ field: "identityId", description: "identityId must be a uid" });
+          }
+          const proof = await exchanger.verifyBearer(
+            { identity: identityId, identityProvider: "" },
+            parseBearer(inbound.header("authorization")),
+            inbound.remoteAddress,
+          );
+          const context = { quotas, nowMs: startMs };
+          await inviteLimiter.guard([inviteFailureKey(inbound.remoteAddress, code)], () =>
+            store.read((tx) => requireRoomFor(tx, proof, code, context)),
+          );
+          return proof;
+        },
+        async handle({ code }: Registration, { tx, startMs, inbound }, proof: Proof) {
+          const { identity, group } = await inviteLimiter.guard([inviteFailureKey(inbound.remoteAddress, code)], () =>
+            proof.by === "person"
+              ? registerPerson(tx, proof, code, { ids, nowMs: startMs })
+              : acceptAsIdentity(tx, proof, code, inbound.remoteAddress, startMs),
+          );
+          return withOutcome({ identity, group }, { subjectUid: group === "" ? identity : group, actorUid: identity });
+        },
+      }),
+
+      async getHeadlessSession({ code }, { tx, startMs, responseHeader }) {
+        responseHeader.set("cache-control", "no-store");
+        const session = await takeHeadlessSession(tx, code, startMs);
+        if (session === undefined) throw headlessSessionNotFound();
+        return session;
       },
-      async handle({ code }: Registration, call, proof: Proof) {
-        const { tx, startMs, inbound } = call;
-        const { identity, group } = await inviteLimiter.guard([inviteFailureKey(inbound.remoteAddress, code)], () =>
-          proof.by === "person"
-            ? registerPerson(tx, proof, code, { ids, nowMs: startMs })
-            : acceptAsIdentity(tx, proof, code, inbound.remoteAddress, startMs),
-        );
-        call.actorUid = identity;
-        call.subjectUid = group === "" ? identity : group;
-        return { identity, group };
+
+      async delete({ id }, { tx, caller }) {
+        if (id !== caller.uid || !caller.unlimited) throw permissionDenied(`deleting ${id}`);
+        await deletePerson(tx, id);
+        return withOutcome({}, { subjectUid: id });
       },
-    }),
-
-    async getHeadlessSession({ code }, { tx, startMs, responseHeader }) {
-      responseHeader.set("cache-control", "no-store");
-      const session = await takeHeadlessSession(tx, code, startMs);
-      if (session === undefined) throw headlessSessionNotFound();
-      return session;
     },
-
-    async delete({ id }, call) {
-      const { tx, caller } = call;
-      if (id !== caller.uid || !caller.unlimited) throw permissionDenied(`deleting ${id}`);
-      call.subjectUid = id;
-      await deletePerson(tx, id);
-      return {};
-    },
-  });
+    { getHeadlessSession: { selfAuthenticating: true, ignoreUnknownQuery: true } },
+  );
 
   async function registerPerson(
     tx: Tx,
@@ -140,7 +139,7 @@ type WhoAmICapability = NonNullable<MessageInitShape<typeof WhoAmISchema>["capab
  *
  * @param limits the quotas of organisations without limits of their own
  */
-export async function whoAmI(call: Call, limits: QuotaLimits): Promise<WhoAmI> {
+export async function whoAmI(call: UnaryCall, limits: QuotaLimits): Promise<WhoAmI> {
   const { tx, caller, inbound } = call;
   const { principal } = caller;
   const row = await tx.identities.get(caller.uid);

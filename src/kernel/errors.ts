@@ -193,6 +193,21 @@ export function connectErrorFrom(error: unknown, domain: string): ConnectError {
   return new ConnectError("Internal: the service failed to handle the call", Code.Internal, undefined, [info], error);
 }
 
+const answered = new WeakSet<ConnectError>();
+
+/**
+ * Converts an error to the one that the caller gets, and reports it if it is internal: neither an {@link ApiError} nor
+ * a caller that has disconnected. An error that was converted before is returned as it is, so each layer may call this
+ * and none reports twice.
+ */
+export function answerError(error: unknown, domain: string, onInternal: (answer: ConnectError) => void): ConnectError {
+  if (error instanceof ConnectError && answered.has(error)) return error;
+  const answer = connectErrorFrom(error, domain);
+  answered.add(answer);
+  if (!(error instanceof ApiError || error === CALLER_GONE)) onInternal(answer);
+  return answer;
+}
+
 function retryInfo(ms: number | undefined): Detail[] {
   if (ms === undefined) return [];
   // Clocks jump: a time in the past means now, and a Duration has whole nanoseconds.

@@ -1,138 +1,123 @@
-// The one pipeline every call of every protocol goes through (architecture,
-// sections 1 and 4): authenticate, then in one transaction authorize, validate,
-// handle and record, then commit, and only then answer.
+// The pipeline of unary calls of every protocol. The transport authenticates the
+// caller; then one transaction authorizes, validates, runs the handler and writes
+// the audit row. The response is returned after the commit.
 import type { Message } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
 import type { Clock } from "../kernel/clock.js";
-import { ApiError, connectErrorFrom, deadlineExceeded } from "../kernel/errors.js";
+import { answerError, deadlineExceeded } from "../kernel/errors.js";
 import type { Principal } from "../kernel/principal.js";
 import { rootOf } from "../kernel/uidp.js";
-import type { Awaitable, Store, Tx } from "../store/port.js";
-import { auditRowOf } from "./audit.js";
-import type { Authenticate } from "./auth/authenticate.js";
+import type { AuditRow, Awaitable, Store, Tx } from "../store/port.js";
 import { authorize, type Guard, maskNotFound } from "./auth/authorize.js";
 import type { Caller } from "./auth/caller.js";
-import type { Call } from "./call.js";
-import type { UnaryEntry } from "./method-table.js";
-import { createProve } from "./prove.js";
-import { requiredFieldsOf } from "./required-fields.js";
-import { requireText } from "./text-fields.js";
+import type { CallContext, UnaryCall } from "./call.js";
+import { Outcome, type UnaryEntry } from "./method-table.js";
+import { assertNoNul, assertRequiredFields } from "./validate-request.js";
 
 /**
- * Runs a unary method. The request must be of the method's input type, or what decodes it: that is
- * called once the caller is known, so that nobody else learns what is wrong with a body. The result is
- * what the handler made, an init object or a message of the output type.
+ * Runs a unary method.
  *
- * @throws ConnectError with ErrorInfo, whatever went wrong; what decoding throws as it is.
+ * @param principal the caller as the transport authenticated it; undefined for methods that need none
+ * @param request a message of the method's input type, or a function that decodes one. A decoding error is thrown as
+ * it is.
+ * @returns the handler's response, an init object or a message of the output type
+ * @throws ConnectError with ErrorInfo, whatever went wrong
  */
-export type Invoke = (method: UnaryEntry, call: Call, request: Message | (() => Message)) => Promise<object>;
+export type Invoke = (
+  method: UnaryEntry,
+  call: UnaryCall,
+  principal: Principal | undefined,
+  request: Message | (() => Message),
+) => Promise<object>;
 
 /** What the pipeline needs of the rest of the service. */
 export interface InvokeDeps {
   readonly store: Store;
-  readonly authenticate: Authenticate;
   readonly clock: Clock;
   /** ErrorInfo's domain. */
   readonly errorDomain: string;
-  /** Told after the answer that a person was let in by a binding that is pending in an organisation. */
+  /** Is called after a call that a pending binding of an organisation authorized. */
   readonly onPendingUsed?: (identityUid: string, rootUid: string) => void;
-  /** Told of errors the caller learns nothing about. */
-  readonly onInternalError: (error: ConnectError, call: Call) => void;
+  /** Is called with errors whose cause the caller does not learn. */
+  readonly onInternalError: (error: ConnectError, call: CallContext) => void;
 }
 
 /** Creates the pipeline. */
 export function createInvoke(deps: InvokeDeps): Invoke {
   const { store, clock } = deps;
-  const prove = createProve(deps.authenticate);
 
-  return async function invoke(method, call, given) {
-    try {
-      if (call.principal === undefined) {
-        const proven = prove(method, call.inbound.header("authorization"));
-        call.principal = proven instanceof Promise ? await proven : proven;
-      }
-    } catch (error) {
-      throw toConnectError(error, call);
-    }
-    const { principal } = call;
-    // What is wrong with the bytes of a request is for its front end to say, but only to known callers.
+  return async function invoke(method, call, principal, given) {
+    // Errors of decoding belong to the front end, which knows the format.
     const request = typeof given === "function" ? given() : given;
     try {
-      requireText(method.desc.input, request);
+      assertNoNul(method.desc.input, request);
       const unit = (tx: Tx) => run(method, call, request, principal, tx);
       const options = { deadlineMs: call.deadlineMs };
       if (method.prepare ?? method.requireRoom) await prepare(method, call, request, principal);
-      const response = method.access === "read" ? store.read(unit, options) : store.write(unit, options);
-      const answer = response instanceof Promise ? await response : response;
-      if (call.refusal !== undefined) throw call.refusal;
+      const result = method.access === "read" ? store.read(unit, options) : store.write(unit, options);
+      const answer = result instanceof Promise ? await result : result;
+      const isOutcome = answer instanceof Outcome;
+      if (isOutcome && answer.facts.error !== undefined) throw answer.facts.error;
       if (call.pendingAt !== undefined) deps.onPendingUsed?.(call.caller.uid, rootOf(call.pendingAt));
-      return answer;
+      return isOutcome ? (answer.response as object) : answer;
     } catch (error) {
-      throw toConnectError(error, call);
+      throw answerError(error, deps.errorDomain, (answer) => deps.onInternalError(answer, call));
     }
   };
 
-  function toConnectError(error: unknown, call: Call): ConnectError {
-    const shown = connectErrorFrom(error, deps.errorDomain);
-    if (!(error instanceof ApiError)) deps.onInternalError(shown, call);
-    return shown;
-  }
-
-  // Nobody gets the service to do work elsewhere, or learns that a quota is full, who may not call the
-  // method at all.
+  // The quota and the preparation come after authorization: both would tell others what the organisation has.
   async function prepare(
     method: UnaryEntry,
-    call: Call,
+    call: UnaryCall,
     request: Message,
     principal: Principal | undefined,
   ): Promise<void> {
     const { auth } = method;
-    const admit = async (tx: Tx, guard: Guard) => {
-      const admitted = await authorize(guard, principal, request, tx, method.access);
-      await method.requireRoom?.(request, admitted, tx);
-      return admitted;
+    const authorizeFirst = async (tx: Tx, guard: Guard) => {
+      const caller = await authorize(guard, principal, request, tx, method.access);
+      await method.requireRoom?.(request, caller, tx);
+      return caller;
     };
     const options = { deadlineMs: call.deadlineMs };
-    const caller = auth.mode === "guarded" ? await store.read((tx) => admit(tx, auth), options) : undefined;
-    call.admit(caller);
-    requiredFieldsOf(method.desc.input)(request);
+    const caller = auth.mode === "guarded" ? await store.read((tx) => authorizeFirst(tx, auth), options) : undefined;
+    call.setCaller(caller);
+    assertRequiredFields(method.desc.input, request);
     try {
       call.prepared = await method.prepare?.(request, call);
     } catch (error) {
-      throw errorFor(caller, error, method, request);
+      throw maskedError(caller, error, method, request);
     }
   }
 
-  // No promise is made where the store and the handler answer at once: a point read costs little more.
+  // Where store and handler answer synchronously no promise is created: a point read costs little more.
   function run(
     method: UnaryEntry,
-    call: Call,
+    call: UnaryCall,
     request: Message,
     principal: Principal | undefined,
     tx: Tx,
   ): Awaitable<object> {
     if (clock() >= call.deadlineMs) throw deadlineExceeded();
     const { auth } = method;
-    const admitted = auth.mode === "guarded" ? authorize(auth, principal, request, tx, method.access) : undefined;
-    if (admitted instanceof Promise) return admitted.then((caller) => handle(method, call, request, tx, caller));
-    return handle(method, call, request, tx, admitted);
+    const authorized = auth.mode === "guarded" ? authorize(auth, principal, request, tx, method.access) : undefined;
+    if (authorized instanceof Promise) return authorized.then((caller) => handle(method, call, request, tx, caller));
+    return handle(method, call, request, tx, authorized);
   }
 
   function handle(
     method: UnaryEntry,
-    call: Call,
+    call: UnaryCall,
     request: Message,
     tx: Tx,
     caller: Caller | undefined,
   ): Awaitable<object> {
-    call.enter(tx, caller);
-    call.refusal = undefined;
-    requiredFieldsOf(method.desc.input)(request);
+    call.setTransaction(tx, caller);
+    assertRequiredFields(method.desc.input, request);
     let answer: Awaitable<object>;
     try {
       answer = method.handler(request, call);
     } catch (error) {
-      throw errorFor(caller, error, method, request);
+      throw maskedError(caller, error, method, request);
     }
     if (method.access === "read" && !(answer instanceof Promise)) return answer;
     return finish(method, call, request, tx, caller, answer);
@@ -140,23 +125,58 @@ export function createInvoke(deps: InvokeDeps): Invoke {
 
   async function finish(
     method: UnaryEntry,
-    call: Call,
+    call: UnaryCall,
     request: Message,
     tx: Tx,
     caller: Caller | undefined,
     answer: Awaitable<object>,
   ): Promise<object> {
-    let response: object;
+    let result: object;
     try {
-      response = await answer;
+      result = await answer;
     } catch (error) {
-      throw errorFor(caller, error, method, request);
+      throw maskedError(caller, error, method, request);
     }
-    if (method.access === "write") await tx.audit.append(auditRowOf(method, call, request, response, clock()));
-    return response;
+    if (method.access === "write") await tx.audit.append(buildAuditRow(method, call, request, result, clock()));
+    return result;
   }
 }
 
-function errorFor(caller: Caller | undefined, error: unknown, { auth }: UnaryEntry, request: Message): unknown {
+function maskedError(caller: Caller | undefined, error: unknown, { auth }: UnaryEntry, request: Message): unknown {
   return auth.mode === "guarded" && caller ? maskNotFound(caller, error, auth, request) : error;
+}
+
+/**
+ * The audit row of a successful write. Its subject is what the handler's outcome names, otherwise the resource of
+ * the response, by its `uid` or in version 1 its `id`, otherwise the scope of the request.
+ */
+export function buildAuditRow(
+  method: UnaryEntry,
+  call: UnaryCall,
+  request: Message,
+  result: object,
+  nowMs: number,
+): AuditRow {
+  const scope = method.auth.mode === "guarded" ? method.auth.scope?.of(request) : undefined;
+  const outcome = result instanceof Outcome ? result : undefined;
+  const facts = outcome?.facts;
+  const subjectUid =
+    facts?.subjectUid ?? uidIn(outcome === undefined ? result : (outcome.response as object)) ?? scope ?? "";
+  const caller = method.auth.mode === "guarded" ? call.caller : undefined;
+  return {
+    rootUid: rootOf(subjectUid),
+    timeMs: nowMs,
+    type: method.auditType,
+    method: method.path,
+    subjectUid,
+    actorUid: caller?.uid ?? facts?.actorUid ?? "",
+    tokenId: caller?.principal.tokenId ?? "",
+    requestId: call.requestId,
+    remoteAddress: call.inbound.remoteAddress ?? "",
+  };
+}
+
+function uidIn(response: object): string | undefined {
+  const { uid, id = uid } = response as { uid?: unknown; id?: unknown };
+  return typeof id === "string" && id !== "" ? id : undefined;
 }

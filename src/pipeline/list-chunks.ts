@@ -1,121 +1,128 @@
-// Lists that have no pages, on their way out: whoever can send them piece by
-// piece asks for their parts, everybody else for all of it at once.
+// Lists that have no pages. Front ends that can send them piece by piece read their
+// chunks; the others read the whole list as one message.
 import type { Message } from "@bufbuild/protobuf";
 import type { Clock } from "../kernel/clock.js";
 import { CALLER_GONE, deadlineExceeded, resourceExhausted } from "../kernel/errors.js";
 import { yieldToEventLoop } from "../kernel/event-loop.js";
-import type { Call } from "./call.js";
+import type { Principal } from "../kernel/principal.js";
+import type { UnaryCall } from "./call.js";
 import type { Invoke } from "./invoke.js";
 import type { UnaryEntry } from "./method-table.js";
 
-/** How many elements a list may have that is put together as one message. */
+/** How many elements a list may have that is assembled as one message. */
 const MAX_AT_ONCE = 50_000;
-/** How many lists of one caller are under way at one time; more of them wait. */
-const MAX_UNDER_WAY = 8;
+/** How many lists one caller may read at a time; more of them wait. */
+const MAX_CONCURRENT_LISTS = 8;
+
+/** A call of a list: what {@link Invoke} takes. */
+export interface ListCall {
+  readonly entry: UnaryEntry;
+  readonly call: UnaryCall;
+  readonly principal: Principal | undefined;
+  readonly request: Message | (() => Message);
+}
 
 /**
- * The parts of a list, each a message of the method's output type; of any other method its one answer.
- * Others have their turn between two parts. See {@link Invoke} for `request`. Whoever does not take all of the parts
- * must return the generator: until then its caller has one list more under way.
+ * The chunks of a list, each a message of the method's output type; of any other method its one response. Other work
+ * runs between two chunks. A caller that does not read all chunks must return the generator: the list counts among
+ * its concurrent ones until then.
  *
- * @throws ConnectError with ErrorInfo, also between parts: rights and deadlines count for each of them.
+ * @throws ConnectError with ErrorInfo, also between chunks: each of them is authorized and has a deadline.
  */
 export async function* readChunks(
   invoke: Invoke,
   clock: Clock,
-  entry: UnaryEntry,
-  call: Call,
-  request: Message | (() => Message),
+  { entry, call, principal, request }: ListCall,
 ): AsyncGenerator<object, void, void> {
   let decoded: Message | undefined;
   const once = () => {
     decoded ??= typeof request === "function" ? request() : request;
     return decoded;
   };
-  const leave = entry.list === undefined ? undefined : await enter(call);
+  const release = entry.list === undefined ? undefined : await acquireSlot(principal, call.signal);
   try {
     for (;;) {
-      // Each part takes milliseconds, and the first of a list may follow the last of another.
-      if (leave !== undefined) await yieldToEventLoop();
-      yield await invoke(entry, call, once);
-      if (call.next === undefined) return;
-      call.moveOn(clock());
+      // A chunk takes milliseconds, so it gets a tick of the event loop of its own.
+      if (release !== undefined) await yieldToEventLoop();
+      yield await invoke(entry, call, principal, once);
+      if (call.nextCursor === undefined) return;
+      call.nextChunk(clock());
     }
   } finally {
-    leave?.();
+    release?.();
   }
 }
 
 /**
- * The answer of a method as one message, a list of it with all of its parts.
+ * The response of a method as one message: of a list all of its chunks.
  *
- * @param join makes one message of several, which it may refuse to hold
- * @throws ConnectError with ErrorInfo; ApiError RESOURCE_EXHAUSTED for a list of more than 50,000 elements;
- * what `join` throws.
+ * @param join merges several chunks; it may refuse to hold them
+ * @throws ConnectError with ErrorInfo; ApiError RESOURCE_EXHAUSTED for a list of more than 50,000 elements; what `join`
+ * throws.
  */
 export async function readAll(
   invoke: Invoke,
   clock: Clock,
-  entry: UnaryEntry,
-  call: Call,
-  request: Message,
-  join: (parts: AsyncIterable<object>) => Promise<object>,
+  listCall: ListCall,
+  join: (chunks: AsyncIterable<object>) => Promise<object>,
 ): Promise<object> {
+  const { entry, call, principal, request } = listCall;
   const { list } = entry;
-  if (list === undefined) return invoke(entry, call, request);
-  const sizeOf = (part: object) => ((part as Record<string, unknown>)[list.localName] as unknown[] | undefined)?.length;
+  if (list === undefined) return invoke(entry, call, principal, request);
+  const lengthOf = (chunk: object) =>
+    ((chunk as Record<string, unknown>)[list.localName] as unknown[] | undefined)?.length;
   let elements = 0;
-  const parts = readChunks(invoke, clock, entry, call, request);
+  const chunks = readChunks(invoke, clock, listCall);
   let first: IteratorResult<object, void>;
   try {
-    first = await parts.next();
+    first = await chunks.next();
   } finally {
-    // What follows ends with the parts themselves.
-    if (call.next === undefined) await parts.return();
+    // A list of several chunks is returned by its reader.
+    if (call.nextCursor === undefined) await chunks.return();
   }
   if (first.done) throw new TypeError(`${entry.path} made no list`);
-  if (call.next === undefined) return first.value;
+  if (call.nextCursor === undefined) return first.value;
   const { value } = first;
   async function* all() {
     yield value;
-    yield* parts;
+    yield* chunks;
   }
   async function* counted() {
-    for await (const part of all()) {
-      elements += sizeOf(part) ?? 0;
+    for await (const chunk of all()) {
+      elements += lengthOf(chunk) ?? 0;
       if (elements > MAX_AT_ONCE) {
         throw resourceExhausted(`list: more than ${MAX_AT_ONCE} elements; gRPC and REST answer longer ones`);
       }
-      yield part;
+      yield chunk;
     }
   }
   return join(counted());
 }
 
-interface Lists {
-  underWay: number;
+interface Slots {
+  taken: number;
   readonly waiting: (() => void)[];
 }
 
-const listsByCaller = new Map<string, Lists>();
+const slotsByCaller = new Map<string, Slots>();
 
-// What a list holds while it is under way is the larger, the more its caller may see; a caller who asks for many
-// at once waits for itself.
-async function enter(call: Call): Promise<() => void> {
-  const caller = call.principal?.identityUid ?? "";
-  const lists = listsByCaller.get(caller) ?? { underWay: 0, waiting: [] };
-  listsByCaller.set(caller, lists);
-  if (lists.underWay >= MAX_UNDER_WAY) await place(lists.waiting, call.signal);
-  else lists.underWay++;
+// A list in progress holds memory in proportion to what its caller may see, so a caller with many lists waits for
+// its own.
+async function acquireSlot(principal: Principal | undefined, signal: AbortSignal): Promise<() => void> {
+  const caller = principal?.identityUid ?? "";
+  const slots = slotsByCaller.get(caller) ?? { taken: 0, waiting: [] };
+  slotsByCaller.set(caller, slots);
+  if (slots.taken >= MAX_CONCURRENT_LISTS) await waitForSlot(slots.waiting, signal);
+  else slots.taken++;
   return () => {
-    const next = lists.waiting.shift();
+    const next = slots.waiting.shift();
     if (next !== undefined) next();
-    else if (--lists.underWay === 0) listsByCaller.delete(caller);
+    else if (--slots.taken === 0) slotsByCaller.delete(caller);
   };
 }
 
-// Whoever goes away or runs out of time while waiting leaves the queue at once.
-function place(waiting: (() => void)[], signal: AbortSignal): Promise<void> {
+// A caller that disconnects or runs out of time while it waits leaves the queue at once.
+function waitForSlot(waiting: (() => void)[], signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const begin = () => {
       signal.removeEventListener("abort", giveUp);
@@ -124,8 +131,8 @@ function place(waiting: (() => void)[], signal: AbortSignal): Promise<void> {
     const giveUp = () => {
       const at = waiting.indexOf(begin);
       if (at >= 0) waiting.splice(at, 1);
-      const late = signal.reason instanceof DOMException && signal.reason.name === "TimeoutError";
-      reject(late ? deadlineExceeded() : CALLER_GONE);
+      const isTimeout = signal.reason instanceof DOMException && signal.reason.name === "TimeoutError";
+      reject(isTimeout ? deadlineExceeded() : CALLER_GONE);
     };
     if (signal.aborted) {
       giveUp();
@@ -134,9 +141,4 @@ function place(waiting: (() => void)[], signal: AbortSignal): Promise<void> {
     waiting.push(begin);
     signal.addEventListener("abort", giveUp, { once: true });
   });
-}
-
-/** The uid of who calls a method, as soon as it was run; empty where anybody may. */
-export function callerUidOf({ auth }: UnaryEntry, call: Call): string {
-  return auth.mode === "guarded" ? call.caller.uid : "";
 }

@@ -1,6 +1,6 @@
-// The one table of everything that can be called. At boot each method of each
-// served service becomes an entry that holds its handler and all that its proto
-// options declare, worked out once, so that a call looks nothing up.
+// The table of all callable methods. At boot each method of each served service
+// becomes an entry with its handler and what its proto options declare, so that
+// a call looks nothing up.
 import {
   type DescField,
   type DescMessage,
@@ -17,55 +17,90 @@ import {
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { events, iam, iam_scope } from "#gen/chainguard/annotations/annotations_pb.js";
 import { bit, CapabilitySchema, name as capabilityName } from "#gen/chainguard/capabilities/capabilities_pb.js";
+import type { ApiError } from "../kernel/errors.js";
 import type { Awaitable, Tx } from "../store/port.js";
 import type { Caller } from "./auth/caller.js";
-import type { Call, StreamCall } from "./call.js";
+import type { CallContext, StreamCall, UnaryCall } from "./call.js";
 
 /**
- * What answers a method. Of a unary one a pure function of the request and the open transaction; of
- * one that streams its answers a function to an `AsyncIterable`, which runs outside any transaction.
+ * The implementation of a method. A unary handler is a pure function of the request and the open transaction; a
+ * streaming handler returns an `AsyncIterable` and runs outside any transaction.
  */
 export type Handler =
-  | ((request: never, call: Call) => Promise<object> | object)
+  | ((request: never, call: UnaryCall) => Promise<object> | object)
+  | ((request: never, call: StreamCall) => AsyncIterable<object>)
   | PreparedHandler<never, unknown, object>
-  | PartsHandler<never, unknown, object>;
+  | ChunkedHandler<never, unknown, object>;
 
 /**
  * A handler that needs something from outside, such as the keys of another issuer, before its
- * transaction begins. What it then relies on of the store it must read again in there.
+ * transaction begins. It must read again in the transaction what it relies on in the store.
  */
 export interface PreparedHandler<I, P, O> {
-  /** Runs before the transaction, at most once per call, and may wait for the network. */
-  readonly prepare: (request: I, call: StreamCall) => Promise<P>;
-  readonly handle: (request: I, call: Call, prepared: P) => Promise<O> | O;
+  /** Runs before the transaction, at most once per call, and may use the network. */
+  readonly prepare: (request: I, call: CallContext) => Promise<P>;
+  readonly handle: (request: I, call: UnaryCall, prepared: P) => Promise<HandlerResult<O>> | HandlerResult<O>;
 }
 
-/** A part of a list, and where the part behind it begins: undefined where there is none. */
-export interface ListPart<O, P> {
-  readonly part: O;
-  readonly next: P | undefined;
+/** What a handler returns: the response message, or the message with an {@link Outcome}. */
+export type HandlerResult<O> = O | Outcome<O>;
+
+/** What a unary handler can say beside its response. */
+export interface OutcomeFacts {
+  /** The uid of what was changed, for the audit log, where neither response nor request scope names it. */
+  readonly subjectUid?: string | undefined;
+  /** The uid of the caller, for the audit log, where the handler authenticates it. */
+  readonly actorUid?: string | undefined;
+  /** Answered instead of the response, although the handler's writes are kept. A thrown error undoes them. */
+  readonly error?: ApiError | undefined;
 }
 
-/** A handler of a list that has no pages; see {@link inParts}. */
-export interface PartsHandler<I, P, O> {
-  readonly partAt: (request: I, call: Call, after: P | undefined) => Promise<ListPart<O, P>>;
+/** A response and what is said beside it; see {@link withOutcome}. */
+export class Outcome<O> {
+  readonly response: O;
+  readonly facts: OutcomeFacts;
+
+  constructor(response: O, facts: OutcomeFacts) {
+    this.response = response;
+    this.facts = facts;
+  }
 }
 
 /**
- * Makes the handler of a list that is answered whole, however long it is, from one that reads a part of
- * it. Each part is a unit of work of its own, decided on anew, so that a long list holds nobody up and
- * ends where the caller's rights do. The answer may have no field but the list.
+ * Adds to a response what the audit log cannot read from it, or the error that is answered instead.
  *
- * @param partAt reads the part behind `after`, the first part without it
+ * @example return withOutcome({}, { subjectUid: groupUid });
  */
-export function inParts<I, P, O>(
-  partAt: (request: I, call: Call, after: P | undefined) => Promise<ListPart<O, P>>,
-): PartsHandler<I, unknown, O> {
-  return { partAt: partAt as PartsHandler<I, unknown, O>["partAt"] };
+export function withOutcome<O>(response: O, facts: OutcomeFacts): Outcome<O> {
+  return new Outcome(response, facts);
 }
 
-/** Makes a handler of a preparation and what it prepares for, checked by the compiler. */
-export function prepared<I, P, O>(handler: PreparedHandler<I, P, O>): PreparedHandler<I, unknown, O> {
+/** A chunk of a list, and where the next chunk begins: undefined after the last one. */
+export interface ListChunk<O, C> {
+  readonly chunk: O;
+  readonly next: C | undefined;
+}
+
+/** A handler of a list that has no pages; see {@link listInChunks}. */
+export interface ChunkedHandler<I, C, O> {
+  readonly readChunk: (request: I, call: UnaryCall, cursor: C | undefined) => Promise<ListChunk<O, C>>;
+}
+
+/**
+ * Creates the handler of a list that is answered whole, however long it is. Each chunk is a unit of work of its own
+ * and authorized again, so a long list blocks no other call and ends when the caller's rights end. The response may
+ * have no field but the list.
+ *
+ * @param readChunk reads the chunk at `cursor`, the first chunk without one
+ */
+export function listInChunks<I, C, O>(
+  readChunk: (request: I, call: UnaryCall, cursor: C | undefined) => Promise<ListChunk<O, C>>,
+): ChunkedHandler<I, unknown, O> {
+  return { readChunk: readChunk as ChunkedHandler<I, unknown, O>["readChunk"] };
+}
+
+/** Pairs a preparation with the handler that uses its result, checked by the compiler. */
+export function withPreparation<I, P, O>(handler: PreparedHandler<I, P, O>): PreparedHandler<I, unknown, O> {
   return handler as PreparedHandler<I, unknown, O>;
 }
 
@@ -73,9 +108,12 @@ export function prepared<I, P, O>(handler: PreparedHandler<I, P, O>): PreparedHa
 export type Handlers<S extends DescService> = {
   [K in keyof S["method"]]: S["method"][K] extends DescMethodUnary<infer I, infer O>
     ?
-        | ((request: MessageShape<I>, call: Call) => Promise<MessageInitShape<O>> | MessageInitShape<O>)
+        | ((
+            request: MessageShape<I>,
+            call: UnaryCall,
+          ) => Promise<HandlerResult<MessageInitShape<O>>> | HandlerResult<MessageInitShape<O>>)
         | PreparedHandler<MessageShape<I>, unknown, MessageInitShape<O>>
-        | PartsHandler<MessageShape<I>, unknown, MessageInitShape<O>>
+        | ChunkedHandler<MessageShape<I>, unknown, MessageInitShape<O>>
     : S["method"][K] extends DescMethodServerStreaming<infer I, infer O>
       ? (request: MessageShape<I>, call: StreamCall) => AsyncIterable<MessageInitShape<O>>
       : never;
@@ -108,6 +146,8 @@ interface DeclaredMethod {
   readonly auth: AuthRule;
   /** The largest request, in bytes as sent and after decompression. */
   readonly maxRequestBytes: number;
+  /** Whether REST ignores query parameters that name no field. */
+  readonly ignoreUnknownQuery?: boolean;
 }
 
 /** The largest request of a method unless its service is registered with another size, in bytes. */
@@ -132,12 +172,13 @@ export interface UnaryEntry extends DeclaredMethod {
   readonly access: "read" | "write";
   /** The event type to record; of methods that declare none, the method's own name. */
   readonly auditType: string;
-  readonly handler: (request: Message, call: Call) => Promise<object> | object;
-  /** What is done before the transaction, if anything is. */
-  readonly prepare?: (request: Message, call: StreamCall) => Promise<unknown>;
+  /** Returns a response or an {@link Outcome}. */
+  readonly handler: (request: Message, call: UnaryCall) => Promise<object> | object;
+  /** What runs before the transaction, if anything does. */
+  readonly prepare?: (request: Message, call: CallContext) => Promise<unknown>;
   /** Whether a quota allows what is to be created; absent where none limits it. */
   readonly requireRoom?: RoomCheck;
-  /** The list that is the whole answer, where the handler gives it in parts; see list-chunks. */
+  /** The list that is the whole answer, where the handler reads it in chunks; see list-chunks. */
   readonly list?: DescField;
 }
 
@@ -153,38 +194,39 @@ export type MethodEntry = UnaryEntry | StreamEntry;
 /** All callable methods, by RPC path. */
 export type MethodTable = ReadonlyMap<string, MethodEntry>;
 
-/** Methods that authenticate their caller by themselves, and so carry no authorization option. */
-const SELF_AUTHENTICATING: ReadonlySet<string> = new Set([
-  "chainguard.platform.oidc.SecurityTokenService.Exchange",
-  "chainguard.platform.oidc.SecurityTokenService.ExchangeRefreshToken",
-  "chainguard.platform.auth.Auth.GetHeadlessSession",
-]);
+/** What the registration of a service says about one of its methods. */
+export interface MethodSettings {
+  /**
+   * The largest request in bytes: 256 KiB unless given, and 16 KiB where callers need not be authenticated; at most
+   * 4 MiB.
+   */
+  readonly maxRequestBytes?: number;
+  /** The handler authenticates its caller itself, so the method declares no authorization option. */
+  readonly selfAuthenticating?: boolean;
+  /** REST ignores query parameters that name no field, for clients of other versions. */
+  readonly ignoreUnknownQuery?: boolean;
+}
 
 /** A served service: its descriptor and its handlers. */
 export interface ServedService<S extends DescService = DescService> {
   readonly desc: S;
   readonly handlers: Readonly<Record<string, Handler>>;
-  /** What the service is described as, where its messages go by other names; see stable. */
+  /** What the service is described as, where its messages have other names; see app/services. */
   readonly published?: DescService;
-  /** The largest requests in bytes, by connect's local method names, of methods that differ from the rest. */
-  readonly maxRequestBytes?: Readonly<Record<string, number>>;
+  /** By connect's local method names, for the methods that differ from the rest. */
+  readonly settings?: Readonly<Record<string, MethodSettings>>;
 }
 
-/**
- * Pairs a service with its handlers, checked by the compiler.
- *
- * @param maxRequestBytes the largest request of a method, 256 KiB unless given, and 16 KiB where callers need
- * not be known; at most 4 MiB
- */
+/** Pairs a service with its handlers, checked by the compiler, and with the settings of single methods. */
 export function serve<S extends DescService>(
   desc: S,
   handlers: Handlers<S>,
-  maxRequestBytes: Partial<Readonly<Record<keyof S["method"], number>>> = {},
+  settings: Partial<Readonly<Record<keyof S["method"], MethodSettings>>> = {},
 ): ServedService<S> {
   return {
     desc,
     handlers: handlers as Readonly<Record<string, Handler>>,
-    maxRequestBytes: maxRequestBytes as Readonly<Record<string, number>>,
+    settings: settings as Readonly<Record<string, MethodSettings>>,
   };
 }
 
@@ -200,13 +242,13 @@ export function createMethodTable(
   roomCheckOf: (method: DescMethod) => RoomCheck | undefined = () => undefined,
 ): MethodTable {
   const table = new Map<string, MethodEntry>();
-  for (const { desc, handlers, published, maxRequestBytes = {} } of services) {
+  for (const { desc, handlers, published, settings = {} } of services) {
     for (const method of desc.methods) {
       const handler = handlers[method.localName];
       if (handler === undefined) throw new TypeError(`${method} has no handler`);
       const requireRoom = roomCheckOf(method);
       const entry = {
-        ...entryOf(method, handler, maxRequestBytes[method.localName]),
+        ...buildEntry(method, handler, settings[method.localName] ?? {}),
         ...(requireRoom && { requireRoom }),
         published: published?.method[method.localName] ?? method,
       };
@@ -216,19 +258,22 @@ export function createMethodTable(
   return table;
 }
 
-function entryOf(
+function buildEntry(
   desc: DescMethod,
   handler: Handler,
-  maxRequestBytes: number | undefined,
+  { maxRequestBytes, selfAuthenticating, ignoreUnknownQuery }: MethodSettings,
 ): Unpublished<UnaryEntry> | Unpublished<StreamEntry> {
   const { typeName } = desc.parent;
   if (desc.methodKind !== "unary" && desc.methodKind !== "server_streaming") {
     throw new TypeError(`${typeName}.${desc.name} takes a stream, which the method table does not serve`);
   }
-  const auth = authRuleOf(desc);
+  const auth = authRuleOf(desc, selfAuthenticating);
   const bytes = maxRequestBytes ?? (auth.mode === "guarded" ? REQUEST_BYTES : PUBLIC_REQUEST_BYTES);
   if (!(bytes > 0 && bytes <= MAX_REQUEST_BYTES)) throw new TypeError(`${typeName}.${desc.name}: ${bytes} bytes`);
-  const declared = { desc, path: `/${typeName}/${desc.name}`, auth, maxRequestBytes: bytes };
+  const declared = {
+    ...{ desc, path: `/${typeName}/${desc.name}`, auth, maxRequestBytes: bytes },
+    ...(ignoreUnknownQuery && { ignoreUnknownQuery }),
+  };
   // `serve` has checked each handler against its method.
   if (desc.methodKind === "server_streaming") {
     return { ...declared, kind: "server_streaming", handler: handler as StreamEntry["handler"] };
@@ -247,16 +292,16 @@ type Unpublished<E> = Omit<E, "published">;
 
 function unaryHandler(desc: DescMethod, handler: Handler): Pick<UnaryEntry, "handler" | "prepare" | "list"> {
   if (typeof handler === "function") return { handler: handler as UnaryEntry["handler"] };
-  if ("partAt" in handler) {
-    const { partAt } = handler as PartsHandler<Message, unknown, object>;
+  if ("readChunk" in handler) {
+    const { readChunk } = handler as ChunkedHandler<Message, unknown, object>;
     const [list, ...others] = desc.output.fields;
     if (list?.fieldKind !== "list" || others.length > 0) throw new TypeError(`${desc} answers more than a list`);
     return {
       list,
       async handler(request, call) {
-        const { part, next } = await partAt(request, call, call.after);
-        call.next = next;
-        return part;
+        const { chunk, next } = await readChunk(request, call, call.cursor);
+        call.nextCursor = next;
+        return chunk;
       },
     };
   }
@@ -264,13 +309,17 @@ function unaryHandler(desc: DescMethod, handler: Handler): Pick<UnaryEntry, "han
   return { prepare, handler: (request, call) => handle(request, call, call.prepared) };
 }
 
-/** The authorization rule a method declares; throws TypeError when it is missing or makes no sense. */
-export function authRuleOf(method: DescMethod): AuthRule {
+/**
+ * The authorization rule that a method declares.
+ *
+ * @param selfAuthenticating whether its handler authenticates the caller; then it must declare none
+ * @throws TypeError when the rule is missing or contradicts itself
+ */
+export function authRuleOf(method: DescMethod, selfAuthenticating = false): AuthRule {
   const fullName = `${method.parent.typeName}.${method.name}`;
-  if (!hasOption(method, iam)) {
-    if (SELF_AUTHENTICATING.has(fullName)) return { mode: "self" };
-    throw new TypeError(`${fullName} has no (chainguard.annotations.iam) option`);
-  }
+  if (selfAuthenticating && !hasOption(method, iam)) return { mode: "self" };
+  if (selfAuthenticating) throw new TypeError(`${fullName} authenticates its caller, but has an iam option`);
+  if (!hasOption(method, iam)) throw new TypeError(`${fullName} has no (chainguard.annotations.iam) option`);
   const { mode } = getOption(method, iam);
   if (mode.case === "disabled") return { mode: "public" };
   if (mode.case !== "enabled") throw new TypeError(`${fullName}: the iam option names no mode`);

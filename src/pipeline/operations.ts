@@ -12,14 +12,14 @@ import {
 } from "@bufbuild/protobuf";
 import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.js";
 import { ApiError, type FieldViolation, invalidArgument } from "../kernel/errors.js";
-import type { Call } from "./call.js";
-import type { Handler, ServedService } from "./method-table.js";
-import { requiredFieldsOf } from "./required-fields.js";
+import type { UnaryCall } from "./call.js";
+import { type Handler, Outcome, type ServedService } from "./method-table.js";
+import { assertRequiredFields } from "./validate-request.js";
 
 /** The unary methods of a service, as functions to be called within handlers. */
 export type Operations<S extends DescService> = {
   readonly [K in keyof S["method"]]: S["method"][K] extends DescMethodUnary<infer I, infer O>
-    ? (request: MessageInitShape<I>, call: Call) => Promise<MessageShape<O>>
+    ? (request: MessageInitShape<I>, call: UnaryCall) => Promise<MessageShape<O>>
     : never;
 };
 
@@ -33,9 +33,10 @@ export type FieldNames = Readonly<Record<string, string>>;
  * The operations of a served service, for handlers that are views of it. They run in the call's
  * transaction, for its caller; that the caller may call the method has been decided.
  *
- * @param names what errors call its fields
- * A method that prepares something outside the transaction gets what the view itself has prepared.
+ * A method that prepares something outside the transaction gets what the view itself has prepared. An operation
+ * returns the response alone: a view whose audit row needs a subject returns it in its own outcome.
  *
+ * @param names what errors call its fields
  * @throws TypeError when called for a list that has no pages, or by a view that has prepared nothing for a
  * method that needs it.
  */
@@ -46,16 +47,17 @@ export function operationsOf<S extends DescService>(
   const operations = desc.methods.map((method) => {
     const handler = handlers[method.localName];
     const maps = mapsIn(method.input);
-    const run = async (init: object, call: Call): Promise<Message> => {
-      const handle = handlingOf(handler);
+    const run = async (init: object, call: UnaryCall): Promise<Message> => {
+      const handle = findHandle(handler);
       if (handle === undefined) throw new TypeError(`${method} takes more than its transaction`);
       const request = create<DescMessage>(method.input, init as MessageInitShape<DescMessage>);
       try {
-        requiredFieldsOf(method.input)(request);
-        const answer = await handle(request as never, call);
-        return create<DescMessage>(method.output, answer as MessageInitShape<DescMessage>);
+        assertRequiredFields(method.input, request);
+        const result = await handle(request as never, call);
+        const response = result instanceof Outcome ? result.response : result;
+        return create<DescMessage>(method.output, response as MessageInitShape<DescMessage>);
       } catch (error) {
-        throw inNamesOf(error, names, maps);
+        throw renameErrorFields(error, names, maps);
       }
     };
     return [method.localName, run];
@@ -63,10 +65,11 @@ export function operationsOf<S extends DescService>(
   return Object.fromEntries(operations) as Operations<S>;
 }
 
-function handlingOf(
-  handler: Handler | undefined,
-): ((request: never, call: Call) => Promise<object> | object) | undefined {
-  if (typeof handler === "function") return handler;
+type Handle = (request: never, call: UnaryCall) => Promise<object> | object;
+
+function findHandle(handler: Handler | undefined): Handle | undefined {
+  // The types of Operations allow unary methods alone.
+  if (typeof handler === "function") return handler as Handle;
   if (handler === undefined || !("handle" in handler)) return undefined;
   return (request, call) => {
     if (call.prepared === undefined) throw new TypeError(`${call.method} prepared nothing`);
@@ -79,7 +82,7 @@ function handlingOf(
  *
  * @param maps the fields that are maps; what their paths name below them is the caller's own
  */
-export function inNamesOf(error: unknown, names: FieldNames, maps: ReadonlySet<string> = new Set()): unknown {
+export function renameErrorFields(error: unknown, names: FieldNames, maps: ReadonlySet<string> = new Set()): unknown {
   const detail = error instanceof ApiError ? error.details.find(({ desc }) => desc === BadRequestSchema) : undefined;
   if (detail === undefined) return error;
   const { fieldViolations } = create(BadRequestSchema, detail.value as MessageInitShape<typeof BadRequestSchema>);

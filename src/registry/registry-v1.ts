@@ -32,5 +32,6 @@ export function registryV1({ repos, tags }: RegistryV2, deps: RegistryDeps & Ima
     ...settingsHandlersV1,
     ...refusalsOf(Registry, unavailableRegistryV1),
   };
-  return serve(Registry, handlers, { createRepo: MAX_REPO_REQUEST, updateRepo: MAX_REPO_REQUEST });
+  const large = { maxRequestBytes: MAX_REPO_REQUEST };
+  return serve(Registry, handlers, { createRepo: large, updateRepo: large });
 }

@@ -4,7 +4,7 @@ import type { DescMethod, DescService, Message } from "@bufbuild/protobuf";
 import { invalidArgument, permissionDenied, unimplemented } from "../kernel/errors.js";
 import { isUidp } from "../kernel/uidp.js";
 import { namesOf } from "../pipeline/auth/authorize.js";
-import type { Call } from "../pipeline/call.js";
+import type { UnaryCall } from "../pipeline/call.js";
 import { authRuleOf, capabilitiesFor, type Handlers } from "../pipeline/method-table.js";
 
 const NO_LIFE_TIMES = "nothing is known of how long versions of packages are looked after";
@@ -56,7 +56,7 @@ function refusalOf(method: DescMethod | undefined, reason: string) {
   const rule = authRuleOf(method);
   const needed = namesOf(capabilitiesFor(method));
   const unscoped = rule.mode === "guarded" && rule.scope === undefined;
-  return async (request: Message, call: Call): Promise<never> => {
+  return async (request: Message, call: UnaryCall): Promise<never> => {
     if (unscoped) await requireRights(request, call, needed);
     throw unimplemented(`${method.parent.name}.${method.name}: ${reason}`);
   };
@@ -65,7 +65,7 @@ function refusalOf(method: DescMethod | undefined, reason: string) {
 // The rights for methods without a scope are left to their handlers.
 async function requireRights(
   request: Message & { readonly repoId?: string },
-  call: Call,
+  call: UnaryCall,
   needed: string,
 ): Promise<void> {
   const { repoId = "" } = request;

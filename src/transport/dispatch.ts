@@ -22,7 +22,7 @@ import {
 import type { OnHttp2Stream, StreamRequest } from "./http/http2.js";
 import { resetStream } from "./http/http2-end.js";
 import type { Ops } from "./http/ops.js";
-import { sendGrpcStatus, sendJson, statusJson } from "./http/refusal.js";
+import { sendGrpcStatus, sendJson, statusJson } from "./http/send.js";
 import type { Web } from "./http/web-routes.js";
 import { type Connect, noSuchMethod } from "./rpc/connect.js";
 import type { GrpcUnary } from "./rpc/grpc.js";

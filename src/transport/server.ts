@@ -1,21 +1,20 @@
-import { frameOf } from "../codec/frame-writer.js";
+import { encodeFrame } from "../codec/frame-writer.js";
 import type { Clock } from "../kernel/clock.js";
 import type { WebRoutes } from "../kernel/web.js";
+import type { AuthenticateCaller } from "../pipeline/auth/authenticate.js";
 import type { Invoke } from "../pipeline/invoke.js";
 import type { InvokeStream } from "../pipeline/invoke-stream.js";
 import type { MethodTable } from "../pipeline/method-table.js";
-import type { Prove } from "../pipeline/prove.js";
 import type { Logger } from "../telemetry/logger.js";
 import { createDispatch, type Gateway } from "./dispatch.js";
 import { createAccessLog } from "./http/access-log.js";
-import { createConnections } from "./http/connections.js";
 import { createCors } from "./http/cors.js";
 import { createHostCheck } from "./http/host.js";
 import type { TrustedProxies } from "./http/http-message.js";
 import { defaultLimits, type Limits } from "./http/limits.js";
-import { createListener, type ListenAddress, type TlsIdentity } from "./http/listener.js";
+import { type BoundPort, createListener, type TlsIdentity } from "./http/listener.js";
 import { createOps, firstOf, type Ops } from "./http/ops.js";
-import { Buffers } from "./http/request-buffers.js";
+import { Buffers, createConnections } from "./http/request-buffers.js";
 import { createWeb } from "./http/web-routes.js";
 import { createConnect, type ExtraService } from "./rpc/connect.js";
 import { createGrpcUnary } from "./rpc/grpc.js";
@@ -25,8 +24,8 @@ import { createListFrames } from "./rpc/list-frame.js";
 export interface ServerOptions {
   readonly methods: MethodTable;
   readonly invoke: Invoke;
-  /** Establishes who calls before a body is read. */
-  readonly prove: Prove;
+  /** Is called before a body is read. */
+  readonly authenticateCaller: AuthenticateCaller;
   /** Runs the methods that stream; without it the table must hold none. */
   readonly invokeStream?: InvokeStream | undefined;
   /** Answers everything that is neither RPC nor `/healthz` and `/readyz`. */
@@ -34,7 +33,7 @@ export interface ServerOptions {
   readonly clock: Clock;
   /** ErrorInfo's domain. */
   readonly errorDomain: string;
-  readonly listen: ListenAddress;
+  readonly port: BoundPort;
   readonly logger: Logger;
   /** Cleartext without it. */
   readonly tls?: TlsIdentity | undefined;
@@ -59,16 +58,16 @@ export interface ServerOptions {
 
 /** All protocols on one port. */
 export interface Server {
-  /** Opens the port and tells which it is; throws what the system says when it cannot. */
-  start(): Promise<ListenAddress>;
+  /** Begins to serve the connections of its port. */
+  start(): void;
 
   /** Drains: `/readyz` fails, calls in flight get up to `graceMs` (10 s unless given), nothing new begins. */
   stop(graceMs?: number): Promise<void>;
 }
 
-/** Creates a server that is not yet listening. */
+/** Creates a server that does not serve yet. */
 export function createServer(options: ServerOptions): Server {
-  const { logger, errorDomain, methods, invoke, prove, clock } = options;
+  const { logger, errorDomain, methods, invoke, authenticateCaller, clock } = options;
   const limits = options.limits ?? defaultLimits;
   const behindProxy = options.behindProxy ?? false;
   let draining = false;
@@ -77,12 +76,12 @@ export function createServer(options: ServerOptions): Server {
   const shared = {
     methods,
     invoke,
-    prove,
+    authenticateCaller,
     invokeStream: options.invokeStream,
     clock,
     errorDomain,
     limits,
-    listFrames: createListFrames(limits, frameOf),
+    listFrames: createListFrames(limits, encodeFrame),
     proxies: options.proxies,
     onInternalError,
   };
@@ -104,7 +103,7 @@ export function createServer(options: ServerOptions): Server {
   const listener = createListener({
     ...dispatch,
     connections: createConnections(new Buffers(limits), options.proxies, behindProxy),
-    listen: options.listen,
+    port: options.port,
     tls: options.tls,
     limits,
     behindProxy,

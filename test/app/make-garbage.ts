@@ -1,6 +1,6 @@
 // A process that makes garbage and prints the largest size of its heap in bytes; `limited` as its argument
 // limits the growth of the heap first.
-import { limitHeapGrowth } from "../../src/app/heap-growth.js";
+import { limitHeapGrowth } from "../../src/app/process.js";
 
 const ROUNDS = 40;
 const OBJECTS = 200_000;

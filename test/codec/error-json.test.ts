@@ -9,14 +9,14 @@ import {
   QuotaFailureSchema,
   RetryInfoSchema,
 } from "#gen/google/rpc/error_details_pb.js";
-import { errorText, httpStatusOf, retryAfterOf } from "../../src/codec/error-json.js";
+import { formatError, httpStatusOf, retryAfterOf } from "../../src/codec/error-json.js";
 import { createJsonWriters } from "../../src/codec/json-writer.js";
 import { createTypeRegistry } from "../../src/codec/type-registry.js";
 import * as errors from "../../src/kernel/errors.js";
 import { featureMessage } from "../support/feature/feature.js";
 
 const writers = createJsonWriters(createTypeRegistry([]));
-const textOf = (error: unknown) => errorText(errors.connectErrorFrom(error, "iam.test"), writers);
+const textOf = (error: unknown) => formatError(errors.connectErrorFrom(error, "iam.test"), writers);
 const info = (reason: string) =>
   `{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"${reason}","domain":"iam.test"}`;
 
@@ -27,7 +27,7 @@ const bodies: readonly { error: unknown; text: string; reason: string }[] = [
       `{"code":3,"message":"Invalid argument: name: name must match ^[a-z0-9 ._-]{1,}$","details":[${info("INVALID_ARGUMENT")},` +
       '{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"field":"name","description":' +
       '"name must match ^[a-z0-9 ._-]{1,}$"}]}]}',
-    reason: "spec section 7: create a group without a name",
+    reason: "create a group without a name",
   },
   {
     error: errors.failedPrecondition("RESOURCE_NOT_EMPTY", "cannot delete group with child repos"),
@@ -35,7 +35,7 @@ const bodies: readonly { error: unknown; text: string; reason: string }[] = [
       `{"code":9,"message":"Precondition failed: cannot delete group with child repos","details":[${info("FAILED_PRECONDITION")},` +
       '{"@type":"type.googleapis.com/google.rpc.PreconditionFailure","violations":[{"type":"RESOURCE_NOT_EMPTY",' +
       '"description":"cannot delete group with child repos"}]}]}',
-    reason: "spec section 7: delete a group that has repos",
+    reason: "delete a group that has repos",
   },
   {
     error: errors.unavailable("busy", 1500),
@@ -70,7 +70,7 @@ test("details that came over the wire are unpacked", () => {
     value: toBinary(ErrorInfoSchema, create(ErrorInfoSchema, { reason: "R" })),
   });
   assert.equal(
-    errorText(error, writers),
+    formatError(error, writers),
     '{"code":10,"message":"x","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"R"}]}',
   );
 });
@@ -80,7 +80,7 @@ test("no detail is lost: what cannot be read is sent as base64", () => {
   error.details.push({ type: "no.Such", value: new Uint8Array([1, 2]) });
   error.details.push({ type: "google.rpc.ErrorInfo", value: new Uint8Array([255]) });
   assert.equal(
-    errorText(error, writers),
+    formatError(error, writers),
     '{"code":10,"message":"x","details":[{"@type":"type.googleapis.com/no.Such","value":"AQI="},' +
       '{"@type":"type.googleapis.com/google.rpc.ErrorInfo","value":"/w=="}]}',
   );
@@ -93,7 +93,7 @@ test("no error is lost: a detail that cannot be written at all leaves its type",
   } as unknown as ConnectError["details"][number];
   const error = new ConnectError("x", Code.Aborted, undefined, [{ desc: ErrorInfoSchema, value: { reason: "R" } }]);
   error.details.push(broken);
-  const parsed = JSON.parse(errorText(error, writers)) as { details: object[] };
+  const parsed = JSON.parse(formatError(error, writers)) as { details: object[] };
   assert.equal(parsed.details.length, 2);
   assert.deepEqual(parsed.details[0], { "@type": "type.googleapis.com/google.rpc.ErrorInfo", reason: "R" });
 });
@@ -105,7 +105,7 @@ test("details of any type a handler knows are written", () => {
     { desc: featureMessage("Detail"), value: { title: "t" } },
   ]);
   assert.equal(
-    errorText(error, writers),
+    formatError(error, writers),
     '{"code":8,"message":"x","details":[{"@type":"type.googleapis.com/google.rpc.Help","links":[{"url":"https://x"}]},' +
       '{"@type":"type.googleapis.com/google.rpc.QuotaFailure"},' +
       '{"@type":"type.googleapis.com/arbor.test.feature.Detail","title":"t"}]}',

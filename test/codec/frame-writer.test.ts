@@ -10,7 +10,7 @@ import {
   FieldDescriptorProto_Type as Type,
 } from "@bufbuild/protobuf/wkt";
 import fc from "fast-check";
-import { frameOf } from "../../src/codec/frame-writer.js";
+import { encodeFrame } from "../../src/codec/frame-writer.js";
 import { featureMessage } from "../support/feature/feature.js";
 
 type Field = MessageInitShape<typeof FieldDescriptorProtoSchema>;
@@ -87,7 +87,7 @@ function assertSame(desc: DescMessage, init: object): void {
   const message = create(desc, init as MessageInitShape<DescMessage>);
   const expected = Buffer.from(toBinary(desc, message));
   for (const answer of [init, message]) {
-    const frame = frameOf(desc, answer);
+    const frame = encodeFrame(desc, answer);
     assert.deepEqual([frame[0], frame.readUInt32BE(1)], [0, expected.length]);
     assert.deepEqual(frame.subarray(5), expected);
   }
@@ -157,7 +157,7 @@ describe("frames of answers", () => {
   ];
   for (const { name, init } of bad) {
     test(`refused: ${name}`, () => {
-      assert.throws(() => frameOf(all, init));
+      assert.throws(() => encodeFrame(all, init));
       assertSame(all, { onestring: "the next is in order" });
     });
   }

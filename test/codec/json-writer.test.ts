@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { create, type DescField } from "@bufbuild/protobuf";
 import { anyPack, StringValueSchema, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import fc from "fast-check";
-import { durationText, quote, timestampText } from "../../src/codec/json-scalar.js";
+import { formatDuration, formatTimestamp, quote } from "../../src/codec/json-scalar.js";
 import { createJsonWriters } from "../../src/codec/json-writer.js";
 import { featureMessage, featureRegistry } from "../support/feature/feature.js";
 
@@ -251,18 +251,18 @@ test("times are cut to milliseconds for every day there is", () => {
   fc.assert(
     fc.property(ms, fc.integer({ min: 0, max: 999_999 }), (at, rest) => {
       const { seconds, nanos } = timestampFromDate(new Date(at));
-      assert.equal(timestampText(seconds, nanos + rest), `"${new Date(at).toISOString()}"`);
+      assert.equal(formatTimestamp(seconds, nanos + rest), `"${new Date(at).toISOString()}"`);
     }),
   );
-  assert.throws(() => timestampText(253_402_300_800n, 0), RangeError);
-  assert.throws(() => timestampText(-62_135_596_801n, 0), RangeError);
+  assert.throws(() => formatTimestamp(253_402_300_800n, 0), RangeError);
+  assert.throws(() => formatTimestamp(-62_135_596_801n, 0), RangeError);
 });
 
 test("durations have as many digits as they need, in threes", () => {
-  assert.equal(durationText(0n, 0), '"0s"');
-  assert.equal(durationText(-1n, -500_000_000), '"-1.500s"');
-  assert.equal(durationText(0n, -1), '"-0.000000001s"');
-  assert.equal(durationText(315_576_000_000n, 0), '"315576000000s"');
+  assert.equal(formatDuration(0n, 0), '"0s"');
+  assert.equal(formatDuration(-1n, -500_000_000), '"-1.500s"');
+  assert.equal(formatDuration(0n, -1), '"-0.000000001s"');
+  assert.equal(formatDuration(315_576_000_000n, 0), '"315576000000s"');
 });
 
 test("strings are quoted as JSON.stringify does", () => {

@@ -13,7 +13,7 @@ import {
   settings,
   variableOf,
 } from "../../src/config/config.js";
-import { originOf } from "../../src/config/origin.js";
+import { resolveOrigin } from "../../src/config/origin.js";
 import { defaultLimits } from "../../src/kernel/quotas.js";
 import { tempDir } from "../support/temp-dir.js";
 
@@ -311,7 +311,7 @@ for (const { host, loopback } of hosts) {
 const origins: readonly {
   flags: Sources["flags"];
   listening?: { host: string; port: number };
-  origin: ReturnType<typeof originOf>;
+  origin: ReturnType<typeof resolveOrigin>;
   reason: string;
 }[] = [
   {
@@ -380,7 +380,7 @@ const origins: readonly {
 for (const { flags, listening, origin, reason } of origins) {
   test(`origin: ${reason}`, () => {
     const resolved = resolve({ flags });
-    assert.deepEqual(originOf(resolved, listening ?? resolved.listen), origin);
+    assert.deepEqual(resolveOrigin(resolved, listening ?? resolved.listen), origin);
   });
 }
 

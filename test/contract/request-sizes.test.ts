@@ -4,8 +4,9 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { after, before, describe, it } from "node:test";
-import { createFileRegistry, type DescMethod, fromBinary } from "@bufbuild/protobuf";
+import { createFileRegistry, type DescMethod, fromBinary, hasOption } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import { iam } from "#gen/chainguard/annotations/annotations_pb.js";
 import { authRuleOf } from "../../src/pipeline/method-table.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { sendHttp } from "../support/send-http.js";
@@ -37,7 +38,7 @@ function pathOf(method: DescMethod): string {
 
 function maxBytesOf(method: DescMethod): number {
   const larger = Object.entries(LARGER).find(([end]) => pathOf(method).endsWith(`.${end}`));
-  return larger?.[1] ?? (authRuleOf(method).mode === "guarded" ? 256 * KIB : 16 * KIB);
+  return larger?.[1] ?? (hasOption(method, iam) && authRuleOf(method).mode === "guarded" ? 256 * KIB : 16 * KIB);
 }
 
 let harness: Harness;

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { Code } from "@connectrpc/connect";
 import { failedPrecondition } from "../../src/kernel/errors.js";
-import type { Call } from "../../src/pipeline/call.js";
-import type { Handler } from "../../src/pipeline/method-table.js";
+import type { UnaryCall } from "../../src/pipeline/call.js";
+import { type Handler, withOutcome } from "../../src/pipeline/method-table.js";
 import { childUid, groupRow } from "../support/rows.js";
 import { errorOf, foreign, group, member, nowMs, type Pipeline, root, startPipeline } from "./pipeline.js";
 
@@ -73,13 +73,10 @@ describe("the audit log", () => {
     {
       method: "Any",
       request: {},
-      handler: (_request: never, call: Call) => {
-        call.subjectUid = childUid(foreign, 3);
-        return { uid: group };
-      },
+      handler: () => withOutcome({ uid: group }, { subjectUid: childUid(foreign, 3) }),
       subject: childUid(foreign, 3),
       root: foreign,
-      reason: "before all what the handler says",
+      reason: "before all what the outcome of the handler names",
     },
     {
       method: "Open",
@@ -121,7 +118,7 @@ describe("the audit log", () => {
     test(`when the handler ${reason}, neither its rows nor an audit row remain`, async () => {
       const rows = await auditCount();
       const uid = childUid(group, 0xdead);
-      p.handler = async (_request: never, { tx }: Call) => {
+      p.handler = async (_request: never, { tx }: UnaryCall) => {
         await tx.groups.insert(groupRow(uid));
         throw thrown;
       };
@@ -133,7 +130,7 @@ describe("the audit log", () => {
 
   test("the handler's rows and the audit row are there together", async () => {
     const uid = childUid(group, 0xbeef);
-    p.handler = async (_request: never, { tx }: Call) => {
+    p.handler = async (_request: never, { tx }: UnaryCall) => {
       await tx.groups.insert(groupRow(uid));
       return { uid };
     };

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { Code } from "@connectrpc/connect";
 import { failedPrecondition, notFound } from "../../src/kernel/errors.js";
-import { Call, MAX_CALL_MS } from "../../src/pipeline/call.js";
+import { MAX_CALL_MS, UnaryCall } from "../../src/pipeline/call.js";
 import { bindingRow, childUid, rootUid } from "../support/rows.js";
 import {
   errorOf,
@@ -90,7 +90,7 @@ describe("invoke", () => {
 
   test("a method open to everybody does not look at the token", async () => {
     p.authenticate = () => assert.fail("authenticated");
-    p.handler = (_request: never, call: Call) => {
+    p.handler = (_request: never, call: UnaryCall) => {
       assert.throws(() => call.caller, { message: "Open has no authenticated caller" });
       return {};
     };
@@ -98,7 +98,7 @@ describe("invoke", () => {
   });
 
   test("the transaction and the caller are there while the handler runs", async () => {
-    p.handler = async (_request: never, { tx, caller }: Call) => ({
+    p.handler = async (_request: never, { tx, caller }: UnaryCall) => ({
       uid: (await tx.groups.get(group))?.uid,
       caller: caller.uid,
     });
@@ -112,7 +112,7 @@ describe("invoke", () => {
   });
 
   test("before the handler runs there is no transaction", () => {
-    const call = new Call(inboundOf({}), p.entryOf("Make").desc, p.now);
+    const call = new UnaryCall(inboundOf({}), p.entryOf("Make").desc, p.now);
     assert.throws(() => call.tx, { message: "call.tx is only there while the handler runs" });
   });
 

@@ -5,14 +5,14 @@ import { test } from "node:test";
 import { setTimeout as delay, setImmediate as turn } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import type { Call } from "../../src/pipeline/call.js";
+import type { Message } from "@bufbuild/protobuf";
+import type { UnaryCall } from "../../src/pipeline/call.js";
 import type { Invoke } from "../../src/pipeline/invoke.js";
 import { readChunks } from "../../src/pipeline/list-chunks.js";
 import type { UnaryEntry } from "../../src/pipeline/method-table.js";
 
 const AT_ONCE = 8;
 const entry = { list: { localName: "items" } } as unknown as UnaryEntry;
-const request = {} as Parameters<typeof readChunks>[4];
 let callers = 0;
 
 /** A list of two parts. */
@@ -21,11 +21,13 @@ function listOf(
   invoke: () => Promise<object> = async () => ({}),
   signal = new AbortController().signal,
 ) {
-  const call = { principal: { identityUid: caller }, next: {} as object | undefined, moveOn: () => {}, signal };
-  call.moveOn = () => {
-    call.next = undefined;
+  const call = { nextCursor: {} as object | undefined, nextChunk: () => {}, signal };
+  call.nextChunk = () => {
+    call.nextCursor = undefined;
   };
-  return readChunks(invoke as unknown as Invoke, () => 0, entry, call as unknown as Call, request);
+  const principal = { identityUid: caller, tokenId: "t", issuedAt: 0, expiresAt: 0 };
+  const listCall = { entry, call: call as unknown as UnaryCall, principal, request: {} as Message };
+  return readChunks(invoke as unknown as Invoke, () => 0, listCall);
 }
 
 async function isGiven(part: Promise<unknown>): Promise<boolean> {

@@ -3,8 +3,11 @@ import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import { platformServices } from "../../src/app/services.js";
+import { authV1 } from "../../src/issuer/auth-v1.js";
+import { createSecurityTokenService } from "../../src/issuer/sts/sts.js";
 import { bitOf } from "../../src/pipeline/auth/authorize.js";
-import { authRuleOf, createMethodTable, type Handler } from "../../src/pipeline/method-table.js";
+import { authRuleOf, createMethodTable, type Handler, type ServedService } from "../../src/pipeline/method-table.js";
 import { declareMethod, declareService, type MethodSpec, onlyMethod, type ServiceSpec } from "./declare.js";
 
 const capabilities = [Capability.CAP_IAM_GROUPS_LIST];
@@ -133,23 +136,41 @@ for (const { fields, request, field, uid } of scopes) {
   });
 }
 
-const selfAuthenticating = [
-  "chainguard.platform.oidc.SecurityTokenService.Exchange",
-  "chainguard.platform.oidc.SecurityTokenService.ExchangeRefreshToken",
-  "chainguard.platform.auth.Auth.GetHeadlessSession",
-];
+test("a method whose registration says so authenticates its caller itself", () => {
+  const desc = declareService({ methods: { Exchange: {} } });
+  const exchange = () => ({});
+  const settings = { exchange: { selfAuthenticating: true } };
+  const [entry] = createMethodTable([{ desc, handlers: { exchange }, settings }]).values();
+  assert.deepEqual(entry?.auth, { mode: "self" });
+  const message = /has no \(chainguard\.annotations\.iam\) option/;
+  assert.throws(() => createMethodTable([{ desc, handlers: { exchange } }]), message);
+});
 
-for (const fullName of selfAuthenticating) {
-  test(`${fullName} authenticates its caller by itself`, () => {
-    const dot = fullName.lastIndexOf(".");
-    const service = declareService({ name: fullName.slice(0, dot), methods: { [fullName.slice(dot + 1)]: {} } });
-    assert.deepEqual(authRuleOf(onlyMethod(service)), { mode: "self" });
+test("a method that authenticates its caller itself must declare no rule", () => {
+  const desc = declareService({ methods: { Exchange: { iam: disabled } } });
+  const settings = { exchange: { selfAuthenticating: true } };
+  assert.throws(() => createMethodTable([{ desc, handlers: { exchange: () => ({}) }, settings }]), {
+    name: "TypeError",
+    message: "arbor.test.rpc.Service.Exchange authenticates its caller, but has an iam option",
   });
-}
+});
 
-test("a look-alike of a method that authenticates by itself does not", () => {
-  const service = declareService({ name: "chainguard.platform.oidc.SecurityTokenServices", methods: { Exchange: {} } });
-  assert.throws(() => authRuleOf(onlyMethod(service)), /has no \(chainguard\.annotations\.iam\) option/);
+test("no other methods of the platform authenticate their callers themselves, or ignore unknown query parameters", () => {
+  const services: readonly ServedService[] = [
+    ...platformServices({} as Parameters<typeof platformServices>[0]),
+    createSecurityTokenService({} as Parameters<typeof createSecurityTokenService>[0]),
+    authV1({} as Parameters<typeof authV1>[0]),
+  ];
+  for (const setting of ["selfAuthenticating", "ignoreUnknownQuery"] as const) {
+    const names = services.flatMap(({ desc, settings = {} }) =>
+      Object.keys(settings).flatMap((name) => (settings[name]?.[setting] ? [`${desc.typeName}.${name}`] : [])),
+    );
+    assert.deepEqual(names, [
+      "chainguard.platform.oidc.SecurityTokenService.exchange",
+      "chainguard.platform.oidc.SecurityTokenService.exchangeRefreshToken",
+      "chainguard.platform.auth.Auth.getHeadlessSession",
+    ]);
+  }
 });
 
 test("the table: path, access, event and handler of each method", () => {

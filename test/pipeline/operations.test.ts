@@ -6,11 +6,17 @@ import { GroupsService as StableGroups } from "#gen/chainguard/platform/iam/v2/g
 import { RolesService as StableRoles } from "#gen/chainguard/platform/iam/v2/roles_pb.js";
 import { type Group, GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.js";
+import { serveAs } from "../../src/app/services.js";
 import { ApiError, invalidArgument, notFound } from "../../src/kernel/errors.js";
-import type { Call } from "../../src/pipeline/call.js";
-import { createMethodTable, type Handlers, inParts, prepared, serve } from "../../src/pipeline/method-table.js";
-import { inNamesOf, operationsOf } from "../../src/pipeline/operations.js";
-import { servedAs } from "../../src/pipeline/stable.js";
+import type { UnaryCall } from "../../src/pipeline/call.js";
+import {
+  createMethodTable,
+  type Handlers,
+  listInChunks,
+  serve,
+  withPreparation,
+} from "../../src/pipeline/method-table.js";
+import { operationsOf, renameErrorFields } from "../../src/pipeline/operations.js";
 
 const unused = () => ({});
 const base: Handlers<typeof GroupsService> = {
@@ -23,7 +29,7 @@ const base: Handlers<typeof GroupsService> = {
   requestGroupAccess: unused,
   checkEligibility: unused,
 };
-const call = {} as Call;
+const call = {} as UnaryCall;
 const violationsOf = (error: unknown) => {
   assert.ok(error instanceof ApiError);
   const detail = error.details.find(({ desc }) => desc === BadRequestSchema);
@@ -42,7 +48,7 @@ describe("operations", () => {
   });
 
   test("hand the call over as it is", async () => {
-    let seen: Call | undefined;
+    let seen: UnaryCall | undefined;
     const getGroup: (typeof base)["getGroup"] = (_, its) => {
       seen = its;
       return {};
@@ -60,7 +66,7 @@ describe("operations", () => {
   });
 
   test("do not run what prepares something outside the transaction", async () => {
-    const getGroup = prepared({ prepare: async () => 1, handle: unused });
+    const getGroup = withPreparation({ prepare: async () => 1, handle: unused });
     const operations = operationsOf(serve(GroupsService, { ...base, getGroup }));
     await assert.rejects(operations.getGroup({ uid: "a" }, call), TypeError);
   });
@@ -85,21 +91,21 @@ describe("errors in the names of a view", () => {
     ["requests[1].claims.uid", "uid must be text", "roleBindings[1].claims.uid", "uid must be text"],
   ] as const) {
     test(`${field}: ${description}`, () => {
-      const error = inNamesOf(invalidArgument({ field, description }), names, new Set(["claims"]));
+      const error = renameErrorFields(invalidArgument({ field, description }), names, new Set(["claims"]));
       assert.deepEqual(violationsOf(error), [[expectedField, expectedDescription]]);
     });
   }
 
   test("leave every other error alone", () => {
     for (const error of [notFound({ noun: "n", type: "t" }, "uid"), new TypeError("uid"), undefined, "uid"])
-      assert.equal(inNamesOf(error, names), error);
+      assert.equal(renameErrorFields(error, names), error);
   });
 });
 
 describe("a service under its stable name", () => {
   test("has the paths of the stable one, and messages and handlers of the beta", () => {
     const beta = serve(GroupsService, base);
-    const table = createMethodTable([beta, servedAs(StableGroups, beta)]);
+    const table = createMethodTable([beta, serveAs(StableGroups, beta)]);
     for (const { name } of GroupsService.methods) {
       const [old, stable] = ["v2beta1", "v2"].map((v) =>
         table.get(`/chainguard.platform.iam.${v}.GroupsService/${name}`),
@@ -114,13 +120,13 @@ describe("a service under its stable name", () => {
   });
 
   test("is refused at boot where the two differ", () => {
-    assert.throws(() => servedAs(StableRoles, serve(GroupsService, base)), /is not in .*GroupsService/);
+    assert.throws(() => serveAs(StableRoles, serve(GroupsService, base)), /is not in .*GroupsService/);
   });
 });
 
 describe("a list in parts", () => {
   test("is refused at boot where the answer holds more than a list", () => {
-    const listGroups = inParts(async () => ({ part: {}, next: undefined }));
+    const listGroups = listInChunks(async () => ({ chunk: {}, next: undefined }));
     const served = serve(GroupsService, { ...base, listGroups });
     assert.throws(() => createMethodTable([served]), /answers more than a list/);
   });

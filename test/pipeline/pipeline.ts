@@ -5,11 +5,11 @@ import { ConnectError } from "@connectrpc/connect";
 import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.js";
 import { toCapabilitySet } from "../../src/kernel/capability-set.js";
-import { unauthenticated } from "../../src/kernel/errors.js";
+import { connectErrorFrom, unauthenticated } from "../../src/kernel/errors.js";
 import type { Principal } from "../../src/kernel/principal.js";
-import type { Authenticate } from "../../src/pipeline/auth/authenticate.js";
+import { type Authenticate, createAuthenticateCaller } from "../../src/pipeline/auth/authenticate.js";
 import { bitOf } from "../../src/pipeline/auth/authorize.js";
-import { Call, type Inbound } from "../../src/pipeline/call.js";
+import { type CallContext, type Inbound, UnaryCall } from "../../src/pipeline/call.js";
 import { createInvoke } from "../../src/pipeline/invoke.js";
 import { createMethodTable, type Handler, type UnaryEntry } from "../../src/pipeline/method-table.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
@@ -56,7 +56,7 @@ export interface Pipeline {
   /** How often it was reached. */
   handled: number;
   /** What the operator was told of. */
-  internal: { readonly error: ConnectError; readonly call: Call }[];
+  internal: { readonly error: ConnectError; readonly call: CallContext }[];
   /** By default the header names the identity. */
   authenticate: Authenticate;
   /** Everything but the store as it was. */
@@ -67,20 +67,28 @@ export interface Pipeline {
     name: string,
     request: Record<string, unknown>,
     inbound?: Partial<InboundFacts>,
-  ): { readonly call: Call; readonly answer: Promise<object> };
+  ): { readonly call: UnaryCall; readonly answer: Promise<object> };
 }
 
 /** Opens a store with the groups and identities above and sets the pipeline up on it. */
 export async function startPipeline(): Promise<Pipeline> {
   const store = openSqlite({ directory: tempDir(), clock: () => pipeline.now });
+  const authenticateCaller = createAuthenticateCaller((authorization) => pipeline.authenticate(authorization));
+  // As a front end does before it invokes the method.
+  const authenticated = async (entry: UnaryEntry, call: UnaryCall) => {
+    try {
+      return await authenticateCaller(entry, call.inbound.header("authorization"));
+    } catch (error) {
+      throw connectErrorFrom(error, "iam.test");
+    }
+  };
   const invoke = createInvoke({
     store,
-    authenticate: (authorization) => pipeline.authenticate(authorization),
     clock: () => pipeline.now,
     errorDomain: "iam.test",
     onInternalError: (error, call) => pipeline.internal.push({ error, call }),
   });
-  const answer: Handler = (request: never, call: Call) => {
+  const answer: Handler = (request: never, call: UnaryCall) => {
     pipeline.handled++;
     return (pipeline.handler as UnaryEntry["handler"])(request as Message, call);
   };
@@ -106,8 +114,10 @@ export async function startPipeline(): Promise<Pipeline> {
     },
     start(name, request, inbound = {}) {
       const entry = pipeline.entryOf(name);
-      const call = new Call(inboundOf(inbound), entry.desc, pipeline.now);
-      return { call, answer: invoke(entry, call, create(entry.desc.input, request)) };
+      const call = new UnaryCall(inboundOf(inbound), entry.desc, pipeline.now);
+      const message = create(entry.desc.input, request);
+      const answer = async () => invoke(entry, call, await authenticated(entry, call), message);
+      return { call, answer: answer() };
     },
   };
   await store.write(async (tx) => {

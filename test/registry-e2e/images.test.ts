@@ -76,8 +76,8 @@ test("a single manifest says its architecture in its configuration, under the na
 });
 
 test("Docker's media types are understood", async () => {
-  const { architectures } = await ask("getArchitectures", { repoUid: app.uid, digest: dockerDigest });
-  assert.deepEqual(architectures, ["amd64"]);
+  const request = { repoUid: app.uid, digest: dockerDigest };
+  assert.deepEqual(await ask("getArchitectures", request), { architectures: ["amd64"] });
 });
 
 test("an image of another repo is not there", async () => {

@@ -5,7 +5,7 @@ import pg from "pg";
 import { pino } from "pino";
 import { type App, startApp } from "../../src/app/app.js";
 import { resolveSettings } from "../../src/config/config.js";
-import { originOf } from "../../src/config/origin.js";
+import { resolveOrigin } from "../../src/config/origin.js";
 import { type Bootstrapped, bootstrap } from "../../src/iam/operator/bootstrap.js";
 import { readMasterKey } from "../../src/issuer/keys/master-key.js";
 import { issueToken } from "../../src/issuer/tokens.js";
@@ -55,7 +55,7 @@ export async function startHarness(settings: Readonly<Record<string, string | bo
   const app = await startApp({ settings: resolved, clock, logger: pino({ level: "silent" }) });
   const { store, keys } = app.installation;
   const port = Number(new URL(app.url).port);
-  const { baseUrl, issuer } = originOf(resolved, { ...resolved.listen, port });
+  const { baseUrl, issuer } = resolveOrigin(resolved, { ...resolved.listen, port });
   const token = async (identity: string) =>
     issueToken({ issuer, audience: baseUrl, identity, lifeS: 3600, nowMs: clock() }, keys, randomIds);
   return {

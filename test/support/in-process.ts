@@ -7,8 +7,9 @@ import { seedRoles } from "../../src/iam/roles/seed-roles.js";
 import { iamServices } from "../../src/iam/services.js";
 import type { Ids } from "../../src/kernel/ids.js";
 import { createPageTokens } from "../../src/kernel/page-token.js";
+import type { Principal } from "../../src/kernel/principal.js";
 import { defaultLimits, type QuotaLimits } from "../../src/kernel/quotas.js";
-import { Call, type Inbound } from "../../src/pipeline/call.js";
+import { type Inbound, UnaryCall } from "../../src/pipeline/call.js";
 import { createInvoke } from "../../src/pipeline/invoke.js";
 import { createMethodTable } from "../../src/pipeline/method-table.js";
 import { createQuotas } from "../../src/pipeline/quotas.js";
@@ -34,7 +35,6 @@ export async function inProcess(
   const invoke = createInvoke({
     store,
     clock,
-    authenticate: (identityUid = "") => ({ identityUid, tokenId: "token", issuedAt: 0, expiresAt: 4_000_000_000 }),
     errorDomain: "test",
     onInternalError: (error) => {
       throw error.cause;
@@ -43,9 +43,13 @@ export async function inProcess(
   return async (path, identity, request) => {
     const entry = methods.get(path);
     if (entry === undefined) throw new TypeError(`there is no method ${path}`);
-    const call = new Call(inboundOf(identity), entry.desc as DescMethod, clock());
-    return invoke(entry as never, call, create(entry.desc.input, request as never) as Message);
+    const call = new UnaryCall(inboundOf(identity), entry.desc as DescMethod, clock());
+    return invoke(entry as never, call, principalOf(identity), create(entry.desc.input, request as never) as Message);
   };
+}
+
+function principalOf(identityUid: string): Principal {
+  return { identityUid, tokenId: "token", issuedAt: 0, expiresAt: 4_000_000_000 };
 }
 
 function inboundOf(identity: string): Inbound {

@@ -9,14 +9,15 @@ import * as grpc from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
 import { GroupSchema, GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { connectErrorFrom, invalidArgument, notFound } from "../../src/kernel/errors.js";
-import type { Call } from "../../src/pipeline/call.js";
+import type { UnaryCall } from "../../src/pipeline/call.js";
 import type { Invoke } from "../../src/pipeline/invoke.js";
 import { createMethodTable, MAX_REQUEST_BYTES, type MethodTable, serve } from "../../src/pipeline/method-table.js";
 import { createLogger } from "../../src/telemetry/logger.js";
 import { readBody } from "../../src/transport/http/body-reader.js";
-import { HttpFault } from "../../src/transport/http/http-fault.js";
+import { HttpError } from "../../src/transport/http/http-message.js";
 import { defaultLimits, type Limits } from "../../src/transport/http/limits.js";
-import { createServer, type ServerOptions } from "../../src/transport/server.js";
+import { bindPort, type ListenAddress } from "../../src/transport/http/listener.js";
+import { createServer, type Server, type ServerOptions } from "../../src/transport/server.js";
 
 /** The domain of all errors made here. */
 export const DOMAIN = "iam.test";
@@ -37,7 +38,7 @@ export const TLS = {
 
 /** What the handlers saw, and what holds them up. */
 export interface Probe {
-  calls: Call[];
+  calls: UnaryCall[];
   /** Awaited by GetGroup of uid "slow". */
   gate: Promise<void>;
 }
@@ -85,7 +86,7 @@ function methods(probe: Probe): MethodTable {
   );
 }
 
-const invoke: Invoke = async (method, call, given) => {
+const invoke: Invoke = async (method, call, _principal, given) => {
   const request = typeof given === "function" ? given() : given;
   try {
     return await method.handler(request, call);
@@ -96,35 +97,48 @@ const invoke: Invoke = async (method, call, given) => {
 
 /** Starts a server on a free port. REST is a gateway that answers with what it was asked. */
 export async function startServer(
-  options: Partial<Omit<ServerOptions, "limits">> & { readonly limits?: Partial<Limits> } = {},
+  options: Partial<Omit<ServerOptions, "limits" | "port">> & {
+    readonly limits?: Partial<Limits>;
+    readonly listen?: ListenAddress;
+  } = {},
 ): Promise<Running> {
+  const bound = await bindPort(options.listen ?? { host: "127.0.0.1", port: 0 });
   const probe: Probe = { calls: [], gate: Promise.resolve() };
-  const server = createServer({
-    methods: methods(probe),
-    invoke,
-    prove: () => undefined,
-    gateway: {
-      handle(req, res) {
-        const answer = () => {
-          res.setHeader("content-type", "application/json");
-          res.end(JSON.stringify({ method: req.method, url: req.url, authorization: req.headers.authorization }));
-        };
-        if (req.headers.expect === undefined) return answer();
-        readBody(req, MAX_REQUEST_BYTES).then(answer, (fault: unknown) => {
-          if (!(fault instanceof HttpFault)) return;
-          res.statusCode = fault.status;
-          res.end(JSON.stringify({ message: fault.error.message }));
-        });
+  const create = () =>
+    createServer({
+      methods: methods(probe),
+      invoke,
+      authenticateCaller: () => undefined,
+      gateway: {
+        handle(req, res) {
+          const answer = () => {
+            res.setHeader("content-type", "application/json");
+            res.end(JSON.stringify({ method: req.method, url: req.url, authorization: req.headers.authorization }));
+          };
+          if (req.headers.expect === undefined) return answer();
+          readBody(req, MAX_REQUEST_BYTES).then(answer, (fault: unknown) => {
+            if (!(fault instanceof HttpError)) return;
+            res.statusCode = fault.status;
+            res.end(JSON.stringify({ message: fault.error.message }));
+          });
+        },
       },
-    },
-    clock: Date.now,
-    errorDomain: DOMAIN,
-    listen: { host: "127.0.0.1", port: 0 },
-    logger: createLogger("silent"),
-    ...options,
-    limits: { ...defaultLimits, ...options.limits },
-  });
-  const { port } = await server.start();
+      clock: Date.now,
+      errorDomain: DOMAIN,
+      port: bound,
+      logger: createLogger("silent"),
+      ...options,
+      limits: { ...defaultLimits, ...options.limits },
+    });
+  let server: Server;
+  try {
+    server = create();
+  } catch (error) {
+    bound.close();
+    throw error;
+  }
+  server.start();
+  const { port } = bound.address;
   const url = `${options.tls ? "https" : "http"}://127.0.0.1:${port}`;
   return { port, url, probe, stop: (graceMs = 0) => server.stop(graceMs) };
 }

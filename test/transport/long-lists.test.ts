@@ -11,7 +11,7 @@ import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { GroupFilterSchema, GroupListSchema, Groups } from "#gen/chainguard/platform/iam/group_pb.js";
 import { connectErrorFrom, unavailable } from "../../src/kernel/errors.js";
 import type { Invoke } from "../../src/pipeline/invoke.js";
-import { createMethodTable, inParts, type MethodTable, serve } from "../../src/pipeline/method-table.js";
+import { createMethodTable, listInChunks, type MethodTable, serve } from "../../src/pipeline/method-table.js";
 import type { Limits } from "../../src/transport/http/limits.js";
 import { createGateway } from "../../src/transport/rest/gateway.js";
 import { DOMAIN, frame, openHttp2, type Running, rawHttp2, startServer, transports } from "./harness.js";
@@ -40,7 +40,7 @@ afterEach(async () => {
 function methods(): MethodTable {
   const unused = () => ({});
   const service = serve(Groups, {
-    list: inParts(async ({ name }, _call, after: number | undefined) => {
+    list: listInChunks(async ({ name }, _call, after: number | undefined) => {
       const start = after ?? 0;
       if (start >= failAt) throw unavailable("the database cannot be reached");
       read++;
@@ -50,7 +50,7 @@ function methods(): MethodTable {
       const numbers = Array.from({ length: end - start }, (_, i) => start + i);
       const found = name === "" ? numbers : numbers.filter((number) => `group ${number}` === name);
       const items = found.map((number) => ({ id: String(number), name: `group ${number}`, description: DESCRIPTION }));
-      return { part: { items }, next: end < size ? end : undefined };
+      return { chunk: { items }, next: end < size ? end : undefined };
     }),
     create: unused,
     update: unused,
@@ -63,7 +63,7 @@ function methods(): MethodTable {
   return new Map([...table].map(([path, entry]) => [path, { ...entry, auth: { mode: "public" as const } }]));
 }
 
-const invoke: Invoke = async (method, call, given) => {
+const invoke: Invoke = async (method, call, _principal, given) => {
   try {
     return await method.handler(typeof given === "function" ? given() : given, call);
   } catch (error) {
@@ -76,7 +76,7 @@ async function start(limits: Partial<Limits> = {}): Promise<string> {
   const gateway = createGateway({
     methods: table.values(),
     invoke,
-    prove: () => undefined,
+    authenticateCaller: () => undefined,
     clock: Date.now,
     errorDomain: DOMAIN,
   });

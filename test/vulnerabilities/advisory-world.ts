@@ -9,7 +9,8 @@ import {
 import { capabilitySetNamed } from "../../src/iam/roles/capability-names.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { createPageTokens } from "../../src/kernel/page-token.js";
-import { Call, type Inbound } from "../../src/pipeline/call.js";
+import type { Principal } from "../../src/kernel/principal.js";
+import { type Inbound, UnaryCall } from "../../src/pipeline/call.js";
 import { createInvoke } from "../../src/pipeline/invoke.js";
 import { createMethodTable } from "../../src/pipeline/method-table.js";
 import type { Store } from "../../src/store/port.js";
@@ -44,7 +45,6 @@ export async function advisoryWorld(store: Store): Promise<AdvisoryWorld> {
   const invoke = createInvoke({
     store,
     clock: Date.now,
-    authenticate: (identityUid = "") => ({ identityUid, tokenId: "token", issuedAt: 0, expiresAt: 4_000_000_000 }),
     errorDomain: "test",
     onInternalError: (error) => {
       throw error.cause;
@@ -53,8 +53,8 @@ export async function advisoryWorld(store: Store): Promise<AdvisoryWorld> {
   const called = async (name: "getAdvisory" | "listAdvisories", identity: string, request: object) => {
     const desc = AdvisoriesService.method[name];
     const entry = methods.get(`/${AdvisoriesService.typeName}/${desc.name}`);
-    const call = new Call(inboundOf(identity), desc, Date.now());
-    return invoke(entry as never, call, create(desc.input, request as never));
+    const call = new UnaryCall(inboundOf(identity), desc, Date.now());
+    return invoke(entry as never, call, principalOf(identity), create(desc.input, request as never));
   };
   let made = 0;
   const holder: AdvisoryWorld["holder"] = async (group, ...capabilities) => {
@@ -85,6 +85,10 @@ export async function advisoryWorld(store: Store): Promise<AdvisoryWorld> {
       return identity;
     },
   };
+}
+
+function principalOf(identityUid: string): Principal {
+  return { identityUid, tokenId: "token", issuedAt: 0, expiresAt: 4_000_000_000 };
 }
 
 function inboundOf(identity: string): Inbound {

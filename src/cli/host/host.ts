@@ -2,7 +2,7 @@
 // log.
 import { type Installation, openInstallation } from "../../app/installation.js";
 import type { Settings } from "../../config/config.js";
-import { originOf } from "../../config/origin.js";
+import { resolveOrigin } from "../../config/origin.js";
 import { identities } from "../../iam/identities/identity.js";
 import { auditOnHost } from "../../iam/operator/audit-on-host.js";
 import { bootstrap } from "../../iam/operator/bootstrap.js";
@@ -90,7 +90,7 @@ export async function onHost(settings: Settings, work: (host: Installation) => P
 
 /** The base URL and the issuer of the service: those of the settings, or else those that the last server stored. */
 export async function readOrigin(host: Installation, settings: Settings): Promise<{ baseUrl: string; issuer: string }> {
-  const fromSettings = originOf(settings);
+  const fromSettings = resolveOrigin(settings);
   const stored = await host.store.read((tx) => tx.settings.get("origin"));
   const origin = stored === undefined ? fromSettings : (JSON.parse(stored) as { baseUrl: string; issuer: string });
   return {

@@ -1,7 +1,6 @@
 // `arbor serve`
 import { type App, startApp } from "../../app/app.js";
-import { limitHeapGrowth } from "../../app/heap-growth.js";
-import { installLastResort } from "../../app/last-resort.js";
+import { exitOnUncaughtError, limitHeapGrowth } from "../../app/process.js";
 import type { Settings } from "../../config/config.js";
 import { createLogger } from "../../telemetry/logger.js";
 
@@ -14,7 +13,7 @@ export async function serve(settings: Settings): Promise<void> {
   limitHeapGrowth();
   const logger = createLogger(settings.logLevel);
   let app: App | undefined;
-  installLastResort({ logger, abandon: (drainMs) => app?.abandon(drainMs) });
+  exitOnUncaughtError({ logger, abandon: (drainMs) => app?.abandon(drainMs) });
   app = await startApp({ settings, logger });
   const stopped = untilStopped();
   process.stdout.write(`arbor listening on ${app.url}\n`);

@@ -7,7 +7,7 @@ import {
   Subscriptions,
 } from "#gen/chainguard/platform/events/subscriptions_pb.js";
 import type { SubscriptionsService } from "#gen/chainguard/platform/events/v2beta1/subscriptions_pb.js";
-import { inParts, type ServedService, serve } from "../../pipeline/method-table.js";
+import { listInChunks, type ServedService, serve } from "../../pipeline/method-table.js";
 import { operationsOf } from "../../pipeline/operations.js";
 import { rowsInParts } from "../../pipeline/resource/whole-list.js";
 import type { SubscriptionRow } from "../../store/port.js";
@@ -24,7 +24,7 @@ export function subscriptionsV1(served: ServedService<typeof SubscriptionsServic
       return subscriptionV1(await foundSubscription(uid, call.tx));
     },
 
-    list: inParts(rowsInParts((tx) => tx.subscriptions, subscriptionV1)),
+    list: listInChunks(rowsInParts((tx) => tx.subscriptions, subscriptionV1)),
 
     delete: ({ id }, call) => v2.deleteSubscription({ uid: id }, call),
   });

@@ -6,7 +6,7 @@ import {
   GroupAccountAssociations,
 } from "#gen/chainguard/platform/iam/account_associations_pb.js";
 import type { AccountAssociationsService } from "#gen/chainguard/platform/iam/v2beta1/account_associations_pb.js";
-import { inParts, type ServedService, serve } from "../../pipeline/method-table.js";
+import { listInChunks, type ServedService, serve } from "../../pipeline/method-table.js";
 import { operationsOf } from "../../pipeline/operations.js";
 import { rowsInParts } from "../../pipeline/resource/whole-list.js";
 import { groupOf } from "../groups/group-filter.js";
@@ -29,7 +29,7 @@ export function accountAssociationsV1(served: ServedService<typeof AccountAssoci
       return accountAssociationV1(await v2.updateAccountAssociation(request, call));
     },
 
-    list: inParts(
+    list: listInChunks(
       rowsInParts(
         (tx) => tx.accountAssociations,
         (row) => accountAssociationV1(accountAssociationView(row)),

@@ -7,7 +7,7 @@ import {
 } from "#gen/chainguard/platform/iam/v2beta1/account_associations_pb.js";
 import { alreadyExists, invalidArgument, notFound } from "../../kernel/errors.js";
 import { parentOf } from "../../kernel/uidp.js";
-import type { Call } from "../../pipeline/call.js";
+import type { UnaryCall } from "../../pipeline/call.js";
 import { serve } from "../../pipeline/method-table.js";
 import { listQueryOf } from "../../pipeline/resource/list-query.js";
 import { patchOf, valuesOf } from "../../pipeline/resource/patch.js";
@@ -111,7 +111,7 @@ async function found(uid: string, tx: Tx): Promise<AccountAssociationRow> {
 async function requireServices(
   group: string,
   chainguard: AccountAssociation["chainguard"],
-  call: Call,
+  call: UnaryCall,
   before?: AccountAssociation["chainguard"],
 ): Promise<void> {
   for (const [service, uid] of Object.entries(chainguard?.serviceBindings ?? {})) {

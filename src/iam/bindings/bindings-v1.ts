@@ -4,8 +4,8 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Binding, BindingSchema, BindingsService } from "#gen/arbor/bindings/v1/bindings_pb.js";
 import { invalidArgument, permissionDenied } from "../../kernel/errors.js";
 import { isUidp } from "../../kernel/uidp.js";
-import type { Call } from "../../pipeline/call.js";
-import { serve } from "../../pipeline/method-table.js";
+import type { UnaryCall } from "../../pipeline/call.js";
+import { serve, withOutcome } from "../../pipeline/method-table.js";
 import { pageSizeOf } from "../../pipeline/resource/list-query.js";
 import type { IamDeps } from "../iam-deps.js";
 import { acceptBinding, dropBinding, listBindingsOf, type OwnBinding } from "../people/pending-bindings.js";
@@ -35,14 +35,13 @@ export function bindingsV1({ tokens }: Pick<IamDeps, "tokens">) {
 
     async dropBinding({ uid }, call) {
       await dropBinding(call.tx, unlimitedCaller(call, `dropping ${checked(uid)}`), uid);
-      call.subjectUid = uid;
-      return {};
+      return withOutcome({}, { subjectUid: uid });
     },
   });
 }
 
 // Who may use a token for less than its bearer may do learns nothing of the rest, and changes none of it.
-function unlimitedCaller({ caller }: Call, doing: string): string {
+function unlimitedCaller({ caller }: UnaryCall, doing: string): string {
   if (!caller.unlimited) throw permissionDenied(`${doing} with a token that is limited`);
   return caller.uid;
 }

@@ -4,7 +4,7 @@ import { UIDPFilterSchema } from "#gen/chainguard/platform/common/uidp_pb.js";
 import { type GroupInviteFilter, GroupInvites } from "#gen/chainguard/platform/iam/group_invites_pb.js";
 import type { GroupInvitesService } from "#gen/chainguard/platform/iam/v2beta1/group_invites_pb.js";
 import { unimplemented } from "../../kernel/errors.js";
-import { inParts, type ServedService, serve } from "../../pipeline/method-table.js";
+import { listInChunks, type ServedService, serve } from "../../pipeline/method-table.js";
 import { operationsOf } from "../../pipeline/operations.js";
 import { type Asked, rowsInParts } from "../../pipeline/resource/whole-list.js";
 import { groupOf } from "../groups/group-filter.js";
@@ -29,7 +29,7 @@ export function groupInvitesV1(served: ServedService<typeof GroupInvitesService>
       );
     },
 
-    list: inParts(
+    list: listInChunks(
       rowsInParts(
         (tx) => tx.groupInvites,
         async (row, { tx }) => storedGroupInviteV1(groupInviteView(row, await tx.roles.get(row.roleUid)), row),

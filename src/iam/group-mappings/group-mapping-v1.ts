@@ -10,7 +10,7 @@ import type {
   ExternalGroupRoleMappingsService,
   ExternalGroupRoleMapping as MappingV2,
 } from "#gen/chainguard/platform/iam/v2beta1/external_group_role_mappings_pb.js";
-import { inParts, type ServedService, serve } from "../../pipeline/method-table.js";
+import { listInChunks, type ServedService, serve, withOutcome } from "../../pipeline/method-table.js";
 import { operationsOf } from "../../pipeline/operations.js";
 import { type Asked, rowsInParts } from "../../pipeline/resource/whole-list.js";
 import { uidFilter } from "../groups/group-filter.js";
@@ -30,7 +30,7 @@ export function groupMappingsV1(served: ServedService<typeof ExternalGroupRoleMa
 
     get: async ({ uid }, call) => groupMappingV1(await v2.getExternalGroupRoleMapping({ uid }, call)),
 
-    list: inParts(
+    list: listInChunks(
       rowsInParts(
         (tx) => tx.groupMappings,
         (row) => groupMappingV1(groupMappingView(row)),
@@ -42,7 +42,8 @@ export function groupMappingsV1(served: ServedService<typeof ExternalGroupRoleMa
 
     async batchDelete({ parentId, ids }, call) {
       const deleted = await v2.batchDeleteExternalGroupRoleMappings({ parent: parentId, names: ids }, call);
-      return { parentId: deleted.parent, items: deleted.externalGroupRoleMappings.map(groupMappingV1) };
+      const items = deleted.externalGroupRoleMappings.map(groupMappingV1);
+      return withOutcome({ parentId: deleted.parent, items }, { subjectUid: parentId });
     },
   });
 }

@@ -9,7 +9,7 @@ import {
 } from "#gen/chainguard/platform/iam/v2beta1/external_group_role_mappings_pb.js";
 import { alreadyExists, invalidArgument, notFound } from "../../kernel/errors.js";
 import { parentOf, rootOf } from "../../kernel/uidp.js";
-import { serve } from "../../pipeline/method-table.js";
+import { serve, withOutcome } from "../../pipeline/method-table.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { listQueryOf } from "../../pipeline/resource/list-query.js";
 import { valuesOf } from "../../pipeline/resource/patch.js";
@@ -90,8 +90,7 @@ export function groupMappingsV2beta1({ tokens, ids }: IamDeps) {
         await call.tx.groupMappings.delete(uid);
         deleted.push(groupMappingView(row));
       }
-      call.subjectUid = parent;
-      return { parent, externalGroupRoleMappings: deleted };
+      return withOutcome({ parent, externalGroupRoleMappings: deleted }, { subjectUid: parent });
     },
   });
 }

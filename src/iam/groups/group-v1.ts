@@ -3,8 +3,8 @@ import { type DeleteGroupRequest, type Group, Groups } from "#gen/chainguard/pla
 import type { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { notFound } from "../../kernel/errors.js";
 import type { QuotaLimits } from "../../kernel/quotas.js";
-import type { Call } from "../../pipeline/call.js";
-import { inParts, prepared, type ServedService, serve } from "../../pipeline/method-table.js";
+import type { UnaryCall } from "../../pipeline/call.js";
+import { listInChunks, type ServedService, serve, withOutcome, withPreparation } from "../../pipeline/method-table.js";
 import { operationsOf } from "../../pipeline/operations.js";
 import { rowsInParts } from "../../pipeline/resource/whole-list.js";
 import { groups } from "./group.js";
@@ -19,7 +19,7 @@ export function groupsV1(
   { store, limits }: Pick<GroupsDeps, "store"> & { readonly limits: QuotaLimits },
 ) {
   const v2 = operationsOf(served, { uid: "id", groupUid: "groupId" });
-  const shown = async (uid: string, { tx }: Call) => {
+  const shown = async (uid: string, { tx }: UnaryCall) => {
     const row = await tx.groups.get(uid);
     if (row === undefined) throw notFound(groups, uid);
     return groupRowV1(row, limits);
@@ -35,14 +35,14 @@ export function groupsV1(
       return shown(uid, call);
     },
 
-    list: inParts(
+    list: listInChunks(
       rowsInParts(
         (tx) => tx.groups,
         (row) => groupRowV1(row, limits),
       ),
     ),
 
-    delete: prepared({
+    delete: withPreparation({
       prepare: ({ id }: DeleteGroupRequest, { startMs }) => deleteEndedInvites(id, startMs, store),
       handle: ({ id }: DeleteGroupRequest, call) => v2.deleteGroup({ uid: id }, call),
     }),
@@ -52,7 +52,10 @@ export function groupsV1(
       return group ? { group: await shown(group.uid, call) } : {};
     },
 
-    requestGroupAccess: ({ groupId }, call) => v2.requestGroupAccess({ groupUid: groupId }, call).then(() => ({})),
+    async requestGroupAccess({ groupId }, call) {
+      await v2.requestGroupAccess({ groupUid: groupId }, call);
+      return withOutcome({}, { subjectUid: groupId });
+    },
 
     checkEligibility: async (_, call) => ({ eligible: (await v2.checkEligibility({}, call)).eligible }),
   });

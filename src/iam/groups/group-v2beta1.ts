@@ -12,9 +12,9 @@ import {
 import { builtinRoleUid, type Ids } from "../../kernel/ids.js";
 import type { PageTokens } from "../../kernel/page-token.js";
 import { depthOf, isUidp, MAX_GROUP_DEPTH } from "../../kernel/uidp.js";
-import { bitOf, missing } from "../../pipeline/auth/authorize.js";
-import type { Call } from "../../pipeline/call.js";
-import { type Handlers, prepared, serve } from "../../pipeline/method-table.js";
+import { bitOf, notFoundOrDenied } from "../../pipeline/auth/authorize.js";
+import type { UnaryCall } from "../../pipeline/call.js";
+import { type Handlers, serve, withOutcome, withPreparation } from "../../pipeline/method-table.js";
 import { guardDelete } from "../../pipeline/resource/guard-delete.js";
 import { listQueryOf } from "../../pipeline/resource/list-query.js";
 import { patchOf, valuesOf } from "../../pipeline/resource/patch.js";
@@ -93,7 +93,7 @@ export function groupsV2beta1({ tokens, ids, rootCreation, store }: GroupsDeps) 
       return groupView(row);
     },
 
-    deleteGroup: prepared({
+    deleteGroup: withPreparation({
       prepare: ({ uid }: DeleteGroupRequest, call) => deleteEndedInvites(uid, call.startMs, store),
       async handle({ uid }: DeleteGroupRequest, { tx, startMs }) {
         const row = await tx.groups.get(uid);
@@ -121,8 +121,7 @@ export function groupsV2beta1({ tokens, ids, rootCreation, store }: GroupsDeps) 
         );
       }
       await tx.accessRequests.put(groupUid, caller.uid, startMs);
-      call.subjectUid = groupUid;
-      return {};
+      return withOutcome({}, { subjectUid: groupUid });
     },
 
     async checkEligibility(_, call) {
@@ -173,13 +172,13 @@ export async function deleteEndedInvites(uid: string, nowMs: number, store: Pick
 
 // The method is unscoped because a root has no parent to be allowed at, so the
 // parent of any other group is checked here.
-async function requireParent(parent: string, call: Call): Promise<void> {
+async function requireParent(parent: string, call: UnaryCall): Promise<void> {
   if (!isUidp(parent)) throw invalidArgument({ field: "parent", description: "parent must be the uid of a group" });
   const { tx } = call;
   const caller = await call.callerAt(parent);
   if (!caller.holds(createGroups, parent)) throw permissionDenied(`groups.create at ${parent}`);
   if ((await tx.groups.get(parent)) === undefined) {
-    throw missing(caller, parent, notFound(groups, parent), "groups.create");
+    throw notFoundOrDenied(caller, parent, notFound(groups, parent), "groups.create");
   }
   if (depthOf(parent) >= MAX_GROUP_DEPTH) {
     throw invalidArgument({ field: "parent", description: `parent must lie less than ${MAX_GROUP_DEPTH} groups deep` });
@@ -187,19 +186,19 @@ async function requireParent(parent: string, call: Call): Promise<void> {
 }
 
 // Whoever creates an organisation owns it (spec gives nobody else a way in).
-async function ownBy({ caller, tx, startMs }: Call, root: GroupRow, ids: Ids): Promise<void> {
+async function ownBy({ caller, tx, startMs }: UnaryCall, root: GroupRow, ids: Ids): Promise<void> {
   const joined = { identityUid: caller.uid, roleUid: owner };
   await insertBinding(tx, root.uid, joined, { ids, nowMs: startMs }, { automatic: true });
 }
 
-async function organisationOf(call: Call): Promise<GroupRow> {
+async function organisationOf(call: UnaryCall): Promise<GroupRow> {
   const domain = await domainOf(call);
   const verified = domain === undefined ? undefined : await call.tx.groups.verifiedRoot(domain);
   if (verified === undefined) throw noOrganisation("");
   return verified;
 }
 
-async function domainOf({ tx, caller }: Call): Promise<string | undefined> {
+async function domainOf({ tx, caller }: UnaryCall): Promise<string | undefined> {
   return organisationDomainOf((await tx.identities.get(caller.uid))?.email ?? "");
 }
 

@@ -1,5 +1,5 @@
 import { notFound } from "../../kernel/errors.js";
-import type { Call } from "../../pipeline/call.js";
+import type { UnaryCall } from "../../pipeline/call.js";
 import type { GroupRow } from "../../store/port.js";
 import { groups } from "./group.js";
 
@@ -8,7 +8,7 @@ import { groups } from "./group.js";
  *
  * @throws ApiError NOT_FOUND when it does not exist; the pipeline words that for who may not know.
  */
-export async function requireParentGroup(uid: string, { tx }: Call): Promise<GroupRow> {
+export async function requireParentGroup(uid: string, { tx }: UnaryCall): Promise<GroupRow> {
   const row = await tx.groups.get(uid);
   if (row === undefined) throw notFound(groups, uid);
   return row;

@@ -1,6 +1,6 @@
 import { permissionDenied } from "../../kernel/errors.js";
 import { ANONYMOUS_UID, builtinRoleUid } from "../../kernel/ids.js";
-import type { Call } from "../../pipeline/call.js";
+import type { UnaryCall } from "../../pipeline/call.js";
 
 /** Who may create root groups: people, those who own one already, or nobody. */
 export type RootCreation = "users" | "owners" | "off";
@@ -14,7 +14,7 @@ const owner = builtinRoleUid("owner");
  *
  * @throws ApiError PERMISSION_DENIED
  */
-export async function requireRootCreation(rule: RootCreation, { caller, tx }: Call): Promise<void> {
+export async function requireRootCreation(rule: RootCreation, { caller, tx }: UnaryCall): Promise<void> {
   const isPerson = !caller.uid.includes("/") && caller.uid !== ANONYMOUS_UID && caller.providerUid === null;
   if (!caller.unlimited) throw permissionDenied("creation of root groups");
   if (isPerson && rule === "users") return;

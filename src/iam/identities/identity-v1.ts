@@ -1,7 +1,7 @@
 // Identities, version 1: a view of IdentitiesService.
 import { Identities } from "#gen/chainguard/platform/iam/identity_pb.js";
 import type { IdentitiesService } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
-import { inParts, type ServedService, serve } from "../../pipeline/method-table.js";
+import { listInChunks, type ServedService, serve } from "../../pipeline/method-table.js";
 import { operationsOf } from "../../pipeline/operations.js";
 import { rowsInParts } from "../../pipeline/resource/whole-list.js";
 import { identityView } from "./identity.js";
@@ -21,7 +21,7 @@ export function identitiesV1(served: ServedService<typeof IdentitiesService>) {
     update: async (identity, call) =>
       identityV1(await v2.updateIdentity({ identity: identitySent(identity), updateMask: whole }, call)),
 
-    list: inParts(
+    list: listInChunks(
       rowsInParts(
         (tx) => tx.identities,
         (row) => identityV1(identityView(row)),

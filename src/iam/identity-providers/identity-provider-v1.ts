@@ -1,7 +1,7 @@
 // IdentityProviders, version 1: a view of IdentityProvidersService.
 import { type IdentityProvider, IdentityProviders } from "#gen/chainguard/platform/iam/identity_providers_pb.js";
 import type { IdentityProvidersService } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
-import { inParts, type ServedService, serve } from "../../pipeline/method-table.js";
+import { listInChunks, type ServedService, serve } from "../../pipeline/method-table.js";
 import { operationsOf } from "../../pipeline/operations.js";
 import { rowsInParts } from "../../pipeline/resource/whole-list.js";
 import { identityProviderView } from "./identity-provider.js";
@@ -27,7 +27,7 @@ export function identityProvidersV1(served: ServedService<typeof IdentityProvide
         await v2.updateIdentityProvider({ identityProvider: sent(provider), updateMask: whole }, call),
       ),
 
-    list: inParts(
+    list: listInChunks(
       rowsInParts(
         (tx) => tx.identityProviders,
         (row, { startMs }) => identityProviderV1(identityProviderView(row, startMs)),

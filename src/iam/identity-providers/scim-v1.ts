@@ -3,7 +3,7 @@
 import type { Message } from "@bufbuild/protobuf";
 import type { IdentityProviders } from "#gen/chainguard/platform/iam/identity_providers_pb.js";
 import type { IdentityProvidersService } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
-import type { Handlers } from "../../pipeline/method-table.js";
+import { type Handlers, withOutcome } from "../../pipeline/method-table.js";
 import type { Operations } from "../../pipeline/operations.js";
 
 type Methods = "generateScimToken" | "regenerateScimToken" | "revokeScimToken" | "setScimEnabled";
@@ -13,10 +13,10 @@ export function scimHandlersV1(
   v2: Operations<typeof IdentityProvidersService>,
 ): Pick<Handlers<typeof IdentityProviders>, Methods> {
   return {
-    generateScimToken: async (request, call) => shown(await v2.generateScimToken(sent(request), call)),
-    regenerateScimToken: async (request, call) => shown(await v2.regenerateScimToken(sent(request), call)),
-    revokeScimToken: async (request, call) => shown(await v2.revokeScimToken(sent(request), call)),
-    setScimEnabled: async (request, call) => shown(await v2.setScimEnabled(sent(request), call)),
+    generateScimToken: async (request, call) => outcomeOf(await v2.generateScimToken(sent(request), call)),
+    regenerateScimToken: async (request, call) => outcomeOf(await v2.regenerateScimToken(sent(request), call)),
+    revokeScimToken: async (request, call) => outcomeOf(await v2.revokeScimToken(sent(request), call)),
+    setScimEnabled: async (request, call) => outcomeOf(await v2.setScimEnabled(sent(request), call)),
   };
 }
 
@@ -24,6 +24,7 @@ function sent<M extends Message & { identityProviderId: string }>({ $typeName: _
   return { ...same, identityProviderUid: identityProviderId };
 }
 
-function shown<M extends Message & { identityProviderUid: string }>({ $typeName: _, identityProviderUid, ...same }: M) {
-  return { ...same, identityProviderId: identityProviderUid };
+function outcomeOf<M extends Message & { identityProviderUid: string }>(message: M) {
+  const { $typeName: _, identityProviderUid, ...same } = message;
+  return withOutcome({ ...same, identityProviderId: identityProviderUid }, { subjectUid: identityProviderUid });
 }

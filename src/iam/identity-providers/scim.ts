@@ -6,8 +6,8 @@ import type { IdentityProvidersService } from "#gen/chainguard/platform/iam/v2be
 import { aborted, failedPrecondition, invalidArgument, notFound } from "../../kernel/errors.js";
 import { builtinRoleUid } from "../../kernel/ids.js";
 import { rootOf } from "../../kernel/uidp.js";
-import type { Call } from "../../pipeline/call.js";
-import type { Handlers } from "../../pipeline/method-table.js";
+import type { UnaryCall } from "../../pipeline/call.js";
+import { type Handlers, withOutcome } from "../../pipeline/method-table.js";
 import type { IdentityProviderRow, ScimState } from "../../store/port.js";
 import { identityProviders, scimEndpoint } from "./identity-provider.js";
 
@@ -34,7 +34,7 @@ export const scimHandlers: Pick<Handlers<typeof IdentityProvidersService>, Metho
       call,
     );
     const stored = await store(row, state, call);
-    return { token, ...described(row, stored) };
+    return withOutcome({ token, ...described(row, stored) }, { subjectUid: row.uid });
   },
 
   async regenerateScimToken(request, call) {
@@ -55,12 +55,13 @@ export const scimHandlers: Pick<Handlers<typeof IdentityProvidersService>, Metho
       etag: "",
     };
     const stored = await store(row, withExpiry(next, request, call), call);
-    return {
+    const response = {
       token,
       ...described(row, stored),
       previousTokenExpireTime: timestampFromMs(previousExpireTimeMs),
       requestedOverlap: durationFromMs(overlapMs),
     };
+    return withOutcome(response, { subjectUid: row.uid });
   },
 
   async revokeScimToken({ identityProviderUid }, call) {
@@ -68,7 +69,8 @@ export const scimHandlers: Pick<Handlers<typeof IdentityProvidersService>, Metho
     if (row.scim.tokenHash === "") throw notFound(identityProviders, row.uid, "there is no SCIM token");
     const { enabled } = row.scim;
     const { etag } = await store(row, { enabled, tokenHash: "", previousHash: "", revoked: true, etag: "" }, call);
-    return { identityProviderUid, etag, enabled, revokeTime: timestampFromMs(call.startMs) };
+    const response = { identityProviderUid, etag, enabled, revokeTime: timestampFromMs(call.startMs) };
+    return withOutcome(response, { subjectUid: row.uid });
   },
 
   async setScimEnabled({ identityProviderUid, enabled, etag }, call) {
@@ -76,19 +78,18 @@ export const scimHandlers: Pick<Handlers<typeof IdentityProvidersService>, Metho
     requireEtag(row.scim, etag);
     if (enabled) await requireTwoOwners(row, call);
     const stored = await store(row, { ...row.scim, enabled }, call);
-    return { identityProviderUid, enabled, etag: stored.etag };
+    return withOutcome({ identityProviderUid, enabled, etag: stored.etag }, { subjectUid: row.uid });
   },
 };
 
-async function found(uid: string, call: Call): Promise<IdentityProviderRow> {
+async function found(uid: string, call: UnaryCall): Promise<IdentityProviderRow> {
   const row = await call.tx.identityProviders.get(uid);
   if (row === undefined) throw notFound(identityProviders, uid);
-  call.subjectUid = uid;
   return row;
 }
 
 // Every change has an etag of its own, so that two administrators do not undo each other.
-async function store(row: IdentityProviderRow, state: ScimState, { tx, startMs }: Call): Promise<ScimState> {
+async function store(row: IdentityProviderRow, state: ScimState, { tx, startMs }: UnaryCall): Promise<ScimState> {
   const scim = { ...state, etag: randomBytes(8).toString("hex") };
   await tx.identityProviders.replace({ ...row, scim, updateTimeMs: startMs });
   return scim;
@@ -107,7 +108,7 @@ function described({ uid }: IdentityProviderRow, { etag, expireTimeMs }: ScimSta
 function withExpiry(
   state: ScimState,
   asked: { expireTime?: Timestamp | undefined; neverExpires: boolean },
-  call: Call,
+  call: UnaryCall,
 ): ScimState {
   const { expireTime, neverExpires } = asked;
   if (neverExpires && expireTime) {
@@ -137,7 +138,7 @@ function requireEtag(scim: ScimState, etag: string): void {
 }
 
 // With one owner a directory that drops the wrong person would leave nobody.
-async function requireTwoOwners(row: IdentityProviderRow, { tx }: Call): Promise<void> {
+async function requireTwoOwners(row: IdentityProviderRow, { tx }: UnaryCall): Promise<void> {
   if ((await tx.roleBindings.holders(rootOf(row.uid), owner)) >= 2) return;
   throw failedPrecondition("OWNERS_REQUIRED", "enabling SCIM needs at least two owners of the root group");
 }

@@ -2,7 +2,7 @@
 import { type FieldViolation, invalidArgument } from "../../kernel/errors.js";
 import { ANONYMOUS_UID, type Ids } from "../../kernel/ids.js";
 import { rootOf } from "../../kernel/uidp.js";
-import type { Call } from "../../pipeline/call.js";
+import type { UnaryCall } from "../../pipeline/call.js";
 import type { RoleBindingRow, RoleRow } from "../../store/port.js";
 import { isPendingFor } from "../people/pending-bindings.js";
 import { requireGrantable } from "../rights.js";
@@ -19,7 +19,12 @@ import { insertBinding, type MembershipGrant } from "./new-binding.js";
  * @throws ApiError INVALID_ARGUMENT or PERMISSION_DENIED; neither tells whether something of another
  * organisation exists.
  */
-export async function requireBindable(group: string, joined: MembershipGrant, call: Call, path = ""): Promise<RoleRow> {
+export async function requireBindable(
+  group: string,
+  joined: MembershipGrant,
+  call: UnaryCall,
+  path = "",
+): Promise<RoleRow> {
   const { tx, caller } = call;
   const violations: FieldViolation[] = [];
   const refuse = (name: string, rule: string) =>
@@ -42,7 +47,7 @@ export async function requireBindable(group: string, joined: MembershipGrant, ca
 }
 
 /** Joins them at `group`, or finds that they are joined already; what exists is not an error. */
-export async function bind(group: string, joined: MembershipGrant, call: Call, ids: Ids): Promise<RoleBindingRow> {
+export async function bind(group: string, joined: MembershipGrant, call: UnaryCall, ids: Ids): Promise<RoleBindingRow> {
   const { tx, caller, startMs } = call;
   const existing = await tx.roleBindings.same(group, joined.identityUid, joined.roleUid);
   if (existing !== undefined) return existing;

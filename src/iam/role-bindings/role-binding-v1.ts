@@ -4,8 +4,8 @@ import type {
   RoleBindingsService,
   RoleBinding as RoleBindingV2,
 } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
-import type { Call } from "../../pipeline/call.js";
-import { inParts, type ServedService, serve } from "../../pipeline/method-table.js";
+import type { UnaryCall } from "../../pipeline/call.js";
+import { listInChunks, type ServedService, serve, withOutcome } from "../../pipeline/method-table.js";
 import { operationsOf } from "../../pipeline/operations.js";
 import { rowsInParts } from "../../pipeline/resource/whole-list.js";
 import { roleBindingView } from "./role-binding.js";
@@ -26,7 +26,7 @@ export function roleBindingsV1(served: ServedService<typeof RoleBindingsService>
       const made = await v2.batchCreateRoleBindings({ parent, requests }, call);
       const answers: RoleBinding[] = [];
       for (const one of made.roleBindings) answers.push(await shown(one, call));
-      return { roleBindings: answers };
+      return withOutcome({ roleBindings: answers }, { subjectUid: parent });
     },
 
     async update({ id, ...binding }, call) {
@@ -34,7 +34,7 @@ export function roleBindingsV1(served: ServedService<typeof RoleBindingsService>
       return shown(await v2.updateRoleBinding({ roleBinding, updateMask: whole }, call), call);
     },
 
-    list: inParts(
+    list: listInChunks(
       rowsInParts(
         (tx) => tx.roleBindings,
         (row) => hydratedBindingV1(roleBindingView(row), row),
@@ -50,6 +50,6 @@ function sent({ identity = "", role = "" }: Partial<RoleBinding> = {}) {
   return { identityUid: identity, roleUid: role };
 }
 
-async function shown(binding: RoleBindingV2, { tx }: Call): Promise<RoleBinding> {
+async function shown(binding: RoleBindingV2, { tx }: UnaryCall): Promise<RoleBinding> {
   return roleBindingV1(binding, await tx.roleBindings.get(binding.uid));
 }

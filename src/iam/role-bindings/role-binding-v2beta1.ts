@@ -8,7 +8,7 @@ import {
 } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
 import { alreadyExists, type FieldViolation, invalidArgument, notFound } from "../../kernel/errors.js";
 import { isUidp, rootOf } from "../../kernel/uidp.js";
-import { serve } from "../../pipeline/method-table.js";
+import { serve, withOutcome } from "../../pipeline/method-table.js";
 import { listQueryOf } from "../../pipeline/resource/list-query.js";
 import { patchOf, valuesOf } from "../../pipeline/resource/patch.js";
 import type { Tx } from "../../store/port.js";
@@ -55,8 +55,7 @@ export function roleBindingsV2beta1({ tokens, ids }: IamDeps) {
         await requireBindable(parent, joined, call, at);
         uids.push((await bind(parent, joined, call, ids)).uid);
       }
-      call.subjectUid = parent;
-      return { roleBindings: await viewsOf(uids, call.tx) };
+      return withOutcome({ roleBindings: await viewsOf(uids, call.tx) }, { subjectUid: parent });
     },
 
     async updateRoleBinding({ roleBinding, updateMask }, call) {

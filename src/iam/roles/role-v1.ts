@@ -5,7 +5,7 @@ import { type Role, type RoleFilter, Roles } from "#gen/chainguard/platform/iam/
 import type { RolesService } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import { isUidp } from "../../kernel/uidp.js";
-import { inParts, type ServedService, serve } from "../../pipeline/method-table.js";
+import { listInChunks, type ServedService, serve } from "../../pipeline/method-table.js";
 import { operationsOf } from "../../pipeline/operations.js";
 import { type Asked, rowsInParts } from "../../pipeline/resource/whole-list.js";
 import { capabilitiesNamed } from "./capability-names.js";
@@ -23,7 +23,7 @@ export function rolesV1(served: ServedService<typeof RolesService>) {
 
     update: async (role, call) => roleV1(await v2.updateRole({ role: sent(role), updateMask: whole }, call)),
 
-    list: inParts(rowsInParts((tx) => tx.roles, roleRowV1, asked)),
+    list: listInChunks(rowsInParts((tx) => tx.roles, roleRowV1, asked)),
 
     delete: ({ id }, call) => v2.deleteRole({ uid: id }, call),
   });

@@ -3,8 +3,8 @@ import { type Role, RolesService } from "#gen/chainguard/platform/iam/v2beta1/ro
 import type { CapabilitySet } from "../../kernel/capability-set.js";
 import { failedPrecondition, invalidArgument, notFound, permissionDenied } from "../../kernel/errors.js";
 import { isUidp, parentOf } from "../../kernel/uidp.js";
-import { missing } from "../../pipeline/auth/authorize.js";
-import type { Call } from "../../pipeline/call.js";
+import { notFoundOrDenied } from "../../pipeline/auth/authorize.js";
+import type { UnaryCall } from "../../pipeline/call.js";
 import { serve } from "../../pipeline/method-table.js";
 import { listQueryOf } from "../../pipeline/resource/list-query.js";
 import { patchOf, valuesOf } from "../../pipeline/resource/patch.js";
@@ -79,7 +79,7 @@ export function rolesV2beta1({ tokens, ids }: IamDeps) {
 
 // The method is unscoped because built-in roles lie in no group; custom ones
 // are only for callers who may see their group.
-async function visibleRole(uid: string, call: Call): Promise<RoleRow> {
+async function visibleRole(uid: string, call: UnaryCall): Promise<RoleRow> {
   const { tx } = call;
   if (!isUidp(uid))
     throw invalidArgument({ field: "uid", description: "uid must be a uid, such as the service assigns" });
@@ -90,11 +90,11 @@ async function visibleRole(uid: string, call: Call): Promise<RoleRow> {
   if (group === undefined) throw seen;
   const caller = await call.callerAt(group);
   if (!caller.holdsNeeded(group)) throw permissionDenied(`roles.list at ${uid}`);
-  if (row === undefined) throw missing(caller, uid, seen, "roles.list");
+  if (row === undefined) throw notFoundOrDenied(caller, uid, seen, "roles.list");
   return row;
 }
 
-async function customRole(uid: string, { tx }: Call): Promise<RoleRow> {
+async function customRole(uid: string, { tx }: UnaryCall): Promise<RoleRow> {
   const row = await tx.roles.get(uid);
   if (row === undefined) throw notFound(roles, uid);
   if (row.groupUid === null) throw failedPrecondition("ROLE_BUILT_IN", "a built-in role cannot be changed");
@@ -102,7 +102,7 @@ async function customRole(uid: string, { tx }: Call): Promise<RoleRow> {
 }
 
 // Bound, promised by an invite, or what a provider gives to those who log in.
-async function isInUse(uid: string, { tx }: Call): Promise<boolean> {
+async function isInUse(uid: string, { tx }: UnaryCall): Promise<boolean> {
   if ((await tx.roleBindings.groupsOfRole(uid)).length > 0) return true;
   if ((await tx.groupInvites.uidsWhere("roleUid", uid, 1)).length > 0) return true;
   if ((await tx.identityProviders.uidsWhere("defaultRole", uid, 1)).length > 0) return true;
@@ -110,7 +110,7 @@ async function isInUse(uid: string, { tx }: Call): Promise<boolean> {
 }
 
 // A role that is bound already gives what it gains to whoever holds it, at each place it is bound.
-async function requireRightsWhereBound(role: RoleRow, rights: CapabilitySet, call: Call): Promise<void> {
+async function requireRightsWhereBound(role: RoleRow, rights: CapabilitySet, call: UnaryCall): Promise<void> {
   for (const group of [role.groupUid ?? "", ...(await call.tx.roleBindings.groupsOfRole(role.uid))]) {
     requireRights(await call.callerAt(group), rights, group);
   }

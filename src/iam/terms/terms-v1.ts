@@ -2,7 +2,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Terms, type TermsDocumentStatusSchema } from "#gen/chainguard/platform/iam/terms_pb.js";
 import type { TermsAcceptance, TermsService } from "#gen/chainguard/platform/iam/v2beta1/terms_pb.js";
-import { inParts, type ServedService, serve } from "../../pipeline/method-table.js";
+import { listInChunks, type ServedService, serve, withOutcome } from "../../pipeline/method-table.js";
 import { operationsOf } from "../../pipeline/operations.js";
 
 const PART_SIZE = 200;
@@ -13,14 +13,14 @@ export function termsV1(served: ServedService<typeof TermsService>) {
   return serve(Terms, {
     async acceptTerms({ group, documentIds }, call) {
       const accepted = await v2.acceptTerms({ group, documentIds }, call);
-      return { group: accepted.group, documentIds: accepted.documentIds };
+      return withOutcome({ group: accepted.group, documentIds: accepted.documentIds }, { subjectUid: group });
     },
 
     // Acceptances have no uid to continue behind, so the parts are the pages of version 2.
-    listAccepted: inParts(async ({ group }, call, pageToken: string | undefined) => {
+    listAccepted: listInChunks(async ({ group }, call, pageToken: string | undefined) => {
       const request = { group, pageSize: PART_SIZE, ...(pageToken !== undefined && { pageToken }) };
       const { termsAcceptances, nextPageToken } = await v2.listTermsAcceptances(request, call);
-      return { part: { items: termsAcceptances.map(statusV1) }, next: nextPageToken || undefined };
+      return { chunk: { items: termsAcceptances.map(statusV1) }, next: nextPageToken || undefined };
     }),
   });
 }

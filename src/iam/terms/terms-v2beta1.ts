@@ -6,7 +6,7 @@ import {
   TermsService,
 } from "#gen/chainguard/platform/iam/v2beta1/terms_pb.js";
 import { invalidArgument } from "../../kernel/errors.js";
-import { serve } from "../../pipeline/method-table.js";
+import { serve, withOutcome } from "../../pipeline/method-table.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { listQueryOf } from "../../pipeline/resource/list-query.js";
 import { isPrintable } from "../../pipeline/resource/rules.js";
@@ -39,8 +39,7 @@ export function termsV2beta1({ tokens }: IamDeps) {
       for (const docId of documentIds) {
         await tx.terms.accept({ groupUid: group, docId, acceptedBy: caller.uid, createTimeMs: startMs });
       }
-      call.subjectUid = group;
-      return { group, documentIds };
+      return withOutcome({ group, documentIds }, { subjectUid: group });
     },
 
     async listTermsAcceptances(request, { tx, startMs }) {

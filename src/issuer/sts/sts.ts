@@ -3,7 +3,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
 import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { ApiError, type FieldViolation, invalidArgument, unauthenticated } from "../../kernel/errors.js";
-import { prepared, serve } from "../../pipeline/method-table.js";
+import { serve, withOutcome, withPreparation } from "../../pipeline/method-table.js";
 import type { LastSeen } from "../maintenance.js";
 import type { IssuedToken, RefreshedLogin, Tokens } from "../tokens.js";
 import { type ExchangeRequest, type Exchanger, parseBearer, type VerifiedExchange } from "./exchange.js";
@@ -27,56 +27,65 @@ export interface StsDeps {
 
 /** Creates the handlers of SecurityTokenService. */
 export function createSecurityTokenService({ exchanger, tokens, limiter, audiences, lastSeen }: StsDeps) {
-  return serve(SecurityTokenService, {
-    exchange: prepared({
-      async prepare(request: ExchangeRequest & { readonly scope: string }, call): Promise<VerifiedExchange> {
-        setNoStore(call.responseHeader);
-        const { aud, cap, scope, scopes, identity, identityProvider } = request;
-        const tokenRequest = { aud, cap, scopes: [scope, ...scopes], identity, identityProvider };
-        return exchanger.verify(
-          tokenRequest,
-          parseBearer(call.inbound.header("authorization")),
-          call.inbound.remoteAddress,
-        );
-      },
-      async handle(_request, { tx, inbound }, verified: VerifiedExchange) {
-        return toRawToken(await exchanger.finish(tx, verified, inbound.remoteAddress));
-      },
-    }),
+  return serve(
+    SecurityTokenService,
+    {
+      exchange: withPreparation({
+        async prepare(request: ExchangeRequest & { readonly scope: string }, call): Promise<VerifiedExchange> {
+          setNoStore(call.responseHeader);
+          const { aud, cap, scope, scopes, identity, identityProvider } = request;
+          const tokenRequest = { aud, cap, scopes: [scope, ...scopes], identity, identityProvider };
+          return exchanger.verify(
+            tokenRequest,
+            parseBearer(call.inbound.header("authorization")),
+            call.inbound.remoteAddress,
+          );
+        },
+        async handle(_request, { tx, inbound }, verified: VerifiedExchange) {
+          return toRawToken(await exchanger.finish(tx, verified, inbound.remoteAddress));
+        },
+      }),
 
-    exchangeRefreshToken: prepared({
-      // Callers wait here, before the transaction, which must not wait.
-      async prepare(_request: RefreshRequest, { inbound, responseHeader }): Promise<void> {
-        setNoStore(responseHeader);
-        await limiter.admit({ remoteAddress: inbound.remoteAddress, name: REFRESH });
-      },
-      async handle({ aud, cap, scope, scopes }: RefreshRequest, call) {
-        const { tx, startMs, inbound } = call;
-        let refreshed: RefreshedLogin | undefined;
-        try {
-          refreshed = await limiter.count({ remoteAddress: inbound.remoteAddress, name: REFRESH }, async () => {
-            const bearer = parseBearer(inbound.header("authorization"));
-            call.subjectUid = await tokens.findIdentityUid(tx, bearer);
-            const requested = parseRequestedGrant({ aud, cap, scopes: [scope, ...scopes] }, audiences());
-            const found = await tokens.rotate(tx, bearer, requested, startMs);
-            if (found === undefined) throw unauthenticated();
-            return found;
-          });
-        } catch (error) {
-          if (!(error instanceof ApiError) || error.code !== Code.Unauthenticated) throw error;
-          // An unknown token changed nothing that must be committed.
-          if (call.subjectUid === undefined) throw error;
-          // The reuse of a stolen token ended the login. This must be committed although the call fails.
-          call.refusal = error;
-          return {};
-        }
-        call.actorUid = refreshed.identityUid;
-        lastSeen.touch(refreshed.identityUid, startMs);
-        const expiry = timestampFromMs(refreshed.refreshExpiresAtMs);
-        return { token: toRawToken(refreshed.token), refreshToken: { token: refreshed.refreshToken, expiry } };
-      },
-    }),
-  });
+      exchangeRefreshToken: withPreparation({
+        // Callers wait here, before the transaction, which must not wait.
+        async prepare(_request: RefreshRequest, { inbound, responseHeader }): Promise<void> {
+          setNoStore(responseHeader);
+          await limiter.admit({ remoteAddress: inbound.remoteAddress, name: REFRESH });
+        },
+        async handle({ aud, cap, scope, scopes }: RefreshRequest, { tx, startMs, inbound }) {
+          let subjectUid: string | undefined;
+          let refreshed: RefreshedLogin | undefined;
+          try {
+            refreshed = await limiter.count({ remoteAddress: inbound.remoteAddress, name: REFRESH }, async () => {
+              const bearer = parseBearer(inbound.header("authorization"));
+              subjectUid = await tokens.findIdentityUid(tx, bearer);
+              const requested = parseRequestedGrant({ aud, cap, scopes: [scope, ...scopes] }, audiences());
+              const found = await tokens.rotate(tx, bearer, requested, startMs);
+              if (found === undefined) throw unauthenticated();
+              return found;
+            });
+          } catch (error) {
+            if (!(error instanceof ApiError) || error.code !== Code.Unauthenticated) throw error;
+            // An unknown token changed nothing that must be committed.
+            if (subjectUid === undefined) throw error;
+            // The reuse of a stolen token ended the login. This must be committed although the call fails.
+            return withOutcome({}, { subjectUid, error });
+          }
+          lastSeen.touch(refreshed.identityUid, startMs);
+          const expiry = timestampFromMs(refreshed.refreshExpiresAtMs);
+          return withOutcome(
+            { token: toRawToken(refreshed.token), refreshToken: { token: refreshed.refreshToken, expiry } },
+            { subjectUid, actorUid: refreshed.identityUid },
+          );
+        },
+      }),
+    },
+    {
+      // Clients of other versions send query parameters of their own.
+      exchange: { selfAuthenticating: true, ignoreUnknownQuery: true },
+      exchangeRefreshToken: { selfAuthenticating: true, ignoreUnknownQuery: true },
+    },
+  );
 }
 
 type RefreshRequest = TokenRequest & { readonly scope: string };

@@ -7,7 +7,7 @@ import { isUidp } from "../../kernel/uidp.js";
 
 /** The header `typ` of API tokens (RFC 9068). */
 const TYPE = "at+jwt";
-/** The longest life of an API token in seconds (spec section 8). */
+/** The longest life of an API token in seconds (docs/api-rules.md#tokens). */
 export const MAX_TOKEN_LIFE_S = 3600;
 /** How far clocks may differ, in seconds. */
 export const LEEWAY_S = 30;

@@ -3,15 +3,32 @@ import { LRUCache } from "lru-cache";
 import type { Clock } from "../../kernel/clock.js";
 import { unauthenticated } from "../../kernel/errors.js";
 import type { Principal } from "../../kernel/principal.js";
+import type { AuthRule } from "../method-table.js";
 import { isExpired, keyIdOf, type TokenPolicy, verifyApiToken } from "./api-token.js";
 
 /**
- * Establishes who calls from the value of the Authorization header. At once for a token seen
- * before; whether the identity still exists is read with every call all the same.
+ * Verifies the token in the value of the Authorization header. A token that was verified before is answered
+ * synchronously. Whether the identity still exists is read later, with every call.
  *
  * @throws ApiError UNAUTHENTICATED, with one text for every cause.
  */
 export type Authenticate = (authorization: string | undefined) => Principal | Promise<Principal>;
+
+/**
+ * Authenticates the caller of a method from the value of the Authorization header; undefined for a method that needs
+ * no authenticated caller. Transports call it before they read the request body.
+ *
+ * @throws ApiError UNAUTHENTICATED
+ */
+export type AuthenticateCaller = (
+  method: { readonly auth: AuthRule },
+  authorization: string | undefined,
+) => Principal | undefined | Promise<Principal | undefined>;
+
+/** Creates it. */
+export function createAuthenticateCaller(authenticate: Authenticate): AuthenticateCaller {
+  return (method, authorization) => (method.auth.mode === "guarded" ? authenticate(authorization) : undefined);
+}
 
 /** The public keys that verify API tokens. */
 export interface VerifyingKeys {

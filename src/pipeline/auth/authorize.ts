@@ -101,12 +101,12 @@ export function callerOf(principal: Principal, needed: readonly CapabilityBit[],
  * The error for something that is not there: that it is missing is only for callers who may read the
  * group it would be in; to all others it looks forbidden (AIP-211).
  */
-export function missing(caller: Caller, uid: string, seen: ApiError, needed: string): ApiError {
+export function notFoundOrDenied(caller: Caller, uid: string, error: ApiError, needed: string): ApiError {
   const parent = parentOf(uid);
-  return parent !== undefined && caller.holds(readGroups, parent) ? seen : permissionDenied(`${needed} at ${uid}`);
+  return parent !== undefined && caller.holds(readGroups, parent) ? error : permissionDenied(`${needed} at ${uid}`);
 }
 
-/** What a handler threw, as its caller may see it; see {@link missing}. */
+/** What a handler threw, as its caller may see it; see {@link notFoundOrDenied}. */
 export function maskNotFound(
   caller: Caller,
   error: unknown,
@@ -114,7 +114,7 @@ export function maskNotFound(
   request: Message,
 ): unknown {
   if (!(error instanceof ApiError) || error.code !== Code.NotFound || scope === undefined) return error;
-  return missing(caller, scope.of(request), error, namesOf(capabilities));
+  return notFoundOrDenied(caller, scope.of(request), error, namesOf(capabilities));
 }
 
 /** The capabilities that a method needs, as errors name them. */

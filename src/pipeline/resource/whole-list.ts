@@ -78,6 +78,6 @@ export function rowsInParts<Filter extends WholeListRequest | object, Row, Item>
     const { rows, next } = await rowsOf(call.tx).list({ ...query, limit });
     const items: Item[] = [];
     for (const row of rows) items.push(await view(row, call));
-    return { part: { items }, next };
+    return { chunk: { items }, next };
   };
 }

@@ -10,7 +10,7 @@ import type {
 import type { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
 import { deadlineExceeded, notFound } from "../../kernel/errors.js";
 import { MAX_CALL_MS } from "../../pipeline/call.js";
-import { type Handlers, prepared } from "../../pipeline/method-table.js";
+import { type Handlers, withPreparation } from "../../pipeline/method-table.js";
 import { partQuery } from "../../pipeline/resource/whole-list.js";
 import type { ListPosition } from "../../store/port.js";
 import { groupKind } from "../repos/repo.js";
@@ -37,12 +37,12 @@ export function imageHandlersV1(deps: ImageDeps) {
     return count;
   };
   return {
-    getArchs: prepared({
+    getArchs: withPreparation({
       prepare: ({ repoId, digest }: ArchRequest) => sizes({ repoUid: repoId, digest }),
       handle: (_, __, known) => ({ archs: architecturesIn(known) }),
     }),
 
-    getSize: prepared({
+    getSize: withPreparation({
       prepare: ({ repoId, digest }: SizeRequest) => sizes({ repoUid: repoId, digest }),
       handle({ digest, arch }, _, known) {
         const { size, architecture } = sizeIn(known, digest, arch);
@@ -51,7 +51,7 @@ export function imageHandlersV1(deps: ImageDeps) {
     }),
 
     // Nothing is remembered of it, so the registry is asked whether the request says so or not.
-    getImageConfig: prepared({
+    getImageConfig: withPreparation({
       async prepare({ repoId, digest, arch }: ImageConfigRequest) {
         const { manifest, reader } = await content({ repoUid: repoId, digest });
         const architecture = arch || DEFAULT_ARCHITECTURE;
@@ -63,7 +63,7 @@ export function imageHandlersV1(deps: ImageDeps) {
     }),
 
     // In units of work of their own, so that a long count holds nobody up.
-    getManifestDigestCount: prepared({
+    getManifestDigestCount: withPreparation({
       prepare: ({ parentId }: ManifestDigestCountFilter) => counted(parentId),
       async handle({ parentId }, { tx }, count) {
         const known = (await tx.groups.get(parentId)) ?? (await tx.repos.get(parentId));

@@ -1,18 +1,18 @@
 // The handlers of ImagesService in version 2beta1.
 import { type GetSizeRequest, ImagesService } from "#gen/chainguard/platform/registry/v2beta1/images_pb.js";
-import { type Handlers, prepared, serve } from "../../pipeline/method-table.js";
+import { type Handlers, serve, withPreparation } from "../../pipeline/method-table.js";
 import { architecturesIn, createImageSource, type ImageDeps, sizeIn } from "./image-source.js";
 
 /** ImagesService, ready to be served. */
 export function imagesV2beta1(deps: ImageDeps) {
   const { sizes } = createImageSource(deps);
   const handlers: Handlers<typeof ImagesService> = {
-    getArchitectures: prepared({
+    getArchitectures: withPreparation({
       prepare: sizes,
       handle: (_, __, known) => ({ architectures: architecturesIn(known) }),
     }),
 
-    getSize: prepared({
+    getSize: withPreparation({
       prepare: (request: GetSizeRequest) => sizes(request),
       handle: ({ digest, architecture }, _, known) => sizeIn(known, digest, architecture),
     }),

@@ -9,7 +9,7 @@ import { ANONYMOUS_UID } from "../../kernel/ids.js";
 import { isUidp, lineageOf, rootOf } from "../../kernel/uidp.js";
 import { bitOf } from "../../pipeline/auth/authorize.js";
 import { Caller } from "../../pipeline/auth/caller.js";
-import type { Call } from "../../pipeline/call.js";
+import type { UnaryCall } from "../../pipeline/call.js";
 import type { RepoRow, Tx } from "../../store/port.js";
 import { groupOfOrg, parseRepoPath } from "../oci/repo-path.js";
 import { copiedFields, type RepoConfig, repoView } from "./repo.js";
@@ -50,7 +50,7 @@ export interface ResolvedSource {
  * @throws ApiError INVALID_ARGUMENT when there is no such source that the caller may pull from, or a
  * field of a copy would differ from its source's.
  */
-export async function resolveSource(change: Change, call: Call): Promise<ResolvedSource> {
+export async function resolveSource(change: Change, call: UnaryCall): Promise<ResolvedSource> {
   const { before, after } = change;
   if (after.syncConfig === undefined) return { config: after };
   const { source, google, amazon, azure } = after.syncConfig;
@@ -86,14 +86,14 @@ function isOneOf(value: unknown, allowed: readonly unknown[]): boolean {
 }
 
 // One text for all causes: none tells whether a repo that the caller cannot see exists.
-async function sourceNamed(source: string, { groupUid, uid }: Change, call: Call): Promise<RepoRow> {
+async function sourceNamed(source: string, { groupUid, uid }: Change, call: UnaryCall): Promise<RepoRow> {
   const found = await lookedUp(source, groupUid, call.tx);
   if (found && found.uid !== uid && (await mayPull(found.uid, call))) return found;
   const rule = "must name another repo, from which the caller may pull";
   throw invalidArgument({ field: "sync_config.source", description: `sync_config.source ${rule}` });
 }
 
-async function mayPull(uid: string, call: Call): Promise<boolean> {
+async function mayPull(uid: string, call: UnaryCall): Promise<boolean> {
   if ((await call.callerAt(uid)).holds(pull, uid)) return true;
   const rows = await call.tx.access.at(ANONYMOUS_UID, lineageOf(uid));
   return new Caller({ ...call.caller.principal, identityUid: ANONYMOUS_UID }, pull, rows).holdsNeeded(uid);

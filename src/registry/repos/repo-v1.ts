@@ -6,8 +6,14 @@ import type { GetRepoCountBySourceRequest, Repo, RepoFilter } from "#gen/chaingu
 import { ReposService } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
 import { deadlineExceeded, permissionDenied, resourceExhausted } from "../../kernel/errors.js";
 import { namesOf } from "../../pipeline/auth/authorize.js";
-import type { Call, StreamCall } from "../../pipeline/call.js";
-import { capabilitiesFor, type Handlers, inParts, prepared, type ServedService } from "../../pipeline/method-table.js";
+import type { CallContext, UnaryCall } from "../../pipeline/call.js";
+import {
+  capabilitiesFor,
+  type Handlers,
+  listInChunks,
+  type ServedService,
+  withPreparation,
+} from "../../pipeline/method-table.js";
 import { operationsOf } from "../../pipeline/operations.js";
 import { partQuery, rowsInParts } from "../../pipeline/resource/whole-list.js";
 import type { ListPosition, RepoRow, Store, Tx } from "../../store/port.js";
@@ -34,7 +40,7 @@ export function repoHandlersV1(served: ServedService<typeof ReposService>, { sto
   const readmes = operationsOf(served, { uid: "id", content: "readme" });
 
   // A readme is the operator's to change. To say nothing of it is no wish to be rid of it, but of who may be.
-  async function withReadme(uid: string, readme: string, call: Call): Promise<RepoRow> {
+  async function withReadme(uid: string, readme: string, call: UnaryCall): Promise<RepoRow> {
     const row = await foundRepo(uid, call.tx);
     if (readme === row.readme) return row;
     const may = call.caller.holds(changeReadme, uid);
@@ -62,12 +68,12 @@ export function repoHandlersV1(served: ServedService<typeof ReposService>, { sto
       return answered(await withReadme(uid, repo.readme, call), call);
     },
 
-    listRepos: inParts(rowsInParts<RepoFilter, RepoRow, Repo>((tx) => tx.repos, shown, undefined, PART_SIZE)),
+    listRepos: listInChunks(rowsInParts<RepoFilter, RepoRow, Repo>((tx) => tx.repos, shown, undefined, PART_SIZE)),
 
     deleteRepo: ({ id }, call) => v2.deleteRepo({ uid: id }, call),
 
     // In units of work of their own, so that a long count holds nobody up.
-    getRepoCountBySource: prepared({
+    getRepoCountBySource: withPreparation({
       prepare: ({ id }: GetRepoCountBySourceRequest, call) => countCopies(id, store, call),
       async handle({ id }, { tx }, count) {
         await foundRepo(id, tx);
@@ -82,12 +88,12 @@ function shown(row: RepoRow) {
 }
 
 // A readme is shown to those alone who may read it, as in version 2.
-function answered(row: RepoRow, { caller }: Call) {
+function answered(row: RepoRow, { caller }: UnaryCall) {
   return caller.holds(readReadme, row.uid) ? shown(row) : shown({ ...row, readme: "" });
 }
 
 // Of the copies that the caller may see: where others copy to is theirs.
-async function countCopies(source: string, store: Store, call: StreamCall): Promise<number> {
+async function countCopies(source: string, store: Store, call: CallContext): Promise<number> {
   const { deadlineMs } = call;
   let [count, seen] = [0, 0];
   let after: ListPosition | undefined;

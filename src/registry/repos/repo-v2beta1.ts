@@ -91,9 +91,9 @@ export function reposV2beta1({ tokens, ids }: RegistryDeps) {
     },
   };
   return serve(ReposService, handlers, {
-    createRepo: MAX_REPO_REQUEST,
-    updateRepo: MAX_REPO_REQUEST,
-    updateRepoReadme: MAX_README_REQUEST,
+    createRepo: { maxRequestBytes: MAX_REPO_REQUEST },
+    updateRepo: { maxRequestBytes: MAX_REPO_REQUEST },
+    updateRepoReadme: { maxRequestBytes: MAX_README_REQUEST },
   });
 }
 

@@ -4,7 +4,7 @@ import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
 import type { TagHistoryFilter } from "#gen/chainguard/platform/registry/tag_pb.js";
 import { invalidArgument } from "../../kernel/errors.js";
-import { type Handlers, inParts } from "../../pipeline/method-table.js";
+import { type Handlers, listInChunks } from "../../pipeline/method-table.js";
 import type { ListPosition, ListQuery, TagFamily, TagRow, Tx } from "../../store/port.js";
 import { foundRepo } from "../repos/repo-v2beta1.js";
 import { familiesLeftIn } from "./tag-v1.js";
@@ -51,7 +51,7 @@ export const tagSummaryHandlersV1 = {
     return { recentlyUpdated: rows.length > 0 };
   },
 
-  listTagHistory: inParts(async (filter: TagHistoryFilter, { tx }, after: HistoryPosition | undefined) => {
+  listTagHistory: listInChunks(async (filter: TagHistoryFilter, { tx }, after: HistoryPosition | undefined) => {
     const { parentId, start, end } = filter;
     const [fromMs, toMs] = [boundOf(start, "start", 0), boundOf(end, "end", Number.MAX_SAFE_INTEGER)];
     await foundTag(parentId, tx);
@@ -62,7 +62,10 @@ export const tagSummaryHandlersV1 = {
     const next = moves.length < PART_SIZE ? undefined : { timeMs: last, seen: known };
     // A tag without an image was pointed at none.
     const items = moves.filter(({ digest }) => digest !== "");
-    return { part: { items: items.map((move) => ({ updateTimestamp: timestampFromMs(move.timeMs), ...move })) }, next };
+    return {
+      chunk: { items: items.map((move) => ({ updateTimestamp: timestampFromMs(move.timeMs), ...move })) },
+      next,
+    };
   }),
 } satisfies Partial<Handlers<typeof Registry>>;
 

@@ -5,7 +5,7 @@ import type { Registry } from "#gen/chainguard/platform/registry/registry_pb.js"
 import type { Tag, TagFilter } from "#gen/chainguard/platform/registry/tag_pb.js";
 import { TagSchema as TagSchemaV2, type TagsService } from "#gen/chainguard/platform/registry/v2beta1/tags_pb.js";
 import { alreadyExists, failedPrecondition } from "../../kernel/errors.js";
-import { type Handlers, inParts, type ServedService } from "../../pipeline/method-table.js";
+import { type Handlers, listInChunks, type ServedService } from "../../pipeline/method-table.js";
 import { operationsOf } from "../../pipeline/operations.js";
 import { valuesOf } from "../../pipeline/resource/patch.js";
 import { partQuery } from "../../pipeline/resource/whole-list.js";
@@ -42,10 +42,10 @@ export function tagHandlersV1(served: ServedService<typeof TagsService>, { ids }
 
     deleteTag: ({ id }, call) => v2.deleteTag({ uid: id }, call),
 
-    listTags: inParts(async (filter: TagFilter, call, after: ListPosition | undefined) => {
+    listTags: listInChunks(async (filter: TagFilter, call, after: ListPosition | undefined) => {
       const place = { visible: await call.visibleGroups(filter.uidp, filter.id), ...filtersIn(filter) };
       const { rows, next } = await tagPage(call.tx, partQuery(filter, place, after), familiesLeftIn(filter));
-      return { part: { items: rows.map(tagV1) }, next };
+      return { chunk: { items: rows.map(tagV1) }, next };
     }),
   } satisfies Partial<Handlers<typeof Registry>>;
 }

@@ -106,13 +106,13 @@ export async function writeCharged(out: ResponseWriter, bytes: Uint8Array): Prom
   for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
     if (isGone(out)) return;
     const chunk = bytes.subarray(at, at + CHUNK_BYTES);
-    if (!(out as ServerResponse).write(chunk)) await drained(out);
+    if (!(out as ServerResponse).write(chunk)) await waitForDrain(out);
     buffers?.answered(chunk.length);
   }
 }
 
 /** Resolves when the peer has read enough for more to be written, or has gone. */
-export function drained(out: ResponseWriter): Promise<void> {
+export function waitForDrain(out: ResponseWriter): Promise<void> {
   if (isGone(out)) return Promise.resolve();
   return new Promise((resolve) => {
     const go = () => {

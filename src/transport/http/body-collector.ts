@@ -3,9 +3,9 @@ import type { IncomingMessage } from "node:http";
 import { Http2ServerRequest, type ServerHttp2Stream } from "node:http2";
 import { type ApiError, malformedRequest } from "../../kernel/errors.js";
 import type { Charge } from "./buffer-account.js";
+import { enqueue } from "./fair-queue.js";
 import { buffersOf } from "./request-buffers.js";
 import { flushPerTick } from "./tick.js";
-import { waitForTurn } from "./turns.js";
 
 /** What bodies are read from. */
 export type BodySource = IncomingMessage | Http2ServerRequest | ServerHttp2Stream;
@@ -160,7 +160,7 @@ export function collectBody(source: BodySource, options: BodyOptions, receiver: 
       charge?.complete();
       const bytes = body === undefined ? Buffer.alloc(0) : body.subarray(0, size);
       // A body that came with its request shares the turn of it; who sends the last bytes of many at once has one for each.
-      if (isLate && buffers) waitForTurn(buffers.peer, { run: () => receiver.onBody(bytes), onError: rethrow });
+      if (isLate && buffers) enqueue(buffers.peer, { run: () => receiver.onBody(bytes), onError: rethrow });
       else receiver.onBody(bytes);
     }
   }

@@ -10,8 +10,7 @@ import {
   unimplemented,
 } from "../../kernel/errors.js";
 import { collectBody } from "./body-collector.js";
-import { HttpFault } from "./http-fault.js";
-import { type HttpRequest, isHttp2 } from "./http-message.js";
+import { HttpError, type HttpRequest, isHttp2 } from "./http-message.js";
 import { resetUnreadRequest } from "./http2-end.js";
 import { defaultLimits } from "./limits.js";
 import { buffersOf } from "./request-buffers.js";
@@ -34,7 +33,7 @@ export function mayHaveBody(req: HttpRequest): boolean {
  * Reads the whole body and undoes its Content-Encoding.
  *
  * @param limit the most bytes it may have, before and after decompression.
- * @throws HttpFault 413 and 415; ApiError INVALID_ARGUMENT for broken compression, RESOURCE_EXHAUSTED where the
+ * @throws HttpError 413 and 415; ApiError INVALID_ARGUMENT for broken compression, RESOURCE_EXHAUSTED where the
  * service holds too much already; CALLER_GONE.
  */
 export async function readBody(req: HttpRequest, limit: number): Promise<Uint8Array> {
@@ -43,7 +42,7 @@ export async function readBody(req: HttpRequest, limit: number): Promise<Uint8Ar
   const encoding = (req.headers["content-encoding"] ?? "identity").trim().toLowerCase();
   const inflate = INFLATE[encoding];
   if (inflate === undefined && encoding !== "identity" && encoding !== "")
-    throw new HttpFault(415, unimplemented("content-encoding: must be gzip or br"), { "accept-encoding": "gzip, br" });
+    throw new HttpError(415, unimplemented("content-encoding: must be gzip or br"), { "accept-encoding": "gzip, br" });
   const bytes = await collect(req, limit);
   return bytes.length === 0 || inflate === undefined ? bytes : inflated(req, inflate, bytes, limit);
 }
@@ -52,7 +51,7 @@ export async function readBody(req: HttpRequest, limit: number): Promise<Uint8Ar
  * Reads the whole body as it was sent, with its Content-Encoding.
  *
  * @param limit the most bytes it may have.
- * @throws HttpFault 413; ApiError RESOURCE_EXHAUSTED where the service holds too much already; CALLER_GONE.
+ * @throws HttpError 413; ApiError RESOURCE_EXHAUSTED where the service holds too much already; CALLER_GONE.
  */
 export async function readRaw(req: HttpRequest, limit: number): Promise<Uint8Array> {
   if (Number(req.headers["content-length"] ?? 0) > limit) throw tooLarge(limit);
@@ -70,7 +69,7 @@ export async function isEmptyBody(req: HttpRequest, allowEmptyObject: boolean): 
     const bytes = await collect(req, limit);
     return bytes.length === 0 || Buffer.from(bytes).toString("latin1").trim() === "{}";
   } catch (error) {
-    if (error instanceof HttpFault) return false;
+    if (error instanceof HttpError) return false;
     throw error;
   }
 }
@@ -79,13 +78,13 @@ export async function isEmptyBody(req: HttpRequest, allowEmptyObject: boolean): 
  * The text of a JSON body.
  *
  * @param contentType the Content-Type header; without one the body is taken for JSON.
- * @throws HttpFault 415 for another type or charset; ApiError INVALID_ARGUMENT for bytes that are not UTF-8.
+ * @throws HttpError 415 for another type or charset; ApiError INVALID_ARGUMENT for bytes that are not UTF-8.
  */
-export function jsonTextOf(bytes: Uint8Array, contentType: string | undefined): string {
+export function decodeJsonText(bytes: Uint8Array, contentType: string | undefined): string {
   if (contentType !== undefined && contentType !== "application/json" && !isJsonType(contentType)) {
     const form = contentType.toLowerCase().includes("form");
     const hint = form ? ", forms are not accepted" : "";
-    throw new HttpFault(415, malformedRequest(`content-type: must be application/json in utf-8${hint}`), {
+    throw new HttpError(415, malformedRequest(`content-type: must be application/json in utf-8${hint}`), {
       "accept-post": "application/json",
     });
   }
@@ -96,9 +95,9 @@ export function jsonTextOf(bytes: Uint8Array, contentType: string | undefined): 
 /**
  * The text of a body that is a form, still escaped.
  *
- * @throws HttpFault 413 and 415; ApiError INVALID_ARGUMENT for bytes that are not UTF-8; CALLER_GONE.
+ * @throws HttpError 413 and 415; ApiError INVALID_ARGUMENT for bytes that are not UTF-8; CALLER_GONE.
  */
-export async function formTextOf(req: HttpRequest, limit: number): Promise<string> {
+export async function readFormText(req: HttpRequest, limit: number): Promise<string> {
   const bytes = await readBody(req, limit);
   if (!isUtf8(bytes)) throw invalidArgument({ field: "body", description: "body must be UTF-8" });
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
@@ -176,13 +175,13 @@ export function maxInflatedBytes(compressedBytes: number): number {
   return Math.max(compressedBytes * defaultLimits.inflateRatio, LEAST_INFLATED);
 }
 
-function expandsTooMuch(): HttpFault {
+function expandsTooMuch(): HttpError {
   const rule = `body: must not expand to more than ${defaultLimits.inflateRatio} times its size`;
-  return new HttpFault(413, resourceExhausted(rule));
+  return new HttpError(413, resourceExhausted(rule));
 }
 
-function tooLarge(limit: number): HttpFault {
-  return new HttpFault(413, resourceExhausted(`body: must be at most ${limit} bytes`));
+function tooLarge(limit: number): HttpError {
+  return new HttpError(413, resourceExhausted(`body: must be at most ${limit} bytes`));
 }
 
 function isJsonType(contentType: string): boolean {

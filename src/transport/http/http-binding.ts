@@ -5,7 +5,7 @@ import { type DescField, type DescMessage, getOption, hasOption } from "@bufbuil
 import { http } from "#gen/google/api/annotations_pb.js";
 import type { HttpRule } from "#gen/google/api/http_pb.js";
 import { fieldsByName } from "../../codec/fields.js";
-import { type TextReader, textReaderOf } from "../../codec/query-value.js";
+import { createTextReader, type TextReader } from "../../codec/query-value.js";
 import type { MethodEntry } from "../../pipeline/method-table.js";
 import { parseTemplate, type Template } from "./http-rule.js";
 
@@ -44,7 +44,7 @@ const TOKEN = /^[A-Z][A-Z0-9-]*$/;
  *
  * @throws TypeError naming file and method when a rule cannot be served.
  */
-export function bindingsOf(entry: MethodEntry): HttpBinding[] {
+export function buildBindings(entry: MethodEntry): HttpBinding[] {
   const { desc } = entry;
   if (!hasOption(desc, http)) return [];
   const where = `${desc.parent.file.name}.proto: ${desc.parent.typeName}.${desc.name}`;
@@ -115,14 +115,14 @@ function boundVariable(input: DescMessage, path: readonly string[]): BoundVariab
   let at = input;
   for (const name of path.slice(0, -1)) {
     const parent = protoField(at, name);
-    if (parent.fieldKind !== "message" || textReaderOf(parent) !== undefined) {
+    if (parent.fieldKind !== "message" || createTextReader(parent) !== undefined) {
       throw new TypeError(`${path.join(".")}: ${name} is no message that a path can lead through`);
     }
     parents.push(parent);
     at = parent.message;
   }
   const field = protoField(at, path.at(-1) ?? "");
-  const read = field.fieldKind === "list" || field.fieldKind === "map" ? undefined : textReaderOf(field);
+  const read = field.fieldKind === "list" || field.fieldKind === "map" ? undefined : createTextReader(field);
   if (read === undefined) throw new TypeError(`${path.join(".")}: a path cannot set a ${kindOf(field)} field`);
   return { path: [...parents, field].map((f) => f.jsonName).join("."), parents, field, read };
 }

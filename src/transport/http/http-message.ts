@@ -3,7 +3,9 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { Http2ServerRequest, Http2ServerResponse, type ServerHttp2Stream } from "node:http2";
 import { type BlockList, isIP } from "node:net";
+import { type ApiError, CALLER_GONE } from "../../kernel/errors.js";
 import { abortResponse } from "./http2-end.js";
+import { flushPerTick } from "./tick.js";
 
 /** A request of node:http or of node:http2's compatibility layer. */
 export type HttpRequest = IncomingMessage | Http2ServerRequest;
@@ -79,3 +81,55 @@ export function originForm(target: string): string {
   const rest = target.slice(authority.length);
   return rest.startsWith("/") ? rest : `/${rest}`;
 }
+
+/**
+ * An error whose HTTP status says more than its code does, such as 413 for RESOURCE_EXHAUSTED that
+ * is about one body, or that comes with headers of its own.
+ */
+export class HttpError extends Error {
+  readonly error: ApiError;
+  /** The HTTP status to answer with. */
+  readonly status: number;
+  /** Headers for the answer, by lower-case name. */
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(status: number, error: ApiError, headers: Readonly<Record<string, string>> = {}) {
+    super(error.message);
+    this.name = "HttpError";
+    this.status = status;
+    this.error = error;
+    this.headers = headers;
+  }
+}
+
+/**
+ * A connection that closes ends hundreds of calls in one event. What each of them gives up takes a tenth of a
+ * millisecond, for which other callers wait.
+ */
+const CALLS_PER_TICK = 16;
+
+const giveUp = flushPerTick<AbortController>("answers", (call) => call.abort(CALLER_GONE), rethrow, CALLS_PER_TICK);
+
+/** Fires with {@link CALLER_GONE} soon after the caller went away before it had its answer. */
+export function disconnectSignal(answer: ResponseWriter): AbortSignal {
+  const controller = new AbortController();
+  if (isGone(answer)) controller.abort(CALLER_GONE);
+  // A stream that was reset counts as ended by its writer.
+  else answer.once("close", () => (!answer.writableEnded || "rstCode" in answer) && giveUp(controller));
+  return controller.signal;
+}
+
+function rethrow(error: unknown): void {
+  throw error;
+}
+
+/** The fields of one connection, which are not passed on (RFC 9110, section 7.6.1). */
+export const HOP_BY_HOP_FIELDS: readonly string[] = [
+  "connection",
+  "keep-alive",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+];

@@ -1,9 +1,9 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { enqueue } from "./fair-queue.js";
 import type { Limits } from "./limits.js";
 import { attachBuffers, buffersOf, type RequestBuffers } from "./request-buffers.js";
-import { waitForTurn } from "./turns.js";
 
 /** The HTTP/1.1 side of the port. It never listens; sockets are handed to it. */
 export interface Http1 {
@@ -53,7 +53,7 @@ export function createHttp1(options: Http1Options): Http1 {
   server.maxRequestsPerSocket = 0;
   server.timeout = limits.idleSocketMs;
 
-  // Node closes the answer that has its turn on the connection, and forgets those behind it.
+  // Node closes the response that is being sent on the connection, but not the pipelined ones after it.
   function track(socket: Socket, res: ServerResponse): void {
     const answers = open.get(socket);
     if (answers !== undefined) {
@@ -100,8 +100,8 @@ export function createHttp1(options: Http1Options): Http1 {
         refuse(res, 503);
         return;
       }
-      waitForTurn(buffers.peer, {
-        // Who has gone meanwhile costs no work.
+      enqueue(buffers.peer, {
+        // A request whose client has disconnected meanwhile is not handled.
         run() {
           if (!res.destroyed) handle(req, res);
         },
@@ -120,10 +120,10 @@ export function createHttp1(options: Http1Options): Http1 {
 
   server.on("request", entry(options.onRequest));
 
-  // An expectation nobody knows is ignored (RFC 9110, section 10.1.1); Node would answer it by itself.
+  // An unknown expectation is ignored (RFC 9110, section 10.1.1); Node would answer it itself.
   server.on("checkExpectation", entry(options.onRequest));
 
-  // Whoever is refused is not asked for the body; what comes next on the connection may be either.
+  // A rejected client gets no 100 Continue. The connection is closed, because what follows may be the body or a request.
   server.on(
     "checkContinue",
     entry((req, res) => {

@@ -6,13 +6,12 @@ import {
   type ServerHttp2Stream,
 } from "node:http2";
 import type { Socket } from "node:net";
-import { grpcTimeoutMs } from "../../pipeline/grpc-timeout.js";
-import type { Connections } from "./connections.js";
+import { enqueue, type Task } from "./fair-queue.js";
+import { parseGrpcTimeout } from "./grpc-fields.js";
 import { closeSession, destroySession, drainSession, refuseSession, resetStream } from "./http2-end.js";
 import type { Limits } from "./limits.js";
-import { attachBuffers, buffersOf } from "./request-buffers.js";
+import { attachBuffers, buffersOf, type Connections } from "./request-buffers.js";
 import { tickCount } from "./tick.js";
-import { type Turn, waitForTurn } from "./turns.js";
 
 /** A request on an HTTP/2 stream. */
 export interface StreamRequest {
@@ -130,7 +129,7 @@ const openedIn = Symbol("openedIn");
 const allowedMs = Symbol("allowedMs");
 type WatchedStream = ServerHttp2Stream & { [openedMs]?: number; [openedIn]?: number; [allowedMs]?: number };
 
-class StreamTurn implements Turn {
+class StreamTask implements Task {
   readonly #request: StreamRequest;
   readonly #options: Http2Options;
 
@@ -139,7 +138,7 @@ class StreamTurn implements Turn {
     this.#options = options;
   }
 
-  // A stream that was reset before its turn costs no work. What it left unread would keep it from closing.
+  // A stream that was reset while it was queued is not handled. It closes only once what it sent is read.
   run(): void {
     const { stream } = this.#request;
     if (stream.destroyed || stream.closed) stream.resume();
@@ -172,7 +171,7 @@ function watchStreams(session: ServerHttp2Session, options: Http2Options): void 
   const open = (stream: WatchedStream, headers: IncomingHttpHeaders, flags: number, rawHeaders: string[]) => {
     resets.opened();
     const timeout = headers["grpc-timeout"];
-    if (timeout !== undefined) stream[allowedMs] = grpcTimeoutMs(String(timeout));
+    if (timeout !== undefined) stream[allowedMs] = parseGrpcTimeout(String(timeout));
     stream[openedMs] = performance.now();
     stream[openedIn] = tickCount();
     const buffers = options.connections.begin(connection, socketAddress, headers);
@@ -185,7 +184,7 @@ function watchStreams(session: ServerHttp2Session, options: Http2Options): void 
       resetStream(stream, constants.NGHTTP2_REFUSED_STREAM);
       return;
     }
-    waitForTurn(buffers.peer, new StreamTurn({ stream, headers, flags, rawHeaders, socketAddress }, options));
+    enqueue(buffers.peer, new StreamTask({ stream, headers, flags, rawHeaders, socketAddress }, options));
   };
   session.on("stream", open as (...event: unknown[]) => void);
 }

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import type { HandlerContext } from "@connectrpc/connect";
 import type { Inbound, Protocol } from "../../pipeline/call.js";
-import { goneSignal } from "./gone-signal.js";
+import { disconnectSignal } from "./http-message.js";
 
 /** A unary gRPC call on its stream; what it tells is worked out when it is asked. */
 export class StreamInbound implements Inbound {
@@ -38,7 +38,7 @@ export class StreamInbound implements Inbound {
   }
 
   signal(): AbortSignal {
-    return goneSignal(this.#stream);
+    return disconnectSignal(this.#stream);
   }
 }
 

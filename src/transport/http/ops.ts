@@ -1,5 +1,5 @@
 import type { HttpResponse } from "./http-message.js";
-import { sendJson } from "./refusal.js";
+import { sendJson } from "./send.js";
 
 /** The routes for operators. */
 export interface Ops {

@@ -1,11 +1,12 @@
 // Who the bytes of a request and of its answer are held for.
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse, ServerHttp2Stream } from "node:http2";
 import { type ApiError, resourceExhausted } from "../../kernel/errors.js";
 import { addressKey } from "../../kernel/ip-address.js";
 import { BufferAccount, type Charge, type Holder, newHolder } from "./buffer-account.js";
+import { createPeer, isIdlePeer, type Peer } from "./fair-queue.js";
+import { isTrustedProxy, peerAddress, type TrustedProxies } from "./http-message.js";
 import type { Limits } from "./limits.js";
-import { isRested, newPeer, type Peer } from "./turns.js";
 
 /** A connection and the address at its other end. */
 export interface ConnectionHolders {
@@ -62,7 +63,7 @@ export class Buffers {
 
   /** Opens the holders of a connection. */
   connect(address: string | undefined, isProxy: boolean): ConnectionHolders {
-    if (isProxy) return { holders: [], isProxy, peer: newPeer(), close() {} };
+    if (isProxy) return { holders: [], isProxy, peer: createPeer(), close() {} };
     const key = addressKey(address);
     const network = this.#holderOf(key);
     network.connections++;
@@ -87,14 +88,14 @@ export class Buffers {
     if (this.#holders.size >= SWEEP_AT) {
       for (const [other, holder] of this.#holders) if (isIdle(holder)) this.#holders.delete(other);
     }
-    const holder = { ...newHolder(), peer: newPeer(), connections: 0 };
+    const holder = { ...newHolder(), peer: createPeer(), connections: 0 };
     this.#holders.set(key, holder);
     return holder;
   }
 }
 
 function isIdle({ connections, held: [requests, answers], peer }: Counted): boolean {
-  return connections === 0 && requests === 0 && answers === 0 && isRested(peer);
+  return connections === 0 && requests === 0 && answers === 0 && isIdlePeer(peer);
 }
 
 /** The bytes held for one request and its answer; released when the request is over. */
@@ -199,4 +200,35 @@ export function attachBuffers(buffers: RequestBuffers, ...carriers: Carrier[]): 
 export function buffersOf(of: Carrier | Http2ServerRequest | Http2ServerResponse): RequestBuffers | undefined {
   const carrier = "stream" in of ? (of.stream as ServerHttp2Stream | undefined) : of;
   return (carrier as Owned | undefined)?.[key];
+}
+
+/** Keeps the accounts of bytes of all connections. */
+export interface Connections {
+  /** Opens the holders of a connection; whoever opens them closes them with it. */
+  open(socketAddress: string | undefined): ConnectionHolders;
+
+  /** Opens the buffers of a request. */
+  begin(connection: ConnectionHolders, socketAddress: string | undefined, headers: IncomingHttpHeaders): RequestBuffers;
+}
+
+/**
+ * Creates it.
+ *
+ * @param proxies whose requests count as those of the addresses they name
+ * @param behindProxy whether every connection is a proxy's, also where none is trusted to name addresses
+ */
+export function createConnections(
+  buffers: Buffers,
+  proxies: TrustedProxies | undefined,
+  behindProxy: boolean,
+): Connections {
+  const isProxy = (address: string | undefined) =>
+    behindProxy || (proxies !== undefined && isTrustedProxy(address, proxies));
+  return {
+    open: (address) => buffers.connect(address, isProxy(address)),
+    begin(connection, address, headers) {
+      const peer = connection.isProxy ? peerAddress(address, headers, proxies) : undefined;
+      return new RequestBuffers(buffers, connection, peer === address ? undefined : peer);
+    },
+  };
 }

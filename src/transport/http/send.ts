@@ -1,25 +1,26 @@
-// Writing responses, on HTTP/1.1 and HTTP/2 alike: neither connection headers
-// nor a reason phrase is ever set, since HTTP/2 knows neither.
-import type { Call } from "../../pipeline/call.js";
+// Writes whole responses, on HTTP/1.1 and HTTP/2 alike: of calls, and of requests
+// that are rejected before a method is called.
+import type { OutgoingHttpHeaders } from "node:http";
+import type { ConnectError } from "@connectrpc/connect";
+import { errorToJson } from "@connectrpc/connect/protocol-connect";
+import { formatError } from "../../codec/error-json.js";
+import { createJsonWriters } from "../../codec/json-writer.js";
+import { createTypeRegistry } from "../../codec/type-registry.js";
+import type { CallContext } from "../../pipeline/call.js";
 import { sendWhole } from "./answer-writer.js";
-import { type HttpResponse, isGone } from "./http-message.js";
+import { errorTrailers } from "./grpc-fields.js";
+import { abort, HOP_BY_HOP_FIELDS, type HttpResponse, isGone } from "./http-message.js";
 
 /** Response headers by lower-case name. */
 export type ResponseHeaders = Record<string, string | number | string[]>;
 
 // What the gateway itself decides; a handler or an error that came over the wire has no say in it.
 const OWN: ReadonlySet<string> = new Set([
-  "connection",
+  ...HOP_BY_HOP_FIELDS,
   "content-encoding",
   "content-length",
   "content-type",
   "date",
-  "keep-alive",
-  "proxy-connection",
-  "te",
-  "trailer",
-  "transfer-encoding",
-  "upgrade",
   "x-content-type-options",
 ]);
 
@@ -45,7 +46,7 @@ export function sendNoContent(res: HttpResponse, headers: ResponseHeaders): void
 }
 
 /** The headers and trailers a handler set; trailers as headers prefixed with `trailer-`, as Connect does. */
-export function headersOf(call: Call): ResponseHeaders {
+export function headersOf(call: CallContext): ResponseHeaders {
   const headers: ResponseHeaders = {};
   const { responseHeaderIfSet, responseTrailerIfSet } = call;
   if (responseHeaderIfSet !== undefined) copyHeaders(responseHeaderIfSet, headers);
@@ -61,4 +62,73 @@ export function copyHeaders(from: Headers, to: ResponseHeaders, prefix = ""): vo
   }
   const cookies = from.getSetCookie();
   if (cookies.length > 0) to[`${prefix}set-cookie`] = cookies;
+}
+
+// For errors that come up before any method is known: the details of google.rpc are all they have.
+const writers = createJsonWriters(createTypeRegistry([]));
+
+/** Ends `res` with a JSON document that nobody may keep; a peer that has gone gets nothing. */
+export function sendJson(res: HttpResponse, status: number, json: string, headers: OutgoingHttpHeaders = {}): void {
+  sendBody(res, status, "application/json", json, { ...headers, "cache-control": "no-store" });
+}
+
+/** Ends `res` with a body; a peer that has gone gets nothing. */
+export function sendBody(
+  res: HttpResponse,
+  status: number,
+  contentType: string,
+  body: string | Buffer,
+  headers: OutgoingHttpHeaders = {},
+): void {
+  const fields = {
+    ...headers,
+    "content-type": contentType,
+    "content-length": Buffer.byteLength(body),
+    "x-content-type-options": "nosniff",
+  };
+  sendOrAbort(res, status, fields, body);
+}
+
+/** Ends `res` without a body; a peer that has gone gets nothing. */
+export function sendEmpty(res: HttpResponse, status: number, headers: OutgoingHttpHeaders): void {
+  sendOrAbort(res, status, headers);
+}
+
+/**
+ * Ends `res` with a gRPC status alone, in the headers: what gRPC and gRPC-Web clients understand
+ * even when nothing else about their request was in order.
+ */
+export function sendGrpcStatus(res: HttpResponse, contentType: string, error: ConnectError): void {
+  sendOrAbort(res, 200, { "content-type": contentType, "content-length": 0, ...errorTrailers(error) });
+}
+
+/** Ends a stream of the Connect protocol with an error and nothing before it ("Error End Stream Message"). */
+export function sendEndStream(res: HttpResponse, contentType: string, error: ConnectError): void {
+  const json = Buffer.from(JSON.stringify({ error: errorToJson(error, undefined) }));
+  const envelope = Buffer.alloc(5);
+  envelope[0] = END_STREAM_FLAG;
+  envelope.writeUInt32BE(json.length, 1);
+  const body = Buffer.concat([envelope, json]);
+  sendOrAbort(res, 200, { "content-type": contentType, "content-length": body.length }, body);
+}
+
+const END_STREAM_FLAG = 2;
+
+// There is no other answer to fall back to: where even this one is too much, the connection is ended.
+function sendOrAbort(res: HttpResponse, status: number, headers: OutgoingHttpHeaders, body?: string | Buffer): void {
+  try {
+    sendWhole(res, status, headers, body);
+  } catch {
+    abort(res);
+  }
+}
+
+/** An error as google.rpc.Status in JSON, the body of every REST error. */
+export function statusJson(error: ConnectError): string {
+  return formatError(error, writers);
+}
+
+/** An error in the form of the Connect protocol ("Error JSON"). */
+export function connectJson(error: ConnectError): string {
+  return JSON.stringify(errorToJson(error, undefined));
 }

@@ -3,10 +3,9 @@
 import { createHash } from "node:crypto";
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
-import { MIN_COMPRESSED_BYTES } from "./compress.js";
+import { type Coding, MIN_COMPRESSED_BYTES, selectCoding } from "./content-negotiation.js";
 import type { HttpResponse } from "./http-message.js";
-import { type Coding, codingFor } from "./preferences.js";
-import { sendBody, sendEmpty } from "./refusal.js";
+import { sendBody, sendEmpty } from "./send.js";
 
 /** The document. */
 export interface StaticDocumentOptions {
@@ -90,7 +89,7 @@ export function createStaticDocument({ contentType, headers, load }: StaticDocum
       const { method, headers: asked } = res.req;
       const whole = await loaded();
       const compressible = whole.bytes.length >= MIN_COMPRESSED_BYTES;
-      const preferred = compressible ? codingFor(headerText(asked["accept-encoding"])) : undefined;
+      const preferred = compressible ? selectCoding(headerText(asked["accept-encoding"])) : undefined;
       const { bytes, etag, coding } = preferred === undefined ? whole : await codedAs(preferred, whole);
       const fields = {
         ...headers,

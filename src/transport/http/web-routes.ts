@@ -1,19 +1,19 @@
 // Serves what is neither RPC nor REST: pages, redirects and the endpoints of
 // OAuth, whose handlers know nothing of HTTP's objects.
-import { ConnectError } from "@connectrpc/connect";
+import type { ConnectError } from "@connectrpc/connect";
 import { httpStatusOf, retryAfterOf } from "../../codec/error-json.js";
-import { ApiError, CALLER_GONE, connectErrorFrom, invalidArgument } from "../../kernel/errors.js";
+import { answerError, CALLER_GONE, invalidArgument } from "../../kernel/errors.js";
 import type { WebAnswer, WebRequest, WebRoute, WebRoutes } from "../../kernel/web.js";
 import { discardRest, mayHaveBody, readBody } from "./body-reader.js";
-import { HttpFault } from "./http-fault.js";
 import {
+  HttpError,
   type HttpRequest,
   type HttpResponse,
   peerAddress,
   socketAddressOf,
   type TrustedProxies,
 } from "./http-message.js";
-import { sendBody, sendEmpty, sendJson, statusJson } from "./refusal.js";
+import { sendBody, sendEmpty, sendJson, statusJson } from "./send.js";
 
 /** What {@link createWeb} is made of. */
 export interface WebOptions {
@@ -44,12 +44,11 @@ export function createWeb({ routes, errorDomain, proxies, onInternalError }: Web
       send(res, await route.handle(request), req.method === "HEAD");
     } catch (error) {
       if (error === CALLER_GONE) return;
-      const cause = error instanceof HttpFault ? error.error : error;
-      const seen = connectErrorFrom(cause, errorDomain);
-      if (!(cause instanceof ApiError || cause instanceof ConnectError)) onInternalError(seen);
-      const retryAfter = retryAfterOf(seen);
+      const cause = error instanceof HttpError ? error.error : error;
+      const failure = answerError(cause, errorDomain, onInternalError);
+      const retryAfter = retryAfterOf(failure);
       if (mayHaveBody(req)) discardRest(req);
-      sendJson(res, error instanceof HttpFault ? error.status : httpStatusOf(seen.code), statusJson(seen), {
+      sendJson(res, error instanceof HttpError ? error.status : httpStatusOf(failure.code), statusJson(failure), {
         ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }),
       });
     }
@@ -164,7 +163,7 @@ async function formOf(req: HttpRequest, maxBytes: number): Promise<URLSearchPara
   const [type = ""] = (req.headers["content-type"] ?? "").split(";");
   if (type.trim().toLowerCase() !== "application/x-www-form-urlencoded") {
     const rule = "content-type must be application/x-www-form-urlencoded";
-    throw new HttpFault(415, invalidArgument({ field: "body", description: rule }));
+    throw new HttpError(415, invalidArgument({ field: "body", description: rule }));
   }
   return new URLSearchParams(Buffer.from(await readBody(req, maxBytes)).toString());
 }

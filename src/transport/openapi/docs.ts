@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import type { Ops } from "../http/ops.js";
-import { sendJson } from "../http/refusal.js";
+import { sendJson } from "../http/send.js";
 import { createStaticDocument, type StaticDocument } from "../http/static-document.js";
 
 const require = createRequire(import.meta.url);

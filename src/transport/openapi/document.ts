@@ -4,11 +4,11 @@
 import type { Comments } from "../../codec/proto-comments.js";
 import type { HttpBinding } from "../http/http-binding.js";
 import { errorResponse, errorSchemas } from "./error-schema.js";
-import { described, type Json, type Schema } from "./json.js";
-import { operationOf } from "./operation.js";
-import { documentPathsOf } from "./paths.js";
+import { buildDescription, type Json, type Schema } from "./json.js";
+import { buildOperation } from "./operation.js";
+import { buildDocumentPaths } from "./paths.js";
 import { createSchemas } from "./schema.js";
-import { defaultSecurity, securitySchemesOf } from "./security.js";
+import { buildSecuritySchemes, defaultSecurity } from "./security.js";
 
 /** What the document says of the service as a whole. */
 export interface DocumentInfo {
@@ -45,7 +45,7 @@ export function* openApiDocument(
   const schemas = createSchemas(comments);
   const ids = operationIdsOf(routes);
   const paths: Record<string, Schema> = {};
-  for (const [i, path] of documentPathsOf(routes).entries()) {
+  for (const [i, path] of buildDocumentPaths(routes).entries()) {
     const route = routes[i];
     if (route === undefined) continue;
     yield;
@@ -55,7 +55,7 @@ export function* openApiDocument(
       throw new TypeError(`${route.name}: ${route.method} ${route.template.text} has the same path as another route`);
     }
     paths[path.template] = item;
-    item[method] = operationOf(route, ids[i] ?? "", path, { schemas, comments });
+    item[method] = buildOperation(route, ids[i] ?? "", path, { schemas, comments });
   }
   const services = [...new Set(routes.map(({ entry }) => entry.desc.parent))];
   return {
@@ -63,10 +63,10 @@ export function* openApiDocument(
     info: { title: info.title, version: info.version, description: info.description, license: LICENSE },
     servers: serversOf(info.baseUrl),
     security: defaultSecurity,
-    tags: services.map((desc) => ({ name: desc.typeName, ...described(comments(desc.typeName)) })),
+    tags: services.map((desc) => ({ name: desc.typeName, ...buildDescription(comments(desc.typeName)) })),
     paths: paths as Json,
     components: {
-      securitySchemes: securitySchemesOf(routes.map(({ entry }) => entry)),
+      securitySchemes: buildSecuritySchemes(routes.map(({ entry }) => entry)),
       responses: { Error: errorResponse },
       schemas: sorted({ ...schemas.components(), ...errorSchemas() }),
     },

@@ -8,7 +8,7 @@ import {
   ResourceInfoSchema,
   RetryInfoSchema,
 } from "#gen/google/rpc/error_details_pb.js";
-import { described, type Schema } from "./json.js";
+import { buildDescription, type Schema } from "./json.js";
 import { createSchemas } from "./schema.js";
 
 /** The name of the schema of errors. */
@@ -52,7 +52,7 @@ export function errorSchemas(): Record<string, Schema> {
     delete made[`${desc.typeName}-nested`];
     made[desc.typeName] = {
       type: "object",
-      ...described(about),
+      ...buildDescription(about),
       required: ["@type", ...required],
       properties: { "@type": type, ...(own?.properties as Schema) },
     };
@@ -60,7 +60,7 @@ export function errorSchemas(): Record<string, Schema> {
   return { ...made, [STATUS]: statusSchema(), [OTHER]: otherDetail };
 }
 
-/** The response that every error is (spec section 7, AIP-193). */
+/** The response of every error (AIP-193). */
 export const errorResponse: Schema = {
   description: "What went wrong. The HTTP status follows from `code`.",
   content: {

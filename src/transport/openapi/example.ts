@@ -2,7 +2,7 @@
 // so that what a reader copies looks like what the service speaks. A request
 // holds what it must and what people write; switches stay at their defaults.
 import { type DescEnum, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
-import { commentOf, isToldRequired, isToldUseless } from "../../codec/behavior.js";
+import { commentOf, isDocumentedRequired, isDocumentedUnused } from "../../codec/field-behavior.js";
 import { wellKnownName } from "../../codec/fields.js";
 import type { Comments } from "../../codec/proto-comments.js";
 import { isLong } from "../../codec/value-rules.js";
@@ -30,7 +30,7 @@ export interface ExampleContext {
  *
  * @param inPath what the path of the request sets, in the names of the proto from `desc` on.
  */
-export function exampleOf(desc: DescMessage, context: ExampleContext, inPath: readonly string[] = []): Json {
+export function buildExample(desc: DescMessage, context: ExampleContext, inPath: readonly string[] = []): Json {
   return messageExample(desc, context, inPath, 0) ?? {};
 }
 
@@ -60,13 +60,13 @@ function messageExample(
   const seenOneofs = new Set<string>();
   const example: Schema = {};
   const fields = desc.fields.filter(
-    (field) => isShown(field, side) && !inPath.includes(field.name) && !(isBody && isToldUseless(field, comments)),
+    (field) => isShown(field, side) && !inPath.includes(field.name) && !(isBody && isDocumentedUnused(field, comments)),
   );
   // What is all there is to say is what the request is about.
   const isAlone = isBody && depth === 0 && fields.length === 1;
   for (const field of fields) {
     if (field.oneof && seenOneofs.has(field.oneof.name)) continue;
-    const isNeeded = isBody && isToldRequired(field, comments);
+    const isNeeded = isBody && isDocumentedRequired(field, comments);
     const value = fieldValue(field, context, below(inPath, field), depth, !isBody || isNeeded || isAlone);
     if (value === undefined && isNeeded) return depth === 0 ? example : undefined;
     if (value === undefined) continue;

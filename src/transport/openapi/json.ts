@@ -5,6 +5,6 @@ export type Json = string | number | boolean | null | Json[] | { [key: string]: 
 export type Schema = { [key: string]: Json };
 
 /** A `description`, if there is anything to say. */
-export function described(description: string): Schema {
+export function buildDescription(description: string): Schema {
   return description === "" ? {} : { description };
 }

@@ -1,15 +1,15 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
-import { isRequired } from "../../codec/behavior.js";
+import { isRequired } from "../../codec/field-behavior.js";
 import type { Comments } from "../../codec/proto-comments.js";
 import type { MethodEntry } from "../../pipeline/method-table.js";
 import type { HttpBinding } from "../http/http-binding.js";
 import { ERROR_RESPONSE, STATUS } from "./error-schema.js";
-import { exampleOf, fieldExample } from "./example.js";
-import { described, type Json, type Schema } from "./json.js";
-import { parametersOf } from "./parameters.js";
+import { buildExample, fieldExample } from "./example.js";
+import { buildDescription, type Json, type Schema } from "./json.js";
+import { buildParameters } from "./parameters.js";
 import type { DocumentPath } from "./paths.js";
 import type { Schemas } from "./schema.js";
-import { securityOf } from "./security.js";
+import { buildSecurity } from "./security.js";
 
 /** What operations are described with. */
 export interface OperationContext {
@@ -18,7 +18,7 @@ export interface OperationContext {
 }
 
 /** Describes what one route does (OpenAPI 3.1, "Operation Object"). */
-export function operationOf(
+export function buildOperation(
   route: HttpBinding,
   operationId: string,
   path: DocumentPath,
@@ -29,18 +29,18 @@ export function operationOf(
   const comment = comments(name);
   const [summary = "", ...rest] = comment.split(/\.(?:\s|$)/).filter((sentence) => sentence !== "");
   const more = rest.length === 0 ? "" : comment;
-  const parameters = parametersOf(route, path, comments);
+  const parameters = buildParameters(route, path, comments);
   const requestBody = requestBodyOf(route, { schemas, comments }, parameters);
   return {
     operationId,
     tags: [desc.parent.typeName],
     summary: summary || desc.name,
-    ...described([more, rightsOf(entry)].filter((part) => part !== "").join("\n\n")),
+    ...buildDescription([more, rightsOf(entry)].filter((part) => part !== "").join("\n\n")),
     ...(desc.deprecated && { deprecated: true }),
     parameters,
     ...(requestBody && { requestBody }),
     responses: { "200": answerOf(route, { schemas, comments }), "4XX": ERROR_RESPONSE, "5XX": ERROR_RESPONSE },
-    ...securityOf(entry),
+    ...buildSecurity(entry),
   };
 }
 
@@ -87,7 +87,7 @@ function requestBodyOf(
     );
   const schema = target === undefined ? schemas.ofField(body as DescField, form) : schemas.ofBody(target, form, inPath);
   const side = { side: "body", comments } as const;
-  const example = target === undefined ? fieldExample(body as DescField, side) : exampleOf(target, side, inPath);
+  const example = target === undefined ? fieldExample(body as DescField, side) : buildExample(target, side, inPath);
   const isNeeded = form === "body" && target?.fields.some((field) => isRequired(field) && !inPath.includes(field.name));
   return { ...(isNeeded && { required: true }), content: jsonContent(schema, example) };
 }
@@ -103,7 +103,7 @@ function answerOf({ entry, method, responseBody }: HttpBinding, { schemas, comme
   const schema = responseBody ? schemas.ofField(responseBody, "element") : schemas.refTo(output, "answer");
   if (methodKind !== "unary") return streamOf(schema);
   const side = { side: "answer", comments } as const;
-  const example = responseBody ? fieldExample(responseBody, side) : exampleOf(output, side);
+  const example = responseBody ? fieldExample(responseBody, side) : buildExample(output, side);
   return { description: "The answer.", content: jsonContent(schema, example) };
 }
 

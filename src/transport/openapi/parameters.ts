@@ -1,11 +1,11 @@
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
-import { commentOf, isOffered, isOutputOnly, isRequired } from "../../codec/behavior.js";
+import { commentOf, isOffered, isOutputOnly, isRequired } from "../../codec/field-behavior.js";
 import { wellKnownName } from "../../codec/fields.js";
 import type { Comments } from "../../codec/proto-comments.js";
-import { textReaderOf } from "../../codec/query-value.js";
+import { createTextReader } from "../../codec/query-value.js";
 import type { HttpBinding } from "../http/http-binding.js";
 import { textExample } from "./example.js";
-import { described, type Schema } from "./json.js";
+import { buildDescription, type Schema } from "./json.js";
 import type { DocumentPath } from "./paths.js";
 import { enumDescription, mapSchema, scalarSchema, wellKnownSchema } from "./value-schema.js";
 
@@ -13,7 +13,7 @@ import { enumDescription, mapSchema, scalarSchema, wellKnownSchema } from "./val
 const MAX_DEPTH = 3;
 
 /** The parameters of a route: those of its path, then those of its query. */
-export function parametersOf(route: HttpBinding, path: DocumentPath, comments: Comments): Schema[] {
+export function buildParameters(route: HttpBinding, path: DocumentPath, comments: Comments): Schema[] {
   return [...pathParameters(path, comments), ...queryParameters(route, comments)];
 }
 
@@ -29,7 +29,7 @@ function pathParameters({ parameters }: DocumentPath, comments: Comments): Schem
       name,
       in: "path",
       required: true,
-      ...described(notes.filter((note) => note !== "").join(" ")),
+      ...buildDescription(notes.filter((note) => note !== "").join(" ")),
       schema,
       ...(field !== undefined && isWhole && { example: textExample(field, comments, isDeep) }),
     };
@@ -47,14 +47,14 @@ function queryParameters({ body, variables, entry }: HttpBinding, comments: Comm
     for (const field of desc.fields) {
       const chain = [...parents, field];
       if (field === body || bound.has(chain.map(({ jsonName }) => jsonName).join(".")) || isOutputOnly(field)) continue;
-      if (textReaderOf(field) !== undefined) {
+      if (createTextReader(field) !== undefined) {
         parameters.push({
           name: queryName(chain),
           in: "query",
           // Examples stand for what must be given alone: forms are filled in with them.
           ...(parents.length === 0 &&
             isRequired(field) && { required: true, example: textExample(field, comments, true) }),
-          ...described(descriptionOf(field, comments)),
+          ...buildDescription(descriptionOf(field, comments)),
           ...(field.deprecated && { deprecated: true }),
           ...querySchema(field, comments),
         });

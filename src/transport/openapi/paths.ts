@@ -23,7 +23,7 @@ export interface DocumentPath {
 }
 
 /** Works out the paths of all routes, in their order. */
-export function documentPathsOf(routes: readonly HttpBinding[]): DocumentPath[] {
+export function buildDocumentPaths(routes: readonly HttpBinding[]): DocumentPath[] {
   const named = new Map<string, string[][]>();
   for (const route of routes) {
     const shape = textOf(route, []);

@@ -1,16 +1,16 @@
 // JSON Schemas of messages, as they stand in requests and answers. A message has
 // more than one: what an answer always prints is required of no request, what
 // only the service sets is no part of one, and a message within another prints
-// only what is set (architecture, section 6 "JSON out").
+// only what is set.
 //
 // Answers do not say `additionalProperties: false`. A field more is a change that
 // the API may make within a version, and a client that validates by today's
 // document must not break on it; the project's own tests close the schemas.
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
-import { isInputOnly, isOutputOnly, isRequired } from "../../codec/behavior.js";
+import { isInputOnly, isOutputOnly, isRequired } from "../../codec/field-behavior.js";
 import type { Comments } from "../../codec/proto-comments.js";
-import { described, type Schema } from "./json.js";
+import { buildDescription, type Schema } from "./json.js";
 import { enumSchema, mapSchema, scalarSchema, wellKnownSchema } from "./value-schema.js";
 
 /**
@@ -65,7 +65,7 @@ export function createSchemas(comments: Comments): Schemas {
     });
     return {
       type: "object",
-      ...described(comments(desc.typeName)),
+      ...buildDescription(comments(desc.typeName)),
       ...(required.length > 0 && { required }),
       properties: Object.fromEntries(properties),
     };
@@ -78,7 +78,7 @@ export function createSchemas(comments: Comments): Schemas {
       rivals.length > 1 ? `At most one is set of ${rivals.join(", ")}.` : "",
     ];
     return {
-      ...described(notes.filter((note) => note !== "").join(" ")),
+      ...buildDescription(notes.filter((note) => note !== "").join(" ")),
       ...(field.deprecated && { deprecated: true }),
       ...(!isIncoming(form) && isPageToken(field) && { minLength: 1 }),
     };

@@ -39,14 +39,14 @@ const schemes: Readonly<Record<string, Schema>> = {
 export const defaultSecurity: Schema[] = [{ [API_TOKEN]: [] }];
 
 /** The `security` of an operation, where it is not {@link defaultSecurity}. */
-export function securityOf(entry: MethodEntry): { security?: Schema[] } {
+export function buildSecurity(entry: MethodEntry): { security?: Schema[] } {
   const name = schemeOf(entry);
   if (name === API_TOKEN) return {};
   return { security: name === undefined ? [] : [{ [name]: [] }] };
 }
 
 /** The ways to say who calls that any of `entries` takes, by name (OpenAPI 3.1, "Security Scheme Object"). */
-export function securitySchemesOf(entries: readonly MethodEntry[]): Record<string, Schema> {
+export function buildSecuritySchemes(entries: readonly MethodEntry[]): Record<string, Schema> {
   const used = new Set([API_TOKEN, ...entries.map(schemeOf)]);
   return Object.fromEntries(Object.entries(schemes).filter(([name]) => used.has(name)));
 }

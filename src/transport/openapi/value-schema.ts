@@ -4,7 +4,7 @@ import { type DescEnum, type DescMessage, ScalarType } from "@bufbuild/protobuf"
 import { isWrapper } from "../../codec/fields.js";
 import type { Comments } from "../../codec/proto-comments.js";
 import { integerRange, isLong } from "../../codec/value-rules.js";
-import { described, type Schema } from "./json.js";
+import { buildDescription, type Schema } from "./json.js";
 
 /** Whether a value is read from callers, in any of its spellings, or written for them, in exactly one. */
 export type Direction = "in" | "out";
@@ -57,7 +57,11 @@ function keySchema(type: ScalarType): Schema {
 
 /** The schema of the names of an enum; a description tells what each of them means. */
 export function enumSchema(desc: DescEnum, comments: Comments): Schema {
-  return { type: "string", ...described(enumDescription(desc, comments)), enum: desc.values.map(({ name }) => name) };
+  return {
+    type: "string",
+    ...buildDescription(enumDescription(desc, comments)),
+    enum: desc.values.map(({ name }) => name),
+  };
 }
 
 /** What an enum is and what each of its values means, as Markdown. */

@@ -17,8 +17,8 @@ import {
   violationInField,
   withoutUnknown,
 } from "../../codec/body-check.js";
+import { toJsonMaskPath } from "../../codec/field-mask.js";
 import { wellKnownName } from "../../codec/fields.js";
-import { jsonMaskPathOf } from "../../codec/mask-path.js";
 import { type FieldViolation, invalidArgument } from "../../kernel/errors.js";
 import { parseStrictJson } from "../../kernel/strict-json.js";
 
@@ -119,7 +119,7 @@ function camelCaseMask(field: DescField, json: JsonValue): void {
   if (!isObject(json)) return;
   for (const name of [field.name, field.jsonName]) {
     const value = json[name];
-    if (typeof value === "string") json[name] = value.split(",").map(jsonMaskPathOf).join(",");
+    if (typeof value === "string") json[name] = value.split(",").map(toJsonMaskPath).join(",");
   }
 }
 

@@ -4,19 +4,18 @@
 // to us and another to somebody in front of us.
 import { create, type DescField, type DescMessage, type Message, type Registry } from "@bufbuild/protobuf";
 import { type FieldMask, FieldMaskSchema } from "@bufbuild/protobuf/wkt";
+import { findMaskPaths, protoMaskPath } from "../../codec/field-mask.js";
 import {
-  containerIfSet,
-  containerOf,
+  ensureContainer,
+  findContainer,
   getField,
   isDefault,
   sameValue,
   setField,
   wellKnownName,
 } from "../../codec/fields.js";
-import { protoMaskPath } from "../../codec/mask-path.js";
-import { maskPathsOf } from "../../codec/update-mask.js";
 import { invalidArgument } from "../../kernel/errors.js";
-import { jsonTextOf } from "../http/body-reader.js";
+import { decodeJsonText } from "../http/body-reader.js";
 import type { BoundVariable, HttpBinding } from "../http/http-binding.js";
 import { type BodyMessage, createBodyReader } from "./body-message.js";
 import { createQueryBinder } from "./query.js";
@@ -33,7 +32,7 @@ export interface ReadBody {
  * @param captures the texts of the path's variables.
  * @param query the query without its question mark, or "".
  * @param body undefined when the rule has none; one of zero bytes is an empty message.
- * @throws ApiError INVALID_ARGUMENT, HttpFault 415.
+ * @throws ApiError INVALID_ARGUMENT, HttpError 415.
  */
 export type Decode = (captures: readonly string[], query: string, body: ReadBody | undefined) => Message;
 
@@ -68,7 +67,7 @@ export function createDecode(binding: HttpBinding, options: DecodeOptions): Deco
       if (variable === undefined) continue;
       const value = variable.read(captures[i] ?? "", variable.path);
       if (decoded !== undefined) refuseOther(message, variable, value, body);
-      const container = variable.parents.length === 0 ? message : containerOf(message, variable.parents);
+      const container = variable.parents.length === 0 ? message : ensureContainer(message, variable.parents);
       setField(container, variable.field, value);
     }
     if (query !== "") bindQuery(message, query);
@@ -98,11 +97,11 @@ function bodyDecoder(
     };
   }
   const read = createBodyReader(input, body, options.registry, options.strictBody);
-  return ({ bytes, contentType }) => read(jsonTextOf(bytes, contentType));
+  return ({ bytes, contentType }) => read(decodeJsonText(bytes, contentType));
 }
 
 function refuseOther(message: Message, variable: BoundVariable, value: unknown, body: HttpBinding["body"]): void {
-  const container = containerIfSet(message, variable.parents);
+  const container = findContainer(message, variable.parents);
   const current = container && getField(container, variable.field);
   if (isDefault(current) || sameValue(variable.field, current, value)) return;
   const ownName = typeof body === "object" && variable.parents[0] === body;
@@ -140,7 +139,7 @@ function maskCompletion({
     if (decoded === undefined) {
       throw invalidArgument({ field: "body", description: `body must be given unless ${mask.jsonName} is` });
     }
-    const paths = maskPathsOf(resource, decoded.json, inPath);
+    const paths = findMaskPaths(resource, decoded.json, inPath);
     setField(message, mask, paths.length === 0 ? undefined : create(FieldMaskSchema, { paths }));
   };
 }

@@ -26,7 +26,7 @@ const JSON_TYPE = "application/json";
 const NOTHING: EncodedAnswer = { contentType: undefined, body: "" };
 
 /** The same without a status or a body of its own, for answers that may be one of many. */
-export type PartEncode =
+export type MessageEncode =
   | { readonly kind: "json"; readonly textOf: (answer: object) => string }
   | { readonly kind: "raw"; readonly bodyOf: (answer: object) => RawBody };
 
@@ -34,16 +34,16 @@ export type PartEncode =
 export function createEncode(binding: HttpBinding, writers: JsonWriters): Encode {
   const { method, responseBody, entry } = binding;
   const empty = responseBody === undefined && entry.desc.output.typeName === "google.protobuf.Empty";
-  // "Empty body on success" (spec section 4); other empty answers stay `{}`, which clients parse.
+  // A delete answers with an empty body (docs/api-rules.md#methods); other empty answers are `{}`, which clients parse.
   if (method === "DELETE" && empty) return () => NOTHING;
-  const part = createPartEncode(binding, writers);
+  const part = createMessageEncode(binding, writers);
   if (part.kind === "raw") return part.bodyOf;
   const { textOf } = part;
   return (answer) => ({ contentType: JSON_TYPE, body: textOf(answer) });
 }
 
 /** Makes the encoder of the answers of one binding, each by itself. */
-export function createPartEncode(binding: HttpBinding, writers: JsonWriters): PartEncode {
+export function createMessageEncode(binding: HttpBinding, writers: JsonWriters): MessageEncode {
   const { responseBody } = binding;
   const { output } = binding.entry.desc;
   if (responseBody === undefined) {

@@ -1,12 +1,11 @@
 // What is sent when a call fails, at whatever point it does.
-import { Code, ConnectError } from "@connectrpc/connect";
-import { errorText, httpStatusOf, retryAfterOf } from "../../codec/error-json.js";
+import { Code, type ConnectError } from "@connectrpc/connect";
+import { formatError, httpStatusOf, retryAfterOf } from "../../codec/error-json.js";
 import type { MessageWriters } from "../../codec/json-wkt.js";
-import { ApiError, CALLER_GONE, connectErrorFrom } from "../../kernel/errors.js";
-import { type Call, requestIdFrom } from "../../pipeline/call.js";
+import { answerError, CALLER_GONE } from "../../kernel/errors.js";
+import { type CallContext, requestIdFrom } from "../../pipeline/call.js";
 import { discardRest, mayHaveBody } from "../http/body-reader.js";
-import { HttpFault } from "../http/http-fault.js";
-import { abort, type HttpRequest, type HttpResponse } from "../http/http-message.js";
+import { abort, HttpError, type HttpRequest, type HttpResponse } from "../http/http-message.js";
 import { copyHeaders, headersOf, type ResponseHeaders, send } from "../http/send.js";
 
 /** What {@link createFailures} is made of. */
@@ -14,50 +13,48 @@ export interface FailureOptions {
   readonly errorDomain: string;
   readonly writers: MessageWriters;
   /** Told of errors that arise here and of which the caller learns nothing. */
-  readonly onInternalError?: ((error: ConnectError, call: Call | undefined) => void) | undefined;
+  readonly onInternalError?: ((error: ConnectError, call: CallContext | undefined) => void) | undefined;
 }
 
 /** Answers failed calls. */
 export interface Failures {
   /** Sends the status and the body of an error; `call` is there once the request was understood. */
-  answer(req: HttpRequest, res: HttpResponse, error: unknown, call: Call | undefined): void;
+  answer(req: HttpRequest, res: HttpResponse, error: unknown, call: CallContext | undefined): void;
 
   /** Tells of an error of which the caller learns nothing but that the answer ends. */
-  report(error: unknown, call: Call): void;
+  report(error: unknown, call: CallContext): void;
 
   /** An error as google.rpc.Status in JSON, for when the status has been sent already. */
-  textOf(error: unknown, call: Call): string;
+  textOf(error: unknown, call: CallContext): string;
 }
 
 /** Creates them. */
 export function createFailures({ errorDomain, writers, onInternalError }: FailureOptions): Failures {
-  function seenOf(error: unknown, call: Call | undefined): ConnectError {
-    const seen = connectErrorFrom(error, errorDomain);
-    if (!(error instanceof ApiError || error instanceof ConnectError)) onInternalError?.(seen, call);
-    return seen;
+  function answerOf(error: unknown, call: CallContext | undefined): ConnectError {
+    return answerError(error, errorDomain, (answer) => onInternalError?.(answer, call));
   }
 
-  function refuse(req: HttpRequest, res: HttpResponse, error: unknown, call: Call | undefined): void {
-    const fault = error instanceof HttpFault ? error : undefined;
-    const seen = seenOf(fault?.error ?? error, call);
+  function refuse(req: HttpRequest, res: HttpResponse, error: unknown, call: CallContext | undefined): void {
+    const fault = error instanceof HttpError ? error : undefined;
+    const answer = answerOf(fault?.error ?? error, call);
     const headers: ResponseHeaders = call === undefined ? {} : headersOf(call);
-    copyHeaders(seen.metadata, headers);
+    copyHeaders(answer.metadata, headers);
     Object.assign(headers, fault?.headers);
     headers["x-request-id"] = call?.requestId ?? requestIdFrom(givenIdOf(req));
-    if (seen.code === Code.Unauthenticated) {
+    if (answer.code === Code.Unauthenticated) {
       const sent = req.headers.authorization !== undefined;
       headers["www-authenticate"] = `Bearer realm="arbor"${sent ? ', error="invalid_token"' : ""}`;
     }
-    const retryAfter = retryAfterOf(seen);
+    const retryAfter = retryAfterOf(answer);
     if (retryAfter !== undefined) headers["retry-after"] = retryAfter;
     if (mayHaveBody(req)) discardRest(req);
-    const status = fault?.status ?? httpStatusOf(seen.code);
-    send(res, status, headers, "application/json", errorText(seen, writers));
+    const status = fault?.status ?? httpStatusOf(answer.code);
+    send(res, status, headers, "application/json", formatError(answer, writers));
   }
 
   return {
-    report: seenOf,
-    textOf: (error, call) => errorText(seenOf(error, call), writers),
+    report: answerOf,
+    textOf: (error, call) => formatError(answerOf(error, call), writers),
     answer(req, res, error, call) {
       if (error === CALLER_GONE) return;
       try {

@@ -7,26 +7,31 @@ import { createJsonWriters } from "../../codec/json-writer.js";
 import { createTypeRegistry } from "../../codec/type-registry.js";
 import type { Clock } from "../../kernel/clock.js";
 import { invalidArgument, malformedRequest, noSuchRoute, unimplemented } from "../../kernel/errors.js";
-import { Call } from "../../pipeline/call.js";
+import type { Principal } from "../../kernel/principal.js";
+import type { AuthenticateCaller } from "../../pipeline/auth/authenticate.js";
+import { type CallContext, StreamCall, UnaryCall } from "../../pipeline/call.js";
 import type { Invoke } from "../../pipeline/invoke.js";
 import type { InvokeStream } from "../../pipeline/invoke-stream.js";
 import { readChunks } from "../../pipeline/list-chunks.js";
 import type { MethodEntry, StreamEntry, UnaryEntry } from "../../pipeline/method-table.js";
-import type { Prove } from "../../pipeline/prove.js";
-import { discardRest, formTextOf, isEmptyBody, mayHaveBody, readBody } from "../http/body-reader.js";
-import { compressed, isLarge } from "../http/compress.js";
-import { bindingsOf, type HttpBinding } from "../http/http-binding.js";
-import { HttpFault } from "../http/http-fault.js";
-import { type HttpRequest, type HttpResponse, originForm, type TrustedProxies } from "../http/http-message.js";
+import { discardRest, isEmptyBody, mayHaveBody, readBody, readFormText } from "../http/body-reader.js";
+import { compress, isLarge } from "../http/content-negotiation.js";
+import { buildBindings, type HttpBinding } from "../http/http-binding.js";
+import {
+  HttpError,
+  type HttpRequest,
+  type HttpResponse,
+  originForm,
+  type TrustedProxies,
+} from "../http/http-message.js";
 import { buffersOf } from "../http/request-buffers.js";
 import { headersOf, type ResponseHeaders, send, sendNoContent } from "../http/send.js";
 import { createDecode, type Decode, type ReadBody } from "./decode.js";
-import { createEncode, createPartEncode, type Encode, type EncodedAnswer, type PartEncode } from "./encode.js";
+import { createEncode, createMessageEncode, type Encode, type EncodedAnswer, type MessageEncode } from "./encode.js";
 import { createFailures } from "./failure.js";
 import { HttpInbound } from "./http-inbound.js";
-import { sendParts } from "./parts.js";
 import { createRouteTable, type RouteMatch } from "./route-table.js";
-import { DEFAULT_HEARTBEAT_MS, sendStream } from "./stream.js";
+import { DEFAULT_HEARTBEAT_MS, sendListChunks, sendStream } from "./stream.js";
 
 /** The largest request body unless configured otherwise, in bytes, before and after decompression. */
 export const DEFAULT_MAX_BODY_BYTES = 4 * 1024 * 1024;
@@ -36,7 +41,8 @@ export interface GatewayOptions {
   /** The methods to serve; those without an HTTP rule are left to other protocols. */
   readonly methods: Iterable<MethodEntry>;
   readonly invoke: Invoke;
-  readonly prove: Prove;
+  /** Is called before a body is read. */
+  readonly authenticateCaller: AuthenticateCaller;
   /** Runs the methods that stream; without it there must be none with an HTTP rule. */
   readonly invokeStream?: InvokeStream | undefined;
   readonly clock: Clock;
@@ -46,14 +52,12 @@ export interface GatewayOptions {
   readonly maxBodyBytes?: number;
   /** Refuse unknown fields of bodies; by default they are passed over, as published clients expect. */
   readonly strictBody?: boolean;
-  /** The methods that pass over unknown query parameters; by default none does. */
-  readonly allowUnknownQuery?: (method: MethodEntry) => boolean;
   /** Whose `x-forwarded-for` counts; nobody's unless given. */
   readonly proxies?: TrustedProxies | undefined;
   /** How often an event stream that has nothing to say shows that it lives, in milliseconds; 15 s by default. */
   readonly heartbeatMs?: number;
   /** Told of errors that arise here and of which the caller learns nothing. */
-  readonly onInternalError?: (error: ConnectError, call: Call | undefined) => void;
+  readonly onInternalError?: (error: ConnectError, call: CallContext | undefined) => void;
 }
 
 /** The REST front end. */
@@ -83,7 +87,7 @@ interface StreamRoute {
   readonly binding: HttpBinding;
   readonly entry: StreamEntry;
   readonly decode: Decode;
-  readonly encode: PartEncode;
+  readonly encode: MessageEncode;
   readonly invoke: InvokeStream;
 }
 
@@ -93,17 +97,17 @@ const NO_BODY: ReadBody = { bytes: new Uint8Array(), contentType: undefined };
  * Creates the gateway.
  *
  * @throws TypeError when an HTTP rule cannot be served or two contradict each other; see
- * {@link bindingsOf} and {@link createRouteTable}.
+ * {@link buildBindings} and {@link createRouteTable}.
  */
 export function createGateway(options: GatewayOptions): Gateway {
-  const { invoke, prove, clock, errorDomain, onInternalError, proxies } = options;
+  const { invoke, authenticateCaller, clock, errorDomain, onInternalError, proxies } = options;
   const maxBodyBytes = options.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES;
   const heartbeatMs = options.heartbeatMs ?? DEFAULT_HEARTBEAT_MS;
   const methods = [...options.methods];
   const registry = createTypeRegistry(methods);
   const writers = createJsonWriters(registry);
   const failures = createFailures({ errorDomain, writers, onInternalError });
-  const routes = methods.flatMap((entry) => bindingsOf(entry));
+  const routes = methods.flatMap((entry) => buildBindings(entry));
   const table = createRouteTable<Route>(
     routes.map((binding) => {
       const { method, template, name } = binding;
@@ -112,7 +116,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   );
 
   return {
-    routes: methods.flatMap((entry) => bindingsOf({ ...entry, desc: entry.published })),
+    routes: methods.flatMap((entry) => buildBindings({ ...entry, desc: entry.published })),
     handle(req, res) {
       try {
         begin(req, res);
@@ -131,14 +135,14 @@ export function createGateway(options: GatewayOptions): Gateway {
 
   function routeOf(binding: HttpBinding): Route {
     const { entry, name } = binding;
-    const ignoreUnknownQuery = options.allowUnknownQuery?.(entry) ?? false;
+    const { ignoreUnknownQuery = false } = entry;
     const decode = createDecode(binding, { registry, strictBody: options.strictBody ?? false, ignoreUnknownQuery });
     if (entry.kind === "unary") {
       return { kind: "unary", binding, entry, decode, encode: createEncode(binding, writers) };
     }
     if (options.invokeStream === undefined)
       throw new TypeError(`${name} streams, but nothing was given to run streams`);
-    const encode = createPartEncode(binding, writers);
+    const encode = createMessageEncode(binding, writers);
     return { kind: "server_streaming", binding, entry, decode, encode, invoke: options.invokeStream };
   }
 
@@ -169,71 +173,82 @@ export function createGateway(options: GatewayOptions): Gateway {
     return found !== undefined && isForGetAlone(found) ? allow?.replace("HEAD, ", "") : allow;
   }
 
-  // Runs without a break from here to `invoke` when there is no body to wait for.
+  // Synchronous from here to `invoke` when there is no body to wait for.
   async function serve(req: HttpRequest, res: HttpResponse, match: RouteMatch<Route>, query: string): Promise<void> {
-    let call: Call | undefined;
+    let call: UnaryCall | StreamCall | undefined;
     try {
       const { target: route, captures } = match;
-      call = new Call(new HttpInbound(req, res, proxies), route.entry.desc, clock());
-      const proven = prove(route.entry, req.headers.authorization);
-      call.principal = proven instanceof Promise ? await proven : proven;
-      if (call.principal !== undefined) buffersOf(req)?.holdFor(call.principal.identityUid);
+      const inbound = new HttpInbound(req, res, proxies);
+      const { desc } = route.entry;
+      call = route.kind === "unary" ? new UnaryCall(inbound, desc, clock()) : new StreamCall(inbound, desc, clock());
+      const authenticated = authenticateCaller(route.entry, req.headers.authorization);
+      const principal = authenticated instanceof Promise ? await authenticated : authenticated;
+      if (principal !== undefined) buffersOf(req)?.holdFor(principal.identityUid);
       const maxBytes = Math.min(maxBodyBytes, route.entry.maxRequestBytes);
-      const form = isForm(req, route.binding) ? await formTextOf(req, maxBytes) : undefined;
+      const form = isForm(req, route.binding) ? await readFormText(req, maxBytes) : undefined;
       const body = form === undefined && mayHaveBody(req) ? await bodyOf(req, route.binding, maxBytes) : NO_BODY;
       const parameters = form === undefined ? query : `${query}&${form}`;
       const decode = () => route.decode(captures, parameters, body);
-      if (route.kind !== "unary") {
-        await serveStream(req, res, call, route, decode());
-        return;
+      if (route.kind === "unary" && call instanceof UnaryCall) {
+        if (route.entry.list !== undefined) await serveList(req, res, call, principal, route, decode);
+        else await sendAnswer(req, res, call, route.encode(await invoke(route.entry, call, principal, decode)));
+      } else if (route.kind === "server_streaming" && call instanceof StreamCall) {
+        await serveStream(req, res, call, principal, route, decode());
       }
-      if (route.entry.list !== undefined) {
-        await serveList(req, res, call, route, decode);
-        return;
-      }
-      const answer = await invoke(route.entry, call, decode);
-      await sendAnswer(req, res, call, route.encode(answer));
     } catch (error) {
       failures.answer(req, res, error, call);
     }
   }
 
-  async function sendAnswer(req: HttpRequest, res: HttpResponse, call: Call, answer: EncodedAnswer): Promise<void> {
+  async function sendAnswer(
+    req: HttpRequest,
+    res: HttpResponse,
+    call: CallContext,
+    answer: EncodedAnswer,
+  ): Promise<void> {
     const { contentType, body: plain } = answer;
     const headers = headersFor(req, call);
-    const sent = isLarge(plain) ? await compressed(plain, contentType, req.headers["accept-encoding"], headers) : plain;
+    const sent = isLarge(plain) ? await compress(plain, contentType, req.headers["accept-encoding"], headers) : plain;
     send(res, 200, headers, contentType, sent);
   }
 
-  // What fits into one part is sent like any other answer.
+  // A list of one chunk is sent like any other answer.
   async function serveList(
     req: HttpRequest,
     res: HttpResponse,
-    call: Call,
+    call: UnaryCall,
+    principal: Principal | undefined,
     { entry, encode }: UnaryRoute,
     decode: () => Message,
   ): Promise<void> {
-    const parts = readChunks(invoke, clock, entry, call, decode);
+    const chunks = readChunks(invoke, clock, { entry, call, principal, request: decode });
     try {
-      const first = await parts.next();
+      const first = await chunks.next();
       if (first.done === true) return;
       const answer = encode(first.value);
-      if (call.next === undefined) await sendAnswer(req, res, call, answer);
+      if (call.nextCursor === undefined) await sendAnswer(req, res, call, answer);
       else {
         const onError = (error: unknown) => failures.report(error, call);
-        await sendParts({ req, res, first: answer, parts, encode, headers: headersFor(req, call), onError });
+        await sendListChunks({ req, res, first: answer, chunks, encode, headers: headersFor(req, call), onError });
       }
     } finally {
-      // Its caller may have so many lists under way.
-      await parts.return();
+      // The number of a caller's concurrent lists is limited.
+      await chunks.return();
     }
   }
 
-  function serveStream(req: HttpRequest, res: HttpResponse, call: Call, route: StreamRoute, message: Message) {
+  function serveStream(
+    req: HttpRequest,
+    res: HttpResponse,
+    call: StreamCall,
+    principal: Principal | undefined,
+    route: StreamRoute,
+    message: Message,
+  ) {
     return sendStream({
       req,
       res,
-      messages: route.invoke(route.entry, call, message),
+      messages: route.invoke(route.entry, call, principal, message),
       encode: route.encode,
       headersOf: () => headersFor(req, call),
       errorTextOf: (error) => failures.textOf(error, call),
@@ -263,7 +278,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       sendNoContent(res, { allow });
       return;
     }
-    throw new HttpFault(405, unimplemented(`method: ${method.slice(0, 20)} is not among ${allow}`), { allow });
+    throw new HttpError(405, unimplemented(`method: ${method.slice(0, 20)} is not among ${allow}`), { allow });
   }
 }
 
@@ -275,7 +290,7 @@ function isForm(req: HttpRequest, { body, method }: HttpBinding): boolean {
 }
 
 // Who sends an id wants to find it again; others get one with errors alone.
-function headersFor(req: HttpRequest, call: Call): ResponseHeaders {
+function headersFor(req: HttpRequest, call: CallContext): ResponseHeaders {
   const headers = headersOf(call);
   if (req.headers["x-request-id"] !== undefined) headers["x-request-id"] = call.requestId;
   return headers;

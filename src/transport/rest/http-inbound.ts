@@ -1,8 +1,9 @@
 import { deadlineExceeded, malformedRequest } from "../../kernel/errors.js";
 import type { Inbound } from "../../pipeline/call.js";
-import { grpcTimeoutMs } from "../../pipeline/grpc-timeout.js";
-import { goneSignal } from "../http/gone-signal.js";
+import { parseGrpcTimeout } from "../http/grpc-fields.js";
 import {
+  disconnectSignal,
+  HOP_BY_HOP_FIELDS,
   type HttpRequest,
   type HttpResponse,
   peerAddress,
@@ -46,7 +47,7 @@ export class HttpInbound implements Inbound {
     const headers = new Headers();
     const fields = Object.entries(this.#req.headers);
     for (const [name, value] of fields) {
-      if (value === undefined || name.startsWith(":") || HOP_BY_HOP.has(name)) continue;
+      if (value === undefined || name.startsWith(":") || NOT_METADATA.has(name)) continue;
       for (const one of typeof value === "string" ? [value] : value) headers.append(name, one);
     }
     for (const [name, value] of fields) {
@@ -58,7 +59,7 @@ export class HttpInbound implements Inbound {
   }
 
   signal(): AbortSignal {
-    return goneSignal(this.#res);
+    return disconnectSignal(this.#res);
   }
 }
 
@@ -69,22 +70,12 @@ const METADATA = "grpc-metadata-";
 function aliasOf(name: string): string | undefined {
   if (!name.startsWith(METADATA) || name.length === METADATA.length) return undefined;
   const alias = name.slice(METADATA.length);
-  if (alias === "authorization" || alias === "cookie" || alias === "host" || HOP_BY_HOP.has(alias)) return undefined;
+  if (alias === "authorization" || alias === "cookie" || alias === "host" || NOT_METADATA.has(alias)) return undefined;
   return alias.startsWith("content-") || alias.startsWith("grpc-") ? undefined : alias;
 }
 
-// Of this connection, not of the request (RFC 9110, section 7.6.1).
-const HOP_BY_HOP: ReadonlySet<string> = new Set([
-  "connection",
-  "keep-alive",
-  "proxy-authenticate",
-  "proxy-authorization",
-  "proxy-connection",
-  "te",
-  "trailer",
-  "transfer-encoding",
-  "upgrade",
-]);
+// A request may also hold credentials for a proxy.
+const NOT_METADATA: ReadonlySet<string> = new Set([...HOP_BY_HOP_FIELDS, "proxy-authenticate", "proxy-authorization"]);
 
 const SECONDS = /^\d{1,9}(?:\.\d{0,9})?$/;
 
@@ -100,7 +91,7 @@ function timeoutOf(req: HttpRequest): number | undefined {
   if (grpc === undefined && server === undefined) return undefined;
   let ms = Number.POSITIVE_INFINITY;
   if (grpc !== undefined) {
-    ms = grpcTimeoutMs(String(grpc));
+    ms = parseGrpcTimeout(String(grpc));
     if (Number.isNaN(ms)) throw malformedRequest("grpc-timeout: must be up to 8 digits and one of H, M, S, m, u, n");
   }
   if (server !== undefined) {

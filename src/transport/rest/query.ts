@@ -3,18 +3,17 @@
 // bytes into U+FFFD and so hides what a caller really sent.
 import type { DescField, DescMessage, Message } from "@bufbuild/protobuf";
 import {
-  conflictingFieldOf,
-  containerOf,
+  ensureContainer,
   type Fields,
   fieldsByName,
+  findConflictingField,
   getField,
   sameValue,
   setField,
 } from "../../codec/fields.js";
-import { keyReaderOf, type TextReader, textReaderOf } from "../../codec/query-value.js";
+import { createKeyReader, createTextReader, type TextReader } from "../../codec/query-value.js";
 import { invalidArgument, malformedRequest } from "../../kernel/errors.js";
-import { decodeQueryPart, hasRawUnsafe } from "./percent.js";
-import { suggestionFor } from "./suggestion.js";
+import { decodeQueryPart, hasRawUnsafe } from "./request-path.js";
 
 /** How many parameters a query may have. */
 export const MAX_QUERY_PARAMETERS = 64;
@@ -82,9 +81,9 @@ export function createQueryBinder(rules: QueryRules): QueryBinder {
       agree(message, target, text);
       return;
     }
-    const container = containerOf(message, checkedParents(message, target));
-    const rival = conflictingFieldOf(container, field);
-    if (rival !== undefined) refuse(path, `cannot be given together with ${rival}`);
+    const container = ensureContainer(message, checkedParents(message, target));
+    const conflicting = findConflictingField(container, field);
+    if (conflicting !== undefined) refuse(path, `cannot be given together with ${conflicting}`);
     switch (field.fieldKind) {
       case "list":
         (getField(container, field) as unknown[]).push(target.read(text, path));
@@ -147,7 +146,7 @@ function unknownParameter(input: DescMessage, name: string): Error {
 // The path has set the field; the query may only say the same again. Which of the two decides on
 // access would otherwise depend on who looks.
 function agree(message: Message, { path, parents, field, read }: Target, text: string): void {
-  const container = containerOf(message, parents);
+  const container = ensureContainer(message, parents);
   const value = read(text, path);
   const current = getField(container, field);
   if (!sameValue(field, current, value)) refuse(path, "is set by the path, the query must not say otherwise");
@@ -157,8 +156,8 @@ function checkedParents(message: Message, { path, parents }: Target): readonly D
   for (let i = 0; i < parents.length; i++) {
     const parent = parents[i];
     if (parent?.oneof === undefined) continue;
-    const rival = conflictingFieldOf(containerOf(message, parents.slice(0, i)), parent);
-    if (rival !== undefined) refuse(path, `cannot be given together with ${rival}`);
+    const conflicting = findConflictingField(ensureContainer(message, parents.slice(0, i)), parent);
+    if (conflicting !== undefined) refuse(path, `cannot be given together with ${conflicting}`);
   }
   return parents;
 }
@@ -172,11 +171,11 @@ function resolve(input: DescMessage, name: string): Target | undefined {
   for (let i = 0; i < parts.length; i++) {
     const field = fieldsByName(at).get(parts[i] ?? "");
     if (field === undefined) return undefined;
-    const read = textReaderOf(field);
+    const read = createTextReader(field);
     if (i === parts.length - 1) {
       if (read === undefined) return undefined;
       const path = [...parents, field].map((f) => f.jsonName).join(".");
-      const readKey = field.fieldKind === "map" ? keyReaderOf(field.mapKey) : undefined;
+      const readKey = field.fieldKind === "map" ? createKeyReader(field.mapKey) : undefined;
       return { path, parents, field, read, readKey };
     }
     if (field.fieldKind !== "message" || read !== undefined) return undefined;
@@ -190,8 +189,53 @@ function resolve(input: DescMessage, name: string): Target | undefined {
 export function parameterNames(input: DescMessage, snakeCase: boolean, prefix = "", depth = 0): string[] {
   return input.fields.flatMap((field) => {
     const name = prefix + (snakeCase ? field.name : field.jsonName);
-    if (textReaderOf(field) !== undefined) return [name];
+    if (createTextReader(field) !== undefined) return [name];
     if (field.fieldKind !== "message" || depth >= 2) return [];
     return parameterNames(field.message, snakeCase, `${name}.`, depth + 1);
   });
+}
+
+const MAX_DISTANCE = 3;
+
+/**
+ * The one of `names` that a caller who wrote `name` most likely meant: the nearest by number of
+ * changed letters, if it is near at all. Case and underscores do not count.
+ */
+export function suggestionFor(name: string, names: readonly string[]): string | undefined {
+  const wanted = plain(name.slice(0, 64));
+  const limit = Math.min(MAX_DISTANCE, Math.floor(wanted.length / 3));
+  let best: string | undefined;
+  let least = limit + 1;
+  for (const candidate of names) {
+    const distance = distanceOf(wanted, plain(candidate), least);
+    if (distance < least) {
+      least = distance;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+function plain(name: string): string {
+  return name.toLowerCase().replaceAll("_", "");
+}
+
+// Levenshtein distance, two neighbours swapped counting as one change; `limit` if it is not below that.
+function distanceOf(a: string, b: string, limit: number): number {
+  if (Math.abs(a.length - b.length) >= limit) return limit;
+  let before: number[] = [];
+  let above = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const same = a[i - 1] === b[j - 1] ? 0 : 1;
+      let cost = Math.min((row[j - 1] ?? 0) + 1, (above[j] ?? 0) + 1, (above[j - 1] ?? 0) + same);
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1])
+        cost = Math.min(cost, (before[j - 2] ?? 0) + 1);
+      row.push(cost);
+    }
+    before = above;
+    above = row;
+  }
+  return above[b.length] ?? limit;
 }

@@ -3,7 +3,6 @@
 // part is decoded at most once (RFC 3986, section 2.4).
 import { malformedRequest } from "../../kernel/errors.js";
 import { normalLiteral } from "../http/http-rule.js";
-import { decodePercent, hasControl } from "./percent.js";
 
 /** How many segments a path may have: more than any uid and what may stand around it. */
 export const MAX_PATH_SEGMENTS = 256;
@@ -134,4 +133,40 @@ function decodedPart(raw: string): string {
 
 function isDots(text: string): boolean {
   return text === "." || text === "..";
+}
+
+/**
+ * `raw` with its escapes undone, and undefined when an escape is malformed or the bytes are not
+ * UTF-8.
+ */
+export function decodePercent(raw: string): string | undefined {
+  if (!raw.includes("%")) return raw;
+  try {
+    return decodeURIComponent(raw);
+  } catch {
+    return undefined;
+  }
+}
+
+/** As {@link decodePercent}, with `+` for a space, the way query strings are written. */
+export function decodeQueryPart(raw: string): string | undefined {
+  return decodePercent(raw.includes("+") ? raw.replaceAll("+", " ") : raw);
+}
+
+/** Whether `text` holds a byte that may not stand unescaped in a path or query: controls, space, non-ASCII. */
+export function hasRawUnsafe(text: string): boolean {
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code <= 32 || code >= 127) return true;
+  }
+  return false;
+}
+
+/** Whether `text` holds a C0 control character or DEL. */
+export function hasControl(text: string): boolean {
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code < 32 || code === 127) return true;
+  }
+  return false;
 }

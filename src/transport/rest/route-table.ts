@@ -211,11 +211,11 @@ function walkVerb<T>(routes: MethodRoutes<T>, path: RequestPath): Leaf<T> | unde
 
 function capturesOf<T>(leaf: Leaf<T>, path: RequestPath): string[] {
   const { segments, variables, star2 } = leaf.input.template;
-  const stretch = path.count - segments.length;
+  const extra = path.count - segments.length;
   const captures: string[] = [];
   for (const { first, last } of variables) {
-    const from = star2 >= 0 && first > star2 ? first + stretch : first;
-    const to = star2 >= 0 && last >= star2 ? last + stretch : last;
+    const from = star2 >= 0 && first > star2 ? first + extra : first;
+    const to = star2 >= 0 && last >= star2 ? last + extra : last;
     captures.push(captureOf(path, from, to));
   }
   return captures;

@@ -1,11 +1,11 @@
-// Streams of answers over HTTP: as lines of JSON, as server-sent events, or as
-// the bytes of a file that is made on the way.
+// Responses that are sent while they are read: streams, as lines of JSON, as
+// server-sent events or as the bytes of a file, and long lists, chunk by chunk.
 import type { ServerResponse } from "node:http";
 import { writeAtPace, writeHead } from "../http/answer-writer.js";
+import { prefersEvents } from "../http/content-negotiation.js";
 import { abort, type HttpRequest, type HttpResponse, isGone } from "../http/http-message.js";
-import { prefersEvents } from "../http/preferences.js";
 import type { ResponseHeaders } from "../http/send.js";
-import type { PartEncode } from "./encode.js";
+import type { EncodedAnswer, MessageEncode } from "./encode.js";
 
 /** How often an event stream that has nothing to say shows that it lives, in milliseconds. */
 export const DEFAULT_HEARTBEAT_MS = 15_000;
@@ -15,7 +15,7 @@ export interface StreamAnswer {
   readonly req: HttpRequest;
   readonly res: HttpResponse;
   readonly messages: AsyncIterable<object>;
-  readonly encode: PartEncode;
+  readonly encode: MessageEncode;
   /** The headers to send; asked when the first message is there. */
   readonly headersOf: () => ResponseHeaders;
   /** An error after the first message, as google.rpc.Status in JSON. */
@@ -75,7 +75,7 @@ export async function sendStream(answer: StreamAnswer): Promise<void> {
   }
 }
 
-function textOf(req: HttpRequest, { textOf }: Extract<PartEncode, { kind: "json" }>): Format {
+function textOf(req: HttpRequest, { textOf }: Extract<MessageEncode, { kind: "json" }>): Format {
   if (prefersEvents(req.headers.accept)) {
     return {
       contentType: "text/event-stream",
@@ -91,7 +91,7 @@ function textOf(req: HttpRequest, { textOf }: Extract<PartEncode, { kind: "json"
   };
 }
 
-function bytesOf({ bodyOf }: Extract<PartEncode, { kind: "raw" }>, first: IteratorResult<object>): Format {
+function bytesOf({ bodyOf }: Extract<MessageEncode, { kind: "raw" }>, first: IteratorResult<object>): Format {
   return {
     contentType: bodyOf(first.done === true ? {} : first.value).contentType,
     frame: (message) => bodyOf(message).body,
@@ -99,8 +99,8 @@ function bytesOf({ bodyOf }: Extract<PartEncode, { kind: "raw" }>, first: Iterat
   };
 }
 
-// Proxies, and our own limits, cut connections that are silent for long. It beats only while there
-// is nothing to say: whoever does not read what is there needs no more of it.
+// Proxies and the limits of this service cut connections that are idle for long. The heartbeat is sent only while there
+// is no message to send: a caller that does not read needs no more bytes.
 function heartbeat(res: HttpResponse, { heartbeat }: Format, everyMs: number) {
   let timer: NodeJS.Timeout | undefined;
   return {
@@ -119,4 +119,53 @@ function heartbeat(res: HttpResponse, { heartbeat }: Format, everyMs: number) {
 /** Once the last bytes are out, ends the connection (HTTP/1.1) or the stream (HTTP/2): the answer is incomplete. */
 export function breakOff(res: HttpResponse, last: string): void {
   (res as ServerResponse).write(last, () => abort(res));
+}
+
+/** What is sent of a list. */
+export interface ListAnswer {
+  readonly req: HttpRequest;
+  readonly res: HttpResponse;
+  /** The first chunk, encoded. */
+  readonly first: EncodedAnswer;
+  /** The chunks after it. */
+  readonly chunks: AsyncGenerator<object, void, void>;
+  readonly encode: (chunk: object) => EncodedAnswer;
+  readonly headers: ResponseHeaders;
+  /** Told of what cut the list off. */
+  readonly onError: (error: unknown) => void;
+}
+
+/**
+ * Sends a list as one JSON object, each chunk when it has been read and at the pace the caller reads.
+ * Resolves when all is sent or the caller has gone. A list that cannot be read to its end is cut off
+ * without the end that HTTP has for complete messages, and is no JSON either.
+ */
+export async function sendListChunks({ req, res, first, chunks, encode, headers, onError }: ListAnswer): Promise<void> {
+  try {
+    if (isGone(res)) return;
+    const all = { ...headers, "content-type": first.contentType, "x-content-type-options": "nosniff" };
+    writeHead(res, 200, all);
+    if (req.method === "HEAD") {
+      res.end();
+      return;
+    }
+    const text = String(first.body);
+    // `{"items":[`, as in every chunk.
+    const opening = text.slice(0, text.indexOf("[") + 1);
+    let rest = text.slice(0, -2);
+    let separator = rest === opening ? "" : ",";
+    for await (const chunk of chunks) {
+      await writeAtPace(res, Buffer.from(rest));
+      if (isGone(res)) return;
+      const elements = String(encode(chunk).body).slice(opening.length, -2);
+      rest = elements === "" ? "" : separator + elements;
+      if (elements !== "") separator = ",";
+    }
+    res.end(`${rest}]}`);
+  } catch (error) {
+    onError(error);
+    if (!isGone(res)) breakOff(res, "");
+  } finally {
+    await chunks.return();
+  }
 }

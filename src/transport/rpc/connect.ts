@@ -25,7 +25,6 @@ import {
 import type { Compression, UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { codeToHttpStatus } from "@connectrpc/connect/protocol-connect";
 import { compressionGzip } from "@connectrpc/connect-node";
-import { isProtocolField } from "../../codec/grpc-status.js";
 import type { Clock } from "../../kernel/clock.js";
 import {
   ApiError,
@@ -37,17 +36,18 @@ import {
 } from "../../kernel/errors.js";
 import { yieldToEventLoop } from "../../kernel/event-loop.js";
 import type { Principal } from "../../kernel/principal.js";
-import { Call } from "../../pipeline/call.js";
+import type { AuthenticateCaller } from "../../pipeline/auth/authenticate.js";
+import { type Inbound, StreamCall, UnaryCall } from "../../pipeline/call.js";
 import type { Invoke } from "../../pipeline/invoke.js";
 import type { InvokeStream } from "../../pipeline/invoke-stream.js";
 import { readAll } from "../../pipeline/list-chunks.js";
 import type { MethodEntry, MethodTable, StreamEntry, UnaryEntry } from "../../pipeline/method-table.js";
-import type { Prove } from "../../pipeline/prove.js";
 import type { AccessRecord } from "../http/access-log.js";
 import { discardRest, maxInflatedBytes, mayHaveBody, readRaw } from "../http/body-reader.js";
-import { HttpFault } from "../http/http-fault.js";
+import { isProtocolField } from "../http/grpc-fields.js";
 import {
   abort,
+  HttpError,
   type HttpRequest,
   type HttpResponse,
   isGone,
@@ -58,10 +58,9 @@ import {
 } from "../http/http-message.js";
 import { ContextInbound } from "../http/inbound.js";
 import type { Limits } from "../http/limits.js";
-import { connectJson, sendEndStream, sendGrpcStatus, sendJson } from "../http/refusal.js";
 import { buffersOf } from "../http/request-buffers.js";
-import { writeAnswer } from "./connect-answer.js";
-import { universalRequest } from "./connect-request.js";
+import { connectJson, sendEndStream, sendGrpcStatus, sendJson } from "../http/send.js";
+import { universalRequest, writeAnswer } from "./connect-http.js";
 import type { ListFrames } from "./list-frame.js";
 import { createStreamShares } from "./stream-shares.js";
 
@@ -81,7 +80,7 @@ export interface ConnectOptions {
   readonly methods: MethodTable;
   readonly extraServices: readonly ExtraService[];
   readonly invoke: Invoke;
-  readonly prove: Prove;
+  readonly authenticateCaller: AuthenticateCaller;
   /** Runs the methods that stream; without it the table must hold none. */
   readonly invokeStream?: InvokeStream | undefined;
   readonly clock: Clock;
@@ -138,9 +137,9 @@ export function createConnect(options: ConnectOptions): Connect {
     const entry = options.methods.get(handler.requestPath);
     let release: (() => void) | undefined;
     try {
-      // Before anything else: whoever has too many open already shall not cost more.
+      // Before anything else: a peer with too many open streams must cost no more.
       if (handler.method.methodKind !== "unary") release = takeStream(req, remote);
-      const principal = entry && (await options.prove(entry, req.headers.authorization));
+      const principal = entry && (await options.authenticateCaller(entry, req.headers.authorization));
       if (principal !== undefined) buffersOf(req)?.holdFor(principal.identityUid);
       const values: ContextValues = createContextValues()
         .set(remoteAddressKey, remote)
@@ -153,7 +152,7 @@ export function createConnect(options: ConnectOptions): Connect {
       else await writeAnswer(response, res, errorDomain, access);
     } catch (error) {
       if (error === CALLER_GONE) return;
-      const cause = error instanceof HttpFault ? error.error : error;
+      const cause = error instanceof HttpError ? error.error : error;
       if (mayHaveBody(req)) discardRest(req);
       if (cause instanceof ApiError && !res.headersSent) refuseRpc(req, res, handler.method, cause);
       else {
@@ -308,21 +307,22 @@ function implOf(methods: readonly MethodEntry[], options: ConnectOptions): Parti
 
 function unaryImpl(entry: UnaryEntry, options: ConnectOptions): UnaryImpl {
   return async (request, context) => {
-    const call = callOf(entry.desc, context, options);
+    const call = new UnaryCall(inboundOf(context, options), entry.desc, options.clock());
+    const principal = context.values.get(principalKey);
     const { output } = entry.desc;
     const gone = () => context.signal.aborted;
     // In bytes, which take a fraction of the room of messages, and charged until they are sent.
-    const join = async (parts: AsyncIterable<object>) => {
+    const join = async (chunks: AsyncIterable<object>) => {
       const res = context.values.get(responseKey);
       const buffers = res && buffersOf(res);
-      const frame = await options.listFrames({ output, parts, gone, buffers, cutOff: () => res && abort(res) });
+      const frame = await options.listFrames({ output, chunks, gone, buffers, cutOff: () => res && abort(res) });
       await yieldToEventLoop();
       const bytes = Buffer.concat(frame.pieces).subarray(ENVELOPE_BYTES);
       const isJson = context.requestHeader.get("content-type")?.includes("json") ?? true;
       return isJson ? fromBinary(output, bytes) : encodedMessage(output, bytes);
     };
     try {
-      return await readAll(options.invoke, options.clock, entry, call, request, join);
+      return await readAll(options.invoke, options.clock, { entry, call, principal, request }, join);
     } catch (error) {
       throw connectErrorFrom(error, options.errorDomain);
     } finally {
@@ -349,11 +349,11 @@ function streamImpl(entry: StreamEntry, options: ConnectOptions): StreamImpl {
   const { invokeStream } = options;
   if (invokeStream === undefined) throw new TypeError(`${entry.path} streams, but nothing was given to run streams`);
   return async function* (request, context) {
-    const call = callOf(entry.desc, context, options);
+    const call = new StreamCall(inboundOf(context, options), entry.desc, options.clock());
     let begun = false;
     try {
-      for await (const message of invokeStream(entry, call, request)) {
-        // Headers go out with the first message, trailers behind the last.
+      for await (const message of invokeStream(entry, call, context.values.get(principalKey), request)) {
+        // Headers are sent with the first message, trailers after the last.
         if (!begun) copyFields(call.responseHeaderIfSet, context.responseHeader);
         begun = true;
         yield message;
@@ -365,14 +365,12 @@ function streamImpl(entry: StreamEntry, options: ConnectOptions): StreamImpl {
   };
 }
 
-function callOf(desc: DescMethod, context: HandlerContext, { clock, errorDomain }: ConnectOptions): Call {
+function inboundOf(context: HandlerContext, { errorDomain }: ConnectOptions): Inbound {
   const timeoutMs = context.timeoutMs();
   if (timeoutMs !== undefined && timeoutMs <= 0) throw connectErrorFrom(deadlineExceeded(), errorDomain);
-  // The caller went while its request was being read: nothing has begun, so nothing begins.
+  // A caller that disconnected while its request was read gets nothing, so nothing begins.
   if (context.signal.aborted) throw CALLER_GONE;
-  const call = new Call(new ContextInbound(context, timeoutMs, context.values.get(remoteAddressKey)), desc, clock());
-  call.principal = context.values.get(principalKey);
-  return call;
+  return new ContextInbound(context, timeoutMs, context.values.get(remoteAddressKey));
 }
 
 function copyFields(from: Headers | undefined, to: Headers): void {

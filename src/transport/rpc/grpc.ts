@@ -1,22 +1,20 @@
 // The shortest way from a stream to a handler and back, for the calls that are
 // most of the traffic: unary, binary, uncompressed gRPC. Everything else of RPC
 // goes through connect.
-
 import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import { type DescMessage, fromBinary, type Message } from "@bufbuild/protobuf";
-import { frameOf } from "../../codec/frame-writer.js";
-import { errorTrailers, isProtocolField } from "../../codec/grpc-status.js";
+import { encodeFrame } from "../../codec/frame-writer.js";
 import type { Clock } from "../../kernel/clock.js";
-import { CALLER_GONE, connectErrorFrom, deadlineExceeded, malformedRequest } from "../../kernel/errors.js";
+import { answerError, CALLER_GONE, deadlineExceeded, malformedRequest } from "../../kernel/errors.js";
 import type { Principal } from "../../kernel/principal.js";
-import { Call } from "../../pipeline/call.js";
-import { grpcTimeoutMs } from "../../pipeline/grpc-timeout.js";
+import type { AuthenticateCaller } from "../../pipeline/auth/authenticate.js";
+import { UnaryCall } from "../../pipeline/call.js";
 import type { Invoke } from "../../pipeline/invoke.js";
 import { readChunks } from "../../pipeline/list-chunks.js";
 import type { MethodTable, UnaryEntry } from "../../pipeline/method-table.js";
-import type { Prove } from "../../pipeline/prove.js";
 import type { AccessRecord } from "../http/access-log.js";
 import { chargeAnswer, endAtPace, writeCharged } from "../http/answer-writer.js";
+import { errorTrailers, isProtocolField, parseGrpcTimeout } from "../http/grpc-fields.js";
 import { isGone } from "../http/http-message.js";
 import { resetStream, resetUnreadRequest } from "../http/http2-end.js";
 import { StreamInbound } from "../http/inbound.js";
@@ -30,7 +28,7 @@ import type { ListFrame, ListFrames } from "./list-frame.js";
 export interface GrpcUnaryOptions {
   readonly methods: MethodTable;
   readonly invoke: Invoke;
-  readonly prove: Prove;
+  readonly authenticateCaller: AuthenticateCaller;
   readonly clock: Clock;
   readonly errorDomain: string;
   readonly limits: Limits;
@@ -64,7 +62,7 @@ interface Answer {
   readonly refuse: GrpcUnary["refuse"];
   readonly onInternalError: (error: unknown) => void;
   readonly stream: ServerHttp2Stream;
-  readonly call: Call;
+  readonly call: UnaryCall;
   readonly frame: Buffer | ListFrame;
   readonly access: AccessRecord | undefined;
 }
@@ -77,12 +75,13 @@ const TRAILERS_ONLY = { endStream: true, sendDate: false };
 
 /** Creates the lean path (gRPC over HTTP/2). */
 export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
-  const { invoke, prove, clock, limits, listFrames } = options;
+  const { invoke, authenticateCaller, clock, limits, listFrames } = options;
   const unary = new Map<string, UnaryEntry>();
   for (const [path, entry] of options.methods) if (entry.kind === "unary") unary.set(path, entry);
 
   function refuse(stream: ServerHttp2Stream, error: unknown, access?: AccessRecord): void {
-    const trailers = errorTrailers(connectErrorFrom(error, options.errorDomain));
+    const answer = answerError(error, options.errorDomain, ({ cause }) => options.onInternalError(cause ?? error));
+    const trailers = errorTrailers(answer);
     if (access) access.grpcCode = Number(trailers["grpc-status"]);
     sendRefusal({ stream, headers: { ":status": 200, "content-type": CONTENT_TYPE, ...trailers } });
   }
@@ -90,7 +89,8 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
   async function run(
     stream: ServerHttp2Stream,
     entry: UnaryEntry,
-    call: Call,
+    call: UnaryCall,
+    principal: Principal | undefined,
     bytes: Uint8Array,
     access: AccessRecord | undefined,
   ): Promise<void> {
@@ -98,39 +98,36 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
     try {
       const decode = () => requestOf(entry.desc.input, bytes);
       if (entry.list !== undefined) {
-        const parts = readChunks(invoke, clock, entry, call, decode);
+        const chunks = readChunks(invoke, clock, { entry, call, principal, request: decode });
         const gone = () => stream.destroyed || stream.closed;
         const buffers = buffersOf(stream);
         const cutOff = () => resetStream(stream, constants.NGHTTP2_CANCEL);
-        const frame = await listFrames({ output: entry.desc.output, parts, gone, buffers, cutOff });
+        const frame = await listFrames({ output: entry.desc.output, chunks, gone, buffers, cutOff });
         if (!gone()) answer({ refuse, onInternalError, stream, call, frame, access }, frame.bytes);
         return;
       }
-      const response = await invoke(entry, call, decode);
+      const response = await invoke(entry, call, principal, decode);
       if (stream.destroyed || stream.closed) return;
-      const frame = frameOf(entry.desc.output, response);
+      const frame = encodeFrame(entry.desc.output, response);
       chargeAnswer(stream, frame.length);
       answer({ refuse, onInternalError, stream, call, frame, access }, frame.length);
     } catch (error) {
       if (error === CALLER_GONE) return;
-      const seen = connectErrorFrom(error, options.errorDomain);
-      if (seen !== error && seen.cause !== undefined) onInternalError(error);
       if (access) access.requestId = call.requestId;
-      refuse(stream, seen, access);
+      refuse(stream, error, access);
     }
   }
 
   function read(
     stream: ServerHttp2Stream,
     entry: UnaryEntry,
-    call: Call,
+    call: UnaryCall,
     principal: Principal | undefined,
     access: AccessRecord | undefined,
   ): void {
-    call.principal = principal;
     if (principal !== undefined) buffersOf(stream)?.holdFor(principal.identityUid);
     readMessage(stream, entry.maxRequestBytes, limits.requestMs, {
-      onMessage: (bytes) => void run(stream, entry, call, bytes, access),
+      onMessage: (bytes) => void run(stream, entry, call, principal, bytes, access),
       onFault: (error) => refuse(stream, error, access),
     });
   }
@@ -150,20 +147,20 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
     refuse,
     handle(stream, headers, entry, peer, access) {
       const timeout = headers["grpc-timeout"];
-      const timeoutMs = timeout === undefined ? undefined : grpcTimeoutMs(String(timeout));
+      const timeoutMs = timeout === undefined ? undefined : parseGrpcTimeout(String(timeout));
       if (timeoutMs !== undefined && !(timeoutMs > 0)) {
         refuse(stream, timeoutMs === 0 ? deadlineExceeded() : malformedRequest(BAD_TIMEOUT), access);
         return;
       }
-      const call = new Call(new StreamInbound(stream, headers, timeoutMs, peer), entry.desc, clock());
+      const call = new UnaryCall(new StreamInbound(stream, headers, timeoutMs, peer), entry.desc, clock());
       try {
-        const proven = prove(entry, headers.authorization);
-        if (proven instanceof Promise)
-          proven.then(
+        const authenticated = authenticateCaller(entry, headers.authorization);
+        if (authenticated instanceof Promise)
+          authenticated.then(
             (principal) => read(stream, entry, call, principal, access),
             (error) => refuse(stream, error, access),
           );
-        else read(stream, entry, call, proven, access);
+        else read(stream, entry, call, authenticated, access);
       } catch (error) {
         refuse(stream, error, access);
       }
@@ -208,9 +205,12 @@ const sendAnswer = flushPerTick<Answer>(
     else void endAtPace(stream, frame);
   },
   (error, { stream, refuse, onInternalError, access }) => {
+    if (!stream.headersSent) {
+      refuse(stream, error, access);
+      return;
+    }
     onInternalError(error);
-    if (stream.headersSent) resetStream(stream, constants.NGHTTP2_INTERNAL_ERROR);
-    else refuse(stream, error, access);
+    resetStream(stream, constants.NGHTTP2_INTERNAL_ERROR);
   },
 );
 

@@ -1,5 +1,5 @@
 // Lists without pages as one message, which is the concatenation of the messages
-// that its parts are (protobuf encoding, "Last One Wins").
+// that its chunks are (protobuf encoding, "Last One Wins").
 import type { DescMessage } from "@bufbuild/protobuf";
 import { resourceExhausted } from "../../kernel/errors.js";
 import type { Limits } from "../http/limits.js";
@@ -16,8 +16,8 @@ export interface ListFrame {
 /** A list that is put together. */
 export interface ListInParts {
   readonly output: DescMessage;
-  readonly parts: AsyncIterable<object>;
-  /** Whether there is nobody left to answer. */
+  readonly chunks: AsyncIterable<object>;
+  /** Whether the caller has disconnected. */
   readonly gone: () => boolean;
   /** What its bytes are charged to. */
   readonly buffers: RequestBuffers | undefined;
@@ -29,18 +29,18 @@ export interface ListInParts {
 export type ListFrames = (list: ListInParts) => Promise<ListFrame>;
 
 /**
- * Creates what puts the parts of lists together. Nothing of a frame can be sent before all of it is known, since
+ * Creates what joins the chunks of lists. Nothing of a frame can be sent before all of it is known, since
  * its length comes first: its bytes are charged as they are made, and given back as the peer takes them.
  *
- * @param frameOf makes the frame of one part
+ * @param frameOf encodes one chunk
  * @throws ApiError RESOURCE_EXHAUSTED, when a list is made, if it is larger than a response may be or its caller
  * has too much on the way already.
  */
 export function createListFrames(
   { responseBytes }: Pick<Limits, "responseBytes">,
-  frameOf: (desc: DescMessage, part: object) => Buffer,
+  frameOf: (desc: DescMessage, chunk: object) => Buffer,
 ): ListFrames {
-  return async ({ output, parts, gone, buffers, cutOff }) => {
+  return async ({ output, chunks, gone, buffers, cutOff }) => {
     const pieces: Buffer[] = [];
     let bytes = PREFIX_BYTES;
     let isCutOff = false;
@@ -49,9 +49,9 @@ export function createListFrames(
       cutOff();
     };
     try {
-      for await (const part of parts) {
+      for await (const chunk of chunks) {
         if (gone() || isCutOff) break;
-        const frame = frameOf(output, part);
+        const frame = frameOf(output, chunk);
         bytes += frame.length - PREFIX_BYTES;
         if (bytes > responseBytes) throw resourceExhausted(`list: more than ${responseBytes} bytes`);
         buffers?.chargeAnswer(frame.length, onCutOff, true);

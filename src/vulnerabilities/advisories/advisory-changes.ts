@@ -13,7 +13,7 @@ import { failedPrecondition, invalidArgument, notFound, permissionDenied } from 
 import type { Ids } from "../../kernel/ids.js";
 import { parentOf } from "../../kernel/uidp.js";
 import { bitOf } from "../../pipeline/auth/authorize.js";
-import type { Call } from "../../pipeline/call.js";
+import type { UnaryCall } from "../../pipeline/call.js";
 import { patchOf, valuesOf } from "../../pipeline/resource/patch.js";
 import type { AdvisoryEventRow, AdvisoryRow, Tx } from "../../store/port.js";
 import { advisories, advisoryView, eventKind, eventRow, eventView, groupKind, movedIn } from "./advisory.js";
@@ -42,7 +42,7 @@ const approve = [{ bit: bitOf(Capability.CAP_ADVISORIES_APPROVE) }];
 export async function createAdvisory(
   { groupUid, advisory, events }: { groupUid: string; advisory: Advisory; events: readonly SaidEvent[] },
   ids: Ids,
-  call: Call,
+  call: UnaryCall,
 ): Promise<AdvisoryRow> {
   const { tx, startMs } = call;
   if ((await tx.groups.get(groupUid)) === undefined) throw notFound(groupKind, groupUid);
@@ -68,7 +68,7 @@ export async function createAdvisory(
  *
  * @throws ApiError NOT_FOUND, INVALID_ARGUMENT.
  */
-export async function updateAdvisory(advisory: Advisory, { tx, startMs }: Call): Promise<AdvisoryRow> {
+export async function updateAdvisory(advisory: Advisory, { tx, startMs }: UnaryCall): Promise<AdvisoryRow> {
   const before = await foundAdvisory(advisory.uid, tx);
   const view = advisoryView(before, []);
   const paths = whole.filter((field) => JSON.stringify(view[field]) !== JSON.stringify(advisory[field]));
@@ -82,7 +82,7 @@ export async function updateAdvisory(advisory: Advisory, { tx, startMs }: Call):
  *
  * @throws ApiError NOT_FOUND.
  */
-export async function withdrawAdvisory(uid: string, { tx, startMs }: Call): Promise<void> {
+export async function withdrawAdvisory(uid: string, { tx, startMs }: UnaryCall): Promise<void> {
   const before = await foundAdvisory(uid, tx);
   if (before.deleteTimeMs !== null) return;
   await replaceAdvisory(tx, { ...before, deleteTimeMs: startMs, updateTimeMs: changedAt(before, startMs) });
@@ -97,7 +97,7 @@ export async function withdrawAdvisory(uid: string, { tx, startMs }: Call): Prom
 export async function createEvent(
   { advisoryUid, said }: { advisoryUid: string; said: SaidEvent },
   ids: Ids,
-  call: Call,
+  call: UnaryCall,
 ): Promise<AdvisoryEventRow> {
   const { tx } = call;
   await foundAdvisory(advisoryUid, tx);
@@ -114,7 +114,7 @@ export async function createEvent(
  * @throws ApiError NOT_FOUND, INVALID_ARGUMENT, PERMISSION_DENIED for a review by who may not review,
  * FAILED_PRECONDITION of type EVENT_FINAL, RESOURCE_EXHAUSTED for events that are too long together.
  */
-export async function updateEvent(said: SaidEvent, call: Call): Promise<AdvisoryEventRow> {
+export async function updateEvent(said: SaidEvent, call: UnaryCall): Promise<AdvisoryEventRow> {
   const { tx, startMs } = call;
   const before = await foundEvent(said.event.uid, tx);
   requireGoodEvent(said, startMs);
@@ -162,7 +162,7 @@ export async function foundEvent(uid: string, tx: Tx): Promise<AdvisoryEventRow>
 function newEvent(
   uid: string,
   { said, author, at }: { said: SaidEvent; author: string; at: string },
-  call: Call,
+  call: UnaryCall,
 ): AdvisoryEventRow {
   const { startMs } = call;
   requireGoodEvent(said, startMs, at);
@@ -175,14 +175,14 @@ function newEvent(
 }
 
 // Whether to say so is to review the event, which takes a right of its own.
-function isReview(state: ReviewState, advisoryUid: string, { caller }: Call): boolean {
+function isReview(state: ReviewState, advisoryUid: string, { caller }: UnaryCall): boolean {
   if (state === ReviewState.PENDING) return false;
   if (!caller.holds(approve, advisoryUid)) throw permissionDenied(`advisories.approve at ${parentOf(advisoryUid)}`);
   return true;
 }
 
 // Lists find people by their e-mail addresses; what has none goes by its uid.
-async function callerName({ tx, caller }: Call): Promise<string> {
+async function callerName({ tx, caller }: UnaryCall): Promise<string> {
   return (await tx.identities.get(caller.uid))?.email || caller.uid;
 }
 

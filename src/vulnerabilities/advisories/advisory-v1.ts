@@ -3,9 +3,9 @@
 import { Advisories, type AdvisoryFilter } from "#gen/chainguard/platform/vulnerabilities/v1/advisories_pb.js";
 import { notFound } from "../../kernel/errors.js";
 import { parentOf } from "../../kernel/uidp.js";
-import type { Call } from "../../pipeline/call.js";
+import type { UnaryCall } from "../../pipeline/call.js";
 import { serve } from "../../pipeline/method-table.js";
-import { inNamesOf } from "../../pipeline/operations.js";
+import { renameErrorFields } from "../../pipeline/operations.js";
 import { listQueryOf } from "../../pipeline/resource/list-query.js";
 import type { AdvisoryEventRow, AdvisoryRow, Tx } from "../../store/port.js";
 import { advisories } from "./advisory.js";
@@ -22,6 +22,8 @@ import { listRequestOf } from "./advisory-v1-list.js";
 import { advisoryV1, eventV1, namesInV1, sentAdvisory, sentEvent } from "./advisory-v1-view.js";
 import { type AdvisoryDeps, viewsOf } from "./advisory-v2beta1.js";
 import { filtersOf } from "./filters.js";
+
+const large = { maxRequestBytes: MAX_ADVISORY_REQUEST };
 
 /** Advisories, ready to be served. */
 export function advisoriesV1({ tokens, ids }: AdvisoryDeps) {
@@ -55,11 +57,11 @@ export function advisoriesV1({ tokens, ids }: AdvisoryDeps) {
 
       updateAdvisoryEvent: (event, call) => inV1(async () => eventV1(await updateEvent(sentEvent(event), call))),
     },
-    { create: MAX_ADVISORY_REQUEST, update: MAX_ADVISORY_REQUEST, list: MAX_ADVISORY_REQUEST },
+    { create: large, update: large, list: large },
   );
 }
 
-async function listed(filter: AdvisoryFilter, { tokens }: Pick<AdvisoryDeps, "tokens">, call: Call) {
+async function listed(filter: AdvisoryFilter, { tokens }: Pick<AdvisoryDeps, "tokens">, call: UnaryCall) {
   const { tx, startMs } = call;
   const request = listRequestOf(filter);
   if (request === undefined) return { totalCount: 0n };
@@ -92,6 +94,6 @@ async function inV1<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    throw inNamesOf(error, namesInV1);
+    throw renameErrorFields(error, namesInV1);
   }
 }

@@ -41,7 +41,7 @@ export function advisoriesV2beta1({ tokens }: Pick<AdvisoryDeps, "tokens">) {
         return { advisories: await viewsOf(page.rows, advisoryView, tx), ...list.envelope(page) };
       },
     },
-    { listAdvisories: MAX_ADVISORY_REQUEST },
+    { listAdvisories: { maxRequestBytes: MAX_ADVISORY_REQUEST } },
   );
 }
 

@@ -4,7 +4,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { createServer as createHttp2, type Http2Session, type ServerHttp2Stream } from "node:http2";
 import { type AddressInfo, createServer as createPort } from "node:net";
-import { sniff } from "../../../src/transport/http/sniff.js";
+import { detectProtocol } from "../../../src/transport/http/listener.js";
 import { groupsDocument } from "../../support/openapi/documents.js";
 
 const planted = process.argv[2];
@@ -52,7 +52,7 @@ function readEnvelope(stream: ServerHttp2Stream): void {
 }
 
 const port = createPort((socket) => {
-  sniff(socket, 5_000, {
+  detectProtocol(socket, 5_000, {
     http1: (one) => http1.emit("connection", one),
     http2: (one) => http2.emit("connection", one),
   });

@@ -8,7 +8,7 @@ import { toCapabilitySet } from "../../../src/kernel/capability-set.js";
 import { ApiError, notFound } from "../../../src/kernel/errors.js";
 import type { Principal } from "../../../src/kernel/principal.js";
 import { MAX_DEPTH } from "../../../src/kernel/uidp.js";
-import { authorize, bitOf, type Guard, maskNotFound, missing } from "../../../src/pipeline/auth/authorize.js";
+import { authorize, bitOf, type Guard, maskNotFound, notFoundOrDenied } from "../../../src/pipeline/auth/authorize.js";
 import { authRuleOf } from "../../../src/pipeline/method-table.js";
 import { openSqlite } from "../../../src/store/open-sqlite.js";
 import type { Store } from "../../../src/store/port.js";
@@ -219,10 +219,10 @@ describe("authorize", () => {
     const caller = await decide(create, who.split, uid);
     const thrown = notFound({ noun: "group", type: "t" }, uid);
     // Held at the child; the right to read comes from the root here and makes it visible.
-    assert.equal(missing(caller, uid, thrown, "groups.create"), thrown);
+    assert.equal(notFoundOrDenied(caller, uid, thrown, "groups.create"), thrown);
     await store.write((tx) => tx.roleBindings.delete(childUid(root, 0x904)));
     const without = await decide(create, who.split, uid);
-    assert.equal(missing(without, uid, thrown, "groups.create").message, denied("groups.create", uid));
+    assert.equal(notFoundOrDenied(without, uid, thrown, "groups.create").message, denied("groups.create", uid));
   });
 
   test("forbidden and missing look alike, to the byte", async () => {

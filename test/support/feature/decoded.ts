@@ -1,5 +1,5 @@
 import { toJson } from "@bufbuild/protobuf";
-import { bindingsOf } from "../../../src/transport/http/http-binding.js";
+import { buildBindings } from "../../../src/transport/http/http-binding.js";
 import { createDecode, type DecodeOptions, type ReadBody } from "../../../src/transport/rest/decode.js";
 import { entryOf, featureMethod, featureRegistry } from "./feature.js";
 
@@ -12,7 +12,7 @@ export function decoded(
   options: Partial<DecodeOptions> = {},
 ): unknown {
   const entry = entryOf(featureMethod(method));
-  const [binding] = bindingsOf(entry);
+  const [binding] = buildBindings(entry);
   if (binding === undefined) throw new TypeError(`${method} has no HTTP rule`);
   const decode = createDecode(binding, {
     registry: featureRegistry,

@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import http2 from "node:http2";
 import type { AddressInfo } from "node:net";
 import type { ConnectError } from "@connectrpc/connect";
-import type { Call } from "../../../src/pipeline/call.js";
+import type { UnaryCall } from "../../../src/pipeline/call.js";
 import { createInvokeStream } from "../../../src/pipeline/invoke-stream.js";
 import type { Store, Tx } from "../../../src/store/port.js";
 import { createGateway, type Gateway, type GatewayOptions } from "../../../src/transport/rest/gateway.js";
@@ -21,7 +21,7 @@ export interface FeatureServer {
   /** The port of the HTTP/2 server. */
   readonly h2Port: number;
   /** The calls that reached a handler, in order. */
-  readonly calls: { readonly method: string; readonly request: object; readonly call: Call }[];
+  readonly calls: { readonly method: string; readonly request: object; readonly call: UnaryCall }[];
   /** What `onInternalError` was told. */
   readonly internal: ConnectError[];
   send(protocol: "h1" | "h2", sent: Sent): Promise<Received>;
@@ -50,15 +50,14 @@ export async function startFeatureServer(
       ...featureService("FeatureService").methods.map((desc) => entryOf(desc, handlers[desc.name])),
       ...featureService("StreamService").methods.map((desc) => streamEntryOf(desc, streams[desc.name])),
     ],
-    prove: () => undefined,
+    authenticateCaller: () => undefined,
     invokeStream: createInvokeStream({
       store,
-      authenticate: () => Promise.reject(new Error("no method authenticates")),
       clock,
       errorDomain,
       onInternalError,
     }),
-    invoke: async (method, call, given) => {
+    invoke: async (method, call, _principal, given) => {
       const message = typeof given === "function" ? given() : given;
       calls.push({ method: method.desc.name, request: message, call });
       return method.handler(message, call);

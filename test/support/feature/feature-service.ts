@@ -3,14 +3,15 @@
 // the stack but descriptors and handlers.
 
 import { unauthenticated } from "../../../src/kernel/errors.js";
-import type { Call, StreamCall } from "../../../src/pipeline/call.js";
+import { createAuthenticateCaller } from "../../../src/pipeline/auth/authenticate.js";
+import type { StreamCall, UnaryCall } from "../../../src/pipeline/call.js";
 import { createInvoke } from "../../../src/pipeline/invoke.js";
 import { createInvokeStream } from "../../../src/pipeline/invoke-stream.js";
 import { createMethodTable, type Handler } from "../../../src/pipeline/method-table.js";
-import { createProve } from "../../../src/pipeline/prove.js";
 import { openSqlite } from "../../../src/store/open-sqlite.js";
 import type { Store } from "../../../src/store/port.js";
 import { createLogger } from "../../../src/telemetry/logger.js";
+import { bindPort } from "../../../src/transport/http/listener.js";
 import { createGateway } from "../../../src/transport/rest/gateway.js";
 import { createServer } from "../../../src/transport/server.js";
 import { tempDir } from "../temp-dir.js";
@@ -40,7 +41,7 @@ export async function startFeatureStack(): Promise<FeatureStack> {
   const errorDomain = "feature.test";
   const store = openSqlite({ directory: tempDir(), clock });
   const stack: Pick<FeatureStack, "watch"> = { watch: things };
-  const answers: Record<string, (request: never, call: Call) => object> = {
+  const answers: Record<string, (request: never, call: UnaryCall) => object> = {
     getThing: ({ uid }: { uid: string }) => ({ uid, displayName: `thing ${uid}`, labels: { a: "b" } }),
     listThings: () => ({ things: [{ uid: "a" }], totalCount: 1n }),
     listOld: () => ({ items: [] }),
@@ -74,25 +75,33 @@ export async function startFeatureStack(): Promise<FeatureStack> {
     store,
     clock,
     errorDomain,
-    authenticate: () => Promise.reject(unauthenticated()),
     onInternalError: () => {},
   };
   const invoke = createInvoke(pipeline);
   const invokeStream = createInvokeStream(pipeline);
-  const prove = createProve(pipeline.authenticate);
-  const gateway = createGateway({ methods: methods.values(), invoke, prove, invokeStream, clock, errorDomain });
+  const authenticateCaller = createAuthenticateCaller(() => Promise.reject(unauthenticated()));
+  const gateway = createGateway({
+    methods: methods.values(),
+    invoke,
+    authenticateCaller,
+    invokeStream,
+    clock,
+    errorDomain,
+  });
+  const bound = await bindPort({ host: "127.0.0.1", port: 0 });
   const server = createServer({
     methods,
     invoke,
-    prove,
+    authenticateCaller,
     invokeStream,
     gateway,
     clock,
     errorDomain,
-    listen: { host: "127.0.0.1", port: 0 },
+    port: bound,
     logger: createLogger("silent"),
   });
-  const { port } = await server.start();
+  server.start();
+  const { port } = bound.address;
   return Object.assign(stack, {
     url: `http://127.0.0.1:${port}`,
     port,

@@ -1,14 +1,15 @@
 // The documents that tests look at: of a service as it is, and of one that uses
 // all that google.api.http offers.
 import { readFileSync } from "node:fs";
-import type { DescService } from "@bufbuild/protobuf";
+import { type DescService, hasOption } from "@bufbuild/protobuf";
+import { iam } from "#gen/chainguard/annotations/annotations_pb.js";
 import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
-import { type Comments, commentsOf } from "../../../src/codec/proto-comments.js";
+import { type Comments, parseComments } from "../../../src/codec/proto-comments.js";
 import { runSync } from "../../../src/kernel/event-loop.js";
 import { authRuleOf } from "../../../src/pipeline/method-table.js";
-import { bindingsOf, type HttpBinding } from "../../../src/transport/http/http-binding.js";
+import { buildBindings, type HttpBinding } from "../../../src/transport/http/http-binding.js";
 import { openApiDocument } from "../../../src/transport/openapi/document.js";
 import { entryOf, featureService, streamEntryOf } from "../feature/feature.js";
 import type { ApiDocument } from "./document.js";
@@ -25,7 +26,9 @@ export function documentOf(routes: readonly HttpBinding[], comments: Comments, b
 
 /** The routes of a service of the API. */
 export function routesOf(service: DescService): HttpBinding[] {
-  return service.methods.flatMap((desc) => bindingsOf({ ...entryOf(desc), auth: authRuleOf(desc) }));
+  return service.methods.flatMap((desc) =>
+    buildBindings({ ...entryOf(desc), auth: authRuleOf(desc, !hasOption(desc, iam)) }),
+  );
 }
 
 /** The document of GroupsService, with the comments of its protos. */
@@ -39,7 +42,7 @@ export function signInDocument(): ApiDocument {
 }
 
 function protoComments(): Comments {
-  return commentsOf(readFileSync(new URL("../../../gen/api.binpb", import.meta.url)));
+  return parseComments(readFileSync(new URL("../../../gen/api.binpb", import.meta.url)));
 }
 
 /** The routes of the services of feature.proto. */
@@ -47,7 +50,7 @@ export function featureRoutes(): HttpBinding[] {
   return [
     ...featureService("FeatureService").methods.map((desc) => entryOf(desc)),
     ...featureService("StreamService").methods.map((desc) => streamEntryOf(desc)),
-  ].flatMap(bindingsOf);
+  ].flatMap(buildBindings);
 }
 
 /** The document of those services. Feature.proto keeps no comments, so each tells what it is about. */

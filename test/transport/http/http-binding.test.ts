@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { HttpRuleSchema } from "#gen/google/api/http_pb.js";
-import { bindingsOf } from "../../../src/transport/http/http-binding.js";
+import { buildBindings } from "../../../src/transport/http/http-binding.js";
 import { createGateway } from "../../../src/transport/rest/gateway.js";
 import { entryOf, featureMethod, featureService, methodWithRule } from "../../support/feature/feature.js";
 
@@ -111,7 +111,7 @@ const refused: readonly { rule: Rule; message: string; reason: string }[] = [
 
 for (const { rule, message, reason } of refused) {
   test(`refuses at boot: ${reason}`, () => {
-    assert.throws(() => bindingsOf(entryOf(methodWithRule(rule))), {
+    assert.throws(() => buildBindings(entryOf(methodWithRule(rule))), {
       name: "TypeError",
       message: `bad.proto: bad.Service.Do: ${message}`,
     });
@@ -138,13 +138,13 @@ const bindable = [
 
 for (const field of bindable) {
   test(`a path can set ${field}`, () => {
-    const [binding] = bindingsOf(entryOf(methodWithRule(get(`/v1/{${field}}`))));
+    const [binding] = buildBindings(entryOf(methodWithRule(get(`/v1/{${field}}`))));
     assert.equal(binding?.variables.length, 1);
   });
 }
 
 test("a method that takes a stream and has an HTTP rule is refused at boot", () => {
-  assert.throws(() => bindingsOf(entryOf(featureService("ChatService").methods[0] ?? featureMethod("Hidden"))), {
+  assert.throws(() => buildBindings(entryOf(featureService("ChatService").methods[0] ?? featureMethod("Hidden"))), {
     name: "TypeError",
     message:
       "feature.proto: arbor.test.feature.ChatService.Chat: google.api.http is not served for methods that take a stream",
@@ -152,11 +152,11 @@ test("a method that takes a stream and has an HTTP rule is refused at boot", () 
 });
 
 test("a method without a rule has no binding", () => {
-  assert.deepEqual(bindingsOf(entryOf(featureMethod("Hidden"))), []);
+  assert.deepEqual(buildBindings(entryOf(featureMethod("Hidden"))), []);
 });
 
 test("additional bindings are bindings of their own", () => {
-  const bindings = bindingsOf(entryOf(featureMethod("GetThing")));
+  const bindings = buildBindings(entryOf(featureMethod("GetThing")));
   assert.deepEqual(
     bindings.map((b) => [b.method, b.template.text, b.additional]),
     [
@@ -173,7 +173,7 @@ test("the gateway names both of two methods that match the same paths", () => {
   ];
   const options = {
     methods: entries,
-    prove: () => undefined,
+    authenticateCaller: () => undefined,
     invoke: async () => ({}),
     clock: () => 0,
     errorDomain: "test",

@@ -3,9 +3,8 @@ import assert from "node:assert/strict";
 import { BlockList } from "node:net";
 import { describe, it } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { createConnections } from "../../../src/transport/http/connections.js";
 import { defaultLimits } from "../../../src/transport/http/limits.js";
-import { Buffers, type RequestBuffers } from "../../../src/transport/http/request-buffers.js";
+import { Buffers, createConnections, type RequestBuffers } from "../../../src/transport/http/request-buffers.js";
 
 const MIB = 1024 * 1024;
 const limits = { ...defaultLimits, requestBufferBytes: 16 * MIB, answerBufferBytes: 16 * MIB };

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
-import { commentsOf } from "../../../src/codec/proto-comments.js";
+import { parseComments } from "../../../src/codec/proto-comments.js";
 
 // Each comment names the path it is given for (descriptor.proto, SourceCodeInfo.Location).
-const comments = commentsOf(
+const comments = parseComments(
   toBinary(
     FileDescriptorSetSchema,
     create(FileDescriptorSetSchema, {

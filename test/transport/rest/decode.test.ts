@@ -172,7 +172,7 @@ for (const { contentType, ok } of types) {
     if (ok) assert.deepEqual(run("{}"), { parent: "p", thing: {} });
     else
       assert.throws(() => run("{}"), {
-        name: "HttpFault",
+        name: "HttpError",
         status: 415,
         headers: { "accept-post": "application/json" },
       });

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import { Code, ConnectError } from "@connectrpc/connect";
 import * as errors from "../../../src/kernel/errors.js";
-import type { Call } from "../../../src/pipeline/call.js";
+import type { UnaryCall } from "../../../src/pipeline/call.js";
 import { createGateway } from "../../../src/transport/rest/gateway.js";
 import { failure, violation } from "../../support/feature/error-texts.js";
 import { entryOf, type FeatureHandler, featureMethod } from "../../support/feature/feature.js";
@@ -71,7 +71,7 @@ for (const protocol of ["h1", "h2"] as const) {
   });
 
   test(`${protocol}: headers of handlers are sent, those of the protocol are not theirs to set`, async () => {
-    const set = (_request: unknown, call: Call) => {
+    const set = (_request: unknown, call: UnaryCall) => {
       call.responseHeader.set("etag", '"1"');
       call.responseHeader.set("content-type", "text/html");
       call.responseHeader.set("content-length", "1");
@@ -144,7 +144,7 @@ test("without query and body nothing comes between a request and its method", as
   let invoked = false;
   const gateway = createGateway({
     methods: [entryOf(featureMethod("GetThing"))],
-    prove: () => undefined,
+    authenticateCaller: () => undefined,
     invoke: async () => {
       invoked = true;
       return {};
@@ -165,11 +165,12 @@ test("without query and body nothing comes between a request and its method", as
   direct.close();
 });
 
-test("strictBody refuses unknown fields, allowUnknownQuery takes unknown parameters", async () => {
-  const other = await startFeatureServer(
-    { CreateThing: () => ({}), ListThings: () => ({}) },
-    { strictBody: true, allowUnknownQuery: (method) => method.desc.name === "ListThings" },
-  );
+test("strictBody refuses unknown fields, ignoreUnknownQuery takes unknown parameters", async () => {
+  const methods = ["CreateThing", "ListThings", "GetThing"].map((name) => ({
+    ...entryOf(featureMethod(name), () => ({})),
+    ignoreUnknownQuery: name === "ListThings",
+  }));
+  const other = await startFeatureServer({}, { strictBody: true, methods });
   try {
     const body = '{"nope":1}';
     const created = await other.send("h1", { method: "POST", path: "/feature/v1/things/p", headers: json, body });

@@ -76,7 +76,7 @@ const rows: readonly ExchangeRow[] = [
     status: 200,
     text: "",
     has: { "content-length": "0", "content-type": undefined },
-    reason: "spec section 4: delete answers with an empty body",
+    reason: "delete answers with an empty body",
   },
   { method: "PURGE", path: "/feature/v1/things/a", status: 200, text: "{}", reason: "a custom method; Empty is {}" },
   { method: "PUT", path: "/feature/v1/any/a", status: 200, text: emptyThing("a"), reason: "a rule for any method" },

@@ -7,7 +7,7 @@ import { describe, it } from "node:test";
 import { createFileRegistry, fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { createMethodTable } from "../../../src/pipeline/method-table.js";
-import { bindingsOf } from "../../../src/transport/http/http-binding.js";
+import { buildBindings } from "../../../src/transport/http/http-binding.js";
 import type { Segment, Template } from "../../../src/transport/http/http-rule.js";
 import { createRouteTable } from "../../../src/transport/rest/route-table.js";
 
@@ -85,7 +85,7 @@ const services = [...createFileRegistry(fromBinary(FileDescriptorSetSchema, imag
 );
 const unserved = { get: () => () => assert.fail("routes are looked up and not called") };
 const methods = createMethodTable(services.map((desc) => ({ desc, handlers: new Proxy({}, unserved) })));
-const routes = [...methods.values()].flatMap(bindingsOf).map(({ name, method, template }) => {
+const routes = [...methods.values()].flatMap(buildBindings).map(({ name, method, template }) => {
   return { name, method, template, target: `${method} ${template.text}` };
 });
 const tables = [createRouteTable(routes), createRouteTable([...routes].reverse())];

@@ -330,7 +330,7 @@ test("a stream with an HTTP rule and nothing to run streams is refused at boot",
     () =>
       createGateway({
         methods: featureService("StreamService").methods.map((desc) => streamEntryOf(desc)),
-        prove: () => undefined,
+        authenticateCaller: () => undefined,
         invoke: async () => ({}),
         clock: Date.now,
         errorDomain: "iam.test",

@@ -3,16 +3,16 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { fromBinary } from "@bufbuild/protobuf";
 import { GroupListSchema } from "#gen/chainguard/platform/iam/group_pb.js";
-import { frameOf } from "../../../src/codec/frame-writer.js";
+import { encodeFrame } from "../../../src/codec/frame-writer.js";
 import { defaultLimits } from "../../../src/transport/http/limits.js";
 import { Buffers, RequestBuffers } from "../../../src/transport/http/request-buffers.js";
 import { createListFrames } from "../../../src/transport/rpc/list-frame.js";
 
 const PART_BYTES = 1_000_000;
 const limits = { ...defaultLimits, responseBytes: 10 * PART_BYTES, answerBufferBytes: 30 * PART_BYTES };
-const frames = createListFrames(limits, frameOf);
+const frames = createListFrames(limits, encodeFrame);
 
-async function* parts(count: number) {
+async function* chunks(count: number) {
   for (let i = 0; i < count; i++) yield { items: [{ description: "d".repeat(PART_BYTES - 20) }] };
 }
 
@@ -21,7 +21,7 @@ function callers() {
   const list = (caller: string, given: AsyncIterable<object>, gone = () => false) => {
     const request = new RequestBuffers(buffers, buffers.connect(`address of ${caller}`, false), undefined);
     request.holdFor(caller);
-    const frame = frames({ output: GroupListSchema, parts: given, gone, buffers: request, cutOff() {} });
+    const frame = frames({ output: GroupListSchema, chunks: given, gone, buffers: request, cutOff() {} });
     return { frame, release: () => request.release() };
   };
   return { buffers, list };
@@ -31,7 +31,7 @@ const exhausted = /too much is being sent/;
 
 describe("lists that are put together", () => {
   test("are one message", async () => {
-    const frame = await callers().list("a", parts(5)).frame;
+    const frame = await callers().list("a", chunks(5)).frame;
     const message = Buffer.concat(frame.pieces).subarray(5);
     assert.equal(message.length, frame.bytes - 5);
     assert.equal(fromBinary(GroupListSchema, message).items.length, 5);
@@ -39,10 +39,10 @@ describe("lists that are put together", () => {
 
   test("of one caller are one of full length, and leave others room", async () => {
     const { buffers, list } = callers();
-    const first = list("a", parts(8));
+    const first = list("a", chunks(8));
     await first.frame;
-    await assert.rejects(list("a", parts(8)).frame, exhausted);
-    await list("b", parts(8)).frame;
+    await assert.rejects(list("a", chunks(8)).frame, exhausted);
+    await list("b", chunks(8)).frame;
     first.release();
     first.release();
     assert.ok(buffers.answers.held < 20 * PART_BYTES);
@@ -51,14 +51,14 @@ describe("lists that are put together", () => {
   test("give their room back when they fail or nobody waits for them", async () => {
     const { buffers, list } = callers();
     async function* failing() {
-      yield* parts(5);
+      yield* chunks(5);
       throw new Error("no more");
     }
     let read = 0;
     for (const [given, gone, error] of [
       [failing(), () => false, /no more/],
-      [parts(11), () => false, /more than 10000000 bytes|too much is being sent/],
-      [parts(9), () => ++read > 5, undefined],
+      [chunks(11), () => false, /more than 10000000 bytes|too much is being sent/],
+      [chunks(9), () => ++read > 5, undefined],
     ] as const) {
       const { frame, release } = list("a", given, gone);
       if (error) await assert.rejects(frame, error);

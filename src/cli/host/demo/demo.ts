@@ -6,7 +6,7 @@ import { join, resolve } from "node:path";
 import { type App, startApp } from "../../../app/app.js";
 import { connectTo, exchangedToken } from "../../../client/index.js";
 import { isLoopback, resolveSettings, SettingsError, settings } from "../../../config/config.js";
-import { originOf } from "../../../config/origin.js";
+import { resolveOrigin } from "../../../config/origin.js";
 import { replaceFile } from "../../shared-file.js";
 import { untilStopped } from "../serve.js";
 import { alice, ensureRoot, fillOrganisation, type SampleOrganisation, WORKLOAD_SUBJECT } from "./organisation.js";
@@ -133,7 +133,7 @@ async function startService(
   const app = await startApp({ settings: resolved }).catch((error: unknown) => {
     throw isInUse(error) ? new Error(`${listen} is taken: choose another with --listen, such as 127.0.0.1:0`) : error;
   });
-  return { app, url: originOf(resolved, { ...resolved.listen, port: Number(new URL(app.url).port) }).baseUrl };
+  return { app, url: resolveOrigin(resolved, { ...resolved.listen, port: Number(new URL(app.url).port) }).baseUrl };
 }
 
 async function createOrganisation(app: App, url: string, provider: DemoProvider): Promise<SampleOrganisation> {

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { DescMethodUnary } from "@bufbuild/protobuf";
 import { type Command, Help, type Option } from "commander";
-import { type Comments, commentsOf } from "../../../codec/proto-comments.js";
+import { type Comments, parseComments } from "../../../codec/proto-comments.js";
 import { addCommonFlags } from "../flags.js";
 import { createFieldFlags, FieldFlag, type FlagScope, isRepeated } from "./field-flags.js";
 import { type ResourceCommand, resourceCommands, resourceField, type Verb } from "./resource-commands.js";
@@ -99,7 +99,7 @@ function plural({ singular }: ResourceCommand): string {
 export function describeOption(option: Option): string {
   if (!(option instanceof FieldFlag)) return new Help().optionDescription(option);
   if (option.negate) return `the opposite of ${option.long?.replace("--no-", "--")}`;
-  comments ??= commentsOf(readFileSync(IMAGE));
+  comments ??= parseComments(readFileSync(IMAGE));
   const { field, argChoices = [] } = option;
   const sentences = [comments(`${field.parent.typeName}.${field.name}`).replace(/\s+/g, " ")];
   if (option.fromFile) sentences.push("The name of a file that holds it, or - for standard input.");

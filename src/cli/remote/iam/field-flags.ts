@@ -15,7 +15,7 @@ import { name as capabilityName } from "#gen/chainguard/capabilities/capabilitie
 import { Identity_StaticKeysSchema } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { IdentityProvider_OIDCSchema } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
 import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.js";
-import { isOutputOnly, isRequired } from "../../../codec/behavior.js";
+import { isOutputOnly, isRequired } from "../../../codec/field-behavior.js";
 import { wellKnownName } from "../../../codec/fields.js";
 
 /** A flag that sets the field at the end of `path`, which leads there from the request. */

@@ -2,9 +2,9 @@
 // query strings. Besides, durations may be written as `7d`, and enum values by their short names.
 import { create, createRegistry, type DescField, fromJson, type JsonValue, type Message } from "@bufbuild/protobuf";
 import { violationIn } from "../../../codec/body-check.js";
-import { containerOf, setField, wellKnownName } from "../../../codec/fields.js";
-import { keyReaderOf, type TextReader, textReaderOf } from "../../../codec/query-value.js";
-import { maskPathsOf } from "../../../codec/update-mask.js";
+import { findMaskPaths } from "../../../codec/field-mask.js";
+import { ensureContainer, setField, wellKnownName } from "../../../codec/fields.js";
+import { createKeyReader, createTextReader, type TextReader } from "../../../codec/query-value.js";
 import { invalidFlag } from "../../errors.js";
 import { enumRule, type FieldFlag, findEnumValue, isRepeated, isSwitch } from "./field-flags.js";
 import { parseYaml, readResource, readText } from "./resource-file.js";
@@ -41,10 +41,10 @@ export async function buildRequest(
   if (resource?.message !== undefined && typeof given.file === "string") {
     const { message, json } = await readResource(given.file, resource.message, "--file");
     setField(request, resource, message);
-    for (const path of maskPathsOf(resource.message, json, new Set(["uid"]))) paths.add(path);
+    for (const path of findMaskPaths(resource.message, json, new Set(["uid"]))) paths.add(path);
   }
   for (const flag of used) {
-    setField(containerOf(request, flag.path.slice(0, -1)), flag.field, await readValue(flag, given));
+    setField(ensureContainer(request, flag.path.slice(0, -1)), flag.field, await readValue(flag, given));
     if (flag.path[0] === resource) paths.add(toMaskPath(flag));
   }
   return { request, paths: [...paths] };
@@ -121,7 +121,7 @@ function parseEntries(
   flag: string,
   read: TextReader,
 ) {
-  const readKey = keyReaderOf(field.mapKey);
+  const readKey = createKeyReader(field.mapKey);
   const entries: Record<string, unknown> = Object.create(null);
   for (const text of texts) {
     const equals = text.indexOf("=");
@@ -138,7 +138,7 @@ function createReader(field: DescField): TextReader {
   if (names !== undefined) {
     return (text, flag) => findEnumValue(names, text)?.number ?? rejectFlag(flag, enumRule(names, text));
   }
-  const read = textReaderOf(field);
+  const read = createTextReader(field);
   if (message !== undefined && wellKnownName(message) === "Duration") {
     return (text, flag) =>
       read?.(parseDuration(text) ?? rejectFlag(flag, "must be a duration such as 90s, 24h or 7d"), flag);

@@ -10,7 +10,7 @@ import {
 } from "@bufbuild/protobuf";
 import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
 import { isObject } from "../../../codec/body-check.js";
-import { containerOf, fieldsByName, getField, setField, wellKnownName } from "../../../codec/fields.js";
+import { ensureContainer, fieldsByName, getField, setField, wellKnownName } from "../../../codec/fields.js";
 import { invalidFlag } from "../../errors.js";
 import { escapeControls } from "../../output/escape.js";
 import { formatAnswer } from "../../output/format.js";
@@ -59,7 +59,7 @@ export async function runUpdate(
   const field = resourceField(resource, method);
   if (field === undefined) throw new TypeError(`${method} changes nothing`);
   const { request, paths } = await buildRequest(method.input, flags, given, field);
-  setUid(containerOf(request, [field]), field.message, uid);
+  setUid(ensureContainer(request, [field]), field.message, uid);
   const mask = getFieldByName(method.input, "update_mask");
   if (getField(request, mask) === undefined) {
     if (paths.length === 0) {

@@ -1,9 +1,9 @@
-// Connect's answers on their way out: what they leave empty is filled, and
-// errors the library raised itself get what all our errors have.
+// The requests and responses of connect's handlers, made of and written to those of
+// Node. Errors that the library raises itself get the details that all errors have.
 import type { OutgoingHttpHeaders } from "node:http";
 import type { JsonValue } from "@bufbuild/protobuf";
-import { Code, ConnectError } from "@connectrpc/connect";
-import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
+import { Code, ConnectError, type ContextValues } from "@connectrpc/connect";
+import type { UniversalServerRequest, UniversalServerResponse } from "@connectrpc/connect/protocol";
 import {
   codeToHttpStatus,
   endStreamFlag,
@@ -12,12 +12,13 @@ import {
 } from "@connectrpc/connect/protocol-connect";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag, trailerParse, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
-import { encodeGrpcMessage, errorTrailers } from "../../codec/grpc-status.js";
 import { connectErrorFrom } from "../../kernel/errors.js";
 import type { AccessRecord } from "../http/access-log.js";
 import { chargeAnswer, writeCharged, writeHead } from "../http/answer-writer.js";
-import { type HttpResponse, isGone } from "../http/http-message.js";
-import { connectJson } from "../http/refusal.js";
+import { encodeGrpcMessage, errorTrailers, parseGrpcTimeout } from "../http/grpc-fields.js";
+import { disconnectSignal, type HttpRequest, type HttpResponse, isGone } from "../http/http-message.js";
+import { webHeaders } from "../http/inbound.js";
+import { connectJson } from "../http/send.js";
 
 /**
  * Writes an answer of connect's handlers, at the pace the peer reads. Resolves when all is written
@@ -144,4 +145,40 @@ function nodeHeaders(header: Headers | undefined): OutgoingHttpHeaders {
     fields[name] = value;
   });
   return fields;
+}
+
+const LONGEST_TIMEOUT_MS = 2_147_483_647;
+
+/**
+ * A request as connect's handlers take it. The authority must have been validated.
+ *
+ * Against what connect-node builds, this one limits timeouts to what timers can hold.
+ */
+export function universalRequest(
+  req: HttpRequest,
+  res: HttpResponse,
+  contextValues: ContextValues,
+  body: AsyncIterable<Uint8Array>,
+): UniversalServerRequest {
+  const header = webHeaders(req.headers);
+  limitTimeout(header);
+  const scheme = "encrypted" in req.socket && req.socket.encrypted ? "https" : "http";
+  const authority = req.headers[":authority"] ?? req.headers.host;
+  return {
+    httpVersion: req.httpVersion,
+    method: req.method ?? "",
+    url: `${scheme}://${authority}${req.url}`,
+    header,
+    body,
+    signal: disconnectSignal(res),
+    contextValues,
+  };
+}
+
+function limitTimeout(header: Headers): void {
+  const grpc = header.get("grpc-timeout");
+  if (grpc !== null && parseGrpcTimeout(grpc) > LONGEST_TIMEOUT_MS) header.set("grpc-timeout", "500H");
+  const connect = header.get("connect-timeout-ms");
+  if (connect !== null && Number(connect) > LONGEST_TIMEOUT_MS)
+    header.set("connect-timeout-ms", String(LONGEST_TIMEOUT_MS));
 }

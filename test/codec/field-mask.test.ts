@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bindingsOf } from "../../src/transport/http/http-binding.js";
+import { buildBindings } from "../../src/transport/http/http-binding.js";
 import { createDecode } from "../../src/transport/rest/decode.js";
 import { decoded } from "../support/feature/decoded.js";
 import { entryOf, featureMethod, featureRegistry } from "../support/feature/feature.js";
@@ -44,7 +44,7 @@ for (const { body, query = "", mask, reason } of masks) {
 }
 
 test("masks reach handlers as the proto spells them, whatever case conversion would make of it", () => {
-  const [binding] = bindingsOf(entryOf(featureMethod("UpdateThing")));
+  const [binding] = buildBindings(entryOf(featureMethod("UpdateThing")));
   assert.ok(binding);
   const decode = createDecode(binding, { registry: featureRegistry, strictBody: false, ignoreUnknownQuery: false });
   const pathsOf = (query: string, body: string) => {

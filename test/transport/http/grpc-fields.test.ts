@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { grpcTimeoutMs } from "../../src/pipeline/grpc-timeout.js";
+import { parseGrpcTimeout } from "../../../src/transport/http/grpc-fields.js";
 
 const rows: readonly { value: string; ms: number }[] = [
   { value: "1H", ms: 3_600_000 },
@@ -18,5 +18,5 @@ const rows: readonly { value: string; ms: number }[] = [
 ];
 
 for (const { value, ms } of rows) {
-  test(`grpc-timeout ${JSON.stringify(value)} is ${ms} ms`, () => assert.equal(grpcTimeoutMs(value), ms));
+  test(`grpc-timeout ${JSON.stringify(value)} is ${ms} ms`, () => assert.equal(parseGrpcTimeout(value), ms));
 }

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
-import { sendParts } from "../../../src/transport/rest/parts.js";
+import { sendListChunks } from "../../../src/transport/rest/stream.js";
 
 interface Part {
   readonly items: readonly unknown[];
@@ -13,11 +13,19 @@ interface Part {
 const contentType = "application/json";
 const encode = (part: object) => ({ contentType, body: JSON.stringify(part) });
 
-async function sent(parts: () => AsyncGenerator<Part, void, void>) {
+async function sent(chunks: () => AsyncGenerator<Part, void, void>) {
   const errors: unknown[] = [];
   const server = createServer((req, res) => {
     const first = encode({ items: [1] });
-    void sendParts({ req, res, first, parts: parts(), encode, headers: {}, onError: (error) => errors.push(error) });
+    void sendListChunks({
+      req,
+      res,
+      first,
+      chunks: chunks(),
+      encode,
+      headers: {},
+      onError: (error) => errors.push(error),
+    });
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -30,7 +38,7 @@ async function sent(parts: () => AsyncGenerator<Part, void, void>) {
   }
 }
 
-test("parts become one list, and those that are empty leave no trace", async () => {
+test("chunks become one list, and those that are empty leave no trace", async () => {
   const { status, text, errors } = await sent(async function* () {
     yield { items: [] };
     yield { items: [2, 3] };
@@ -52,9 +60,9 @@ const failures: Readonly<Record<string, () => AsyncGenerator<Part, void, void>>>
   },
 };
 
-for (const [what, parts] of Object.entries(failures)) {
+for (const [what, chunks] of Object.entries(failures)) {
   test(`a part that cannot be ${what} cuts the list off, and is told of`, async () => {
-    const { text, errors } = await sent(parts);
+    const { text, errors } = await sent(chunks);
     assert.equal(text, undefined);
     assert.deepEqual(
       errors.map((error) => (error as Error).name),

@@ -3,7 +3,44 @@ import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { CreateIdentityRequestSchema as Request } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { ApiError } from "../../src/kernel/errors.js";
-import { requireText } from "../../src/pipeline/text-fields.js";
+import { assertNoNul, assertRequiredFields } from "../../src/pipeline/validate-request.js";
+import { declareMethod } from "./declare.js";
+
+const { input } = declareMethod(
+  {
+    fields: {
+      group_uid: { required: true },
+      name: {},
+      count: { type: "int32", required: true },
+      tags: { repeated: true, required: true },
+      group: { type: "message Group", required: true },
+    },
+  },
+  { Group: { name: { required: true } } },
+);
+const all = { groupUid: "a", count: 1, tags: ["t"] };
+
+const cases: readonly { request: Record<string, unknown>; missing: readonly string[]; reason: string }[] = [
+  { request: all, missing: [], reason: "everything is there; messages are left to the resource" },
+  { request: { ...all, group: {} }, missing: [], reason: "what is inside messages is left to the resource" },
+  { request: { ...all, groupUid: "" }, missing: ["groupUid"], reason: "an empty string is none" },
+  { request: { ...all, count: 0 }, missing: ["count"], reason: "zero is none" },
+  { request: { ...all, tags: [] }, missing: ["tags"], reason: "an empty list is none" },
+  { request: { name: "n" }, missing: ["groupUid", "count", "tags"], reason: "all that is missing, in order" },
+];
+
+for (const { request, missing, reason } of cases) {
+  test(`required fields: ${reason}`, () => {
+    const check = () => assertRequiredFields(input, create(input, request));
+    if (missing.length === 0) return check();
+    assert.throws(check, (error) => {
+      assert.ok(error instanceof ApiError);
+      const text = missing.map((field) => `${field}: ${field} is required`).join("; ");
+      assert.equal(error.message, `Invalid argument: ${text}`);
+      return true;
+    });
+  });
+}
 
 type Claims = Readonly<Record<string, string>>;
 
@@ -17,7 +54,7 @@ const staticKeys = (audiences: string[]) => ({
   relationship: { case: "staticKeys", value: { issuer: "i", subject: "s", issuerKeys: "{}", audiences } } as const,
 });
 
-const cases: readonly { place: string; request: Parameters<typeof create<typeof Request>>[1]; field?: string }[] = [
+const textCases: readonly { place: string; request: Parameters<typeof create<typeof Request>>[1]; field?: string }[] = [
   { place: "nowhere, in an empty request", request: {} },
   { place: "nowhere", request: { parent: "p", identity: { name: "a", ...claimMatch({ k: "v" }) } } },
   { place: "a field", request: { parent: nul }, field: "parent" },
@@ -36,9 +73,9 @@ const cases: readonly { place: string; request: Parameters<typeof create<typeof 
   },
 ];
 
-for (const { place, request, field } of cases) {
+for (const { place, request, field } of textCases) {
   test(`U+0000 in ${place}`, () => {
-    const check = () => requireText(Request, create(Request, request));
+    const check = () => assertNoNul(Request, create(Request, request));
     if (field === undefined) return check();
     assert.throws(check, (error) => {
       assert.ok(error instanceof ApiError);

@@ -24,12 +24,12 @@ export function isInputOnly(field: DescField): boolean {
 }
 
 /** Whether a request cannot do without the field, by its options or by its comment. */
-export function isToldRequired(field: DescField, comments: Comments): boolean {
+export function isDocumentedRequired(field: DescField, comments: Comments): boolean {
   return isRequired(field) || REQUIRED.test(commentOf(field, comments));
 }
 
 /** Whether requests are better sent without the field: only the service sets it, or it is not used any more. */
-export function isToldUseless(field: DescField, comments: Comments): boolean {
+export function isDocumentedUnused(field: DescField, comments: Comments): boolean {
   return isOutputOnly(field) || field.deprecated || SET_BY_SERVICE.test(commentOf(field, comments));
 }
 

@@ -1,7 +1,7 @@
 // Whose request is taken next while more wait than a tick takes.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isRested, newPeer, type Peer, waitForTurn } from "../../../src/transport/http/turns.js";
+import { createPeer, enqueue, isIdlePeer, type Peer } from "../../../src/transport/http/fair-queue.js";
 
 const MANY = 600;
 const tick = () => new Promise((resolve) => setImmediate(resolve));
@@ -21,7 +21,7 @@ async function untilTaken(taken: readonly unknown[], count: number): Promise<num
 }
 
 function put(peer: Peer, taken: string[], name: string, costMs = 0): void {
-  waitForTurn(peer, {
+  enqueue(peer, {
     run() {
       burn(costMs);
       taken.push(name);
@@ -32,7 +32,7 @@ function put(peer: Peer, taken: string[], name: string, costMs = 0): void {
 
 test("a few requests are all taken in the next tick, each peer's in their order", async () => {
   const taken: string[] = [];
-  const [one, two] = [newPeer(), newPeer()];
+  const [one, two] = [createPeer(), createPeer()];
   for (const name of ["a", "b", "c"]) put(one, taken, name);
   put(two, taken, "d");
   assert.deepEqual(taken, []);
@@ -43,7 +43,7 @@ test("a few requests are all taken in the next tick, each peer's in their order"
 
 test("who sends many waits for itself, and nobody else for it", async () => {
   const taken: string[] = [];
-  const [many, few] = [newPeer(), newPeer()];
+  const [many, few] = [createPeer(), createPeer()];
   for (let i = 0; i < MANY; i++) put(many, taken, "many", 0.5);
   for (let call = 0; call < 5; call++) {
     put(few, taken, "few");
@@ -57,19 +57,19 @@ test("who sends many waits for itself, and nobody else for it", async () => {
 
 test("those that have cost least come first, however many peers there are", async () => {
   const taken: string[] = [];
-  const dear = Array.from({ length: 40 }, newPeer);
+  const dear = Array.from({ length: 40 }, createPeer);
   for (const peer of dear) for (let i = 0; i < 3; i++) put(peer, taken, "dear", 2);
   await untilTaken(taken, 120);
   taken.length = 0;
   for (const peer of dear) for (let i = 0; i < 3; i++) put(peer, taken, "dear", 2);
-  put(newPeer(), taken, "new");
+  put(createPeer(), taken, "new");
   await untilTaken(taken, 121);
   assert.equal(taken[0], "new");
 });
 
 test("the event loop turns while requests wait", async () => {
   const taken: string[] = [];
-  const peer = newPeer();
+  const peer = createPeer();
   for (let i = 0; i < 200; i++) put(peer, taken, "x", 1);
   const ticks = await untilTaken(taken, 200);
   assert.ok(ticks > 10, `all were taken within ${ticks} ticks`);
@@ -78,9 +78,9 @@ test("the event loop turns while requests wait", async () => {
 test("an error of one request is told, and keeps no other from its turn", async () => {
   const taken: string[] = [];
   const told: unknown[] = [];
-  const peer = newPeer();
+  const peer = createPeer();
   const error = new Error("broken");
-  waitForTurn(peer, {
+  enqueue(peer, {
     run() {
       throw error;
     },
@@ -93,19 +93,19 @@ test("an error of one request is told, and keeps no other from its turn", async 
 
 test("a peer that has cost much is remembered for a while", async () => {
   const taken: string[] = [];
-  const peer = newPeer();
-  assert.ok(isRested(peer));
+  const peer = createPeer();
+  assert.ok(isIdlePeer(peer));
   for (let i = 0; i < 20; i++) put(peer, taken, "x", 2);
-  assert.ok(!isRested(peer), "some of its requests wait");
+  assert.ok(!isIdlePeer(peer), "some of its requests wait");
   await untilTaken(taken, 20);
-  put(newPeer(), taken, "other");
+  put(createPeer(), taken, "other");
   await untilTaken(taken, 21);
-  assert.ok(!isRested(peer), "its requests have cost 40 ms");
+  assert.ok(!isIdlePeer(peer), "its requests have cost 40 ms");
 });
 
 test("who has many requests under way pays for the ticks that they make long", async () => {
   const taken: string[] = [];
-  const [busy, honest] = [newPeer(), newPeer()];
+  const [busy, honest] = [createPeer(), createPeer()];
   // Both cost the same so far, as far as can be told.
   for (let i = 0; i < 20; i++) for (const peer of [busy, honest]) put(peer, taken, "before", 2);
   await untilTaken(taken, 40);
@@ -122,15 +122,15 @@ test("who has many requests under way pays for the ticks that they make long", a
 
 test("who sends many is served while others never stop calling", async () => {
   const taken: string[] = [];
-  const many = newPeer();
+  const many = createPeer();
   for (let i = 0; i < MANY; i++) put(many, taken, "many", 0.2);
   const endMs = performance.now() + 3_000;
   let callers: Peer[] = [];
   // More callers than a tick has room for, each with a call at a time, and new ones time and again.
   while (performance.now() < endMs && taken.filter((name) => name === "many").length < 50) {
     if (Math.random() < 0.05) callers = [];
-    while (callers.length < 80) callers.push(newPeer());
-    for (const peer of callers) if (peer.waiting.length === 0) put(peer, taken, "other", 0.2);
+    while (callers.length < 80) callers.push(createPeer());
+    for (const peer of callers) if (peer.queue.length === 0) put(peer, taken, "other", 0.2);
     await tick();
   }
   const served = taken.filter((name) => name === "many").length;

@@ -1,5 +1,8 @@
-// What happens when an error reaches nobody who could handle it. The process may be in any state then, so it
-// ends; but not in the middle of an answer to a caller whose write is in the database already.
+// What the process of the service is set up with: how much garbage it keeps, and how
+// it ends when an error reaches no handler. The process may be in any state then, but
+// it does not end in the middle of a response to a caller whose write is committed.
+
+import { setFlagsFromString } from "node:v8";
 import type { Logger } from "../telemetry/logger.js";
 
 /** The exit code of a process that ended because of an error that nothing caught (EX_SOFTWARE of sysexits.h). */
@@ -9,7 +12,7 @@ export const SOFTWARE_ERROR = 70;
 const DRAIN_MS = 3_000;
 const END_MS = 4_500;
 
-/** What {@link installLastResort} needs. */
+/** What {@link exitOnUncaughtError} needs. */
 export interface LastResortOptions {
   readonly logger: Pick<Logger, "fatal">;
   /**
@@ -27,13 +30,13 @@ export interface LastResortOptions {
  * The error is logged at level fatal, the service is abandoned and the process exits when that is done, or
  * after 4.5 s if it is not. Further errors meanwhile are logged and change nothing.
  */
-export function installLastResort({ logger, abandon }: LastResortOptions): void {
+export function exitOnUncaughtError({ logger, abandon }: LastResortOptions): void {
   let ending = false;
   const log = (err: unknown, event: string) => {
     try {
       logger.fatal({ err, event }, ending ? "another uncaught error" : "uncaught error: the process ends");
     } catch {
-      // Nobody reads the log any more; the exit code says enough.
+      // The log cannot be written any more; the exit code says enough.
     }
   };
 
@@ -41,7 +44,7 @@ export function installLastResort({ logger, abandon }: LastResortOptions): void 
     log(error, event);
     if (ending) return;
     ending = true;
-    // Whoever else ends the process meanwhile, such as a signal, does not make it look well.
+    // A signal that ends the process meanwhile must not change the exit code.
     process.exitCode = SOFTWARE_ERROR;
     process.on("exit", () => {
       process.exitCode = SOFTWARE_ERROR;
@@ -63,4 +66,17 @@ export function installLastResort({ logger, abandon }: LastResortOptions): void 
   process.on("uncaughtException", onFailure);
   // Named, lest --unhandled-rejections=warn makes Node go on.
   process.on("unhandledRejection", (reason) => onFailure(reason, "unhandledRejection"));
+}
+
+/** How much the heap may grow after a full collection before the next one begins, in percent of what was left. */
+const GROWTH_PERCENT = 100;
+
+/**
+ * Makes the collector of this process begin its full collections earlier than V8 would by itself.
+ *
+ * The flag is read anew with every collection, so it may be set while the process runs. Unlike
+ * `--max-old-space-size` it ends nothing: a heap that needs more gets more.
+ */
+export function limitHeapGrowth(): void {
+  setFlagsFromString(`--heap-growing-percent=${GROWTH_PERCENT}`);
 }

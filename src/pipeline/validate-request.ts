@@ -1,5 +1,58 @@
-import { type DescField, type DescMessage, type Message, ScalarType } from "@bufbuild/protobuf";
-import { invalidArgument } from "../kernel/errors.js";
+// What every request must meet before its handler runs: its REQUIRED fields are set,
+// and no text holds U+0000.
+import {
+  type DescField,
+  type DescMessage,
+  getOption,
+  hasOption,
+  isFieldSet,
+  type Message,
+  ScalarType,
+} from "@bufbuild/protobuf";
+import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.js";
+import { type FieldViolation, invalidArgument } from "../kernel/errors.js";
+
+type Check = (request: Message) => void;
+
+const checks = new WeakMap<DescMessage, Check>();
+
+/**
+ * Checks the request's own REQUIRED fields (google.api.field_behavior). What a resource inside the
+ * request requires depends on the operation and is checked by the resource kit.
+ *
+ * A required resource that is absent is checked by the kit as well: the error of a create with an empty body names the
+ * resource's field, not the body.
+ *
+ * @throws ApiError INVALID_ARGUMENT naming each missing field.
+ */
+export function assertRequiredFields(desc: DescMessage, request: Message): void {
+  let check = checks.get(desc);
+  if (check === undefined) {
+    check = compile(desc);
+    checks.set(desc, check);
+  }
+  check(request);
+}
+
+function compile(message: DescMessage): Check {
+  const required = message.fields.filter(
+    (field) =>
+      hasOption(field, field_behavior) &&
+      getOption(field, field_behavior).includes(FieldBehavior.REQUIRED) &&
+      field.fieldKind !== "message" &&
+      // Where false cannot be told from absent, both are an answer.
+      field.scalar !== ScalarType.BOOL,
+  );
+  return (request) => {
+    let violations: FieldViolation[] | undefined;
+    for (const field of required) {
+      if (isFieldSet(request, field)) continue;
+      violations ??= [];
+      violations.push({ field: field.jsonName, description: `${field.jsonName} is required` });
+    }
+    if (violations) throw invalidArgument(...violations);
+  };
+}
 
 /** Finds the first text with U+0000 in a message, by the path of its field in JSON. */
 type Find = (message: Message) => string | undefined;
@@ -8,12 +61,12 @@ type FindIn = (value: unknown) => string | undefined;
 const finders = new WeakMap<DescMessage, Find>();
 
 /**
- * Refuses U+0000 in any text of a request: REST does so as it reads (spec section 7), and what came in
- * binary must meet the same rule, since not every database can keep it.
+ * Rejects U+0000 in any text of a request. REST rejects it while it parses; requests in binary must meet the same rule,
+ * because PostgreSQL cannot store it.
  *
  * @throws ApiError INVALID_ARGUMENT naming the first such field.
  */
-export function requireText(desc: DescMessage, message: Message): void {
+export function assertNoNul(desc: DescMessage, message: Message): void {
   const field = finderOf(desc)(message);
   if (field !== undefined) throw invalidArgument({ field, description: `${field} must not hold U+0000` });
 }

@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { after, before, test } from "node:test";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
-import type { Call } from "../../../src/pipeline/call.js";
-import { compressed, isLarge, MIN_COMPRESSED_BYTES } from "../../../src/transport/http/compress.js";
+import type { UnaryCall } from "../../../src/pipeline/call.js";
+import { compress, isLarge, MIN_COMPRESSED_BYTES } from "../../../src/transport/http/content-negotiation.js";
 import type { ResponseHeaders } from "../../../src/transport/http/send.js";
 import { type FeatureServer, type Received, startFeatureServer } from "../../support/feature/feature-server.js";
 
 let server: FeatureServer;
 // What the two methods answer.
-let thing: (call: Call) => object = () => ({});
+let thing: (call: UnaryCall) => object = () => ({});
 let file: { contentType: string; data: Uint8Array } = { contentType: "", data: new Uint8Array() };
 
 before(async () => {
@@ -132,7 +132,7 @@ test("what would only grow is sent as it is, and varies all the same", async () 
   const noise = randomBytes(3000);
   for (const coding of ["gzip", "br"]) {
     const headers: ResponseHeaders = {};
-    assert.deepEqual(await compressed(noise, "text/plain", coding, headers), noise);
+    assert.deepEqual(await compress(noise, "text/plain", coding, headers), noise);
     assert.deepEqual(headers, { vary: "accept-encoding" });
   }
 });

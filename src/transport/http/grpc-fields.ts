@@ -1,9 +1,10 @@
-// The outcome of a call as gRPC sends it: in trailers, or in the headers when
-// there is nothing else to send (gRPC over HTTP/2, "Responses").
+// The header and trailer fields of gRPC over HTTP/2: the timeout of a call and its
+// status, which comes in trailers, or in the headers when there is no message.
 import { create, toBinary } from "@bufbuild/protobuf";
 import { type Any, AnySchema, anyPack } from "@bufbuild/protobuf/wkt";
 import type { ConnectError } from "@connectrpc/connect";
 import { StatusSchema } from "#gen/google/rpc/status_pb.js";
+import { HOP_BY_HOP_FIELDS } from "./http-message.js";
 
 /** Trailer fields by lower-case name. */
 export type GrpcTrailers = Record<string, string>;
@@ -72,15 +73,28 @@ export function isProtocolField(name: string): boolean {
 }
 
 const PROTOCOL_FIELDS: ReadonlySet<string> = new Set([
-  "connection",
+  ...HOP_BY_HOP_FIELDS,
   "content-encoding",
   "content-length",
   "content-type",
   "host",
-  "keep-alive",
-  "proxy-connection",
-  "te",
-  "trailer",
-  "transfer-encoding",
-  "upgrade",
 ]);
+
+const unitMs: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1_000, m: 1, u: 1e-3, n: 1e-6 };
+
+/**
+ * The value of a `grpc-timeout` header in milliseconds, NaN when it is malformed (gRPC over HTTP/2,
+ * "Timeout": one to eight digits and a unit).
+ */
+export function parseGrpcTimeout(value: string): number {
+  const digits = value.length - 1;
+  const unit = unitMs[value.charAt(digits)];
+  if (unit === undefined || digits < 1 || digits > 8) return Number.NaN;
+  let amount = 0;
+  for (let i = 0; i < digits; i++) {
+    const digit = value.charCodeAt(i) - 48;
+    if (digit < 0 || digit > 9) return Number.NaN;
+    amount = amount * 10 + digit;
+  }
+  return amount * unit;
+}

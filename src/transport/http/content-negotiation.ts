@@ -1,8 +1,6 @@
-// Compression of responses that are worth it. Small ones are most of the
-// traffic: of them nothing is asked but their size.
+// Content negotiation and compression of responses (RFC 9110, section 12).
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
-import { type Coding, codingFor } from "./preferences.js";
 import type { ResponseHeaders } from "./send.js";
 
 /** The least size of a body that is compressed, in bytes. */
@@ -23,7 +21,7 @@ export function isLarge(body: string | Uint8Array): boolean {
  * The body in the coding that the caller prefers, and the headers that say so. As it is when its
  * type does not compress well, or when it would only grow.
  */
-export async function compressed(
+export async function compress(
   body: string | Uint8Array,
   contentType: string | undefined,
   acceptEncoding: string | undefined,
@@ -31,7 +29,7 @@ export async function compressed(
 ): Promise<string | Uint8Array> {
   if (!compresses(contentType)) return body;
   addVary(headers, "accept-encoding");
-  const coding = codingFor(acceptEncoding);
+  const coding = selectCoding(acceptEncoding);
   if (coding === undefined) return body;
   const plain = typeof body === "string" ? Buffer.from(body) : body;
   const coded = await encode[coding](plain);
@@ -64,3 +62,46 @@ function compresses(contentType: string | undefined): boolean {
 
 const TEXTUAL =
   /^(?:text\/[^/]+|[^/]+\/[^/]+\+(?:json|xml|yaml)|application\/(?:json|xml|yaml|javascript|x-ndjson|wasm|x-tar))$/;
+
+/** A content coding of responses. */
+export type Coding = "br" | "gzip";
+
+/**
+ * The coding to send a response in; undefined for none. Never a refusal: who accepts nothing that we
+ * have gets the response as it is.
+ */
+export function selectCoding(acceptEncoding: string | undefined): Coding | undefined {
+  if (acceptEncoding === undefined) return undefined;
+  const weights = weightsOf(acceptEncoding);
+  const other = weights.get("*") ?? 0;
+  const br = weights.get("br") ?? other;
+  const gzip = weights.get("gzip") ?? weights.get("x-gzip") ?? other;
+  const best = Math.max(br, gzip);
+  // Not mentioned, the plain form is only what is left when nothing else will do.
+  const plain = weights.get("identity") ?? other;
+  if (best === 0 || best < plain) return undefined;
+  return br === best ? "br" : "gzip";
+}
+
+/** Whether a stream should be sent as events: they are asked for by name, and not less than lines. */
+export function prefersEvents(accept: string | undefined): boolean {
+  if (accept === undefined) return false;
+  const weights = weightsOf(accept);
+  const events = weights.get("text/event-stream") ?? 0;
+  return events > 0 && events >= (weights.get("application/x-ndjson") ?? 0);
+}
+
+// An entry with a malformed weight is passed over; of two of the same name the greater counts.
+function weightsOf(list: string): Map<string, number> {
+  const weights = new Map<string, number>();
+  for (const entry of list.toLowerCase().split(",")) {
+    const [name = "", ...parameters] = entry.split(";").map((part) => part.trim());
+    const q = parameters.find((parameter) => parameter.startsWith("q="))?.slice(2);
+    if (name === "" || (q !== undefined && !WEIGHT.test(q))) continue;
+    const weight = q === undefined ? 1 : Number(q);
+    weights.set(name, Math.max(weight, weights.get(name) ?? 0));
+  }
+  return weights;
+}
+
+const WEIGHT = /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/;
