@@ -15,7 +15,7 @@ import { rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
 import { attack, auditRow, type Log, openLog } from "./log-kit.js";
 
-const [acme, rival] = [rootUid(0xa), rootUid(0xb)];
+const [acme, other] = [rootUid(0xa), rootUid(0xb)];
 const rows = (count: number, root = acme) =>
   Array.from({ length: count }, (_, i) => auditRow(root, { requestId: `${i}` }));
 
@@ -34,14 +34,14 @@ async function chainOf(log: Log, root: string): Promise<number[]> {
 describe("the sealer", () => {
   test("gives each organisation, and what belongs to none, a chain in the order of the rows", async () => {
     const log = await openLog();
-    await log.append(auditRow(acme), auditRow(""), auditRow(rival), auditRow(acme), auditRow(""));
+    await log.append(auditRow(acme), auditRow(""), auditRow(other), auditRow(acme), auditRow(""));
     const sealer = log.sealer({ batchRows: 2 });
     assert.equal(await sealer.pass(), 5);
     assert.equal(await sealer.pass(), 0);
     await log.append(auditRow(acme));
     assert.equal(await sealer.pass(), 1);
     assert.deepEqual(await chainOf(log, acme), [1, 4, 6]);
-    assert.deepEqual(await chainOf(log, rival), [3]);
+    assert.deepEqual(await chainOf(log, other), [3]);
     assert.deepEqual(await chainOf(log, ""), [2, 5]);
     assert.deepEqual(log.problems, []);
     await log.close();
@@ -111,7 +111,7 @@ describe("the sealer", () => {
     for (let round = 0; round < 15; round++) {
       const [writer] = logs;
       const counts = Promise.all(sealers.map((sealer) => sealer.pass()));
-      await writer?.append(...rows(4), ...rows(3, rival));
+      await writer?.append(...rows(4), ...rows(3, other));
       for (const count of await counts) sealed += count;
     }
     for (const sealer of sealers) sealed += await sealer.pass();
@@ -119,7 +119,7 @@ describe("the sealer", () => {
     assert.ok(log);
     assert.equal(sealed, 15 * 7);
     assert.equal((await chainOf(log, acme)).length, 60);
-    assert.equal((await chainOf(log, rival)).length, 45);
+    assert.equal((await chainOf(log, other)).length, 45);
     assert.deepEqual(
       logs.flatMap(({ problems }) => problems),
       [],
@@ -190,7 +190,7 @@ describe("the sealer", () => {
     await log.store.write((tx) => tx.auditChain.putHead(old));
     const cut = "DELETE FROM audit_chain WHERE seq = 2";
     attack(log.directory, "CREATE TABLE kept AS SELECT * FROM audit_chain WHERE seq = 2", cut);
-    await log.append(...rows(5), ...rows(5, rival));
+    await log.append(...rows(5), ...rows(5, other));
     assert.equal(await sealer.pass(), 5);
     assert.equal(await sealer.pass(), 0);
     const why = "its head was replaced by an older one; run arbor audit verify";

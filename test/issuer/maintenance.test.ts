@@ -105,7 +105,7 @@ describe("exchanges", () => {
   });
   after(() => world.stop());
 
-  const seenAt = async (uid: string) => {
+  const readLastSeen = async (uid: string) => {
     const { json } = await ask(world.url, `/iam/v2beta1/identities/${uid}`, { bearer: world.owner.token });
     return Date.parse(String(json.lastSeenTime));
   };
@@ -127,12 +127,12 @@ describe("exchanges", () => {
     }
     const tookMs = Date.now() - beganMs;
     assert.ok(commits <= 2 + tookMs / 2_500, `${commits} commits in ${tookMs} ms`);
-    while ((await seenAt(identity)) < beganMs) {
+    while ((await readLastSeen(identity)) < beganMs) {
       assert.ok(Date.now() - beganMs < tookMs + 20_000, "it moves within seconds");
       await sleep(200);
     }
-    assert.equal((await seenAt(identity)) <= Date.now(), true);
-    assert.equal(await seenAt(unused), 1_000, "that of others stays");
+    assert.equal((await readLastSeen(identity)) <= Date.now(), true);
+    assert.equal(await readLastSeen(unused), 1_000, "that of others stays");
     db.close();
   });
 

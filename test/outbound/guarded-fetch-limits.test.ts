@@ -15,7 +15,7 @@ function guardFor(origin: string, onFailure: (reason: string) => void = () => {}
   return createGuardedFetch({ trustedOrigins: [origin], onFailure });
 }
 
-async function refusalOf(server: Listener, path = "/"): Promise<string> {
+async function failureOf(server: Listener, path = "/"): Promise<string> {
   const reasons: string[] = [];
   await assert.rejects(
     guardFor(server.origin, (reason) => reasons.push(reason))(`${server.origin}${path}`),
@@ -82,7 +82,7 @@ for (const { name, reason, answer } of answers) {
       answer(res, req);
     });
     try {
-      assert.equal(await refusalOf(server), reason);
+      assert.equal(await failureOf(server), reason);
       assert.deepEqual([requests, server.connections], [1, 1]);
     } finally {
       server.close();
@@ -107,7 +107,7 @@ for (const [name, [text, reason]] of Object.entries(raw)) {
   test(`${name} is rejected`, async () => {
     const server = await listen(createServer((socket) => socket.once("data", () => socket.end(text))));
     try {
-      assert.equal(await refusalOf(server), reason);
+      assert.equal(await failureOf(server), reason);
     } finally {
       server.close();
     }
@@ -140,7 +140,7 @@ test("an endless body is cut off and the connection closed", async () => {
     more();
   });
   try {
-    assert.equal(await refusalOf(server), tooLong);
+    assert.equal(await failureOf(server), tooLong);
     await closed;
     assert.ok(sent < 50_000_000, `${sent} bytes were sent`);
   } finally {

@@ -96,11 +96,11 @@ export function pendingSection({ organizations, others }: PendingOrganizations):
   if (organizations.length === 0) return undefined;
   return html`<h2>Roles that others gave you</h2>
 <p>You have not accepted these roles yet. Accept only what you expect: what you accept is in your lists and tokens.</p>
-${organizations.map(organizationChoice)}
+${organizations.map(organizationSelect)}
 ${others.count > 0 ? othersNote(others) : undefined}`;
 }
 
-function organizationChoice(organization: PendingOrganization, index: number): Html {
+function organizationSelect(organization: PendingOrganization, index: number): Html {
   const { uid, name, verified, isRemovable } = organization;
   const [id, hint] = [`organisation-${index}`, `roles-${index}`];
   const unverified = html` <span class="note">(a name that nobody has verified)</span>`;

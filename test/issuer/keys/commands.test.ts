@@ -10,7 +10,7 @@ let host: Host;
 let service: Service;
 let acme: Organisation;
 
-interface Listed {
+interface KeyLine {
   readonly kid: string;
   readonly purpose: string;
   readonly state: string;
@@ -37,9 +37,9 @@ async function must(...args: readonly string[]): Promise<string> {
   return stdout;
 }
 
-async function listed(purpose: string): Promise<readonly Listed[]> {
+async function listKeys(purpose: string): Promise<readonly KeyLine[]> {
   const rows = (await must("list", "--json")).trim().split("\n");
-  return rows.map((row) => JSON.parse(row) as Listed).filter((row) => row.purpose === purpose);
+  return rows.map((row) => JSON.parse(row) as KeyLine).filter((row) => row.purpose === purpose);
 }
 
 async function newToken(): Promise<string> {
@@ -74,20 +74,20 @@ describe("arbor admin keys", () => {
         /^[\w:-]{16,60} +(?:(?:api-token|page-token|audit|registry) +active|registry +pending) +\d{4}-\S+Z +(-|\d{4}-\S+Z)$/,
       );
     }
-    const [key, ...others] = await listed("api-token");
+    const [key, ...others] = await listKeys("api-token");
     assert.ok(key);
     assert.deepEqual(others, []);
     // The service has planned how long it signs.
     const signsMs = Date.parse(key.nextTime ?? "") - Date.parse(key.createTime);
     assert.ok(Math.abs(signsMs - 30 * 24 * 3_600_000) < 60_000, `${signsMs} ms`);
     assert.deepEqual(
-      (await listed("audit")).map(({ state, nextTime }) => [state, nextTime]),
+      (await listKeys("audit")).map(({ state, nextTime }) => [state, nextTime]),
       [["active", null]],
     );
   });
 
   it("rotate has a new key of API tokens wait, once", async () => {
-    const [active] = await listed("api-token");
+    const [active] = await listKeys("api-token");
     const first = await keys("rotate", "--purpose", "api-token");
     const again = await keys("rotate", "--purpose", "api-token");
     assert.match(first.stdout, /^[\w-]{43}\n$/);
@@ -95,7 +95,7 @@ describe("arbor admin keys", () => {
     const when = "arbor: servers use it once they have published it for as long as others keep keys (--jwks-max-age)\n";
     assert.equal(first.stderr, when);
     assert.equal(again.stderr, `arbor: a rotation is under way already, and this is its key\n${when}`);
-    const states = (await listed("api-token")).map(({ kid, state }) => [kid, state]);
+    const states = (await listKeys("api-token")).map(({ kid, state }) => [kid, state]);
     assert.deepEqual(states, [
       [first.stdout.trim(), "pending"],
       [active?.kid, "active"],
@@ -104,7 +104,7 @@ describe("arbor admin keys", () => {
     const { kid } = JSON.parse(Buffer.from(token.split(".")[0] ?? "", "base64url").toString());
     assert.equal(kid, active?.kid);
     await sleep(1_500);
-    const [planned] = await listed("api-token");
+    const [planned] = await listKeys("api-token");
     const waitMs = Date.parse(planned?.nextTime ?? "") - Date.parse(planned?.createTime ?? "");
     assert.ok(waitMs >= 330_000 && waitMs < 335_000, `${waitMs} ms`);
     const jwks = (await (await fetch(`${service.url}/.well-known/jwks.json`)).json()) as { keys: { kid: string }[] };
@@ -118,7 +118,7 @@ describe("arbor admin keys", () => {
     for (const purpose of ["page-token", "audit"]) {
       const { stdout, stderr } = await keys("rotate", "--purpose", purpose);
       assert.equal(stderr, "");
-      const states = (await listed(purpose)).map(({ kid, state }) => [kid, state]);
+      const states = (await listKeys(purpose)).map(({ kid, state }) => [kid, state]);
       assert.equal(states.length, 2);
       assert.deepEqual(states[0], [stdout.trim(), "active"]);
       assert.equal(states[1]?.[1], "verify");
@@ -128,9 +128,9 @@ describe("arbor admin keys", () => {
   it("revoke ends the key in use within 5 s on a server that runs, and another signs at once", async () => {
     const token = await newToken();
     assert.equal(await statusFor(token), 200);
-    const active = (await listed("api-token")).find(({ state }) => state === "active");
+    const active = (await listKeys("api-token")).find(({ state }) => state === "active");
     const lines = (await must("revoke", active?.kid ?? "", "--jwks-max-age", "1m")).split("\n");
-    const now = (await listed("api-token")).find(({ state }) => state === "active");
+    const now = (await listKeys("api-token")).find(({ state }) => state === "active");
     assert.deepEqual(lines, [
       `${active?.kid} is removed; it was active`,
       `${now?.kid} is new and signs API tokens at once`,
@@ -144,18 +144,18 @@ describe("arbor admin keys", () => {
   });
 
   it("revoke ends a key that waits, and signs nothing new", async () => {
-    const [pending, active] = (await listed("api-token")).toSorted((a, b) => b.state.localeCompare(a.state));
+    const [pending, active] = (await listKeys("api-token")).toSorted((a, b) => b.state.localeCompare(a.state));
     assert.deepEqual([pending?.state, active?.state], ["pending", "active"]);
     const text = await must("revoke", pending?.kid ?? "");
     assert.match(text, /^\S+ is removed; it was pending\nrunning servers .*\nothers may trust it for .* 300 s /);
     assert.deepEqual(
-      (await listed("api-token")).map(({ kid }) => kid),
+      (await listKeys("api-token")).map(({ kid }) => kid),
       [active?.kid],
     );
   });
 
   it("revoke rejects keys of other purposes", async () => {
-    const [audit] = await listed("audit");
+    const [audit] = await listKeys("audit");
     const failed = (code: number, text: string) => ({ code, stdout: "", stderr: `arbor: ${text}\n` });
     const rule = `key ${audit?.kid} is for audit; only keys for api-token can be revoked`;
     assert.deepEqual(await keys("revoke", audit?.kid ?? ""), failed(6, `Precondition failed: ${rule}`));

@@ -116,7 +116,7 @@ class World {
         await this.#verify(event.node);
         break;
       case "tend":
-        await this.#tend(event.node);
+        await this.#advanceKeys(event.node);
         break;
       case "refresh":
         await this.#ring(event.node).refresh();
@@ -128,7 +128,7 @@ class World {
         await this.#kit.store.write((tx) => addSuccessor(tx, this.#newKey()));
         break;
       case "all at once":
-        await Promise.all([...this.#rings.keys()].flatMap((i) => [this.#tend(i), this.#tend(i)]));
+        await Promise.all([...this.#rings.keys()].flatMap((i) => [this.#advanceKeys(i), this.#advanceKeys(i)]));
         break;
       case "revoke":
         await this.#revoke(event.pick);
@@ -151,14 +151,14 @@ class World {
     return generateKey("api-token", this.#kit.masterKey, this.#kit.nowMs);
   }
 
-  async #tend(i: number): Promise<void> {
+  async #advanceKeys(i: number): Promise<void> {
     this.#lookedMs[i] = this.#kit.nowMs;
     await this.#ring(i).advanceKeys(this.#schedule);
   }
 
   // A node does nothing before its keeper has looked, be it after a sleep.
   async #awake(i: number): Promise<KeyRing> {
-    if (this.#kit.nowMs - (this.#lookedMs[i] ?? 0) > LOOKED_MS) await this.#tend(i);
+    if (this.#kit.nowMs - (this.#lookedMs[i] ?? 0) > LOOKED_MS) await this.#advanceKeys(i);
     return this.#ring(i);
   }
 
@@ -217,8 +217,8 @@ class World {
     // Nodes may be at it in the same moment.
     const [{ replaced }] = await Promise.all([
       this.#kit.store.write((tx) => revokeKey(tx, kid, spare)),
-      this.#tend(0),
-      this.#tend(1),
+      this.#advanceKeys(0),
+      this.#advanceKeys(1),
     ]);
     this.#revokedMs.set(kid, this.#kit.nowMs);
     if (replaced) this.#suddenMs.set(spare.kid, this.#kit.nowMs);

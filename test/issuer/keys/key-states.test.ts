@@ -29,7 +29,7 @@ async function states(): Promise<(readonly [KeyState, number | null])[]> {
   ]);
 }
 
-async function tendAfter(ms: number) {
+async function advanceAfter(ms: number) {
   kit.nowMs += ms;
   return (await ring.advanceKeys(schedule)).map(({ state }) => state);
 }
@@ -38,7 +38,7 @@ async function kidsOf(state: KeyState): Promise<string[]> {
   return (await kit.rows()).filter((row) => row.state === state).map(({ kid }) => kid);
 }
 
-function refusedAs(reason: string) {
+function rejectedAs(reason: string) {
   return (error: unknown) => error instanceof ApiError && error.reason === reason;
 }
 
@@ -67,27 +67,27 @@ describe("the schedule", () => {
 describe("keys that change state on schedule", () => {
   test("the first key is in use at once, and signs for as long as is set", async () => {
     assert.deepEqual(await states(), [["active", null]]);
-    assert.deepEqual(await tendAfter(0), []);
+    assert.deepEqual(await advanceAfter(0), []);
     assert.deepEqual(await states(), [["active", 30 * DAY]]);
     const first = ring.signing();
-    assert.deepEqual(await tendAfter(30 * DAY - PENDING - 1), []);
-    assert.deepEqual(await tendAfter(1), ["pending"]);
+    assert.deepEqual(await advanceAfter(30 * DAY - PENDING - 1), []);
+    assert.deepEqual(await advanceAfter(1), ["pending"]);
     assert.deepEqual(await states(), [
       ["active", PENDING],
       ["pending", PENDING],
     ]);
     assert.equal(ring.signing().key, first.key);
-    assert.deepEqual(await tendAfter(PENDING - 1), []);
+    assert.deepEqual(await advanceAfter(PENDING - 1), []);
     assert.equal(ring.signing().key, first.key);
-    assert.deepEqual(await tendAfter(1), ["verify", "active"]);
+    assert.deepEqual(await advanceAfter(1), ["verify", "active"]);
     assert.notEqual(ring.signing().kid, first.kid);
     assert.deepEqual(await states(), [
       ["verify", VERIFY],
       ["active", 30 * DAY],
     ]);
-    assert.deepEqual(await tendAfter(VERIFY - 1), []);
+    assert.deepEqual(await advanceAfter(VERIFY - 1), []);
     assert.ok(ring.verifying(first.kid));
-    assert.deepEqual(await tendAfter(1), ["removed"]);
+    assert.deepEqual(await advanceAfter(1), ["removed"]);
     assert.equal(ring.verifying(first.kid), undefined);
     assert.equal((await states()).length, 1);
   });
@@ -127,15 +127,15 @@ describe("keys that change state on schedule", () => {
   ];
   for (const { name, asleep, ms } of sleeps) {
     test(`after ${name} asleep, ${asleep}`, async () => {
-      await tendAfter(0);
+      await advanceAfter(0);
       const [old] = await kidsOf("active");
       if (asleep === "without one") {
-        assert.deepEqual(await tendAfter(ms), ["pending"], "one that is new is not used at once");
+        assert.deepEqual(await advanceAfter(ms), ["pending"], "one that is new is not used at once");
         assert.deepEqual(await kidsOf("active"), [old]);
-        assert.deepEqual(await tendAfter(PENDING), ["verify", "active"]);
+        assert.deepEqual(await advanceAfter(PENDING), ["verify", "active"]);
       } else {
-        await tendAfter(30 * DAY - PENDING);
-        assert.deepEqual(await tendAfter(ms), ["verify", "active"]);
+        await advanceAfter(30 * DAY - PENDING);
+        assert.deepEqual(await advanceAfter(ms), ["verify", "active"]);
       }
       assert.deepEqual(await kidsOf("verify"), [old], "what the old one signed a moment ago is valid");
       assert.equal((await kidsOf("active")).length, 1);
@@ -143,26 +143,26 @@ describe("keys that change state on schedule", () => {
   }
 
   test("plans made while a clock was a year ahead do not last", async () => {
-    await tendAfter(0);
-    await tendAfter(365 * DAY);
-    await tendAfter(PENDING);
-    await tendAfter(30 * DAY - PENDING);
+    await advanceAfter(0);
+    await advanceAfter(365 * DAY);
+    await advanceAfter(PENDING);
+    await advanceAfter(30 * DAY - PENDING);
     assert.deepEqual(
       (await states()).map(([state]) => state),
       ["active", "pending"],
     );
     kit.nowMs -= 395 * DAY;
-    assert.deepEqual(await tendAfter(0), []);
+    assert.deepEqual(await advanceAfter(0), []);
     assert.deepEqual(await states(), [
       ["active", 30 * DAY],
       ["pending", PENDING],
     ]);
-    assert.deepEqual(await tendAfter(PENDING), ["verify", "active"]);
-    assert.deepEqual(await tendAfter(VERIFY), ["removed"]);
+    assert.deepEqual(await advanceAfter(PENDING), ["verify", "active"]);
+    assert.deepEqual(await advanceAfter(VERIFY), ["removed"]);
   });
 
   test("a shorter life of keys holds for those there are", async () => {
-    await tendAfter(0);
+    await advanceAfter(0);
     const day = buildKeySchedule({ keyRotation: 24 * 3600, jwksMaxAge: 300 });
     await ring.advanceKeys(day);
     assert.deepEqual(await states(), [["active", DAY]]);
@@ -176,7 +176,7 @@ describe("keys that change state on schedule", () => {
       await kit.store.write((tx) => rotateKey(tx, row));
     }
     const before = await others();
-    for (let i = 0; i < 50; i++) await tendAfter(20 * DAY);
+    for (let i = 0; i < 50; i++) await advanceAfter(20 * DAY);
     assert.deepEqual(await others(), before);
     const states = ["active", "active", "active", "pending", "verify", "verify"];
     assert.deepEqual(before.map(({ state }) => state).sort(), states);
@@ -188,13 +188,13 @@ describe("keys that are moved by command", () => {
   const spare = (purpose: KeyPurpose = "api-token") => generateKey(purpose, kit.masterKey, ++kit.nowMs);
 
   test("a successor is pending from when a server has read it, and is the only one", async () => {
-    await tendAfter(0);
+    await advanceAfter(0);
     const first = await kit.store.write((tx) => addSuccessor(tx, spare()));
     assert.deepEqual(await kit.store.write((tx) => addSuccessor(tx, spare())), { kid: first.kid, isNew: false });
     assert.deepEqual(await kidsOf("pending"), [first.kid]);
-    assert.deepEqual(await tendAfter(DAY), [], "nobody published it until now");
-    assert.deepEqual(await tendAfter(PENDING - 1), []);
-    assert.deepEqual(await tendAfter(1), ["verify", "active"]);
+    assert.deepEqual(await advanceAfter(DAY), [], "nobody published it until now");
+    assert.deepEqual(await advanceAfter(PENDING - 1), []);
+    assert.deepEqual(await advanceAfter(1), ["verify", "active"]);
     assert.equal(ring.signing().kid, first.kid);
   });
 
@@ -205,17 +205,17 @@ describe("keys that are moved by command", () => {
   ];
   for (const { state, left, replaced } of revoked) {
     test(`one that is ${state} is revoked at once`, async () => {
-      await tendAfter(0);
+      await advanceAfter(0);
       await kit.store.write((tx) => addSuccessor(tx, spare()));
-      await tendAfter(0);
-      await tendAfter(PENDING);
+      await advanceAfter(0);
+      await advanceAfter(PENDING);
       await kit.store.write((tx) => addSuccessor(tx, spare()));
-      await tendAfter(MINUTE);
+      await advanceAfter(MINUTE);
       const [kid = ""] = await kidsOf(state);
       const key = spare();
       assert.ok(ring.verifying(kid));
       assert.deepEqual(await kit.store.write((tx) => revokeKey(tx, kid, key)), { state, replaced });
-      await tendAfter(0);
+      await advanceAfter(0);
       assert.equal(ring.verifying(kid), undefined);
       assert.equal(
         ring.published().some((jwk) => jwk.kid === kid),
@@ -234,16 +234,16 @@ describe("keys that are moved by command", () => {
     const page = ring.pageKeys()[0]?.id ?? "";
     const revoke = (kid: string) => kit.store.write((tx) => revokeKey(tx, kid, spare()));
     const before = await kit.store.read((tx) => tx.keys.list());
-    await assert.rejects(revoke(audit), refusedAs("FAILED_PRECONDITION"));
-    await assert.rejects(revoke(page), refusedAs("FAILED_PRECONDITION"));
-    await assert.rejects(revoke("nothing"), refusedAs("NOT_FOUND"));
+    await assert.rejects(revoke(audit), rejectedAs("FAILED_PRECONDITION"));
+    await assert.rejects(revoke(page), rejectedAs("FAILED_PRECONDITION"));
+    await assert.rejects(revoke("nothing"), rejectedAs("NOT_FOUND"));
     assert.deepEqual(await kit.store.read((tx) => tx.keys.list()), before);
   });
 
   test("a key that takes over at once leaves the one before trusted for as long as its tokens live", async () => {
-    await tendAfter(0);
+    await advanceAfter(0);
     await kit.store.write((tx) => rotateKey(tx, spare()));
-    await tendAfter(0);
+    await advanceAfter(0);
     assert.deepEqual(await states(), [
       ["verify", VERIFY],
       ["active", 30 * DAY],

@@ -66,8 +66,8 @@ export async function runRotation(run: RotationRun): Promise<RotationResult> {
   const running = () => performance.now() < endMs;
 
   const pick = () => tokens[Math.floor(Math.random() * tokens.length)] as Token;
-  function count(what: "rest" | "grpc" | "elsewhere", { madeMs }: Token, refusal: boolean): void {
-    if (refusal) tally.refused++;
+  function count(what: "rest" | "grpc" | "elsewhere", { madeMs }: Token, rejection: boolean): void {
+    if (rejection) tally.refused++;
     else {
       tally[what]++;
       tally.oldestS = Math.max(tally.oldestS, Math.round((performance.now() - madeMs) / 1000));

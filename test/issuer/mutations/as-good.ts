@@ -2,7 +2,7 @@
 // itself. They show that the campaign refuses what a token says, not that it is
 // another text.
 import { encoded, otherS } from "../../pipeline/auth/token-kit.js";
-import { type GoodToken, partsOf, signedParts, signedText } from "./good-token.js";
+import { type GoodToken, segmentsOf, signedParts, signedText } from "./good-token.js";
 
 /** A change that makes no difference. */
 export interface AsGood {
@@ -18,11 +18,11 @@ export const asGood: readonly AsGood[] = [
     // See signature-mutations.ts.
     name: "the other value of s",
     make({ text }) {
-      const [header, payload, signature] = partsOf(text);
+      const [header, payload, signature] = segmentsOf(text);
       return [header, payload, otherS(Buffer.from(signature, "base64url")).toString("base64url")].join(".");
     },
   },
-  { name: "another signature", make: ({ text, key }) => signedText(partsOf(text)[0], partsOf(text)[1], key) },
+  { name: "another signature", make: ({ text, key }) => signedText(segmentsOf(text)[0], segmentsOf(text)[1], key) },
   {
     name: "the type in upper case",
     make: (good) => withHeader({ ...good.header, typ: String(good.header.typ).toUpperCase() }, good),

@@ -86,12 +86,12 @@ async function run(verifier: Verifier, count: number, random: Random, report: Re
 async function moreControls(
   { name, asGood }: Verifier,
   { good, accepts, acceptsOverHttp }: Candidate,
-  turn: number,
+  kindIndex: number,
   counts: VerifierReport,
   report: Report,
 ): Promise<void> {
   await control(acceptsOverHttp, good.text, `${name} as it is, HTTP`, counts, report);
-  const change = asGood[turn % asGood.length];
+  const change = asGood[kindIndex % asGood.length];
   if (change === undefined) throw new RangeError("there are no changes");
   const text = change.make(good);
   await control(accepts, text, `${name}, ${change.name}`, counts, report);

@@ -29,7 +29,7 @@ export interface MutationClass {
 }
 
 /** The parts of a token, each as it stands there; of another number than three the missing are empty. */
-export function partsOf(text: string): [header: string, payload: string, signature: string] {
+export function segmentsOf(text: string): [header: string, payload: string, signature: string] {
   const [header = "", payload = "", signature = ""] = text.split(".");
   return [header, payload, signature];
 }

@@ -4,7 +4,7 @@
 import { createHmac, createPublicKey, type KeyObject, sign } from "node:crypto";
 import { encoded } from "../../pipeline/auth/token-kit.js";
 import type { Random } from "../../support/openapi/random.js";
-import { type GoodToken, type Mutation, type MutationClass, oneOf, partsOf, signedText } from "./good-token.js";
+import { type GoodToken, type Mutation, type MutationClass, oneOf, segmentsOf, signedText } from "./good-token.js";
 import { repeatedMember, spacedJson } from "./payload-mutations.js";
 import { strangers } from "./strangers.js";
 import { editedText, flippedBits, otherType } from "./wrong-values.js";
@@ -26,7 +26,11 @@ const changed =
     const header = random.chance(0.5)
       ? { ...good.header, ...changes }
       : { ...changes, ...without(good.header, changes) };
-    return signedText(encoded(header), partsOf(good.text)[1], random.chance(0.8) ? good.key : strangers.sameCurve.key);
+    return signedText(
+      encoded(header),
+      segmentsOf(good.text)[1],
+      random.chance(0.8) ? good.key : strangers.sameCurve.key,
+    );
   };
 
 function without(header: Changes, changes: Changes): Changes {
@@ -49,13 +53,13 @@ const otherAlgorithm = changed(({ header }, random) => {
 // The right key, used as the algorithm it says would use a key of its own curve.
 const otherHash: Mutation = ({ header, text, key }, random) => {
   const bits = random.pick([384, 512]);
-  const input = `${encoded({ ...header, alg: `ES${bits}` })}.${partsOf(text)[1]}`;
+  const input = `${encoded({ ...header, alg: `ES${bits}` })}.${segmentsOf(text)[1]}`;
   return `${input}.${sign(`sha${bits}`, Buffer.from(input), { key, dsaEncoding: "ieee-p1363" }).toString("base64url")}`;
 };
 
 const unsigned: Mutation = ({ header, text }, random) => {
   const alg = random.pick(["none", "None", "NONE", "nOnE", "", "ES256", undefined]);
-  return `${encoded({ ...header, alg })}.${partsOf(text)[1]}.`;
+  return `${encoded({ ...header, alg })}.${segmentsOf(text)[1]}.`;
 };
 
 // The public key as a shared secret: verifiers that accept it accept every token (algorithm confusion).
@@ -63,7 +67,7 @@ const keyedWithPublicKey: Mutation = ({ header, text, key }, random) => {
   const secret = random.pick(publicFormsOf(key));
   const bits = random.pick([256, 384, 512]);
   const alg = random.pick([`HS${bits}`, "ES256"]);
-  const input = `${encoded({ ...header, alg })}.${partsOf(text)[1]}`;
+  const input = `${encoded({ ...header, alg })}.${segmentsOf(text)[1]}`;
   return `${input}.${createHmac(`sha${bits}`, secret).update(input).digest("base64url")}`;
 };
 
@@ -87,7 +91,7 @@ const otherSigner: Mutation = ({ header, text }, random) => {
   const stranger = random.pick(Object.values(strangers));
   const alg = random.chance(0.8) ? stranger.alg : "ES256";
   const kid = random.chance(0.5) ? header.kid : random.pick(["stranger", undefined]);
-  const input = `${encoded({ ...header, alg, kid })}.${partsOf(text)[1]}`;
+  const input = `${encoded({ ...header, alg, kid })}.${segmentsOf(text)[1]}`;
   return `${input}.${stranger.sign(input).toString("base64url")}`;
 };
 
@@ -181,7 +185,7 @@ const otherText: Mutation = ({ header, text, key }, random) => {
     () => Buffer.from(json, "utf16le"),
     () => `[${json}]`,
   ])();
-  return signedText(encoded(written), partsOf(text)[1], key);
+  return signedText(encoded(written), segmentsOf(text)[1], key);
 };
 
 /** Mutations of the header. */

@@ -4,7 +4,7 @@
 
 import { encoded } from "../../pipeline/auth/token-kit.js";
 import type { Random } from "../../support/openapi/random.js";
-import { type Mutation, type MutationClass, partsOf, signedText } from "./good-token.js";
+import { type Mutation, type MutationClass, segmentsOf, signedText } from "./good-token.js";
 import { flippedBits } from "./wrong-values.js";
 
 /** JSON in which a member of the outermost object stands twice, once with another value or the same. */
@@ -24,8 +24,8 @@ export function repeatedMember(json: string, random: Random): string {
 
 /** JSON with white space somewhere between its tokens. */
 export function spacedJson(json: string, random: Random): string {
-  const places = [...json.matchAll(/(?<=[{}[\],])|(?<=":)|(?=[{}[\]])/g)].map(({ index }) => index);
-  const at = random.pick(places);
+  const paths = [...json.matchAll(/(?<=[{}[\],])|(?<=":)|(?=[{}[\]])/g)].map(({ index }) => index);
+  const at = random.pick(paths);
   return json.slice(0, at) + random.pick([" ", "\n", "\t", "\r\n", "  "]) + json.slice(at);
 }
 
@@ -33,7 +33,7 @@ const NO_CLAIMS = ["", "{", "{}", "[]", "null", "1", '"x"', "true", "\u0000", "u
 /** More nesting than a reader needs to allow, and than one that calls itself can bear. */
 const DEPTHS = [70, 200, 2_000];
 
-const written: Mutation = ({ claims, text, key }, random) => {
+const encodedAs: Mutation = ({ claims, text, key }, random) => {
   const json = JSON.stringify(claims);
   const open = json.slice(0, -1);
   const payload = random.pick<() => string | Buffer>([
@@ -85,7 +85,7 @@ const written: Mutation = ({ claims, text, key }, random) => {
         ]),
       ),
   ])();
-  return signedText(partsOf(text)[0], encoded(payload), key);
+  return signedText(segmentsOf(text)[0], encoded(payload), key);
 };
 
 function nested(open: string, depth: number, random: Random): string {
@@ -104,14 +104,14 @@ function patched(json: string, bytes: readonly number[]): Buffer {
 
 // Most of what these say is something else; what happens to say nothing wrong is not counted.
 const flipped: Mutation = ({ claims, text, key }, random) =>
-  signedText(partsOf(text)[0], encoded(flippedBits(Buffer.from(JSON.stringify(claims)), random)), key);
+  signedText(segmentsOf(text)[0], encoded(flippedBits(Buffer.from(JSON.stringify(claims)), random)), key);
 
 const tooLong: Mutation = ({ claims, text, key }, random) =>
-  signedText(partsOf(text)[0], encoded({ ...claims, x: "x".repeat(12_500 + random.int(500)) }), key);
+  signedText(segmentsOf(text)[0], encoded({ ...claims, x: "x".repeat(12_500 + random.int(500)) }), key);
 
 /** Mutations of how the payload is written. */
 export const payloadMutations: readonly MutationClass[] = [
-  { name: "payload text, signed", weight: 8, mutate: written },
+  { name: "payload text, signed", weight: 8, mutate: encodedAs },
   { name: "payload bits, signed", weight: 6, mutate: flipped },
   { name: "payload too long, signed", weight: 1, mutate: tooLong },
 ];

@@ -6,7 +6,7 @@
 // names it is its `jti`. So it is not among these but in as-good.ts.
 import { createHmac, sign } from "node:crypto";
 import type { Random } from "../../support/openapi/random.js";
-import { type GoodToken, type MutationClass, partsOf, signatureOver } from "./good-token.js";
+import { type GoodToken, type MutationClass, segmentsOf, signatureOver } from "./good-token.js";
 import { strangers } from "./strangers.js";
 import { flippedBits } from "./wrong-values.js";
 
@@ -55,7 +55,7 @@ const forgeries: readonly Forgery[] = [
   (_signature, random, { key }, input) =>
     sign(random.pick(["sha384", "sha512", "sha224"]), Buffer.from(input), { key, dsaEncoding: "ieee-p1363" }),
   // Good signatures, but of something else.
-  (_signature, random, { key, text }) => signatureOver(random.pick([...partsOf(text).slice(0, 2), text, ""]), key),
+  (_signature, random, { key, text }) => signatureOver(random.pick([...segmentsOf(text).slice(0, 2), text, ""]), key),
   (_signature, random, { key }, input) => signatureOver(random.pick([` ${input}`, `${input}.`, input.slice(1)]), key),
   (_signature, _random, _good, input) => strangers.sameCurve.sign(input),
   (_signature, random, _good, input) => random.pick([strangers.otherCurve, strangers.edwards]).sign(input),
@@ -68,7 +68,7 @@ export const signatureMutations: readonly MutationClass[] = [
     name: "signature",
     weight: 8,
     mutate(good, random) {
-      const [header, payload, signature] = partsOf(good.text);
+      const [header, payload, signature] = segmentsOf(good.text);
       const input = `${header}.${payload}`;
       const forged = random.pick(forgeries)(Buffer.from(signature, "base64url"), random, good, input);
       return `${input}.${forged.toString("base64url")}`;

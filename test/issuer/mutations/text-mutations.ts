@@ -4,7 +4,7 @@
 
 import { encoded } from "../../pipeline/auth/token-kit.js";
 import type { Random } from "../../support/openapi/random.js";
-import { type GoodToken, type Mutation, type MutationClass, oneOf, partsOf, signedText } from "./good-token.js";
+import { type GoodToken, type Mutation, type MutationClass, oneOf, segmentsOf, signedText } from "./good-token.js";
 import { flippedBits } from "./wrong-values.js";
 
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -13,7 +13,7 @@ const flippedText: Mutation = ({ text }, random) => flippedBits(Buffer.from(text
 
 // Of the bytes that a part stands for, so that the result is base64url in its one spelling.
 const flippedBytes: Mutation = ({ text }, random) => {
-  const parts = partsOf(text);
+  const parts = segmentsOf(text);
   const at = random.int(parts.length);
   return parts.with(at, flippedBits(Buffer.from(parts[at] ?? "", "base64url"), random).toString("base64url")).join(".");
 };
@@ -36,14 +36,14 @@ const respellings: readonly Respelling[] = [
 ];
 
 const respelled: Mutation = ({ text }, random) => {
-  const parts = partsOf(text);
+  const parts = segmentsOf(text);
   const at = random.int(parts.length);
   const part = random.pick(respellings)(parts[at] ?? "", random);
   return part === undefined ? undefined : parts.with(at, part).join(".");
 };
 
 const respelledAndSigned: Mutation = ({ text, key }, random) => {
-  const [header, payload] = partsOf(text);
+  const [header, payload] = segmentsOf(text);
   const respelling = random.pick(respellings);
   const first = random.chance(0.3);
   const part = respelling(first ? header : payload, random);
@@ -70,15 +70,15 @@ const jwe = (header: object) =>
 const partMutations: readonly ((good: GoodToken, random: Random) => string)[] = [
   ({ text }) => text.slice(0, text.lastIndexOf(".")),
   ({ text }) => text.slice(0, text.lastIndexOf(".") + 1),
-  ({ text }) => partsOf(text)[0],
-  ({ text }, random) => partsOf(text).toSpliced(random.int(3), 1).join("."),
-  ({ text }, random) => partsOf(text).with(random.int(3), "").join("."),
+  ({ text }) => segmentsOf(text)[0],
+  ({ text }, random) => segmentsOf(text).toSpliced(random.int(3), 1).join("."),
+  ({ text }, random) => segmentsOf(text).with(random.int(3), "").join("."),
   ({ text }, random) => {
-    const parts = partsOf(text);
+    const parts = segmentsOf(text);
     return parts.toSpliced(random.int(4), 0, random.pick([...parts, "", "x"])).join(".");
   },
   ({ text }, random) => {
-    const parts = partsOf(text);
+    const parts = segmentsOf(text);
     return random.pick([parts.toReversed(), [parts[1], parts[0], parts[2]], [parts[0], parts[0], parts[2]]]).join(".");
   },
   ({ text }, random) => text + random.pick([".", "..", ",", `.${text}`, `,${text}`, ` ${text}`, `, Bearer ${text}`]),
@@ -92,7 +92,7 @@ const partMutations: readonly ((good: GoodToken, random: Random) => string)[] = 
 ];
 
 function asJson(text: string): string {
-  const [header, payload, signature] = partsOf(text);
+  const [header, payload, signature] = segmentsOf(text);
   return JSON.stringify({ payload, protected: header, signature });
 }
 
@@ -113,8 +113,8 @@ const INVISIBLE = ["\u200b", "\u200d", "\u202e", "\ufeff", "\u00a0", "\u0301", "
 
 const unicode: Mutation = ({ text }, random) => {
   if (random.chance(0.4)) return inserted(text, random.pick(INVISIBLE), random);
-  const places = [...text.matchAll(/[aeKksiI._-]/g)].map(({ index }) => index);
-  const at = random.chance(0.8) && places.length > 0 ? random.pick(places) : random.int(text.length);
+  const positions = [...text.matchAll(/[aeKksiI._-]/g)].map(({ index }) => index);
+  const at = random.chance(0.8) && positions.length > 0 ? random.pick(positions) : random.int(text.length);
   const character = text.charAt(at);
   // Full-width forms lie at a fixed distance from ASCII.
   const other = LOOKALIKES[character] ?? String.fromCodePoint(character.charCodeAt(0) + 0xfee0);

@@ -45,7 +45,7 @@ const bindings = async () =>
   new Map(
     (await kit.store.read((tx) => tx.roleBindings.ofIdentity(uidOf()))).map(({ uid, pending }) => [uid, pending]),
   );
-const listed = async () =>
+const listPending = async () =>
   (await kit.store.read((tx) => tx.access.everywhere(uidOf()))).flatMap(({ groupUid }) => groupUid ?? []).sort();
 
 /** Makes the person known, with nothing bound. */
@@ -89,7 +89,7 @@ const textOf = ({ text }: Seen) =>
     .replace(/\s+/g, " ");
 
 /** The organisations that a page asks about, with what it offers for each. */
-const choicesOn = ({ text }: Seen) =>
+const selectsOn = ({ text }: Seen) =>
   [...text.matchAll(/<select [^>]*name="bindings-([0-9a-f]+)"[^>]*>(.*?)<\/select>/gs)].map(
     ([, group, options = ""]) => ({
       group,
@@ -115,17 +115,17 @@ test("accepts in one organisation, removes in another, and keeps the third pendi
   );
   assert.match(text, /two\.example \(a name that nobody has verified\) Role owner: 1 role binding\./);
   assert.deepEqual(
-    new Map(choicesOn(page).map(({ group, options }) => [group, options.join()])),
+    new Map(selectsOn(page).map(({ group, options }) => [group, options.join()])),
     new Map([kept, gone, later].map(({ group }) => [group, "later selected,accept,remove"])),
   );
-  assert.deepEqual(await listed(), []);
+  assert.deepEqual(await listPending(), []);
 
   const decisions = { [field(kept.group)]: "accept", [field(gone.group)]: "remove", [field(later.group)]: "later" };
   const { program } = await decide(agent, page, decisions);
   assert.ok(program?.get("code"), String(program));
   const expected = [...kept.uids.map((uid) => [uid, false] as const), ...later.uids.map((uid) => [uid, true] as const)];
   assert.deepEqual(await bindings(), new Map(expected.sort()));
-  assert.deepEqual(await listed(), [kept.group, kept.group]);
+  assert.deepEqual(await listPending(), [kept.group, kept.group]);
   const rows = await kit.store.read(async (tx) => [
     ...(await tx.audit.newest(9, kept.group)),
     ...(await tx.audit.newest(9, gone.group)),
@@ -139,7 +139,7 @@ test("accepts in one organisation, removes in another, and keeps the third pendi
   // The next login asks about bindings that were left for later, and about no others.
   const again = await agent.get(codeUrl());
   assert.deepEqual(
-    choicesOn(again).map(({ group }) => group),
+    selectsOn(again).map(({ group }) => group),
     [later.group],
   );
 });
@@ -173,13 +173,13 @@ test("a login with the token in the redirect asks on its page, and one that assu
   const agent = new Agent();
   const assuming = await agent.get(redirect({ identity }));
   assert.ok(isConsent(assuming));
-  assert.deepEqual(choicesOn(assuming), []);
+  assert.deepEqual(selectsOn(assuming), []);
   const assumed = await decide(agent, assuming, { [field(group)]: "remove" });
   assert.equal(claimsOf(assumed.program?.get("token")).sub, identity);
   assert.deepEqual([...(await bindings())], [[uids[0], true]]);
 
   const page = await agent.get(redirect());
-  assert.equal(choicesOn(page).length, 1);
+  assert.equal(selectsOn(page).length, 1);
   const { program } = await decide(agent, page, { [field(group)]: "accept" });
   assert.equal(claimsOf(program?.get("token")).sub, uidOf());
   assert.deepEqual([...(await bindings())], [[uids[0], false]]);
@@ -240,7 +240,7 @@ test("what is pending in the organisation of an invite is accepted with it", asy
   const page = await agent.get(codeUrl({ invite: await inviteTo(kit, inviting, maker) }));
   assert.match(page.text, /<h1>Accept this invite\?<\/h1>/);
   assert.deepEqual(
-    choicesOn(page).map((choice) => choice.group),
+    selectsOn(page).map((select) => select.group),
     [group],
   );
   const { program } = await decide(agent, page, { [field(inviting)]: "remove", [field(group)]: "remove" });
@@ -253,7 +253,7 @@ test("a person who registers decides about bindings that are pending already", a
   const { group, uids } = await offer("early.example", [owner]);
   const agent = new Agent();
   const page = await agent.get(codeUrl());
-  assert.deepEqual(choicesOn(page)[0]?.options, ["later selected", "accept", "remove"]);
+  assert.deepEqual(selectsOn(page)[0]?.options, ["later selected", "accept", "remove"]);
   assert.ok((await decide(agent, page, { [field(group)]: "accept" })).program?.get("code"));
   assert.deepEqual([...(await bindings())], [[uids[0], false]]);
 });
@@ -324,7 +324,7 @@ test("the only owner of an organisation is not offered to leave it, and a form t
   });
   const agent = new Agent();
   const page = await agent.get(codeUrl());
-  assert.deepEqual(choicesOn(page).find((choice) => choice.group === left.group)?.options, [
+  assert.deepEqual(selectsOn(page).find((select) => select.group === left.group)?.options, [
     "later selected",
     "accept",
   ]);
@@ -362,11 +362,11 @@ test("bindings of hundreds of organisations make the page neither long nor slow"
   };
   const few = await spam(12, 1, "x".repeat(255));
   assert.deepEqual(
-    [choicesOn(few.page).length, /[^n] 2 other organisations wait\./.test(textOf(few.page))],
+    [selectsOn(few.page).length, /[^n] 2 other organisations wait\./.test(textOf(few.page))],
     [10, true],
   );
   const many = await spam(288, 30, "y".repeat(255));
-  assert.equal(choicesOn(many.page).length, 10);
+  assert.equal(selectsOn(many.page).length, 10);
   assert.match(textOf(many.page), /More than 90 other organisations wait\. arbor auth bindings list lists them all\./);
   assert.match(textOf(many.page), / y{64}… \(.*?\) Roles (\d+ y+…(, )?){3} and others: more than 20 role bindings\./);
   assert.ok(many.page.text.length < 20_000, String(many.page.text.length));
@@ -374,7 +374,7 @@ test("bindings of hundreds of organisations make the page neither long nor slow"
 
   // What a form can change is bounded too.
   const total = (await bindings()).size;
-  const remove = Object.fromEntries(choicesOn(many.page).map(({ group = "" }) => [field(group), "remove"]));
+  const remove = Object.fromEntries(selectsOn(many.page).map(({ group = "" }) => [field(group), "remove"]));
   assert.ok((await decide(many.agent, many.page, remove)).program?.get("code"));
   const removed = total - (await bindings()).size;
   // Of the organisations with thirty twenty go each, as many as one login may change.

@@ -86,8 +86,8 @@ for (const [what, changes] of good) {
   });
 }
 
-async function failureOf(asked: Promise<unknown>): Promise<ApiError> {
-  const error = await asked.then(
+async function failureOf(requests: Promise<unknown>): Promise<ApiError> {
+  const error = await requests.then(
     () => assert.fail("a caller was named"),
     (thrown: unknown) => thrown,
   );

@@ -42,9 +42,9 @@ export interface ExchangeWorld {
   readonly owner: Somebody;
   readonly foreignOwner: Somebody;
   /** A new identity of a group; with a role it is bound to that there. */
-  assumable(relationship: object, place?: { readonly group?: string; readonly role?: string }): Promise<string>;
+  assumable(relationship: object, parent?: { readonly group?: string; readonly role?: string }): Promise<string>;
   /** Creates an identity that tokens of `workloads` with this subject may assume. */
-  workload(subject: string, place?: { readonly group?: string; readonly role?: string }): Promise<string>;
+  workload(subject: string, parent?: { readonly group?: string; readonly role?: string }): Promise<string>;
   /** A new person whom the login provider knows by `subject`. */
   person(subject: string, values?: Partial<IdentityRow>): Promise<Somebody>;
   /** A token of `workloads` for this service. */
@@ -94,7 +94,7 @@ export async function startExchangeWorld(
     owner: { uid: ours.identity, token: ours.token },
     foreignOwner: { uid: theirs.identity, token: theirs.token },
     assumable,
-    workload: (subject, place) => assumable({ claimMatch: { issuer: workloads.issuer, subject } }, place),
+    workload: (subject, parent) => assumable({ claimMatch: { issuer: workloads.issuer, subject } }, parent),
     async person(subject, values = {}) {
       const uid = personUid(people.issuer, subject);
       const { uid: made } = await harness.identity({ issuer: people.issuer, subject, ...values });

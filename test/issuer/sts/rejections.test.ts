@@ -37,7 +37,7 @@ const nowS = () => Math.floor(Date.now() / 1000);
 const good = (claims: object = {}) => world.token({ sub: SUBJECT, ...claims });
 const notFor = (uid: string) => notAssumable(uid);
 // A rejected exchange must change nothing.
-async function refusedWith(expected: Expected, parameters: Parameters, bearer: string | undefined): Promise<void> {
+async function rejectedWith(expected: Expected, parameters: Parameters, bearer: string | undefined): Promise<void> {
   const stored = dumpOf(world.data);
   const { outcome, headers, status } = await world.exchange(parameters, bearer);
   assert.deepEqual(outcome, expected);
@@ -67,20 +67,20 @@ describe("subjects are compared byte by byte", () => {
     ["a percent sign", "%"],
   ];
   for (const [name, sub] of cases) {
-    it(name, () => refusedWith(notFor(identity), { identity }, good({ sub })));
+    it(name, () => rejectedWith(notFor(identity), { identity }, good({ sub })));
   }
 
   it("and never normalised", async () => {
     const composed = await world.workload("caf\u00e9");
     assert.equal((await world.exchange({ identity: composed }, good({ sub: "caf\u00e9" }))).status, 200);
-    await refusedWith(notFor(composed), { identity: composed }, good({ sub: "cafe\u0301" }));
+    await rejectedWith(notFor(composed), { identity: composed }, good({ sub: "cafe\u0301" }));
   });
 
   for (const sub of ["repo:*", "repo:.*", "repo:%", "repo:_____", "^repo", "repo$"]) {
     it(`${sub} on an identity is no pattern`, async () => {
       const literal = await world.workload(sub);
       assert.equal((await world.exchange({ identity: literal }, good({ sub }))).status, 200);
-      await refusedWith(notFor(literal), { identity: literal }, good({ sub: "repo:alpha" }));
+      await rejectedWith(notFor(literal), { identity: literal }, good({ sub: "repo:alpha" }));
     });
   }
 });
@@ -113,13 +113,13 @@ describe("malformed tokens, the same for every identity", () => {
   ];
   for (const [name, make] of cases) {
     it(name, async () => {
-      for (const uid of [identity, unknown]) await refusedWith(unauthenticated(), { identity: uid }, make());
+      for (const uid of [identity, unknown]) await rejectedWith(unauthenticated(), { identity: uid }, make());
     });
   }
 
   it("a token of this service", async () => {
     for (const uid of [identity, unknown, ""]) {
-      await refusedWith(unauthenticated(), { identity: uid }, world.owner.token);
+      await rejectedWith(unauthenticated(), { identity: uid }, world.owner.token);
     }
   });
 });
@@ -134,7 +134,7 @@ describe("tokens that are not valid now, the same for every identity", () => {
   ];
   for (const [name, make] of cases) {
     it(name, async () => {
-      for (const uid of [identity, unknown]) await refusedWith(unauthenticated(), { identity: uid }, make());
+      for (const uid of [identity, unknown]) await rejectedWith(unauthenticated(), { identity: uid }, make());
     });
   }
 
@@ -200,21 +200,21 @@ describe("callers that may not assume an identity learn nothing about it", () =>
       }
       assert.deepEqual([texts.size, heads.size], [1, 1], [...texts, ...heads].join("\n"));
       for (const uid of [identity, unknown]) {
-        await refusedWith(notAssumable(uid, isForOthers), { identity: uid }, bearer);
+        await rejectedWith(notAssumable(uid, isForOthers), { identity: uid }, bearer);
       }
     });
   }
 
   it("not the claim that it requires, until the signature was verified", async () => {
-    await refusedWith(denied('invalid "repository"'), { identity: patterned }, good());
-    await refusedWith(notAssumable(patterned), { identity: patterned }, signedBy(keyOf()));
+    await rejectedWith(denied('invalid "repository"'), { identity: patterned }, good());
+    await rejectedWith(notAssumable(patterned), { identity: patterned }, signedBy(keyOf()));
   });
 
   it("and requests no issuer", () => assert.deepEqual(stranger.requests, { discovery: 0, keys: 0 }));
 
   it("nothing about identities without a relationship, groups and persons", async () => {
     const [bare, person] = [await world.assumable({}), await world.person("somebody")];
-    for (const uid of [bare, world.root, person.uid]) await refusedWith(notFor(uid), { identity: uid }, good());
+    for (const uid of [bare, world.root, person.uid]) await rejectedWith(notFor(uid), { identity: uid }, good());
   });
 });
 
@@ -267,7 +267,7 @@ describe("the token request", () => {
     ],
   ];
   for (const [name, parameters, broken] of cases) {
-    it(`${name} is rejected`, () => refusedWith(invalid(broken), parameters(), good()));
+    it(`${name} is rejected`, () => rejectedWith(invalid(broken), parameters(), good()));
   }
 
   it("reports all violations at once", async () => {

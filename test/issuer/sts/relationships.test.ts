@@ -234,13 +234,13 @@ it("AWS roles are admitted as AWS answers, over the exchange", async (context: T
   assert.deepEqual(claims.act, { sub: Arn, account: Account, arn: Arn, userId });
   const request = sts.requests.length;
   assert.equal(request, 1);
-  const refused = async (uid: string, token: string) => (await own.exchange({ identity: uid }, token)).outcome;
+  const rejected = async (uid: string, token: string) => (await own.exchange({ identity: uid }, token)).outcome;
   const unknown = randomIds.newUid(own.root);
-  for (const uid of [unknown, matched]) assert.deepEqual(await refused(uid, bearer(uid)), denied(`assuming ${uid}`));
-  for (const uid of [identity, unknown]) assert.deepEqual(await refused(uid, bearer(other)), unauthenticated());
+  for (const uid of [unknown, matched]) assert.deepEqual(await rejected(uid, bearer(uid)), denied(`assuming ${uid}`));
+  for (const uid of [identity, unknown]) assert.deepEqual(await rejected(uid, bearer(other)), unauthenticated());
   assert.equal(sts.requests.length, request, "nobody was asked about what fits no identity");
-  assert.deepEqual(await refused(other, bearer(other)), denied(`assuming ${other}`));
-  assert.deepEqual(await refused(identity, bearer(identity, "guessed")), notAssumable(identity));
+  assert.deepEqual(await rejected(other, bearer(other)), denied(`assuming ${other}`));
+  assert.deepEqual(await rejected(identity, bearer(identity, "guessed")), notAssumable(identity));
 });
 
 describe("which issuers are requested", () => {

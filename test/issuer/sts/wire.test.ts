@@ -188,8 +188,8 @@ describe("spellings over REST", () => {
   ];
   for (const [name, sent, isLimited] of cases) {
     it(name, async () => {
-      const [path, asked] = sent();
-      const { status, text, json, headers } = await ask(world.url, path, { ...asked, bearer: bearer() });
+      const [path, withBody] = sent();
+      const { status, text, json, headers } = await ask(world.url, path, { ...withBody, bearer: bearer() });
       assert.equal(status, 200, text);
       for (const [field, value] of Object.entries(NO_STORE)) assert.equal(headers.get(field), value);
       const { sub, aud, lim } = claimsOf(String(json.token)) as {

@@ -54,7 +54,7 @@ function tokenBy(key: typeof first, issuer = other.issuer): ParsedToken {
 const verify = async (key: typeof first): Promise<VerifiedToken> => issuers.verify(tokenBy(key), OPERATOR);
 const times = (path: string) => other.requests.filter((requested) => requested === path).length;
 const isError = (code: Code) => (error: unknown) => error instanceof ApiError && error.code === code;
-const refused = (key: typeof first) => assert.rejects(verify(key), isError(Code.Unauthenticated));
+const rejected = (key: typeof first) => assert.rejects(verify(key), isError(Code.Unauthenticated));
 const unavailable = (key: typeof first) => assert.rejects(verify(key), isError(Code.Unavailable));
 const breakDown = () => other.answers.set(JWKS, (res) => json(res, {}, 503));
 
@@ -77,11 +77,11 @@ test("a new key is found once 30 s have passed, and a withdrawn one is gone then
   await verify(first);
   other.keys = [second];
   nowMs += 29 * SECOND;
-  await refused(second);
+  await rejected(second);
   assert.equal(times(JWKS), 1);
   nowMs += SECOND;
   await verify(second);
-  await refused(first);
+  await rejected(first);
   assert.equal(times(JWKS), 2);
 });
 
@@ -138,7 +138,7 @@ test("an issuer that withdraws all its keys is believed", async () => {
   await verify(first);
   other.keys = [];
   nowMs += 10 * MINUTE;
-  await refused(first);
+  await rejected(first);
 });
 
 test("an issuer that failed is not requested again for 30 s, and callers get the retry time", async () => {
