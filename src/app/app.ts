@@ -20,9 +20,10 @@ import { createInvokeStream } from "../pipeline/invoke-stream.js";
 import { createMethodTable } from "../pipeline/method-table.js";
 import { createProve } from "../pipeline/prove.js";
 import { createQuotas } from "../pipeline/quotas.js";
-import { internalTokens } from "../registry/oci/internal-token.js";
+import { buildRoomChecks } from "../pipeline/resource/quota.js";
 import { notificationRoutes } from "../registry/oci/notification-routes.js";
 import { createRegistryClient } from "../registry/oci/registry-client.js";
+import { createInternalTokens } from "../registry/oci/registry-token.js";
 import { tokenRoutes } from "../registry/oci/token-routes.js";
 import { createLogger } from "../telemetry/logger.js";
 import { defaultLimits, type Limits } from "../transport/http/limits.js";
@@ -32,8 +33,8 @@ import { createHealth } from "../transport/rpc/health.js";
 import { createReflection } from "../transport/rpc/reflection.js";
 import { createServer } from "../transport/server.js";
 import { openApiJson } from "./api-document.js";
+import { definitions } from "./definitions.js";
 import { type Installation, openInstallation } from "./installation.js";
-import { roomChecks } from "./quotas.js";
 import { platformServices } from "./services.js";
 
 /** A running service. */
@@ -98,7 +99,7 @@ export async function startApp(options: AppOptions): Promise<App> {
         ? undefined
         : createRegistryClient({
             url: settings.registryUrl,
-            token: internalTokens({
+            token: createInternalTokens({
               keys,
               clock,
               ids,
@@ -119,7 +120,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       }),
       ...issuer.services,
     ];
-    const methods = createMethodTable(services, roomChecks(quotas));
+    const methods = createMethodTable(services, buildRoomChecks(definitions, quotas));
     const ready = () => store.check();
     const described = services.map(({ desc, published = desc }) => published);
     const { errorDomain } = policy;

@@ -1,24 +1,67 @@
 // Every service of the platform but the issuer's own, in every version.
-import { eventServices } from "../events/services.js";
+import type { DescService } from "@bufbuild/protobuf";
+import { PingService } from "#gen/chainguard/platform/ping/v2/ping_pb.js";
+import { ImagesService } from "#gen/chainguard/platform/registry/v2/images_pb.js";
+import { eventIdentitiesV1 } from "../events/identities-v1.js";
+import { subscriptionsV1 } from "../events/subscriptions/subscription-v1.js";
+import { subscriptionsV2beta1 } from "../events/subscriptions/subscription-v2beta1.js";
 import { iamServices } from "../iam/services.js";
+import type { PageTokens } from "../kernel/page-token.js";
 import type { ServedService } from "../pipeline/method-table.js";
+import type { ResourceDefinition } from "../pipeline/resource/define.js";
+import { createListResources, type ResourceDeps } from "../pipeline/resource/read.js";
+import { servedAs } from "../pipeline/stable.js";
 import { registryServices } from "../registry/services.js";
-import { vulnerabilityServices } from "../vulnerabilities/services.js";
-import { stableServices } from "./stable-services.js";
+import { advisoriesV1 } from "../vulnerabilities/advisories/advisory-v1.js";
+import { advisoriesV2beta1 } from "../vulnerabilities/advisories/advisory-v2beta1.js";
+import { definitions } from "./definitions.js";
 
 /** What the services need. */
-export type PlatformDeps = Parameters<typeof iamServices>[0] &
-  Parameters<typeof registryServices>[0] &
-  Parameters<typeof vulnerabilityServices>[0] &
-  Parameters<typeof eventServices>[0];
+export type PlatformDeps = Omit<
+  Parameters<typeof iamServices>[0] & Parameters<typeof registryServices>[0],
+  "listResources" | "definitions"
+> & { readonly tokens: PageTokens };
 
-/** The services, ready to be served. */
-export function platformServices(deps: PlatformDeps): ServedService[] {
+/** Creates the services. */
+export function platformServices(platform: PlatformDeps): ServedService[] {
+  const deps = { ...platform, ...createResourceDeps(platform) };
+  const subscriptions = subscriptionsV2beta1(deps);
   const services = [
     ...iamServices(deps),
     ...registryServices(deps),
-    ...vulnerabilityServices(deps),
-    ...eventServices(deps),
+    advisoriesV2beta1(deps),
+    advisoriesV1(deps),
+    subscriptions,
+    subscriptionsV1(subscriptions),
+    eventIdentitiesV1(),
   ];
   return [...services, ...stableServices(services)];
+}
+
+/** Creates what the handlers of all resources need besides the call. */
+export function createResourceDeps({ tokens, ids }: Pick<PlatformDeps, "tokens" | "ids">): ResourceDeps {
+  return { ids, listResources: createListResources(tokens), definitions };
+}
+
+// The stable services that manage no kind of resource.
+const otherStable: readonly DescService[] = [PingService, ImagesService];
+
+/**
+ * Creates the services of version 2, each with the handlers of its beta.
+ *
+ * @param all the kinds, which name their stable services
+ * @throws TypeError at boot when a service of version 2beta1 has no stable version, or one that differs.
+ */
+export function stableServices(
+  services: readonly ServedService[],
+  all: readonly ResourceDefinition[] = definitions,
+): ServedService[] {
+  const stable = [...all.flatMap((definition) => definition.stable ?? []), ...otherStable];
+  const isBeta = ({ desc }: ServedService) => desc.typeName.includes(".v2beta1.");
+  return services.filter(isBeta).map((beta) => {
+    const typeName = beta.desc.typeName.replace(".v2beta1.", ".v2.");
+    const desc = stable.find((one) => one.typeName === typeName);
+    if (desc === undefined) throw new TypeError(`${beta.desc.typeName} has no stable version`);
+    return servedAs(desc, beta);
+  });
 }

@@ -1,8 +1,8 @@
 // The handlers of Auth, version 1.
 import { Auth, type RegistrationRequest } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { acceptInvite, requireInvite } from "../iam/people/accept-invite.js";
+import { type RoomContext, requireRoomForInvite, requireRoomForLogin } from "../iam/people/join-quota.js";
 import { deletePerson } from "../iam/people/registration.js";
-import { type RoomContext, requireRoomForInvite, requireRoomForLogin } from "../iam/people/room.js";
 import { type SignIn, signIn } from "../iam/people/sign-in.js";
 import { type ApiError, invalidArgument, notFound, permissionDenied } from "../kernel/errors.js";
 import type { Ids } from "../kernel/ids.js";

@@ -2,10 +2,10 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type WhoAmI, WhoAmISchema } from "#gen/chainguard/platform/auth/auth_pb.js";
-import { groupRowV1 } from "../iam/groups/group-v1-view.js";
+import { groupToProtoV1 } from "../iam/groups/group-v1.js";
 import { identities } from "../iam/identities/identity.js";
 import { capabilityNamesIn } from "../iam/roles/capability-names.js";
-import { roleRowV1 } from "../iam/roles/role-v1-view.js";
+import { roleToProtoV1 } from "../iam/roles/role-v1.js";
 import { type CapabilitySet, intersectionOf } from "../kernel/capability-set.js";
 import { notFound } from "../kernel/errors.js";
 import type { QuotaLimits } from "../kernel/quotas.js";
@@ -37,7 +37,8 @@ export async function whoAmI(call: Call, limits: QuotaLimits): Promise<WhoAmI> {
     roles.set(roleUid, role);
     // What the token is not good for, or does not count there, the caller does not have.
     const names = namesOf(role.capabilities, caller.rightsAt(groupUid));
-    if (names.length > 0) told.push({ group: groupRowV1(group, limits), role: roleRowV1(role), capabilities: names });
+    if (names.length > 0)
+      told.push({ group: groupToProtoV1(group, limits), role: roleToProtoV1(role), capabilities: names });
   }
   const { iss, aud, upstream } = claimsOf(inbound.header("authorization") ?? "");
   return create(WhoAmISchema, {

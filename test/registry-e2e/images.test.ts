@@ -10,10 +10,10 @@ import {
 } from "#gen/chainguard/platform/registry/v2beta1/images_pb.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import type { PreparedHandler } from "../../src/pipeline/method-table.js";
-import { sizesOf } from "../../src/registry/images/image-manifest.js";
+import { readSizes } from "../../src/registry/images/image-manifest.js";
 import { imagesV2beta1 } from "../../src/registry/images/image-v2beta1.js";
 import { createRegistryClient } from "../../src/registry/oci/registry-client.js";
-import { ensureRepo } from "../../src/registry/repos/repo-operations.js";
+import { ensureRepo } from "../../src/registry/repos/repo.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import { groupRow, rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
@@ -136,7 +136,7 @@ test("attestations are no images, and images for one architecture are told apart
       { mediaType: "application/vnd.example", digest: digestOf("v7"), platform: { architecture: "mips" } },
     ],
   };
-  const sizes = await sizesOf(manifest(index, "application/vnd.oci.image.index.v1+json"), {
+  const sizes = await readSizes(manifest(index, "application/vnd.oci.image.index.v1+json"), {
     manifest: async (digest) =>
       digest === digestOf("gone") ? undefined : manifest({ config: { size: 10 }, layers: [{ size: 5 }, { size: -1 }] }),
     blob: async () => undefined,
@@ -155,6 +155,6 @@ for (const [what, content, reason] of [
 ] as const) {
   test(`a manifest ${what} is refused`, async () => {
     const reader = { manifest: async () => undefined, blob: async () => undefined };
-    await assert.rejects(sizesOf(content, reader), { reason });
+    await assert.rejects(readSizes(content, reader), { reason });
   });
 }

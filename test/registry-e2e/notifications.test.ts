@@ -7,8 +7,8 @@ import { after, before, test } from "node:test";
 import { openInstallation } from "../../src/app/installation.js";
 import { resolveSettings } from "../../src/config/config.js";
 import { randomIds } from "../../src/kernel/ids.js";
-import { internalTokens } from "../../src/registry/oci/internal-token.js";
 import { createRegistryClient } from "../../src/registry/oci/registry-client.js";
+import { createInternalTokens } from "../../src/registry/oci/registry-token.js";
 import { arbor, type Organisation, type Service, startHost, startService } from "../e2e/process.js";
 import { tempDir } from "../support/temp-dir.js";
 import { type BareRegistry, startBareRegistry } from "./bare-registry.js";
@@ -193,11 +193,14 @@ test("a registry that trusts the service lets it read the catalog and every repo
     assert.equal((await fetch(`${trusting.url}/v2/_catalog`)).status, 401);
     const { keys, clock } = installation;
     const deps = { keys, clock, ids: randomIds, issuer: () => service.url, service: "arbor" };
-    const client = createRegistryClient({ url: trusting.url, token: internalTokens(deps) });
+    const client = createRegistryClient({ url: trusting.url, token: createInternalTokens(deps) });
     const paths: string[] = [];
     for await (const path of client.catalog("")) paths.push(path);
     assert.deepEqual([paths, await client.tags("acme/app")], [[], []]);
-    const foreign = createRegistryClient({ url: trusting.url, token: internalTokens({ ...deps, service: "other" }) });
+    const foreign = createRegistryClient({
+      url: trusting.url,
+      token: createInternalTokens({ ...deps, service: "other" }),
+    });
     await assert.rejects(foreign.tags("acme/app"), { reason: "UNAVAILABLE", message: /answered 401/ });
   } finally {
     await installation.close();

@@ -4,8 +4,8 @@ import { after, test } from "node:test";
 import { randomIds } from "../../src/kernel/ids.js";
 import { createRegistryClient } from "../../src/registry/oci/registry-client.js";
 import { syncRegistry } from "../../src/registry/oci/sync.js";
-import { tagPushed } from "../../src/registry/oci/tag-news.js";
-import { ensureRepo } from "../../src/registry/repos/repo-operations.js";
+import { applyTagPush } from "../../src/registry/oci/tag-events.js";
+import { ensureRepo } from "../../src/registry/repos/repo.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import { groupRow, rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
@@ -48,11 +48,11 @@ test("what is pushed while a sync runs stays, and older tags that are gone do no
       });
       const repo = await ensureRepo(tx, ROOT, "app0", { ids: randomIds, nowMs: beforeMs });
       for (const name of ["gone", "v0"])
-        await tagPushed(tx, { repoUid: repo.uid, name, digest, timeMs: beforeMs }, randomIds);
+        await applyTagPush(tx, { repoUid: repo.uid, name, digest, timeMs: beforeMs }, randomIds);
       return repo;
     });
     const tagNow = (name: string) =>
-      store.write((tx) => tagPushed(tx, { repoUid: repo.uid, name, digest, timeMs: Date.now() + 1 }, randomIds));
+      store.write((tx) => applyTagPush(tx, { repoUid: repo.uid, name, digest, timeMs: Date.now() + 1 }, randomIds));
     const state = await syncRegistry({
       store,
       registry: {

@@ -8,7 +8,7 @@ import fc from "fast-check";
 import { randomIds } from "../../src/kernel/ids.js";
 import type { WebRequest } from "../../src/kernel/web.js";
 import { applyEvents } from "../../src/registry/oci/apply-event.js";
-import { eventsIn } from "../../src/registry/oci/notification.js";
+import { parseEvents } from "../../src/registry/oci/notification.js";
 import { NOTIFICATIONS_PATH, notificationRoutes } from "../../src/registry/oci/notification-routes.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import { groupRow, rootUid } from "../support/rows.js";
@@ -265,7 +265,7 @@ test("of two pushes in one millisecond the same one counts whichever comes first
 });
 
 test("a transaction that fails leaves the event unknown, so that its repetition counts", async () => {
-  const [known] = eventsIn(
+  const [known] = parseEvents(
     Buffer.from(JSON.stringify({ events: [event({ repo: "acme/undone", tag: "x", digest: A, id: "undone" })] })),
   );
   assert.ok(known);

@@ -1,7 +1,7 @@
 // Readmes of repos: who changes them, and what they may hold.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { isReadme } from "../../src/registry/repos/readme-rule.js";
+import { isReadme } from "../../src/registry/repos/repo-rules.js";
 import { denied, invalid } from "../contract/expectations.js";
 import type { Somebody } from "../iam/iam-world.js";
 import { type RegistryWorld, startRegistryWorld } from "./registry-world.js";

@@ -1,7 +1,7 @@
 // Repos that are copied from another: which that may be, and what they share.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { seedAnonymous } from "../../src/iam/identities/anonymous.js";
+import { seedAnonymous } from "../../src/iam/identities/identity.js";
 import { ANONYMOUS_UID } from "../../src/kernel/ids.js";
 import { invalid } from "../contract/expectations.js";
 import type { RestAnswer } from "../contract/rest.js";

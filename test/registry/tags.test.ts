@@ -2,7 +2,7 @@
 // of them lists show.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { familyOf } from "../../src/registry/tags/tag.js";
+import { classifyTag } from "../../src/registry/tags/tag.js";
 import { invalid } from "../contract/expectations.js";
 import { digestOf, type RegistryWorld, startRegistryWorld } from "./registry-world.js";
 
@@ -41,7 +41,7 @@ describe("the family of a tag", () => {
     ["1.2.3-r", 0],
     ["1.2.3-r0-dev", 0],
   ];
-  for (const [name, family] of families) it(`${name}: ${family}`, () => assert.equal(familyOf(name), family));
+  for (const [name, family] of families) it(`${name}: ${family}`, () => assert.equal(classifyTag(name), family));
 });
 
 describe("a tag", () => {

@@ -10,7 +10,7 @@ import {
   ReviewState,
 } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
 import type { Tx } from "../../src/store/port.js";
-import { eventRow } from "../../src/vulnerabilities/advisories/advisory.js";
+import { buildEventRow } from "../../src/vulnerabilities/advisories/advisory.js";
 import {
   type AdvisoryInput,
   insertAdvisory,
@@ -98,7 +98,7 @@ export function randomAdvisories(count: number, seed: number): ModelAdvisory[] {
 /** Stores an advisory; of three, one comes with its events, one gets them later, one was another before. */
 export async function storeModel(tx: Tx, model: ModelAdvisory, way: number): Promise<void> {
   const { events, advisoryId: _, ...input } = model;
-  const rows = events.map((one) => eventRow(model.uid, one.uid, messageOf(one), one.timeMs));
+  const rows = events.map((one) => buildEventRow(model.uid, one.uid, messageOf(one), one.timeMs));
   if (way % 3 === 0) {
     model.advisoryId = (await insertAdvisory(tx, input, model.uid, rows)).advisoryId;
     return;

@@ -1,6 +1,7 @@
 // The outcome of a login: who signed in, and what whoever asked for it gets.
+
+import { requireRoomForLogin } from "../../iam/people/join-quota.js";
 import type { BindingDecisions } from "../../iam/people/pending-organizations.js";
-import { requireRoomForLogin } from "../../iam/people/room.js";
 import { type SignedIn, type SignIn, signIn } from "../../iam/people/sign-in.js";
 import { CALLBACK } from "../../kernel/callback-path.js";
 import { rootOf } from "../../kernel/uidp.js";

@@ -1,7 +1,8 @@
 // Asking somebody who signed in what to do with it: what they would be granted
 // and by whom, and which program would get access in their name.
+
+import type { InvitePreview } from "../../iam/people/accept-invite.js";
 import type { PendingOrganizations } from "../../iam/people/pending-organizations.js";
-import type { InvitePreview } from "../../iam/people/preview-invite.js";
 import type { WebAnswer } from "../../kernel/web.js";
 import type { TokenRequest } from "../sts/token-request.js";
 import { type Html, html } from "./html.js";

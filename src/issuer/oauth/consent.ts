@@ -10,7 +10,7 @@ import {
   listPendingOrganizations,
   type PendingOrganizations,
 } from "../../iam/people/pending-organizations.js";
-import { uidOf } from "../../iam/people/registration.js";
+import { derivePersonUid } from "../../iam/people/registration.js";
 import { previewSignIn } from "../../iam/people/sign-in.js";
 import { rootOf } from "../../kernel/uidp.js";
 import type { WebAnswer, WebRequest } from "../../kernel/web.js";
@@ -161,7 +161,7 @@ async function pendingOf({ store }: LoginContext, asked: Login): Promise<Pending
 
 function personUidOf({ provider, vouched }: Login): string {
   const { issuer, providerUid } = provider;
-  return uidOf({
+  return derivePersonUid({
     issuer,
     subject: vouched.subject,
     provider: providerUid === undefined ? undefined : { uid: providerUid },

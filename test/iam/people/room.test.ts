@@ -2,7 +2,7 @@
 // login in a browser, and through its own provider.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { newInviteCode } from "../../../src/iam/group-invites/group-invite.js";
+import { createInviteCode } from "../../../src/iam/group-invites/group-invite.js";
 import { personUid, providerPersonUid } from "../../../src/kernel/ids.js";
 import { denied, exhausted, overQuota } from "../../contract/expectations.js";
 import { changed, invite, register } from "../../issuer/auth-world.js";
@@ -127,7 +127,7 @@ describe("a login in a browser", () => {
   it("with an invite that is not good is refused as ever, room or not", async () => {
     const { group } = await kit.organisation("closed.example");
     await setLimits(kit.store, group, { bindings: 0 });
-    const program = await login("guest", { invite: newInviteCode(group).code });
+    const program = await login("guest", { invite: createInviteCode(group).code });
     assert.deepEqual([program.get("token"), program.get("status_code")], [null, "403"]);
   });
 });

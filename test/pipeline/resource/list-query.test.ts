@@ -6,7 +6,7 @@ import { UIDPFilterSchema } from "#gen/chainguard/platform/common/uidp_pb.js";
 import { groups } from "../../../src/iam/groups/group.js";
 import { ApiError } from "../../../src/kernel/errors.js";
 import { createPageTokens, PAGE_TOKEN_LIFE_MS } from "../../../src/kernel/page-token.js";
-import { type ListRequest, listQueryOf } from "../../../src/pipeline/resource/list-query.js";
+import { type ListRequest, parseListQuery } from "../../../src/pipeline/resource/list-query.js";
 import type { ListFilter, ListQuery } from "../../../src/store/port.js";
 import { childUid, rootUid } from "../../support/rows.js";
 
@@ -17,7 +17,7 @@ const visible = [root];
 
 function prepare(request: Partial<ListRequest> = {}, context: { method?: string; nowMs?: number } = {}) {
   const whole = { name: "", pageSize: 0, pageToken: "", orderBy: "", skip: 0, ...request };
-  return listQueryOf(groups, whole, { method: "ListGroups", tokens, nowMs, visible, ...context });
+  return parseListQuery(groups, whole, { method: "ListGroups", tokens, nowMs, visible, ...context });
 }
 
 const plain: ListQuery = {
@@ -248,7 +248,7 @@ test("an old token starts the list again, with its skip", () => {
 test("a token gives no more than the caller sees", () => {
   const context = { method: "ListGroups", tokens, nowMs, visible: [] };
   const request = { name: "", pageSize: 0, pageToken: tokenOf(), orderBy: "", skip: 0 };
-  assert.deepEqual(listQueryOf(groups, request, context).query, { ...plain, visible: [], after: next });
+  assert.deepEqual(parseListQuery(groups, request, context).query, { ...plain, visible: [], after: next });
 });
 
 function refusal(message: string) {
