@@ -147,7 +147,7 @@ export async function startApp(options: AppOptions): Promise<App> {
         store,
         clock,
         ids,
-        onNews: (news) => logger.info(news, "news of the registry"),
+        onEvents: (counts) => logger.info(counts, "events of the registry"),
       }),
     ];
     const acceptances = createAcceptances({ store, clock, ids, onProblem });

@@ -48,7 +48,7 @@ for (const version of versions) {
     const deleter = holders.get("delete");
     assert.ok(deleter);
     assert.equal((await rest(deleter, version)("DELETE", `/subscriptions/${uid}`)).status, 200);
-    // Who may not read the group does not learn that it is gone.
+    // A caller who may not read the group cannot tell that it was deleted.
     const again = await rest(deleter, version)("DELETE", `/subscriptions/${uid}`);
     assert.deepEqual(again.outcome, denied(`subscriptions.delete at ${uid}`));
   });

@@ -1,5 +1,5 @@
 // Subscriptions in version 1 beside the same ones in version 2: over REST and
-// gRPC, by clients made from the protos.
+// gRPC, by clients generated from the protos.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { timestampDate, timestampMs } from "@bufbuild/protobuf/wkt";
@@ -72,7 +72,7 @@ function noSubscription(uid: string): Expected {
 }
 
 describe("a subscription", () => {
-  it("made in version 1 is seen and deleted in version 2", async () => {
+  it("created in version 1 is visible and deleted in version 2", async () => {
     const { json } = await v1("POST", `/subscriptions/${world.child}`, { sink: SINK, id: "not mine to say" });
     const { id, createdAt, updatedAt, ...shown } = json as Record<string, string>;
     assert.deepEqual(shown, { sink: SINK });
@@ -88,7 +88,7 @@ describe("a subscription", () => {
     assert.deepEqual(await listed(v1, `?id=${id}`), []);
   });
 
-  it("made in version 2 is seen and deleted in version 1", async () => {
+  it("created in version 2 is visible and deleted in version 1", async () => {
     const client = ours.connection.client(Subscriptions);
     const made = await ours.connection
       .client(SubscriptionsService)
@@ -106,7 +106,7 @@ describe("a subscription", () => {
     assert.deepEqual((await v2("GET", `/subscriptions/${made.uid}`)).outcome, noSubscription(made.uid));
   });
 
-  it("made over gRPC in version 1 may share its sink with others", async () => {
+  it("created over gRPC in version 1 may share its sink with others", async () => {
     const client = ours.connection.client(Subscriptions);
     const request = { parentId: world.child, subscription: { sink: SINK } };
     const [first, second] = [await client.create(request), await client.create(request)];
@@ -132,7 +132,7 @@ describe("a subscription", () => {
     ["https://user:secret@a.example/", https],
   ];
   for (const [sink, rule] of broken) {
-    it(`with the sink ${JSON.stringify(sink)} is refused in both versions`, async () => {
+    it(`with the sink ${JSON.stringify(sink)} is rejected in both versions`, async () => {
       for (const rest of [v1, v2]) {
         const { status, outcome, text } = await rest("POST", `/subscriptions/${world.child}`, { sink });
         assert.deepEqual([status, outcome], [400, invalid(["sink", rule])]);
@@ -141,7 +141,7 @@ describe("a subscription", () => {
     });
   }
 
-  it("is refused by the names that its place has in each version", async () => {
+  it("is rejected with the name of the parent field in each version", async () => {
     const rule = (field: string) => invalid([field, `${field} must be a uid, such as the service assigns`]);
     assert.deepEqual((await v1("POST", "/subscriptions/here", { sink: SINK })).outcome, rule("parentId"));
     assert.deepEqual((await v2("POST", "/subscriptions/here", { sink: SINK })).outcome, rule("parent"));
@@ -214,7 +214,7 @@ describe("lists of subscriptions", () => {
     assert.equal((await v2("GET", "/subscriptions?page_size=-1")).status, 400);
   });
 
-  it("are whole in version 1, in the order of uids, also where version 2 needs many pages", async () => {
+  it("are listed without pages in version 1, in the order of uids, also where version 2 needs many pages", async () => {
     const many = await world.group();
     const rows = Array.from({ length: 1_201 }, () => randomIds.newUid(many));
     await world.write(async (tx) => {
@@ -231,7 +231,7 @@ describe("lists of subscriptions", () => {
     assert.deepEqual(await listed(v1, `?uidp.children_of=${many}`), [...rows].sort());
   });
 
-  it("are filtered by place and uid alike in both versions", async () => {
+  it("are filtered by parent and uid in the same way in both versions", async () => {
     const within = (group: string) => uids.filter((uid) => uid.startsWith(`${group}/`));
     const directly = (group: string) => within(group).filter((uid) => uid.length === group.length + 17);
     const [one = "", two = ""] = uids;

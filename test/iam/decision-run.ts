@@ -99,7 +99,7 @@ export async function runDecisions(count: number, seed: number, { inherits = tru
     async (tx) => {
       const uid = pick([...model.identities]);
       model.identities.delete(uid);
-      // Its bindings may stay behind: without the identity they must mean nothing.
+      // Its bindings may stay: without the identity they must grant nothing.
       if (chance(0.5)) for (const binding of bindingsOf("identity", uid)) await dropBinding(tx, binding);
       await tx.identities.delete(uid);
       await addIdentity(tx);

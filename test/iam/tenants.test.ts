@@ -61,7 +61,7 @@ interface Prepared {
 
 // The stable names of version 2 are decided on and answered like those of its beta, which the matrix shows.
 const methods = all.filter(({ parent }) => !parent.typeName.includes(".v2."));
-// Numbers, flags and digests are all that these answer, or what a registry tells, of which there is none.
+// These answer numbers, flags and digests alone, or data of a registry, and there is no registry.
 const NO_TEXT =
   /Registry\.(GetRepoCountBySource|GetManifestDigestCount|GetRegistrySettings|GetSize|ListTagHistory|GetUpdateStatus|GetImageConfig)$/;
 const tellsNoText = (method: DescMethodUnary) => isUnavailable(method) || NO_TEXT.test(nameOf(method));
@@ -251,7 +251,7 @@ describe("what another organisation wrote", () => {
     return [...calls, { method: validate, request: {}, bearer: tokens.a, code: /^OK$/ }];
   }
 
-  // What an answer says, and what the tokens in it say.
+  // The text of an answer, and the claims of the tokens in it.
   function readable(bytes: string): string {
     const parts = [...bytes.matchAll(/ey[\w-]+\.(ey[\w-]+)\./g)].map(([, part = ""]) => part);
     return [bytes, ...parts.map((part) => Buffer.from(part, "base64url").toString())].join("\n");

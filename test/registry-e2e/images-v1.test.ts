@@ -84,7 +84,7 @@ for (const name of wireNames) {
     });
     after(() => wire.close());
 
-    it("have the architectures and sizes that version 2 tells", async () => {
+    it("have the architectures and sizes of version 2", async () => {
       const { digest } = many;
       const { archs } = await wire.call(v1.getArchs, { repoId, digest });
       assert.deepEqual(archs, ["amd64", "arm64"]);
@@ -115,7 +115,7 @@ for (const name of wireNames) {
       assert.match(await wire.refused(v1.getImageConfig, { repoId, digest, arch: "mips" }), /not built for mips$/);
     });
 
-    it("say nothing of a configuration that is not in the form specified", async () => {
+    it("leave out fields of a configuration that do not have the specified form", async () => {
       const odd = { User: 7, ExposedPorts: ["80"], Env: "A=1", Cmd: ["ok", 1], Labels: { a: 1 }, Volumes: 0 };
       for (const [given, cmd] of [
         [odd, ["ok"]],
@@ -128,7 +128,7 @@ for (const name of wireNames) {
       }
     });
 
-    it("are told of to nobody else, and refused by the names of fields", async () => {
+    it("are hidden from others, and rejected with the names of fields", async () => {
       const { digest } = many;
       for (const method of [v1.getArchs, v1.getSize, v1.getImageConfig] as unknown as (typeof v1.getSize)[]) {
         const denied = await wire.refused(method, { repoId, digest }, foreigner);

@@ -1,4 +1,4 @@
-// What is said of images, as a stock registry has them.
+// The images of a stock registry.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
@@ -67,7 +67,7 @@ test("an index names the architectures and each has its size", async () => {
   assert.deepEqual(await ask("getSize", image), { size: BigInt(many.sizes.amd64 ?? 0), architecture: "amd64" });
 });
 
-test("a single manifest says its architecture in its configuration, under the name of a verified root", async () => {
+test("a single manifest has its architecture in its configuration, under the name of a verified root", async () => {
   const image = { repoUid: named.uid, digest: single.digest };
   assert.deepEqual(await ask("getArchitectures", image), { architectures: ["arm64"] });
   const size = BigInt(single.sizes.arm64 ?? 0);
@@ -86,7 +86,7 @@ test("an image of another repo is not there", async () => {
   await assert.rejects(ask("getSize", { repoUid: `${ROOT}/${"0".repeat(16)}`, digest }), { reason: "NOT_FOUND" });
 });
 
-test("what was asked once is kept", async () => {
+test("an answer of the registry is stored", async () => {
   const image = { repoUid: app.uid, digest: many.digest };
   await ask("getSize", image);
   const untouched = new Proxy(client, { get: () => assert.fail("the registry was asked again") });
@@ -95,7 +95,7 @@ test("what was asked once is kept", async () => {
 
 const unknown = `sha256:${"e".repeat(64)}`;
 
-test("a digest is checked before anything is asked for", async () => {
+test("a digest is validated before the registry is read", async () => {
   for (const digest of ["latest", "sha256:abc", `${unknown}/../x`, `sha256:${"E".repeat(64)}`])
     await assert.rejects(ask("getSize", { repoUid: app.uid, digest }), {
       reason: "INVALID_ARGUMENT",
@@ -112,7 +112,7 @@ test("without a registry nothing is known", async () => {
   await assert.rejects(prepare({ repoUid: app.uid, digest: unknown }, undefined as never), { reason: "NOT_FOUND" });
 });
 
-test("a registry that is away is said to be", async () => {
+test("an unreachable registry is reported", async () => {
   const away = createRegistryClient({ url: "http://127.0.0.1:1", token: () => "" });
   await assert.rejects(ask("getSize", { repoUid: app.uid, digest: unknown }, away), { reason: "UNAVAILABLE" });
 });
@@ -123,7 +123,7 @@ const manifest = (value: object, mediaType = "application/vnd.oci.image.manifest
 });
 const digestOf = (text: string) => `sha256:${createHash("sha256").update(text).digest("hex")}`;
 
-test("attestations are no images, and images for one architecture are told apart", async () => {
+test("attestations are no images, and images for one architecture have different names", async () => {
   const type = "application/vnd.oci.image.manifest.v1+json";
   const part = (name: string, platform: object) => ({ mediaType: type, digest: digestOf(name), platform });
   const index = {
@@ -153,7 +153,7 @@ for (const [what, content, reason] of [
   ],
   ["that is a list", manifest([]), "UNAVAILABLE"],
 ] as const) {
-  test(`a manifest ${what} is refused`, async () => {
+  test(`a manifest ${what} is rejected`, async () => {
     const reader = { manifest: async () => undefined, blob: async () => undefined };
     await assert.rejects(readSizes(content, reader), { reason });
   });

@@ -25,7 +25,7 @@ test("a sync that is killed goes on where it was, and every tag is there once", 
   assert.match(lines.join("\n"), /^resumed after (?:500|800|1300) tags$/m);
 });
 
-test("what is pushed while a sync runs stays, and older tags that are gone do not", { skip }, async () => {
+test("a push during a sync stays, and tags that were deleted before are removed", { skip }, async () => {
   const directory = tempDir();
   const stored = writeStorage(directory, "acme", 3, 1);
   const registry = await startBareRegistry({ directory });

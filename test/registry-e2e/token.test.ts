@@ -85,7 +85,7 @@ test("a workload pushes with its own OIDC token for a password", { skip }, async
   assert.equal(succeeded(await inspect(place, { user, password: world.token({ sub: "ci" }) })), image.digest);
 });
 
-test("what is bound to everybody is pulled without credentials, until it is not", { skip }, async () => {
+test("a repo bound to anonymous is pulled without credentials, until the binding is deleted", { skip }, async () => {
   const image = localImage("public");
   const place = at(world.root, "public");
   succeeded(await push(image.name, place, await member("registry.push")));
@@ -97,7 +97,7 @@ test("what is bound to everybody is pulled without credentials, until it is not"
   refused(await inspect(place));
 });
 
-test("a binding that is gone stops pulls", { skip }, async () => {
+test("a deleted binding stops pulls", { skip }, async () => {
   const image = localImage("revoked");
   const place = at(world.root, "revoked");
   succeeded(await push(image.name, place, await member("registry.push")));
@@ -136,7 +136,7 @@ test("blobs of a foreign repo are not mounted", { skip }, async () => {
     `${registry.url}/v2/${world.root}/thief/blobs/uploads/?mount=${image.layer}&from=${encodeURIComponent(source)}`,
     { method: "POST", headers: { authorization: `Bearer ${token}` } },
   );
-  // A registry that mounts says 201. This one does not look for the source, and clients upload instead.
+  // A registry that mounts answers 201. This one does not look for the source, and clients upload instead.
   assert.equal(mount.status, 401);
   const stolen = await fetch(`${registry.url}/v2/${world.root}/thief/blobs/${image.layer}`, {
     headers: { authorization: `Bearer ${token}` },
@@ -154,7 +154,7 @@ test("a copy between two of the caller's repos mounts what it may", { skip }, as
   assert.equal(succeeded(await inspect(at(world.root, "two"), pusher)), image.digest);
 });
 
-test("a token that brings its own key is refused", { skip }, async () => {
+test("a token with its own key is rejected", { skip }, async () => {
   const image = localImage("attacker");
   const pusher = await member("registry.push");
   succeeded(await push(image.name, at(world.root, "attacked"), pusher));

@@ -45,7 +45,7 @@ describe("the family of a tag", () => {
 });
 
 describe("a tag", () => {
-  it("is shown as it was made", async () => {
+  it("is shown as it was created", async () => {
     const repo = await newRepo();
     const body = { name: "1.0", digest: digestOf("a"), deprecated: true, bundles: ["z", "a"] };
     const { json, status } = await world.call("POST", `/tags/${repo}`, body);
@@ -83,12 +83,12 @@ describe("a tag", () => {
     },
   ];
   for (const { name, body, broken } of refused) {
-    it(`with ${name} is refused`, async () => {
+    it(`with ${name} is rejected`, async () => {
       assert.deepEqual((await world.call("POST", `/tags/${await newRepo()}`, body)).outcome, invalid(broken));
     });
   }
 
-  it("that exists is moved, with a history and a new time; the same again changes nothing", async () => {
+  it("that exists is moved, with a history and a new time; a repeated request changes nothing", async () => {
     const repo = await newRepo();
     const uid = await world.tag(repo, "latest", "a");
     const first = (await world.call("GET", `/tags/${uid}`)).json;
@@ -118,7 +118,7 @@ describe("a tag", () => {
     assert.equal((await world.write((tx) => tx.tags.history(uid, 0, Number.MAX_SAFE_INTEGER, 10))).length, 1);
   });
 
-  it("is gone once deleted, and so is its history", async () => {
+  it("is deleted with its history", async () => {
     const repo = await newRepo();
     const uid = await world.tag(repo, "short-lived");
     const gone = await world.call("DELETE", `/tags/${uid}`);
@@ -214,7 +214,7 @@ describe("a list of tags", () => {
     });
   }
 
-  it("of a name or a digest shows those alone, of hidden families only where asked", async () => {
+  it("of a name or a digest shows those alone, of hidden families only where included", async () => {
     const place = `uidp.childrenOf=${repo}`;
     const below = `uidp.descendantsOf=${group}`;
     for (const at of [place, below]) {
@@ -228,7 +228,7 @@ describe("a list of tags", () => {
     }
   });
 
-  it("since a time shows what was changed after it", async () => {
+  it("since a time shows later changes", async () => {
     const all = await list(`uidp.childrenOf=${repo}&order_by=updated_at`);
     const [, second] = all.tags;
     const since = encodeURIComponent(String(second?.updateTime));
@@ -256,7 +256,7 @@ describe("a list of tags", () => {
     { query: "page_size=-1", broken: ["pageSize", "pageSize must not be negative"] },
   ];
   for (const { query, broken } of refused) {
-    it(`with ${query} is refused`, async () => {
+    it(`with ${query} is rejected`, async () => {
       assert.deepEqual((await world.call("GET", `/tags?${query}`)).outcome, invalid(broken));
     });
   }

@@ -1,4 +1,4 @@
-// Who gets a registry token, and what it says; read by a verifier that is not ours.
+// Who gets a registry token, and its claims, read by an independent verifier.
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { after, before, test } from "node:test";
@@ -120,7 +120,7 @@ const refused: readonly (readonly [string, () => TokenRequest])[] = [
   ["a form without a password", () => ({ form: { grant_type: "password", username: "_token" } })],
 ];
 
-test("refuses all that is wrong in the same words", async () => {
+test("rejects every wrong credential with the same text", async () => {
   const seen = new Set<string>();
   for (const [name, request] of refused) {
     const { status, headers, text } = await asked(request());
@@ -131,7 +131,7 @@ test("refuses all that is wrong in the same words", async () => {
   assert.equal(seen.size, 1, [...seen].join("\n"));
 });
 
-test("refuses an identity that was revoked or deleted", async () => {
+test("rejects an identity that was revoked or deleted", async () => {
   const gone = await world.harness.identity({}, world.root);
   const revoked = await world.harness.identity({}, world.root);
   await world.write(async (tx) => {

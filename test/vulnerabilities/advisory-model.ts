@@ -118,7 +118,7 @@ function messageOf({ type, author, reviewer, reviewState }: ModelEvent): Advisor
 
 const numberOf = (type: ModelEvent["type"]): EventTypeFilter => types.indexOf(type) + 1;
 
-/** Whether the request's filters, place aside, let an advisory through. */
+/** Whether an advisory passes the filters of a request, those by uid aside. */
 export function lets(request: ListAdvisoriesRequest, it: ModelAdvisory): boolean {
   const { origin, query, latestEventType } = request;
   const among = <T>(wanted: readonly T[], ...values: readonly T[]) =>

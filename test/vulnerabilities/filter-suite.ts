@@ -145,7 +145,7 @@ export function filterSuite(name: string, open: () => Promise<Store>, runs = 300
       assert.ok(hits > 100, `only ${hits} pairs found anything`);
     });
 
-    it("any filters together, by pages of any size, in every order, as anybody", async () => {
+    it("any filters together, by pages of any size, in every order, for any caller", async () => {
       const callers = [
         { identity: everybody, visible: [ours, theirs] },
         { identity: await world.reader(child), visible: [child] },

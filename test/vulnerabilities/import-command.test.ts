@@ -49,7 +49,7 @@ describe("an import", () => {
     const child = spawn(process.execPath, [...scriptArguments("src/main.ts"), ...args], {
       stdio: ["ignore", "ignore", "pipe"],
     });
-    // It says that something is stored after the first transaction.
+    // It reports progress after the first transaction.
     child.stderr.once("data", () => child.kill("SIGKILL"));
     const [, signal] = await once(child, "exit");
     assert.equal(signal, "SIGKILL");

@@ -1,4 +1,4 @@
-// Who sees which advisories, and what is refused.
+// Who sees which advisories, and which requests are rejected.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { ConnectError } from "@connectrpc/connect";
@@ -70,7 +70,7 @@ describe("a caller sees the advisories", () => {
     assert.deepEqual(await seen(identity, { advisoryIds }), within(theirs));
   });
 
-  it("and learns that one is missing only where it may read the group", async () => {
+  it("and gets NOT_FOUND only where it may read the group", async () => {
     const reader = await world.reader(ours);
     await refused(world.get(reader, childUid(child, 0xffff)), /Permission denied/);
     const insider = await world.holder(ours, "advisories.list", "groups.list");
@@ -78,7 +78,7 @@ describe("a caller sees the advisories", () => {
   });
 });
 
-describe("a list is refused", () => {
+describe("a list is rejected", () => {
   const many = Array.from({ length: 1_001 }, (_, i) => `n${i}`);
   const cases: readonly { name: string; request: ListRequest; text: RegExp }[] = [
     {

@@ -26,7 +26,7 @@ export interface NotificationDeps {
   readonly clock: Clock;
   readonly ids: Ids;
   /** Receives, for the log of the operator, the number of events received, applied and dropped. */
-  readonly onNews: (news: { readonly events: number; readonly changed: number; readonly dropped: number }) => void;
+  readonly onEvents: (counts: { readonly events: number; readonly changed: number; readonly dropped: number }) => void;
 }
 
 /**
@@ -34,7 +34,7 @@ export interface NotificationDeps {
  *
  * @throws Error when the file of the secret cannot be used.
  */
-export function notificationRoutes({ secretFile, store, clock, ids, onNews }: NotificationDeps): WebRoutes {
+export function notificationRoutes({ secretFile, store, clock, ids, onEvents }: NotificationDeps): WebRoutes {
   if (secretFile === undefined) return [];
   const isRegistry = readSecret(secretFile);
   let nextSweepMs = clock() + SWEEP_MS;
@@ -59,7 +59,7 @@ export function notificationRoutes({ secretFile, store, clock, ids, onNews }: No
             await tx.tags.sweepMarks(nowMs - RETENTION_MS);
           });
         }
-        onNews({ events: events.length, ...applied });
+        onEvents({ events: events.length, ...applied });
         return { status: 200 };
       },
     },

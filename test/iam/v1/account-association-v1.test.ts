@@ -135,7 +135,7 @@ for (const name of wireNames) {
       );
     });
 
-    it("say of an account what version 2 says", async () => {
+    it("check an account as version 2 does", async () => {
       const { group } = await wire.call(v1.create, {
         group: await world.group(),
         name: "a",
@@ -179,7 +179,7 @@ for (const name of wireNames) {
       assert.equal(await wire.refused(v1.check, { group: free, accountType: AccountType.AZURE }), missing);
     });
 
-    it("are nobody else's to see or change", async () => {
+    it("are hidden from others, who cannot change them", async () => {
       const { token } = world.foreignOwner;
       const { group } = await wire.call(v1.create, { group: await world.group(), name: "ours" });
       assert.deepEqual(await listed({ group }, token), []);

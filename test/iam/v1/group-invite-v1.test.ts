@@ -1,4 +1,4 @@
-// Group invites, version 1, beside version 2: the code is told once.
+// Group invites, version 1, beside version 2: the code is shown once.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { MessageInitShape } from "@bufbuild/protobuf";
@@ -128,7 +128,7 @@ for (const name of wireNames) {
       for (const [refusal, text] of rows) assert.equal(await refusal, `Invalid argument: ${text}`);
     });
 
-    it("are nobody else's to see or change, nor to grant what one lacks", async () => {
+    it("are hidden from others, and grant no rights that the caller lacks", async () => {
       const { token } = world.foreignOwner;
       const group = await world.group();
       const { id } = await wire.call(v1.create, { group, role: viewer, ttl });
@@ -147,7 +147,7 @@ for (const name of wireNames) {
   });
 }
 
-it("an invite into a group still to be created is refused, and creates none", async () => {
+it("an invite with a new group is rejected and creates nothing", async () => {
   const wire = wireOf("gRPC", world.url, world.owner.token);
   const groups = async () => (await world.owner.rest("GET", "/groups")).json?.totalCount;
   const before = await groups();

@@ -68,7 +68,7 @@ for (const name of wireNames) {
       assert.equal(await wire.refused(v1.delete, { id: mine.id }), missing);
     });
 
-    it("are found by provider and place", async () => {
+    it("are filtered by provider and parent", async () => {
       const [here, there] = [await provider(), await provider()];
       const [a, b] = [(await made(here, "a")).id, (await made(here, "b")).id].sort() as [string, string];
       const { id: c } = await made(there, "a");
@@ -127,7 +127,7 @@ for (const name of wireNames) {
       assert.match(await wire.refused(v1.create, { parentId, mapping }), /^Already exists: external group role/);
     });
 
-    it("are nobody else's to see or change, nor to grant what one lacks", async () => {
+    it("are hidden from others, and grant no rights that the caller lacks", async () => {
       const parentId = await provider();
       const { id } = await made(parentId, "g");
       const mapping = { externalGroupId: "h", roleUidp: viewer, scope: world.root };

@@ -1,5 +1,5 @@
 // Groups and roles in version 1, beside the same ones in version 2: over REST
-// and gRPC, by clients made from the protos.
+// and gRPC, by clients generated from the protos.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { Groups, OrgKind } from "#gen/chainguard/platform/iam/group_pb.js";
@@ -35,7 +35,7 @@ const listed = async (rest: Rest, query: string) =>
   idsOf(((await rest("GET", query)).json as { items: { id: string }[] }).items);
 
 describe("groups", () => {
-  it("made in version 1 are seen in version 2, and the reverse, by every name of both", async () => {
+  it("created in one version are visible in the other, under both service names", async () => {
     const made = await v1("POST", `/groups/${world.child}`, { name: "one", description: "of v1" });
     const { id, createdAt, updatedAt, ...shown } = made.json as Record<string, string>;
     assert.deepEqual(shown, { name: "one", description: "of v1", resourceLimits: {}, verified: false });
@@ -54,7 +54,7 @@ describe("groups", () => {
     assert.ok(updatedAt);
   });
 
-  it("lose what an update leaves out in version 1, and keep it in version 2", async () => {
+  it("lose the fields that an update omits in version 1, and keep them in version 2", async () => {
     const group = await world.group();
     const put = await v1("PUT", `/groups/${group}`, { name: "renamed", description: "d", verified: true, kind: 2 });
     assert.deepEqual([put.json?.name, put.json?.description, put.json?.verified], ["renamed", "d", false]);
@@ -67,7 +67,7 @@ describe("groups", () => {
     assert.equal((await v2("GET", `/groups/${group}`)).json?.name, "whole");
   });
 
-  it("keep what the operator set, whatever version 1 sends", async () => {
+  it("keep the fields of the operator after an update of version 1", async () => {
     const { organisation } = world.harness;
     const { group, token } = await organisation("acme.example");
     const ids = { ids: randomIds, nowMs: Date.now() };
@@ -82,7 +82,7 @@ describe("groups", () => {
     assert.equal(seen.items[0]?.kind, OrgKind.CUSTOMER);
   });
 
-  it("are listed whole, ancestors first, by id, name and place", async () => {
+  it("are listed without pages, ancestors first, by id, name and parent", async () => {
     const top = await world.group();
     const below: string[] = [];
     for (const parent of [top, top, top]) below.push(await world.group(parent));
@@ -128,7 +128,7 @@ describe("groups", () => {
     }
   });
 
-  it("of others are neither seen nor changed", async () => {
+  it("of others are hidden and cannot change", async () => {
     const foreign = restAs(world.url, world.foreignOwner.token, "/iam/v1");
     assert.deepEqual(await listed(foreign, "/groups"), [world.foreign]);
     assert.deepEqual(await listed(foreign, `/groups?id=${world.child}`), []);
@@ -209,7 +209,7 @@ describe("roles", () => {
     }
   });
 
-  it("give nobody more than they have, by either version", async () => {
+  it("grant no rights that the caller lacks, in either version", async () => {
     const editor = await world.bound("editor", world.child);
     const body = { name: "more", capabilities: ["groups.delete", "role_bindings.create"] };
     const refused = await restAs(world.url, editor.token, "/iam/v1")("POST", `/roles/${world.child}`, body);

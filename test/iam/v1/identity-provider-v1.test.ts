@@ -116,7 +116,7 @@ for (const name of wireNames) {
       assert.ok(!wire.heard.includes("s3cr3t"));
     });
 
-    it("are found by id, name and place", async () => {
+    it("are filtered by id, name and parent", async () => {
       const only = `only ${name.toLowerCase()}`;
       const [a, b] = [await made({ name: only }), await made({ name: only })].sort() as [string, string];
       const c = await made({ name: "c" });
@@ -167,7 +167,7 @@ for (const name of wireNames) {
       for (const [refusal, text] of rows) assert.equal(await refusal, `Invalid argument: ${text}`);
     });
 
-    it("are nobody else's to see or change", async () => {
+    it("are hidden from others, who cannot change them", async () => {
       const { token } = world.foreignOwner;
       const id = await made();
       assert.deepEqual(await listed({}, token), []);

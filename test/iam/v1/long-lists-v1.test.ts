@@ -25,7 +25,7 @@ interface List {
   readonly fill: (tx: Tx, root: string) => Promise<string>;
 }
 
-/** Puts one thing after the other at the uids below `place`. */
+/** Creates rows one after the other at the uids below `place`. */
 async function each(place: string, insert: (uid: string) => unknown): Promise<string> {
   for (let n = 0; n < COUNT; n++) await insert(childUid(place, n));
   return place;
@@ -88,7 +88,7 @@ before(async () => {
 });
 after(() => world.stop());
 
-describe("a list is whole", () => {
+describe("a list has every row", () => {
   for (const { name, method, idOf, fill } of lists) {
     it(`of ${name}`, async () => {
       const place = await world.write((tx) => fill(tx, world.root));

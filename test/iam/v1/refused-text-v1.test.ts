@@ -1,5 +1,4 @@
-// Text that PostgreSQL refuses is refused on every database, and what errors say
-// of maps leaves the caller's own keys as they are.
+// Text that PostgreSQL rejects is rejected on every database, and errors about maps keep the keys of the caller.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { GroupAccountAssociations } from "#gen/chainguard/platform/iam/account_associations_pb.js";
@@ -24,7 +23,7 @@ after(async () => {
 
 const nul = "a\0b";
 
-describe("U+0000 over gRPC is refused, as it is over REST", () => {
+describe("U+0000 is rejected over gRPC as over REST", () => {
   const text = (field: string) => `Invalid argument: ${field}: ${field} must not hold U+0000`;
   it("in filters of both versions", async () => {
     const { list } = ExternalGroupRoleMappings.method;

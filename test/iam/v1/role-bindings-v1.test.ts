@@ -54,7 +54,7 @@ const joinedInV2 = async (uid: string) => {
 };
 
 describe("a binding", () => {
-  it("of version 1 is one of version 2, in the group of the call whatever it says itself", async () => {
+  it("of version 1 is one of version 2, in the group of the request", async () => {
     const [one, other] = [person(), person()];
     const { createdAt, updatedAt, ...shown } = await answer(
       v1("POST", `/rolebindings/${world.child}`, { identity: one, role: viewer, group: world.foreign }),
@@ -88,7 +88,7 @@ describe("a binding", () => {
     assert.equal(claimMatchIssuer, "https://issuer.example");
   });
 
-  it("is replaced by an update, but for its group", async () => {
+  it("is replaced by an update, except its group", async () => {
     const [one, other] = [person(), person()];
     const id = await made(one);
     const put = (body: object) => v1("PUT", `/rolebindings/${id}`, body);
@@ -174,7 +174,7 @@ describe("a batch", () => {
     ],
   ];
   for (const [what, body, ...broken] of refused) {
-    it(`of ${what} is refused as a whole`, async () => {
+    it(`of ${what} is rejected as a whole`, async () => {
       const group = await world.group();
       assert.deepEqual((await batch(body, group)).outcome, invalid(...broken));
       assert.equal(await countIn(group), 0);
@@ -182,8 +182,8 @@ describe("a batch", () => {
   }
 });
 
-describe("nobody gives what they lack", () => {
-  it("an editor makes no owners, in no way of version 1", async () => {
+describe("callers grant only rights that they hold", () => {
+  it("an editor cannot create owners by any method of version 1", async () => {
     const who = await world.caller(["role_bindings.create", "role_bindings.update", "groups.list"]);
     const [by, rpc] = [restV1(who), grpcAs(who)];
     const lacks = denied(`granting rights at ${world.root} that the caller lacks there`);
@@ -213,7 +213,7 @@ describe("nobody gives what they lack", () => {
 });
 
 describe("lists", () => {
-  it("tell of identities what version 2 tells", async () => {
+  it("show of identities what version 2 shows", async () => {
     const group = await world.group();
     const known = { name: "ann", email: "ann@a.example", emailUnverified: "b@b.example", issuer: "https://i.example" };
     const bound = async (relationship: object | undefined, accepted = false) => {
@@ -251,7 +251,7 @@ describe("lists", () => {
     assert.doesNotMatch((await v1("GET", "/rolebindings")).text, /b@b\.example/);
   });
 
-  it("filter by place, all of which must hold, and show nobody what is another's", async () => {
+  it("combine filters by group, and hide rows of others", async () => {
     const outer = await world.group();
     const inner = await world.group(outer);
     const [a, b] = [await made(person(), viewer, outer), await made(person(), viewer, inner)];

@@ -41,7 +41,7 @@ for (const name of wireNames) {
       return mine.scim;
     };
 
-    it("are made, replaced and revoked in either version", async () => {
+    it("are created, replaced and revoked in either version", async () => {
       const identityProviderId = id;
       const expireTime = timestampFromMs(Math.floor(Date.now() / 1000) * 1000 + 24 * HOUR_MS);
       const first = await wire.call(v1.generateScimToken, { identityProviderId, expireTime });

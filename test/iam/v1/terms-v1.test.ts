@@ -67,7 +67,7 @@ for (const name of wireNames) {
       }
     });
 
-    it("are nobody else's to see or accept", async () => {
+    it("are hidden from others, who cannot accept them", async () => {
       const { token } = world.foreignOwner;
       const group = world.child;
       assert.match(

@@ -16,7 +16,7 @@ export const wireNames = ["REST", "gRPC"] as const;
 export interface Wire {
   /** Everything that was ever answered, head and body. */
   readonly heard: string;
-  /** The answer; throws Error with what was answered if that was an error. The caller is the owner unless said. */
+  /** The response; throws Error with the answer of a failed call. The caller is the owner unless given. */
   call<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>,
     request: MessageInitShape<I>,

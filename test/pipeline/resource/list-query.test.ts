@@ -89,7 +89,7 @@ const badOrders = [
 ];
 
 for (const orderBy of badOrders) {
-  test(`order refused: ${JSON.stringify(orderBy)}`, () => {
+  test(`order rejected: ${JSON.stringify(orderBy)}`, () => {
     assert.throws(() => prepare({ orderBy }), refusal(`Invalid argument: ${ORDER_RULE}`));
   });
 }
@@ -167,7 +167,7 @@ const refused: readonly { request: Partial<ListRequest>; text: string; reason: s
 ];
 
 for (const { request, text, reason } of refused) {
-  test(`refused: ${reason}`, () => assert.throws(() => prepare(request), refusal(`Invalid argument: ${text}`)));
+  test(`rejects: ${reason}`, () => assert.throws(() => prepare(request), refusal(`Invalid argument: ${text}`)));
 }
 
 const next = { key: "core", uid: child };
@@ -227,13 +227,13 @@ const otherList: readonly { first: Partial<ListRequest>; second: Partial<ListReq
 ];
 
 for (const { first, second, reason } of otherList) {
-  test(`a token with ${reason} is refused`, () => {
+  test(`a token with ${reason} is rejected`, () => {
     const text = "Invalid argument: pageToken: pageToken belongs to a list with other filters or another order";
     assert.throws(() => prepare({ ...second, pageToken: tokenOf(first) }), refusal(text));
   });
 }
 
-test("a token of another method is refused", () => {
+test("a token of another method is rejected", () => {
   assert.throws(
     () => prepare({ pageToken: tokenOf() }, { method: "ListRoles" }),
     refusal("Invalid argument: pageToken: pageToken belongs to a list with other filters or another order"),

@@ -41,7 +41,7 @@ const names: readonly { name: string; rule?: string; reason: string }[] = [
 ];
 
 for (const { name, rule, reason } of names) {
-  test(`a name of ${reason} ${rule === undefined ? "will do" : "is refused"}`, () => {
+  test(`a name of ${reason} ${rule === undefined ? "will do" : "is rejected"}`, () => {
     const body = groupOf({ name, description: "d" });
     if (rule === undefined) assert.deepEqual(buildValues(groups, body), { name, description: "d" });
     else refuses(() => buildValues(groups, body), [{ field: "name", description: rule }]);
@@ -65,7 +65,7 @@ const descriptions: readonly { description: string; rule?: string; reason: strin
 ];
 
 for (const { description, rule, reason } of descriptions) {
-  test(`a description of ${reason} ${rule === undefined ? "will do" : "is refused"}`, () => {
+  test(`a description of ${reason} ${rule === undefined ? "will do" : "is rejected"}`, () => {
     const body = groupOf({ name: "core", description });
     if (rule === undefined) assert.deepEqual(buildValues(groups, body), { name: "core", description });
     else refuses(() => buildValues(groups, body), [{ field: "description", description: rule }]);
@@ -159,7 +159,7 @@ const badMasks: readonly { mask: readonly string[]; rule: string; reason: string
 ];
 
 for (const { mask, rule, reason } of badMasks) {
-  test(`mask refused: ${reason}`, () => {
+  test(`mask rejected: ${reason}`, () => {
     refuses(() => patched(full, mask), [{ field: "updateMask", description: rule }]);
   });
 }
@@ -190,7 +190,7 @@ const badValues: readonly { body: Body; mask?: readonly string[]; field: string;
 ];
 
 for (const { body, mask, field, rule, reason } of badValues) {
-  test(`value refused: ${reason}`, () => {
+  test(`value rejected: ${reason}`, () => {
     refuses(() => patched(body, mask), [{ field, description: rule }]);
   });
 }

@@ -45,7 +45,7 @@ for (const name of wireNames) {
     });
     after(() => wire.close());
 
-    it("is created once, replaced, and gone without charts", async () => {
+    it("is created once, replaced, and deleted without charts", async () => {
       const repoId = await newRepo();
       assert.match(await wire.refused(v1.getDeployment, { repoId }), /^Not found: deployment: there is no deployment/);
       assert.match(await wire.refused(v1.updateDeployment, { repoId, charts }), /^Not found: deployment: /);
@@ -67,7 +67,7 @@ for (const name of wireNames) {
       assert.equal(await world.write((tx) => tx.registry.deployment(repoId)), undefined);
     });
 
-    it("is seen and changed by nobody else", async () => {
+    it("is hidden from others, who cannot change it", async () => {
       const repoId = await newRepo();
       await wire.call(v1.createDeployment, { parentId: repoId, charts });
       const { token } = world.foreignOwner;
@@ -97,7 +97,7 @@ for (const name of wireNames) {
       [Array.from({ length: 101 }, () => ({ repo: "https://a.example" })), "charts"],
     ];
     for (const [given, at] of broken) {
-      it(`of ${JSON.stringify(given).slice(0, 80)} is refused`, async () => {
+      it(`of ${JSON.stringify(given).slice(0, 80)} is rejected`, async () => {
         const text = await wire.refused(v1.createDeployment, {
           parentId: await newRepo(),
           charts: given.map((one) => create(HelmChartSchema, one as object)),
@@ -115,7 +115,7 @@ for (const name of wireNames) {
     });
     after(() => wire.close());
 
-    it("are off until they are set, and replaced as a whole", async () => {
+    it("are off by default, and replaced together", async () => {
       const registryId = world.root;
       const update = (values: object) => wire.call(v1.updateRegistrySettings, { registryId, ...values });
       const get = async (token?: string) => {

@@ -1,4 +1,4 @@
-// Repos, version 1, beside version 2: one resource with its readme, changed as a whole.
+// Repos, version 1, beside version 2: one resource with its readme, updated together.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { MessageInitShape } from "@bufbuild/protobuf";
@@ -116,7 +116,7 @@ for (const name of wireNames) {
       }
     });
 
-    it("have a readme that is the operator's to change, and nothing of a refused update is kept", async () => {
+    it("have a readme that only the operator changes, and a rejected update changes nothing", async () => {
       const repo = await create({ name: fresh() });
       const change = { id: repo.id, name: repo.name, description: "changed", readme: "# Mine" };
       assert.match(
@@ -152,7 +152,7 @@ for (const name of wireNames) {
       assert.equal(await attempt, `Already exists: repo: ${repo.id}`);
     });
 
-    it("that are copied have what their source has, whether an update says it or not", async () => {
+    it("that are copies have the fields of their source, whether an update sends them or not", async () => {
       const apart = await world.group();
       const repo = { name: fresh(), readme: "# Source", ...shared };
       const source = await wire.call(v1.createRepo, { parentId: apart, repo }, operator.token);
@@ -187,7 +187,7 @@ for (const name of wireNames) {
       assert.deepEqual([free.syncConfig, free.bundles, await count()], [undefined, [], 0n]);
     });
 
-    it("are listed and counted whole, however many there are", async () => {
+    it("are listed and counted without pages, however many there are", async () => {
       const apart = await world.group();
       const source = await world.repo({ name: fresh() }, apart);
       const uids = Array.from({ length: 201 }, () => randomIds.newUid(apart)).sort();
@@ -202,7 +202,7 @@ for (const name of wireNames) {
       assert.equal((await wire.call(v1.getRepoCountBySource, { id: source }, token)).count, 201n);
     });
 
-    it("are filtered by id, name and place, and seen by those alone who may", async () => {
+    it("are filtered by id, name and parent, and hidden from others", async () => {
       const repo = await create({ name: fresh() });
       const other = await world.repo({ name: repo.name }, world.grandchild);
       const ids = async (filter: MessageInitShape<typeof v1.listRepos.input>, token?: string) =>
@@ -234,7 +234,7 @@ for (const name of wireNames) {
       ],
     ];
     for (const [fields, message] of broken) {
-      it(`are refused with ${JSON.stringify(fields)}`, async () => {
+      it(`are rejected with ${JSON.stringify(fields)}`, async () => {
         assert.match(await wire.refused(v1.createRepo, { parentId: world.child, repo: fields }), message);
       });
     }

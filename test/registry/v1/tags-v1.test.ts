@@ -56,7 +56,7 @@ for (const name of wireNames) {
       assert.match(await wire.refused(v1.deleteTag, { id: tag.id }), /^Not found: tag: there is no tag/);
     });
 
-    it("may have no digest, are moved by a second create, and keep their image when nothing is said of it", async () => {
+    it("may have no digest, are moved by a second create, and keep their image without a digest in the request", async () => {
       const repo = await newRepo();
       const tag = await create(repo, { name: "next", bundles: ["b"] });
       assert.equal(tag.digest, "");
@@ -83,7 +83,7 @@ for (const name of wireNames) {
       assert.match(pointing, /^Precondition failed: cannot rename tag/);
     });
 
-    it("are refused by the names of their fields, and changed by nobody else", async () => {
+    it("are rejected with the names of their fields, and others cannot change them", async () => {
       const repo = await newRepo();
       const { id } = await create(repo, { name: "mine" });
       const refused = (tag: MessageInitShape<typeof v1.updateTag.input>) => wire.refused(v1.updateTag, { id, ...tag });
@@ -132,7 +132,7 @@ for (const name of wireNames) {
       assert.deepEqual(await namesOf({ uidp, updatedSince }), ["latest-20250131", "sha256-aa.sig"]);
     });
 
-    it("are listed whole, however many there are", async () => {
+    it("are listed without pages, however many there are", async () => {
       const repo = await newRepo();
       const digest = digestOf("c");
       await world.write(async (tx) => {
@@ -186,7 +186,7 @@ for (const name of wireNames) {
       assert.deepEqual(await digits(undefined, third), all.slice(0, 2));
       assert.deepEqual(await digits(second, second), []);
       await world.write(async (tx) => {
-        // More than a part, at few times: the parts must neither repeat nor lose any.
+        // More than a chunk, at few times: the chunks must neither repeat nor lose any.
         for (let i = 0; i < 1_300; i++) {
           const digest = `sha256:${i.toString(16).padStart(64, "0")}`;
           await tx.tags.moved({ tagUid: tag.id, timeMs: third + 1 + Math.floor(i / 1_100), digest });

@@ -1,5 +1,5 @@
-// What version 1 of the registry's API cannot tell: each method answers with a
-// reason, only to those who may ask, and docs/v1.md lists exactly these.
+// The methods of version 1 that are not implemented: each answers with a reason to callers with the right to call
+// it, and docs/v1.md lists exactly these.
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -125,7 +125,7 @@ describe("docs/v1.md", () => {
   });
 });
 
-/** The services of all protos but those of version 2, as the files say. */
+/** The services of all proto files but those of version 2. */
 function servicesOfVersion1(directory = "proto/chainguard/platform"): string[] {
   return readdirSync(directory, { withFileTypes: true }).flatMap((entry) => {
     const path = join(directory, entry.name);

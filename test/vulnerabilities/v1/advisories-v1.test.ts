@@ -126,7 +126,7 @@ for (const index of [0, 1]) {
       assert.deepEqual((await wire().call(v1.list, { id })).items[0]?.deletedAt, deleteTime);
     });
 
-    it("is refused with the field that is wrong", async () => {
+    it("is rejected with the wrong field", async () => {
       const { id } = await world.advisory();
       const many = Array.from({ length: 1_001 }, (_, i) => `A-${i}`);
       const cases: readonly [AdvisoryInit, string][] = [
@@ -176,7 +176,7 @@ for (const index of [0, 1]) {
       assert.deepEqual((await wire().call(v1.list, { id: missing })).items, []);
     });
 
-    it("is neither seen nor changed by who may not", async () => {
+    it("is hidden from others, who cannot change it", async () => {
       const advisory = await world.advisory({ aliases: [`OURS-${index}`] });
       const event = await world.event(advisory.id, pending);
       const { id } = advisory;
@@ -215,7 +215,7 @@ describe("what an import and callers write of one advisory", () => {
     const record = osvRecord("EDIT-1");
     await world.imported(record);
     const { uid } = await one("EDIT-1");
-    // Imported advisories have no architecture, and need none as long as nobody sets one.
+    // Imported advisories have no architecture, and need none until a caller sets one.
     const update = { id: uid, artifactType: "library", artifactName: "django", aliases: ["MINE"] };
     const { updatedAt, artifactArchitecture } = await world.wire.call(v1.update, update);
     assert.equal(artifactArchitecture, "");

@@ -41,7 +41,7 @@ const fix = (version: string, values: EventInit = {}) =>
   approved({ case: "fixed", value: { fixedVersion: version } }, values);
 
 describe("an event", () => {
-  it("loses what an update leaves out, and keeps its author and time", async () => {
+  it("loses the fields that an update omits, and keeps its author and time", async () => {
     for (const { wire } of world.wires) {
       const { id: advisory } = await world.advisory();
       const timestamp = timestampFromMs(Date.UTC(2020, 0, 1));
@@ -120,7 +120,7 @@ describe("an event", () => {
     );
   });
 
-  it("is refused with the field that is wrong", async () => {
+  it("is rejected with the wrong field", async () => {
     const { id: parentId } = await world.advisory();
     const { id } = await world.event(parentId, pending);
     const far = timestampFromMs(Date.now() + 86_400_000);
@@ -185,7 +185,7 @@ describe("an event", () => {
     assert.equal((await world.wire.call(v1.listAdvisoryEvents, { parentId })).items.length, 1);
   });
 
-  it("that comes with its advisory is reviewed alike, and keeps its place", async () => {
+  it("that is created with its advisory is reviewed in the same way, and keeps its order", async () => {
     const events = [fix("1"), pending, pending].map((event, i) => ({ ...event, issue: `${i}` }));
     const request = { parentId: world.child, advisory: { ...artifact, events } };
     for (const { wire } of world.wires) {
@@ -222,7 +222,7 @@ describe("an event", () => {
     );
   });
 
-  it("leaves room for the others in lists", async () => {
+  it("is limited in size, because lists show all events", async () => {
     const full = "Resource exhausted: events: those of an advisory have at most 262144 characters together";
     const large = { ...pending, findings: Buffer.from(`"${"x".repeat(60_000)}"`) };
     const several = { parentId: world.ours, advisory: { ...artifact, events: Array(4).fill(large) } };

@@ -181,7 +181,7 @@ describe("a list", () => {
     }
   });
 
-  it("tells the group that all it shows lie in", async () => {
+  it("names the group of all its rows", async () => {
     for (const { wire } of world.wires) {
       assert.equal((await wire.call(list, { uidp: { childrenOf: world.child } })).id, world.child);
       assert.equal((await wire.call(list, {})).id, "");
@@ -200,7 +200,7 @@ describe("a list", () => {
     }
   });
 
-  it("is refused with the field that is wrong", async () => {
+  it("is rejected with the wrong field", async () => {
     const offered =
       "ORDER_BY_UNSPECIFIED, ID_ASC, ID_DESC, CREATED_AT_ASC, CREATED_AT_DESC, UPDATED_AT_ASC, UPDATED_AT_DESC";
     const order = `orderBy: orderBy must be one of ${offered}`;
