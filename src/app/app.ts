@@ -140,7 +140,7 @@ export async function startApp(options: AppOptions): Promise<App> {
         service: settings.registryService,
         issuer: () => policy.issuer,
         baseUrl: () => policy.baseUrl,
-        seen: lastSeen.touch,
+        onToken: lastSeen.touch,
       }),
       ...notificationRoutes({
         secretFile: settings.registrySecretFile,

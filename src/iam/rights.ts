@@ -31,9 +31,9 @@ const internalOnly = CapabilitySchema.values
  * @throws ApiError PERMISSION_DENIED
  */
 export function requireRights(caller: Caller, rights: CapabilitySet, group: string): void {
-  const held = caller.rightsAt(group);
+  const callerRights = caller.rightsAt(group);
   const reserved = internalOnly.some((bit) => holdsBit(rights, bit));
-  if (includesSet(held, rights) && (!reserved || holdsBit(held, internalBit))) return;
+  if (includesSet(callerRights, rights) && (!reserved || holdsBit(callerRights, internalBit))) return;
   throw permissionDenied(`granting rights at ${group} that the caller lacks there`);
 }
 

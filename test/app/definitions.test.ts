@@ -95,8 +95,8 @@ describe("a planted kind", () => {
     const store = await openStore(t);
     assert.deepEqual(await store.read((tx) => getRow(tx, probes, probe.uid)), probe);
     const other = childUid(root, 2);
-    const missing = async () => store.read((tx) => getRow(tx, probes, other));
-    await assert.rejects(missing, { message: `Not found: probe: there is no probe ${other}` });
+    const absent = async () => store.read((tx) => getRow(tx, probes, other));
+    await assert.rejects(absent, { message: `Not found: probe: there is no probe ${other}` });
   });
 
   it("is counted and limited by its quota", async (t) => {
@@ -156,8 +156,8 @@ describe("the kinds of the contract", () => {
 
   it("are among the commands where they belong to iam", () => {
     const commands = resourceCommands.map(rowsOf).map((field) => field.message);
-    const missing = definitions.filter(({ type, message: one }) => type.startsWith("iam.") && !commands.includes(one));
-    assert.deepEqual(missing, []);
+    const absent = definitions.filter(({ type, message: one }) => type.startsWith("iam.") && !commands.includes(one));
+    assert.deepEqual(absent, []);
   });
 });
 

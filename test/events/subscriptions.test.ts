@@ -53,7 +53,7 @@ async function subscribed(group: string, sink = SINK): Promise<string> {
   return String(json?.uid);
 }
 
-async function listed(rest: Rest, query = ""): Promise<string[]> {
+async function readList(rest: Rest, query = ""): Promise<string[]> {
   const { status, json, text } = await rest("GET", `/subscriptions${query}`);
   assert.equal(status, 200, text);
   const { items, subscriptions } = json as Record<string, { id?: string; uid?: string }[] | undefined>;
@@ -85,7 +85,7 @@ describe("a subscription", () => {
     assert.deepEqual([seen.uid, seen.sink], [id, SINK]);
     assert.deepEqual((await v2("GET", `/subscriptions/${id}`)).json, { uid: id, sink: SINK });
     await client.deleteSubscription({ uid: id ?? "" });
-    assert.deepEqual(await listed(v1, `?id=${id}`), []);
+    assert.deepEqual(await readList(v1, `?id=${id}`), []);
   });
 
   it("created in version 2 is visible and deleted in version 1", async () => {
@@ -156,7 +156,7 @@ describe("a subscription", () => {
     const kept = await subscribed(world.child);
     assert.equal((await world.owner.rest("DELETE", `/groups/${group}`)).status, 200);
     for (const uid of uids) assert.equal(await world.write((tx) => tx.subscriptions.get(uid)), undefined);
-    assert.deepEqual(await listed(v1, `?uidp.descendants_of=${group}`), []);
+    assert.deepEqual(await readList(v1, `?uidp.descendants_of=${group}`), []);
     assert.equal((await v2("GET", `/subscriptions/${kept}`)).status, 200);
     assert.equal((await v2("DELETE", `/subscriptions/${kept}`)).status, 200);
   });
@@ -171,8 +171,8 @@ describe("lists of subscriptions", () => {
   before(async () => {
     top = await world.group();
     below = await world.group(top);
-    const places = [below, top, below, top, top];
-    const made = places.map((group, i) => ({ uid: randomIds.newUid(group), groupUid: group, at: 1_000 + (i % 3) }));
+    const parents = [below, top, below, top, top];
+    const made = parents.map((group, i) => ({ uid: randomIds.newUid(group), groupUid: group, at: 1_000 + (i % 3) }));
     await world.write(async (tx) => {
       for (const { uid, groupUid, at } of made) {
         await tx.subscriptions.insert({ uid, groupUid, sink: SINK, createTimeMs: at, updateTimeMs: at });
@@ -209,7 +209,7 @@ describe("lists of subscriptions", () => {
       } while (token !== "");
       assert.deepEqual(seen, expected(), order);
     }
-    assert.deepEqual(await listed(v2, `?uidp.descendants_of=${top}&skip=4`), uids.slice(4));
+    assert.deepEqual(await readList(v2, `?uidp.descendants_of=${top}&skip=4`), uids.slice(4));
     assert.equal((await v2("GET", "/subscriptions?order_by=sink")).status, 400);
     assert.equal((await v2("GET", "/subscriptions?page_size=-1")).status, 400);
   });
@@ -228,7 +228,7 @@ describe("lists of subscriptions", () => {
       items.map(({ id }) => id),
       [...rows].sort(),
     );
-    assert.deepEqual(await listed(v1, `?uidp.children_of=${many}`), [...rows].sort());
+    assert.deepEqual(await readList(v1, `?uidp.children_of=${many}`), [...rows].sort());
   });
 
   it("are filtered by parent and uid in the same way in both versions", async () => {
@@ -244,9 +244,9 @@ describe("lists of subscriptions", () => {
       [`uidp.ids=${one}&uidp.children_of=${world.grandchild}`]: [],
     };
     for (const [filter, expected] of Object.entries(filters)) {
-      for (const rest of [v1, v2]) assert.deepEqual(await listed(rest, `?${filter}`), expected, filter);
+      for (const rest of [v1, v2]) assert.deepEqual(await readList(rest, `?${filter}`), expected, filter);
     }
-    assert.deepEqual(await listed(v1, `?id=${one}&uidp.ids=${two}`), []);
-    assert.deepEqual(await listed(v1, `?id=${randomIds.newUid(top)}`), []);
+    assert.deepEqual(await readList(v1, `?id=${one}&uidp.ids=${two}`), []);
+    assert.deepEqual(await readList(v1, `?id=${randomIds.newUid(top)}`), []);
   });
 });

@@ -55,8 +55,8 @@ describe("anonymous", () => {
     const context = { ids: randomIds, nowMs: Date.now() };
     const byHost = { identity: ANONYMOUS_UID, role: push, group };
     await assert.rejects(() => world.write((tx) => bindIdentity(tx, byHost, context)), { message: new RegExp(rule) });
-    const held = await world.write((tx) => tx.roleBindings.ofIdentity(ANONYMOUS_UID));
-    assert.deepEqual([...new Set(held.map(({ roleUid }) => roleUid))], [pull]);
+    const rights = await world.write((tx) => tx.roleBindings.ofIdentity(ANONYMOUS_UID));
+    assert.deepEqual([...new Set(rights.map(({ roleUid }) => roleUid))], [pull]);
   });
 
   it("can have a role of the organisation's own that grants no more, which then cannot come to grant more", async () => {

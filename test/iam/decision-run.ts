@@ -124,8 +124,8 @@ export async function runDecisions(count: number, seed: number, { inherits = tru
     const identity = chance(0.03) && gone.length > 0 ? pick(gone) : pick([...model.identities]);
     const own = bindingsOf("identity", identity).map((uid) => model.bindings.get(uid)?.group ?? "");
     const near = own.length > 0 && chance(0.9) ? pick(own) : undefined;
-    const places = near === undefined ? groupsOf() : groupsOf().filter((group) => isWithin(group, near));
-    const group = pick(places);
+    const groups = near === undefined ? groupsOf() : groupsOf().filter((group) => isWithin(group, near));
+    const group = pick(groups);
     const capabilities = chance(0.7) ? [pick(pool)] : [pick(pool), pick(pool)];
     const scoped = chance(0.99);
     const guard: Guard = scoped ? { capabilities, scope } : { capabilities };

@@ -91,16 +91,16 @@ it("live invites restrict the deletion of a group; thousands of expired ones are
     const kept = precondition("RESOURCE_NOT_EMPTY", "cannot delete group with child group invites");
     assert.deepEqual((await remove("DELETE", `/groups/${group}`)).outcome, kept);
     assert.equal((await rest("DELETE", `/groupInvites/${invite.json?.uid}`)).status, 200);
-    await placeEndedInvites(group, 2_100);
-    const place = `/groupInvites?uidp.childrenOf=${group}`;
-    assert.equal((await rest("GET", place)).json?.totalCount, "2100");
+    await insertExpiredInvites(group, 2_100);
+    const path = `/groupInvites?uidp.childrenOf=${group}`;
+    assert.equal((await rest("GET", path)).json?.totalCount, "2100");
     assert.equal((await remove("DELETE", `/groups/${group}`)).status, 200);
-    assert.equal((await rest("GET", place)).json?.totalCount, "0");
+    assert.equal((await rest("GET", path)).json?.totalCount, "0");
   }
 });
 
 // As many units of work as keep others waiting no longer than the service itself does.
-async function placeEndedInvites(groupUid: string, count: number): Promise<void> {
+async function insertExpiredInvites(groupUid: string, count: number): Promise<void> {
   const times = { expireTimeMs: 2_000, createTimeMs: 1_000, updateTimeMs: 1_000 };
   for (let done = 0; done < count; done += 300) {
     await world.write(async (tx) => {

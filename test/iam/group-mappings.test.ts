@@ -75,7 +75,7 @@ describe("a mapping", () => {
     });
   }
 
-  it("lies below its provider and is there once", async () => {
+  it("is a child of its provider and is there once", async () => {
     const uid = await made("once");
     assert.match(uid, new RegExp(`^${provider}/[0-9a-f]{16}$`));
     const { json } = await world.owner.rest("GET", `${mappings}/${uid}`);

@@ -27,13 +27,13 @@ after(async () => {
   await store.close();
   await registry.stop();
 });
-const making = { ids: randomIds, nowMs: 1_000 };
+const creation = { ids: randomIds, nowMs: 1_000 };
 const [app, named, other] = await store.write(async (tx) => {
   await tx.groups.insert(groupRow(ROOT, { name: "acme", verified: true }));
   return [
-    await ensureRepo(tx, ROOT, "app", making),
-    await ensureRepo(tx, ROOT, "named", making),
-    await ensureRepo(tx, ROOT, "other", making),
+    await ensureRepo(tx, ROOT, "app", creation),
+    await ensureRepo(tx, ROOT, "named", creation),
+    await ensureRepo(tx, ROOT, "other", creation),
   ];
 });
 const client = createRegistryClient({ url: registry.url, token: () => "none is needed" });

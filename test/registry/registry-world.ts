@@ -29,7 +29,7 @@ export async function startRegistryWorld(settings?: Parameters<typeof startIamWo
     if (status !== 200) throw new Error(text);
     return String(json?.uid);
   };
-  const by = (place: string) => (place.startsWith(world.foreign) ? world.foreignOwner : world.owner);
+  const by = (parent: string) => (parent.startsWith(world.foreign) ? world.foreignOwner : world.owner);
   return Object.assign(world, {
     call,
     repo: (fields: object, group = world.root) => made(`/repos/${group}`, fields, by(group)),

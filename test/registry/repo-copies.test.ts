@@ -129,11 +129,11 @@ describe("a copy", () => {
     const uid = await world.repo(copyOf(source));
     const was = (await world.call("GET", `/repos/${uid}`)).json?.sync_config as object;
     world.harness.skewMs += 60_000;
-    const going = { ...was, google: "europe-docker.pkg.dev/p/r" };
-    const { json } = await patch(uid, { sync_config: { google: going.google } }, "sync_config.google");
-    assert.deepEqual(json?.sync_config, going);
+    const started = { ...was, google: "europe-docker.pkg.dev/p/r" };
+    const { json } = await patch(uid, { sync_config: { google: started.google } }, "sync_config.google");
+    assert.deepEqual(json?.sync_config, started);
     const again = await patch(uid, { sync_config: { source: "source", expirationTime: "2999-01-01T00:00:00Z" } });
-    assert.deepEqual(again.json?.sync_config, going);
+    assert.deepEqual(again.json?.sync_config, started);
   });
 
   it("that is sent without the copied fields keeps them", async () => {

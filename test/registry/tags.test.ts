@@ -185,21 +185,21 @@ describe("a list of tags", () => {
   for (let bits = 0; bits < 8; bits++) {
     const on = switches.filter((_, i) => bits & (1 << i));
     const expected = () => [...usual, ...on.flatMap((one) => families[one])];
-    const places = () => [
+    const parents = () => [
       `uidp.descendantsOf=${group}`,
       `uidp.childrenOf=${repo}`,
       Object.values(uids)
         .map((uid) => `uidp.ids=${uid}`)
         .join("&"),
     ];
-    it(`with ${on.join(", ") || "no switch"}: in every order, from every place, by pages of 3`, async () => {
-      for (const place of places()) {
+    it(`with ${on.join(", ") || "no switch"}: in every order, from every parent, by pages of 3`, async () => {
+      for (const parent of parents()) {
         for (const [order, key] of [
           ["", (name: string) => uids[name] ?? ""],
           ["name", (name: string) => name],
           ["updated_at", (name: string) => String(Object.keys(uids).indexOf(name)).padStart(2, "0")],
         ] as const) {
-          const query = [place, ...on.map((one) => `${one}=true`), "page_size=3", order && `order_by=${order}`];
+          const query = [parent, ...on.map((one) => `${one}=true`), "page_size=3", order && `order_by=${order}`];
           const seen: string[] = [];
           let token = "";
           do {
@@ -215,9 +215,9 @@ describe("a list of tags", () => {
   }
 
   it("of a name or a digest shows those alone, of hidden families only where included", async () => {
-    const place = `uidp.childrenOf=${repo}`;
+    const parent = `uidp.childrenOf=${repo}`;
     const below = `uidp.descendantsOf=${group}`;
-    for (const at of [place, below]) {
+    for (const at of [parent, below]) {
       assert.deepEqual((await list(`${at}&name=latest`)).names, ["latest"]);
       assert.deepEqual((await list(`${at}&name=1.2.3-r0`)).names, []);
       assert.deepEqual((await list(`${at}&name=1.2.3-r0&includeEpochs=true`)).names, ["1.2.3-r0"]);

@@ -121,8 +121,8 @@ const numberOf = (type: ModelEvent["type"]): EventTypeFilter => types.indexOf(ty
 /** Whether an advisory passes the filters of a request, those by uid aside. */
 export function lets(request: ListAdvisoriesRequest, it: ModelAdvisory): boolean {
   const { origin, query, latestEventType } = request;
-  const among = <T>(wanted: readonly T[], ...values: readonly T[]) =>
-    wanted.length === 0 || values.some((value) => wanted.includes(value));
+  const among = <T>(expected: readonly T[], ...values: readonly T[]) =>
+    expected.length === 0 || values.some((value) => expected.includes(value));
   const approved = it.events.filter(({ reviewState }) => reviewState === ReviewState.APPROVED);
   approved.sort((a, b) => a.timeMs - b.timeMs || (a.uid < b.uid ? -1 : 1));
   const latest = approved.at(-1);

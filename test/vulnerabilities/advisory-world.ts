@@ -34,7 +34,7 @@ export const theirs = rootUid(0xb1);
 export const child = childUid(ours, 1);
 export const sibling = childUid(ours, 2);
 
-/** Creates the groups: `ours` with two below it, and `theirs`. */
+/** Creates the groups: one with two child groups, and one of another organisation. */
 export async function advisoryWorld(store: Store): Promise<AdvisoryWorld> {
   await store.write(async (tx) => {
     for (const uid of [ours, theirs, child, sibling]) await tx.groups.insert(groupRow(uid));

@@ -138,8 +138,8 @@ async function refreshPerson(
 async function findMappings(tx: Tx, { provider, claims }: AssertedIdentity): Promise<string[]> {
   if (provider === undefined) return [];
   const { groupsClaim } = oidcFromJson(provider.oidc);
-  const claimed = groupsClaim === "" || !Object.hasOwn(claims, groupsClaim) ? [] : claims[groupsClaim];
-  const groups = new Set<unknown>(Array.isArray(claimed) ? claimed : [claimed]);
+  const groupsValue = groupsClaim === "" || !Object.hasOwn(claims, groupsClaim) ? [] : claims[groupsClaim];
+  const groups = new Set<unknown>(Array.isArray(groupsValue) ? groupsValue : [groupsValue]);
   if (groups.size === 0) return [];
   const found: string[] = [];
   for (const uid of await tx.groupMappings.uidsWhere("providerUid", provider.uid)) {

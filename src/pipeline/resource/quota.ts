@@ -18,7 +18,7 @@ export function creates<I extends DescMessage>(
 }
 
 /**
- * Declares a method whose scope is the resource that the new one lies below.
+ * Declares a method whose scope is the parent of the new resource.
  *
  * @param count how many a request creates; one unless given
  * @throws TypeError when the method declares no scope.

@@ -102,8 +102,8 @@ async function filterActions(
   if (group === undefined) return [];
   const repo = await tx.repos.named(group, path.repo);
   const resource = repo?.uid ?? group;
-  const held = await withMapped(principal, tx.access.at(principal.identityUid, lineageOf(resource)), tx);
-  const caller = callerOf(principal, [], held);
+  const grants = await withMapped(principal, tx.access.at(principal.identityUid, lineageOf(resource)), tx);
+  const caller = callerOf(principal, [], grants);
   return actions.filter((action) => {
     // Old bindings of `anonymous` may grant more than today's rule allows.
     if (principal.identityUid === ANONYMOUS_UID && action !== "pull") return false;

@@ -22,7 +22,7 @@ export interface TokenDeps extends CredentialDeps {
   /** The base URL of the service; a function, because the address may not be bound yet. */
   readonly baseUrl: () => string;
   /** Records that an identity got a token, at a time in epoch milliseconds. */
-  readonly seen: (identityUid: string, nowMs: number) => void;
+  readonly onToken: (identityUid: string, nowMs: number) => void;
 }
 
 /** How many wrong credentials pass before the limiter slows them down. Valid ones always pass. */
@@ -76,7 +76,7 @@ export function tokenRoutes(deps: TokenDeps): WebRoutes {
     const { issuer, service, ids, keys } = deps;
     const claims = { issuer: issuer(), service, subject, access, tokenId: ids.newId(), issuedAt };
     const token = signRegistryToken(claims, keys.registrySigning());
-    if (subject !== ANONYMOUS_UID) deps.seen(subject, nowMs);
+    if (subject !== ANONYMOUS_UID) deps.onToken(subject, nowMs);
     return json(200, {
       token,
       access_token: token,

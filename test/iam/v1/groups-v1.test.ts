@@ -31,7 +31,7 @@ after(async () => {
 });
 
 const idsOf = (items: readonly { id: string }[]) => items.map(({ id }) => id);
-const listed = async (rest: Rest, query: string) =>
+const readList = async (rest: Rest, query: string) =>
   idsOf(((await rest("GET", query)).json as { items: { id: string }[] }).items);
 
 describe("groups", () => {
@@ -88,7 +88,7 @@ describe("groups", () => {
     for (const parent of [top, top, top]) below.push(await world.group(parent));
     const deep = await world.group(below[0]);
     const all = [top, ...below, deep].sort();
-    const under = (query: string) => listed(v1, `/groups?${query}`);
+    const under = (query: string) => readList(v1, `/groups?${query}`);
     assert.deepEqual(
       (await under("")).filter((id) => all.includes(id)),
       all,
@@ -130,8 +130,8 @@ describe("groups", () => {
 
   it("of others are hidden and cannot change", async () => {
     const foreign = restAs(world.url, world.foreignOwner.token, "/iam/v1");
-    assert.deepEqual(await listed(foreign, "/groups"), [world.foreign]);
-    assert.deepEqual(await listed(foreign, `/groups?id=${world.child}`), []);
+    assert.deepEqual(await readList(foreign, "/groups"), [world.foreign]);
+    assert.deepEqual(await readList(foreign, `/groups?id=${world.child}`), []);
     for (const [method, body] of [["PUT", { name: "taken" }], ["DELETE"], ["POST", { name: "x" }]] as const) {
       assert.equal((await foreign(method, `/groups/${world.child}`, body)).status, 403);
     }
@@ -201,9 +201,9 @@ describe("roles", () => {
       items.map(({ name }) => name),
       ["viewer"],
     );
-    assert.ok((await listed(v1, "/roles?parent=%2F")).length > 10);
-    assert.deepEqual(await listed(v1, `/roles?parent=${world.grandchild}`), [uid]);
-    assert.deepEqual(await listed(v1, `/roles?uidp.descendantsOf=${world.child}&parent=${world.grandchild}`), [uid]);
+    assert.ok((await readList(v1, "/roles?parent=%2F")).length > 10);
+    assert.deepEqual(await readList(v1, `/roles?parent=${world.grandchild}`), [uid]);
+    assert.deepEqual(await readList(v1, `/roles?uidp.descendantsOf=${world.child}&parent=${world.grandchild}`), [uid]);
     for (const query of ["parent=NO", `parent=%2F&uidp.childrenOf=${world.child}`]) {
       assert.equal((await v1("GET", `/roles?${query}`)).status, 400);
     }
@@ -217,7 +217,7 @@ describe("roles", () => {
   });
 
   it("built in stay as they are", async () => {
-    const [viewer = ""] = await listed(v1, "/roles?parent=%2F&name=viewer");
+    const [viewer = ""] = await readList(v1, "/roles?parent=%2F&name=viewer");
     for (const [method, body] of [["PUT", { name: "v", capabilities: ["groups.list"] }], ["DELETE"]] as const) {
       assert.equal((await v1(method, `/roles/${viewer}`, body)).status, 403);
     }

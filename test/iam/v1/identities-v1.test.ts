@@ -51,8 +51,8 @@ const made = async (body: object, by = v1): Promise<string> => {
   return String(uid);
 };
 const inV2 = (id: string) => answer(v2("GET", `/identities/${id}`));
-const listed = async (query: string, by = v1) => (await answer(by("GET", `/identities?${query}`))).items as Fields[];
-const inV1 = async (id: string): Promise<Fields> => (await listed(`id=${id}`))[0] ?? {};
+const readList = async (query: string, by = v1) => (await answer(by("GET", `/identities?${query}`))).items as Fields[];
+const inV1 = async (id: string): Promise<Fields> => (await readList(`id=${id}`))[0] ?? {};
 const whole = (body: object) => fromJson(IdentitySchema, body as JsonValue);
 const idsOf = (items: readonly { readonly id?: unknown }[]) => items.map(({ id }) => id);
 const relationships = ["claimMatch", "static", "staticKeys", "awsIdentity", "servicePrincipal"];
@@ -236,7 +236,7 @@ describe("lists", () => {
     const id = await made({ name: "n", static: keys });
     const shown = ["id", "name", "description", "createdAt", "updatedAt", "lastSeen", "static"];
     assert.deepEqual(Object.keys(await inV1(id)), shown);
-    assert.deepEqual(await listed(`id=${randomIds.newUid(world.child)}`), []);
+    assert.deepEqual(await readList(`id=${randomIds.newUid(world.child)}`), []);
     assert.deepEqual((await grpc.list({ id: randomIds.newUid(world.child) })).items, []);
   });
 
@@ -267,7 +267,7 @@ describe("lists", () => {
       [other, "", []],
     ];
     for (const [by, query, ids] of rows) {
-      assert.deepEqual(idsOf(await listed(query, by)), ids, query);
+      assert.deepEqual(idsOf(await readList(query, by)), ids, query);
     }
     const { items } = await grpc.list({ uidp: { descendantsOf: outer } });
     assert.deepEqual(idsOf(items), both);

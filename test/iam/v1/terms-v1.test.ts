@@ -63,7 +63,7 @@ for (const name of wireNames) {
         [["a"], "nonsense", "group: group must be a uid, such as the service assigns"],
       ];
       for (const [documentIds, group, text] of rows) {
-        assert.equal(await wire.refused(v1.acceptTerms, { group, documentIds }), `Invalid argument: ${text}`);
+        assert.equal(await wire.expectError(v1.acceptTerms, { group, documentIds }), `Invalid argument: ${text}`);
       }
     });
 
@@ -71,10 +71,10 @@ for (const name of wireNames) {
       const { token } = world.foreignOwner;
       const group = world.child;
       assert.match(
-        await wire.refused(v1.acceptTerms, { group, documentIds: ["x"] }, token),
+        await wire.expectError(v1.acceptTerms, { group, documentIds: ["x"] }, token),
         /^Permission denied: terms.accept at/,
       );
-      assert.match(await wire.refused(v1.listAccepted, { group }, token), /^Permission denied: terms.list at/);
+      assert.match(await wire.expectError(v1.listAccepted, { group }, token), /^Permission denied: terms.list at/);
       assert.deepEqual((await wire.call(v1.listAccepted, { group })).items, []);
     });
   });

@@ -90,7 +90,7 @@ const badOrders = [
 
 for (const orderBy of badOrders) {
   test(`order rejected: ${JSON.stringify(orderBy)}`, () => {
-    assert.throws(() => prepare({ orderBy }), refusal(`Invalid argument: ${ORDER_RULE}`));
+    assert.throws(() => prepare({ orderBy }), failure(`Invalid argument: ${ORDER_RULE}`));
   });
 }
 
@@ -167,7 +167,7 @@ const refused: readonly { request: Partial<ListRequest>; text: string; reason: s
 ];
 
 for (const { request, text, reason } of refused) {
-  test(`rejects: ${reason}`, () => assert.throws(() => prepare(request), refusal(`Invalid argument: ${text}`)));
+  test(`rejects: ${reason}`, () => assert.throws(() => prepare(request), failure(`Invalid argument: ${text}`)));
 }
 
 const next = { key: "core", uid: child };
@@ -208,8 +208,8 @@ const continued: readonly {
 for (const { first, second, skip, limit = 50, reason } of continued) {
   test(`continued: ${reason}`, () => {
     const { query } = prepare({ ...second, pageToken: tokenOf(first) });
-    const { query: asked } = prepare(second);
-    assert.deepEqual(query, { ...asked, skip, limit, after: next });
+    const { query: requested } = prepare(second);
+    assert.deepEqual(query, { ...requested, skip, limit, after: next });
   });
 }
 
@@ -229,14 +229,14 @@ const otherList: readonly { first: Partial<ListRequest>; second: Partial<ListReq
 for (const { first, second, reason } of otherList) {
   test(`a token with ${reason} is rejected`, () => {
     const text = "Invalid argument: pageToken: pageToken belongs to a list with other filters or another order";
-    assert.throws(() => prepare({ ...second, pageToken: tokenOf(first) }), refusal(text));
+    assert.throws(() => prepare({ ...second, pageToken: tokenOf(first) }), failure(text));
   });
 }
 
 test("a token of another method is rejected", () => {
   assert.throws(
     () => prepare({ pageToken: tokenOf() }, { method: "ListRoles" }),
-    refusal("Invalid argument: pageToken: pageToken belongs to a list with other filters or another order"),
+    failure("Invalid argument: pageToken: pageToken belongs to a list with other filters or another order"),
   );
 });
 
@@ -251,7 +251,7 @@ test("a token gives no more than the caller sees", () => {
   assert.deepEqual(parseListQuery(groups, request, context).query, { ...plain, visible: [], after: next });
 });
 
-function refusal(message: string) {
+function failure(message: string) {
   return (error: unknown) => {
     assert.ok(error instanceof ApiError);
     assert.equal(error.message, message);

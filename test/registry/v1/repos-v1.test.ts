@@ -64,7 +64,7 @@ for (const name of wireNames) {
     after(() => wire.close());
     const create = (repo: MessageInitShape<typeof RepoSchema>, token?: string, preventExisting = false) =>
       wire.call(v1.createRepo, { parentId: world.child, repo, preventExisting }, token);
-    const listed = async (filter: MessageInitShape<typeof v1.listRepos.input>, token?: string) =>
+    const readList = async (filter: MessageInitShape<typeof v1.listRepos.input>, token?: string) =>
       (await wire.call(v1.listRepos, filter, token)).items;
 
     it("are the same in both versions, whichever wrote them", async () => {
@@ -86,14 +86,14 @@ for (const name of wireNames) {
         repo: { uid: mine.id, description: "by v2" },
         updateMask: { paths: ["description"] },
       });
-      const [again] = await listed({ id: mine.id });
+      const [again] = await readList({ id: mine.id });
       assert.deepEqual(plain(again), { ...(plain(mine) as object), description: "by v2" });
       const put = await wire.call(v1.updateRepo, { ...fields, id: mine.id, description: "by v1" });
       assert.deepEqual(plain(put), { ...(plain(mine) as object), description: "by v1" });
       assert.equal((await wire.call(v2.getRepo, { uid: mine.id })).description, "by v1");
       await wire.call(v1.deleteRepo, { id: mine.id });
-      assert.match(await wire.refused(v2.getRepo, { uid: mine.id }), /there is no repo/);
-      assert.match(await wire.refused(v1.deleteRepo, { id: mine.id }), /^Not found: repo: there is no repo/);
+      assert.match(await wire.expectError(v2.getRepo, { uid: mine.id }), /there is no repo/);
+      assert.match(await wire.expectError(v1.deleteRepo, { id: mine.id }), /^Not found: repo: there is no repo/);
     });
 
     it("lose what an update leaves out, except the readme, unless the operator updates", async () => {
@@ -120,10 +120,10 @@ for (const name of wireNames) {
       const repo = await create({ name: fresh() });
       const change = { id: repo.id, name: repo.name, description: "changed", readme: "# Mine" };
       assert.match(
-        await wire.refused(v1.updateRepo, change),
+        await wire.expectError(v1.updateRepo, change),
         /^Permission denied: repo.update and repo.internal.admin at /,
       );
-      const refused = await wire.refused(v1.createRepo, {
+      const refused = await wire.expectError(v1.createRepo, {
         parentId: world.child,
         repo: { name: fresh(), readme: "x" },
       });
@@ -131,13 +131,13 @@ for (const name of wireNames) {
       const half = await world.caller(["repo.create", "repo.internal.admin"]);
       const creation = { parentId: world.child, repo: { name: fresh(), readme: "x" } };
       assert.match(
-        await wire.refused(v1.createRepo, creation, half.token),
+        await wire.expectError(v1.createRepo, creation, half.token),
         /^Permission denied: repo.update and repo.internal.admin at /,
       );
-      const unsafe = await wire.refused(v1.updateRepo, { ...change, readme: "<script>" }, operator.token);
+      const unsafe = await wire.expectError(v1.updateRepo, { ...change, readme: "<script>" }, operator.token);
       assert.equal(unsafe, "Invalid argument: readme: readme must not contain unsafe HTML");
-      assert.deepEqual((await listed({ id: repo.id }))[0], repo);
-      assert.deepEqual(await listed({ name: "v1-none" }), []);
+      assert.deepEqual((await readList({ id: repo.id }))[0], repo);
+      assert.deepEqual(await readList({ name: "v1-none" }), []);
       assert.equal((await wire.call(v1.updateRepo, change, operator.token)).readme, "# Mine");
     });
 
@@ -146,9 +146,9 @@ for (const name of wireNames) {
       const again = await create({ name: repo.name, description: "again" });
       assert.deepEqual([again.id, again.description, again.bundles], [repo.id, "again", []]);
       const request = { parentId: world.child, repo: { name: repo.name }, preventExisting: true };
-      assert.equal(await wire.refused(v1.createRepo, request), `Already exists: repo: ${repo.id}`);
+      assert.equal(await wire.expectError(v1.createRepo, request), `Already exists: repo: ${repo.id}`);
       const creator = await world.caller(["repo.create"]);
-      const attempt = wire.refused(v1.createRepo, { ...request, preventExisting: false }, creator.token);
+      const attempt = wire.expectError(v1.createRepo, { ...request, preventExisting: false }, creator.token);
       assert.equal(await attempt, `Already exists: repo: ${repo.id}`);
     });
 
@@ -170,12 +170,12 @@ for (const name of wireNames) {
       }
       const own = { id, name: copyName, syncConfig, bundles: ["ai"] };
       assert.match(
-        await wire.refused(v1.updateRepo, own),
+        await wire.expectError(v1.updateRepo, own),
         /^Invalid argument: bundles: bundles of a repo that is copied/,
       );
       const readme = { id, name: copyName, syncConfig, readme: "own" };
       assert.match(
-        await wire.refused(v1.updateRepo, readme, operator.token),
+        await wire.expectError(v1.updateRepo, readme, operator.token),
         /^Invalid argument: readme: readme of a repo/,
       );
       const count = async (token?: string) =>
@@ -197,7 +197,7 @@ for (const name of wireNames) {
         for (const uid of uids) await tx.repos.insert({ ...copied, uid, groupUid: apart, name: fresh() });
       });
       const { token } = await world.caller(["repo.list"], apart);
-      const ids = (await listed({}, token)).map(({ id }) => id);
+      const ids = (await readList({}, token)).map(({ id }) => id);
       assert.deepEqual(ids, [...uids, source].sort());
       assert.equal((await wire.call(v1.getRepoCountBySource, { id: source }, token)).count, 201n);
     });
@@ -206,17 +206,20 @@ for (const name of wireNames) {
       const repo = await create({ name: fresh() });
       const other = await world.repo({ name: repo.name }, world.grandchild);
       const ids = async (filter: MessageInitShape<typeof v1.listRepos.input>, token?: string) =>
-        (await listed(filter, token)).map(({ id }) => id);
+        (await readList(filter, token)).map(({ id }) => id);
       assert.deepEqual(await ids({ name: repo.name }), [repo.id, other].sort());
       assert.deepEqual(await ids({ name: repo.name, uidp: { childrenOf: world.grandchild } }), [other]);
       assert.deepEqual(await ids({ id: repo.id, uidp: { descendantsOf: world.grandchild } }), []);
       assert.deepEqual(await ids({ id: repo.id }, world.foreignOwner.token), []);
-      assert.match(await wire.refused(v1.listRepos, { id: "x" }), /^Invalid argument: id: id must be an id/);
+      assert.match(await wire.expectError(v1.listRepos, { id: "x" }), /^Invalid argument: id: id must be an id/);
       const { token } = world.foreignOwner;
-      assert.match(await wire.refused(v1.deleteRepo, { id: repo.id }, token), /^Permission denied: repo.delete at /);
-      const counting = wire.refused(v1.getRepoCountBySource, { id: repo.id }, token);
+      assert.match(
+        await wire.expectError(v1.deleteRepo, { id: repo.id }, token),
+        /^Permission denied: repo.delete at /,
+      );
+      const counting = wire.expectError(v1.getRepoCountBySource, { id: repo.id }, token);
       assert.match(await counting, /^Permission denied: repo.list at /);
-      const put = wire.refused(v1.updateRepo, { id: repo.id, name: "x" }, world.foreignOwner.token);
+      const put = wire.expectError(v1.updateRepo, { id: repo.id, name: "x" }, world.foreignOwner.token);
       assert.match(await put, /^Permission denied: repo.update at /);
     });
 
@@ -235,7 +238,7 @@ for (const name of wireNames) {
     ];
     for (const [fields, message] of broken) {
       it(`are rejected with ${JSON.stringify(fields)}`, async () => {
-        assert.match(await wire.refused(v1.createRepo, { parentId: world.child, repo: fields }), message);
+        assert.match(await wire.expectError(v1.createRepo, { parentId: world.child, repo: fields }), message);
       });
     }
   });
