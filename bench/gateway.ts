@@ -16,7 +16,7 @@ import {
   type GetGroupRequest,
   GroupsService,
 } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
-import { groupView } from "../src/iam/groups/group.js";
+import { groupToProto } from "../src/iam/groups/group.js";
 import { createMethodTable, type Handlers, serve } from "../src/pipeline/method-table.js";
 import { createGateway } from "../src/transport/rest/gateway.js";
 import { childUid, groupRow, rootUid } from "../test/support/rows.js";
@@ -53,7 +53,7 @@ const views = new Map(
     const timeMs = Date.UTC(2026, 0, 1) + i * 1_001;
     const description = `Group number ${i} of the benchmark, described in a sentence`;
     const row = groupRow(uid, { name: `team-${i}`, description, createTimeMs: timeMs, updateTimeMs: timeMs + i });
-    return [uid, groupView(row)];
+    return [uid, groupToProto(row)];
   }),
 );
 const byName = new Map([...views.values()].map((view) => [view.name, view]));

@@ -21,9 +21,10 @@ import { createInvoke } from "../pipeline/invoke.js";
 import { createInvokeStream } from "../pipeline/invoke-stream.js";
 import { createMethodTable } from "../pipeline/method-table.js";
 import { createQuotas } from "../pipeline/quotas.js";
-import { internalTokens } from "../registry/oci/internal-token.js";
+import { buildRoomChecks } from "../pipeline/resource/quota.js";
 import { notificationRoutes } from "../registry/oci/notification-routes.js";
 import { createRegistryClient } from "../registry/oci/registry-client.js";
+import { createInternalTokens } from "../registry/oci/registry-token.js";
 import { tokenRoutes } from "../registry/oci/token-routes.js";
 import { createLogger } from "../telemetry/logger.js";
 import type { HttpBinding } from "../transport/http/http-binding.js";
@@ -35,8 +36,8 @@ import { createGateway } from "../transport/rest/gateway.js";
 import { createHealth } from "../transport/rpc/health.js";
 import { createReflection } from "../transport/rpc/reflection.js";
 import { createServer } from "../transport/server.js";
+import { definitions } from "./definitions.js";
 import { type Installation, openInstallation } from "./installation.js";
-import { roomChecks } from "./quotas.js";
 import { platformServices } from "./services.js";
 
 /** A running service. */
@@ -128,7 +129,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     }),
     ...issuer.services,
   ];
-  const methods = createMethodTable(services, roomChecks(quotas));
+  const methods = createMethodTable(services, buildRoomChecks(definitions, quotas));
   const described = services.map(({ desc, published = desc }) => published);
   const authenticate = createAuthenticate({ keys, policy: origin, clock });
   const onInternalError = (error: ConnectError, call: CallContext | undefined) => {
@@ -197,7 +198,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   function createRegistry() {
     const { registryUrl: url, registryService: service } = settings;
     if (url === undefined) return undefined;
-    const token = internalTokens({ keys, clock, ids, issuer: () => issuerName, service });
+    const token = createInternalTokens({ keys, clock, ids, issuer: () => issuerName, service });
     return createRegistryClient({ url, token });
   }
 
@@ -209,12 +210,12 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
         service: settings.registryService,
         issuer: () => issuerName,
         baseUrl: () => baseUrl,
-        seen: issuer.lastSeen.touch,
+        onToken: issuer.lastSeen.touch,
       }),
       ...notificationRoutes({
         ...{ store, ids, clock },
         secretFile: settings.registrySecretFile,
-        onNews: (news) => logger.info(news, "news of the registry"),
+        onEvents: (counts) => logger.info(counts, "events of the registry"),
       }),
     ];
   }

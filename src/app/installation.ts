@@ -2,8 +2,8 @@
 // roles. The server stands on it, and so do commands run on the host.
 import { join } from "node:path";
 import type { Settings } from "../config/config.js";
-import { seedAnonymous } from "../iam/identities/anonymous.js";
-import { seedRoles } from "../iam/roles/seed-roles.js";
+import { seedAnonymous } from "../iam/identities/identity.js";
+import { seedRoles } from "../iam/roles/builtin-roles.js";
 import { type KeyRing, openKeyRing } from "../issuer/keys/key-ring.js";
 import { type MasterKey, readMasterKey } from "../issuer/keys/master-key.js";
 import { type Clock, systemClock } from "../kernel/clock.js";

@@ -1,69 +1,61 @@
-// Every service of the platform but the issuer's own, in every version. Version 2 is
-// version 2beta1 under other names: same methods, same messages, same handlers.
-
+// Every service of the platform but the issuer's own, in every version.
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
-import { SubscriptionsService } from "#gen/chainguard/platform/events/v2/subscriptions_pb.js";
-import { AccountAssociationsService } from "#gen/chainguard/platform/iam/v2/account_associations_pb.js";
-import { ExternalGroupRoleMappingsService } from "#gen/chainguard/platform/iam/v2/external_group_role_mappings_pb.js";
-import { GroupInvitesService } from "#gen/chainguard/platform/iam/v2/group_invites_pb.js";
-import { GroupsService } from "#gen/chainguard/platform/iam/v2/groups_pb.js";
-import { IdentitiesService } from "#gen/chainguard/platform/iam/v2/identities_pb.js";
-import { IdentityProvidersService } from "#gen/chainguard/platform/iam/v2/identity_providers_pb.js";
-import { RoleBindingsService } from "#gen/chainguard/platform/iam/v2/role_bindings_pb.js";
-import { RolesService } from "#gen/chainguard/platform/iam/v2/roles_pb.js";
-import { TermsService } from "#gen/chainguard/platform/iam/v2/terms_pb.js";
 import { PingService } from "#gen/chainguard/platform/ping/v2/ping_pb.js";
 import { ImagesService } from "#gen/chainguard/platform/registry/v2/images_pb.js";
-import { ReposService } from "#gen/chainguard/platform/registry/v2/repos_pb.js";
-import { TagsService } from "#gen/chainguard/platform/registry/v2/tags_pb.js";
-import { AdvisoriesService } from "#gen/chainguard/platform/vulnerabilities/v2/advisories_pb.js";
-import { eventServices } from "../events/services.js";
+import { eventIdentitiesV1 } from "../events/identities-v1.js";
+import { subscriptionsV1 } from "../events/subscriptions/subscription-v1.js";
+import { subscriptionsV2beta1 } from "../events/subscriptions/subscription-v2beta1.js";
 import { iamServices } from "../iam/services.js";
+import type { PageTokens } from "../kernel/page-token.js";
 import type { ServedService } from "../pipeline/method-table.js";
+import type { ResourceDefinition } from "../pipeline/resource/define.js";
+import { createListResources, type ResourceDeps } from "../pipeline/resource/read.js";
 import { registryServices } from "../registry/services.js";
-import { vulnerabilityServices } from "../vulnerabilities/services.js";
+import { advisoriesV1 } from "../vulnerabilities/advisories/advisory-v1.js";
+import { advisoriesV2beta1 } from "../vulnerabilities/advisories/advisory-v2beta1.js";
+import { definitions } from "./definitions.js";
 
 /** What the services need. */
-export type PlatformDeps = Parameters<typeof iamServices>[0] &
-  Parameters<typeof registryServices>[0] &
-  Parameters<typeof vulnerabilityServices>[0] &
-  Parameters<typeof eventServices>[0];
+export type PlatformDeps = Omit<
+  Parameters<typeof iamServices>[0] & Parameters<typeof registryServices>[0],
+  "listResources" | "definitions"
+> & { readonly tokens: PageTokens };
 
-/** The services, ready to be served. */
-export function platformServices(deps: PlatformDeps): ServedService[] {
+/** Creates the services. */
+export function platformServices(platform: PlatformDeps): ServedService[] {
+  const deps = { ...platform, ...createResourceDeps(platform) };
+  const subscriptions = subscriptionsV2beta1(deps);
   const services = [
     ...iamServices(deps),
     ...registryServices(deps),
-    ...vulnerabilityServices(deps),
-    ...eventServices(deps),
+    advisoriesV2beta1(deps),
+    advisoriesV1(deps),
+    subscriptions,
+    subscriptionsV1(subscriptions),
+    eventIdentitiesV1(),
   ];
   return [...services, ...stableServices(services)];
 }
 
-const stable: readonly DescService[] = [
-  GroupsService,
-  IdentitiesService,
-  RolesService,
-  RoleBindingsService,
-  IdentityProvidersService,
-  ExternalGroupRoleMappingsService,
-  AccountAssociationsService,
-  GroupInvitesService,
-  TermsService,
-  PingService,
-  SubscriptionsService,
-  ReposService,
-  TagsService,
-  ImagesService,
-  AdvisoriesService,
-];
+/** Creates what the handlers of all resources need besides the call. */
+export function createResourceDeps({ tokens, ids }: Pick<PlatformDeps, "tokens" | "ids">): ResourceDeps {
+  return { ids, listResources: createListResources(tokens), definitions };
+}
+
+// The stable services that manage no kind of resource.
+const otherStable: readonly DescService[] = [PingService, ImagesService];
 
 /**
- * The services of version 2, each answered by what serves its beta.
+ * Creates the services of version 2, each with the handlers of its beta.
  *
+ * @param all the kinds, which name their stable services
  * @throws TypeError at boot when a service of version 2beta1 has no stable version, or one that differs.
  */
-export function stableServices(services: readonly ServedService[]): ServedService[] {
+export function stableServices(
+  services: readonly ServedService[],
+  all: readonly ResourceDefinition[] = definitions,
+): ServedService[] {
+  const stable = [...all.flatMap((definition) => definition.stable ?? []), ...otherStable];
   const isBeta = ({ desc }: ServedService) => desc.typeName.includes(".v2beta1.");
   return services.filter(isBeta).map((beta) => {
     const typeName = beta.desc.typeName.replace(".v2beta1.", ".v2.");

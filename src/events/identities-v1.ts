@@ -1,5 +1,4 @@
-// Identities of the events package, version 1: what callers tell of themselves,
-// a view of the same in version 2.
+// Identities of the events package, version 1: the metadata of the caller's own identity, a view of version 2.
 import { create } from "@bufbuild/protobuf";
 import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
 import {
@@ -12,10 +11,11 @@ import {
   IdentityMetadataSchema as IdentityMetadataV2Schema,
 } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { identities } from "../iam/identities/identity.js";
-import { metadataView, patchMetadata } from "../iam/identities/metadata.js";
-import { invalidArgument, notFound, unimplemented } from "../kernel/errors.js";
+import { metadataToProto, patchMetadata } from "../iam/identities/metadata.js";
+import { invalidArgument, unimplemented } from "../kernel/errors.js";
 import { serve, withOutcome } from "../pipeline/method-table.js";
 import { renameErrorFields } from "../pipeline/operations.js";
+import { getRow } from "../pipeline/resource/read.js";
 
 const answerNames = [
   "product",
@@ -32,21 +32,21 @@ const answerNames = [
 ] as const;
 type Answers = Pick<OnboardingQuestions, (typeof answerNames)[number]>;
 
-/** Identities, ready to be served. */
+/** Creates Identities. */
 export function eventIdentitiesV1() {
   return serve(Identities, {
-    // It is unscoped: whoever holds identity.create in any group whatever could have an identity for the
-    // tokens of any issuer, which no organisation sees and nobody but the operator could take away.
+    // The method is unscoped: a caller with identity.create in any group could create an identity that no
+    // organisation sees and only the operator could delete.
     create() {
       throw unimplemented("Identities.Create: no identities outside of groups are created; create one in a group");
     },
 
-    async updateMetadata(sent, { tx, caller, startMs }) {
-      const before = await tx.identities.get(caller.uid);
-      if (before === undefined) throw notFound(identities, caller.uid);
-      const metadata = changed(before.metadata, sent);
+    async updateMetadata(request, { tx, caller, startMs }) {
+      const before = await getRow(tx, identities, caller.uid);
+      const metadata = buildMetadata(before.metadata, request);
       const row = (await tx.identities.update(caller.uid, { metadata }, startMs)) ?? before;
-      return withOutcome(metadataV1(metadataView(row)), { subjectUid: caller.uid });
+      // The response does not name its subject.
+      return withOutcome(metadataToProtoV1(metadataToProto(row)), { subjectUid: caller.uid });
     },
   });
 }
@@ -56,19 +56,19 @@ const names = Object.fromEntries([
   ...answerNames.map((name) => [name, `onboardingQuestions.${name}`]),
 ]);
 
-// The answers are sent as a whole or not at all. There is no mask to say that a flag is absent, and who
-// wants no news has to be able to say so: it is always as sent.
-function changed(stored: object, { onboardingQuestions: questions, updatesOptIn }: IdentityMetadata): object {
+// The answers are replaced as a whole, or not at all where they are absent. Version 1 has no mask, so the flag is
+// always set as sent: callers must be able to opt out.
+function buildMetadata(stored: object, { onboardingQuestions: questions, updatesOptIn }: IdentityMetadata): object {
   if (questions?.providers.length) {
     const field = "onboardingQuestions.providers";
     throw invalidArgument({ field, description: `${field} must be empty: the service keeps none` });
   }
-  const told = questions && { company: questions.companyName, ...answersOf(questions) };
-  const paths = ["updatesOptIn", ...Object.keys(told ?? {})];
+  const answers = questions && { company: questions.companyName, ...copyAnswers(questions) };
+  const paths = ["updatesOptIn", ...Object.keys(answers ?? {})];
   try {
     return patchMetadata(
       stored,
-      create(IdentityMetadataV2Schema, { updatesOptIn, ...told }),
+      create(IdentityMetadataV2Schema, { updatesOptIn, ...answers }),
       create(FieldMaskSchema, { paths }),
     );
   } catch (error) {
@@ -76,11 +76,11 @@ function changed(stored: object, { onboardingQuestions: questions, updatesOptIn 
   }
 }
 
-function metadataV1({ company, name, givenName, familyName, updatesOptIn, ...told }: IdentityMetadataV2) {
-  const onboardingQuestions = { companyName: company, ...answersOf(told) };
+function metadataToProtoV1({ company, name, givenName, familyName, updatesOptIn, ...answers }: IdentityMetadataV2) {
+  const onboardingQuestions = { companyName: company, ...copyAnswers(answers) };
   return { onboardingQuestions, name, givenName, familyName, updatesOptIn };
 }
 
-function answersOf(told: Answers): Answers {
-  return Object.fromEntries(answerNames.map((name) => [name, told[name]])) as unknown as Answers;
+function copyAnswers(answers: Answers): Answers {
+  return Object.fromEntries(answerNames.map((name) => [name, answers[name]])) as unknown as Answers;
 }

@@ -1,5 +1,4 @@
-// The rules that keep anybody from gaining rights through somebody else
-// (docs/security.md): what a caller gives, it must have.
+// The rules against privilege escalation (docs/security.md): callers grant only rights that they hold.
 import { hasOption } from "@bufbuild/protobuf";
 import { Capability, CapabilitySchema, internal_only } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { type CapabilitySet, hasBit, includesSet } from "../kernel/capability-set.js";
@@ -15,7 +14,7 @@ import { capabilitySetNamed } from "./roles/capability-names.js";
 
 const owner = builtinRoleUid("owner");
 const ownerRights = capabilitySetNamed(builtinRoles.owner ?? []);
-// What owners may hand out although their own role lacks it.
+// Roles that owners may grant although the owner role lacks their capabilities.
 const ownersMayGrant = new Set(
   Object.keys(builtinRoles)
     .filter((name) => name.startsWith("advisories."))
@@ -27,20 +26,20 @@ const internalOnly = CapabilitySchema.values
   .map((value) => bitOf(value.number));
 
 /**
- * Makes sure that the caller holds, at `group`, everything that `rights` holds.
+ * Makes sure that the caller holds all of `rights` at `group`.
  *
  * @throws ApiError PERMISSION_DENIED
  */
 export function requireRights(caller: Caller, rights: CapabilitySet, group: string): void {
-  const held = caller.rightsAt(group);
+  const callerRights = caller.rightsAt(group);
   const reserved = internalOnly.some((bit) => hasBit(rights, bit));
-  if (includesSet(held, rights) && (!reserved || hasBit(held, internalBit))) return;
+  if (includesSet(callerRights, rights) && (!reserved || hasBit(callerRights, internalBit))) return;
   throw permissionDenied(`granting rights at ${group} that the caller lacks there`);
 }
 
 /**
- * Makes sure that the caller may bind `role` at `group`: it holds all that the role grants, or owns
- * the group and the role is one that owners hand out.
+ * Makes sure that the caller may bind `role` at `group`: it holds all capabilities of the role, or it owns
+ * the group and owners may grant the role.
  *
  * @throws ApiError PERMISSION_DENIED
  */
@@ -50,7 +49,7 @@ export function requireGrantable(caller: Caller, role: Pick<RoleRow, "uid" | "ca
 }
 
 /**
- * Makes sure that the caller holds all that owners of `group` hold.
+ * Makes sure that the caller holds the rights of an owner of `group`.
  *
  * @throws ApiError PERMISSION_DENIED
  */
@@ -59,8 +58,8 @@ export function requireOwnersRights(caller: Caller, group: string): void {
 }
 
 /**
- * Makes sure that whoever changes how an identity is assumed holds all that the identity holds,
- * wherever it does: otherwise the change would be a way to those rights.
+ * Makes sure that the caller holds all rights of an identity, at each group where the identity holds them.
+ * Somebody who changes how an identity is assumed could otherwise gain its rights.
  *
  * @throws ApiError PERMISSION_DENIED
  */
@@ -75,7 +74,7 @@ export async function requireRightsOf(call: UnaryCall, identityUid: string): Pro
 }
 
 /**
- * Makes sure that the organisation that `uid` lies in still has an owner that exists.
+ * Makes sure that the organisation of `uid` still has an owner that exists.
  *
  * @throws ApiError FAILED_PRECONDITION of type OWNER_REQUIRED
  */

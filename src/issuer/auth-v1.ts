@@ -3,14 +3,14 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Auth, type RegistrationRequest, type WhoAmI, WhoAmISchema } from "#gen/chainguard/platform/auth/auth_pb.js";
-import { groupRowV1 } from "../iam/groups/group-v1-view.js";
+import { groupToProtoV1 } from "../iam/groups/group-v1.js";
 import { identities } from "../iam/identities/identity.js";
 import { acceptInvite, requireInvite } from "../iam/people/accept-invite.js";
+import { type RoomContext, requireRoomForInvite, requireRoomForLogin } from "../iam/people/join-quota.js";
 import { deletePerson } from "../iam/people/registration.js";
-import { type RoomContext, requireRoomForInvite, requireRoomForLogin } from "../iam/people/room.js";
 import { type SignIn, signIn } from "../iam/people/sign-in.js";
 import { capabilityNamesIn } from "../iam/roles/capability-names.js";
-import { roleRowV1 } from "../iam/roles/role-v1-view.js";
+import { roleToProtoV1 } from "../iam/roles/role-v1.js";
 import { type CapabilitySet, intersectionOf } from "../kernel/capability-set.js";
 import { type ApiError, invalidArgument, notFound, permissionDenied } from "../kernel/errors.js";
 import type { Ids } from "../kernel/ids.js";
@@ -155,7 +155,7 @@ export async function whoAmI(call: UnaryCall, limits: QuotaLimits): Promise<WhoA
     // The caller lacks capabilities that its token does not have or that are not effective there.
     const names = namesOf(role.capabilities, caller.rightsAt(groupUid));
     if (names.length > 0)
-      capabilities.push({ group: groupRowV1(group, limits), role: roleRowV1(role), capabilities: names });
+      capabilities.push({ group: groupToProtoV1(group, limits), role: roleToProtoV1(role), capabilities: names });
   }
   const { iss, aud, upstream } = decodeClaims(inbound.header("authorization") ?? "");
   return create(WhoAmISchema, {

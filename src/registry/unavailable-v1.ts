@@ -1,5 +1,4 @@
-// What version 1 of the registry's API tells and this service does not know: the
-// methods, and what is missing. docs/v1.md shows the same table.
+// The methods of version 1 that the service cannot answer, and why. docs/v1.md shows the same table.
 import type { DescMethod, DescService, Message } from "@bufbuild/protobuf";
 import { invalidArgument, permissionDenied, unimplemented } from "../kernel/errors.js";
 import { isUidp } from "../kernel/uidp.js";
@@ -40,19 +39,22 @@ export const unavailableVulnerabilitiesV1 = {
 } as const;
 
 /**
- * Handlers that answer UNIMPLEMENTED with a reason, to callers with the right to call the method. Nothing
- * is looked up for the answer, so it tells nothing of what there is.
+ * Creates handlers that answer UNIMPLEMENTED with a reason, to callers with the right to call the method. They
+ * read no data, so the answer does not show what exists.
  */
-export function refusalsOf<S extends DescService, K extends keyof S["method"] & string>(
+export function createUnavailableHandlers<S extends DescService, K extends keyof S["method"] & string>(
   { method }: S,
   reasons: Readonly<Record<K, string>>,
 ): Pick<Handlers<S>, K> {
-  const handlers = Object.entries<string>(reasons).map(([name, reason]) => [name, refusalOf(method[name], reason)]);
+  const handlers = Object.entries<string>(reasons).map(([name, reason]) => [
+    name,
+    createUnavailableHandler(method[name], reason),
+  ]);
   return Object.fromEntries(handlers) as Pick<Handlers<S>, K>;
 }
 
-function refusalOf(method: DescMethod | undefined, reason: string) {
-  if (method === undefined) throw new TypeError(`there is no method to refuse: ${reason}`);
+function createUnavailableHandler(method: DescMethod | undefined, reason: string) {
+  if (method === undefined) throw new TypeError(`there is no such method: ${reason}`);
   const rule = authRuleOf(method);
   const needed = namesOf(capabilitiesFor(method));
   const unscoped = rule.mode === "guarded" && rule.scope === undefined;
@@ -62,7 +64,7 @@ function refusalOf(method: DescMethod | undefined, reason: string) {
   };
 }
 
-// The rights for methods without a scope are left to their handlers.
+// The pipeline leaves the rights of methods without a scope to their handlers.
 async function requireRights(
   request: Message & { readonly repoId?: string },
   call: UnaryCall,

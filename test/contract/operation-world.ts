@@ -94,7 +94,7 @@ export async function startOperationWorld(): Promise<OperationWorld> {
     parentId: freshGroup,
     parent: (_, operation) => made(parentsOf(collectionOf(operation))),
   };
-  const values = valuesOf({ organisation, somebody, url: world.url });
+  const values = buildValues({ organisation, somebody, url: world.url });
 
   // Some things are good for one caller alone, or go with what an answer told.
   const arrangements: readonly (readonly [path: RegExp, arrange: (known: Known) => Promise<void>])[] = [
@@ -274,7 +274,7 @@ interface ValueContext {
 type Values = (operation: PlacedOperation) => readonly unknown[] | Promise<readonly unknown[]>;
 
 // Values of parameters that need not be given; of enums it is every one there is.
-function valuesOf({ organisation, somebody, url }: ValueContext): Readonly<Record<string, Values>> {
+function buildValues({ organisation, somebody, url }: ValueContext): Readonly<Record<string, Values>> {
   return {
     "uidp.ancestors_of": () => [`${organisation}/0123456789abcdef`],
     "uidp.descendants_of": () => [organisation],

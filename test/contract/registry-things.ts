@@ -8,10 +8,10 @@ import {
   SeveritySchema,
 } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
 import { randomIds } from "../../src/kernel/ids.js";
-import { bareRepo } from "../../src/registry/repos/repo-operations.js";
-import { upsertTag } from "../../src/registry/tags/tag-operations.js";
+import { buildRepo } from "../../src/registry/repos/repo.js";
+import { upsertTag } from "../../src/registry/tags/tag.js";
 import type { Tx } from "../../src/store/port.js";
-import { eventRow, severitiesToJson } from "../../src/vulnerabilities/advisories/advisory.js";
+import { buildEventRow, severitiesToJson } from "../../src/vulnerabilities/advisories/advisory.js";
 import { insertAdvisory } from "../../src/vulnerabilities/advisories/advisory-operations.js";
 import { bindingRow, roleRow } from "../support/rows.js";
 
@@ -20,7 +20,7 @@ export const imageDigest = `sha256:${"1f".repeat(32)}`;
 
 /** Adds a repo to a group; its image is built for `amd64` and for an architecture of that text. */
 export async function placeRepo(tx: Tx, group: string, text: string, nowMs = 1_000): Promise<string> {
-  const row = { ...bareRepo(group, text, { ids: randomIds, nowMs }), description: text, readme: text };
+  const row = { ...buildRepo(group, text, { ids: randomIds, nowMs }), description: text, readme: text };
   await tx.repos.insert({ ...row, config: { customOverlay: { environment: { [text]: text } } } });
   await tx.registry.putManifest({ repoUid: row.uid, digest: imageDigest, images: { amd64: 1_000, [text]: 1_000 } });
   return row.uid;
@@ -48,7 +48,7 @@ export async function placeAdvisory(tx: Tx, groupUid: string, text: string, time
     type: { case: "fixed", value: { fixedVersion: text, note: text } },
   });
   const advisory = { uid, groupUid, author: text, aliases: [text], severities };
-  const events = [eventRow(uid, randomIds.newUid(uid), event, timeMs)];
+  const events = [buildEventRow(uid, randomIds.newUid(uid), event, timeMs)];
   await insertAdvisory(tx, { ...advisory, ...artifact, ...component, ...source, ...times }, uid, events);
   return uid;
 }

@@ -1,5 +1,4 @@
-// What callers tell of themselves, in version 1 beside the same in version 2;
-// and that nobody makes an identity outside of groups.
+// The metadata of callers, in version 1 beside version 2; and that no identity is created outside of groups.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { Code, type ConnectError } from "@connectrpc/connect";
@@ -53,7 +52,7 @@ describe("what callers tell of themselves", () => {
     assert.equal(back.onboardingQuestions?.companyName, "acme");
   });
 
-  it("is whole answers or none; whoever does not want news says so every time", async () => {
+  it("replaces all answers or none, and always the opt-in", async () => {
     const who = await world.bound("viewer");
     const patch = (body: object) => v1(who)("PATCH", "/identities/metadata", body);
     await patch({ onboardingQuestions: { companyName: "acme", product: "p" }, updatesOptIn: true });
@@ -76,7 +75,7 @@ describe("what callers tell of themselves", () => {
     [{ providers: ["aws"] }, invalid([providers, `${providers} must be empty: the service keeps none`])],
   ];
   for (const [onboardingQuestions, expected] of broken) {
-    it(`is refused with ${JSON.stringify(onboardingQuestions)}`, async () => {
+    it(`is rejected with ${JSON.stringify(onboardingQuestions)}`, async () => {
       const answer = await v1(world.owner)("PATCH", "/identities/metadata", { onboardingQuestions });
       assert.deepEqual(answer.outcome, expected);
     });
@@ -97,7 +96,7 @@ describe("what callers tell of themselves", () => {
 describe("an identity outside of groups", () => {
   const identity = { subject: "somebody", issuer: "https://issuer.example" };
 
-  it("is made by nobody, whatever they hold", async () => {
+  it("cannot be created with any rights", async () => {
     for (const who of [world.owner, await world.caller(["identity.create"]), await world.bound("viewer")]) {
       const answer = await v1(who)("POST", "/identities", identity);
       assert.deepEqual([answer.status, answer.outcome.code], [501, "UNIMPLEMENTED"]);

@@ -37,8 +37,8 @@ for (const version of versions) {
       if (verb === "create") assert.equal(status, 200);
       else assert.deepEqual(outcome, denied(`subscriptions.create at ${world.child}`), verb);
       const { json } = await rest(who, version)("GET", `/subscriptions?uidp.ids=${uid}`);
-      const seen = ((json?.items ?? json?.subscriptions ?? []) as object[]).length;
-      assert.equal(seen, verb === "list" ? 1 : 0, verb);
+      const visible = ((json?.items ?? json?.subscriptions ?? []) as object[]).length;
+      assert.equal(visible, verb === "list" ? 1 : 0, verb);
     }
     for (const [verb, who] of holders) {
       if (verb === "delete") continue;
@@ -48,7 +48,7 @@ for (const version of versions) {
     const deleter = holders.get("delete");
     assert.ok(deleter);
     assert.equal((await rest(deleter, version)("DELETE", `/subscriptions/${uid}`)).status, 200);
-    // Who may not read the group does not learn that it is gone.
+    // A caller who may not read the group cannot tell that it was deleted.
     const again = await rest(deleter, version)("DELETE", `/subscriptions/${uid}`);
     assert.deepEqual(again.outcome, denied(`subscriptions.delete at ${uid}`));
   });
@@ -80,6 +80,6 @@ it("one holds below the group where it was given, and nowhere else", async () =>
     [above, at, below].map((uid) => ids.includes(uid)),
     [false, true, true],
   );
-  const seen = async (uid: string) => (await rest(who, "v2beta1")("GET", `/subscriptions/${uid}`)).status;
-  assert.deepEqual([await seen(above), await seen(at), await seen(below)], [403, 200, 200]);
+  const visible = async (uid: string) => (await rest(who, "v2beta1")("GET", `/subscriptions/${uid}`)).status;
+  assert.deepEqual([await visible(above), await visible(at), await visible(below)], [403, 200, 200]);
 });

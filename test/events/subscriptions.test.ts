@@ -1,5 +1,5 @@
 // Subscriptions in version 1 beside the same ones in version 2: over REST and
-// gRPC, by clients made from the protos.
+// gRPC, by clients generated from the protos.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { timestampDate, timestampMs } from "@bufbuild/protobuf/wkt";
@@ -53,7 +53,7 @@ async function subscribed(group: string, sink = SINK): Promise<string> {
   return String(json?.uid);
 }
 
-async function listed(rest: Rest, query = ""): Promise<string[]> {
+async function readList(rest: Rest, query = ""): Promise<string[]> {
   const { status, json, text } = await rest("GET", `/subscriptions${query}`);
   assert.equal(status, 200, text);
   const { items, subscriptions } = json as Record<string, { id?: string; uid?: string }[] | undefined>;
@@ -72,7 +72,7 @@ function noSubscription(uid: string): Expected {
 }
 
 describe("a subscription", () => {
-  it("made in version 1 is seen and deleted in version 2", async () => {
+  it("created in version 1 is visible and deleted in version 2", async () => {
     const { json } = await v1("POST", `/subscriptions/${world.child}`, { sink: SINK, id: "not mine to say" });
     const { id, createdAt, updatedAt, ...shown } = json as Record<string, string>;
     assert.deepEqual(shown, { sink: SINK });
@@ -85,10 +85,10 @@ describe("a subscription", () => {
     assert.deepEqual([seen.uid, seen.sink], [id, SINK]);
     assert.deepEqual((await v2("GET", `/subscriptions/${id}`)).json, { uid: id, sink: SINK });
     await client.deleteSubscription({ uid: id ?? "" });
-    assert.deepEqual(await listed(v1, `?id=${id}`), []);
+    assert.deepEqual(await readList(v1, `?id=${id}`), []);
   });
 
-  it("made in version 2 is seen and deleted in version 1", async () => {
+  it("created in version 2 is visible and deleted in version 1", async () => {
     const client = ours.connection.client(Subscriptions);
     const made = await ours.connection
       .client(SubscriptionsService)
@@ -106,7 +106,7 @@ describe("a subscription", () => {
     assert.deepEqual((await v2("GET", `/subscriptions/${made.uid}`)).outcome, noSubscription(made.uid));
   });
 
-  it("made over gRPC in version 1 may share its sink with others", async () => {
+  it("created over gRPC in version 1 may share its sink with others", async () => {
     const client = ours.connection.client(Subscriptions);
     const request = { parentId: world.child, subscription: { sink: SINK } };
     const [first, second] = [await client.create(request), await client.create(request)];
@@ -132,7 +132,7 @@ describe("a subscription", () => {
     ["https://user:secret@a.example/", https],
   ];
   for (const [sink, rule] of broken) {
-    it(`with the sink ${JSON.stringify(sink)} is refused in both versions`, async () => {
+    it(`with the sink ${JSON.stringify(sink)} is rejected in both versions`, async () => {
       for (const rest of [v1, v2]) {
         const { status, outcome, text } = await rest("POST", `/subscriptions/${world.child}`, { sink });
         assert.deepEqual([status, outcome], [400, invalid(["sink", rule])]);
@@ -141,7 +141,7 @@ describe("a subscription", () => {
     });
   }
 
-  it("is refused by the names that its place has in each version", async () => {
+  it("is rejected with the name of the parent field in each version", async () => {
     const rule = (field: string) => invalid([field, `${field} must be a uid, such as the service assigns`]);
     assert.deepEqual((await v1("POST", "/subscriptions/here", { sink: SINK })).outcome, rule("parentId"));
     assert.deepEqual((await v2("POST", "/subscriptions/here", { sink: SINK })).outcome, rule("parent"));
@@ -156,7 +156,7 @@ describe("a subscription", () => {
     const kept = await subscribed(world.child);
     assert.equal((await world.owner.rest("DELETE", `/groups/${group}`)).status, 200);
     for (const uid of uids) assert.equal(await world.write((tx) => tx.subscriptions.get(uid)), undefined);
-    assert.deepEqual(await listed(v1, `?uidp.descendants_of=${group}`), []);
+    assert.deepEqual(await readList(v1, `?uidp.descendants_of=${group}`), []);
     assert.equal((await v2("GET", `/subscriptions/${kept}`)).status, 200);
     assert.equal((await v2("DELETE", `/subscriptions/${kept}`)).status, 200);
   });
@@ -171,8 +171,8 @@ describe("lists of subscriptions", () => {
   before(async () => {
     top = await world.group();
     below = await world.group(top);
-    const places = [below, top, below, top, top];
-    const made = places.map((group, i) => ({ uid: randomIds.newUid(group), groupUid: group, at: 1_000 + (i % 3) }));
+    const parents = [below, top, below, top, top];
+    const made = parents.map((group, i) => ({ uid: randomIds.newUid(group), groupUid: group, at: 1_000 + (i % 3) }));
     await world.write(async (tx) => {
       for (const { uid, groupUid, at } of made) {
         await tx.subscriptions.insert({ uid, groupUid, sink: SINK, createTimeMs: at, updateTimeMs: at });
@@ -209,12 +209,12 @@ describe("lists of subscriptions", () => {
       } while (token !== "");
       assert.deepEqual(seen, expected(), order);
     }
-    assert.deepEqual(await listed(v2, `?uidp.descendants_of=${top}&skip=4`), uids.slice(4));
+    assert.deepEqual(await readList(v2, `?uidp.descendants_of=${top}&skip=4`), uids.slice(4));
     assert.equal((await v2("GET", "/subscriptions?order_by=sink")).status, 400);
     assert.equal((await v2("GET", "/subscriptions?page_size=-1")).status, 400);
   });
 
-  it("are whole in version 1, in the order of uids, also where version 2 needs many pages", async () => {
+  it("are listed without pages in version 1, in the order of uids, also where version 2 needs many pages", async () => {
     const many = await world.group();
     const rows = Array.from({ length: 1_201 }, () => randomIds.newUid(many));
     await world.write(async (tx) => {
@@ -228,10 +228,10 @@ describe("lists of subscriptions", () => {
       items.map(({ id }) => id),
       [...rows].sort(),
     );
-    assert.deepEqual(await listed(v1, `?uidp.children_of=${many}`), [...rows].sort());
+    assert.deepEqual(await readList(v1, `?uidp.children_of=${many}`), [...rows].sort());
   });
 
-  it("are filtered by place and uid alike in both versions", async () => {
+  it("are filtered by parent and uid in the same way in both versions", async () => {
     const within = (group: string) => uids.filter((uid) => uid.startsWith(`${group}/`));
     const directly = (group: string) => within(group).filter((uid) => uid.length === group.length + 17);
     const [one = "", two = ""] = uids;
@@ -244,9 +244,9 @@ describe("lists of subscriptions", () => {
       [`uidp.ids=${one}&uidp.children_of=${world.grandchild}`]: [],
     };
     for (const [filter, expected] of Object.entries(filters)) {
-      for (const rest of [v1, v2]) assert.deepEqual(await listed(rest, `?${filter}`), expected, filter);
+      for (const rest of [v1, v2]) assert.deepEqual(await readList(rest, `?${filter}`), expected, filter);
     }
-    assert.deepEqual(await listed(v1, `?id=${one}&uidp.ids=${two}`), []);
-    assert.deepEqual(await listed(v1, `?id=${randomIds.newUid(top)}`), []);
+    assert.deepEqual(await readList(v1, `?id=${one}&uidp.ids=${two}`), []);
+    assert.deepEqual(await readList(v1, `?id=${randomIds.newUid(top)}`), []);
   });
 });

@@ -66,7 +66,7 @@ describe("an association", () => {
     })),
   ];
   for (const { name, body, broken } of cases) {
-    it(`with ${name} is refused`, async () => {
+    it(`with ${name} is rejected`, async () => {
       assert.deepEqual((await create(body, world.child)).outcome, invalid(broken));
     });
   }
@@ -146,7 +146,7 @@ describe("an association", () => {
     assert.equal((await create({ name: "a", chainguard: { serviceBindings: { ingester: own } } }, group)).status, 200);
   });
 
-  it("says what is known of its accounts", async () => {
+  it("reports the check of its accounts", async () => {
     const uid = await made({ name: "a", amazon });
     const check = async (providerType: string) =>
       (await world.owner.rest("POST", `/accountAssociations/${uid}:checkAccountAssociation`, { providerType })).json;
@@ -171,7 +171,7 @@ describe("an association", () => {
     assert.equal((await world.owner.rest("GET", `/accountAssociations?uidp.ids=${uid}`)).json?.totalCount, "0");
   });
 
-  it("is listed by group unless asked otherwise", async () => {
+  it("is listed by group by default", async () => {
     const top = await world.group();
     const groups = [await world.group(top), await world.group(top), await world.group(top)];
     for (const [i, group] of groups.entries())

@@ -1,5 +1,4 @@
-// What everybody may hold without credentials: roles to pull with, by no path
-// more than that, and never an organisation.
+// The rights of callers without credentials: roles to pull with, no others by any method, and no organisation.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { bindIdentity } from "../../src/iam/operator/operate.js";
@@ -34,7 +33,7 @@ describe("anonymous", () => {
     });
   }
 
-  it("is refused more by every path", async () => {
+  it("is rejected with more rights by every method", async () => {
     assert.deepEqual((await bind(push)).outcome, refused);
     const batch = { parent: world.child, requests: [{ roleBinding: { identityUid: ANONYMOUS_UID, roleUid: push } }] };
     const inBatch = await world.owner.rest("POST", "/roleBindings:batchCreate", batch);
@@ -56,8 +55,8 @@ describe("anonymous", () => {
     const context = { ids: randomIds, nowMs: Date.now() };
     const byHost = { identity: ANONYMOUS_UID, role: push, group };
     await assert.rejects(() => world.write((tx) => bindIdentity(tx, byHost, context)), { message: new RegExp(rule) });
-    const held = await world.write((tx) => tx.roleBindings.ofIdentity(ANONYMOUS_UID));
-    assert.deepEqual([...new Set(held.map(({ roleUid }) => roleUid))], [pull]);
+    const rights = await world.write((tx) => tx.roleBindings.ofIdentity(ANONYMOUS_UID));
+    assert.deepEqual([...new Set(rights.map(({ roleUid }) => roleUid))], [pull]);
   });
 
   it("can have a role of the organisation's own that grants no more, which then cannot come to grant more", async () => {
@@ -73,7 +72,7 @@ describe("anonymous", () => {
     assert.equal(open.status, 200, "a role that nobody holds may");
   });
 
-  it("does not count as an owner that a root keeps", async () => {
+  it("does not count as the owner of a root group", async () => {
     const { group, roleBinding, token } = await world.harness.organisation("kept");
     // As it could be stored before.
     const row = bindingRow(randomIds.newUid(group), ANONYMOUS_UID, builtinRoleUid("owner"));

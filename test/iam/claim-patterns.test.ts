@@ -1,5 +1,4 @@
-// Which issuers and patterns an identity may trust: a host that is not written out
-// would let anybody's keys in.
+// Which issuers and patterns an identity may trust: a pattern without a literal host would trust any issuer's keys.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { invalid } from "../contract/expectations.js";
@@ -155,7 +154,7 @@ describe("what is computed for an identity is bounded when it is written", () =>
     ],
   ];
   for (const [name, body, broken] of cases) {
-    it(`${name} ${broken === undefined ? "is taken" : "is refused"}`, async () => {
+    it(`${name} ${broken === undefined ? "is taken" : "is rejected"}`, async () => {
       const { outcome } = await create({ name: "n", ...body });
       if (broken === undefined) assert.equal(outcome.code, "OK");
       else assert.deepEqual(outcome, invalid([broken[0], broken[1]]));

@@ -99,7 +99,7 @@ export async function runDecisions(count: number, seed: number, { inherits = tru
     async (tx) => {
       const uid = pick([...model.identities]);
       model.identities.delete(uid);
-      // Its bindings may stay behind: without the identity they must mean nothing.
+      // Its bindings may stay: without the identity they must grant nothing.
       if (chance(0.5)) for (const binding of bindingsOf("identity", uid)) await dropBinding(tx, binding);
       await tx.identities.delete(uid);
       await addIdentity(tx);
@@ -124,8 +124,8 @@ export async function runDecisions(count: number, seed: number, { inherits = tru
     const identity = chance(0.03) && gone.length > 0 ? pick(gone) : pick([...model.identities]);
     const own = bindingsOf("identity", identity).map((uid) => model.bindings.get(uid)?.group ?? "");
     const near = own.length > 0 && chance(0.9) ? pick(own) : undefined;
-    const places = near === undefined ? groupsOf() : groupsOf().filter((group) => isWithin(group, near));
-    const group = pick(places);
+    const groups = near === undefined ? groupsOf() : groupsOf().filter((group) => isWithin(group, near));
+    const group = pick(groups);
     const capabilities = chance(0.7) ? [pick(pool)] : [pick(pool), pick(pool)];
     const scoped = chance(0.99);
     const guard: Guard = scoped ? { capabilities, scope } : { capabilities };

@@ -1,4 +1,4 @@
-// Nobody may cause an identity to hold, or become able to assume, rights they lack.
+// No caller may cause an identity to hold, or become able to assume, rights that the caller lacks.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { builtinIdentityUid, builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
@@ -107,7 +107,7 @@ const rules: readonly Rule[] = [
     holds: [...binder, "group_invites.create"],
     attempt: async (who, more) => {
       const invite = { roleUid: await roleOf(more), ttl: "60s", email: "a@b.example" };
-      // Somebody who may gives the invite first.
+      // A caller with the right creates the invite first.
       const giver = await world.caller([...binder, "group_invites.create", "repo.delete"]);
       const uid = await created(giver.rest("POST", `/groupInvites/${world.root}`, invite));
       return who.rest("PATCH", `/groupInvites/${uid}`, { email: "mine@b.example" });
@@ -198,14 +198,14 @@ const rules: readonly Rule[] = [
   },
 ];
 
-describe("nobody gives what they lack", () => {
+describe("callers grant only rights that they hold", () => {
   for (const { name, holds, attempt } of rules) {
     it(`${name} with no more than one's own rights works`, async () => {
       const answer = await attempt(await world.caller(holds), false);
       assert.equal(answer.status, 200, answer.text);
     });
 
-    it(`${name} with more is refused, and changes nothing`, async () => {
+    it(`${name} with more is rejected, and changes nothing`, async () => {
       const who = await world.caller(holds);
       const { outcome } = await attempt(who, true);
       assert.equal(outcome.code, "PERMISSION_DENIED");
@@ -299,7 +299,7 @@ describe("what the owner role lacks", () => {
 });
 
 describe("what is of another organisation", () => {
-  it("cannot be joined, and is not told from what does not exist", async () => {
+  it("cannot be bound, with the same error as an unknown one", async () => {
     const [identity, role] = [await world.identity(world.foreign), await world.role(["groups.list"], world.foreign)];
     const [noIdentity, noRole] = [randomIds.newUid(world.foreign), randomIds.newUid(world.foreign)];
     const cases: readonly [path: string, body: (uid: string) => object, there: string, not: string, text: string][] = [
@@ -351,7 +351,7 @@ describe("what is of another organisation", () => {
     assert.equal(json?.message, `Invalid argument: ${knownIdentity}`);
   });
 
-  it("the owner made on the host tells nothing of its organisation to who binds it", async () => {
+  it("the owner created on the host does not show its organisation to those who bind it", async () => {
     const { text, status } = await bindAs(
       world.owner,
       world.root,

@@ -32,7 +32,7 @@ const guards: readonly { children: string; path: string; body: () => object }[] 
 ];
 
 for (const { children, path, body } of guards) {
-  it(`${children} keep a group`, async () => {
+  it(`${children} restrict the deletion of a group`, async () => {
     const group = await world.group();
     const { json, status } = await world.owner.rest("POST", `/${path}/${group}`, body());
     assert.equal(status, 200);
@@ -43,7 +43,7 @@ for (const { children, path, body } of guards) {
   });
 }
 
-it("identity providers keep a root, which goes with its founder's binding once they are gone", async () => {
+it("identity providers restrict the deletion of a root group, whose first owner is deleted with it", async () => {
   const { group, token } = await world.harness.organisation("short-lived");
   const rest = restAs(world.url, token);
   const { json } = await rest("POST", `/identityProviders/${group}`, provider);
@@ -53,7 +53,7 @@ it("identity providers keep a root, which goes with its founder's binding once t
   assert.equal((await rest("DELETE", `/groups/${group}`)).status, 200);
 });
 
-it("advisories keep a group until they are withdrawn, and go with it then", async () => {
+it("advisories restrict the deletion of a group until they are withdrawn, and are deleted with it", async () => {
   const group = await world.group();
   const advisories: string[] = [];
   for (const text of ["one", "two"]) advisories.push(await world.write((tx) => placeAdvisory(tx, group, text)));
@@ -73,7 +73,7 @@ it("advisories keep a group until they are withdrawn, and go with it then", asyn
   assert.deepEqual(left, [undefined, []]);
 });
 
-it("accounts and accepted terms go with their group", async () => {
+it("accounts and accepted terms are deleted with their group", async () => {
   const group = await world.group();
   const { rest } = world.owner;
   assert.equal((await rest("POST", `/accountAssociations/${group}`, { name: "a" })).status, 200);
@@ -82,7 +82,7 @@ it("accounts and accepted terms go with their group", async () => {
   assert.equal((await rest("GET", `/accountAssociations/${group}`)).status, 404);
 });
 
-it("invites that can be accepted keep a group; thousands that have ended go with it", async () => {
+it("live invites restrict the deletion of a group; thousands of expired ones are deleted with it", async () => {
   const { rest, token } = world.owner;
   const v1 = restAs(world.url, token, "/iam/v1");
   for (const remove of [rest, v1]) {
@@ -91,16 +91,16 @@ it("invites that can be accepted keep a group; thousands that have ended go with
     const kept = precondition("RESOURCE_NOT_EMPTY", "cannot delete group with child group invites");
     assert.deepEqual((await remove("DELETE", `/groups/${group}`)).outcome, kept);
     assert.equal((await rest("DELETE", `/groupInvites/${invite.json?.uid}`)).status, 200);
-    await placeEndedInvites(group, 2_100);
-    const place = `/groupInvites?uidp.childrenOf=${group}`;
-    assert.equal((await rest("GET", place)).json?.totalCount, "2100");
+    await insertExpiredInvites(group, 2_100);
+    const path = `/groupInvites?uidp.childrenOf=${group}`;
+    assert.equal((await rest("GET", path)).json?.totalCount, "2100");
     assert.equal((await remove("DELETE", `/groups/${group}`)).status, 200);
-    assert.equal((await rest("GET", place)).json?.totalCount, "0");
+    assert.equal((await rest("GET", path)).json?.totalCount, "0");
   }
 });
 
 // As many units of work as keep others waiting no longer than the service itself does.
-async function placeEndedInvites(groupUid: string, count: number): Promise<void> {
+async function insertExpiredInvites(groupUid: string, count: number): Promise<void> {
   const times = { expireTimeMs: 2_000, createTimeMs: 1_000, updateTimeMs: 1_000 };
   for (let done = 0; done < count; done += 300) {
     await world.write(async (tx) => {
@@ -114,7 +114,7 @@ async function placeEndedInvites(groupUid: string, count: number): Promise<void>
   }
 }
 
-it("more subscriptions than are read at a time go with their group", async () => {
+it("more subscriptions than one read returns are deleted with their group", async () => {
   const group = await world.group();
   const times = { createTimeMs: 1_000, updateTimeMs: 1_000 };
   await world.write(async (tx) => {

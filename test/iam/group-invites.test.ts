@@ -1,4 +1,4 @@
-// Group invites over REST: their code is told once and known to nobody else.
+// Group invites over REST: their code is shown once, to the creator alone.
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -55,7 +55,7 @@ describe("an invite", () => {
     })),
   ];
   for (const { name, body, broken } of cases) {
-    it(`with ${name} is refused`, async () => {
+    it(`with ${name} is rejected`, async () => {
       assert.deepEqual((await create(body)).outcome, invalid(broken));
     });
   }

@@ -70,12 +70,12 @@ describe("a mapping", () => {
     },
   ];
   for (const { name, body, broken } of cases) {
-    it(`of ${name} is refused`, async () => {
+    it(`of ${name} is rejected`, async () => {
       assert.deepEqual((await create(body())).outcome, invalid(...broken));
     });
   }
 
-  it("lies below its provider and is there once", async () => {
+  it("is a child of its provider and is there once", async () => {
     const uid = await made("once");
     assert.match(uid, new RegExp(`^${provider}/[0-9a-f]{16}$`));
     const { json } = await world.owner.rest("GET", `${mappings}/${uid}`);
@@ -120,7 +120,7 @@ describe("a mapping", () => {
     assert.equal((await world.owner.rest("GET", `${mappings}/${others}`)).status, 200);
   });
 
-  it("is listed by provider, place and order", async () => {
+  it("is listed by provider, parent and order", async () => {
     const own = await newProvider();
     const uids = [await made("x", viewer, own), await made("y", viewer, own)].sort();
     for (const query of [
@@ -158,7 +158,7 @@ describe("terms", () => {
     };
   };
 
-  it("are accepted once, by whoever was first", async () => {
+  it("are accepted once, by the first person", async () => {
     const { json } = await accept(["eula", "dpa"]);
     assert.deepEqual([json?.group, json?.documentIds], [world.child, ["eula", "dpa"]]);
     const other = await world.bound("owner");

@@ -7,7 +7,7 @@ import { type Rest, restAs } from "../contract/rest.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { groupRow, identityRow, roleRow } from "../support/rows.js";
 
-/** Somebody who calls. */
+/** A caller. */
 export interface Somebody {
   readonly uid: string;
   readonly token: string;
@@ -18,7 +18,7 @@ export interface Somebody {
 export interface IamWorld {
   readonly harness: Harness;
   readonly url: string;
-  /** Roots: ours with the groups `child` and, below it, `grandchild`; and another organisation's. */
+  /** Root groups: the own one with the groups `child` and, below it, `grandchild`; and another organisation's. */
   readonly root: string;
   readonly child: string;
   readonly grandchild: string;

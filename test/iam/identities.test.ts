@@ -101,12 +101,12 @@ describe("a new identity", () => {
     },
   ];
   for (const { name, body, broken } of cases) {
-    it(`is refused: ${name}`, async () => {
+    it(`is rejected: ${name}`, async () => {
       assert.deepEqual((await create(body)).outcome, invalid(broken));
     });
   }
 
-  it("is made with what callers may set and nothing else", async () => {
+  it("is created with mutable fields only", async () => {
     const { json } = await create({
       uid: "mine",
       name: "n",
@@ -129,7 +129,7 @@ describe("a new identity", () => {
     assert.match(String(json?.message), /^Not found: group: there is no group /);
   });
 
-  it("keeps static keys for a year at most", async () => {
+  it("limits static keys to a year", async () => {
     const rule = "staticKeys.expirationTime must be in the future and at most 365 days ahead";
     const at = (days: number) => new Date(Date.now() + days * DAY_MS).toISOString();
     const cases: readonly [days: number, good: boolean][] = [
@@ -261,7 +261,7 @@ describe("an update of an identity", () => {
       },
     ];
   for (const { name, from = { claimMatch: claimMatch() }, mask, body, field, rule } of refused) {
-    it(`is refused: ${name}`, async () => {
+    it(`is rejected: ${name}`, async () => {
       const uid = await made({ name: "n", ...from });
       const before = await get(uid);
       const query = mask === undefined ? "" : `?updateMask=${mask}`;
@@ -273,7 +273,7 @@ describe("an update of an identity", () => {
 });
 
 describe("lists of identities", () => {
-  it("filter by name, kind and place", async () => {
+  it("filters by name, kind and parent", async () => {
     const group = await world.group();
     const make = async (name: string, how: object) => {
       const { json } = await world.owner.rest("POST", `/identities/${group}`, { name, ...how });

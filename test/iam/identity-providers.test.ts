@@ -1,4 +1,4 @@
-// Identity providers over REST: their secret, their fixed parts, their directory's credentials.
+// Identity providers over REST: their secret, their fixed fields, the credentials of their directory.
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -78,7 +78,7 @@ describe("a provider", () => {
     })),
   ];
   for (const { name, sent, broken } of cases) {
-    it(`of ${name} is refused`, async () => {
+    it(`of ${name} is rejected`, async () => {
       assert.deepEqual((await create(sent)).outcome, invalid(...broken));
     });
   }
@@ -91,7 +91,7 @@ describe("a provider", () => {
     await made({ ...body, oidc: { ...oidc, clientSecret: "", pkceEnabled: true } });
   });
 
-  it("never shows its secret, and keeps it through updates that do not speak of it", async () => {
+  it("never shows its secret, and keeps it through updates that omit it", async () => {
     const uid = await made();
     const answers = [
       await world.owner.rest("GET", `/identityProviders/${uid}`),
@@ -171,7 +171,7 @@ describe("a provider", () => {
     });
   }
 
-  it("keeps the rule by which people are told apart", async () => {
+  it("keeps its correlation rule", async () => {
     const uid = await made({ ...body, oidc: { ...oidc, correlationRule: "CORRELATION_RULE_OID_EQUALS_EXTERNAL_ID" } });
     const { outcome } = await patch(uid, {
       oidc: { ...oidc, correlationRule: "CORRELATION_RULE_SUB_EQUALS_EXTERNAL_ID" },
@@ -191,7 +191,7 @@ describe("a provider", () => {
     assert.equal((await world.owner.rest("DELETE", `/identityProviders/${uid}`)).status, 404);
   });
 
-  it("is found by name and place", async () => {
+  it("is filtered by name and parent", async () => {
     const uid = await made({ ...body, name: "unique" });
     for (const query of [
       "name=unique",
@@ -253,7 +253,7 @@ describe("the credentials of a directory", () => {
     assert.equal((await act(uid, "generateScimToken", { neverExpires: true })).json?.expireTime, undefined);
   });
 
-  it("that are replaced do not outlive what they were made for", async () => {
+  it("that are replaced expire no later than before", async () => {
     const uid = await made();
     const soon = new Date(Date.now() + 30_000).toISOString();
     const first = await act(uid, "generateScimToken", { expireTime: soon });
@@ -262,7 +262,7 @@ describe("the credentials of a directory", () => {
     assert.equal(second.json?.requestedOverlap, "3600s");
   });
 
-  it("last as long as asked, at most two years", async () => {
+  it("live as long as requested, at most two years", async () => {
     const cases: readonly [sent: object, good: boolean][] = [
       [{ expireTime: expiry(729) }, true],
       [{ expireTime: expiry(731) }, false],

@@ -1,5 +1,4 @@
-// A person with 15,000 organisations, which anybody may have: their lists are
-// right, and nobody else waits for them.
+// A person may own 15,000 organisations: the lists of that person are right, and other callers do not wait.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
@@ -50,7 +49,7 @@ function spentMs(): number {
   return (user + system) / 1000;
 }
 
-/** The longest that the event loop was kept while `work` ran, in milliseconds. */
+/** The longest block of the event loop while `work` ran, in milliseconds. */
 async function worstTickOf(work: () => Promise<unknown>): Promise<number> {
   let worst = 0;
   let last = spentMs();
@@ -67,7 +66,7 @@ async function worstTickOf(work: () => Promise<unknown>): Promise<number> {
   return worst;
 }
 
-/** One round within the limit shows that it can be kept. */
+/** One round within the limit shows that the limit is possible. */
 async function bestWorstTick(work: () => Promise<unknown>, limitMs = MAX_TICK_MS): Promise<number> {
   let best = Number.POSITIVE_INFINITY;
   for (let round = 0; round < ROUNDS && best >= limitMs; round++) best = Math.min(best, await worstTickOf(work));

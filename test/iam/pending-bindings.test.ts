@@ -47,7 +47,7 @@ async function eventually(what: () => Promise<boolean>): Promise<void> {
   assert.ok(await what());
 }
 
-describe("a binding that somebody else made", () => {
+describe("a binding that another identity created", () => {
   it("is pending, grants its role at its group, and is in no list over all groups", async () => {
     const person = await newPerson();
     const uid = await bindAt(person.uid);
@@ -61,7 +61,7 @@ describe("a binding that somebody else made", () => {
     assert.equal((await person.rest("GET", `/groups/${world.child}`)).status, 200);
   });
 
-  it("shows who gives what, and is accepted by hand with all others of the organisation", async () => {
+  it("shows role and organisation, and is accepted with all others of the organisation", async () => {
     const person = await newPerson();
     const uids = [await bindAt(person.uid), await bindAt(person.uid, world.grandchild, editor)].sort();
     const foreign = await bindAt(person.uid, world.foreign, viewer, world.foreignOwner);
@@ -112,7 +112,7 @@ describe("a binding that somebody else made", () => {
     }
   });
 
-  it("stays pending after calls that are refused or name other groups", async () => {
+  it("stays pending after calls that fail or name other groups", async () => {
     const person = await newPerson();
     const uid = await bindAt(person.uid);
     assert.equal((await person.rest("DELETE", `/groups/${world.grandchild}`)).status, 403);
@@ -122,7 +122,7 @@ describe("a binding that somebody else made", () => {
     assert.equal(await storedPending(uid), true);
   });
 
-  it("does not wait where it is made by hand of the operator, for the maker, for workloads or for members", async () => {
+  it("is not pending when the operator creates it, nor for its creator, workloads or members", async () => {
     const person = await newPerson();
     const context = { ids: randomIds, nowMs: Date.now() };
     const bound = await world.write((tx) =>
@@ -151,7 +151,7 @@ describe("a binding that somebody else made", () => {
 });
 
 describe("a binding of one's own", () => {
-  it("can be dropped, pending or not, by nobody else, and not where it is the last owner's", async () => {
+  it("can be dropped by its person alone, pending or not, unless it is that of the last owner", async () => {
     const [person, other] = [await newPerson(), await newPerson()];
     const pending = await bindAt(person.uid);
     for (const path of [`/bindings/${pending}`, `/bindings/${randomIds.newUid(world.child)}`]) {

@@ -11,7 +11,7 @@ before(async () => {
 after(() => service.stop());
 
 /** Calls of the victim: when each began, and what it got. */
-type Outcome = { readonly begunMs: number; readonly status: number };
+type Outcome = { readonly startedMs: number; readonly status: number };
 
 async function underLoad(
   url: string,
@@ -22,10 +22,10 @@ async function underLoad(
   let stopped = false;
   const victim = async () => {
     while (!stopped) {
-      const begunMs = performance.now();
+      const startedMs = performance.now();
       const answer = await fetch(url, { headers: { authorization: `Bearer ${token}` } });
       await answer.arrayBuffer();
-      outcomes.push({ begunMs, status: answer.status });
+      outcomes.push({ startedMs, status: answer.status });
     }
   };
   const load = Array.from({ length: 8 }, victim);
@@ -60,7 +60,7 @@ for (const [i, way] of ways.entries()) {
         await answer.arrayBuffer();
       },
     );
-    const later = outcomes.filter(({ begunMs }) => begunMs >= revokedMs);
+    const later = outcomes.filter(({ startedMs }) => startedMs >= revokedMs);
     assert.ok(later.length >= 200, `${later.length} calls began after the revocation`);
     assert.deepEqual([...new Set(later.map(({ status }) => status))], [refused]);
     assert.deepEqual([...new Set(outcomes.map(({ status }) => status))].sort(), [200, refused]);

@@ -45,12 +45,12 @@ describe("a binding", () => {
     },
   ];
   for (const { name, body, broken } of cases) {
-    it(`of ${name} is refused`, async () => {
+    it(`of ${name} is rejected`, async () => {
       assert.deepEqual((await create(body)).outcome, invalid(...broken));
     });
   }
 
-  it("shows what it joins, and of people who never came the uid alone", async () => {
+  it("shows identity, role and group, and of people who never joined the uid alone", async () => {
     const identityUid = person();
     const { json } = await create({ identityUid, roleUid: viewer });
     const { uid, createTime, ...rest } = json ?? {};
@@ -62,7 +62,7 @@ describe("a binding", () => {
     assert.deepEqual((await world.owner.rest("GET", `/roleBindings/${uid}`)).json, json);
   });
 
-  it("made again is the one that is there", async () => {
+  it("created again is the existing one", async () => {
     const who = person();
     assert.equal(await made(who), await made(who));
     const { json } = await world.owner.rest("GET", `/roleBindings?identity=${who}`);
@@ -140,7 +140,7 @@ describe("a batch", () => {
     },
   ];
   for (const { name, body, broken } of refused) {
-    it(`of ${name} is refused`, async () => {
+    it(`of ${name} is rejected`, async () => {
       const before = (await world.owner.rest("GET", `/roleBindings?group=${world.child}`)).json?.totalCount;
       assert.deepEqual((await batch(body)).outcome, invalid(...broken));
       const { json } = await world.owner.rest("GET", `/roleBindings?group=${world.child}`);
@@ -148,14 +148,14 @@ describe("a batch", () => {
     });
   }
 
-  it("without a parent is refused", async () => {
+  it("is rejected without a parent", async () => {
     assert.deepEqual(
       (await batch({ parent: "", requests: items(1) })).outcome,
       invalid(["parent", "parent is required"]),
     );
   });
 
-  it("of 25 is made in order, its role standing for those that name none", async () => {
+  it("of 25 is created in order, with its role as the default", async () => {
     const requests = items(25).map((item, i) =>
       i === 3 ? { roleBinding: { ...item.roleBinding, roleUid: viewer }, parent: world.child } : item,
     );
@@ -169,7 +169,7 @@ describe("a batch", () => {
     assert.ok(made.every(({ role }) => role.uid === viewer));
   });
 
-  it("is made as a whole or not at all", async () => {
+  it("is atomic", async () => {
     const group = await world.group();
     const bad = randomIds.newUid(world.root);
     const requests = [...items(3), { roleBinding: { identityUid: bad } }];

@@ -43,12 +43,12 @@ describe("custom roles", () => {
     },
   ];
   for (const { name, body, broken } of cases) {
-    it(`are refused with ${name}`, async () => {
+    it(`are rejected with ${name}`, async () => {
       assert.deepEqual((await create(body)).outcome, invalid(broken));
     });
   }
 
-  it("are shown with capabilities in one order, each once", async () => {
+  it("show their distinct capabilities in one order", async () => {
     const uid = await made({ name: "r", capabilities: [...capabilities].reverse().concat(capabilities) });
     const { json } = await world.owner.rest("GET", `/roles/${uid}`);
     assert.match(uid, new RegExp(`^${world.child}/[0-9a-f]{16}$`));
@@ -80,7 +80,7 @@ describe("custom roles", () => {
     });
   }
 
-  it("keep a capability at least", async () => {
+  it("have at least one capability", async () => {
     const uid = await made();
     for (const query of ["?updateMask=capabilities", "?updateMask=*"]) {
       const { outcome } = await world.owner.rest("PATCH", `/roles/${uid}${query}`, { name: "s" });
@@ -129,7 +129,7 @@ describe("custom roles", () => {
 });
 
 describe("built-in roles", () => {
-  it("are what everybody sees, and nobody changes", async () => {
+  it("are visible to every caller and immutable", async () => {
     const who = await world.harness.identity();
     const rest = restAs(world.url, who.token);
     const { json } = await rest("GET", "/roles?page_size=200");
@@ -147,7 +147,7 @@ describe("built-in roles", () => {
     assert.equal((await rest("GET", "/roles/nonsense")).status, 400);
   });
 
-  it("are found among custom ones by name, place and order", async () => {
+  it("are listed among custom ones by name, parent and order", async () => {
     const group = await world.group();
     const { json } = await create({ name: "viewer", capabilities }, group);
     const list = async (query: string) => {

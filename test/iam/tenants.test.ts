@@ -61,7 +61,7 @@ interface Prepared {
 
 // The stable names of version 2 are decided on and answered like those of its beta, which the matrix shows.
 const methods = all.filter(({ parent }) => !parent.typeName.includes(".v2."));
-// Numbers, flags and digests are all that these answer, or what a registry tells, of which there is none.
+// These answer numbers, flags and digests alone, or data of a registry, and there is no registry.
 const NO_TEXT =
   /Registry\.(GetRepoCountBySource|GetManifestDigestCount|GetRegistrySettings|GetSize|ListTagHistory|GetUpdateStatus|GetImageConfig)$/;
 const tellsNoText = (method: DescMethodUnary) => isUnavailable(method) || NO_TEXT.test(nameOf(method));
@@ -77,10 +77,10 @@ function listCalls(of: readonly Placed[], at: Placed): Prepared[] {
       const isList = field.fieldKind === "list";
       const filled = (value: unknown) => ({ [field.localName]: isList ? [value] : value });
       if (field.name === "uidp") {
-        const places = uids.flatMap((uid, turn) =>
-          inTurn([{ ancestorsOf: uid }, { descendantsOf: uid }, { childrenOf: uid }, { ids: [uid] }], turn),
+        const parents = uids.flatMap((uid, round) =>
+          inTurn([{ ancestorsOf: uid }, { descendantsOf: uid }, { childrenOf: uid }, { ids: [uid] }], round),
         );
-        return [...places, { ids: uids }, { inRoot: true }, { childrenOf: "/" }].map((uidp) => ({ uidp }));
+        return [...parents, { ids: uids }, { inRoot: true }, { childrenOf: "/" }].map((uidp) => ({ uidp }));
       }
       if (field.name === "name") return [`${MARK} name`, `${MARK} org`, MARK].map((name) => ({ name }));
       if (field.name === "order_by" && !field.enum)
@@ -95,8 +95,8 @@ function listCalls(of: readonly Placed[], at: Placed): Prepared[] {
       return (/^(query|origin)$/.test(field.name) ? [MARK] : uids).map(filled);
     });
   return lists.flatMap((method) => {
-    const place = placeFieldOf(method).length > 0;
-    const scopes = place ? [at, ...of].map(({ group }) => ({ group })) : [{}];
+    const parent = placeFieldOf(method).length > 0;
+    const scopes = parent ? [at, ...of].map(({ group }) => ({ group })) : [{}];
     return scopes.flatMap((scope) =>
       [scope, ...filters(method.input).map((filter) => ({ ...filter, ...scope }))].map((request) => ({
         method,
@@ -196,9 +196,9 @@ function namingCalls(of: readonly Placed[], at: Placed): Prepared[] {
 async function leaks(calls: readonly Prepared[], token: string): Promise<{ found: string[]; sent: number }> {
   const found: string[] = [];
   let sent = 0;
-  for (const [turn, { method, request }] of calls.entries()) {
+  for (const [round, { method, request }] of calls.entries()) {
     const message = requestOf(method, request);
-    for (const { name, call } of inTurn(clientsFor(method, clients), turn)) {
+    for (const { name, call } of inTurn(clientsFor(method, clients), round)) {
       sent++;
       const { bytes, code } = await call(method, message, token);
       assert.ok(
@@ -251,7 +251,7 @@ describe("what another organisation wrote", () => {
     return [...calls, { method: validate, request: {}, bearer: tokens.a, code: /^OK$/ }];
   }
 
-  // What an answer says, and what the tokens in it say.
+  // The text of an answer, and the claims of the tokens in it.
   function readable(bytes: string): string {
     const parts = [...bytes.matchAll(/ey[\w-]+\.(ey[\w-]+)\./g)].map(([, part = ""]) => part);
     return [bytes, ...parts.map((part) => Buffer.from(part, "base64url").toString())].join("\n");
@@ -260,8 +260,8 @@ describe("what another organisation wrote", () => {
   it("is in no answer of the services by which callers become known, nor in their tokens", async (t) => {
     const calls = signInCalls(b);
     t.diagnostic(`${calls.length} calls`);
-    for (const [turn, { method, request, bearer, code }] of calls.entries()) {
-      for (const client of inTurn(clients, turn)) {
+    for (const [round, { method, request, bearer, code }] of calls.entries()) {
+      for (const client of inTurn(clients, round)) {
         const answer = await client.call(method, requestOf(method, request), bearer);
         assert.match(answer.code, code, `${client.name} ${method.name} ${JSON.stringify(request)}`);
         const text = readable(answer.bytes);

@@ -1,5 +1,4 @@
-// What a list shows is what its caller may get, no more and no less, and every
-// number and order it tells is worked out from that alone.
+// A list shows exactly what its caller may get, and its totals and its order depend on that alone.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { builtinRoles } from "../../src/iam/roles/builtin-roles.js";
@@ -111,7 +110,7 @@ async function page(rest: Rest, kind: Kind, query: string) {
   return { rows: rows as Row[], token: String(nextPageToken), total: Number(totalCount) };
 }
 
-// All pages of a list; every page must tell the same total.
+// All pages of a list; every page must have the same total.
 async function walk(rest: Rest, kind: Kind, query: string): Promise<Row[]> {
   const rows: Row[] = [];
   let token = "";

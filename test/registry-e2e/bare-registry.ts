@@ -1,5 +1,4 @@
-// A stock registry that asks for no credentials, for tests of what it tells and
-// of what is read from it.
+// A stock registry without credentials, for tests of its events and of reads from it.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -19,9 +18,9 @@ export interface BareRegistry {
 export interface BareRegistryOptions {
   /** A directory of its own, which it leaves its images in. */
   readonly directory: string;
-  /** Where it tells of pushes, and the secret it shows there. */
+  /** The webhook of its events, and the secret that it sends. */
   readonly notify?: { readonly url: string; readonly secret: string };
-  /** Sections of its configuration besides, as YAML. */
+  /** Further sections of its configuration, as YAML. */
   readonly sections?: string;
 }
 

@@ -46,8 +46,8 @@ async function stored(kind: "blobs" | "manifests", value: object, mediaType: str
   const digest = `sha256:${createHash("sha256").update(body).digest("hex")}`;
   let to = `${registry.url}/v2/${path}/manifests/${digest}`;
   if (kind === "blobs") {
-    const begun = await fetch(`${registry.url}/v2/${path}/blobs/uploads/`, { method: "POST" });
-    to = `${begun.headers.get("location")}&digest=${digest}`;
+    const upload = await fetch(`${registry.url}/v2/${path}/blobs/uploads/`, { method: "POST" });
+    to = `${upload.headers.get("location")}&digest=${digest}`;
   }
   const type = kind === "blobs" ? "application/octet-stream" : mediaType;
   const { status } = await fetch(to, { method: "PUT", body, headers: { "content-type": type } });
@@ -84,7 +84,7 @@ for (const name of wireNames) {
     });
     after(() => wire.close());
 
-    it("have the architectures and sizes that version 2 tells", async () => {
+    it("have the architectures and sizes of version 2", async () => {
       const { digest } = many;
       const { archs } = await wire.call(v1.getArchs, { repoId, digest });
       assert.deepEqual(archs, ["amd64", "arm64"]);
@@ -93,7 +93,7 @@ for (const name of wireNames) {
         const { size, arch: told } = await wire.call(v1.getSize, { repoId, digest, arch });
         assert.deepEqual([size, told], [BigInt(many.sizes[arch || "amd64"] ?? 0), arch || "amd64"]);
       }
-      assert.match(await wire.refused(v1.getSize, { repoId, digest, arch: "s390x" }), /not built for s390x$/);
+      assert.match(await wire.expectError(v1.getSize, { repoId, digest, arch: "s390x" }), /not built for s390x$/);
     });
 
     it("tell how they are run, by architecture", async () => {
@@ -112,10 +112,10 @@ for (const name of wireNames) {
       );
       const arm = await wire.call(v1.getImageConfig, { repoId, digest, arch: "arm64", registry: true });
       assert.deepEqual([arm.user, arm.env, arm.cmd], ["arm", [], []]);
-      assert.match(await wire.refused(v1.getImageConfig, { repoId, digest, arch: "mips" }), /not built for mips$/);
+      assert.match(await wire.expectError(v1.getImageConfig, { repoId, digest, arch: "mips" }), /not built for mips$/);
     });
 
-    it("say nothing of a configuration that is not in the form specified", async () => {
+    it("leave out fields of a configuration that do not have the specified form", async () => {
       const odd = { User: 7, ExposedPorts: ["80"], Env: "A=1", Cmd: ["ok", 1], Labels: { a: 1 }, Volumes: 0 };
       for (const [given, cmd] of [
         [odd, ["ok"]],
@@ -128,15 +128,15 @@ for (const name of wireNames) {
       }
     });
 
-    it("are told of to nobody else, and refused by the names of fields", async () => {
+    it("are hidden from others, and rejected with the names of fields", async () => {
       const { digest } = many;
       for (const method of [v1.getArchs, v1.getSize, v1.getImageConfig] as unknown as (typeof v1.getSize)[]) {
-        const denied = await wire.refused(method, { repoId, digest }, foreigner);
+        const denied = await wire.expectError(method, { repoId, digest }, foreigner);
         assert.match(denied, /^Permission denied: repo.list and manifest.metadata.list at /);
-        const missing = await wire.refused(method, { repoId: `${repoId}x`, digest: "x" });
+        const missing = await wire.expectError(method, { repoId: `${repoId}x`, digest: "x" });
         assert.match(missing, /^Invalid argument: repoId: repoId must be a uid/);
-        assert.match(await wire.refused(method, { repoId, digest: "latest" }), /^Invalid argument: digest: /);
-        assert.match(await wire.refused(method, { repoId, digest: digestOf("e") }), /^Not found: image: /);
+        assert.match(await wire.expectError(method, { repoId, digest: "latest" }), /^Invalid argument: digest: /);
+        assert.match(await wire.expectError(method, { repoId, digest: digestOf("e") }), /^Not found: image: /);
       }
     });
   });

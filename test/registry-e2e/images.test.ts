@@ -1,4 +1,4 @@
-// What is said of images, as a stock registry has them.
+// The images of a stock registry.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
@@ -10,10 +10,10 @@ import {
 } from "#gen/chainguard/platform/registry/v2beta1/images_pb.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import type { PreparedHandler } from "../../src/pipeline/method-table.js";
-import { sizesOf } from "../../src/registry/images/image-manifest.js";
+import { readSizes } from "../../src/registry/images/image-manifest.js";
 import { imagesV2beta1 } from "../../src/registry/images/image-v2beta1.js";
 import { createRegistryClient } from "../../src/registry/oci/registry-client.js";
-import { ensureRepo } from "../../src/registry/repos/repo-operations.js";
+import { ensureRepo } from "../../src/registry/repos/repo.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import { groupRow, rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
@@ -27,13 +27,13 @@ after(async () => {
   await store.close();
   await registry.stop();
 });
-const making = { ids: randomIds, nowMs: 1_000 };
+const creation = { ids: randomIds, nowMs: 1_000 };
 const [app, named, other] = await store.write(async (tx) => {
   await tx.groups.insert(groupRow(ROOT, { name: "acme", verified: true }));
   return [
-    await ensureRepo(tx, ROOT, "app", making),
-    await ensureRepo(tx, ROOT, "named", making),
-    await ensureRepo(tx, ROOT, "other", making),
+    await ensureRepo(tx, ROOT, "app", creation),
+    await ensureRepo(tx, ROOT, "named", creation),
+    await ensureRepo(tx, ROOT, "other", creation),
   ];
 });
 const client = createRegistryClient({ url: registry.url, token: () => "none is needed" });
@@ -67,7 +67,7 @@ test("an index names the architectures and each has its size", async () => {
   assert.deepEqual(await ask("getSize", image), { size: BigInt(many.sizes.amd64 ?? 0), architecture: "amd64" });
 });
 
-test("a single manifest says its architecture in its configuration, under the name of a verified root", async () => {
+test("a single manifest has its architecture in its configuration, under the name of a verified root", async () => {
   const image = { repoUid: named.uid, digest: single.digest };
   assert.deepEqual(await ask("getArchitectures", image), { architectures: ["arm64"] });
   const size = BigInt(single.sizes.arm64 ?? 0);
@@ -86,7 +86,7 @@ test("an image of another repo is not there", async () => {
   await assert.rejects(ask("getSize", { repoUid: `${ROOT}/${"0".repeat(16)}`, digest }), { reason: "NOT_FOUND" });
 });
 
-test("an answer of the registry is cached", async () => {
+test("an answer of the registry is stored", async () => {
   const image = { repoUid: app.uid, digest: many.digest };
   await ask("getSize", image);
   const untouched = new Proxy(client, { get: () => assert.fail("the registry was called again") });
@@ -95,7 +95,7 @@ test("an answer of the registry is cached", async () => {
 
 const unknown = `sha256:${"e".repeat(64)}`;
 
-test("a digest is checked before any request", async () => {
+test("a digest is validated before the registry is read", async () => {
   for (const digest of ["latest", "sha256:abc", `${unknown}/../x`, `sha256:${"E".repeat(64)}`])
     await assert.rejects(ask("getSize", { repoUid: app.uid, digest }), {
       reason: "INVALID_ARGUMENT",
@@ -112,7 +112,7 @@ test("without a registry nothing is known", async () => {
   await assert.rejects(prepare({ repoUid: app.uid, digest: unknown }, undefined as never), { reason: "NOT_FOUND" });
 });
 
-test("a registry that is away is said to be", async () => {
+test("an unreachable registry is reported", async () => {
   const away = createRegistryClient({ url: "http://127.0.0.1:1", token: () => "" });
   await assert.rejects(ask("getSize", { repoUid: app.uid, digest: unknown }, away), { reason: "UNAVAILABLE" });
 });
@@ -123,7 +123,7 @@ const manifest = (value: object, mediaType = "application/vnd.oci.image.manifest
 });
 const digestOf = (text: string) => `sha256:${createHash("sha256").update(text).digest("hex")}`;
 
-test("attestations are no images, and images for one architecture are told apart", async () => {
+test("attestations are no images, and images for one architecture have different names", async () => {
   const type = "application/vnd.oci.image.manifest.v1+json";
   const part = (name: string, platform: object) => ({ mediaType: type, digest: digestOf(name), platform });
   const index = {
@@ -136,7 +136,7 @@ test("attestations are no images, and images for one architecture are told apart
       { mediaType: "application/vnd.example", digest: digestOf("v7"), platform: { architecture: "mips" } },
     ],
   };
-  const sizes = await sizesOf(manifest(index, "application/vnd.oci.image.index.v1+json"), {
+  const sizes = await readSizes(manifest(index, "application/vnd.oci.image.index.v1+json"), {
     manifest: async (digest) =>
       digest === digestOf("gone") ? undefined : manifest({ config: { size: 10 }, layers: [{ size: 5 }, { size: -1 }] }),
     blob: async () => undefined,
@@ -153,8 +153,8 @@ for (const [what, content, reason] of [
   ],
   ["that is a list", manifest([]), "UNAVAILABLE"],
 ] as const) {
-  test(`a manifest ${what} is refused`, async () => {
+  test(`a manifest ${what} is rejected`, async () => {
     const reader = { manifest: async () => undefined, blob: async () => undefined };
-    await assert.rejects(sizesOf(content, reader), { reason });
+    await assert.rejects(readSizes(content, reader), { reason });
   });
 }

@@ -1,4 +1,4 @@
-// Images small enough to be made here, pushed with skopeo.
+// Small images that the test builds and pushes with skopeo.
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";

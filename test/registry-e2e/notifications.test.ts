@@ -1,5 +1,4 @@
-// What is pushed to a stock registry shows up here, also when the service was
-// down meanwhile or was never told.
+// A push to a stock registry reaches the service, also when the service was down or got no event.
 import assert from "node:assert/strict";
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,8 +6,8 @@ import { after, before, test } from "node:test";
 import { openInstallation } from "../../src/app/installation.js";
 import { resolveSettings } from "../../src/config/config.js";
 import { randomIds } from "../../src/kernel/ids.js";
-import { internalTokens } from "../../src/registry/oci/internal-token.js";
 import { createRegistryClient } from "../../src/registry/oci/registry-client.js";
+import { createInternalTokens } from "../../src/registry/oci/registry-token.js";
 import { arbor, type Organisation, type Service, startHost, startService } from "../e2e/process.js";
 import { tempDir } from "../support/temp-dir.js";
 import { type BareRegistry, startBareRegistry } from "./bare-registry.js";
@@ -32,7 +31,7 @@ before(async () => {
   owner = await host.bootstrap(data, "acme");
   host.close();
   service = await startService(data, "--registry-secret-file", secretFile);
-  // Only now it is known how the service is called, which a token must say.
+  // A token names the service, whose address is bound only now.
   token = (await arbor("admin", "token", "--identity", owner.identity, "--data", data)).stdout.trim();
   registry = await startBareRegistry({
     directory: storage,
@@ -100,7 +99,7 @@ async function restart(): Promise<void> {
   service = await startService(data, "--registry-secret-file", secretFile, "--listen", host);
 }
 
-test("a push is recorded within a second, and so is what a tag is moved to", { skip }, async () => {
+test("a push is visible within a second, and so is the move of a tag", { skip }, async () => {
   const [first, second] = [image(), image(["amd64", "arm64"])];
   await push(first, named("app", "latest"));
   await shows("app", { latest: first.digest }, 1_000);
@@ -144,7 +143,7 @@ test("sync repairs what was lost with a registry that went down before it could 
   await push(meanwhile, named("lost", "new"));
   await push(meanwhile, `${registry.host}/nobody/app:latest`);
   await deleteImage("lost", deleted.digest);
-  // What it had to tell was in its memory alone.
+  // Its undelivered events were in its memory alone.
   await registry.stop();
   registry = await startBareRegistry({ directory: storage });
   await restart();
@@ -161,7 +160,7 @@ test("sync repairs what was lost with a registry that went down before it could 
   assert.match(again.stdout, /^repos and tags added or changed: 0\ntags removed: 0\n/m);
 });
 
-test("sync says what it needs, and that a registry is away", { skip }, async () => {
+test("sync reports missing settings and an unreachable registry", { skip }, async () => {
   const without = await arbor("registry", "sync", "--data", data);
   assert.deepEqual([without.code, without.stdout], [6, ""]);
   assert.match(without.stderr, /--registry-url/);
@@ -170,7 +169,7 @@ test("sync says what it needs, and that a registry is away", { skip }, async () 
   assert.match(away.stderr, /the registry cannot be reached/);
 });
 
-test("the secret is needed, and more than 1 MiB is refused", { skip }, async () => {
+test("the secret is required, and more than 1 MiB is rejected", { skip }, async () => {
   const post = (authorization: string, body: string) =>
     fetch(`${service.url}/registry/notifications`, { method: "POST", headers: { authorization }, body });
   const statuses = [
@@ -193,11 +192,14 @@ test("a registry that trusts the service lets it read the catalog and every repo
     assert.equal((await fetch(`${trusting.url}/v2/_catalog`)).status, 401);
     const { keys, clock } = installation;
     const deps = { keys, clock, ids: randomIds, issuer: () => service.url, service: "arbor" };
-    const client = createRegistryClient({ url: trusting.url, token: internalTokens(deps) });
+    const client = createRegistryClient({ url: trusting.url, token: createInternalTokens(deps) });
     const paths: string[] = [];
     for await (const path of client.catalog("")) paths.push(path);
     assert.deepEqual([paths, await client.tags("acme/app")], [[], []]);
-    const foreign = createRegistryClient({ url: trusting.url, token: internalTokens({ ...deps, service: "other" }) });
+    const foreign = createRegistryClient({
+      url: trusting.url,
+      token: createInternalTokens({ ...deps, service: "other" }),
+    });
     await assert.rejects(foreign.tags("acme/app"), { reason: "UNAVAILABLE", message: /answered 401/ });
   } finally {
     await installation.close();

@@ -15,7 +15,7 @@ export interface SyncCampaign {
   readonly repos: number;
   /** How often the command is killed before it may end. */
   readonly kills: number;
-  /** Told how it goes. */
+  /** Receives the progress. */
   readonly say: (line: string) => void;
 }
 
@@ -43,7 +43,7 @@ export async function runSyncCampaign({ tags, repos, kills, say }: SyncCampaign)
     say(stdout.trimEnd());
     const problems = code === 0 ? await differences(data, group, stored) : [`the command ended with ${code}`];
     const resumed = Number(/^resumed after (\d+) tags$/m.exec(stdout)?.[1] ?? 0);
-    // What was told last may not be all that was on disk by then, but never less.
+    // The last report may count fewer tags than are on disk, and never more.
     if (resumed < done) problems.push(`it went on after ${resumed} tags, and ${done} were done`);
     say(`${problems.length === 0 ? "every tag is there once" : `${problems.length} problems`}`);
     return { problems };
@@ -52,7 +52,7 @@ export async function runSyncCampaign({ tags, repos, kills, say }: SyncCampaign)
   }
 }
 
-// Kills the command once it has told of `limit` tags.
+// Kills the command once it has reported `limit` tags.
 async function syncOnce(args: readonly string[], limit = Number.POSITIVE_INFINITY) {
   const child = spawn(process.execPath, [...scriptArguments("src/main.ts"), ...args], {
     stdio: ["ignore", "pipe", "pipe"],

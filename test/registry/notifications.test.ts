@@ -1,5 +1,5 @@
-// News from a registry: who may bring them, what they may say, and that neither
-// their order nor their repetition matters.
+// Events of a registry: who may send them, what they may hold, and that neither their order nor their repetition
+// matters.
 import assert from "node:assert/strict";
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import fc from "fast-check";
 import { randomIds } from "../../src/kernel/ids.js";
 import type { WebRequest } from "../../src/kernel/web.js";
 import { applyEvents } from "../../src/registry/oci/apply-event.js";
-import { eventsIn } from "../../src/registry/oci/notification.js";
+import { parseEvents } from "../../src/registry/oci/notification.js";
 import { NOTIFICATIONS_PATH, notificationRoutes } from "../../src/registry/oci/notification-routes.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import { groupRow, rootUid } from "../support/rows.js";
@@ -30,13 +30,13 @@ await store.write(async (tx) => {
 });
 after(() => store.close());
 
-const news: object[] = [];
+const received: object[] = [];
 const routes = notificationRoutes({
   secretFile,
   store,
   clock: () => NOW,
   ids: randomIds,
-  onNews: (one) => news.push(one),
+  onEvents: (one) => received.push(one),
 });
 const route = routes[0] ?? assert.fail("there is no route");
 
@@ -96,7 +96,7 @@ async function tagsOf(repoName: string): Promise<Record<string, string> | undefi
 
 test("without a secret there is no such path", () => {
   assert.deepEqual(
-    notificationRoutes({ secretFile: undefined, store, clock: Date.now, ids: randomIds, onNews() {} }),
+    notificationRoutes({ secretFile: undefined, store, clock: Date.now, ids: randomIds, onEvents() {} }),
     [],
   );
 });
@@ -109,16 +109,16 @@ const badFiles: readonly [what: string, file: () => string, rule: RegExp][] = [
   ["readable by others", () => fileOf("wide", SECRET, 0o640), /0600/],
 ];
 for (const [what, file, rule] of badFiles) {
-  test(`a secret that is ${what} is refused at start`, () => {
+  test(`a secret that is ${what} is rejected at start`, () => {
     const secretFile = file();
-    const start = () => notificationRoutes({ secretFile, store, clock: Date.now, ids: randomIds, onNews() {} });
+    const start = () => notificationRoutes({ secretFile, store, clock: Date.now, ids: randomIds, onEvents() {} });
     assert.throws(start, (error: Error) => rule.test(error.message) && !error.message.includes(SECRET));
   });
 }
 
-test("a line break behind the secret is no part of it", () => {
+test("a line break after the secret is ignored", () => {
   const file = fileOf("line", `${SECRET}\n`);
-  const [route] = notificationRoutes({ secretFile: file, store, clock: Date.now, ids: randomIds, onNews() {} });
+  const [route] = notificationRoutes({ secretFile: file, store, clock: Date.now, ids: randomIds, onEvents() {} });
   assert.equal(route?.path, NOTIFICATIONS_PATH);
 });
 
@@ -161,7 +161,7 @@ const malformed: readonly [what: string, body: string | object, message: RegExp]
   ["a second event", { events: [event({ action: "pull" }), event({ tag: "x" })] }, /events\[1\]\.target\.digest/],
 ];
 for (const [what, body, message] of malformed) {
-  test(`an envelope with ${what} is refused and changes nothing`, async () => {
+  test(`an envelope with ${what} is rejected and changes nothing`, async () => {
     await assert.rejects(() => post(body), { reason: "INVALID_ARGUMENT", message });
     assert.equal(await tagsOf("app"), undefined);
   });
@@ -176,7 +176,7 @@ test("pulls, mounts and layers change nothing", async () => {
 test("events of unknown groups are dropped and counted", async () => {
   const paths = ["nobody/app", "unverified/app", `${rootUid(9)}/app`, "app", "a/b/c", `${ROOT}/UPPER`];
   await send(...paths.map((repo) => ({ repo, tag: "x", digest: A })), { repo: "acme/known", tag: "x", digest: A });
-  assert.deepEqual(news.at(-1), { events: 7, changed: 2, dropped: 6 });
+  assert.deepEqual(received.at(-1), { events: 7, changed: 2, dropped: 6 });
   assert.deepEqual(await tagsOf("known"), { x: A });
 });
 
@@ -195,7 +195,7 @@ test("every change leaves a row in the audit log, with whom the token was for", 
   assert.ok(rows.every(({ method, remoteAddress }) => method === NOTIFICATIONS_PATH && remoteAddress === "192.0.2.1"));
 });
 
-test("an image without a tag makes its repo", async () => {
+test("an image without a tag creates its repo", async () => {
   await send({ repo: "acme/untagged", digest: A, mediaType: MANIFEST });
   assert.deepEqual(await tagsOf("untagged"), {});
 });
@@ -244,7 +244,7 @@ test("any order and repetition of events gives the tags that the registry has", 
   );
 });
 
-test("a manifest that is deleted does not shut out a push that came before and is told later", async () => {
+test("the deletion of a manifest does not block an earlier push that arrives later", async () => {
   const at = (seconds: number) => NOW - 60_000 + seconds * 1_000;
   const moved = { repo: "acme/moved", tag: "x" };
   await send({ ...moved, digest: A, atMs: at(1) });
@@ -265,7 +265,7 @@ test("of two pushes in one millisecond the same one counts whichever comes first
 });
 
 test("a transaction that fails leaves the event unknown, so that its repetition counts", async () => {
-  const [known] = eventsIn(
+  const [known] = parseEvents(
     Buffer.from(JSON.stringify({ events: [event({ repo: "acme/undone", tag: "x", digest: A, id: "undone" })] })),
   );
   assert.ok(known);

@@ -66,7 +66,7 @@ test("a pull token pulls until it is revoked", async () => {
   assert.deepEqual(left2, []);
 });
 
-test("lives as long as it is told, within a year", async () => {
+test("lives as long as requested, within a year", async () => {
   const { expireTime } = await made("--ttl", "8760h");
   assert.ok(Date.parse(expireTime) - Date.now() > 364.9 * DAY_MS);
   for (const ttl of ["8761h", "366d", "0h", "30", "1y", "-1h"]) {
@@ -76,7 +76,7 @@ test("lives as long as it is told, within a year", async () => {
   }
 });
 
-test("who may not bind leaves nothing behind, and other identities are not revoked", async () => {
+test("a caller who may not bind creates nothing, and other identities are not revoked", async () => {
   const { token } = await world.harness.identity({}, world.root);
   const { code, stdout } = await pullToken(["create", "--group", world.root], token);
   assert.notEqual(code, 0);

@@ -1,7 +1,7 @@
 // Readmes of repos: who changes them, and what they may hold.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { isReadme } from "../../src/registry/repos/readme-rule.js";
+import { isReadme } from "../../src/registry/repos/repo-rules.js";
 import { denied, invalid } from "../contract/expectations.js";
 import type { Somebody } from "../iam/iam-world.js";
 import { type RegistryWorld, startRegistryWorld } from "./registry-world.js";
@@ -49,7 +49,7 @@ describe("a readme", () => {
     assert.deepEqual(outcome, invalid(["content", "content of a repo that is copied must be that of its source"]));
   });
 
-  it("with a script is refused", async () => {
+  it("with a script is rejected", async () => {
     const { outcome } = await change({ content: "<script>alert(1)</script>" });
     assert.deepEqual(outcome, invalid(["content", "content must not contain unsafe HTML"]));
   });
@@ -96,10 +96,10 @@ describe("of readmes", () => {
     "```\n<script>\n```",
   ];
   for (const text of harmful)
-    it(`${JSON.stringify(text.slice(0, 40))} is refused`, () =>
+    it(`${JSON.stringify(text.slice(0, 40))} is rejected`, () =>
       assert.equal(isReadme(text, "content"), "content must not contain unsafe HTML"));
 
-  it("control characters and excess are refused", () => {
+  it("control characters and long texts are rejected", () => {
     assert.equal(isReadme("a\0b", "content"), "content must not contain control characters");
     assert.equal(isReadme("a".repeat(256 * 1024 + 1), "content"), "content must be at most 262144 characters");
   });

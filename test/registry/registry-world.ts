@@ -10,9 +10,9 @@ export function digestOf(digit: string): string {
 
 /** A service with two organisations, and ways to fill them. */
 export interface RegistryWorld extends IamWorld {
-  /** A request by the owner, or somebody else; `path` follows `/registry/v2beta1`. */
+  /** A request by the owner or another caller; `path` follows `/registry/v2beta1`. */
   call(method: string, path: string, body?: object, by?: Somebody): Promise<RestAnswer>;
-  /** A new repo, in our root unless said; returns its uid. */
+  /** Creates a repo, in the own root group unless given; returns its uid. */
   repo(fields: object, group?: string): Promise<string>;
   /** A tag, new or moved; returns its uid. */
   tag(repo: string, name: string, digit?: string): Promise<string>;
@@ -29,7 +29,7 @@ export async function startRegistryWorld(settings?: Parameters<typeof startIamWo
     if (status !== 200) throw new Error(text);
     return String(json?.uid);
   };
-  const by = (place: string) => (place.startsWith(world.foreign) ? world.foreignOwner : world.owner);
+  const by = (parent: string) => (parent.startsWith(world.foreign) ? world.foreignOwner : world.owner);
   return Object.assign(world, {
     call,
     repo: (fields: object, group = world.root) => made(`/repos/${group}`, fields, by(group)),

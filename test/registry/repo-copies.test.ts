@@ -1,7 +1,7 @@
 // Repos that are copied from another: which that may be, and what they share.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { seedAnonymous } from "../../src/iam/identities/anonymous.js";
+import { seedAnonymous } from "../../src/iam/identities/identity.js";
 import { ANONYMOUS_UID } from "../../src/kernel/ids.js";
 import { invalid } from "../contract/expectations.js";
 import type { RestAnswer } from "../contract/rest.js";
@@ -70,7 +70,7 @@ describe("the source of a copy", () => {
     { name: "is no reference at all", of: () => "//:@" },
   ];
   for (const { name, of } of refused) {
-    it(`that ${name} is refused, always in the same words`, async () => {
+    it(`that ${name} is rejected, always in the same words`, async () => {
       assert.deepEqual((await world.call("POST", `/repos/${world.child}`, copyOf(of()))).outcome, noSource);
     });
   }
@@ -80,7 +80,7 @@ describe("the source of a copy", () => {
     assert.deepEqual((await patch(uid, { sync_config: { source: uid } })).outcome, noSource);
   });
 
-  it("must be one that the caller may pull from, or everybody", async () => {
+  it("must be one that the caller or anonymous may pull from", async () => {
     const editor = await world.caller(["repo.create", "repo.update", "repo.list"], world.child);
     const attempt = () => world.call("POST", `/repos/${world.child}`, copyOf(source), editor);
     assert.deepEqual((await attempt()).outcome, noSource);
@@ -120,29 +120,29 @@ describe("a copy", () => {
       assert.deepEqual((await patch(uid, own)).outcome, broken);
       const inherited = shared[field as keyof typeof shared];
       assert.equal((await patch(uid, { [field]: inherited })).status, 200);
-      // Not to say what it shall be is no wish to differ.
+      // An absent field is no conflict with the source.
       assert.deepEqual((await patch(uid, {}, field)).json?.[field], inherited);
     });
   }
 
-  it("keeps its source and its time when something else about the copying changes", async () => {
+  it("keeps its source and its time when another field of the copy changes", async () => {
     const uid = await world.repo(copyOf(source));
     const was = (await world.call("GET", `/repos/${uid}`)).json?.sync_config as object;
     world.harness.skewMs += 60_000;
-    const going = { ...was, google: "europe-docker.pkg.dev/p/r" };
-    const { json } = await patch(uid, { sync_config: { google: going.google } }, "sync_config.google");
-    assert.deepEqual(json?.sync_config, going);
+    const started = { ...was, google: "europe-docker.pkg.dev/p/r" };
+    const { json } = await patch(uid, { sync_config: { google: started.google } }, "sync_config.google");
+    assert.deepEqual(json?.sync_config, started);
     const again = await patch(uid, { sync_config: { source: "source", expirationTime: "2999-01-01T00:00:00Z" } });
-    assert.deepEqual(again.json?.sync_config, going);
+    assert.deepEqual(again.json?.sync_config, started);
   });
 
-  it("that is sent whole but for what it shares keeps that", async () => {
+  it("that is sent without the copied fields keeps them", async () => {
     const uid = await world.repo(copyOf(source));
     const { json } = await patch(uid, { name: `whole-${made++}`, sync_config: { source } }, "*");
     for (const [field, value] of Object.entries(shared)) assert.deepEqual(json?.[field], value);
   });
 
-  it("that a repo becomes takes over what its source has, and keeps it afterwards", async () => {
+  it("takes the fields of its source and keeps them", async () => {
     const uid = await world.repo(fresh({ bundles: ["ai"], description: "old" }));
     const { json } = await patch(uid, { sync_config: { source } });
     for (const [field, value] of Object.entries({ ...shared, description: "old" }))

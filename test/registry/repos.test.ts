@@ -48,7 +48,7 @@ const full = {
 };
 
 describe("a repo", () => {
-  it("is shown as it was made, every array in its order", async () => {
+  it("is shown as it was created, every array in its order", async () => {
     const body = fresh(full);
     const { json, status, text } = await world.call("POST", `/repos/${world.child}`, body);
     assert.equal(status, 200, text);
@@ -62,7 +62,7 @@ describe("a repo", () => {
 
   const nameRule = "name must match ^[a-z0-9]+((\\.|_|__|-+)[a-z0-9]+)*$ and be at most 128 characters";
   for (const name of ["", "..", " ", "-x", "a..b", "a___b", "a_", "A", "a b", "a/b", "ä", "a".repeat(129)]) {
-    it(`named ${JSON.stringify(name.slice(0, 9))} is refused, since no registry has such a path`, async () => {
+    it(`named ${JSON.stringify(name.slice(0, 9))} is rejected, since no registry has such a path`, async () => {
       const { outcome } = await world.call("POST", `/repos/${world.root}`, { name });
       assert.deepEqual(outcome, invalid(["name", nameRule]));
     });
@@ -184,13 +184,13 @@ describe("a repo", () => {
     { body: { sync_config: {} }, broken: ["sync_config", "sync_config.source is required"] },
   ];
   for (const { body, broken } of rules) {
-    it(`with ${JSON.stringify(body).slice(0, 60)} is refused, new or changed`, async () => {
+    it(`with ${JSON.stringify(body).slice(0, 60)} is rejected, new or changed`, async () => {
       assert.deepEqual((await world.call("POST", `/repos/${world.root}`, fresh(body))).outcome, invalid(broken));
       assert.deepEqual((await patch(await world.repo(fresh()), body)).outcome, invalid(broken));
     });
   }
 
-  it("of a tier that the API does not have is refused", async () => {
+  it("of an unknown tier is rejected", async () => {
     const { status } = await world.call("POST", `/repos/${world.root}`, fresh({ catalogTier: "CATALOG_TIER_GOLD" }));
     assert.equal(status, 400);
   });
@@ -326,7 +326,7 @@ describe("deleting", () => {
     }
   });
 
-  it("a group with a repo fails until that is gone", async () => {
+  it("a group with a repo fails until the repo is deleted", async () => {
     const group = await world.group();
     const uid = await world.repo(fresh(), group);
     const { outcome, status } = await world.owner.rest("DELETE", `/groups/${group}`);

@@ -2,7 +2,7 @@
 // of them lists show.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { familyOf } from "../../src/registry/tags/tag.js";
+import { classifyTag } from "../../src/registry/tags/tag.js";
 import { invalid } from "../contract/expectations.js";
 import { digestOf, type RegistryWorld, startRegistryWorld } from "./registry-world.js";
 
@@ -41,11 +41,11 @@ describe("the family of a tag", () => {
     ["1.2.3-r", 0],
     ["1.2.3-r0-dev", 0],
   ];
-  for (const [name, family] of families) it(`${name}: ${family}`, () => assert.equal(familyOf(name), family));
+  for (const [name, family] of families) it(`${name}: ${family}`, () => assert.equal(classifyTag(name), family));
 });
 
 describe("a tag", () => {
-  it("is shown as it was made", async () => {
+  it("is shown as it was created", async () => {
     const repo = await newRepo();
     const body = { name: "1.0", digest: digestOf("a"), deprecated: true, bundles: ["z", "a"] };
     const { json, status } = await world.call("POST", `/tags/${repo}`, body);
@@ -83,12 +83,12 @@ describe("a tag", () => {
     },
   ];
   for (const { name, body, broken } of refused) {
-    it(`with ${name} is refused`, async () => {
+    it(`with ${name} is rejected`, async () => {
       assert.deepEqual((await world.call("POST", `/tags/${await newRepo()}`, body)).outcome, invalid(broken));
     });
   }
 
-  it("that exists is moved, with a history and a new time; the same again changes nothing", async () => {
+  it("that exists is moved, with a history and a new time; a repeated request changes nothing", async () => {
     const repo = await newRepo();
     const uid = await world.tag(repo, "latest", "a");
     const first = (await world.call("GET", `/tags/${uid}`)).json;
@@ -118,7 +118,7 @@ describe("a tag", () => {
     assert.equal((await world.write((tx) => tx.tags.history(uid, 0, Number.MAX_SAFE_INTEGER, 10))).length, 1);
   });
 
-  it("is gone once deleted, and so is its history", async () => {
+  it("is deleted with its history", async () => {
     const repo = await newRepo();
     const uid = await world.tag(repo, "short-lived");
     const gone = await world.call("DELETE", `/tags/${uid}`);
@@ -185,21 +185,21 @@ describe("a list of tags", () => {
   for (let bits = 0; bits < 8; bits++) {
     const on = switches.filter((_, i) => bits & (1 << i));
     const expected = () => [...usual, ...on.flatMap((one) => families[one])];
-    const places = () => [
+    const parents = () => [
       `uidp.descendantsOf=${group}`,
       `uidp.childrenOf=${repo}`,
       Object.values(uids)
         .map((uid) => `uidp.ids=${uid}`)
         .join("&"),
     ];
-    it(`with ${on.join(", ") || "no switch"}: in every order, from every place, by pages of 3`, async () => {
-      for (const place of places()) {
+    it(`with ${on.join(", ") || "no switch"}: in every order, from every parent, by pages of 3`, async () => {
+      for (const parent of parents()) {
         for (const [order, key] of [
           ["", (name: string) => uids[name] ?? ""],
           ["name", (name: string) => name],
           ["updated_at", (name: string) => String(Object.keys(uids).indexOf(name)).padStart(2, "0")],
         ] as const) {
-          const query = [place, ...on.map((one) => `${one}=true`), "page_size=3", order && `order_by=${order}`];
+          const query = [parent, ...on.map((one) => `${one}=true`), "page_size=3", order && `order_by=${order}`];
           const seen: string[] = [];
           let token = "";
           do {
@@ -214,10 +214,10 @@ describe("a list of tags", () => {
     });
   }
 
-  it("of a name or a digest shows those alone, of hidden families only where asked", async () => {
-    const place = `uidp.childrenOf=${repo}`;
+  it("of a name or a digest shows those alone, of hidden families only where included", async () => {
+    const parent = `uidp.childrenOf=${repo}`;
     const below = `uidp.descendantsOf=${group}`;
-    for (const at of [place, below]) {
+    for (const at of [parent, below]) {
       assert.deepEqual((await list(`${at}&name=latest`)).names, ["latest"]);
       assert.deepEqual((await list(`${at}&name=1.2.3-r0`)).names, []);
       assert.deepEqual((await list(`${at}&name=1.2.3-r0&includeEpochs=true`)).names, ["1.2.3-r0"]);
@@ -228,7 +228,7 @@ describe("a list of tags", () => {
     }
   });
 
-  it("since a time shows what was changed after it", async () => {
+  it("since a time shows later changes", async () => {
     const all = await list(`uidp.childrenOf=${repo}&order_by=updated_at`);
     const [, second] = all.tags;
     const since = encodeURIComponent(String(second?.updateTime));
@@ -256,7 +256,7 @@ describe("a list of tags", () => {
     { query: "page_size=-1", broken: ["pageSize", "pageSize must not be negative"] },
   ];
   for (const { query, broken } of refused) {
-    it(`with ${query} is refused`, async () => {
+    it(`with ${query} is rejected`, async () => {
       assert.deepEqual((await world.call("GET", `/tags?${query}`)).outcome, invalid(broken));
     });
   }

@@ -8,12 +8,12 @@ export interface TokenAnswer {
   readonly token: string;
 }
 
-/** A request to `/token`, for the service `arbor` unless `parameters` say otherwise. */
+/** A request to `/token`, for the service `arbor` unless `parameters` name another. */
 export interface TokenRequest {
   readonly parameters?: readonly (readonly [name: string, value: string])[];
   readonly user?: string;
   readonly password?: string;
-  /** The whole Authorization header, in place of user and password. */
+  /** The complete Authorization header, in place of user and password. */
   readonly authorization?: string;
   /** Sent as a form. */
   readonly form?: Readonly<Record<string, string>>;

@@ -154,7 +154,7 @@ test("a first push needs the right to create repos, a later one does not", async
   assert.deepEqual(await granted(scopes, token), [entry(`${world.root}/later`, "push")]);
 });
 
-test("everybody has what is bound to everybody, and only that", async () => {
+test("anonymous callers have the bindings of anonymous, and no others", async () => {
   const scopes = [`repository:${world.root}/a:pull,push`];
   assert.deepEqual(await granted(scopes, undefined), []);
   const binding = await world.harness.bind(builtinIdentityUid("anonymous"), "registry.pull", world.root);
@@ -182,7 +182,7 @@ const broken: readonly (readonly [string, [string, string][], string])[] = [
 ];
 
 for (const [name, parameters, field] of broken) {
-  test(`refuses ${name}`, async () => {
+  test(`rejects ${name}`, async () => {
     const { status, text } = await askToken(world.url, { user: "_token", password: pusher.token, parameters });
     assert.equal(status, 400);
     const { code, message } = JSON.parse(text) as { code: number; message: string };
@@ -191,7 +191,7 @@ for (const [name, parameters, field] of broken) {
   });
 }
 
-test("refuses a request without a service, and a form that says no grant", async () => {
+test("rejects a request without a service, and a form without a grant type", async () => {
   assert.equal((await fetch(`${world.url}/token`)).status, 400);
   const answer = await askToken(world.url, { form: { username: "_token", password: pusher.token } });
   assert.equal(answer.status, 400);

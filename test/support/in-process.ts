@@ -2,8 +2,9 @@
 // that need many calls, or the same calls on several databases.
 import type { DescMethod, Message } from "@bufbuild/protobuf";
 import { create } from "@bufbuild/protobuf";
-import { roomChecks } from "../../src/app/quotas.js";
-import { seedRoles } from "../../src/iam/roles/seed-roles.js";
+import { definitions } from "../../src/app/definitions.js";
+import { createResourceDeps } from "../../src/app/services.js";
+import { seedRoles } from "../../src/iam/roles/builtin-roles.js";
 import { iamServices } from "../../src/iam/services.js";
 import type { Ids } from "../../src/kernel/ids.js";
 import { createPageTokens } from "../../src/kernel/page-token.js";
@@ -13,6 +14,7 @@ import { type Inbound, UnaryCall } from "../../src/pipeline/call.js";
 import { createInvoke } from "../../src/pipeline/invoke.js";
 import { createMethodTable } from "../../src/pipeline/method-table.js";
 import { createQuotas } from "../../src/pipeline/quotas.js";
+import { buildRoomChecks } from "../../src/pipeline/resource/quota.js";
 import type { Store } from "../../src/store/port.js";
 
 /** Calls a method by its RPC path as an identity; rejects with a ConnectError. */
@@ -29,8 +31,11 @@ export async function inProcess(
   const tokens = createPageTokens(() => [{ id: "00".repeat(8), secret: Buffer.alloc(32, 7) }]);
   const seal = (secret: Buffer, context: string) => `sealed ${context} ${secret.toString("hex")}`;
   const methods = createMethodTable(
-    iamServices({ tokens, ids, seal, rootCreation: "users", trustedIssuers: [], store, limits }),
-    roomChecks(createQuotas(limits)),
+    iamServices({
+      ...createResourceDeps({ tokens, ids }),
+      ...{ tokens, seal, rootCreation: "users", trustedIssuers: [], store, limits },
+    }),
+    buildRoomChecks(definitions, createQuotas(limits)),
   );
   const invoke = createInvoke({
     store,

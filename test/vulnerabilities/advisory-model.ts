@@ -10,7 +10,7 @@ import {
   ReviewState,
 } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
 import type { Tx } from "../../src/store/port.js";
-import { eventRow } from "../../src/vulnerabilities/advisories/advisory.js";
+import { buildEventRow } from "../../src/vulnerabilities/advisories/advisory.js";
 import {
   type AdvisoryInput,
   insertAdvisory,
@@ -98,7 +98,7 @@ export function randomAdvisories(count: number, seed: number): ModelAdvisory[] {
 /** Stores an advisory; of three, one comes with its events, one gets them later, one was another before. */
 export async function storeModel(tx: Tx, model: ModelAdvisory, way: number): Promise<void> {
   const { events, advisoryId: _, ...input } = model;
-  const rows = events.map((one) => eventRow(model.uid, one.uid, messageOf(one), one.timeMs));
+  const rows = events.map((one) => buildEventRow(model.uid, one.uid, messageOf(one), one.timeMs));
   if (way % 3 === 0) {
     model.advisoryId = (await insertAdvisory(tx, input, model.uid, rows)).advisoryId;
     return;
@@ -118,11 +118,11 @@ function messageOf({ type, author, reviewer, reviewState }: ModelEvent): Advisor
 
 const numberOf = (type: ModelEvent["type"]): EventTypeFilter => types.indexOf(type) + 1;
 
-/** Whether the request's filters, place aside, let an advisory through. */
+/** Whether an advisory passes the filters of a request, those by uid aside. */
 export function lets(request: ListAdvisoriesRequest, it: ModelAdvisory): boolean {
   const { origin, query, latestEventType } = request;
-  const among = <T>(wanted: readonly T[], ...values: readonly T[]) =>
-    wanted.length === 0 || values.some((value) => wanted.includes(value));
+  const among = <T>(expected: readonly T[], ...values: readonly T[]) =>
+    expected.length === 0 || values.some((value) => expected.includes(value));
   const approved = it.events.filter(({ reviewState }) => reviewState === ReviewState.APPROVED);
   approved.sort((a, b) => a.timeMs - b.timeMs || (a.uid < b.uid ? -1 : 1));
   const latest = approved.at(-1);

@@ -7,14 +7,14 @@ import {
   type ListAdvisoriesResponseSchema,
 } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
 import { capabilitySetNamed } from "../../src/iam/roles/capability-names.js";
-import { randomIds } from "../../src/kernel/ids.js";
 import { createPageTokens } from "../../src/kernel/page-token.js";
 import type { Principal } from "../../src/kernel/principal.js";
 import { type Inbound, UnaryCall } from "../../src/pipeline/call.js";
 import { createInvoke } from "../../src/pipeline/invoke.js";
 import { createMethodTable } from "../../src/pipeline/method-table.js";
+import { createListResources } from "../../src/pipeline/resource/read.js";
 import type { Store } from "../../src/store/port.js";
-import { vulnerabilityServices } from "../../src/vulnerabilities/services.js";
+import { advisoriesV2beta1 } from "../../src/vulnerabilities/advisories/advisory-v2beta1.js";
 import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../support/rows.js";
 
 export type ListRequest = MessageInitShape<typeof ListAdvisoriesRequestSchema>;
@@ -35,13 +35,13 @@ export const theirs = rootUid(0xb1);
 export const child = childUid(ours, 1);
 export const sibling = childUid(ours, 2);
 
-/** Makes the groups: ours with two below it, and theirs. */
+/** Creates the groups: one with two child groups, and one of another organisation. */
 export async function advisoryWorld(store: Store): Promise<AdvisoryWorld> {
   await store.write(async (tx) => {
     for (const uid of [ours, theirs, child, sibling]) await tx.groups.insert(groupRow(uid));
   });
   const tokens = createPageTokens(() => [{ id: "00".repeat(8), secret: Buffer.alloc(32, 7) }]);
-  const methods = createMethodTable(vulnerabilityServices({ tokens, ids: randomIds }));
+  const methods = createMethodTable([advisoriesV2beta1({ listResources: createListResources(tokens) })]);
   const invoke = createInvoke({
     store,
     clock: Date.now,

@@ -51,7 +51,7 @@ const filters: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   ),
 };
 const orders = ["", "uid desc", "created_at", "created_at desc", "updated_at", "updated_at desc"];
-const places: readonly ListRequest["uidp"][] = [
+const parents: readonly ListRequest["uidp"][] = [
   undefined,
   { childrenOf: ours },
   { descendantsOf: ours },
@@ -74,7 +74,7 @@ export function filterSuite(name: string, open: () => Promise<Store>, runs = 300
     });
     after(() => store.close());
 
-    const wanted = (request: ListRequest, visible: readonly string[]) => {
+    const requested = (request: ListRequest, visible: readonly string[]) => {
       const message = create(ListAdvisoriesRequestSchema, request);
       const { childrenOf = "", descendantsOf = "", ids = [] } = message.uidp ?? {};
       return model.filter(
@@ -95,7 +95,7 @@ export function filterSuite(name: string, open: () => Promise<Store>, runs = 300
     };
     const agrees = async (request: ListRequest, visible: readonly string[] = [ours, theirs], identity = everybody) => {
       const { orderBy = "" } = request;
-      const expected = sorted(wanted(request, visible), orderBy);
+      const expected = sorted(requested(request, visible), orderBy);
       const found: string[] = [];
       let pageToken = "";
       do {
@@ -113,7 +113,7 @@ export function filterSuite(name: string, open: () => Promise<Store>, runs = 300
       it(`${field} alone`, async () => {
         let hits = 0;
         await fc.assert(
-          fc.asyncProperty(values, fc.constantFrom(...places), async (value, uidp) => {
+          fc.asyncProperty(values, fc.constantFrom(...parents), async (value, uidp) => {
             const found = await agrees({ [field]: value, ...(uidp && { uidp }) } as ListRequest);
             if (found > 0 && found < model.length) hits++;
           }),
@@ -145,7 +145,7 @@ export function filterSuite(name: string, open: () => Promise<Store>, runs = 300
       assert.ok(hits > 100, `only ${hits} pairs found anything`);
     });
 
-    it("any filters together, by pages of any size, in every order, as anybody", async () => {
+    it("any filters together, by pages of any size, in every order, for any caller", async () => {
       const callers = [
         { identity: everybody, visible: [ours, theirs] },
         { identity: await world.reader(child), visible: [child] },
@@ -159,14 +159,14 @@ export function filterSuite(name: string, open: () => Promise<Store>, runs = 300
       const few = fc.tuple(request, fc.uniqueArray(fc.constantFrom(...Object.keys(filters)), { maxLength: 3 }));
       const property = async (
         [all, kept]: [Record<string, unknown>, string[]],
-        place: ListRequest["uidp"],
+        parent: ListRequest["uidp"],
         who: number,
       ) => {
         const given = Object.entries(all).filter(([field]) => filters[field] === undefined || kept.includes(field));
         const { identity, visible } = callers[who] ?? assert.fail();
-        await agrees({ ...Object.fromEntries(given), ...(place && { uidp: place }) }, visible, identity);
+        await agrees({ ...Object.fromEntries(given), ...(parent && { uidp: parent }) }, visible, identity);
       };
-      await fc.assert(fc.asyncProperty(few as never, fc.constantFrom(...places), fc.nat(2), property as never), {
+      await fc.assert(fc.asyncProperty(few as never, fc.constantFrom(...parents), fc.nat(2), property as never), {
         seed: SEED,
         numRuns: runs,
       });

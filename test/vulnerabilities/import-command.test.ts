@@ -49,7 +49,7 @@ describe("an import", () => {
     const child = spawn(process.execPath, [...scriptArguments("src/main.ts"), ...args], {
       stdio: ["ignore", "ignore", "pipe"],
     });
-    // It says that something is stored after the first transaction.
+    // It reports progress after the first transaction.
     child.stderr.once("data", () => child.kill("SIGKILL"));
     const [, signal] = await once(child, "exit");
     assert.equal(signal, "SIGKILL");
@@ -66,27 +66,27 @@ describe("an import", () => {
   });
 
   it("reads directories in depth, archives and files, and names what it cannot read", async () => {
-    const place = tempDir();
-    const deep = join(place, "records", "a", "b");
+    const path = tempDir();
+    const deep = join(path, "records", "a", "b");
     mkdirSync(deep, { recursive: true });
     const write = (path: string, text: string) => writeFileSync(path, text);
     write(join(deep, "one.json"), JSON.stringify(osvRecord("DIR-1")));
-    write(join(place, "records", "notes.txt"), "not read");
-    write(join(place, "records", "bad\u001b.json"), "{");
-    symlinkSync(place, join(deep, "up"));
-    const single = join(place, "single.osv");
+    write(join(path, "records", "notes.txt"), "not read");
+    write(join(path, "records", "bad\u001b.json"), "{");
+    symlinkSync(path, join(deep, "up"));
+    const single = join(path, "single.osv");
     write(single, JSON.stringify(osvRecord("FILE-1")));
-    const zip = join(place, "some.zip");
+    const zip = join(path, "some.zip");
     writeZip(zip, [
       entry("x/ok.json", osvRecord("ZIP-1")),
       entry("readme.md", {}),
       entry("x/bad.json", osvRecord("ZIP-2", { modified: "yesterday" })),
       entry("x/last.json", osvRecord("ZIP-3")),
     ]);
-    const cut = join(place, "cut.zip");
+    const cut = join(path, "cut.zip");
     write(cut, "PK and nothing more");
     const before = await stored();
-    const { code, stdout, stderr } = await run(join(place, "records"), cut, single, zip);
+    const { code, stdout, stderr } = await run(join(path, "records"), cut, single, zip);
     assert.equal(code, 1);
     assert.match(stdout, /^records: 7 read, 3 malformed, 0 without a package$/m);
     const [inDirectory = "", inCut = "", inZip = "", summary, ...more] = linesOf(stderr);

@@ -11,7 +11,7 @@ import { randomIds } from "../../src/kernel/ids.js";
 import { parentOf } from "../../src/kernel/uidp.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import type { Store } from "../../src/store/port.js";
-import { advisoryView } from "../../src/vulnerabilities/advisories/advisory.js";
+import { advisoryToProto } from "../../src/vulnerabilities/advisories/advisory.js";
 import { putEvent } from "../../src/vulnerabilities/advisories/advisory-operations.js";
 import { type ImportCounts, importOsv, type RecordFile } from "../../src/vulnerabilities/osv/import.js";
 import { childUid } from "../support/rows.js";
@@ -65,7 +65,7 @@ async function stored(id: string, group = ours) {
     const views = [];
     for (const uid of uids) {
       const row = (await tx.advisories.get(uid)) ?? assert.fail();
-      views.push({ row, ...advisoryView(row, await tx.advisories.events([uid])) });
+      views.push({ row, ...advisoryToProto(row, await tx.advisories.events([uid])) });
     }
     return views.sort((a, b) => (a.row.sourceKey < b.row.sourceKey ? -1 : 1));
   });

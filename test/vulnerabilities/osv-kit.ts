@@ -13,7 +13,7 @@ export function osvRecord(id: string, values: object = {}): object {
   };
 }
 
-/** What a record says of one package: affected from the start, up to the fix if there is one. */
+/** One package of a record: affected from the start, up to the fix if there is one. */
 export function affected(ecosystem: string, name: string, fixed?: string): object {
   const events = [{ introduced: "0" }, ...(fixed === undefined ? [] : [{ fixed }])];
   return { package: { ecosystem, name }, ranges: [{ type: "ECOSYSTEM", events }] };

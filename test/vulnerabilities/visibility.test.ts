@@ -1,4 +1,4 @@
-// Who sees which advisories, and what is refused.
+// Who sees which advisories, and which requests are rejected.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { ConnectError } from "@connectrpc/connect";
@@ -26,11 +26,11 @@ const within = (...groups: readonly string[]) =>
     .filter(({ groupUid }) => groups.includes(groupUid))
     .map(({ uid }) => uid)
     .sort();
-const seen = async (identity: string, request: ListRequest = {}) =>
+const visible = async (identity: string, request: ListRequest = {}) =>
   (await world.list(identity, { pageSize: 200, ...request })).advisories.map(({ uid }) => uid);
 const messageOf = (error: unknown) =>
   error instanceof ApiError || error instanceof ConnectError ? error.message : String(error);
-const refused = async (work: Promise<unknown>, text: RegExp) => {
+const rejected = async (work: Promise<unknown>, text: RegExp) => {
   await assert.rejects(work, (error) => {
     assert.match(messageOf(error), text);
     return true;
@@ -46,39 +46,39 @@ describe("a caller sees the advisories", () => {
   for (const { name, at, sees } of cases) {
     it(name, async () => {
       const identity = await world.reader(...at);
-      assert.deepEqual(await seen(identity), within(...sees));
+      assert.deepEqual(await visible(identity), within(...sees));
       for (const { uid, groupUid, advisoryId } of model) {
         if (sees.includes(groupUid)) assert.equal((await world.get(identity, uid)).advisoryId, advisoryId);
-        else await refused(world.get(identity, uid), /permission_denied|Permission denied/);
+        else await rejected(world.get(identity, uid), /permission_denied|Permission denied/);
       }
     });
   }
 
   it("only with advisories.list, whatever else it holds", async () => {
     const identity = await world.holder(ours, "groups.list", "repo.list", "advisories.create");
-    assert.deepEqual(await seen(identity), []);
-    await refused(world.get(identity, model[0]?.uid ?? ""), /Permission denied/);
+    assert.deepEqual(await visible(identity), []);
+    await rejected(world.get(identity, model[0]?.uid ?? ""), /Permission denied/);
   });
 
   it("and not those another organisation has, by any filter", async () => {
     const identity = await world.reader(theirs);
     const strangers = within(ours, child, sibling);
     assert.ok(strangers.length > 5);
-    assert.deepEqual(await seen(identity, { uidp: { ids: strangers } }), []);
-    assert.deepEqual(await seen(identity, { uidp: { descendantsOf: ours } }), []);
+    assert.deepEqual(await visible(identity, { uidp: { ids: strangers } }), []);
+    assert.deepEqual(await visible(identity, { uidp: { descendantsOf: ours } }), []);
     const advisoryIds = model.map(({ advisoryId }) => advisoryId);
-    assert.deepEqual(await seen(identity, { advisoryIds }), within(theirs));
+    assert.deepEqual(await visible(identity, { advisoryIds }), within(theirs));
   });
 
-  it("and learns that one is missing only where it may read the group", async () => {
+  it("and gets NOT_FOUND only where it may read the group", async () => {
     const reader = await world.reader(ours);
-    await refused(world.get(reader, childUid(child, 0xffff)), /Permission denied/);
+    await rejected(world.get(reader, childUid(child, 0xffff)), /Permission denied/);
     const insider = await world.holder(ours, "advisories.list", "groups.list");
-    await refused(world.get(insider, childUid(child, 0xffff)), /[Nn]ot found: advisory/);
+    await rejected(world.get(insider, childUid(child, 0xffff)), /[Nn]ot found: advisory/);
   });
 });
 
-describe("a list is refused", () => {
+describe("a list is rejected", () => {
   const many = Array.from({ length: 1_001 }, (_, i) => `n${i}`);
   const cases: readonly { name: string; request: ListRequest; text: RegExp }[] = [
     {
@@ -98,13 +98,13 @@ describe("a list is refused", () => {
     { name: "with a page token of no list", request: { pageToken: "x" }, text: /page_?[tT]oken/ },
   ];
   for (const { name, request, text } of cases) {
-    it(name, async () => refused(world.list(await world.reader(ours), request), text));
+    it(name, async () => rejected(world.list(await world.reader(ours), request), text));
   }
 
   it("with the page token of a list with other filters", async () => {
     const identity = await world.reader(ours);
     const { nextPageToken } = await world.list(identity, { pageSize: 1, query: "u" });
     assert.notEqual(nextPageToken, "");
-    await refused(world.list(identity, { pageSize: 1, query: "c", pageToken: nextPageToken }), /page_?[tT]oken/);
+    await rejected(world.list(identity, { pageSize: 1, query: "c", pageToken: nextPageToken }), /page_?[tT]oken/);
   });
 });

@@ -1,7 +1,7 @@
 // The commands for the keys of the installation. What they change, running
 // servers see within seconds.
 import type { Settings } from "../../config/config.js";
-import { auditOnHost } from "../../iam/operator/audit-on-host.js";
+import { auditOnHost } from "../../iam/operator/operate.js";
 import { generateKey } from "../../issuer/keys/key-generation.js";
 import { addSuccessor, revokeKey, rotateKey, rotateRegistryKey, type Successor } from "../../issuer/keys/key-states.js";
 import { randomIds } from "../../kernel/ids.js";

@@ -9,28 +9,29 @@ import {
 import type { SubscriptionsService } from "#gen/chainguard/platform/events/v2beta1/subscriptions_pb.js";
 import { listInChunks, type ServedService, serve } from "../../pipeline/method-table.js";
 import { operationsOf } from "../../pipeline/operations.js";
-import { rowsInParts } from "../../pipeline/resource/whole-list.js";
+import { getResource } from "../../pipeline/resource/read.js";
+import { createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
 import type { SubscriptionRow } from "../../store/port.js";
-import { foundSubscription } from "./subscription-v2beta1.js";
+import { subscriptions } from "./subscription.js";
 
-/** Subscriptions, ready to be served. */
+/** Creates Subscriptions of version 1. */
 export function subscriptionsV1(served: ServedService<typeof SubscriptionsService>) {
   const v2 = operationsOf(served, { uid: "id", parent: "parentId" });
   return serve(Subscriptions, {
     async create({ parentId, subscription }, call) {
-      const sent = { sink: subscription?.sink ?? "" };
-      const { uid } = await v2.createSubscription({ parent: parentId, subscription: sent }, call);
+      const input = { sink: subscription?.sink ?? "" };
+      const { uid } = await v2.createSubscription({ parent: parentId, subscription: input }, call);
       // Version 2 shows no times.
-      return subscriptionV1(await foundSubscription(uid, call.tx));
+      return getResource(call.tx, subscriptions, uid, toProtoV1);
     },
 
-    list: listInChunks(rowsInParts((tx) => tx.subscriptions, subscriptionV1)),
+    list: listInChunks(createChunkReader(subscriptions, toProtoV1)),
 
     delete: ({ id }, call) => v2.deleteSubscription({ uid: id }, call),
   });
 }
 
-function subscriptionV1({ uid, sink, createTimeMs, updateTimeMs }: SubscriptionRow): Subscription {
+function toProtoV1({ uid, sink, createTimeMs, updateTimeMs }: SubscriptionRow): Subscription {
   const times = { createdAt: timestampFromMs(createTimeMs), updatedAt: timestampFromMs(updateTimeMs) };
   return create(SubscriptionSchema, { id: uid, sink, ...times });
 }

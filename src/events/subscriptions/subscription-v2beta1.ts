@@ -1,70 +1,40 @@
 // The handlers of SubscriptionsService in version 2beta1.
 import { SubscriptionsService } from "#gen/chainguard/platform/events/v2beta1/subscriptions_pb.js";
-import { requireParentGroup } from "../../iam/groups/parent-group.js";
-import { notFound } from "../../kernel/errors.js";
-import type { Ids } from "../../kernel/ids.js";
-import type { PageTokens } from "../../kernel/page-token.js";
+import { groups } from "../../iam/groups/group.js";
 import { serve } from "../../pipeline/method-table.js";
-import { listQueryOf } from "../../pipeline/resource/list-query.js";
-import { valuesOf } from "../../pipeline/resource/patch.js";
-import type { SubscriptionRow, Tx } from "../../store/port.js";
-import { subscriptions, subscriptionView } from "./subscription.js";
+import { buildValues } from "../../pipeline/resource/patch.js";
+import { getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
+import type { SubscriptionRow } from "../../store/port.js";
+import { subscriptions, subscriptionToProto } from "./subscription.js";
 
-/** What the handlers need besides the call. */
-export interface SubscriptionDeps {
-  readonly tokens: PageTokens;
-  readonly ids: Ids;
-}
-
-/** SubscriptionsService, ready to be served. */
-export function subscriptionsV2beta1({ tokens, ids }: SubscriptionDeps) {
+/** Creates SubscriptionsService. */
+export function subscriptionsV2beta1({ listResources, ids }: Pick<ResourceDeps, "listResources" | "ids">) {
   return serve(SubscriptionsService, {
-    async getSubscription({ uid }, { tx }) {
-      return subscriptionView(await foundSubscription(uid, tx));
-    },
+    getSubscription: ({ uid }, { tx }) => getResource(tx, subscriptions, uid, subscriptionToProto),
 
     async listSubscriptions(request, call) {
-      const { tx, startMs } = call;
-      const context = {
-        method: "ListSubscriptions",
-        tokens,
-        nowMs: startMs,
-        visible: await call.visibleGroups(request.uidp),
-      };
-      const list = listQueryOf(subscriptions, request, context);
-      const page = await tx.subscriptions.list(list.query);
-      return { subscriptions: page.rows.map(subscriptionView), ...list.envelope(page) };
+      const { resources, ...page } = await listResources(call, subscriptions, request, subscriptionToProto);
+      return { subscriptions: resources, ...page };
     },
 
     async createSubscription({ parent, subscription }, call) {
       const { tx, startMs } = call;
-      await requireParentGroup(parent, call);
+      await getRow(tx, groups, parent);
       const row: SubscriptionRow = {
         uid: ids.newUid(parent),
         groupUid: parent,
-        ...valuesOf(subscriptions, subscription),
+        ...buildValues(subscriptions, subscription),
         createTimeMs: startMs,
         updateTimeMs: startMs,
       };
       await tx.subscriptions.insert(row);
-      return subscriptionView(row);
+      return subscriptionToProto(row);
     },
 
     async deleteSubscription({ uid }, { tx }) {
-      await foundSubscription(uid, tx);
+      await getRow(tx, subscriptions, uid);
       await tx.subscriptions.delete(uid);
       return {};
     },
   });
-}
-
-/**
- * The subscription of this uid.
- *
- * @throws ApiError NOT_FOUND; the pipeline words that for who may not know.
- */
-export async function foundSubscription(uid: string, tx: Tx): Promise<SubscriptionRow> {
-  const row = await tx.subscriptions.get(uid);
-  if (row === undefined) throw notFound(subscriptions, uid);
-  return row;
 }

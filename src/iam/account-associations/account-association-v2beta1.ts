@@ -5,43 +5,32 @@ import {
   AccountProviderType,
   CheckStatus,
 } from "#gen/chainguard/platform/iam/v2beta1/account_associations_pb.js";
-import { alreadyExists, invalidArgument, notFound } from "../../kernel/errors.js";
+import { alreadyExists, invalidArgument } from "../../kernel/errors.js";
 import { parentOf } from "../../kernel/uidp.js";
 import type { UnaryCall } from "../../pipeline/call.js";
 import { serve } from "../../pipeline/method-table.js";
-import { listQueryOf } from "../../pipeline/resource/list-query.js";
-import { patchOf, valuesOf } from "../../pipeline/resource/patch.js";
-import type { AccountAssociationRow, Tx } from "../../store/port.js";
-import { requireParentGroup } from "../groups/parent-group.js";
-import type { IamDeps } from "../iam-deps.js";
+import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
+import { getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
+import type { AccountAssociationRow } from "../../store/port.js";
+import { groups } from "../groups/group.js";
 import { relationTypes } from "../identities/relationship.js";
 import { requireRightsOf } from "../rights.js";
-import { accountAssociations, accountAssociationView, accountsToJson } from "./account-association.js";
+import { accountAssociations, accountAssociationToProto, accountsToJson } from "./account-association.js";
 
-/** AccountAssociationsService, ready to be served. */
-export function accountAssociationsV2beta1({ tokens }: IamDeps) {
+/** Creates AccountAssociationsService. */
+export function accountAssociationsV2beta1({ listResources }: Pick<ResourceDeps, "listResources">) {
   return serve(AccountAssociationsService, {
-    async getAccountAssociation({ uid }, { tx }) {
-      return accountAssociationView(await found(uid, tx));
-    },
+    getAccountAssociation: ({ uid }, { tx }) => getResource(tx, accountAssociations, uid, accountAssociationToProto),
 
     async listAccountAssociations(request, call) {
-      const { tx, startMs } = call;
-      const context = {
-        method: "ListAccountAssociations",
-        tokens,
-        nowMs: startMs,
-        visible: await call.visibleGroups(request.uidp),
-      };
-      const list = listQueryOf(accountAssociations, request, context);
-      const page = await tx.accountAssociations.list(list.query);
-      return { accountAssociations: page.rows.map(accountAssociationView), ...list.envelope(page) };
+      const { resources, ...page } = await listResources(call, accountAssociations, request, accountAssociationToProto);
+      return { accountAssociations: resources, ...page };
     },
 
     async createAccountAssociation({ parent, accountAssociation }, call) {
       const { tx, startMs } = call;
-      await requireParentGroup(parent, call);
-      const { name, description, ...accounts } = valuesOf(accountAssociations, accountAssociation);
+      await getRow(tx, groups, parent);
+      const { name, description, ...accounts } = buildValues(accountAssociations, accountAssociation);
       await requireServices(parent, accounts.chainguard, call);
       if (await tx.accountAssociations.get(parent)) throw alreadyExists(accountAssociations, parent);
       const row: AccountAssociationRow = {
@@ -54,14 +43,14 @@ export function accountAssociationsV2beta1({ tokens }: IamDeps) {
         updateTimeMs: startMs,
       };
       await tx.accountAssociations.insert(row);
-      return accountAssociationView(row);
+      return accountAssociationToProto(row);
     },
 
     async updateAccountAssociation({ accountAssociation, updateMask }, call) {
       const { tx, startMs } = call;
-      const before = await found(accountAssociation?.uid ?? "", tx);
-      const view = accountAssociationView(before);
-      const patch = patchOf(accountAssociations, accountAssociation, updateMask, view);
+      const before = await getRow(tx, accountAssociations, accountAssociation?.uid ?? "");
+      const view = accountAssociationToProto(before);
+      const patch = buildPatch(accountAssociations, accountAssociation, updateMask, view);
       if (Object.keys(patch).length === 0) return view;
       if (patch.chainguard) await requireServices(before.uid, patch.chainguard, call, view.chainguard);
       const { name = before.name, description = before.description, ...accounts } = patch;
@@ -73,19 +62,18 @@ export function accountAssociationsV2beta1({ tokens }: IamDeps) {
         updateTimeMs: startMs,
       };
       await tx.accountAssociations.replace(row);
-      return accountAssociationView(row);
+      return accountAssociationToProto(row);
     },
 
-    // What is not there needs no deleting: clients repeat deletions.
+    // Deletion is idempotent, because clients repeat it.
     async deleteAccountAssociation({ uid }, { tx }) {
       await tx.accountAssociations.delete(uid);
       return {};
     },
 
-    // READY is said only after the account itself has been asked, which this installation has no
-    // credentials for; anything else would be a guess.
+    // READY would need credentials to ask the account itself, which the service does not have.
     async checkAccountAssociation({ uid, providerType }, { tx }) {
-      const { amazon, google, azure } = accountAssociationView(await found(uid, tx));
+      const { amazon, google, azure } = await getResource(tx, accountAssociations, uid, accountAssociationToProto);
       const configured = {
         [AccountProviderType.AMAZON]: amazon,
         [AccountProviderType.GOOGLE]: google,
@@ -100,14 +88,8 @@ export function accountAssociationsV2beta1({ tokens }: IamDeps) {
   });
 }
 
-async function found(uid: string, tx: Tx): Promise<AccountAssociationRow> {
-  const row = await tx.accountAssociations.get(uid);
-  if (row === undefined) throw notFound(accountAssociations, uid);
-  return row;
-}
-
-// A component of the service acts as the identity named for it: that one must lie directly in the
-// group, be made for components, and hold nothing that the caller lacks. Those named before stay.
+// A component of the service acts as the identity that is bound to it. That identity must be a service
+// principal directly in the group and hold nothing that the caller lacks. Unchanged bindings stay.
 async function requireServices(
   group: string,
   chainguard: AccountAssociation["chainguard"],

@@ -1,7 +1,7 @@
-// What an account association is: the cloud accounts that belong to a group. It
-// is a statement of the group's and never an input to authorization.
+// The account association resource: the cloud accounts that belong to a group. Authorization never reads it.
 import { create, fromJson, type JsonObject, toJson } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { AccountAssociationsService as StableAccountAssociationsService } from "#gen/chainguard/platform/iam/v2/account_associations_pb.js";
 import {
   type AccountAssociation,
   AccountAssociationSchema,
@@ -13,7 +13,7 @@ import type { AccountAssociationRow } from "../../store/port.js";
 const MAX_TEXT = 256;
 const MAX_ENTRIES = 256;
 
-const text = (value: string) => value !== "" && value.length <= MAX_TEXT && isPrintable(value);
+const isText = (value: string) => value !== "" && value.length <= MAX_TEXT && isPrintable(value);
 
 const isAmazon: FieldRule = (value, field) =>
   value === undefined || /^[0-9]{12}$/.test((value as NonNullable<AccountAssociation["amazon"]>).account)
@@ -23,15 +23,15 @@ const isAmazon: FieldRule = (value, field) =>
 const isGoogle: FieldRule = (value, field) => {
   if (value === undefined) return undefined;
   const { projectId, projectNumber } = value as NonNullable<AccountAssociation["google"]>;
-  if (!text(projectId)) return `${field}.projectId is required`;
+  if (!isText(projectId)) return `${field}.projectId is required`;
   return /^[0-9]{1,20}$/.test(projectNumber) ? undefined : `${field}.projectNumber must be digits`;
 };
 
 const isAzure: FieldRule = (value, field) => {
   if (value === undefined) return undefined;
   const { tenantId, clientIds } = value as NonNullable<AccountAssociation["azure"]>;
-  if (!text(tenantId)) return `${field}.tenantId is required`;
-  return textMapFault(clientIds, `${field}.clientIds`);
+  if (!isText(tenantId)) return `${field}.tenantId is required`;
+  return findTextMapFault(clientIds, `${field}.clientIds`);
 };
 
 const isGitHub: FieldRule = (value, field) => {
@@ -45,7 +45,7 @@ const isGitHub: FieldRule = (value, field) => {
   const all = Object.values(appInstallations).flatMap(({ installations }) => installations);
   if (!all.every(({ installationId }) => installationId > 0n))
     return `${field}.appInstallations must have positive installation ids`;
-  return all.every(({ name }) => name === "" || text(name))
+  return all.every(({ name }) => name === "" || isText(name))
     ? undefined
     : `${field}.appInstallations must have names of at most ${MAX_TEXT} characters`;
 };
@@ -53,22 +53,32 @@ const isGitHub: FieldRule = (value, field) => {
 const isChainguard: FieldRule = (value, field) =>
   value === undefined
     ? undefined
-    : textMapFault(
+    : findTextMapFault(
         (value as NonNullable<AccountAssociation["chainguard"]>).serviceBindings,
         `${field}.serviceBindings`,
       );
 
-function textMapFault(map: Readonly<Record<string, string>>, field: string): string | undefined {
+function findTextMapFault(map: Readonly<Record<string, string>>, field: string): string | undefined {
   const entries = Object.entries(map);
   if (entries.length > MAX_ENTRIES) return `${field} must be at most ${MAX_ENTRIES}`;
-  return entries.every(([key, value]) => text(key) && text(value)) ? undefined : `${field} must map names to values`;
+  return entries.every(([key, value]) => isText(key) && isText(value))
+    ? undefined
+    : `${field} must map names to values`;
 }
 
 /** The account association resource. */
 export const accountAssociations = defineResource({
   noun: "account association",
   type: "iam.chainguard.dev/AccountAssociation",
+  plural: "account associations",
   message: AccountAssociationSchema,
+  table: (tx) => tx.accountAssociations,
+  // An association has the uid of its group.
+  parent: {
+    type: "iam.chainguard.dev/Group",
+    onDelete: { cascade: (tx, groupUid) => tx.accountAssociations.delete(groupUid) },
+  },
+  stable: StableAccountAssociationsService,
   sort: ["group", "uid", "name", "created_at", "updated_at"],
   mutable: {
     name: isName,
@@ -84,14 +94,14 @@ export const accountAssociations = defineResource({
 /** The accounts of an association. */
 export type Accounts = Partial<Pick<AccountAssociation, "amazon" | "google" | "azure" | "github" | "chainguard">>;
 
-/** Accounts as they are stored: the JSON of their messages. */
+/** Converts accounts to what is stored: the JSON of their messages. */
 export function accountsToJson({ amazon, google, azure, github, chainguard }: Accounts): object {
   const set = Object.entries({ amazon, google, azure, github, chainguard }).filter(([, value]) => value !== undefined);
   return toJson(AccountAssociationSchema, create(AccountAssociationSchema, Object.fromEntries(set))) as JsonObject;
 }
 
-/** A stored association as version 2 shows it. */
-export function accountAssociationView(row: AccountAssociationRow): AccountAssociation {
+/** Converts a stored association to version 2. */
+export function accountAssociationToProto(row: AccountAssociationRow): AccountAssociation {
   const accounts = fromJson(AccountAssociationSchema, row.accounts as JsonObject, { ignoreUnknownFields: true });
   accounts.uid = row.uid;
   accounts.name = row.name;

@@ -1,28 +1,40 @@
 // GroupInvites, version 1: a view of GroupInvitesService.
 import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { UIDPFilterSchema } from "#gen/chainguard/platform/common/uidp_pb.js";
-import { type GroupInviteFilter, GroupInvites } from "#gen/chainguard/platform/iam/group_invites_pb.js";
-import type { GroupInvitesService } from "#gen/chainguard/platform/iam/v2beta1/group_invites_pb.js";
+import {
+  type GroupInvite,
+  type GroupInviteFilter,
+  GroupInviteSchema,
+  GroupInvites,
+  type StoredGroupInvite,
+  StoredGroupInviteSchema,
+} from "#gen/chainguard/platform/iam/group_invites_pb.js";
+import type {
+  GroupInvitesService,
+  GroupInvite as GroupInviteV2,
+} from "#gen/chainguard/platform/iam/v2beta1/group_invites_pb.js";
 import { unimplemented } from "../../kernel/errors.js";
 import { listInChunks, type ServedService, serve } from "../../pipeline/method-table.js";
 import { operationsOf } from "../../pipeline/operations.js";
-import { type Asked, rowsInParts } from "../../pipeline/resource/whole-list.js";
-import { groupOf } from "../groups/group-filter.js";
-import { groupInviteView } from "./group-invite.js";
-import { groupInviteV1, storedGroupInviteV1 } from "./group-invite-v1-view.js";
+import { requireUidFilter } from "../../pipeline/resource/rules.js";
+import { type ChunkFilter, createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
+import type { GroupInviteRow } from "../../store/port.js";
+import { capabilityNamesOf } from "../roles/capability-names.js";
+import { groupInvites, groupInviteToProto } from "./group-invite.js";
 
-/** GroupInvites, ready to be served. */
+/** Creates GroupInvites of version 1. */
 export function groupInvitesV1(served: ServedService<typeof GroupInvitesService>) {
   const v2 = operationsOf(served, { uid: "id", parent: "group", roleUid: "role" });
   return serve(GroupInvites, {
     async create({ group, role, ttl, email, singleUse }, call) {
       const groupInvite = { roleUid: role, email, singleUse, ...(ttl && { ttl }) };
-      const made = await v2.createGroupInvite({ parent: group, groupInvite }, call);
-      return groupInviteV1(made, await call.tx.groupInvites.get(made.uid));
+      const created = await v2.createGroupInvite({ parent: group, groupInvite }, call);
+      return toProtoV1(created, await call.tx.groupInvites.get(created.uid));
     },
 
-    // A root group belongs to whoever creates it and must keep an owner, and nobody can give what they
-    // do not hold: a root without an owner, with an invite to own it, would need rules of its own.
+    // A root group always has an owner, and callers grant only rights that they hold. A root group whose only
+    // owner is an invite would break both rules.
     createWithGroup() {
       throw unimplemented(
         "GroupInvites.CreateWithGroup: a root group needs an owner; create it, then an invite into it",
@@ -30,10 +42,10 @@ export function groupInvitesV1(served: ServedService<typeof GroupInvitesService>
     },
 
     list: listInChunks(
-      rowsInParts(
-        (tx) => tx.groupInvites,
-        async (row, { tx }) => storedGroupInviteV1(groupInviteView(row, await tx.roles.get(row.roleUid)), row),
-        asked,
+      createChunkReader(
+        groupInvites,
+        async (row, { tx }) => storedToProtoV1(groupInviteToProto(row, await tx.roles.get(row.roleUid)), row),
+        parseFilter,
       ),
     ),
 
@@ -41,7 +53,37 @@ export function groupInvitesV1(served: ServedService<typeof GroupInvitesService>
   });
 }
 
-function asked({ id, keyId, ...filter }: GroupInviteFilter): Asked {
-  const uidp = create(UIDPFilterSchema, { childrenOf: groupOf(filter) });
+function parseFilter({ id, keyId, group }: GroupInviteFilter): ChunkFilter {
+  const uidp = create(UIDPFilterSchema, { childrenOf: requireUidFilter("group", group) });
   return { request: { id, uidp }, ...(keyId !== "" && { equals: { keyId } }) };
+}
+
+/** The times of an invite; version 2 does not show when it was updated. */
+type Times = Pick<GroupInviteRow, "createTimeMs" | "updateTimeMs"> | undefined;
+
+// The response to the creation has the code.
+function toProtoV1(invite: GroupInviteV2, row: Times): GroupInvite {
+  return create(GroupInviteSchema, { ...sharedFields(invite, row), code: invite.code });
+}
+
+// Lists show no code.
+function storedToProtoV1(invite: GroupInviteV2, row: Times): StoredGroupInvite {
+  const { email, singleUse } = invite;
+  return create(StoredGroupInviteSchema, { ...sharedFields(invite, row), email, singleUse });
+}
+
+function sharedFields({ uid, expirationTime, keyId, role, createTime }: GroupInviteV2, row: Times) {
+  const updatedAt = row && timestampFromMs(Math.max(row.createTimeMs, row.updateTimeMs));
+  return {
+    ...{ id: uid, keyId },
+    ...(expirationTime && { expiration: expirationTime }),
+    ...(role && {
+      role: {
+        ...{ id: role.uid, name: role.name, description: role.description },
+        capabilities: capabilityNamesOf(role.capabilities),
+      },
+    }),
+    ...(createTime && { createdAt: createTime }),
+    ...(updatedAt && { updatedAt }),
+  };
 }

@@ -5,48 +5,34 @@ import {
   GroupInviteSchema,
   GroupInvitesService,
 } from "#gen/chainguard/platform/iam/v2beta1/group_invites_pb.js";
-import { notFound } from "../../kernel/errors.js";
 import { serve } from "../../pipeline/method-table.js";
-import { listQueryOf } from "../../pipeline/resource/list-query.js";
-import { patchOf, valuesOf } from "../../pipeline/resource/patch.js";
+import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
+import { getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import type { GroupInviteRow, Tx } from "../../store/port.js";
-import { requireParentGroup } from "../groups/parent-group.js";
-import type { IamDeps } from "../iam-deps.js";
+import { groups } from "../groups/group.js";
 import { requireGrantable } from "../rights.js";
-import { requireAvailableRole } from "../roles/available-role.js";
-import { groupInvites, groupInviteView, millisecondsOf, newInviteCode } from "./group-invite.js";
+import { requireAvailableRole } from "../roles/role.js";
+import { createInviteCode, durationToMs, groupInvites, groupInviteToProto } from "./group-invite.js";
 
-/** GroupInvitesService, ready to be served. */
-export function groupInvitesV2beta1({ tokens, ids }: IamDeps) {
+/** Creates GroupInvitesService. */
+export function groupInvitesV2beta1({ listResources, ids }: Pick<ResourceDeps, "listResources" | "ids">) {
   return serve(GroupInvitesService, {
     async getGroupInvite({ uid }, { tx }) {
-      return viewOf(await found(uid, tx), tx);
+      return toProto(await getRow(tx, groupInvites, uid), tx);
     },
 
     async listGroupInvites(request, call) {
-      const { tx, startMs } = call;
-      const equals = request.keyId === "" ? {} : { equals: { keyId: request.keyId } };
-      const context = {
-        method: "ListGroupInvites",
-        tokens,
-        nowMs: startMs,
-        visible: await call.visibleGroups(request.uidp),
-        ...equals,
-      };
-      const list = listQueryOf(groupInvites, request, context);
-      const page = await tx.groupInvites.list(list.query);
-      const views: GroupInvite[] = [];
-      for (const row of page.rows) views.push(await viewOf(row, tx));
-      return { groupInvites: views, ...list.envelope(page) };
+      const { resources, ...page } = await listResources(call, groupInvites, request, (row) => toProto(row, call.tx));
+      return { groupInvites: resources, ...page };
     },
 
     async createGroupInvite({ parent, groupInvite }, call) {
       const { tx, caller, startMs } = call;
-      await requireParentGroup(parent, call);
-      const { email, ttl, singleUse } = valuesOf(groupInvites, groupInvite);
+      await getRow(tx, groups, parent);
+      const { email, ttl, singleUse } = buildValues(groupInvites, groupInvite);
       const role = await requireAvailableRole(groupInvite?.roleUid ?? "", parent, tx, "roleUid");
       requireGrantable(caller, role, parent);
-      const { code, ...key } = newInviteCode(parent);
+      const { code, ...key } = createInviteCode(parent);
       const row: GroupInviteRow = {
         uid: ids.newUid(parent),
         groupUid: parent,
@@ -55,38 +41,38 @@ export function groupInvitesV2beta1({ tokens, ids }: IamDeps) {
         singleUse,
         ...key,
         createdBy: caller.uid,
-        expireTimeMs: startMs + (ttl ? millisecondsOf(ttl) : 0),
+        expireTimeMs: startMs + (ttl ? durationToMs(ttl) : 0),
         createTimeMs: startMs,
         updateTimeMs: startMs,
       };
       await tx.groupInvites.insert(row);
-      return groupInviteView(row, role, code);
+      return groupInviteToProto(row, role, code);
     },
 
-    // The code stays good; a new time to live counts from now.
+    // The code stays valid. A new time to live counts from now.
     async updateGroupInvite({ groupInvite, updateMask }, { tx, caller, startMs }) {
-      const before = await found(groupInvite?.uid ?? "", tx);
+      const before = await getRow(tx, groupInvites, groupInvite?.uid ?? "");
       const { email, singleUse } = before;
-      const { ttl, ...patch } = patchOf(
+      const { ttl, ...patch } = buildPatch(
         groupInvites,
         groupInvite,
         updateMask,
         create(GroupInviteSchema, { email, singleUse }),
       );
-      // Whoever redirects an invite could accept it, and so gain its role.
+      // Somebody who changes the address of an invite could accept it and gain its role.
       const role = await requireAvailableRole(before.roleUid, before.groupUid, tx, "roleUid");
       requireGrantable(caller, role, before.groupUid);
       const row = {
         ...before,
         ...patch,
         updateTimeMs: startMs,
-        ...(ttl && { expireTimeMs: startMs + millisecondsOf(ttl) }),
+        ...(ttl && { expireTimeMs: startMs + durationToMs(ttl) }),
       };
       await tx.groupInvites.replace(row);
-      return groupInviteView(row, role);
+      return groupInviteToProto(row, role);
     },
 
-    // What is not there needs no deleting: clients repeat deletions.
+    // Deletion is idempotent, because clients repeat it.
     async deleteGroupInvite({ uid }, { tx }) {
       await tx.groupInvites.delete(uid);
       return {};
@@ -94,12 +80,6 @@ export function groupInvitesV2beta1({ tokens, ids }: IamDeps) {
   });
 }
 
-async function found(uid: string, tx: Tx): Promise<GroupInviteRow> {
-  const row = await tx.groupInvites.get(uid);
-  if (row === undefined) throw notFound(groupInvites, uid);
-  return row;
-}
-
-async function viewOf(row: GroupInviteRow, tx: Tx): Promise<GroupInvite> {
-  return groupInviteView(row, await tx.roles.get(row.roleUid));
+async function toProto(row: GroupInviteRow, tx: Tx): Promise<GroupInvite> {
+  return groupInviteToProto(row, await tx.roles.get(row.roleUid));
 }

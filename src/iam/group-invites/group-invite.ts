@@ -1,10 +1,18 @@
-// What a group invite is: its fields and their rules, its code, and how it shows.
+// The group invite resource: its definition, its code, and how version 2 shows it.
 import { createHash, randomBytes } from "node:crypto";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type Duration, timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { type GroupInvite, GroupInviteSchema } from "#gen/chainguard/platform/iam/v2beta1/group_invites_pb.js";
+import { GroupInvites } from "#gen/chainguard/platform/iam/group_invites_pb.js";
+import { GroupInvitesService as StableGroupInvitesService } from "#gen/chainguard/platform/iam/v2/group_invites_pb.js";
+import {
+  type GroupInvite,
+  GroupInviteSchema,
+  GroupInvitesService,
+} from "#gen/chainguard/platform/iam/v2beta1/group_invites_pb.js";
 import { defineResource } from "../../pipeline/resource/define.js";
-import { type FieldRule, isPrintable } from "../../pipeline/resource/rules.js";
+import { deleteRows } from "../../pipeline/resource/delete.js";
+import { createsInScope } from "../../pipeline/resource/quota.js";
+import { type FieldRule, isAnything, isPrintable } from "../../pipeline/resource/rules.js";
 import type { GroupInviteRow, RoleRow } from "../../store/port.js";
 import { capabilitiesIn } from "../roles/capability-names.js";
 
@@ -13,7 +21,7 @@ const EMAIL = /^[^\s@]{1,64}@[^\s@]{1,190}$/;
 
 const isTtl: FieldRule = (value, field) => {
   if (value === undefined) return `${field} is required`;
-  const ms = millisecondsOf(value as Duration);
+  const ms = durationToMs(value as Duration);
   return ms > 0 && ms <= MAX_TTL_MS ? undefined : `${field} must be more than 0 and at most 365 days`;
 };
 
@@ -22,33 +30,50 @@ const isEmail: FieldRule = (value, field) =>
     ? undefined
     : `${field} must be an e-mail address`;
 
-const isFlag: FieldRule = () => undefined;
-
-/** The group invite resource. Its role is fixed when it is made. */
+/** The group invite resource. Its role cannot change. */
 export const groupInvites = defineResource({
   noun: "group invite",
   type: "iam.chainguard.dev/GroupInvite",
+  plural: "group invites",
   message: GroupInviteSchema,
+  table: (tx) => tx.groupInvites,
+  // An expired invite lets nobody in, so it does not keep the group.
+  parent: {
+    type: "iam.chainguard.dev/Group",
+    onDelete: {
+      restrict: async (tx, uid, nowMs) => (await tx.groupInvites.byExpiry(uid, nowMs, true, 1)).length > 0,
+      cascade: (tx, uid) => deleteRows(tx.groupInvites, "groupUid", uid),
+    },
+  },
+  quota: {
+    name: "invites",
+    createdBy: [
+      createsInScope(GroupInvitesService.method.createGroupInvite),
+      createsInScope(GroupInvites.method.create),
+    ],
+  },
+  stable: StableGroupInvitesService,
+  filters: { keyId: { column: "keyId" } },
   sort: ["uid", "created_at"],
   defaultOrder: "created_at desc",
-  mutable: { email: isEmail, ttl: isTtl, singleUse: isFlag },
+  mutable: { email: isEmail, ttl: isTtl, singleUse: isAnything },
 });
 
-/** A duration in whole milliseconds, rounded down. */
-export function millisecondsOf({ seconds, nanos }: Duration): number {
+/** Converts a duration to whole milliseconds, rounded down. */
+export function durationToMs({ seconds, nanos }: Duration): number {
   return Number(seconds) * 1000 + Math.floor(nanos / 1_000_000);
 }
 
-/** A new code: 128 random bits that only its holder knows, and what finds and proves it in the store. */
-export function newInviteCode(group: string): { code: string } & Pick<GroupInviteRow, "keyId" | "codeHash"> {
+/** Creates a code with 128 secret bits. The store keeps the id of the key and a hash of the secret. */
+export function createInviteCode(group: string): { code: string } & Pick<GroupInviteRow, "keyId" | "codeHash"> {
   const keyId = randomBytes(8).toString("hex");
   const secret = randomBytes(16).toString("hex");
   const code = Buffer.from(JSON.stringify({ grp: group, kid: keyId, sec: secret })).toString("base64url");
   return { code, keyId, codeHash: createHash("sha256").update(secret).digest("hex") };
 }
 
-/** A stored invite as version 2 shows it; `code` only in the answer to its creation. */
-export function groupInviteView(row: GroupInviteRow, role: RoleRow | undefined, code = ""): GroupInvite {
+/** Converts a stored invite to version 2. Only the response to its creation has the `code`. */
+export function groupInviteToProto(row: GroupInviteRow, role: RoleRow | undefined, code = ""): GroupInvite {
   const view: MessageInitShape<typeof GroupInviteSchema> = {
     uid: row.uid,
     roleUid: row.roleUid,

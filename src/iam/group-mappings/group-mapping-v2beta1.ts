@@ -1,65 +1,34 @@
-// The handlers of ExternalGroupRoleMappingsService in version 2beta1: which role
-// the members of a directory's group get.
-import { create } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+// The handlers of ExternalGroupRoleMappingsService in version 2beta1.
 import {
   type ExternalGroupRoleMapping,
-  ExternalGroupRoleMappingSchema,
   ExternalGroupRoleMappingsService,
 } from "#gen/chainguard/platform/iam/v2beta1/external_group_role_mappings_pb.js";
-import { alreadyExists, invalidArgument, notFound } from "../../kernel/errors.js";
+import { alreadyExists, invalidArgument } from "../../kernel/errors.js";
 import { parentOf, rootOf } from "../../kernel/uidp.js";
 import { serve, withOutcome } from "../../pipeline/method-table.js";
-import { defineResource } from "../../pipeline/resource/define.js";
-import { listQueryOf } from "../../pipeline/resource/list-query.js";
-import { valuesOf } from "../../pipeline/resource/patch.js";
-import { type FieldRule, isPrintable, isRequiredUid } from "../../pipeline/resource/rules.js";
+import { buildValues } from "../../pipeline/resource/patch.js";
+import { getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import type { GroupMappingRow, Tx } from "../../store/port.js";
-import { uidFilter } from "../groups/group-filter.js";
-import type { IamDeps } from "../iam-deps.js";
 import { identityProviders } from "../identity-providers/identity-provider.js";
 import { requireGrantable } from "../rights.js";
-import { requireAvailableRole } from "../roles/available-role.js";
+import { requireAvailableRole } from "../roles/role.js";
+import { groupMappings, groupMappingToProto } from "./group-mapping.js";
 
 const MAX_BATCH = 100;
 
-const isExternalId: FieldRule = (value, field) =>
-  value !== "" && String(value).length <= 256 && isPrintable(String(value))
-    ? undefined
-    : `${field} must be 1 to 256 characters`;
-
-/** The mapping resource; made and deleted, never changed. */
-export const groupMappings = defineResource({
-  noun: "external group role mapping",
-  type: "iam.chainguard.dev/ExternalGroupRoleMapping",
-  message: ExternalGroupRoleMappingSchema,
-  sort: ["uid", "created_at"],
-  mutable: { externalGroupId: isExternalId, roleUid: isRequiredUid, scope: isRequiredUid },
-});
-
-/** ExternalGroupRoleMappingsService, ready to be served. */
-export function groupMappingsV2beta1({ tokens, ids }: IamDeps) {
+/** Creates ExternalGroupRoleMappingsService. */
+export function groupMappingsV2beta1({ listResources, ids }: Pick<ResourceDeps, "listResources" | "ids">) {
   return serve(ExternalGroupRoleMappingsService, {
-    async getExternalGroupRoleMapping({ uid }, { tx }) {
-      const row = await tx.groupMappings.get(uid);
-      if (row === undefined) throw notFound(groupMappings, uid);
-      return groupMappingView(row);
-    },
+    getExternalGroupRoleMapping: ({ uid }, { tx }) => getResource(tx, groupMappings, uid, groupMappingToProto),
 
     async listExternalGroupRoleMappings(request, call) {
-      const { tx, startMs } = call;
-      const providerUid = uidFilter("identityProviderUid", request.identityProviderUid);
-      const equals = providerUid === "" ? {} : { equals: { providerUid } };
-      const visible = await call.visibleGroups(request.uidp);
-      const context = { method: "ListExternalGroupRoleMappings", tokens, nowMs: startMs, visible, ...equals };
-      const list = listQueryOf(groupMappings, request, context);
-      const page = await tx.groupMappings.list(list.query);
-      return { externalGroupRoleMappings: page.rows.map(groupMappingView), ...list.envelope(page) };
+      const { resources, ...page } = await listResources(call, groupMappings, request, groupMappingToProto);
+      return { externalGroupRoleMappings: resources, ...page };
     },
 
     async createExternalGroupRoleMapping({ parent, externalGroupRoleMapping }, { tx, caller, startMs }) {
-      if ((await tx.identityProviders.get(parent)) === undefined) throw notFound(identityProviders, parent);
-      const values = valuesOf(groupMappings, externalGroupRoleMapping);
+      await getRow(tx, identityProviders, parent);
+      const values = buildValues(groupMappings, externalGroupRoleMapping);
       if (values.scope !== rootOf(parent)) {
         throw invalidArgument({ field: "scope", description: "scope must be the root group of the identity provider" });
       }
@@ -68,11 +37,11 @@ export function groupMappingsV2beta1({ tokens, ids }: IamDeps) {
       const row = { uid: ids.newUid(parent), providerUid: parent, ...values, createTimeMs: startMs };
       if (await isMapped(row, tx)) throw alreadyExists(groupMappings, parent);
       await tx.groupMappings.insert(row);
-      return groupMappingView(row);
+      return groupMappingToProto(row);
     },
 
     async deleteExternalGroupRoleMapping({ uid }, { tx }) {
-      if ((await tx.groupMappings.get(uid)) === undefined) throw notFound(groupMappings, uid);
+      await getRow(tx, groupMappings, uid);
       await tx.groupMappings.delete(uid);
       return {};
     },
@@ -88,7 +57,7 @@ export function groupMappingsV2beta1({ tokens, ids }: IamDeps) {
         const row = await call.tx.groupMappings.get(uid);
         if (row === undefined) continue;
         await call.tx.groupMappings.delete(uid);
-        deleted.push(groupMappingView(row));
+        deleted.push(groupMappingToProto(row));
       }
       return withOutcome({ parent, externalGroupRoleMappings: deleted }, { subjectUid: parent });
     },
@@ -102,16 +71,4 @@ async function isMapped(row: GroupMappingRow, tx: Tx): Promise<boolean> {
     if (same && other.scope === row.scope) return true;
   }
   return false;
-}
-
-/** A stored mapping as version 2 shows it. */
-export function groupMappingView(row: GroupMappingRow): ExternalGroupRoleMapping {
-  return create(ExternalGroupRoleMappingSchema, {
-    uid: row.uid,
-    identityProviderUid: row.providerUid,
-    externalGroupId: row.externalGroupId,
-    roleUid: row.roleUid,
-    scope: row.scope,
-    createTime: timestampFromMs(row.createTimeMs),
-  });
 }

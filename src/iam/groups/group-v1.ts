@@ -1,55 +1,48 @@
 // Groups, version 1: a view of GroupsService.
-import { type DeleteGroupRequest, type Group, Groups } from "#gen/chainguard/platform/iam/group_pb.js";
-import type { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
-import { notFound } from "../../kernel/errors.js";
-import type { QuotaLimits } from "../../kernel/quotas.js";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { type DeleteGroupRequest, type Group, GroupSchema, Groups } from "#gen/chainguard/platform/iam/group_pb.js";
+import type { GroupsService, Group as GroupV2 } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import { limitsFor, type QuotaLimits } from "../../kernel/quotas.js";
 import type { UnaryCall } from "../../pipeline/call.js";
 import { listInChunks, type ServedService, serve, withOutcome, withPreparation } from "../../pipeline/method-table.js";
 import { operationsOf } from "../../pipeline/operations.js";
-import { rowsInParts } from "../../pipeline/resource/whole-list.js";
-import { groups } from "./group.js";
-import { groupRowV1 } from "./group-v1-view.js";
-import { deleteEndedInvites, type GroupsDeps } from "./group-v2beta1.js";
+import { getResource } from "../../pipeline/resource/read.js";
+import { createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
+import type { GroupRow } from "../../store/port.js";
+import { groups, groupToProto } from "./group.js";
+import { deleteExpiredInvites, type GroupsDeps } from "./group-v2beta1.js";
 
-const whole = { paths: ["name", "description"] };
+const fullMask = { paths: ["name", "description"] };
 
-/** Groups, ready to be served. */
+/** Creates Groups of version 1. */
 export function groupsV1(
   served: ServedService<typeof GroupsService>,
   { store, limits }: Pick<GroupsDeps, "store"> & { readonly limits: QuotaLimits },
 ) {
   const v2 = operationsOf(served, { uid: "id", groupUid: "groupId" });
-  const shown = async (uid: string, { tx }: UnaryCall) => {
-    const row = await tx.groups.get(uid);
-    if (row === undefined) throw notFound(groups, uid);
-    return groupRowV1(row, limits);
-  };
+  const toProto = (row: GroupRow) => groupToProtoV1(row, limits);
+  const get = (uid: string, { tx }: UnaryCall) => getResource(tx, groups, uid, toProto);
   return serve(Groups, {
     async create({ parent, group }, call) {
-      const { uid } = await v2.createGroup({ parent: parent === "/" ? "" : parent, group: sent(group) }, call);
-      return shown(uid, call);
+      const { uid } = await v2.createGroup({ parent: parent === "/" ? "" : parent, group: groupFromV1(group) }, call);
+      return get(uid, call);
     },
 
     async update(group, call) {
-      const { uid } = await v2.updateGroup({ group: sent(group), updateMask: whole }, call);
-      return shown(uid, call);
+      const { uid } = await v2.updateGroup({ group: groupFromV1(group), updateMask: fullMask }, call);
+      return get(uid, call);
     },
 
-    list: listInChunks(
-      rowsInParts(
-        (tx) => tx.groups,
-        (row) => groupRowV1(row, limits),
-      ),
-    ),
+    list: listInChunks(createChunkReader(groups, toProto)),
 
     delete: withPreparation({
-      prepare: ({ id }: DeleteGroupRequest, { startMs }) => deleteEndedInvites(id, startMs, store),
+      prepare: ({ id }: DeleteGroupRequest, { startMs }) => deleteExpiredInvites(id, startMs, store),
       handle: ({ id }: DeleteGroupRequest, call) => v2.deleteGroup({ uid: id }, call),
     }),
 
     async lookupGroup(_, call) {
       const { group } = await v2.lookupGroup({}, call);
-      return group ? { group: await shown(group.uid, call) } : {};
+      return group ? { group: await get(group.uid, call) } : {};
     },
 
     async requestGroupAccess({ groupId }, call) {
@@ -61,7 +54,28 @@ export function groupsV1(
   });
 }
 
-// What version 1 sends of a group; the rest is not the caller's to set.
-function sent({ id, name, description }: Partial<Group> = {}) {
+// The fields that callers set.
+function groupFromV1({ id, name, description }: Partial<Group> = {}) {
   return { uid: id ?? "", name: name ?? "", description: description ?? "" };
+}
+
+/**
+ * Converts a stored group to version 1: a root group shows some of the quotas of its organisation.
+ *
+ * @param limits the quotas of organisations that have none of their own
+ */
+export function groupToProtoV1(row: GroupRow, limits: QuotaLimits): Group {
+  if (row.parentUid !== null) return fromV2(groupToProto(row), {});
+  const { providers: idps, repos: repositories } = limitsFor(row.resourceLimits, limits);
+  return fromV2(groupToProto(row), { idps, repositories });
+}
+
+function fromV2({ uid, createTime, updateTime, ...same }: GroupV2, resourceLimits: Group["resourceLimits"]): Group {
+  const { name, description, verified, kind, status } = same;
+  const view: MessageInitShape<typeof GroupSchema> = {
+    ...{ id: uid, name, description, resourceLimits, verified, kind, status },
+    ...(createTime && { createdAt: createTime }),
+    ...(updateTime && { updatedAt: updateTime }),
+  };
+  return create(GroupSchema, view);
 }

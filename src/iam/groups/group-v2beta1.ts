@@ -1,6 +1,4 @@
 // The handlers of GroupsService in version 2beta1.
-
-import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { type DeleteGroupRequest, GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import {
   failedPrecondition,
@@ -9,56 +7,43 @@ import {
   permissionDenied,
   resourceExhausted,
 } from "../../kernel/errors.js";
-import { builtinRoleUid, type Ids } from "../../kernel/ids.js";
-import type { PageTokens } from "../../kernel/page-token.js";
+import { ANONYMOUS_UID, builtinRoleUid, type Ids } from "../../kernel/ids.js";
 import { depthOf, isUidp, MAX_GROUP_DEPTH } from "../../kernel/uidp.js";
-import { bitOf, notFoundOrDenied } from "../../pipeline/auth/authorize.js";
+import { notFoundOrDenied } from "../../pipeline/auth/authorize.js";
 import type { UnaryCall } from "../../pipeline/call.js";
 import { type Handlers, serve, withOutcome, withPreparation } from "../../pipeline/method-table.js";
-import { guardDelete } from "../../pipeline/resource/guard-delete.js";
-import { listQueryOf } from "../../pipeline/resource/list-query.js";
-import { patchOf, valuesOf } from "../../pipeline/resource/patch.js";
-import type { GroupRow, Store, Tx } from "../../store/port.js";
-import { insertBinding } from "../role-bindings/new-binding.js";
-import { organisationDomainOf } from "./email-domain.js";
-import { groupGuards, groups, groupView, lastOwnerOf, withdrawnOnlyIn } from "./group.js";
-import { type RootCreation, requireRootCreation } from "./root-creation.js";
+import { cascadeDelete, guardDelete } from "../../pipeline/resource/delete.js";
+import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
+import { getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
+import type { GroupRow, Store } from "../../store/port.js";
+import { insertBinding } from "../role-bindings/create-binding.js";
+import { createGroups, findOrganisationDomain, groups, groupToProto } from "./group.js";
+
+/** Who may create root groups: people, those who own one already, or nobody. */
+export type RootCreation = "users" | "owners" | "off";
 
 /** What the handlers need besides the call. */
-export interface GroupsDeps {
-  readonly tokens: PageTokens;
-  readonly ids: Ids;
+export interface GroupsDeps extends ResourceDeps {
   readonly rootCreation: RootCreation;
   readonly store: Store;
 }
 
-/** Asking the owners of a group again makes sense after this long: a day, in milliseconds. */
-const ACCESS_REQUEST_PAUSE_MS = 24 * 60 * 60 * 1000;
+/** The interval between two requests for access to a group: a day, in milliseconds. */
+const ACCESS_REQUEST_INTERVAL_MS = 24 * 60 * 60 * 1000;
 
 /** How many invites are deleted in one unit of work. */
 const MAX_DELETED = 100;
 
-const createGroups = [{ bit: bitOf(Capability.CAP_IAM_GROUPS_CREATE) }];
 const owner = builtinRoleUid("owner");
 
-/** GroupsService, ready to be served. */
-export function groupsV2beta1({ tokens, ids, rootCreation, store }: GroupsDeps) {
+/** Creates GroupsService. */
+export function groupsV2beta1({ ids, listResources, definitions, rootCreation, store }: GroupsDeps) {
   const handlers: Handlers<typeof GroupsService> = {
-    getGroup({ uid }, { tx }) {
-      const view = (row: GroupRow | undefined) => {
-        if (row === undefined) throw notFound(groups, uid);
-        return groupView(row);
-      };
-      const found = tx.groups.get(uid);
-      return found instanceof Promise ? found.then(view) : view(found);
-    },
+    getGroup: ({ uid }, { tx }) => getResource(tx, groups, uid, groupToProto),
 
     async listGroups(request, call) {
-      const { tx, startMs } = call;
-      const visible = await call.visibleGroups(request.uidp);
-      const list = listQueryOf(groups, request, { method: "ListGroups", tokens, nowMs: startMs, visible });
-      const page = await tx.groups.list(list.query);
-      return { groups: page.rows.map(groupView), ...list.envelope(page) };
+      const { resources, ...page } = await listResources(call, groups, request, groupToProto);
+      return { groups: resources, ...page };
     },
 
     async createGroup({ parent, group }, call) {
@@ -68,7 +53,7 @@ export function groupsV2beta1({ tokens, ids, rootCreation, store }: GroupsDeps) 
       const row: GroupRow = {
         uid: ids.newUid(parent),
         parentUid: parent || null,
-        ...valuesOf(groups, group),
+        ...buildValues(groups, group),
         verified: false,
         kind: 0,
         resourceLimits: {},
@@ -77,47 +62,46 @@ export function groupsV2beta1({ tokens, ids, rootCreation, store }: GroupsDeps) 
         updateTimeMs: startMs,
       };
       await tx.groups.insert(row);
-      if (parent === "") await ownBy(call, row, ids);
-      return groupView(row);
+      if (parent === "") await bindOwner(call, row, ids);
+      return groupToProto(row);
     },
 
     async updateGroup({ group, updateMask }, { tx, startMs }) {
       const uid = group?.uid ?? "";
-      const before = await tx.groups.get(uid);
-      if (before === undefined) throw notFound(groups, uid);
-      const patch = patchOf(groups, group, updateMask, groupView(before));
+      const before = await getRow(tx, groups, uid);
+      const patch = buildPatch(groups, group, updateMask, groupToProto(before));
       if (before.verified && patch.name !== undefined && patch.name !== before.name) throw frozenName();
-      if (Object.keys(patch).length === 0) return groupView(before);
+      if (Object.keys(patch).length === 0) return groupToProto(before);
       const row = await tx.groups.update(uid, patch, startMs);
       if (row === undefined) throw notFound(groups, uid);
-      return groupView(row);
+      return groupToProto(row);
     },
 
     deleteGroup: withPreparation({
-      prepare: ({ uid }: DeleteGroupRequest, call) => deleteEndedInvites(uid, call.startMs, store),
+      prepare: ({ uid }: DeleteGroupRequest, call) => deleteExpiredInvites(uid, call.startMs, store),
       async handle({ uid }: DeleteGroupRequest, { tx, startMs }) {
-        const row = await tx.groups.get(uid);
-        if (row === undefined) throw notFound(groups, uid);
-        await guardDelete(groups, groupGuards, uid, tx, startMs);
-        await deleteOwnedResources(uid, tx);
+        const row = await getRow(tx, groups, uid);
+        await guardDelete(definitions, groups, uid, tx, startMs);
+        await cascadeDelete(definitions, groups, uid, tx);
+        await tx.accessRequests.deleteOf(uid);
         await tx.groups.delete(row);
         return {};
       },
     }),
 
     async lookupGroup(_, call) {
-      return { group: groupView(await organisationOf(call)) };
+      return { group: groupToProto(await getOrganisation(call)) };
     },
 
     async requestGroupAccess({ groupUid }, call) {
-      const group = await organisationOf(call);
+      const group = await getOrganisation(call);
       if (group.uid !== groupUid) throw noOrganisation(groupUid);
       const { tx, caller, startMs } = call;
       const lastMs = await tx.accessRequests.lastMs(groupUid, caller.uid);
-      if (lastMs !== undefined && startMs - lastMs < ACCESS_REQUEST_PAUSE_MS) {
+      if (lastMs !== undefined && startMs - lastMs < ACCESS_REQUEST_INTERVAL_MS) {
         throw resourceExhausted(
           "access to this group was requested recently",
-          lastMs + ACCESS_REQUEST_PAUSE_MS - startMs,
+          lastMs + ACCESS_REQUEST_INTERVAL_MS - startMs,
         );
       }
       await tx.accessRequests.put(groupUid, caller.uid, startMs);
@@ -125,38 +109,17 @@ export function groupsV2beta1({ tokens, ids, rootCreation, store }: GroupsDeps) 
     },
 
     async checkEligibility(_, call) {
-      return { eligible: (await domainOf(call)) !== undefined };
+      return { eligible: (await findDomain(call)) !== undefined };
     },
   };
   return serve(GroupsService, handlers);
 }
 
-// What is part of a group and nothing by itself goes with it.
-async function deleteOwnedResources(uid: string, tx: Tx): Promise<void> {
-  await tx.roleBindings.deleteAutomatic(uid);
-  const last = await lastOwnerOf(tx, uid);
-  if (last) await tx.roleBindings.delete(last.uid);
-  // As good as all have been deleted before this began.
-  for (const invite of await tx.groupInvites.uidsWhere("groupUid", uid)) await tx.groupInvites.delete(invite);
-  await tx.accountAssociations.delete(uid);
-  await tx.terms.deleteOf(uid);
-  await tx.accessRequests.deleteOf(uid);
-  for (const one of (await withdrawnOnlyIn(tx, uid)) ?? []) await tx.advisories.delete(one);
-  await tx.registry.deleteSettings(uid);
-  for (let found = await subscriptions(); found.length > 0; found = await subscriptions()) {
-    for (const one of found) await tx.subscriptions.delete(one);
-  }
-
-  async function subscriptions(): Promise<string[]> {
-    return tx.subscriptions.uidsWhere("groupUid", uid);
-  }
-}
-
 /**
- * Deletes the invites of a group that let nobody in any more, in units of work that are short however many
- * there are. What goes on to delete the group finds none, or few.
+ * Deletes the expired invites of a group, in short units of work however many there are. The deletion of the
+ * group that follows then has few rows to delete.
  */
-export async function deleteEndedInvites(uid: string, nowMs: number, store: Pick<Store, "write">): Promise<number> {
+export async function deleteExpiredInvites(uid: string, nowMs: number, store: Pick<Store, "write">): Promise<number> {
   let deleted: number;
   let total = 0;
   do {
@@ -170,8 +133,7 @@ export async function deleteEndedInvites(uid: string, nowMs: number, store: Pick
   return total;
 }
 
-// The method is unscoped because a root has no parent to be allowed at, so the
-// parent of any other group is checked here.
+// The method is unscoped because a root has no parent, so the right to create at a parent is checked here.
 async function requireParent(parent: string, call: UnaryCall): Promise<void> {
   if (!isUidp(parent)) throw invalidArgument({ field: "parent", description: "parent must be the uid of a group" });
   const { tx } = call;
@@ -185,28 +147,38 @@ async function requireParent(parent: string, call: UnaryCall): Promise<void> {
   }
 }
 
-// Whoever creates an organisation owns it (spec gives nobody else a way in).
-async function ownBy({ caller, tx, startMs }: UnaryCall, root: GroupRow, ids: Ids): Promise<void> {
-  const joined = { identityUid: caller.uid, roleUid: owner };
-  await insertBinding(tx, root.uid, joined, { ids, nowMs: startMs }, { automatic: true });
+// The creator of an organisation is its first owner.
+async function bindOwner({ caller, tx, startMs }: UnaryCall, root: GroupRow, ids: Ids): Promise<void> {
+  const grant = { identityUid: caller.uid, roleUid: owner };
+  await insertBinding(tx, root.uid, grant, { ids, nowMs: startMs }, { automatic: true });
 }
 
-async function organisationOf(call: UnaryCall): Promise<GroupRow> {
-  const domain = await domainOf(call);
+async function getOrganisation(call: UnaryCall): Promise<GroupRow> {
+  const domain = await findDomain(call);
   const verified = domain === undefined ? undefined : await call.tx.groups.verifiedRoot(domain);
   if (verified === undefined) throw noOrganisation("");
   return verified;
 }
 
-async function domainOf({ tx, caller }: UnaryCall): Promise<string | undefined> {
-  return organisationDomainOf((await tx.identities.get(caller.uid))?.email ?? "");
+async function findDomain({ tx, caller }: UnaryCall): Promise<string | undefined> {
+  return findOrganisationDomain((await tx.identities.get(caller.uid))?.email ?? "");
 }
 
-// One text for every cause: none says whether the organisation exists.
+// Every cause has the same text, so that callers cannot tell whether the organisation exists.
 function noOrganisation(uid: string) {
   return notFound(groups, uid, "no verified organisation matches the caller's e-mail domain");
 }
 
 function frozenName() {
   return failedPrecondition("GROUP_VERIFIED", "cannot rename a verified group");
+}
+
+// Identities of a group are workloads: an organisation that one of them creates has no person as its owner.
+// People of an organisation's own provider and callers with a limited token create no root groups either.
+async function requireRootCreation(rule: RootCreation, { caller, tx }: UnaryCall): Promise<void> {
+  const isPerson = !caller.uid.includes("/") && caller.uid !== ANONYMOUS_UID && caller.providerUid === null;
+  if (!caller.unlimited) throw permissionDenied("creation of root groups");
+  if (isPerson && rule === "users") return;
+  if (isPerson && rule === "owners" && (await tx.roleBindings.holdsAtRoot(caller.uid, owner))) return;
+  throw permissionDenied("creation of root groups");
 }

@@ -1,84 +1,61 @@
-// What a group is: its fields and their rules, what keeps it from being
-// deleted, and how it shows in version 2 of the API.
+// The group resource: its definition, how version 2 shows it, and the domain that an organisation is named by.
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { type Group, GroupSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
-import { builtinRoleUid } from "../../kernel/ids.js";
-import { parentOf } from "../../kernel/uidp.js";
-import { defineResource } from "../../pipeline/resource/define.js";
-import type { DeleteGuard } from "../../pipeline/resource/guard-delete.js";
+import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
+import { Groups } from "#gen/chainguard/platform/iam/group_pb.js";
+import { GroupsService as StableGroupsService } from "#gen/chainguard/platform/iam/v2/groups_pb.js";
+import { type Group, GroupSchema, GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
+import { isUidp, lineageOf, rootOf } from "../../kernel/uidp.js";
+import { bitOf, withMapped } from "../../pipeline/auth/authorize.js";
+import type { Caller } from "../../pipeline/auth/caller.js";
+import { defineResource, type RequestedAddition } from "../../pipeline/resource/define.js";
+import { creates } from "../../pipeline/resource/quota.js";
 import { isDescription, isName } from "../../pipeline/resource/rules.js";
-import type { GroupRow, RoleBindingRow, Tx } from "../../store/port.js";
+import type { GroupRow, Tx } from "../../store/port.js";
 
-const owner = builtinRoleUid("owner");
+/** The capability to create a group below another. */
+export const createGroups = [{ bit: bitOf(Capability.CAP_IAM_GROUPS_CREATE) }];
 
-/** The group resource. `verified` and `kind` are not among what callers change: they are the operator's. */
+/** The group resource. `verified` and `kind` are not mutable: only the operator sets them. */
 export const groups = defineResource({
   noun: "group",
+  plural: "groups",
   type: "iam.chainguard.dev/Group",
   message: GroupSchema,
+  table: (tx) => tx.groups,
+  parent: {
+    type: "iam.chainguard.dev/Group",
+    onDelete: { restrict: (tx, uid) => tx.groups.hasChildren(uid) },
+  },
+  quota: {
+    name: "groups",
+    createdBy: [creates(GroupsService.method.createGroup, addedGroup), creates(Groups.method.create, addedGroup)],
+  },
+  stable: StableGroupsService,
   sort: ["uid", "name", "created_at", "updated_at"],
   mutable: { name: isName, description: isDescription },
 });
 
-/** What keeps a group from being deleted, in the order errors name it. */
-export const groupGuards: readonly DeleteGuard[] = [
-  { children: "repos", any: async (tx, uid) => (await tx.repos.uidsWhere("groupUid", uid, 1)).length > 0 },
-  { children: "advisories", any: async (tx, uid) => (await withdrawnOnlyIn(tx, uid)) === undefined },
-  { children: "groups", any: (tx, uid) => tx.groups.hasChildren(uid) },
-  { children: "identities", any: (tx, uid) => tx.identities.anyIn(uid) },
-  {
-    children: "identity providers",
-    any: async (tx, uid) => (await tx.identityProviders.uidsWhere("groupUid", uid, 1)).length > 0,
-  },
-  { children: "roles", any: (tx, uid) => tx.roles.anyIn(uid) },
-  {
-    children: "role bindings",
-    any: async (tx, uid) => (await tx.roleBindings.anyGranted(uid)) && !(await lastOwnerOf(tx, uid)),
-  },
-  // Those that have ended let nobody in any more, and go with the group.
-  {
-    children: "group invites",
-    any: async (tx, uid, nowMs) => (await tx.groupInvites.byExpiry(uid, nowMs, true, 1)).length > 0,
-  },
-];
-
-/**
- * The binding of the only owner of a root group, where it is the only binding there: it cannot be
- * deleted by itself, so it goes with the group.
- */
-export async function lastOwnerOf(tx: Tx, uid: string): Promise<RoleBindingRow | undefined> {
-  if (parentOf(uid) !== undefined) return undefined;
-  const order = { field: "uid", descending: false };
-  const { rows } = await tx.roleBindings.list({
-    visible: [uid],
-    filter: { childrenOf: uid },
-    order,
-    skip: 0,
-    limit: 2,
-  });
-  const [only, another] = rows;
-  return another === undefined && only?.roleUid === owner ? only : undefined;
+// The method is unscoped: the caller comes without grants, so the right to create at the parent is checked here.
+async function addedGroup(
+  { parent }: { readonly parent: string },
+  caller: Caller,
+  tx: Tx,
+): Promise<RequestedAddition | undefined> {
+  if (parent === "" || parent === "/") return { kind: "roots", ownerUid: caller.uid };
+  if (!isUidp(parent)) return undefined;
+  const { principal } = caller;
+  const there = caller.withGrants(await withMapped(principal, tx.access.at(caller.uid, lineageOf(parent)), tx));
+  return there.holds(createGroups, parent) ? { ownerUid: rootOf(parent) } : undefined;
 }
 
-/** So many withdrawn advisories go with a group; one with more is not empty. */
-const MAX_WITHDRAWN = 1_000;
-
-/** The advisories of a group, if all of them are withdrawn: what is withdrawn cannot be deleted by itself. */
-export async function withdrawnOnlyIn(tx: Tx, uid: string): Promise<string[] | undefined> {
-  const uids = await tx.advisories.uidsWhere("groupUid", uid, MAX_WITHDRAWN + 1);
-  if (uids.length > MAX_WITHDRAWN) return undefined;
-  for (const one of uids) if ((await tx.advisories.get(one))?.deleteTimeMs === null) return undefined;
-  return uids;
-}
-
-/** A stored group as version 2 shows it. */
-export function groupView(row: GroupRow): Group {
+/** Converts a stored group to version 2. */
+export function groupToProto(row: GroupRow): Group {
   return {
     $typeName: "chainguard.platform.iam.v2beta1.Group",
     uid: row.uid,
     name: row.name,
     description: row.description,
-    // Version 1 tells of quotas; here the published contract shows none.
+    // The published contract shows quotas in version 1 alone.
     resourceLimits: {},
     verified: row.verified,
     createTime: timestampFromMs(row.createTimeMs),
@@ -86,4 +63,47 @@ export function groupView(row: GroupRow): Group {
     kind: row.kind,
     status: 0,
   };
+}
+
+/** Domains of public mail providers. An address there proves nothing about an organisation. */
+const PUBLIC_DOMAINS: ReadonlySet<string> = new Set([
+  "aol.com",
+  "fastmail.com",
+  "gmail.com",
+  "gmx.com",
+  "gmx.de",
+  "gmx.net",
+  "googlemail.com",
+  "hey.com",
+  "hotmail.com",
+  "icloud.com",
+  "live.com",
+  "mac.com",
+  "mail.com",
+  "mail.ru",
+  "me.com",
+  "msn.com",
+  "naver.com",
+  "outlook.com",
+  "pm.me",
+  "proton.me",
+  "protonmail.com",
+  "qq.com",
+  "tutanota.com",
+  "web.de",
+  "yahoo.com",
+  "yandex.ru",
+  "ymail.com",
+  "zoho.com",
+]);
+
+/**
+ * Finds the domain of an organisation in the e-mail address of a person. Undefined where there is no address,
+ * or the address is one of a public mail provider.
+ *
+ * @param email an address that a login provider of the service has confirmed, or empty
+ */
+export function findOrganisationDomain(email: string): string | undefined {
+  const domain = email.slice(email.lastIndexOf("@") + 1).toLowerCase();
+  return email.includes("@") && domain !== "" && !PUBLIC_DOMAINS.has(domain) ? domain : undefined;
 }

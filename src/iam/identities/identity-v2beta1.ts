@@ -6,55 +6,46 @@ import {
   Identity_StaticKeysSchema,
   IdentitySchema,
 } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
-import { invalidArgument, notFound } from "../../kernel/errors.js";
+import { invalidArgument } from "../../kernel/errors.js";
 import { personUid } from "../../kernel/ids.js";
 import { type Handlers, serve } from "../../pipeline/method-table.js";
-import { listQueryOf } from "../../pipeline/resource/list-query.js";
-import { patchOf, valuesOf } from "../../pipeline/resource/patch.js";
+import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
+import { getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
+import { requireSecureIssuer } from "../../pipeline/resource/rules.js";
 import type { IdentityRow } from "../../store/port.js";
-import { requireParentGroup } from "../groups/parent-group.js";
-import type { IamDeps } from "../iam-deps.js";
-import { requireSecureIssuer } from "../issuer-url.js";
+import { groups } from "../groups/group.js";
 import { requireOwner, requireRightsOf } from "../rights.js";
-import { identities, identityView } from "./identity.js";
-import { metadataView, patchMetadata } from "./metadata.js";
+import { identities, identityToProto } from "./identity.js";
+import { metadataToProto, patchMetadata } from "./metadata.js";
 import { MAX_STATIC_KEY_LIFE_MS, type Relationship, relationshipToJson, relationTypes } from "./relationship.js";
 
-/** IdentitiesService, ready to be served. */
-export function identitiesV2beta1({ tokens, ids, trustedIssuers }: IamDeps) {
+/** What the handlers need besides the call. */
+export interface IdentityDeps extends Pick<ResourceDeps, "listResources" | "ids"> {
+  /** Origins of issuers that may be http. */
+  readonly trustedIssuers: readonly string[];
+}
+
+/** Creates IdentitiesService. */
+export function identitiesV2beta1({ listResources, ids, trustedIssuers }: IdentityDeps) {
   const handlers: Handlers<typeof IdentitiesService> = {
-    async getIdentity({ uid }, { tx }) {
-      const row = await tx.identities.get(uid);
-      if (row === undefined) throw notFound(identities, uid);
-      return identityView(row);
-    },
+    getIdentity: ({ uid }, { tx }) => getResource(tx, identities, uid, identityToProto),
 
     async listIdentities(request, call) {
-      const { tx, startMs } = call;
-      const equals = request.relationshipType === 0 ? {} : { equals: { relation: request.relationshipType } };
-      const context = {
-        method: "ListIdentities",
-        tokens,
-        nowMs: startMs,
-        visible: await call.visibleGroups(request.uidp),
-        ...equals,
-      };
-      const list = listQueryOf(identities, request, context);
-      const page = await tx.identities.list(list.query);
-      return { identities: page.rows.map(identityView), ...list.envelope(page) };
+      const { resources, ...page } = await listResources(call, identities, request, identityToProto);
+      return { identities: resources, ...page };
     },
 
     async createIdentity({ parent, identity }, call) {
       const { tx, startMs } = call;
-      await requireParentGroup(parent, call);
-      const { name, description, company } = valuesOf(identities, identity);
+      await getRow(tx, groups, parent);
+      const { name, description, company } = buildValues(identities, identity);
       const row: IdentityRow = {
         uid: ids.newUid(parent),
         groupUid: parent,
         name,
         description,
         company,
-        ...storedRelationship(identity?.relationship, startMs, trustedIssuers),
+        ...buildRelationship(identity?.relationship, startMs, trustedIssuers),
         issuer: "",
         subject: "",
         email: "",
@@ -67,61 +58,59 @@ export function identitiesV2beta1({ tokens, ids, trustedIssuers }: IamDeps) {
         updateTimeMs: startMs,
       };
       await tx.identities.insert(row);
-      return identityView(row);
+      return identityToProto(row);
     },
 
     async updateIdentity({ identity, updateMask }, call) {
       const { tx, startMs } = call;
       const uid = identity?.uid ?? "";
-      const before = await tx.identities.get(uid);
-      if (before === undefined) throw notFound(identities, uid);
-      const { name, description, company, ...members } = patchOf(
+      const before = await getRow(tx, identities, uid);
+      const { name, description, company, ...members } = buildPatch(
         identities,
         identity,
         updateMask,
-        identityView(before),
+        identityToProto(before),
       );
-      const patch = defined({ name, description, company });
+      const patch = omitUndefined({ name, description, company });
       if (Object.keys(members).length > 0) {
-        const changed = changedRelationship(before, members, startMs, trustedIssuers);
-        // Whoever changes how it is assumed could assume it, and so gain what it holds.
+        const changed = changeRelationship(before, members, startMs, trustedIssuers);
+        // Somebody who changes how an identity is assumed could assume it and gain its rights.
         if (changed) await requireRightsOf(call, uid);
         Object.assign(patch, changed);
       }
-      if (Object.keys(patch).length === 0) return identityView(before);
-      return identityView((await tx.identities.update(uid, patch, startMs)) ?? before);
+      if (Object.keys(patch).length === 0) return identityToProto(before);
+      return identityToProto((await tx.identities.update(uid, patch, startMs)) ?? before);
     },
 
     async deleteIdentity({ uid }, { tx }) {
-      if ((await tx.identities.get(uid)) === undefined) throw notFound(identities, uid);
+      await getRow(tx, identities, uid);
       for (const binding of await tx.roleBindings.ofIdentity(uid)) await tx.roleBindings.delete(binding.uid);
       await tx.identities.delete(uid);
       await requireOwner(tx, uid);
       return {};
     },
 
-    // A function of the pair alone: whether the person was ever seen stays their own business.
+    // The uid is a hash of issuer and subject alone, so the answer does not show whether the person is registered.
     lookupIdentity: ({ issuer, subject }) => ({ uid: personUid(issuer, subject) }),
 
     async updateIdentityMetadata({ identityMetadata, updateMask }, { tx, caller, startMs }) {
-      const before = await tx.identities.get(caller.uid);
-      if (before === undefined) throw notFound(identities, caller.uid);
+      const before = await getRow(tx, identities, caller.uid);
       const metadata = patchMetadata(before.metadata, identityMetadata, updateMask);
       const row = await tx.identities.update(caller.uid, { metadata }, startMs);
-      return metadataView(row ?? before);
+      return metadataToProto(row ?? before);
     },
   };
   return serve(IdentitiesService, handlers);
 }
 
-type Stored = Pick<IdentityRow, "relation" | "relationship">;
+type StoredRelationship = Pick<IdentityRow, "relation" | "relationship">;
 type Members = Partial<Record<NonNullable<Relationship["case"]>, unknown>>;
 
-function storedRelationship(
+function buildRelationship(
   relationship: Relationship | undefined,
   nowMs: number,
   trustedIssuers: readonly string[],
-): Stored {
+): StoredRelationship {
   if (relationship?.case === undefined) {
     const members = Object.keys(relationTypes).join(", ");
     throw invalidArgument({ field: "relationship", description: `relationship must be one of ${members}` });
@@ -136,7 +125,7 @@ function storedRelationship(
   return { relation: relationTypes[relationship.case], relationship: relationshipToJson(checked) };
 }
 
-// Keys are not good for ever: a year when nothing else is said, and never more.
+// Keys expire after a year at the latest.
 function withExpiry(keys: Extract<Relationship, { case: "staticKeys" }>["value"], nowMs: number) {
   const latestMs = nowMs + MAX_STATIC_KEY_LIFE_MS;
   const expiresMs = keys.expirationTime ? timestampMs(keys.expirationTime) : latestMs;
@@ -149,21 +138,21 @@ function withExpiry(keys: Extract<Relationship, { case: "staticKeys" }>["value"]
   return limited;
 }
 
-// Claims may give way to an AWS account and the reverse. The other kinds are
-// another identity: keys and service principals are never exchanged for trust in claims. Undefined where
-// nothing changes: what was stored may be no good any more, such as keys that have expired.
-function changedRelationship(
+// An identity may change between claim match and AWS account. Static keys and service principals are fixed: a
+// change to or from them would be another identity. Undefined where nothing changes, because the stored value
+// may break a rule by now, such as keys that have expired.
+function changeRelationship(
   before: IdentityRow,
   members: Members,
   nowMs: number,
   trustedIssuers: readonly string[],
-): Stored | undefined {
-  const kept = identityView(before).relationship;
+): StoredRelationship | undefined {
+  const kept = identityToProto(before).relationship;
   const [set] = Object.entries(members).filter(([, value]) => value !== undefined && value !== 0);
   const cleared = kept.case !== undefined && kept.case in members && members[kept.case] === undefined;
   const next = set ? ({ case: set[0], value: set[1] } as Relationship) : cleared ? undefined : kept;
   if (next?.case !== undefined && isSame(next, kept)) return undefined;
-  const after = storedRelationship(next, nowMs, trustedIssuers);
+  const after = buildRelationship(next, nowMs, trustedIssuers);
   const fixed = [relationTypes.staticKeys, relationTypes.servicePrincipal];
   if (after.relation !== before.relation && [after.relation, before.relation].some((one) => fixed.includes(one))) {
     const rule = "relationship cannot change to or from staticKeys and servicePrincipal";
@@ -180,7 +169,7 @@ function isSame(a: Relationship, b: Relationship): boolean {
   );
 }
 
-function defined(values: {
+function omitUndefined(values: {
   name?: string | undefined;
   description?: string | undefined;
   company?: string | undefined;

@@ -1,10 +1,18 @@
-// What an identity is: its fields and their rules, and how it shows in version 2.
+// The identity resource: its definition, how version 2 shows it, and the built-in identity `anonymous`.
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { type Identity, IdentitySchema } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
+import { Identities } from "#gen/chainguard/platform/iam/identity_pb.js";
+import { IdentitiesService as StableIdentitiesService } from "#gen/chainguard/platform/iam/v2/identities_pb.js";
+import {
+  IdentitiesService,
+  type Identity,
+  IdentitySchema,
+} from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
+import { ANONYMOUS_UID } from "../../kernel/ids.js";
 import { defineResource } from "../../pipeline/resource/define.js";
+import { createsInScope } from "../../pipeline/resource/quota.js";
 import { isDescription, isName } from "../../pipeline/resource/rules.js";
-import type { IdentityRow } from "../../store/port.js";
+import type { IdentityRow, Tx } from "../../store/port.js";
 import {
   areStaticKeys,
   isAwsIdentity,
@@ -17,7 +25,19 @@ import {
 export const identities = defineResource({
   noun: "identity",
   type: "iam.chainguard.dev/Identity",
+  plural: "identities",
   message: IdentitySchema,
+  table: (tx) => tx.identities,
+  parent: {
+    type: "iam.chainguard.dev/Group",
+    onDelete: { restrict: (tx, uid) => tx.identities.anyIn(uid) },
+  },
+  quota: {
+    name: "identities",
+    createdBy: [createsInScope(IdentitiesService.method.createIdentity), createsInScope(Identities.method.create)],
+  },
+  stable: StableIdentitiesService,
+  filters: { relationshipType: { column: "relation" } },
   sort: ["uid", "name", "created_at", "updated_at"],
   mutable: {
     name: isName,
@@ -30,8 +50,8 @@ export const identities = defineResource({
   },
 });
 
-/** A stored identity as version 2 shows it. */
-export function identityView(row: IdentityRow): Identity {
+/** Converts a stored identity to version 2. */
+export function identityToProto(row: IdentityRow): Identity {
   return create(IdentitySchema, {
     uid: row.uid,
     name: row.name,
@@ -43,5 +63,29 @@ export function identityView(row: IdentityRow): Identity {
     createTime: timestampFromMs(row.createTimeMs),
     updateTime: timestampFromMs(row.updateTimeMs),
     relationship: relationshipFromJson(row.relationship),
+  });
+}
+
+/** Makes sure that the identity `anonymous` exists. It has no relationship, so nobody can assume it. */
+export async function seedAnonymous(tx: Tx, nowMs: number): Promise<void> {
+  if ((await tx.identities.get(ANONYMOUS_UID)) !== undefined) return;
+  await tx.identities.insert({
+    uid: ANONYMOUS_UID,
+    groupUid: null,
+    name: "anonymous",
+    description: "Everybody, without credentials (built-in)",
+    issuer: "",
+    subject: "",
+    email: "",
+    emailUnverified: "",
+    providerUid: null,
+    company: "",
+    relation: 0,
+    relationship: {},
+    metadata: {},
+    notBefore: 0,
+    lastSeenTimeMs: nowMs,
+    createTimeMs: nowMs,
+    updateTimeMs: nowMs,
   });
 }

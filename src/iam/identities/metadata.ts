@@ -1,22 +1,19 @@
-// What people tell of themselves; only they see and change it.
+// The metadata of an identity, which only its person sees and changes.
 import { create, fromJson, type JsonObject, toJson } from "@bufbuild/protobuf";
 import type { FieldMask } from "@bufbuild/protobuf/wkt";
 import { type IdentityMetadata, IdentityMetadataSchema } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
-import { defineResource } from "../../pipeline/resource/define.js";
-import { patchOf } from "../../pipeline/resource/patch.js";
-import { type FieldRule, isDescription } from "../../pipeline/resource/rules.js";
+import { defineMutableFields } from "../../pipeline/resource/define.js";
+import { buildPatch } from "../../pipeline/resource/patch.js";
+import { isAnything, isDescription } from "../../pipeline/resource/rules.js";
 import type { IdentityRow } from "../../store/port.js";
 
-const isFlag: FieldRule = () => undefined;
-
-const identityMetadata = defineResource({
+const identityMetadata = defineMutableFields({
   noun: "identity metadata",
   type: "iam.chainguard.dev/IdentityMetadata",
   message: IdentityMetadataSchema,
-  sort: [],
   mutable: {
     company: isDescription,
-    updatesOptIn: isFlag,
+    updatesOptIn: isAnything,
     product: isDescription,
     jobTitle: isDescription,
     utmCampaign: isDescription,
@@ -27,19 +24,19 @@ const identityMetadata = defineResource({
     latestFormSubmitUrl: isDescription,
     latestInternalReferringUrl: isDescription,
     hubspotUtk: isDescription,
-    selfServe: isFlag,
+    selfServe: isAnything,
   },
 });
 
-/** The metadata of an identity as version 2 shows it. */
-export function metadataView(row: Pick<IdentityRow, "uid" | "name" | "metadata">): IdentityMetadata {
+/** Converts the metadata of an identity to version 2. */
+export function metadataToProto(row: Pick<IdentityRow, "uid" | "name" | "metadata">): IdentityMetadata {
   const stored = fromJson(IdentityMetadataSchema, row.metadata as JsonObject, { ignoreUnknownFields: true });
   return create(IdentityMetadataSchema, { ...stored, uid: row.uid, name: row.name });
 }
 
-/** The metadata to store after a change; throws ApiError INVALID_ARGUMENT as every patch does. */
+/** Builds the metadata to store after a change; throws ApiError INVALID_ARGUMENT as every patch does. */
 export function patchMetadata(stored: object, body: IdentityMetadata | undefined, mask: FieldMask | undefined): object {
-  const before = metadataView({ uid: "", name: "", metadata: stored });
-  const after = create(IdentityMetadataSchema, { ...before, ...patchOf(identityMetadata, body, mask, before) });
+  const before = metadataToProto({ uid: "", name: "", metadata: stored });
+  const after = create(IdentityMetadataSchema, { ...before, ...buildPatch(identityMetadata, body, mask, before) });
   return toJson(IdentityMetadataSchema, after) as JsonObject;
 }

@@ -1,5 +1,5 @@
-// How an identity is assumed: by matching claims of a token, by keys it brings,
-// by an AWS account, or as a component of the service.
+// The relationship of an identity: it is assumed by matching the claims of a token, by static keys, by an AWS
+// account, or as a component of the service.
 import { create, fromJson, type JsonObject, toJson } from "@bufbuild/protobuf";
 import { RE2JS } from "re2js";
 import {
@@ -9,29 +9,28 @@ import {
   type Identity_StaticKeys,
   IdentitySchema,
 } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
-import { type FieldRule, isPrintable } from "../../pipeline/resource/rules.js";
-import { isIssuerUrl } from "../issuer-url.js";
+import { type FieldRule, isIssuerUrl, isPrintable } from "../../pipeline/resource/rules.js";
 
-/** The relationship of an identity, as its message keeps it. */
+/** The relationship of an identity, as its message has it. */
 export type Relationship = Identity["relationship"];
 
-/** Static keys are good for at most this long: 365 days, in milliseconds. */
+/** The longest life of static keys: 365 days, in milliseconds. */
 export const MAX_STATIC_KEY_LIFE_MS = 365 * 24 * 60 * 60 * 1000;
 const MAX_TEXT = 1_024;
 const MAX_PATTERN = 512;
 /**
- * How large the program of a pattern may be, in instructions of RE2; usual ones have about 50. Time and
- * memory to compile it grow with that, and repetitions within repetitions multiply.
+ * The largest program of a pattern, in instructions of RE2; a usual one has about 50. Time and memory to
+ * compile a pattern grow with its program, and nested repetitions multiply it.
  */
 export const MAX_PROGRAM = 1_000;
-/** The same for patterns of issuers, which are held against text that nobody has signed yet. */
+/** The same for patterns of issuers, which are matched before a signature is verified. */
 const MAX_ISSUER_PROGRAM = 300;
 /** The same for all patterns of one identity together. */
 const MAX_PROGRAMS = 2_000;
 const MAX_CLAIMS = 32;
 const MAX_KEYS_LENGTH = 64 * 1024;
 const MAX_STATIC_KEYS = 32;
-/** How many values a JWK Set on an identity may hold, nested ones included, counted by commas and brackets. */
+/** The largest number of values in a JWK Set of an identity, nested ones included, counted by commas and brackets. */
 export const MAX_STATIC_KEY_VALUES = 1_024;
 const MAX_ISSUER_LENGTH = 255;
 
@@ -43,18 +42,18 @@ export const relationTypes: Readonly<Record<NonNullable<Relationship["case"]>, n
   servicePrincipal: 4,
 };
 
-/** A relationship as it is stored: the JSON of its message. */
+/** Converts a relationship to what is stored: the JSON of its message. */
 export function relationshipToJson(relationship: Relationship): object {
   return toJson(IdentitySchema, create(IdentitySchema, { relationship })) as JsonObject;
 }
 
-/** A relationship as it was stored. */
+/** Reads a stored relationship. */
 export function relationshipFromJson(json: object): Relationship {
   return fromJson(IdentitySchema, json as JsonObject, { ignoreUnknownFields: true }).relationship;
 }
 
-/** The issuer and subject that an identity stands for, patterns as they are; undefined where it has none. */
-export function assumedBy(json: object): { issuer: string; subject: string } | undefined {
+/** Finds the issuer and subject of the tokens that an identity is assumed by; patterns as they are. */
+export function findAssumedClaims(json: object): { issuer: string; subject: string } | undefined {
   const relationship = relationshipFromJson(json);
   switch (relationship.case) {
     case "claimMatch":
@@ -73,16 +72,16 @@ export const isClaimMatch: FieldRule = (value, field) => {
   return (
     (iss.case === undefined ? `${field} must have issuer or issuerPattern` : undefined) ??
     (sub.case === undefined ? `${field} must have subject or subjectPattern` : undefined) ??
-    (iss.case === "issuer" ? issuerFault(iss.value, `${field}.issuer`) : undefined) ??
-    (iss.case === "issuerPattern" ? issuerPatternFault(iss.value, `${field}.issuerPattern`) : undefined) ??
-    (sub.case === "subject" ? textFault(sub.value, `${field}.subject`) : undefined) ??
-    (sub.case === "subjectPattern" ? patternFault(sub.value, `${field}.subjectPattern`) : undefined) ??
-    (aud.case === "audience" ? textFault(aud.value, `${field}.audience`) : undefined) ??
-    (aud.case === "audiencePattern" ? patternFault(aud.value, `${field}.audiencePattern`) : undefined) ??
-    claimsFault(claims, `${field}.claims`, textFault) ??
-    claimsFault(claimPatterns, `${field}.claimPatterns`, patternFault) ??
-    programsFault(value as Identity_ClaimMatch, field) ??
-    // The usual way to let in everybody of a public issuer without meaning to.
+    (iss.case === "issuer" ? findIssuerFault(iss.value, `${field}.issuer`) : undefined) ??
+    (iss.case === "issuerPattern" ? findIssuerPatternFault(iss.value, `${field}.issuerPattern`) : undefined) ??
+    (sub.case === "subject" ? findTextFault(sub.value, `${field}.subject`) : undefined) ??
+    (sub.case === "subjectPattern" ? findPatternFault(sub.value, `${field}.subjectPattern`) : undefined) ??
+    (aud.case === "audience" ? findTextFault(aud.value, `${field}.audience`) : undefined) ??
+    (aud.case === "audiencePattern" ? findPatternFault(aud.value, `${field}.audiencePattern`) : undefined) ??
+    findClaimsFault(claims, `${field}.claims`, findTextFault) ??
+    findClaimsFault(claimPatterns, `${field}.claimPatterns`, findPatternFault) ??
+    findProgramsFault(value as Identity_ClaimMatch, field) ??
+    // Such a pattern usually admits every subject of a public issuer by mistake.
     (sub.case === "subjectPattern" &&
     Object.keys({ ...claims, ...claimPatterns }).length === 0 &&
     RE2JS.matches(sub.value, "")
@@ -100,10 +99,10 @@ export const areStaticKeys: FieldRule = (value, field) => {
   if (audiences.length > 1) return `${field}.audiences must be at most one`;
   if (issuer.length > MAX_ISSUER_LENGTH) return `${field}.issuer must be 1 to ${MAX_ISSUER_LENGTH} characters`;
   return (
-    textFault(issuer, `${field}.issuer`) ??
-    textFault(subject, `${field}.subject`) ??
-    keySetFault(issuerKeys, `${field}.issuerKeys`) ??
-    audiences.map((one) => textFault(one, `${field}.audiences`)).find((fault) => fault !== undefined)
+    findTextFault(issuer, `${field}.issuer`) ??
+    findTextFault(subject, `${field}.subject`) ??
+    findKeySetFault(issuerKeys, `${field}.issuerKeys`) ??
+    audiences.map((one) => findTextFault(one, `${field}.audiences`)).find((fault) => fault !== undefined)
   );
 };
 
@@ -115,8 +114,8 @@ export const isAwsIdentity: FieldRule = (value, field) => {
   if (awsArn.case === undefined) return `${field} must have arn or arnPattern`;
   if (awsUserId.case === undefined) return `${field} must have userId or userIdPattern`;
   return (
-    (awsArn.case === "arn" ? textFault : patternFault)(awsArn.value, `${field}.${awsArn.case}`) ??
-    (awsUserId.case === "userId" ? textFault : patternFault)(awsUserId.value, `${field}.${awsUserId.case}`)
+    (awsArn.case === "arn" ? findTextFault : findPatternFault)(awsArn.value, `${field}.${awsArn.case}`) ??
+    (awsUserId.case === "userId" ? findTextFault : findPatternFault)(awsUserId.value, `${field}.${awsUserId.case}`)
   );
 };
 
@@ -126,21 +125,21 @@ export const isServicePrincipal: FieldRule = (value, field) =>
 
 type Fault = (text: string, field: string) => string | undefined;
 
-const textFault: Fault = (text, field) => {
+const findTextFault: Fault = (text, field) => {
   if (text === "" || text.length > MAX_TEXT) return `${field} must be 1 to ${MAX_TEXT} characters`;
   return isPrintable(text) ? undefined : `${field} must not contain control characters`;
 };
 
-const issuerFault: Fault = (text, field) =>
+const findIssuerFault: Fault = (text, field) =>
   isIssuerUrl(text) ? undefined : `${field} must be an https URL without user, query or fragment`;
 
-// RE2 knows no backtracking: no pattern can make a match slow. A pattern must
-// be one by itself, so that none closes the group that matching puts it in.
-const patternFault: Fault = (text, field) => {
+// RE2 does not backtrack, so no pattern makes a match slow. The pattern is compiled alone, so that it cannot
+// close the group that matching wraps it in.
+const findPatternFault: Fault = (text, field) => {
   if (text === "" || text.length > MAX_PATTERN) return `${field} must be 1 to ${MAX_PATTERN} characters`;
   try {
     RE2JS.compile(text);
-    return programSizeOf(text) > MAX_PROGRAM
+    return measureProgram(text) > MAX_PROGRAM
       ? `${field} must be a smaller regular expression: at most ${MAX_PROGRAM} steps of RE2`
       : undefined;
   } catch {
@@ -148,22 +147,22 @@ const patternFault: Fault = (text, field) => {
   }
 };
 
-function programSizeOf(pattern: string): number {
+function measureProgram(pattern: string): number {
   return RE2JS.compile(`^(?:${pattern})$`).programSize();
 }
 
-function programsFault({ sub, aud, claimPatterns }: Identity_ClaimMatch, field: string): string | undefined {
+function findProgramsFault({ sub, aud, claimPatterns }: Identity_ClaimMatch, field: string): string | undefined {
   const patterns = Object.values(claimPatterns);
   if (sub.case === "subjectPattern") patterns.push(sub.value);
   if (aud.case === "audiencePattern") patterns.push(aud.value);
-  const size = patterns.reduce((sum, pattern) => sum + programSizeOf(pattern), 0);
+  const size = patterns.reduce((sum, pattern) => sum + measureProgram(pattern), 0);
   return size > MAX_PROGRAMS
     ? `${field} must have smaller regular expressions: at most ${MAX_PROGRAMS} steps of RE2 in all`
     : undefined;
 }
 
-// Any text is taken, as published clients expect, but one that is a JWK Set must be one of a usual size.
-function keySetFault(text: string, field: string): string | undefined {
+// Published clients send any text, so only a JWK Set is limited in size.
+function findKeySetFault(text: string, field: string): string | undefined {
   let jwks: unknown;
   try {
     jwks = JSON.parse(text);
@@ -178,13 +177,12 @@ function keySetFault(text: string, field: string): string | undefined {
     : undefined;
 }
 
-// The host decides whose keys are trusted, and which hosts are ever asked for
-// them. So what every match begins with, as the engine itself works it out, must
-// hold the host and the slash that ends it, or be the whole pattern.
-const issuerPatternFault: Fault = (text, field) => {
-  const broken = patternFault(text, field);
+// The host decides whose keys are trusted and where they are fetched. So the literal prefix of the pattern, as
+// RE2 computes it, must contain the host and the slash after it, or be the whole pattern.
+const findIssuerPatternFault: Fault = (text, field) => {
+  const broken = findPatternFault(text, field);
   if (broken) return broken;
-  if (programSizeOf(text) > MAX_ISSUER_PROGRAM)
+  if (measureProgram(text) > MAX_ISSUER_PROGRAM)
     return `${field} must be a smaller regular expression: at most ${MAX_ISSUER_PROGRAM} steps of RE2`;
   const { prefix, prefixComplete } = RE2JS.compile(text).re2();
   const host = /^https:\/\/[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::[0-9]{1,5})?(\/|$)/.exec(String(prefix));
@@ -193,11 +191,11 @@ const issuerPatternFault: Fault = (text, field) => {
     : `${field} must begin with https:// and a literal host, its dots escaped`;
 };
 
-function claimsFault(claims: Readonly<Record<string, string>>, field: string, fault: Fault): string | undefined {
+function findClaimsFault(claims: Readonly<Record<string, string>>, field: string, fault: Fault): string | undefined {
   const entries = Object.entries(claims);
   if (entries.length > MAX_CLAIMS) return `${field} must be at most ${MAX_CLAIMS}`;
   for (const [name, text] of entries) {
-    const broken = textFault(name, `${field} keys`) ?? fault(text, `${field}.${name}`);
+    const broken = findTextFault(name, `${field} keys`) ?? fault(text, `${field}.${name}`);
     if (broken) return broken;
   }
   return undefined;

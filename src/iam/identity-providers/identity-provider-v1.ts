@@ -1,49 +1,109 @@
 // IdentityProviders, version 1: a view of IdentityProvidersService.
-import { type IdentityProvider, IdentityProviders } from "#gen/chainguard/platform/iam/identity_providers_pb.js";
-import type { IdentityProvidersService } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
-import { listInChunks, type ServedService, serve } from "../../pipeline/method-table.js";
+import { create, type Message, type MessageInitShape } from "@bufbuild/protobuf";
+import {
+  type IdentityProvider,
+  type IdentityProvider_OIDC,
+  type IdentityProvider_SCIMSchema,
+  IdentityProviderSchema,
+  IdentityProviders,
+} from "#gen/chainguard/platform/iam/identity_providers_pb.js";
+import type {
+  IdentityProvidersService,
+  IdentityProvider_OIDC as OidcV2,
+  IdentityProvider as ProviderV2,
+  IdentityProvider_SCIM as ScimV2,
+} from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
+import { listInChunks, type ServedService, serve, withOutcome } from "../../pipeline/method-table.js";
 import { operationsOf } from "../../pipeline/operations.js";
-import { rowsInParts } from "../../pipeline/resource/whole-list.js";
-import { identityProviderView } from "./identity-provider.js";
-import { identityProviderV1, oidcOf } from "./identity-provider-v1-view.js";
-import { scimHandlersV1 } from "./scim-v1.js";
+import { createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
+import { identityProviders, identityProviderToProto } from "./identity-provider.js";
 
-// `oidc` and not `oidc.client_secret`: an empty secret stays what it is, so that sending back what was
-// read, which never holds the secret, does not lose it.
-const whole = { paths: ["name", "description", "default_role", "oidc"] };
+// The mask names `oidc` and not `oidc.client_secret`. Responses never have the secret, so a provider that is
+// read and sent back has none, and its stored secret must stay.
+const fullMask = { paths: ["name", "description", "default_role", "oidc"] };
 
-/** IdentityProviders, ready to be served. */
+/** Creates IdentityProviders of version 1. */
 export function identityProvidersV1(served: ServedService<typeof IdentityProvidersService>) {
   const names = { uid: "id", parent: "parentId", identityProviderUid: "identityProviderId" };
   const v2 = operationsOf(served, names);
   return serve(IdentityProviders, {
     create: async ({ parentId, identityProvider }, call) =>
-      identityProviderV1(
-        await v2.createIdentityProvider({ parent: parentId, identityProvider: sent(identityProvider) }, call),
+      toProtoV1(
+        await v2.createIdentityProvider({ parent: parentId, identityProvider: fromV1(identityProvider) }, call),
       ),
 
     update: async (provider, call) =>
-      identityProviderV1(
-        await v2.updateIdentityProvider({ identityProvider: sent(provider), updateMask: whole }, call),
-      ),
+      toProtoV1(await v2.updateIdentityProvider({ identityProvider: fromV1(provider), updateMask: fullMask }, call)),
 
     list: listInChunks(
-      rowsInParts(
-        (tx) => tx.identityProviders,
-        (row, { startMs }) => identityProviderV1(identityProviderView(row, startMs)),
-      ),
+      createChunkReader(identityProviders, (row, { startMs }) => toProtoV1(identityProviderToProto(row, startMs))),
     ),
 
     delete: ({ id }, call) => v2.deleteIdentityProvider({ uid: id }, call),
 
-    ...scimHandlersV1(v2),
+    generateScimToken: async (request, call) => scimToV1(await v2.generateScimToken(scimFromV1(request), call)),
+    regenerateScimToken: async (request, call) => scimToV1(await v2.regenerateScimToken(scimFromV1(request), call)),
+    revokeScimToken: async (request, call) => scimToV1(await v2.revokeScimToken(scimFromV1(request), call)),
+    setScimEnabled: async (request, call) => scimToV1(await v2.setScimEnabled(scimFromV1(request), call)),
   });
 }
 
-// How SCIM is set up and the times are the service's to set.
-function sent({ id, name, description, defaultRole, configuration }: Partial<IdentityProvider> = {}) {
+// The fields that callers set.
+function fromV1({ id, name, description, defaultRole, configuration }: Partial<IdentityProvider> = {}) {
   return {
     ...{ uid: id ?? "", name: name ?? "", description: description ?? "", defaultRole: defaultRole ?? "" },
-    ...oidcOf(configuration),
+    ...copyOidc(configuration),
   };
+}
+
+function toProtoV1({ uid, configuration, scim, createTime, updateTime, ...same }: ProviderV2) {
+  const { name, description, defaultRole } = same;
+  const view: MessageInitShape<typeof IdentityProviderSchema> = {
+    ...{ id: uid, name, description, defaultRole },
+    ...copyOidc(configuration),
+    ...(scim && { scim: scimStateToV1(scim) }),
+    ...(createTime && { createdAt: createTime }),
+    ...(updateTime && { updatedAt: updateTime }),
+  };
+  return create(IdentityProviderSchema, view);
+}
+
+type Configuration = IdentityProvider["configuration"] | ProviderV2["configuration"];
+
+// The OIDC settings are equal in both versions.
+function copyOidc({ value }: Configuration = { case: undefined }) {
+  return value === undefined ? {} : { configuration: { case: "oidc" as const, value: copySettings(value) } };
+}
+
+// Correlation rules have the same numbers in both versions.
+function copySettings({ issuer, clientId, clientSecret, additionalScopes, ...same }: IdentityProvider_OIDC | OidcV2) {
+  const { groupsClaim, correlationRule, pkceEnabled } = same;
+  return {
+    ...{ issuer, clientId, clientSecret, additionalScopes, groupsClaim },
+    ...{ correlationRule: correlationRule as number, pkceEnabled },
+  };
+}
+
+// So have the states of credentials.
+function scimStateToV1({ enabled, endpointUrl, tokenExpireTime, previousTokenExpireTime, ...same }: ScimV2) {
+  const { credentialState, etag } = same;
+  const view: MessageInitShape<typeof IdentityProvider_SCIMSchema> = {
+    ...{ enabled, endpointUrl, credentialState: credentialState as number, etag },
+    ...(tokenExpireTime && { tokenExpireTime }),
+    ...(previousTokenExpireTime && { previousTokenExpireTime }),
+  };
+  return view;
+}
+
+function scimFromV1<M extends Message & { identityProviderId: string }>({
+  $typeName: _,
+  identityProviderId,
+  ...same
+}: M) {
+  return { ...same, identityProviderUid: identityProviderId };
+}
+
+function scimToV1<M extends Message & { identityProviderUid: string }>(message: M) {
+  const { $typeName: _, identityProviderUid, ...same } = message;
+  return withOutcome({ ...same, identityProviderId: identityProviderUid }, { subjectUid: identityProviderUid });
 }

@@ -6,48 +6,48 @@ import {
   IdentityProvider_OIDCSchema,
   IdentityProvidersService,
 } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
-import { invalidArgument, notFound } from "../../kernel/errors.js";
+import { invalidArgument } from "../../kernel/errors.js";
 import { type Handlers, serve } from "../../pipeline/method-table.js";
-import { listQueryOf } from "../../pipeline/resource/list-query.js";
-import { patchOf, valuesOf } from "../../pipeline/resource/patch.js";
-import type { IdentityProviderRow, Tx } from "../../store/port.js";
-import { requireParentGroup } from "../groups/parent-group.js";
-import type { IamDeps } from "../iam-deps.js";
-import { requireSecureIssuer } from "../issuer-url.js";
+import { cascadeDelete, guardDelete } from "../../pipeline/resource/delete.js";
+import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
+import { getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
+import { requireSecureIssuer } from "../../pipeline/resource/rules.js";
+import type { IdentityProviderRow } from "../../store/port.js";
+import { groups } from "../groups/group.js";
+import type { IdentityDeps } from "../identities/identity-v2beta1.js";
 import { deletePeopleOf } from "../people/registration.js";
 import { requireGrantable, requireOwnersRights } from "../rights.js";
-import { requireAvailableRole } from "../roles/available-role.js";
-import { identityProviders, identityProviderView, noScim, oidcFromJson, oidcToJson } from "./identity-provider.js";
+import { requireAvailableRole } from "../roles/role.js";
+import { identityProviders, identityProviderToProto, noScim, oidcFromJson, oidcToJson } from "./identity-provider.js";
 import { scimHandlers } from "./scim.js";
 
-/** IdentityProvidersService, ready to be served. */
-export function identityProvidersV2beta1({ tokens, ids, seal, trustedIssuers }: IamDeps) {
-  const sealed = (uid: string, secret: string) =>
+/** What the handlers need besides the call. */
+export interface IdentityProviderDeps extends ResourceDeps, IdentityDeps {
+  /** Encrypts a secret for storage; it opens only with the same context. */
+  readonly seal: (secret: Buffer, context: string) => string;
+}
+
+/** Creates IdentityProvidersService. */
+export function identityProvidersV2beta1(deps: IdentityProviderDeps) {
+  const { listResources, definitions, ids, seal, trustedIssuers } = deps;
+  const sealSecret = (uid: string, secret: string) =>
     secret === "" ? "" : seal(Buffer.from(secret), `client secret ${uid}`);
 
   const handlers: Handlers<typeof IdentityProvidersService> = {
     async getIdentityProvider({ uid }, { tx, startMs }) {
-      return identityProviderView(await found(uid, tx), startMs);
+      return identityProviderToProto(await getRow(tx, identityProviders, uid), startMs);
     },
 
     async listIdentityProviders(request, call) {
-      const { tx, startMs } = call;
-      const context = {
-        method: "ListIdentityProviders",
-        tokens,
-        nowMs: startMs,
-        visible: await call.visibleGroups(request.uidp),
-      };
-      const list = listQueryOf(identityProviders, request, context);
-      const page = await tx.identityProviders.list(list.query);
-      const views = page.rows.map((row) => identityProviderView(row, startMs));
-      return { identityProviders: views, ...list.envelope(page) };
+      const toProto = (row: IdentityProviderRow) => identityProviderToProto(row, call.startMs);
+      const { resources, ...page } = await listResources(call, identityProviders, request, toProto);
+      return { identityProviders: resources, ...page };
     },
 
     async createIdentityProvider({ parent, identityProvider }, call) {
       const { tx, caller, startMs } = call;
-      const group = await requireParentGroup(parent, call);
-      const { oidc: given, ...values } = valuesOf(identityProviders, identityProvider);
+      const group = await getRow(tx, groups, parent);
+      const { oidc: given, ...values } = buildValues(identityProviders, identityProvider);
       if (group.parentUid !== null)
         throw invalidArgument({ field: "parent", description: "parent must be a root group" });
       const oidc = given as IdentityProvider_OIDC;
@@ -61,19 +61,19 @@ export function identityProvidersV2beta1({ tokens, ids, seal, trustedIssuers }: 
         groupUid: parent,
         ...values,
         oidc: oidcToJson(oidc),
-        sealedSecret: sealed(uid, oidc.clientSecret),
+        sealedSecret: sealSecret(uid, oidc.clientSecret),
         scim: noScim,
         createTimeMs: startMs,
         updateTimeMs: startMs,
       };
       await tx.identityProviders.insert(row);
-      return identityProviderView(row, startMs);
+      return identityProviderToProto(row, startMs);
     },
 
     async updateIdentityProvider({ identityProvider, updateMask }, { tx, caller, startMs }) {
-      const before = await found(identityProvider?.uid ?? "", tx);
-      const view = identityProviderView(before, startMs);
-      const { oidc: changed, ...patch } = patchOf(identityProviders, identityProvider, updateMask, view);
+      const before = await getRow(tx, identityProviders, identityProvider?.uid ?? "");
+      const view = identityProviderToProto(before, startMs);
+      const { oidc: changed, ...patch } = buildPatch(identityProviders, identityProvider, updateMask, view);
       if (patch.defaultRole !== undefined && patch.defaultRole !== before.defaultRole) {
         const role = await requireAvailableRole(patch.defaultRole, before.groupUid, tx, "defaultRole");
         requireGrantable(caller, role, before.groupUid);
@@ -81,26 +81,26 @@ export function identityProvidersV2beta1({ tokens, ids, seal, trustedIssuers }: 
       const row = { ...before, ...patch, updateTimeMs: startMs };
       const oidc = changed as IdentityProvider_OIDC | undefined;
       if (oidc && !isSame(oidc, before, updateMask)) {
-        // Whoever redirects logins could become anybody who logs in there.
+        // Somebody who redirects logins could log in as any person of the provider.
         requireOwnersRights(caller, before.groupUid);
         requireSecureIssuer(oidc.issuer, "oidc", trustedIssuers);
         if (oidc.correlationRule !== oidcFromJson(before.oidc).correlationRule) throw fixedRule();
         const keeps = keepsSecret(oidc, updateMask);
         if (keeps && before.sealedSecret !== "") requireSameIssuer(oidc, before);
         row.oidc = oidcToJson(oidc);
-        row.sealedSecret = keeps ? before.sealedSecret : sealed(before.uid, oidc.clientSecret);
+        row.sealedSecret = keeps ? before.sealedSecret : sealSecret(before.uid, oidc.clientSecret);
         requireProof(oidc, row.sealedSecret);
       }
       await tx.identityProviders.replace(row);
-      return identityProviderView(row, startMs);
+      return identityProviderToProto(row, startMs);
     },
 
-    // Nobody can sign in through it any more, so those who did are not known any more either.
-    async deleteIdentityProvider({ uid }, { tx }) {
-      await found(uid, tx);
+    // The people of a provider sign in through it alone, so they are deleted with it.
+    async deleteIdentityProvider({ uid }, { tx, startMs }) {
+      await getRow(tx, identityProviders, uid);
+      await guardDelete(definitions, identityProviders, uid, tx, startMs);
       await deletePeopleOf(tx, uid);
-      for (const mapping of await tx.groupMappings.uidsWhere("providerUid", uid))
-        await tx.groupMappings.delete(mapping);
+      await cascadeDelete(definitions, identityProviders, uid, tx);
       await tx.identityProviders.delete(uid);
       return {};
     },
@@ -110,13 +110,7 @@ export function identityProvidersV2beta1({ tokens, ids, seal, trustedIssuers }: 
   return serve(IdentityProvidersService, handlers);
 }
 
-async function found(uid: string, tx: Tx): Promise<IdentityProviderRow> {
-  const row = await tx.identityProviders.get(uid);
-  if (row === undefined) throw notFound(identityProviders, uid);
-  return row;
-}
-
-// A client that can prove itself by nothing is one that anybody can pose as.
+// Without a secret or PKCE, anybody can pose as the client.
 function requireProof({ pkceEnabled }: IdentityProvider_OIDC, secret: string): void {
   if (secret !== "" || pkceEnabled) return;
   throw invalidArgument({
@@ -125,7 +119,7 @@ function requireProof({ pkceEnabled }: IdentityProvider_OIDC, secret: string): v
   });
 }
 
-// A secret is for the one it was agreed with: no other is sent it.
+// A client secret belongs to one issuer and is never sent to another.
 function requireSameIssuer({ issuer }: IdentityProvider_OIDC, before: IdentityProviderRow): void {
   if (issuer === oidcFromJson(before.oidc).issuer) return;
   throw invalidArgument({

@@ -1,18 +1,29 @@
-// What an identity provider is: an organisation's own login service. Its secret
-// is sealed before it is stored and is never shown.
+// The identity provider resource: the login service of an organisation. Its client secret is sealed before it
+// is stored, and no response has it.
 import { clone, create, fromJson, type JsonObject, toJson } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { IdentityProviders } from "#gen/chainguard/platform/iam/identity_providers_pb.js";
+import { IdentityProvidersService as StableIdentityProvidersService } from "#gen/chainguard/platform/iam/v2/identity_providers_pb.js";
 import {
   type IdentityProvider,
   type IdentityProvider_OIDC,
   IdentityProvider_OIDCSchema,
   IdentityProviderSchema,
+  IdentityProvidersService,
   IdentityProvider_SCIM_CredentialState as State,
 } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
 import { defineResource } from "../../pipeline/resource/define.js";
-import { type FieldRule, isDescription, isName, isPrintable, isRequiredUid } from "../../pipeline/resource/rules.js";
+import { hasRows } from "../../pipeline/resource/delete.js";
+import { createsInScope } from "../../pipeline/resource/quota.js";
+import {
+  type FieldRule,
+  isDescription,
+  isIssuerUrl,
+  isName,
+  isPrintable,
+  isRequiredUid,
+} from "../../pipeline/resource/rules.js";
 import type { IdentityProviderRow, ScimState } from "../../store/port.js";
-import { isIssuerUrl } from "../issuer-url.js";
 
 const MAX_TEXT = 512;
 const MAX_SCOPES = 32;
@@ -43,27 +54,41 @@ function isText(text: string): boolean {
 export const identityProviders = defineResource({
   noun: "identity provider",
   type: "iam.chainguard.dev/IdentityProvider",
+  plural: "identity providers",
   message: IdentityProviderSchema,
+  table: (tx) => tx.identityProviders,
+  parent: {
+    type: "iam.chainguard.dev/Group",
+    onDelete: { restrict: (tx, uid) => hasRows(tx.identityProviders, "groupUid", uid) },
+  },
+  quota: {
+    name: "providers",
+    createdBy: [
+      createsInScope(IdentityProvidersService.method.createIdentityProvider),
+      createsInScope(IdentityProviders.method.create),
+    ],
+  },
+  stable: StableIdentityProvidersService,
   sort: ["uid", "name", "created_at", "updated_at"],
   mutable: { name: isName, description: isDescription, defaultRole: isRequiredUid, oidc: isOidc },
 });
 
-/** The OIDC settings as they are stored: the JSON of their message without the secret. */
+/** Converts OIDC settings to what is stored: the JSON of their message without the client secret. */
 export function oidcToJson(oidc: IdentityProvider_OIDC): object {
   const open = clone(IdentityProvider_OIDCSchema, oidc);
   open.clientSecret = "";
   return toJson(IdentityProvider_OIDCSchema, open) as JsonObject;
 }
 
-/** The OIDC settings as they were stored. */
+/** Reads stored OIDC settings. */
 export function oidcFromJson(json: object): IdentityProvider_OIDC {
   return fromJson(IdentityProvider_OIDCSchema, json as JsonObject, { ignoreUnknownFields: true });
 }
 
-/** Credentials that were never issued. */
+/** The state before any credentials are issued. */
 export const noScim: ScimState = { enabled: false, tokenHash: "", previousHash: "", revoked: false, etag: "" };
 
-/** Where the credentials stand at a time, in epoch milliseconds. */
+/** The state of the credentials at a time, in epoch milliseconds. */
 export function credentialState(scim: ScimState, nowMs: number): State {
   if (scim.revoked) return State.REVOKED;
   if (scim.tokenHash === "") return State.NOT_ISSUED;
@@ -71,13 +96,13 @@ export function credentialState(scim: ScimState, nowMs: number): State {
   return (scim.previousExpireTimeMs ?? 0) > nowMs ? State.ROTATING : State.LIVE;
 }
 
-/** Where a directory pushes its people and groups; relative to the base URL. */
-export function scimEndpoint(uid: string): string {
+/** The path where a directory pushes its people and groups, below the base URL. */
+export function formatScimPath(uid: string): string {
   return `/scim/v2/${uid}`;
 }
 
-/** A stored provider as version 2 shows it. */
-export function identityProviderView(row: IdentityProviderRow, nowMs: number): IdentityProvider {
+/** Converts a stored provider to version 2. */
+export function identityProviderToProto(row: IdentityProviderRow, nowMs: number): IdentityProvider {
   const { scim } = row;
   return create(IdentityProviderSchema, {
     uid: row.uid,
@@ -89,7 +114,7 @@ export function identityProviderView(row: IdentityProviderRow, nowMs: number): I
     configuration: { case: "oidc", value: oidcFromJson(row.oidc) },
     scim: {
       enabled: scim.enabled,
-      endpointUrl: scimEndpoint(row.uid),
+      endpointUrl: formatScimPath(row.uid),
       credentialState: credentialState(scim, nowMs),
       etag: scim.etag,
       ...(scim.expireTimeMs !== undefined && { tokenExpireTime: timestampFromMs(scim.expireTimeMs) }),

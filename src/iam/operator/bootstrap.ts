@@ -2,18 +2,18 @@ import { failedPrecondition, invalidArgument } from "../../kernel/errors.js";
 import { builtinIdentityUid, builtinRoleUid, type Ids, personUid } from "../../kernel/ids.js";
 import { isName } from "../../pipeline/resource/rules.js";
 import type { Tx } from "../../store/port.js";
-import { insertBinding } from "../role-bindings/new-binding.js";
-import { auditOnHost } from "./audit-on-host.js";
+import { insertBinding } from "../role-bindings/create-binding.js";
+import { auditOnHost } from "./operate.js";
 
-/** An organisation to begin with. */
+/** The first organisation of an installation. */
 export interface Bootstrap {
   /** The name of its root group. */
   readonly org: string;
-  /** The login provider's issuer and subject of its owner; absent: an owner reached from the host alone. */
+  /** The login provider's issuer and subject of its owner; absent: only the host can issue tokens for the owner. */
   readonly owner?: { readonly issuer: string; readonly subject: string };
 }
 
-/** What was made. */
+/** The uids of what was created. */
 export interface Bootstrapped {
   readonly group: string;
   readonly identity: string;
@@ -21,8 +21,8 @@ export interface Bootstrapped {
 }
 
 /**
- * Creates a root group and its owner (docs/operations.md). Access to the host is the root of trust:
- * nothing on the network does this.
+ * Creates a root group and its owner (docs/operations.md). Access to the host is the root of trust,
+ * so no method of the API does this.
  *
  * @throws ApiError INVALID_ARGUMENT for a name that breaks the rule, FAILED_PRECONDITION when a root
  * group of this name exists.
@@ -52,7 +52,7 @@ export async function bootstrap(tx: Tx, { org, owner }: Bootstrap, ids: Ids, now
       uid: identity,
       groupUid: null,
       name: "owner",
-      // Whoever binds an identity sees this, so it names no organisation.
+      // Callers of other organisations can read the description once they bind the identity.
       description: "Owner of an organisation",
       issuer: owner?.issuer ?? "",
       subject: owner?.subject ?? "",
@@ -68,8 +68,8 @@ export async function bootstrap(tx: Tx, { org, owner }: Bootstrap, ids: Ids, now
       ...times,
     });
   }
-  const joined = { identityUid: identity, roleUid: builtinRoleUid("owner") };
-  const { uid } = await insertBinding(tx, group, joined, { ids, nowMs }, { automatic: true });
+  const grant = { identityUid: identity, roleUid: builtinRoleUid("owner") };
+  const { uid } = await insertBinding(tx, group, grant, { ids, nowMs }, { automatic: true });
   await auditOnHost(tx, "arbor.bootstrap.v1", group, nowMs, ids);
   return { group, identity, roleBinding: uid };
 }

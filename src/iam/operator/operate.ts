@@ -1,15 +1,16 @@
-// What the operator does on the host that no caller on the network may do.
+// Operations of the operator on the host. No caller on the network may run them.
 import { OrgKindSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { failedPrecondition, invalidArgument, notFound } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
-import type { GroupPatch, Tx } from "../../store/port.js";
+import { rootOf } from "../../kernel/uidp.js";
+import { getRow } from "../../pipeline/resource/read.js";
+import type { Awaitable, GroupPatch, Tx } from "../../store/port.js";
 import { groups } from "../groups/group.js";
 import { identities } from "../identities/identity.js";
-import { insertBinding } from "../role-bindings/new-binding.js";
+import { insertBinding } from "../role-bindings/create-binding.js";
 import { roles } from "../roles/role.js";
-import { auditOnHost } from "./audit-on-host.js";
 
-/** When and with what ids an operation on the host happens. */
+/** The time and the ids of an operation on the host. */
 export interface HostContext {
   readonly ids: Ids;
   readonly nowMs: number;
@@ -18,27 +19,26 @@ export interface HostContext {
 const DOMAIN = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)+$/;
 
 /**
- * Confirms that a root group is the organisation its name says. The name, a domain, belongs to it
- * alone from then on and cannot change.
+ * Confirms that a root group is the organisation of its name, which is a domain. From then on no other
+ * verified group has the name, and it cannot change.
  *
  * @param kind name of an OrgKind, such as `ORG_KIND_CUSTOMER`; absent: unchanged
  * @throws ApiError NOT_FOUND, INVALID_ARGUMENT, or FAILED_PRECONDITION when the group is no root, is
  * not named like a domain, or another verified root has the name.
  */
 export async function verifyGroup(tx: Tx, uid: string, kind: string | undefined, context: HostContext): Promise<void> {
-  const row = await tx.groups.get(uid);
-  if (row === undefined) throw notFound(groups, uid);
-  const refuse = (rule: string) => failedPrecondition("GROUP_NOT_VERIFIABLE", rule);
-  if (row.parentUid !== null) throw refuse("only a root group can be verified");
-  if (!DOMAIN.test(row.name)) throw refuse("a verified group must be named like a domain, such as example.org");
+  const row = await getRow(tx, groups, uid);
+  const notVerifiable = (rule: string) => failedPrecondition("GROUP_NOT_VERIFIABLE", rule);
+  if (row.parentUid !== null) throw notVerifiable("only a root group can be verified");
+  if (!DOMAIN.test(row.name)) throw notVerifiable("a verified group must be named like a domain, such as example.org");
   const namesake = await tx.groups.verifiedRoot(row.name);
-  if (namesake !== undefined && namesake.uid !== uid) throw refuse("another verified group has this name");
-  const patch: GroupPatch = { verified: true, ...(kind !== undefined && { kind: kindNumber(kind) }) };
+  if (namesake !== undefined && namesake.uid !== uid) throw notVerifiable("another verified group has this name");
+  const patch: GroupPatch = { verified: true, ...(kind !== undefined && { kind: parseKind(kind) }) };
   await tx.groups.update(uid, patch, context.nowMs);
   await auditOnHost(tx, "arbor.group.verified.v1", uid, context.nowMs, context.ids);
 }
 
-function kindNumber(name: string): number {
+function parseKind(name: string): number {
   const value = OrgKindSchema.values.find((one) => one.name === name);
   if (value !== undefined) return value.number;
   const names = OrgKindSchema.values.map((one) => one.name).join(", ");
@@ -46,12 +46,12 @@ function kindNumber(name: string): number {
 }
 
 /**
- * Makes every token void that an identity has, and every login of it. New ones it may get as before.
+ * Revokes every token and every login of an identity. It can still get new ones.
  *
  * @throws ApiError NOT_FOUND
  */
 export async function revokeTokens(tx: Tx, uid: string, { ids, nowMs }: HostContext): Promise<void> {
-  // Tokens count in whole seconds, so those of the running second go as well.
+  // Tokens have times in whole seconds, so those of the current second are revoked as well.
   const notBefore = Math.floor(nowMs / 1000) + 1;
   if ((await tx.identities.update(uid, { notBefore }, nowMs)) === undefined) throw notFound(identities, uid);
   await tx.refreshTokens.deleteOf(uid);
@@ -69,10 +69,25 @@ export async function bindIdentity(
   { ids, nowMs }: HostContext,
 ): Promise<string> {
   const { identity, role, group } = binding;
-  if ((await tx.groups.get(group)) === undefined) throw notFound(groups, group);
-  if ((await tx.identities.get(identity)) === undefined) throw notFound(identities, identity);
-  if ((await tx.roles.get(role)) === undefined) throw notFound(roles, role);
+  await getRow(tx, groups, group);
+  await getRow(tx, identities, identity);
+  await getRow(tx, roles, role);
   const { uid } = await insertBinding(tx, group, { identityUid: identity, roleUid: role }, { ids, nowMs });
   await auditOnHost(tx, "arbor.role_binding.created.v1", uid, nowMs, ids);
   return uid;
+}
+
+/** Records an operation on the host in the audit log. No identity is its actor. */
+export function auditOnHost(tx: Tx, type: string, subjectUid: string, timeMs: number, ids: Ids): Awaitable<void> {
+  return tx.audit.append({
+    rootUid: rootOf(subjectUid),
+    timeMs,
+    type,
+    method: "arbor",
+    subjectUid,
+    actorUid: "",
+    tokenId: "",
+    requestId: ids.newId(),
+    remoteAddress: "",
+  });
 }

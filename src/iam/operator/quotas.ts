@@ -1,5 +1,5 @@
-// The quotas of one organisation, as the operator reads and sets them on the host.
-import { failedPrecondition, notFound } from "../../kernel/errors.js";
+// The quotas of one organisation, which the operator reads and sets on the host.
+import { failedPrecondition } from "../../kernel/errors.js";
 import {
   limitsFor,
   MAX_QUOTA,
@@ -7,12 +7,12 @@ import {
   organisationQuotas,
   type QuotaLimits,
 } from "../../kernel/quotas.js";
+import { getRow } from "../../pipeline/resource/read.js";
 import type { GroupRow, Tx } from "../../store/port.js";
 import { groups } from "../groups/group.js";
-import { auditOnHost } from "./audit-on-host.js";
-import type { HostContext } from "./operate.js";
+import { auditOnHost, type HostContext } from "./operate.js";
 
-/** How much of a kind an organisation has and may have. */
+/** The usage and the limit of one quota of an organisation. */
 export interface QuotaUsage {
   readonly quota: OrganisationQuota;
   readonly limit: number;
@@ -22,7 +22,7 @@ export interface QuotaUsage {
 }
 
 /**
- * The quotas of an organisation, in the order of the table.
+ * Lists the quotas of an organisation, in the order of the table.
  *
  * @param root its root group
  * @param limits what the settings say
@@ -31,19 +31,19 @@ export interface QuotaUsage {
 export async function listQuotas(tx: Tx, root: string, limits: QuotaLimits): Promise<QuotaUsage[]> {
   const { resourceLimits } = await getRoot(tx, root);
   const effective = limitsFor(resourceLimits, limits);
-  const listed: QuotaUsage[] = [];
+  const usages: QuotaUsage[] = [];
   for (const quota of organisationQuotas) {
     const used = await tx.usage.count(quota, root, MAX_QUOTA);
-    listed.push({ quota, limit: effective[quota], own: Object.hasOwn(resourceLimits, quota), used });
+    usages.push({ quota, limit: effective[quota], own: Object.hasOwn(resourceLimits, quota), used });
   }
-  return listed;
+  return usages;
 }
 
 /**
- * Sets limits for one organisation, in place of those of the settings. What it has already stays, also
- * where it is more.
+ * Sets limits for one organisation, in place of those of the settings. Existing resources stay, even where
+ * they exceed the limit.
  *
- * @param changes the new limits; undefined: that of the settings again
+ * @param changes the new limits; undefined restores that of the settings
  * @throws ApiError NOT_FOUND, FAILED_PRECONDITION for a group that is no root
  */
 export async function setQuotas(
@@ -62,8 +62,7 @@ export async function setQuotas(
 }
 
 async function getRoot(tx: Tx, uid: string): Promise<GroupRow> {
-  const row = await tx.groups.get(uid);
-  if (row === undefined) throw notFound(groups, uid);
+  const row = await getRow(tx, groups, uid);
   if (row.parentUid !== null) {
     throw failedPrecondition("GROUP_NOT_ROOT", "quotas belong to organisations: name a root group");
   }

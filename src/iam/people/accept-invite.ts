@@ -1,4 +1,4 @@
-// Accepting an invite: its code for the role it promises.
+// Accepting an invite: a person presents its code and is bound to its role.
 import { createHash, timingSafeEqual } from "node:crypto";
 import { permissionDenied } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
@@ -6,17 +6,18 @@ import { isUidp, lineageOf, rootOf } from "../../kernel/uidp.js";
 import { Caller } from "../../pipeline/auth/caller.js";
 import type { GroupInviteRow, IdentityRow, RoleRow, Tx } from "../../store/port.js";
 import { requireGrantable } from "../rights.js";
-import { insertBinding } from "../role-bindings/new-binding.js";
+import { insertBinding } from "../role-bindings/create-binding.js";
+import { capabilityNamesIn } from "../roles/capability-names.js";
 import { acceptBindingsAt, isPerson } from "./pending-bindings.js";
 
-/** What a code says; nothing of it is to be believed before the secret was compared. */
+/** The content of a code. None of it is trusted until the secret has been compared. */
 export interface InviteCode {
   readonly group: string;
   readonly keyId: string;
   readonly secret: string;
 }
 
-/** Reads a code; undefined where it is none. */
+/** Parses a code; undefined for any other text. */
 export function parseInviteCode(code: string): InviteCode | undefined {
   if (code.length > 1_024 || !/^[A-Za-z0-9_-]+$/.test(code)) return undefined;
   try {
@@ -29,31 +30,31 @@ export function parseInviteCode(code: string): InviteCode | undefined {
 }
 
 /**
- * The invite that a code belongs to. Wrong, expired and used codes look alike.
+ * Reads the invite of a code. Wrong, expired and used codes get the same error.
  *
  * @throws ApiError PERMISSION_DENIED
  */
 export async function requireInvite(tx: Tx, code: string, nowMs: number): Promise<GroupInviteRow> {
   const parsed = parseInviteCode(code);
-  if (parsed === undefined) throw refused();
+  if (parsed === undefined) throw inviteDenied();
   const [uid] = await tx.groupInvites.uidsWhere("keyId", parsed.keyId, 1);
   const invite = uid === undefined ? undefined : await tx.groupInvites.get(uid);
   const hash = createHash("sha256").update(parsed.secret).digest();
-  // Compared even where there is nothing to compare with, so that the time tells nothing.
-  const right = timingSafeEqual(hash, invite ? Buffer.from(invite.codeHash, "hex") : hash) && invite !== undefined;
-  if (!right || invite.groupUid !== parsed.group || invite.expireTimeMs <= nowMs) throw refused();
+  // An absent invite is compared as well, so that the time of the answer does not show whether it exists.
+  const isRight = timingSafeEqual(hash, invite ? Buffer.from(invite.codeHash, "hex") : hash) && invite !== undefined;
+  if (!isRight || invite.groupUid !== parsed.group || invite.expireTimeMs <= nowMs) throw inviteDenied();
   return invite;
 }
 
-/** Somebody who accepts an invite. */
+/** The identity that accepts an invite. */
 export type Invitee = Pick<IdentityRow, "uid" | "email" | "providerUid">;
 
 /**
- * Requires that somebody may accept an invite, and that whoever made it still holds what it gives.
+ * Makes sure that an identity may accept an invite, and that the inviter still holds the rights of its role.
  *
- * @returns the role that the invite gives
- * @throws ApiError PERMISSION_DENIED when the invite is for somebody else's e-mail address, the identity
- * is another organisation's, or the maker has lost the rights or was revoked since.
+ * @returns the role of the invite
+ * @throws ApiError PERMISSION_DENIED when the invite is for another e-mail address, the identity belongs to
+ * another organisation, or the inviter has lost the rights or was revoked.
  */
 export async function requireAcceptable(
   tx: Tx,
@@ -61,13 +62,13 @@ export async function requireAcceptable(
   identity: Invitee,
   nowMs: number,
 ): Promise<RoleRow> {
-  // As everywhere, identities of one organisation, and people of its provider, are never bound in another.
+  // Identities of one organisation and people of its provider are never bound in another.
   const home = identity.uid.includes("/") ? identity.uid : identity.providerUid;
-  if (home !== null && rootOf(home) !== rootOf(invite.groupUid)) throw refused();
-  if (invite.email !== "" && lowerCase(invite.email) !== lowerCase(identity.email)) throw refused();
+  if (home !== null && rootOf(home) !== rootOf(invite.groupUid)) throw inviteDenied();
+  if (invite.email !== "" && lowerCase(invite.email) !== lowerCase(identity.email)) throw inviteDenied();
   const role = await tx.roles.get(invite.roleUid);
-  if (role === undefined) throw refused();
-  await requireMakersRights(tx, invite, role, nowMs);
+  if (role === undefined) throw inviteDenied();
+  await requireInviterRights(tx, invite, role, nowMs);
   return role;
 }
 
@@ -91,22 +92,67 @@ export async function acceptInvite(
   if (invite.singleUse) await tx.groupInvites.delete(invite.uid);
 }
 
-async function requireMakersRights(tx: Tx, invite: GroupInviteRow, role: RoleRow, nowMs: number): Promise<void> {
-  const { createdBy, groupUid } = invite;
-  const identity = await tx.identities.get(createdBy);
-  // To revoke an identity is to void what was made in its name before, tokens and invites alike.
-  if (identity === undefined || Math.floor(invite.createTimeMs / 1000) < identity.notBefore) throw refused();
-  const seconds = Math.floor(nowMs / 1000);
-  const principal = { identityUid: createdBy, tokenId: "", issuedAt: seconds, expiresAt: seconds };
-  const maker = new Caller(principal, [], await tx.access.at(createdBy, lineageOf(groupUid)));
-  requireGrantable(maker, role, groupUid);
+/** What a page shows of an invite before a person accepts it. */
+export interface InvitePreview {
+  readonly invitedBy: {
+    readonly uid: string;
+    /** The name of the identity; empty where it has none. */
+    readonly name: string;
+    /** The address that a login provider of the service has confirmed; empty where there is none. */
+    readonly email: string;
+  };
+  readonly organisation: {
+    readonly name: string;
+    /** Whether the operator has verified the name. */
+    readonly verified: boolean;
+  };
+  /** The group of the binding; undefined where that is the whole organisation. */
+  readonly groupName?: string;
+  readonly role: {
+    readonly name: string;
+    readonly description: string;
+    /** The dotted names of its capabilities. */
+    readonly capabilities: readonly string[];
+  };
 }
 
-// Of ASCII alone: some letters of other alphabets become the same ones, and are another's address.
+/**
+ * Reads what an invite would grant, without any change.
+ *
+ * @param nowMs the time in epoch milliseconds
+ * @throws ApiError PERMISSION_DENIED when the code is wrong, has expired or was used, or is for another person.
+ */
+export async function previewInvite(tx: Tx, code: string, invitee: Invitee, nowMs: number): Promise<InvitePreview> {
+  const invite = await requireInvite(tx, code, nowMs);
+  const role = await requireAcceptable(tx, invite, invitee, nowMs);
+  const { name, description, capabilities } = role;
+  const inviter = await tx.identities.get(invite.createdBy);
+  const root = await tx.groups.get(rootOf(invite.groupUid));
+  const group = await tx.groups.get(invite.groupUid);
+  return {
+    invitedBy: { uid: invite.createdBy, name: inviter?.name ?? "", email: inviter?.email ?? "" },
+    organisation: { name: root?.name ?? "", verified: root?.verified ?? false },
+    ...(group !== undefined && group.uid !== root?.uid && { groupName: group.name }),
+    role: { name, description, capabilities: capabilityNamesIn(capabilities) },
+  };
+}
+
+async function requireInviterRights(tx: Tx, invite: GroupInviteRow, role: RoleRow, nowMs: number): Promise<void> {
+  const { createdBy, groupUid } = invite;
+  const identity = await tx.identities.get(createdBy);
+  // The revocation of an identity revokes its invites as well as its tokens.
+  if (identity === undefined || Math.floor(invite.createTimeMs / 1000) < identity.notBefore) throw inviteDenied();
+  const seconds = Math.floor(nowMs / 1000);
+  const principal = { identityUid: createdBy, tokenId: "", issuedAt: seconds, expiresAt: seconds };
+  const inviter = new Caller(principal, [], await tx.access.at(createdBy, lineageOf(groupUid)));
+  requireGrantable(inviter, role, groupUid);
+}
+
+// Lower case of ASCII alone: letters of other alphabets that map to the same letter are other addresses.
 function lowerCase(address: string): string {
   return address.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 }
 
-function refused() {
+function inviteDenied() {
   return permissionDenied("accepting this invite");
 }

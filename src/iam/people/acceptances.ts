@@ -1,25 +1,24 @@
-// The first call of a person that names a group accepts what is pending there.
-// The call itself may only read, so this is written down after its answer.
+// The first call of a person that names a group accepts the pending bindings there. The call itself may be a
+// read, so the acceptance is written after the response.
 import type { Clock } from "../../kernel/clock.js";
 import type { Ids } from "../../kernel/ids.js";
 import type { Store, Tx } from "../../store/port.js";
 import { acceptBindingsAt, MAX_ACCEPTED } from "./pending-bindings.js";
 
-/** Notes which pending bindings are used, and accepts them soon after. */
+/** Queues the pending bindings that calls have used, and accepts them in batches. */
 export interface Acceptances {
   /**
-   * Notes that a call of a person was admitted by a pending binding.
+   * Queues the organisation in which a pending binding has authorized a call.
    *
-   * @param place the uid of anything in the organisation
+   * @param groupUid the uid of any group in the organisation
    */
-  note(identityUid: string, place: string): void;
-  /** Accepts what was noted. What cannot be written is noted again by the next call. */
+  note(identityUid: string, groupUid: string): void;
+  /** Accepts what is queued. What cannot be written is queued again by the next call. */
   flush(): Promise<void>;
-  /** Accepts what was noted and notes nothing more. */
+  /** Accepts what is queued and closes the queue. */
   stop(): Promise<void>;
 }
 
-/** What it needs. */
 export interface AcceptancesDeps {
   readonly store: Store;
   readonly clock: Clock;
@@ -27,28 +26,28 @@ export interface AcceptancesDeps {
   readonly onProblem: (problem: string, error: unknown) => void;
 }
 
-/** How long calls are collected before they are written down, in milliseconds. */
+/** How long calls are collected before a batch is written, in milliseconds. */
 const DELAY_MS = 100;
-/** How many pairs of person and organisation are remembered at most. */
-const MAX_NOTED = 10_000;
+/** The largest number of queued pairs of person and organisation. */
+const MAX_QUEUED = 10_000;
 
-interface Noted {
+interface Acceptance {
   readonly identityUid: string;
-  readonly place: string;
+  readonly groupUid: string;
 }
 
-/** Creates it. */
+/** Creates the queue. */
 export function createAcceptances({ store, clock, ids, onProblem }: AcceptancesDeps): Acceptances {
-  let noted = new Map<string, Noted>();
+  let queue = new Map<string, Acceptance>();
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
 
-  async function accept(tx: Tx, { identityUid, place }: Noted): Promise<boolean> {
-    const uids = await acceptBindingsAt(tx, identityUid, place);
+  async function accept(tx: Tx, { identityUid, groupUid }: Acceptance): Promise<boolean> {
+    const uids = await acceptBindingsAt(tx, identityUid, groupUid);
     const [subjectUid] = uids;
     if (subjectUid !== undefined) {
       await tx.audit.append({
-        rootUid: place,
+        rootUid: groupUid,
         timeMs: clock(),
         type: "dev.arbor.bindings.binding.accepted.v1",
         method: "first call",
@@ -63,9 +62,9 @@ export function createAcceptances({ store, clock, ids, onProblem }: AcceptancesD
   }
 
   async function flush(): Promise<void> {
-    const batch = noted;
-    noted = new Map();
-    // One organisation of one person is one unit of work, so that none takes long.
+    const batch = queue;
+    queue = new Map();
+    // Each person and organisation is a unit of work of its own, so that every unit is short.
     for (const one of batch.values()) {
       try {
         while (await store.write((tx) => accept(tx, one)));
@@ -76,9 +75,9 @@ export function createAcceptances({ store, clock, ids, onProblem }: AcceptancesD
   }
 
   return {
-    note(identityUid, place) {
-      if (stopped || noted.size >= MAX_NOTED) return;
-      noted.set(`${identityUid} ${place}`, { identityUid, place });
+    note(identityUid, groupUid) {
+      if (stopped || queue.size >= MAX_QUEUED) return;
+      queue.set(`${identityUid} ${groupUid}`, { identityUid, groupUid });
       timer ??= setTimeout(() => {
         timer = undefined;
         void flush();

@@ -1,109 +1,109 @@
-// Bindings that others made for a person, until the person accepts them: who
-// knows a person's uid may bind it, and must not fill that person's lists and
-// tokens with groups they never heard of (docs/adr/0010-pending-bindings.md).
+// Bindings that others create for a person are pending until the person accepts them. Anybody who knows the uid
+// of a person can bind it, and must not fill that person's lists and tokens with unknown groups
+// (docs/adr/0010-pending-bindings.md).
 import { permissionDenied } from "../../kernel/errors.js";
 import { ANONYMOUS_UID, builtinRoleUid } from "../../kernel/ids.js";
 import { parentOf, rootOf } from "../../kernel/uidp.js";
 import type { HydratedBinding, Tx } from "../../store/port.js";
 import { requireOwner } from "../rights.js";
 
-/** How many bindings are accepted in one unit of work; others of the organisation follow with the next call there. */
+/** The largest number of bindings that one unit of work accepts; the next call accepts others. */
 export const MAX_ACCEPTED = 200;
 
 const owner = builtinRoleUid("owner");
 
-/** Whether an identity is a person: those that lie in a group are assumed by workloads. */
+/** Whether an identity is a person. Identities of a group are assumed by workloads. */
 export function isPerson(identityUid: string): boolean {
   return !identityUid.includes("/") && identityUid !== ANONYMOUS_UID;
 }
 
 /**
- * Whether a new binding of the identity at `group` is pending: it is for a person, somebody else makes it,
- * and the person has accepted none in that organisation.
+ * Whether a new binding of the identity at `group` is pending: it is for a person, another identity creates
+ * it, and the person has accepted no binding in that organisation.
  *
- * @param madeBy the uid of the identity that makes it
+ * @param createdBy the uid of the identity that creates it
  */
-export async function isPendingFor(tx: Tx, identityUid: string, group: string, madeBy: string): Promise<boolean> {
-  if (!isPerson(identityUid) || identityUid === madeBy) return false;
+export async function isPendingFor(tx: Tx, identityUid: string, group: string, createdBy: string): Promise<boolean> {
+  if (!isPerson(identityUid) || identityUid === createdBy) return false;
   return !(await tx.roleBindings.anyAccepted(identityUid, rootOf(group)));
 }
 
-/** A binding as the person it is for sees it. */
+/** A binding as its own person sees it. */
 export interface OwnBinding extends HydratedBinding {
-  /** The organisation that its group belongs to. */
+  /** The organisation of its group. */
   readonly organization: { readonly uid: string; readonly name: string; readonly verified: boolean };
 }
 
 /**
- * The bindings of a person that are pending, or those that are not, in the order of their uids.
+ * Lists the bindings of a person that are pending, or those that are not, in the order of their uids.
  *
  * @param after the uid of the last binding of the page before; empty for the first page
- * @param limit how many at most
+ * @param limit the largest number of bindings
  */
-export async function listBindingsOf(
+export async function listOwnBindings(
   tx: Tx,
   identityUid: string,
   { pending, after = "", limit }: { readonly pending: boolean; readonly after?: string; readonly limit: number },
 ): Promise<OwnBinding[]> {
   const found: OwnBinding[] = [];
   for (const row of await tx.roleBindings.byPending(identityUid, pending, after, limit)) {
-    found.push(await withOrganization(tx, row));
+    found.push(await addOrganization(tx, row));
   }
   return found;
 }
 
-async function withOrganization(tx: Tx, row: HydratedBinding): Promise<OwnBinding> {
+async function addOrganization(tx: Tx, row: HydratedBinding): Promise<OwnBinding> {
   const uid = rootOf(row.groupUid);
   const root = await tx.groups.get(uid);
   return { ...row, organization: { uid, name: root?.name ?? "", verified: root?.verified ?? false } };
 }
 
 /**
- * Accepts pending bindings of a person in the organisation that `place` lies in.
+ * Accepts pending bindings of a person in the organisation of `memberUid`.
  *
- * @param place the uid of the organisation or of anything in it, such as a binding
- * @param limit how many at most
- * @returns the uids of the bindings; none where there was nothing to accept
+ * @param memberUid the uid of the organisation or of any resource in it, such as a binding
+ * @param limit the largest number of bindings
+ * @returns the uids of the accepted bindings
  */
 export async function acceptBindingsAt(
   tx: Tx,
   identityUid: string,
-  place: string,
+  memberUid: string,
   limit = MAX_ACCEPTED,
 ): Promise<string[]> {
-  return tx.roleBindings.accept(identityUid, rootOf(place), limit);
+  return tx.roleBindings.accept(identityUid, rootOf(memberUid), limit);
 }
 
 /**
- * Accepts a binding of the identity, and with it all that are pending in the same organisation.
+ * Accepts a binding of the identity together with all that are pending in the same organisation.
  *
- * @returns the binding as it is then
- * @throws ApiError PERMISSION_DENIED for a binding that is not there or is somebody else's.
+ * @returns the accepted binding
+ * @throws ApiError PERMISSION_DENIED for a binding that does not exist or belongs to another identity.
  */
 export async function acceptBinding(tx: Tx, identityUid: string, uid: string): Promise<OwnBinding> {
-  const row = await ownBinding(tx, identityUid, uid, "accepting");
-  // This one first: there may be more than are accepted at a time.
+  const row = await getOwnBinding(tx, identityUid, uid, "accepting");
+  // The named binding comes first, because there may be more than one unit of work accepts.
   if (row.pending) await tx.roleBindings.acceptOne(uid);
   await acceptBindingsAt(tx, identityUid, uid);
-  return { ...(await withOrganization(tx, row)), pending: false };
+  return { ...(await addOrganization(tx, row)), pending: false };
 }
 
 /**
  * Deletes a binding of the person.
  *
- * @throws ApiError PERMISSION_DENIED for a binding that is not there or is somebody else's,
+ * @throws ApiError PERMISSION_DENIED for a binding that does not exist or belongs to another identity,
  * FAILED_PRECONDITION where an organisation would be left without an owner.
  */
 export async function dropBinding(tx: Tx, identityUid: string, uid: string): Promise<void> {
-  const row = await ownBinding(tx, identityUid, uid, "dropping");
+  const row = await getOwnBinding(tx, identityUid, uid, "dropping");
   await tx.roleBindings.delete(uid);
   if (row.roleUid === owner && parentOf(row.groupUid) === undefined) await requireOwner(tx, row.groupUid);
 }
 
-async function ownBinding(tx: Tx, identityUid: string, uid: string, doing: string): Promise<HydratedBinding> {
+async function getOwnBinding(tx: Tx, identityUid: string, uid: string, action: string): Promise<HydratedBinding> {
   const [row] = await tx.roleBindings.hydrated([uid]);
   if (row === undefined || row.identityUid !== identityUid || !isPerson(identityUid)) {
-    throw permissionDenied(`${doing} ${uid}`);
+    throw permissionDenied(`${action} ${uid}`);
   }
   return row;
 }

@@ -1,17 +1,16 @@
-// What others gave a person, organisation by organisation, for a page that asks
-// what to do with it. Anybody can bind anybody, in as many organisations as they
-// can make: everything here reads and changes a bounded number of rows.
+// The pending bindings of a person by organisation, for the page on which the person decides about them. Anybody
+// can bind anybody in any number of organisations, so every function reads and changes a bounded number of rows.
 import { builtinRoleUid } from "../../kernel/ids.js";
 import { rootOf } from "../../kernel/uidp.js";
 import type { Tx } from "../../store/port.js";
 import { requireOwner } from "../rights.js";
 import { acceptBindingsAt, MAX_ACCEPTED } from "./pending-bindings.js";
 
-/** How many organisations a person is asked about at a time. */
+/** The largest number of organisations on one page. */
 export const MAX_ORGANIZATIONS = 10;
-/** How many organisations are counted at most. */
+/** The largest number of organisations that are counted. */
 const MAX_COUNTED = 100;
-/** How many bindings are counted in one organisation at most, and how many of their roles are named. */
+/** The largest number of bindings that are counted in one organisation, and of roles that are named. */
 const MAX_BINDINGS = 20;
 const MAX_ROLES = 3;
 
@@ -21,27 +20,27 @@ const owner = builtinRoleUid("owner");
 export interface PendingOrganization {
   readonly uid: string;
   readonly name: string;
-  /** Whether the operator verified that the name is theirs. */
+  /** Whether the operator has verified the name. */
   readonly verified: boolean;
   readonly bindings: Counted;
-  /** The names of their roles, each once; not all where there are many. */
+  /** The distinct names of their roles; not all where there are many. */
   readonly roles: readonly string[];
   readonly hasMoreRoles: boolean;
-  /** Whether the person can give them up: not where the organisation would be left without an owner. */
+  /** Whether the person can remove them; false where the organisation would be left without an owner. */
   readonly isRemovable: boolean;
 }
 
-/** How many there are. */
+/** A bounded count. */
 export interface Counted {
   readonly count: number;
-  /** Whether there are more than were counted. */
+  /** Whether there are more. */
   readonly isMore: boolean;
 }
 
-/** The organisations that a person is asked about. */
+/** The organisations that a page shows. */
 export interface PendingOrganizations {
   readonly organizations: readonly PendingOrganization[];
-  /** How many others wait. */
+  /** How many others have pending bindings. */
   readonly others: Counted;
 }
 
@@ -51,7 +50,7 @@ export async function hasPendingBindings(tx: Tx, identityUid: string): Promise<b
 }
 
 /**
- * The organisations in which bindings of a person are pending, at most {@link MAX_ORGANIZATIONS}.
+ * Lists the organisations in which bindings of a person are pending, at most {@link MAX_ORGANIZATIONS}.
  *
  * @param except the uid of an organisation to leave out
  */
@@ -74,7 +73,7 @@ export async function listPendingOrganizations(
 
 async function describeOrganization(tx: Tx, identityUid: string, root: string): Promise<PendingOrganization> {
   const group = await tx.groups.get(root);
-  const rows = await pendingAt(tx, identityUid, root, MAX_BINDINGS + 1);
+  const rows = await readPendingAt(tx, identityUid, root, MAX_BINDINGS + 1);
   const roles = [...new Set(rows.slice(0, MAX_BINDINGS).map(({ roleName }) => roleName))];
   const isMore = rows.length > MAX_BINDINGS;
   return {
@@ -90,25 +89,25 @@ async function describeOrganization(tx: Tx, identityUid: string, root: string): 
 
 async function isOnlyOwner(tx: Tx, identityUid: string, root: string): Promise<boolean> {
   if ((await tx.roleBindings.same(root, identityUid, owner)) === undefined) return false;
-  // Somebody who is about to become known is no holder yet.
+  // A person who is not registered yet does not count as a holder.
   const self = (await tx.identities.get(identityUid)) === undefined ? 0 : 1;
   return (await tx.roleBindings.holders(root, owner)) <= self;
 }
 
-/** What a person decided about the pending bindings in organisations, by the uid of each. */
+/** The decisions of a person about pending bindings, by the uid of the organisation. */
 export type BindingDecisions = ReadonlyMap<string, "accept" | "remove">;
 
-/** What became of the bindings in one organisation. */
+/** The result of a decision. */
 export interface ResolvedBindings {
   readonly root: string;
   readonly decision: "accept" | "remove";
-  /** The uids of the bindings; none where nothing was pending any more. */
+  /** The uids of the bindings; empty where none was pending any more. */
   readonly uids: readonly string[];
 }
 
 /**
- * Accepts or deletes pending bindings of a person, and none of anybody else. All decisions together change at most
- * {@link MAX_ACCEPTED} bindings, of which each organisation gets an equal share; the others stay pending.
+ * Accepts or deletes pending bindings of one person. All decisions together change at most {@link MAX_ACCEPTED}
+ * bindings, of which each organisation gets an equal share; the others stay pending.
  *
  * @throws ApiError FAILED_PRECONDITION where an organisation would be left without an owner.
  */
@@ -130,14 +129,14 @@ export async function resolvePendingBindings(
 }
 
 async function deletePendingAt(tx: Tx, identityUid: string, root: string, limit: number): Promise<string[]> {
-  const rows = await pendingAt(tx, identityUid, root, limit);
+  const rows = await readPendingAt(tx, identityUid, root, limit);
   for (const { uid } of rows) await tx.roleBindings.delete(uid);
   if (rows.some(({ roleUid, groupUid }) => roleUid === owner && groupUid === root)) await requireOwner(tx, root);
   return rows.map(({ uid }) => uid);
 }
 
-// The rows go on in the next organisation where this one has fewer.
-async function pendingAt(tx: Tx, identityUid: string, root: string, limit: number) {
+// The rows continue in the next organisation, so they are filtered.
+async function readPendingAt(tx: Tx, identityUid: string, root: string, limit: number) {
   const rows = await tx.roleBindings.byPending(identityUid, true, root, limit);
   return rows.filter(({ groupUid }) => rootOf(groupUid) === root);
 }

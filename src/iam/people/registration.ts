@@ -1,13 +1,14 @@
-// People: how they become known, and how they are forgotten.
-import { invalidArgument, notFound } from "../../kernel/errors.js";
+// People: their registration and their deletion.
+import { invalidArgument } from "../../kernel/errors.js";
 import { personUid, providerPersonUid } from "../../kernel/ids.js";
 import { rootOf } from "../../kernel/uidp.js";
+import { getRow } from "../../pipeline/resource/read.js";
 import type { IdentityProviderRow, IdentityRow, Tx } from "../../store/port.js";
 import { identities } from "../identities/identity.js";
 import { requireOwner } from "../rights.js";
 
-/** What a provider says of somebody who signed in; its token was verified before. */
-export interface Vouched {
+/** The person that a login provider asserts in a verified token. */
+export interface AssertedIdentity {
   readonly issuer: string;
   readonly subject: string;
   readonly claims: Readonly<Record<string, unknown>>;
@@ -15,39 +16,41 @@ export interface Vouched {
   readonly provider?: IdentityProviderRow | undefined;
 }
 
-/** The uid of the person, known or not. */
-export function uidOf({
+/** Computes the uid of a person, registered or not. */
+export function derivePersonUid({
   issuer,
   subject,
   provider,
-}: Pick<Vouched, "issuer" | "subject"> & { readonly provider?: { readonly uid: string } | undefined }): string {
+}: Pick<AssertedIdentity, "issuer" | "subject"> & {
+  readonly provider?: { readonly uid: string } | undefined;
+}): string {
   return provider === undefined ? personUid(issuer, subject) : providerPersonUid(provider.uid, issuer, subject);
 }
 
-/** What to store of the person's e-mail address: only login providers of the service are believed. */
-export function emailOf({ claims, provider }: Vouched): Pick<IdentityRow, "email" | "emailUnverified"> {
+/** Reads the e-mail address of a person. Only login providers of the service can confirm one. */
+export function parseEmail({ claims, provider }: AssertedIdentity): Pick<IdentityRow, "email" | "emailUnverified"> {
   const email = typeof claims.email === "string" && claims.email.length <= 254 ? claims.email : "";
   const confirmed = provider === undefined && claims.email_verified === true;
   return confirmed ? { email, emailUnverified: "" } : { email: "", emailUnverified: email };
 }
 
-/** Stores a person who is new. */
-export async function register(tx: Tx, vouched: Vouched, nowMs: number): Promise<IdentityRow> {
-  const { issuer, subject, claims, provider } = vouched;
+/** Stores a new person. */
+export async function register(tx: Tx, asserted: AssertedIdentity, nowMs: number): Promise<IdentityRow> {
+  const { issuer, subject, claims, provider } = asserted;
   const row: IdentityRow = {
-    uid: uidOf(vouched),
+    uid: derivePersonUid(asserted),
     groupUid: null,
     name: typeof claims.name === "string" ? claims.name.slice(0, 255) : "",
     description: "",
     issuer,
     subject,
-    ...emailOf(vouched),
+    ...parseEmail(asserted),
     company: "",
     providerUid: provider?.uid ?? null,
     relation: 0,
     relationship: {},
     metadata: {},
-    // The uid is that of a person who was here before and left; their tokens stay void.
+    // The uid may be that of a person who was deleted. Tokens from before stay revoked.
     notBefore: Math.floor(nowMs / 1000),
     createTimeMs: nowMs,
     updateTimeMs: nowMs,
@@ -58,7 +61,7 @@ export async function register(tx: Tx, vouched: Vouched, nowMs: number): Promise
 }
 
 /**
- * Deletes a person's own identity with everything bound to it.
+ * Deletes the identity of a person with all of its role bindings.
  *
  * @throws ApiError INVALID_ARGUMENT for an identity that is no person, FAILED_PRECONDITION where an
  * organisation would be left without an owner.
@@ -67,22 +70,22 @@ export async function deletePerson(tx: Tx, uid: string): Promise<void> {
   if (uid.includes("/")) {
     throw invalidArgument({ field: "id", description: "id must be the caller's own identity as a person" });
   }
-  if ((await tx.identities.get(uid)) === undefined) throw notFound(identities, uid);
-  await forget(tx, uid);
+  await getRow(tx, identities, uid);
+  await deleteIdentity(tx, uid);
 }
 
-/** Deletes the people who came through a provider, as when it is deleted. */
+/** Deletes the people of a provider, before the provider is deleted. */
 export async function deletePeopleOf(tx: Tx, providerUid: string): Promise<void> {
   for (;;) {
     const uids = await tx.identities.ofProvider(providerUid, BATCH);
-    for (const uid of uids) await forget(tx, uid);
+    for (const uid of uids) await deleteIdentity(tx, uid);
     if (uids.length < BATCH) return;
   }
 }
 
 const BATCH = 500;
 
-async function forget(tx: Tx, uid: string): Promise<void> {
+async function deleteIdentity(tx: Tx, uid: string): Promise<void> {
   const bindings = await tx.roleBindings.ofIdentity(uid);
   for (const binding of bindings) await tx.roleBindings.delete(binding.uid);
   await tx.refreshTokens.deleteOf(uid);

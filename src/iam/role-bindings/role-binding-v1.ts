@@ -1,5 +1,13 @@
 // RoleBindings, version 1: a view of RoleBindingsService.
-import { type RoleBinding, RoleBindings } from "#gen/chainguard/platform/iam/role_binding_pb.js";
+import { create } from "@bufbuild/protobuf";
+import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import {
+  type RoleBinding,
+  type RoleBindingList_Binding,
+  RoleBindingList_BindingSchema,
+  RoleBindingSchema,
+  RoleBindings,
+} from "#gen/chainguard/platform/iam/role_binding_pb.js";
 import type {
   RoleBindingsService,
   RoleBinding as RoleBindingV2,
@@ -7,49 +15,77 @@ import type {
 import type { UnaryCall } from "../../pipeline/call.js";
 import { listInChunks, type ServedService, serve, withOutcome } from "../../pipeline/method-table.js";
 import { operationsOf } from "../../pipeline/operations.js";
-import { rowsInParts } from "../../pipeline/resource/whole-list.js";
-import { roleBindingView } from "./role-binding.js";
-import { hydratedBindingV1, roleBindingV1 } from "./role-binding-v1-view.js";
+import { createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
+import type { RoleBindingRow } from "../../store/port.js";
+import { roleBindings, roleBindingToProto } from "./role-binding.js";
 
-const whole = { paths: ["identity_uid", "role_uid"] };
+const fullMask = { paths: ["identity_uid", "role_uid"] };
 const names = { uid: "id", requests: "roleBindings", roleBinding: "", identityUid: "identity", roleUid: "role" };
 
-/** RoleBindings, ready to be served. */
+/** Creates RoleBindings of version 1. */
 export function roleBindingsV1(served: ServedService<typeof RoleBindingsService>) {
   const v2 = operationsOf(served, names);
   return serve(RoleBindings, {
     create: async ({ parent, roleBinding }, call) =>
-      shown(await v2.createRoleBinding({ parent, roleBinding: sent(roleBinding) }, call), call),
+      toProtoV1(await v2.createRoleBinding({ parent, roleBinding: fromV1(roleBinding) }, call), call),
 
-    async createBatch({ parent, roleBindings }, call) {
-      const requests = roleBindings.map((one) => ({ roleBinding: sent(one) }));
-      const made = await v2.batchCreateRoleBindings({ parent, requests }, call);
+    async createBatch({ parent, roleBindings: bindings }, call) {
+      const requests = bindings.map((one) => ({ roleBinding: fromV1(one) }));
+      const batch = await v2.batchCreateRoleBindings({ parent, requests }, call);
       const answers: RoleBinding[] = [];
-      for (const one of made.roleBindings) answers.push(await shown(one, call));
+      for (const one of batch.roleBindings) answers.push(await toProtoV1(one, call));
       return withOutcome({ roleBindings: answers }, { subjectUid: parent });
     },
 
     async update({ id, ...binding }, call) {
-      const roleBinding = { uid: id, ...sent(binding) };
-      return shown(await v2.updateRoleBinding({ roleBinding, updateMask: whole }, call), call);
+      const roleBinding = { uid: id, ...fromV1(binding) };
+      return toProtoV1(await v2.updateRoleBinding({ roleBinding, updateMask: fullMask }, call), call);
     },
 
-    list: listInChunks(
-      rowsInParts(
-        (tx) => tx.roleBindings,
-        (row) => hydratedBindingV1(roleBindingView(row), row),
-      ),
-    ),
+    list: listInChunks(createChunkReader(roleBindings, (row) => hydratedToProtoV1(roleBindingToProto(row), row))),
 
     delete: ({ id }, call) => v2.deleteRoleBinding({ uid: id }, call),
   });
 }
 
-// Which group it is in is said by the place of the call, and `group` passed over.
-function sent({ identity = "", role = "" }: Partial<RoleBinding> = {}) {
+// The parent of the request names the group, so the field `group` is ignored.
+function fromV1({ identity = "", role = "" }: Partial<RoleBinding> = {}) {
   return { identityUid: identity, roleUid: role };
 }
 
-async function shown(binding: RoleBindingV2, { tx }: UnaryCall): Promise<RoleBinding> {
-  return roleBindingV1(binding, await tx.roleBindings.get(binding.uid));
+async function toProtoV1(binding: RoleBindingV2, { tx }: UnaryCall): Promise<RoleBinding> {
+  return convert(binding, await tx.roleBindings.get(binding.uid));
+}
+
+type UpdateTime = Pick<RoleBindingRow, "updateTimeMs"> | undefined;
+
+// Version 2 does not show when a binding was updated, so that comes from the row.
+function convert(binding: RoleBindingV2, row: UpdateTime): RoleBinding {
+  const { uid, identity, group, role } = binding;
+  return create(RoleBindingSchema, {
+    ...{ id: uid, identity: identity?.uid ?? "", group: group?.uid ?? "", role: role?.uid ?? "" },
+    ...timesFrom(binding, row),
+  });
+}
+
+// Lists show of identity, group and role what version 2 shows: no unverified address and no capabilities.
+function hydratedToProtoV1(binding: RoleBindingV2, row: UpdateTime): RoleBindingList_Binding {
+  const { uid, identity, group, role } = binding;
+  return create(RoleBindingList_BindingSchema, {
+    id: uid,
+    ...(group && { group: { id: group.uid, name: group.name, description: group.description } }),
+    ...(role && { role: { id: role.uid, name: role.name, description: role.description } }),
+    identity: identity?.uid ?? "",
+    email: identity?.email ?? "",
+    claimMatchIssuer: identity?.issuer ?? "",
+    claimMatchSubject: identity?.subject ?? "",
+    ...timesFrom(binding, row),
+  });
+}
+
+function timesFrom({ createTime }: RoleBindingV2, row: UpdateTime): { createdAt?: Timestamp; updatedAt?: Timestamp } {
+  return {
+    ...(createTime && { createdAt: createTime }),
+    ...(row && { updatedAt: timestampFromMs(row.updateTimeMs) }),
+  };
 }

@@ -7,55 +7,47 @@ import {
   RoleBindingsService,
 } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
 import { alreadyExists, type FieldViolation, invalidArgument, notFound } from "../../kernel/errors.js";
-import { isUidp, rootOf } from "../../kernel/uidp.js";
+import { rootOf } from "../../kernel/uidp.js";
 import { serve, withOutcome } from "../../pipeline/method-table.js";
-import { listQueryOf } from "../../pipeline/resource/list-query.js";
-import { patchOf, valuesOf } from "../../pipeline/resource/patch.js";
-import type { Tx } from "../../store/port.js";
-import { requireParentGroup } from "../groups/parent-group.js";
-import type { IamDeps } from "../iam-deps.js";
+import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
+import { getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
+import type { Awaitable, Tx } from "../../store/port.js";
+import { groups } from "../groups/group.js";
 import { isPendingFor } from "../people/pending-bindings.js";
 import { requireOwner } from "../rights.js";
-import { bind, requireBindable } from "./bind.js";
-import { roleBindings, roleBindingView } from "./role-binding.js";
+import { ensureBinding, requireBindable } from "./create-binding.js";
+import { MAX_BATCH, roleBindings, roleBindingToProto } from "./role-binding.js";
 
-/** How many bindings a batch creates at most. */
-export const MAX_BATCH = 25;
-
-/** RoleBindingsService, ready to be served. */
-export function roleBindingsV2beta1({ tokens, ids }: IamDeps) {
+/** Creates RoleBindingsService. */
+export function roleBindingsV2beta1({ listResources, ids }: Pick<ResourceDeps, "listResources" | "ids">) {
   return serve(RoleBindingsService, {
-    getRoleBinding: ({ uid }, { tx }) => viewOf(uid, tx),
+    getRoleBinding: ({ uid }, { tx }) => toProto(uid, tx),
 
     async listRoleBindings(request, call) {
-      const { tx, startMs } = call;
-      const equals = equalsOf({ identityUid: request.identity, groupUid: request.group, roleUid: request.role });
-      const visible = await call.visibleGroups(request.uidp, request.group);
-      const context = { method: "ListRoleBindings", tokens, nowMs: startMs, visible, ...(equals && { equals }) };
-      const list = listQueryOf(roleBindings, request, context);
-      const page = await tx.roleBindings.list(list.query);
-      return { roleBindings: page.rows.map(roleBindingView), ...list.envelope(page) };
+      const options = { named: request.group };
+      const { resources, ...page } = await listResources(call, roleBindings, request, roleBindingToProto, options);
+      return { roleBindings: resources, ...page };
     },
 
     async createRoleBinding({ parent, roleBinding }, call) {
-      await requireParentGroup(parent, call);
-      const joined = valuesOf(roleBindings, roleBinding);
-      await requireBindable(parent, joined, call);
-      const { uid } = await bind(parent, joined, call, ids);
-      return viewOf(uid, call.tx);
+      await getRow(call.tx, groups, parent);
+      const grant = buildValues(roleBindings, roleBinding);
+      await requireBindable(parent, grant, call);
+      const { uid } = await ensureBinding(parent, grant, call, ids);
+      return toProto(uid, call.tx);
     },
 
     async batchCreateRoleBindings(request, call) {
       const { parent } = request;
-      await requireParentGroup(parent, call);
+      await getRow(call.tx, groups, parent);
       const uids: string[] = [];
-      for (const [i, one] of batchOf(request).entries()) {
+      for (const [i, one] of expandBatch(request).entries()) {
         const at = `requests[${i}].roleBinding.`;
-        const joined = valuesOf(roleBindings, one, at);
-        await requireBindable(parent, joined, call, at);
-        uids.push((await bind(parent, joined, call, ids)).uid);
+        const grant = buildValues(roleBindings, one, at);
+        await requireBindable(parent, grant, call, at);
+        uids.push((await ensureBinding(parent, grant, call, ids)).uid);
       }
-      return withOutcome({ roleBindings: await viewsOf(uids, call.tx) }, { subjectUid: parent });
+      return withOutcome({ roleBindings: await readToProto(uids, call.tx) }, { subjectUid: parent });
     },
 
     async updateRoleBinding({ roleBinding, updateMask }, call) {
@@ -64,21 +56,26 @@ export function roleBindingsV2beta1({ tokens, ids }: IamDeps) {
       const before = await tx.roleBindings.get(uid);
       if (before === undefined) throw notFound(roleBindings, uid);
       const { identityUid, roleUid, groupUid } = before;
-      const patch = patchOf(roleBindings, roleBinding, updateMask, create(RoleBindingSchema, { identityUid, roleUid }));
-      const joined = { identityUid, roleUid, ...patch };
-      if (joined.identityUid === identityUid && joined.roleUid === roleUid) return viewOf(uid, tx);
-      await requireBindable(groupUid, joined, call);
-      if (await tx.roleBindings.same(groupUid, joined.identityUid, joined.roleUid))
+      const patch = buildPatch(
+        roleBindings,
+        roleBinding,
+        updateMask,
+        create(RoleBindingSchema, { identityUid, roleUid }),
+      );
+      const grant = { identityUid, roleUid, ...patch };
+      if (grant.identityUid === identityUid && grant.roleUid === roleUid) return toProto(uid, tx);
+      await requireBindable(groupUid, grant, call);
+      if (await tx.roleBindings.same(groupUid, grant.identityUid, grant.roleUid))
         throw alreadyExists(roleBindings, uid);
-      const isSame = joined.identityUid === identityUid;
+      const isSame = grant.identityUid === identityUid;
       const accepted = before.accepted && isSame;
-      const pending = isSame ? before.pending : await isPendingFor(tx, joined.identityUid, groupUid, call.caller.uid);
-      await tx.roleBindings.update(uid, { ...joined, accepted, pending }, startMs);
+      const pending = isSame ? before.pending : await isPendingFor(tx, grant.identityUid, groupUid, call.caller.uid);
+      await tx.roleBindings.update(uid, { ...grant, accepted, pending }, startMs);
       await requireOwner(tx, rootOf(groupUid));
-      return viewOf(uid, tx);
+      return toProto(uid, tx);
     },
 
-    // What is not there needs no deleting: clients repeat deletions.
+    // Deletion is idempotent, because clients repeat it.
     async deleteRoleBinding({ uid }, { tx }) {
       const row = await tx.roleBindings.get(uid);
       if (row === undefined) return {};
@@ -89,32 +86,20 @@ export function roleBindingsV2beta1({ tokens, ids }: IamDeps) {
   });
 }
 
-async function viewOf(uid: string, tx: Tx): Promise<RoleBinding> {
-  const [view] = await viewsOf([uid], tx);
-  if (view === undefined) throw notFound(roleBindings, uid);
-  return view;
+function toProto(uid: string, tx: Tx): Awaitable<RoleBinding> {
+  return getResource(tx, roleBindings, uid, roleBindingToProto);
 }
 
-async function viewsOf(uids: readonly string[], tx: Tx): Promise<RoleBinding[]> {
+async function readToProto(uids: readonly string[], tx: Tx): Promise<RoleBinding[]> {
   const found = new Map((await tx.roleBindings.hydrated(uids)).map((row) => [row.uid, row]));
   return uids.flatMap((uid) => {
     const row = found.get(uid);
-    return row ? [roleBindingView(row)] : [];
+    return row ? [roleBindingToProto(row)] : [];
   });
 }
 
-function equalsOf(filters: Record<"identityUid" | "groupUid" | "roleUid", string>) {
-  const set = Object.entries(filters).filter(([, uid]) => uid !== "");
-  const violations = set
-    .filter(([, uid]) => !isUidp(uid))
-    .map(([column]) => column.replace("Uid", ""))
-    .map((field) => ({ field, description: `${field} must be a uid, such as the service assigns` }));
-  if (violations.length > 0) throw invalidArgument(...violations);
-  return set.length > 0 ? Object.fromEntries(set) : undefined;
-}
-
-// The role of the batch stands for that of every item that names none.
-function batchOf({ parent, requests, roleUid }: BatchCreateRoleBindingsRequest): RoleBinding[] {
+// The role of the batch applies to every item without a role of its own.
+function expandBatch({ parent, requests, roleUid }: BatchCreateRoleBindingsRequest): RoleBinding[] {
   const violations: FieldViolation[] = [];
   if (requests.length === 0) violations.push({ field: "requests", description: "requests is required" });
   if (requests.length > MAX_BATCH)

@@ -1,26 +1,113 @@
-// What a role binding is, and how it shows in version 2: with what it joins.
+// The role binding resource: its definition, and how version 2 shows it together with identity, role and group.
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { type RoleBinding, RoleBindingSchema } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
+import { RoleBindings } from "#gen/chainguard/platform/iam/role_binding_pb.js";
+import { RoleBindingsService as StableRoleBindingsService } from "#gen/chainguard/platform/iam/v2/role_bindings_pb.js";
+import {
+  type RoleBinding,
+  RoleBindingSchema,
+  RoleBindingsService,
+} from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
+import { builtinRoleUid } from "../../kernel/ids.js";
+import { parentOf } from "../../kernel/uidp.js";
 import { defineResource } from "../../pipeline/resource/define.js";
+import { createsInScope } from "../../pipeline/resource/quota.js";
 import { isRequiredUid } from "../../pipeline/resource/rules.js";
-import type { HydratedBinding } from "../../store/port.js";
-import { assumedBy } from "../identities/relationship.js";
+import type { HydratedBinding, RoleBindingRow, Tx } from "../../store/port.js";
+import { findAssumedClaims } from "../identities/relationship.js";
+
+/** The largest number of bindings that a batch creates. */
+export const MAX_BATCH = 25;
+
+const owner = builtinRoleUid("owner");
 
 /** The role binding resource. */
 export const roleBindings = defineResource({
   noun: "role binding",
   type: "iam.chainguard.dev/RoleBinding",
+  plural: "role bindings",
   message: RoleBindingSchema,
+  table: (tx) => ({
+    get: async (uid) => (await tx.roleBindings.hydrated([uid]))[0],
+    list: (query) => tx.roleBindings.list(query),
+  }),
+  parent: {
+    type: "iam.chainguard.dev/Group",
+    onDelete: {
+      restrict: async (tx, uid) => (await tx.roleBindings.anyGranted(uid)) && !(await findLastOwner(tx, uid)),
+      async cascade(tx, uid) {
+        await tx.roleBindings.deleteAutomatic(uid);
+        const last = await findLastOwner(tx, uid);
+        if (last) await tx.roleBindings.delete(last.uid);
+      },
+    },
+  },
+  quota: {
+    name: "bindings",
+    createdBy: [
+      createsInScope(RoleBindingsService.method.createRoleBinding, ({ parent, roleBinding }) =>
+        countNew(parent, [{ identityUid: roleBinding?.identityUid ?? "", roleUid: roleBinding?.roleUid ?? "" }]),
+      ),
+      createsInScope(RoleBindings.method.create, ({ parent, roleBinding }) =>
+        countNew(parent, [{ identityUid: roleBinding?.identity ?? "", roleUid: roleBinding?.role ?? "" }]),
+      ),
+      createsInScope(RoleBindingsService.method.batchCreateRoleBindings, ({ parent, requests, roleUid }) =>
+        countNew(
+          parent,
+          requests.map(({ roleBinding }) => ({
+            identityUid: roleBinding?.identityUid ?? "",
+            roleUid: roleBinding?.roleUid || roleUid,
+          })),
+        ),
+      ),
+      createsInScope(RoleBindings.method.createBatch, ({ parent, roleBindings }) =>
+        countNew(
+          parent,
+          roleBindings.map(({ identity, role }) => ({ identityUid: identity, roleUid: role })),
+        ),
+      ),
+    ],
+  },
+  stable: StableRoleBindingsService,
+  filters: {
+    identity: { column: "identityUid", rule: isRequiredUid },
+    group: { column: "groupUid", rule: isRequiredUid },
+    role: { column: "roleUid", rule: isRequiredUid },
+  },
   sort: ["uid", "created_at"],
   mutable: { identityUid: isRequiredUid, roleUid: isRequiredUid },
 });
 
-/** A stored binding as version 2 shows it. */
-export function roleBindingView(row: HydratedBinding): RoleBinding {
+// The binding of the only owner of a root group, where the group has no other binding. A root group keeps an
+// owner, so that binding can be deleted with the group alone.
+async function findLastOwner(tx: Tx, uid: string): Promise<RoleBindingRow | undefined> {
+  if (parentOf(uid) !== undefined) return undefined;
+  const order = { field: "uid", descending: false };
+  const query = { visible: [uid], filter: { childrenOf: uid }, order, skip: 0, limit: 2 };
+  const [only, another] = (await tx.roleBindings.list(query)).rows;
+  return another === undefined && only?.roleUid === owner ? only : undefined;
+}
+
+// A binding that exists is returned instead of created. A batch that is too large is rejected anyway.
+function countNew(group: string, grants: readonly { readonly identityUid: string; readonly roleUid: string }[]) {
+  const counted = grants.slice(0, MAX_BATCH);
+  return {
+    most: counted.length,
+    async exact(tx: Tx) {
+      const added = new Set<string>();
+      for (const { identityUid, roleUid } of counted) {
+        if (!(await tx.roleBindings.same(group, identityUid, roleUid))) added.add(`${identityUid} ${roleUid}`);
+      }
+      return added.size;
+    },
+  };
+}
+
+/** Converts a stored binding to version 2. */
+export function roleBindingToProto(row: HydratedBinding): RoleBinding {
   const view: MessageInitShape<typeof RoleBindingSchema> = {
     uid: row.uid,
-    identity: { uid: row.identityUid, ...identityShown(row) },
+    identity: { uid: row.identityUid, ...visibleIdentity(row) },
     group: { uid: row.groupUid, name: row.groupName, description: row.groupDescription },
     role: { uid: row.roleUid, name: row.roleName, description: row.roleDescription },
     createTime: timestampFromMs(row.createTimeMs),
@@ -30,14 +117,13 @@ export function roleBindingView(row: HydratedBinding): RoleBinding {
   return create(RoleBindingSchema, view);
 }
 
-// People are bound by whoever knows their uid, and that can be worked out: only those who came by
-// themselves, as creators of the organisation, by an invite or through its provider, show more than
-// that. Otherwise a binding would tell anybody who they
-// are, what their address is, and whether they are registered at all.
-function identityShown(row: HydratedBinding) {
+// The uid of a person is a hash of issuer and subject, so anybody can bind anybody. Name and address of a person
+// are therefore shown only where the person joined the organisation: by creating it, by an invite, through its
+// provider, or by accepting a binding. Otherwise a binding would tell strangers whether a person is registered.
+function visibleIdentity(row: HydratedBinding) {
   const isPerson = !row.identityUid.includes("/");
   if (row.identityName === null || (isPerson && !row.automatic && !row.accepted)) return {};
-  const upstream = row.identityRelationship ? assumedBy(row.identityRelationship) : undefined;
+  const upstream = row.identityRelationship ? findAssumedClaims(row.identityRelationship) : undefined;
   return {
     name: row.identityName,
     description: row.identityDescription ?? "",

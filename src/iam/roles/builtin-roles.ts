@@ -1,4 +1,7 @@
-// The roles every installation has, by name, and what they grant.
+// The roles of every installation: their capabilities, and the rows that hold them.
+import { builtinRoleUid } from "../../kernel/ids.js";
+import type { Tx } from "../../store/port.js";
+import { capabilitySetNamed } from "./capability-names.js";
 
 const names = (list: string): readonly string[] => list.trim().split(/\s+/);
 
@@ -145,3 +148,31 @@ export const builtinRoles: Readonly<Record<string, readonly string[]>> = {
     guardener.association.list guardener.actions.migrate guardener.scan.list guardener.scan.get
   `),
 };
+
+/** Brings the stored built-in roles up to this version. Their uids never change. */
+export async function seedRoles(tx: Tx, nowMs: number): Promise<void> {
+  for (const [roleName, names] of Object.entries(builtinRoles)) {
+    const row = {
+      uid: builtinRoleUid(roleName),
+      groupUid: null,
+      name: roleName,
+      description: `${formatTitle(roleName)} Role (built-in)`,
+      capabilities: capabilitySetNamed(names),
+      createTimeMs: nowMs,
+      updateTimeMs: nowMs,
+    };
+    const stored = await tx.roles.get(row.uid);
+    if (stored === undefined) await tx.roles.insert(row);
+    else if (stored.description !== row.description || stored.capabilities !== row.capabilities) {
+      await tx.roles.update(row.uid, row, nowMs);
+    }
+  }
+}
+
+// `registry.pull_token_creator` becomes `Registry Pull Token Creator`.
+function formatTitle(roleName: string): string {
+  return roleName
+    .split(/[._]/)
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join(" ");
+}

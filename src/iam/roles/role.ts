@@ -1,10 +1,15 @@
-// What a role is: its fields and their rules, and how it shows in version 2.
+// The role resource: its definition, where a role can be used, and how version 2 shows it.
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { type Role, RoleSchema } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
+import { Roles } from "#gen/chainguard/platform/iam/role_pb.js";
+import { RolesService as StableRolesService } from "#gen/chainguard/platform/iam/v2/roles_pb.js";
+import { type Role, RoleSchema, RolesService } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
+import { invalidArgument } from "../../kernel/errors.js";
 import { builtinRoleUid } from "../../kernel/ids.js";
+import { isUidp, isWithin } from "../../kernel/uidp.js";
 import { defineResource } from "../../pipeline/resource/define.js";
+import { createsInScope } from "../../pipeline/resource/quota.js";
 import { type FieldRule, isDescription, isName } from "../../pipeline/resource/rules.js";
-import type { RoleRow } from "../../store/port.js";
+import type { RoleRow, Tx } from "../../store/port.js";
 import { builtinRoles } from "./builtin-roles.js";
 import { capabilitiesIn, capabilitySetNumbered } from "./capability-names.js";
 
@@ -14,20 +19,32 @@ const areCapabilities: FieldRule = (value, field) => {
   return capabilitySetNumbered(numbers) ? undefined : `${field} must name capabilities that exist`;
 };
 
+/** The uids of the built-in roles, which every caller sees. */
+export const builtinRoleUids: readonly string[] = Object.keys(builtinRoles).map(builtinRoleUid);
+
 /** The role resource. */
 export const roles = defineResource({
   noun: "role",
   type: "iam.chainguard.dev/Role",
+  plural: "roles",
   message: RoleSchema,
+  table: (tx) => tx.roles,
+  parent: {
+    type: "iam.chainguard.dev/Group",
+    onDelete: { restrict: (tx, uid) => tx.roles.anyIn(uid) },
+  },
+  quota: {
+    name: "roles",
+    createdBy: [createsInScope(RolesService.method.createRole), createsInScope(Roles.method.create)],
+  },
+  stable: StableRolesService,
+  builtIn: builtinRoleUids,
   sort: ["uid", "name", "created_at", "updated_at"],
   mutable: { name: isName, description: isDescription, capabilities: areCapabilities },
 });
 
-/** The uids of the built-in roles, which everybody sees. */
-export const builtinRoleUids: readonly string[] = Object.keys(builtinRoles).map(builtinRoleUid);
-
-/** A stored role as version 2 shows it. */
-export function roleView(row: RoleRow): Role {
+/** Converts a stored role to version 2. */
+export function roleToProto(row: RoleRow): Role {
   return {
     $typeName: "chainguard.platform.iam.v2beta1.Role",
     uid: row.uid,
@@ -37,4 +54,23 @@ export function roleView(row: RoleRow): Role {
     createTime: timestampFromMs(row.createTimeMs),
     updateTime: timestampFromMs(row.updateTimeMs),
   };
+}
+
+/** Finds a role that can be used at `group`: a built-in one, or one of the group or of a group above it. */
+export async function findAvailableRole(uid: string, group: string, tx: Tx): Promise<RoleRow | undefined> {
+  const role = isUidp(uid) ? await tx.roles.get(uid) : undefined;
+  return role && (role.groupUid === null || isWithin(group, role.groupUid)) ? role : undefined;
+}
+
+/**
+ * Reads the role that `field` names, which must be available at `group`.
+ *
+ * @throws ApiError INVALID_ARGUMENT, the same for roles of others and roles that do not exist.
+ */
+export async function requireAvailableRole(uid: string, group: string, tx: Tx, field: string): Promise<RoleRow> {
+  const role = await findAvailableRole(uid, group, tx);
+  if (role) return role;
+  const name = field.slice(field.lastIndexOf(".") + 1);
+  const rule = uid === "" ? "is required" : "must be a built-in role or one of the group or above it";
+  throw invalidArgument({ field, description: `${name} ${rule}` });
 }

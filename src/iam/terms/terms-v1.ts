@@ -5,9 +5,9 @@ import type { TermsAcceptance, TermsService } from "#gen/chainguard/platform/iam
 import { listInChunks, type ServedService, serve, withOutcome } from "../../pipeline/method-table.js";
 import { operationsOf } from "../../pipeline/operations.js";
 
-const PART_SIZE = 200;
+const CHUNK_SIZE = 200;
 
-/** Terms, ready to be served. */
+/** Creates Terms of version 1. */
 export function termsV1(served: ServedService<typeof TermsService>) {
   const v2 = operationsOf(served);
   return serve(Terms, {
@@ -16,16 +16,16 @@ export function termsV1(served: ServedService<typeof TermsService>) {
       return withOutcome({ group: accepted.group, documentIds: accepted.documentIds }, { subjectUid: group });
     },
 
-    // Acceptances have no uid to continue behind, so the parts are the pages of version 2.
+    // Acceptances have no uid to continue after, so the chunks are the pages of version 2.
     listAccepted: listInChunks(async ({ group }, call, pageToken: string | undefined) => {
-      const request = { group, pageSize: PART_SIZE, ...(pageToken !== undefined && { pageToken }) };
+      const request = { group, pageSize: CHUNK_SIZE, ...(pageToken !== undefined && { pageToken }) };
       const { termsAcceptances, nextPageToken } = await v2.listTermsAcceptances(request, call);
-      return { chunk: { items: termsAcceptances.map(statusV1) }, next: nextPageToken || undefined };
+      return { chunk: { items: termsAcceptances.map(toProtoV1) }, next: nextPageToken || undefined };
     }),
   });
 }
 
-function statusV1({
+function toProtoV1({
   docId,
   acceptedBy,
   createTime,

@@ -1,5 +1,6 @@
 // The handlers of TermsService in version 2beta1.
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { TermsService as StableTermsService } from "#gen/chainguard/platform/iam/v2/terms_pb.js";
 import {
   type TermsAcceptance,
   TermsAcceptanceSchema,
@@ -8,31 +9,38 @@ import {
 import { invalidArgument } from "../../kernel/errors.js";
 import { serve, withOutcome } from "../../pipeline/method-table.js";
 import { defineResource } from "../../pipeline/resource/define.js";
-import { listQueryOf } from "../../pipeline/resource/list-query.js";
+import { getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { isPrintable } from "../../pipeline/resource/rules.js";
-import type { ListQuery, Page, TermsAcceptanceRow } from "../../store/port.js";
-import { requireParentGroup } from "../groups/parent-group.js";
-import type { IamDeps } from "../iam-deps.js";
+import type { ListQuery, Page, TermsAcceptanceRow, Tx } from "../../store/port.js";
+import { groups } from "../groups/group.js";
 
 const MAX_DOCUMENTS = 100;
 const MAX_ID = 256;
 
-const acceptances = defineResource({
+/** The acceptance of terms by a group. It has no uid of its own. */
+export const termsAcceptances = defineResource({
   noun: "terms acceptance",
   type: "iam.chainguard.dev/TermsAcceptance",
+  plural: "terms acceptances",
   message: TermsAcceptanceSchema,
+  table: (tx) => ({ get: () => undefined, list: (query) => readPage(query, tx) }),
+  parent: {
+    type: "iam.chainguard.dev/Group",
+    onDelete: { cascade: (tx, groupUid) => tx.terms.deleteOf(groupUid) },
+  },
+  stable: StableTermsService,
   sort: ["created_at"],
   mutable: {},
 });
 
-/** TermsService, ready to be served. */
-export function termsV2beta1({ tokens }: IamDeps) {
+/** Creates TermsService. */
+export function termsV2beta1({ listResources }: Pick<ResourceDeps, "listResources">) {
   return serve(TermsService, {
     async acceptTerms({ group, documentIds }, call) {
       const { tx, caller, startMs } = call;
-      await requireParentGroup(group, call);
-      const bad = documentIds.some((id) => id === "" || id.length > MAX_ID || !isPrintable(id));
-      if (bad || documentIds.length > MAX_DOCUMENTS) {
+      await getRow(tx, groups, group);
+      const isInvalid = documentIds.some((id) => id === "" || id.length > MAX_ID || !isPrintable(id));
+      if (isInvalid || documentIds.length > MAX_DOCUMENTS) {
         const description = `documentIds must be at most ${MAX_DOCUMENTS} ids of 1 to ${MAX_ID} characters`;
         throw invalidArgument({ field: "documentIds", description });
       }
@@ -42,33 +50,31 @@ export function termsV2beta1({ tokens }: IamDeps) {
       return withOutcome({ group, documentIds }, { subjectUid: group });
     },
 
-    async listTermsAcceptances(request, { tx, startMs }) {
+    async listTermsAcceptances(request, call) {
       const { group } = request;
-      // A group accepts a handful of documents: the list is cut from all of them.
-      const context = { method: `ListTermsAcceptances ${group}`, tokens, nowMs: startMs, visible: [group] };
-      const list = listQueryOf(acceptances, request, context);
-      const page = pageOf(await tx.terms.of(group), list.query);
-      return { termsAcceptances: page.rows.map(view), ...list.envelope(page) };
+      const options = { method: `ListTermsAcceptances ${group}`, visible: [group] };
+      const { resources, ...page } = await listResources(call, termsAcceptances, request, toProto, options);
+      return { termsAcceptances: resources, ...page };
     },
   });
 }
 
-function pageOf(
-  rows: readonly TermsAcceptanceRow[],
-  { order, after, skip, limit }: ListQuery,
-): Page<TermsAcceptanceRow> {
+// A group accepts few documents, so a page is cut from all of them.
+async function readPage(query: ListQuery, tx: Tx): Promise<Page<TermsAcceptanceRow>> {
+  const { visible, order, after, skip, limit } = query;
+  const rows = await tx.terms.of(visible[0] ?? "");
   const sign = order.descending ? -1 : 1;
   const key = ({ createTimeMs, docId }: TermsAcceptanceRow) => `${String(createTimeMs).padStart(16, "0")} ${docId}`;
   const sorted = [...rows].sort((a, b) => (key(a) < key(b) ? -sign : sign));
   const follows = (row: TermsAcceptanceRow, last: string) => (order.descending ? key(row) < last : key(row) > last);
   const rest = after === undefined ? sorted : sorted.filter((row) => follows(row, String(after.key)));
-  const shown = rest.slice(skip, skip + limit);
-  const last = shown.at(-1);
+  const cut = rest.slice(skip, skip + limit);
+  const last = cut.at(-1);
   const next = last && rest.length > skip + limit ? { key: key(last), uid: last.docId } : undefined;
-  return { rows: shown, next, total: rows.length };
+  return { rows: cut, next, total: rows.length };
 }
 
-function view({ docId, acceptedBy, groupUid, createTimeMs }: TermsAcceptanceRow): TermsAcceptance {
+function toProto({ docId, acceptedBy, groupUid, createTimeMs }: TermsAcceptanceRow): TermsAcceptance {
   return {
     $typeName: "chainguard.platform.iam.v2beta1.TermsAcceptance",
     docId,

@@ -1,6 +1,6 @@
 // Completes a login: signs the person in and delivers the outcome to the program.
+import { requireRoomForLogin } from "../../iam/people/join-quota.js";
 import type { BindingDecisions } from "../../iam/people/pending-organizations.js";
-import { requireRoomForLogin } from "../../iam/people/room.js";
 import { type SignedIn, type SignIn, signIn } from "../../iam/people/sign-in.js";
 import { rootOf } from "../../kernel/uidp.js";
 import { CALLBACK_PATH, type WebAnswer, type WebRequest } from "../../kernel/web.js";

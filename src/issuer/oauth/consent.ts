@@ -1,6 +1,7 @@
 // The person decides on a page whether to accept an invite and which program gets access. Without this page any other
 // site could complete a login by navigation alone, where the browser is signed in at the provider already.
 import { decodeJwt } from "jose";
+import type { InvitePreview } from "../../iam/people/accept-invite.js";
 import { parseInviteCode } from "../../iam/people/accept-invite.js";
 import {
   type BindingDecisions,
@@ -8,8 +9,7 @@ import {
   listPendingOrganizations,
   type PendingOrganizations,
 } from "../../iam/people/pending-organizations.js";
-import type { InvitePreview } from "../../iam/people/preview-invite.js";
-import { uidOf } from "../../iam/people/registration.js";
+import { derivePersonUid } from "../../iam/people/registration.js";
 import { previewSignIn } from "../../iam/people/sign-in.js";
 import { rootOf } from "../../kernel/uidp.js";
 import type { WebAnswer, WebRequest } from "../../kernel/web.js";
@@ -174,7 +174,7 @@ async function listPending({ store }: LoginContext, completion: Login): Promise<
 
 function personUidOf({ provider, verified }: Login): string {
   const { issuer, providerUid } = provider;
-  return uidOf({
+  return derivePersonUid({
     issuer,
     subject: verified.subject,
     provider: providerUid === undefined ? undefined : { uid: providerUid },

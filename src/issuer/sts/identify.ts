@@ -3,7 +3,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { type Relationship, relationshipFromJson } from "../../iam/identities/relationship.js";
 import { oidcFromJson } from "../../iam/identity-providers/identity-provider.js";
-import { knownPerson } from "../../iam/people/sign-in.js";
+import { getKnownPerson } from "../../iam/people/sign-in.js";
 import { invalidArgument, unauthenticated } from "../../kernel/errors.js";
 import { isUidp, rootOf } from "../../kernel/uidp.js";
 import type { GuardedFetch } from "../../outbound/guarded-fetch.js";
@@ -188,7 +188,7 @@ export async function decide(
     const provider = providerUid === undefined ? undefined : await tx.identityProviders.get(providerUid);
     if (provider !== undefined && !isIssuedFor(oidcFromJson(provider.oidc).clientId, token)) throw unauthenticated();
     const { issuer, subject, claims } = token;
-    return knownPerson(tx, { issuer, subject, claims, providerUid });
+    return getKnownPerson(tx, { issuer, subject, claims, providerUid });
   }
   const { identity, credential } = proof;
   const stored = (await tx.identities.get(identity))?.relationship ?? {};

@@ -1,8 +1,12 @@
-// The resource kit: a resource is declared as data, checked by the compiler
-// against its message, and handlers call the kit's functions with it. Nothing
-// here calls a handler.
-import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
+// The resource kit: a kind of resource is declared once, as data that the compiler checks against its
+// message. Handlers pass the definition to the functions of the kit. What concerns all kinds, such as
+// deletion, quotas and stable names, reads the list of definitions that src/app/definitions.ts holds.
+import type { DescMessage, DescMethod, DescService, Message, MessageShape } from "@bufbuild/protobuf";
 import type { ResourceKind } from "../../kernel/errors.js";
+import type { OrganisationQuota, QuotaKind } from "../../kernel/quotas.js";
+import type { Awaitable, ListQuery, Page, Tx } from "../../store/port.js";
+import type { Caller } from "../auth/caller.js";
+import type { Addition } from "../quotas.js";
 import type { FieldRule } from "./rules.js";
 
 type OneofMember<T> = {
@@ -14,29 +18,105 @@ export type FieldName<D extends DescMessage> =
   | Exclude<keyof MessageShape<D> & string, `$${string}`>
   | OneofMember<MessageShape<D>>;
 
-/** The values of fields; of a oneof's member the value, or undefined where it is not the one set. */
+/** The values of fields. The value of a oneof's member is undefined unless that member is set. */
 export type FieldValues<D extends DescMessage, M extends FieldName<D>> = {
   [F in M]: F extends keyof MessageShape<D> ? MessageShape<D>[F] : unknown;
 };
 
-/** What callers can sort by and change of one resource. */
-export interface Resource<D extends DescMessage, M extends FieldName<D> = FieldName<D>> extends ResourceKind {
+/** The fields of a message that callers set and change. */
+export interface MutableFields<D extends DescMessage, M extends FieldName<D> = FieldName<D>> extends ResourceKind {
   /** The message of the newest version of the API. */
   readonly message: D;
-  /** The fields lists can be ordered by, as `order_by` spells them. */
-  readonly sort: readonly SortName[];
-  /** The order of lists that ask for none; ascending by the first sort field unless set. */
-  readonly defaultOrder?: string;
-  /** The fields callers set and change, each with the rule for its values. All others are ignored in what they send. */
+  /** Each field with the rule for its values. Other fields are ignored in requests. */
   readonly mutable: Readonly<Record<M, FieldRule>>;
 }
 
-/** A sort field by the name it has in `order_by`; `group` is the uid of what lies at its group's own. */
+/** Declares the mutable fields of a message that is part of another resource, such as the readme of a repo. */
+export function defineMutableFields<D extends DescMessage, M extends FieldName<D>>(
+  fields: MutableFields<D, M>,
+): MutableFields<D, M> {
+  return fields;
+}
+
+/** A field that lists are ordered by, as `order_by` spells it; `group` is the uid of a kind with one row per group. */
 export type SortName = "uid" | "group" | "name" | "created_at" | "updated_at";
 
-/** Declares a resource. */
-export function defineResource<D extends DescMessage, M extends FieldName<D>>(
-  resource: Resource<D, M>,
-): Resource<D, M> {
+/** What happens to the rows of a kind when the resource above them is deleted; as ON DELETE of SQL. */
+export interface OnDelete {
+  /** Whether rows that exist at `nowMs` keep the parent from being deleted. */
+  readonly restrict?: (tx: Tx, parentUid: string, nowMs: number) => Awaitable<boolean>;
+  /** Deletes the rows that do not restrict. */
+  readonly cascade?: (tx: Tx, parentUid: string) => Awaitable<void>;
+}
+
+/** The kind that a kind lies directly below. One of `restrict` and `cascade` is always declared. */
+export interface Parent {
+  /** The resource type of the parent, such as `iam.chainguard.dev/Group`. */
+  readonly type: string;
+  readonly onDelete: OnDelete & (Required<Pick<OnDelete, "restrict">> | Required<Pick<OnDelete, "cascade">>);
+}
+
+/** What a request adds; the quota is that of the kind unless another is named. */
+export type RequestedAddition = Omit<Addition, "kind"> & { readonly kind?: QuotaKind };
+
+/** A method that creates resources of a kind, and how many of them a request creates. */
+export interface CreatingMethod {
+  readonly method: DescMethod;
+  /** Undefined for a request that the caller may not make: the handler rejects it with the right error. */
+  readonly addition: (request: Message, caller: Caller, tx: Tx) => Awaitable<RequestedAddition | undefined>;
+}
+
+/** How the number of resources of a kind is limited. */
+export interface ResourceQuota {
+  readonly name: OrganisationQuota;
+  /** The methods that create such a resource, in both versions; stable names follow from those of the beta. */
+  readonly createdBy: readonly CreatingMethod[];
+}
+
+/** What the readers of all definitions need of each. */
+export interface ResourceDefinition extends ResourceKind {
+  /** The display name of several, such as `role bindings`. */
+  readonly plural: string;
+  readonly message: DescMessage;
+  /** Undefined for a kind that no deletion concerns. */
+  readonly parent?: Parent;
+  /** Undefined where the parent's quota is limit enough. */
+  readonly quota?: ResourceQuota;
+  /** The stable version of the service that manages the kind; undefined where version 2 has none. */
+  readonly stable?: DescService;
+}
+
+/** The rows of a kind, as `Tx` offers them. */
+export interface ResourceTable<Row> {
+  get(uid: string): Awaitable<Row | undefined>;
+  list(query: ListQuery): Awaitable<Page<Row>>;
+}
+
+/** A filter of a kind's own: the column that must equal the field of the request, unless that is empty. */
+export interface EqualsFilter {
+  readonly column: string;
+  readonly rule?: FieldRule;
+}
+
+/** A kind of resource that callers get and list. */
+export interface Resource<D extends DescMessage, M extends FieldName<D>, Row>
+  extends ResourceDefinition,
+    MutableFields<D, M> {
+  readonly message: D;
+  readonly table: (tx: Tx) => ResourceTable<Row>;
+  /** The fields that lists can be ordered by. */
+  readonly sort: readonly SortName[];
+  /** The order of lists that ask for none; ascending by the first sort field unless set. */
+  readonly defaultOrder?: string;
+  /** The filters besides those of all kinds, by the fields of list requests. */
+  readonly filters?: Readonly<Record<string, EqualsFilter>>;
+  /** The uids of rows that lie in no group and that every caller sees. */
+  readonly builtIn?: readonly string[];
+}
+
+/** Declares a kind of resource. It takes part in everything that concerns all kinds once src/app/definitions.ts lists it. */
+export function defineResource<D extends DescMessage, M extends FieldName<D>, Row>(
+  resource: Resource<D, M, Row>,
+): Resource<D, M, Row> {
   return resource;
 }

@@ -1,12 +1,12 @@
-// Turns a list request of any kind into what the store is asked, and the page
-// found into the answer's envelope (spec section 4, pagination and ordering).
+// Turns the list request of any kind into a query of the store, and the page into the fields that list
+// responses of all kinds share: pagination (AIP-158) and ordering (AIP-132).
 import type { DescMessage } from "@bufbuild/protobuf";
 import type { UIDPFilter } from "#gen/chainguard/platform/common/uidp_pb.js";
 import { type FieldViolation, invalidArgument } from "../../kernel/errors.js";
 import type { PageTokens } from "../../kernel/page-token.js";
 import { isUidp } from "../../kernel/uidp.js";
 import type { ListFilter, ListQuery, Page } from "../../store/port.js";
-import type { FieldName, Resource, SortName } from "./define.js";
+import type { EqualsFilter, FieldName, Resource, SortName } from "./define.js";
 import { isPrintable } from "./rules.js";
 
 /** The fields that list requests of every kind share. */
@@ -19,31 +19,31 @@ export interface ListRequest {
   readonly skip: number;
 }
 
-/** Where and when a list is asked for. */
+/** The method, the time and the visible groups of a list request. */
 export interface ListContext {
-  /** The full name of the method: a token of one list does not continue another. */
+  /** The name of the method: page tokens are bound to it, so a token of one list does not continue another. */
   readonly method: string;
   readonly tokens: PageTokens;
   readonly nowMs: number;
   /** The groups whose subtrees the caller sees. */
   readonly visible: readonly string[];
-  /** Things visible besides, that lie in no group. */
+  /** Rows that are visible as well and lie in no group. */
   readonly also?: readonly string[];
-  /** Columns that must have these values, from the filters of the kind's own. */
+  /** Columns that must have these values, from the kind's own filters. */
   readonly equals?: Readonly<Record<string, string | number>>;
 }
 
-/** The fields that list answers of every kind share. */
+/** The fields that list responses of every kind share. */
 export interface ListEnvelope {
   readonly nextPageToken: string;
   readonly totalCount: bigint;
   readonly skipped: number;
 }
 
-/** A list request understood. */
-export interface PreparedList {
+/** A parsed list request. */
+export interface ParsedList {
   readonly query: ListQuery;
-  /** The envelope of the answer that shows `page`. */
+  /** The shared fields of the response that holds `page`. */
   envelope(page: Page<unknown>): ListEnvelope;
 }
 
@@ -52,22 +52,26 @@ const MAX_PAGE_SIZE = 200;
 const MAX_IDS = 1_000;
 
 /**
- * Understands a list request.
+ * Parses a list request.
  *
  * @throws ApiError INVALID_ARGUMENT for a negative size or skip, an order the resource does not offer,
- * a filter that is no uid, or a page token that is not of this list.
+ * a filter that is no uid, or a page token of another list.
  */
-export function listQueryOf<D extends DescMessage, M extends FieldName<D>>(
-  resource: Resource<D, M>,
+export function parseListQuery<D extends DescMessage, M extends FieldName<D>, Row>(
+  resource: Pick<Resource<D, M, Row>, "sort" | "defaultOrder">,
   request: ListRequest,
   { method, tokens, nowMs, visible, also, equals }: ListContext,
-): PreparedList {
+): ParsedList {
   const violations: FieldViolation[] = [];
-  const refuse = (field: string, rule: string) => violations.push({ field, description: `${field} ${rule}` });
-  if (request.pageSize < 0) refuse("pageSize", "must not be negative");
-  if (request.skip < 0) refuse("skip", "must not be negative");
-  const order = orderOf(resource.sort, request.orderBy || resource.defaultOrder || (resource.sort[0] ?? "uid"), refuse);
-  const filter = { ...filterOf(request, refuse), ...(equals && { equals }) };
+  const addViolation = (field: string, rule: string) => violations.push({ field, description: `${field} ${rule}` });
+  if (request.pageSize < 0) addViolation("pageSize", "must not be negative");
+  if (request.skip < 0) addViolation("skip", "must not be negative");
+  const order = parseOrder(
+    resource.sort,
+    request.orderBy || resource.defaultOrder || (resource.sort[0] ?? "uid"),
+    addViolation,
+  );
+  const filter = { ...parseFilter(request, addViolation), ...(equals && { equals }) };
   if (violations.length > 0) throw invalidArgument(...violations);
 
   const binding = JSON.stringify([method, order, filter]);
@@ -78,8 +82,8 @@ export function listQueryOf<D extends DescMessage, M extends FieldName<D>>(
     ...(also && { also }),
     filter,
     order,
-    limit: pageSizeOf(request.pageSize),
-    // Rule 1 repeats the query: the skip that the token has behind it is not applied again.
+    limit: parsePageSize(request.pageSize),
+    // A caller repeats the whole query for the next page, so a skip that the token was issued under is not applied again.
     skip: cursor?.skip === skip ? 0 : skip,
     ...(cursor && { after: { key: cursor.key, uid: cursor.uid } }),
   };
@@ -94,20 +98,20 @@ export function listQueryOf<D extends DescMessage, M extends FieldName<D>>(
 }
 
 /**
- * How many elements a page holds at most.
+ * The largest number of elements of a page.
  *
- * @param pageSize what the request says; 0 for nothing
+ * @param pageSize as requested; 0 asks for the default
  * @throws ApiError INVALID_ARGUMENT when it is negative.
  */
-export function pageSizeOf(pageSize: number): number {
+export function parsePageSize(pageSize: number): number {
   if (pageSize < 0) throw invalidArgument({ field: "pageSize", description: "pageSize must not be negative" });
   return Math.min(pageSize || DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE);
 }
 
-/** Told of a field and the rule that it breaks. */
-export type Refuse = (field: string, rule: string) => void;
+/** Records a field and the rule that it breaks. */
+export type AddViolation = (field: string, rule: string) => void;
 
-// Creation and change go by both of their names: as the spec orders by and as the field is called.
+// The times of creation and change have two names each: one for ordering, and that of the field.
 const sortNames: Readonly<Record<string, SortName>> = {
   uid: "uid",
   group: "group",
@@ -122,27 +126,30 @@ const sortNames: Readonly<Record<string, SortName>> = {
   updateTime: "updated_at",
 };
 
-function orderOf(offered: readonly SortName[], orderBy: string, refuse: Refuse): ListQuery["order"] {
+function parseOrder(sortable: readonly SortName[], orderBy: string, addViolation: AddViolation): ListQuery["order"] {
   const [name = "", direction = "asc", ...rest] = orderBy.split(" ");
   const field = Object.hasOwn(sortNames, name) ? sortNames[name] : undefined;
-  if (field !== undefined && offered.includes(field) && /^(asc|desc)$/.test(direction) && rest.length === 0) {
+  if (field !== undefined && sortable.includes(field) && /^(asc|desc)$/.test(direction) && rest.length === 0) {
     return { field: field === "group" ? "uid" : field, descending: direction === "desc" };
   }
-  refuse("orderBy", `must be one of ${offered.join(", ")}, optionally followed by " asc" or " desc"`);
+  addViolation("orderBy", `must be one of ${sortable.join(", ")}, optionally followed by " asc" or " desc"`);
   return { field: "uid", descending: false };
 }
 
-/** The filters that lists of every kind and version share. */
-export function filterOf({ uidp, name = "" }: Pick<ListRequest, "uidp" | "name">, refuse: Refuse): ListFilter {
+/** Parses the filters that lists of every kind and version share. */
+export function parseFilter(
+  { uidp, name = "" }: Pick<ListRequest, "uidp" | "name">,
+  addViolation: AddViolation,
+): ListFilter {
   const uid = (field: string, value: string) => {
-    if (!isUidp(value)) refuse(`uidp.${field}`, "must be a uid, such as the service assigns");
+    if (!isUidp(value)) addViolation(`uidp.${field}`, "must be a uid, such as the service assigns");
     return value;
   };
-  if (!isPrintable(name)) refuse("name", "must not contain control characters");
+  if (!isPrintable(name)) addViolation("name", "must not contain control characters");
   if (uidp === undefined) return name === "" ? {} : { name };
-  if (uidp.ids.length > MAX_IDS) refuse("uidp.ids", `must be at most ${MAX_IDS}`);
-  // One violation for all of them: errors have to fit into a header.
-  else if (!uidp.ids.every(isUidp)) refuse("uidp.ids", "must be a uid, such as the service assigns");
+  if (uidp.ids.length > MAX_IDS) addViolation("uidp.ids", `must be at most ${MAX_IDS}`);
+  // All of them share one violation, because errors must fit into a header.
+  else if (!uidp.ids.every(isUidp)) addViolation("uidp.ids", "must be a uid, such as the service assigns");
   return {
     ...(name !== "" && { name }),
     ...(uidp.ids.length > 0 && { uids: [...uidp.ids].sort() }),
@@ -151,4 +158,27 @@ export function filterOf({ uidp, name = "" }: Pick<ListRequest, "uidp" | "name">
     ...(uidp.childrenOf !== "" && { childrenOf: uidp.childrenOf === "/" ? "/" : uid("childrenOf", uidp.childrenOf) }),
     ...(uidp.inRoot && { inRoot: true }),
   };
+}
+
+/**
+ * Parses the kind's own filters, those that compare a column with a field of the request.
+ *
+ * @returns undefined where the request sets none of them
+ * @throws ApiError INVALID_ARGUMENT naming each field that breaks its rule.
+ */
+export function parseEqualsFilters(
+  { filters = {} }: { readonly filters?: Readonly<Record<string, EqualsFilter>> },
+  request: object,
+): Record<string, string | number> | undefined {
+  const violations: FieldViolation[] = [];
+  const equals: Record<string, string | number> = {};
+  for (const [field, { column, rule }] of Object.entries(filters)) {
+    const value = (request as Readonly<Record<string, string | number | undefined>>)[field];
+    if (value === undefined || value === "" || value === 0) continue;
+    const broken = rule?.(value, field);
+    if (broken === undefined) equals[column] = value;
+    else violations.push({ field, description: broken });
+  }
+  if (violations.length > 0) throw invalidArgument(...violations);
+  return Object.keys(equals).length === 0 ? undefined : equals;
 }

@@ -1,5 +1,4 @@
-// Turns what a caller sent into what changes (spec section 4, partial update
-// rules; AIP-134, AIP-161, AIP-203).
+// Turns the resource in a request into the values that are stored or changed (AIP-134, AIP-161, AIP-203).
 import {
   clone,
   create,
@@ -12,33 +11,33 @@ import {
 import { reflect } from "@bufbuild/protobuf/reflect";
 import type { FieldMask } from "@bufbuild/protobuf/wkt";
 import { type FieldViolation, invalidArgument } from "../../kernel/errors.js";
-import type { FieldName, FieldValues, Resource } from "./define.js";
+import type { FieldName, FieldValues, MutableFields } from "./define.js";
 
 /**
- * The values of a new resource: every mutable field, checked.
+ * Builds the values of a new resource: every mutable field, validated.
  *
- * @param at what precedes the field names in errors
+ * @param at prefix of the field names in errors
  * @throws ApiError INVALID_ARGUMENT naming each field that breaks its rule.
  */
-export function valuesOf<D extends DescMessage, M extends FieldName<D>>(
-  resource: Resource<D, M>,
+export function buildValues<D extends DescMessage, M extends FieldName<D>>(
+  resource: MutableFields<D, M>,
   body: MessageShape<D> | undefined,
   at = "",
 ): FieldValues<D, M> {
-  const values = checked(resource, body ?? create(resource.message), mutableFields(resource), at);
+  const values = validate(resource, body ?? create(resource.message), mutableFields(resource), at);
   return values as FieldValues<D, M>;
 }
 
 /**
- * The values to change. Without a mask (absent or empty) these are the fields populated in `body`;
- * over REST the gateway has made a mask of the keys present. With a mask its fields alone count:
- * one absent from the body is cleared. Fields callers cannot change are ignored wherever named. A
- * path into a message changes that part and keeps the rest as it is in `before`.
+ * Builds the values to change. Without a mask (absent or empty) these are the fields populated in `body`;
+ * over REST the gateway has made a mask of the keys present. With a mask only its fields count:
+ * a field absent from the body is cleared. Fields that callers cannot change are ignored. A
+ * path into a message changes that field and keeps the others as they are in `before`.
  *
  * @throws ApiError INVALID_ARGUMENT for a path that names no field, or a value that breaks its rule.
  */
-export function patchOf<D extends DescMessage, M extends FieldName<D>>(
-  resource: Resource<D, M>,
+export function buildPatch<D extends DescMessage, M extends FieldName<D>>(
+  resource: MutableFields<D, M>,
   body: MessageShape<D> | undefined,
   mask: FieldMask | undefined,
   before: MessageShape<D>,
@@ -48,13 +47,13 @@ export function patchOf<D extends DescMessage, M extends FieldName<D>>(
   const paths = selectedPaths(resource, source, mask?.paths ?? []);
   for (const path of paths) copy(after, source, path);
   const changed = mutableFields(resource).filter((field) => paths.some(([head]) => head === field));
-  return checked(resource, after, changed) as Partial<FieldValues<D, M>>;
+  return validate(resource, after, changed) as Partial<FieldValues<D, M>>;
 }
 
 type Path = readonly DescField[];
 
 function selectedPaths<D extends DescMessage, M extends FieldName<D>>(
-  resource: Resource<D, M>,
+  resource: MutableFields<D, M>,
   body: MessageShape<D>,
   paths: readonly string[],
 ): readonly Path[] {
@@ -64,18 +63,18 @@ function selectedPaths<D extends DescMessage, M extends FieldName<D>>(
     if (paths.length > 1) throw invalidMask("* must stand alone");
     return mutable.map((field) => [field]);
   }
-  return paths.map((path) => fieldsOn(resource, path)).filter(([head]) => head && mutable.includes(head));
+  return paths.map((path) => parsePath(resource, path)).filter(([head]) => head && mutable.includes(head));
 }
 
-function fieldsOn<D extends DescMessage, M extends FieldName<D>>(resource: Resource<D, M>, path: string): Path {
+function parsePath<D extends DescMessage, M extends FieldName<D>>(resource: MutableFields<D, M>, path: string): Path {
   const fields: DescField[] = [];
   let message: DescMessage | undefined = resource.message;
-  for (const part of path.split(".")) {
+  for (const segment of path.split(".")) {
     const last = fields.at(-1);
-    // A path goes into a map by key; which one does not matter, the map changes as a whole.
+    // A path into a map ends in a key. The key does not matter, because a map changes as a whole.
     if (last?.fieldKind === "map") break;
     const field: DescField | undefined = message?.fields.find(
-      ({ name, jsonName }) => name === part || jsonName === part,
+      ({ name, jsonName }) => name === segment || jsonName === segment,
     );
     if (field === undefined) throw invalidMask(`${path.slice(0, 100)} is not a field of ${withArticle(resource.noun)}`);
     fields.push(field);
@@ -84,7 +83,7 @@ function fieldsOn<D extends DescMessage, M extends FieldName<D>>(resource: Resou
   return fields;
 }
 
-// Copies the field at the end of `path`, making messages on the way; what is absent is cleared.
+// Copies the field at the end of `path` and creates the messages above it. A field that is absent is cleared.
 function copy(to: Message, from: Message, [head, ...rest]: Path): void {
   if (head === undefined) return;
   const [target, source] = [reflect(head.parent, to), reflect(head.parent, from)];
@@ -99,8 +98,8 @@ function copy(to: Message, from: Message, [head, ...rest]: Path): void {
   }
 }
 
-function checked<D extends DescMessage, M extends FieldName<D>>(
-  resource: Resource<D, M>,
+function validate<D extends DescMessage, M extends FieldName<D>>(
+  resource: MutableFields<D, M>,
   source: MessageShape<D>,
   fields: readonly DescField[],
   at = "",
@@ -124,7 +123,9 @@ function fieldValue(message: Message, field: DescField): unknown {
   return member?.case === field.localName ? member.value : undefined;
 }
 
-function mutableFields<D extends DescMessage, M extends FieldName<D>>(resource: Resource<D, M>): readonly DescField[] {
+function mutableFields<D extends DescMessage, M extends FieldName<D>>(
+  resource: MutableFields<D, M>,
+): readonly DescField[] {
   return resource.message.fields.filter(({ localName }) => Object.hasOwn(resource.mutable, localName));
 }
 

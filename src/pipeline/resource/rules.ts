@@ -1,6 +1,7 @@
+import { invalidArgument } from "../../kernel/errors.js";
 import { isUidp } from "../../kernel/uidp.js";
 
-/** Whether a field's value will do: undefined, or the rule it breaks, beginning with the field's name. */
+/** Validates the value of a field: undefined, or the rule that it breaks, beginning with the name of the field. */
 export type FieldRule = (value: unknown, field: string) => string | undefined;
 
 const NAME = /^[a-z0-9 ._-]{1,}$/;
@@ -9,7 +10,7 @@ const MAX_DESCRIPTION = 512;
 // Control characters, halves of surrogate pairs, line and paragraph separators.
 const UNPRINTABLE = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u;
 
-/** The rule for names (spec section 2), whose text is fixed by section 7. */
+/** The rule for names. Its text is part of the API (docs/api-rules.md#errors). */
 export const isName: FieldRule = (value, field) => {
   if (typeof value !== "string" || !NAME.test(value)) return `${field} must match ${NAME.source}`;
   return value.length > MAX_NAME ? `${field} must be at most ${MAX_NAME} characters` : undefined;
@@ -23,13 +24,58 @@ export const isDescription: FieldRule = (value, field) => {
     : undefined;
 };
 
-/** Whether `text` can be stored and shown: databases refuse some of what this excludes. */
+/** Whether `text` has no control characters and no halves of surrogate pairs. Databases reject some of them. */
 export function isPrintable(text: string): boolean {
   return !UNPRINTABLE.test(text);
 }
 
-/** The rule for fields that must name something by its uid. */
+/** The rule for fields without rules of their own. */
+export const isAnything: FieldRule = () => undefined;
+
+/** The rule for fields that must hold a uid. */
 export const isRequiredUid: FieldRule = (value, field) => {
   if (typeof value !== "string" || value === "") return `${field} is required`;
   return isUidp(value) ? undefined : `${field} must be a uid, such as the service assigns`;
 };
+
+/**
+ * Makes sure that the field of a filter is a uid, or empty for no filter, and returns it.
+ *
+ * @throws ApiError INVALID_ARGUMENT
+ */
+export function requireUidFilter(field: string, value: string): string {
+  const broken = value === "" ? undefined : isRequiredUid(value, field);
+  if (broken !== undefined) throw invalidArgument({ field, description: broken });
+  return value;
+}
+
+const MAX_ISSUER = 255;
+const LOOPBACK = new Set(["127.0.0.1", "[::1]", "localhost"]);
+
+/**
+ * Whether `text` has the form of an issuer (OpenID Connect Discovery 1.0, section 3): a URL of a host and
+ * perhaps a path. It must be spelled as URLs are normalized, because issuers are compared byte by byte.
+ */
+export function isIssuerUrl(text: string): boolean {
+  const url = text.length <= MAX_ISSUER && URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || (url.href !== text && url.href !== `${text}/`)) return false;
+  if (url.protocol !== "https:" && url.protocol !== "http:") return false;
+  // Parsers of URLs disagree about escaped control characters and empty segments.
+  return (
+    url.username === "" && url.password === "" && !/[?#]|%[01][0-9a-f]|%7f/i.test(text) && !url.pathname.includes("//")
+  );
+}
+
+/**
+ * Makes sure that the keys of an issuer are fetched over https. Cleartext is allowed on this machine and for
+ * origins that the operator trusts.
+ *
+ * @param trustedOrigins origins of issuers that may be http
+ * @param field the field that has the issuer
+ * @throws ApiError INVALID_ARGUMENT naming `field`
+ */
+export function requireSecureIssuer(issuer: string, field: string, trustedOrigins: readonly string[]): void {
+  const { protocol, hostname, origin } = new URL(issuer);
+  if (protocol === "https:" || LOOPBACK.has(hostname) || trustedOrigins.includes(origin)) return;
+  throw invalidArgument({ field, description: `${field}.issuer must be an https URL without user, query or fragment` });
+}

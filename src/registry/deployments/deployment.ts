@@ -1,5 +1,4 @@
-// What a deployment of a repo is: the charts and their rules, and how it is
-// stored and shown.
+// The deployment of a repo: the Helm charts and their rules, how it is stored, and how version 1 shows it.
 import { create, fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
@@ -8,43 +7,53 @@ import {
   type HelmChart,
   HelmChartSchema,
 } from "#gen/chainguard/platform/registry/chart_pb.js";
-import { type FieldViolation, invalidArgument, type ResourceKind } from "../../kernel/errors.js";
+import { type FieldViolation, invalidArgument } from "../../kernel/errors.js";
+import type { ResourceDefinition } from "../../pipeline/resource/define.js";
 import { isPrintable } from "../../pipeline/resource/rules.js";
 import type { DeploymentRow } from "../../store/port.js";
 
-/** What errors call deployments. */
-export const deploymentKind: ResourceKind = { noun: "deployment", type: "registry.chainguard.dev/Deployment" };
+/** The deployment resource; a repo has at most one. */
+export const deployments: ResourceDefinition = {
+  noun: "deployment",
+  plural: "deployments",
+  type: "registry.chainguard.dev/Deployment",
+  message: DeploymentSchema,
+  parent: {
+    type: "registry.chainguard.dev/Repo",
+    onDelete: { cascade: (tx, repoUid) => tx.registry.deleteDeployment(repoUid) },
+  },
+};
 
-/** How many charts a repo is deployed by at most. */
+/** The largest number of charts of a deployment. */
 const MAX_CHARTS = 100;
-/** How long an address or a name is at most, in characters. */
+/** The longest address or name, in characters. */
 const MAX_TEXT = 512;
 
 /**
- * The charts as they are stored, in the order given.
+ * Converts charts to what is stored, in the same order.
  *
  * @throws ApiError INVALID_ARGUMENT that names each field, as in `charts[2].repo`.
  */
 export function chartsToJson(charts: readonly HelmChart[]): JsonValue[] {
   const violations: FieldViolation[] = [];
-  const refuse = (field: string, rule: string) => violations.push({ field, description: `${field} ${rule}` });
-  if (charts.length > MAX_CHARTS) refuse("charts", `must be at most ${MAX_CHARTS}`);
+  const addViolation = (field: string, rule: string) => violations.push({ field, description: `${field} ${rule}` });
+  if (charts.length > MAX_CHARTS) addViolation("charts", `must be at most ${MAX_CHARTS}`);
   else {
     charts.forEach(({ repo, source, chart }, i) => {
       if (!isChartRepo(repo))
-        refuse(`charts[${i}].repo`, "must be an https or oci URL without a user name or password");
-      if (source !== undefined && !isAddress(source)) refuse(`charts[${i}].source`, "must be a URL");
+        addViolation(`charts[${i}].repo`, "must be an https or oci URL without a user name or password");
+      if (source !== undefined && !isAddress(source)) addViolation(`charts[${i}].source`, "must be a URL");
       if (chart !== undefined && !isLine(chart))
-        refuse(`charts[${i}].chart`, `must be one line of at most ${MAX_TEXT} characters`);
+        addViolation(`charts[${i}].chart`, `must be one line of at most ${MAX_TEXT} characters`);
     });
   }
-  // One violation too many, and an error would not fit into a header.
+  // The number of violations is limited, because errors must fit into a header.
   if (violations.length > 0) throw invalidArgument(...violations.slice(0, 10));
   return charts.map((chart) => toJson(HelmChartSchema, chart));
 }
 
-/** A stored deployment as callers see it: by the id of its repo. */
-export function deploymentView({ repoUid, charts, createTimeMs, updateTimeMs }: DeploymentRow): Deployment {
+/** Converts a stored deployment to version 1. Its id is that of its repo. */
+export function deploymentToProto({ repoUid, charts, createTimeMs, updateTimeMs }: DeploymentRow): Deployment {
   return create(DeploymentSchema, {
     id: repoUid,
     charts: (charts as JsonValue[]).map((chart) => fromJson(HelmChartSchema, chart, { ignoreUnknownFields: true })),
@@ -59,8 +68,8 @@ const OWN_HOSTS = new Set(["localhost", "127.0.0.1", "[::1]"]);
 function isChartRepo(text: string): boolean {
   if (!isAddress(text)) return false;
   const { protocol, hostname, username, password } = new URL(text);
-  const safe = SAFE.has(protocol) || (protocol === "http:" && OWN_HOSTS.has(hostname));
-  return safe && hostname !== "" && username === "" && password === "";
+  const isSafe = SAFE.has(protocol) || (protocol === "http:" && OWN_HOSTS.has(hostname));
+  return isSafe && hostname !== "" && username === "" && password === "";
 }
 
 function isAddress(text: string): boolean {

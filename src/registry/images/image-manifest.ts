@@ -1,5 +1,7 @@
-// What the manifests of an image say of its architectures and sizes (OCI image
-// specification; Docker's own media types differ in their names alone).
+// Manifests and configurations of images (OCI image specification; Docker's own media types differ in their
+// names alone).
+import { create } from "@bufbuild/protobuf";
+import { type ImageConfig, ImageConfigSchema } from "#gen/chainguard/platform/registry/image_pb.js";
 import { failedPrecondition, unavailable } from "../../kernel/errors.js";
 import type { Content } from "../oci/registry-client.js";
 
@@ -12,10 +14,10 @@ const MANIFESTS = [
   "application/vnd.docker.distribution.manifest.v2+json",
 ];
 
-/** How many manifests of one index are read. */
+/** The largest number of manifests that are read of one index. */
 const MAX_MANIFESTS = 64;
 
-/** Reads content of the image's repo by its digest; undefined where it is not there. */
+/** Reads content of a repo by its digest; undefined where the repo does not have it. */
 export interface ImageReader {
   manifest(digest: string): Promise<Content | undefined>;
   blob(digest: string): Promise<Content | undefined>;
@@ -28,7 +30,7 @@ interface Descriptor {
   readonly platform?: { readonly architecture?: unknown; readonly variant?: unknown; readonly os?: unknown };
 }
 
-/** A manifest or an index, as far as it is read here. */
+/** The parts of a manifest or an index that are read here. */
 export interface Manifest {
   readonly mediaType?: unknown;
   readonly manifests?: readonly Descriptor[];
@@ -38,36 +40,36 @@ export interface Manifest {
 
 /** One image of a manifest: the only one, or one of several in an index. */
 export interface BuiltImage {
-  /** Its name among those of the manifest, as in `arm64`. */
+  /** Its name, unique in the manifest, as in `arm64`. */
   readonly architecture: string;
   readonly manifest: Manifest;
 }
 
 /**
- * The images of a manifest by architecture. Where an index has several images for one architecture,
- * the later ones are told apart by variant or system, as in `arm/v6`. Images an index names that the
- * registry does not have are left out.
+ * Reads the images of a manifest by architecture. Where an index has several images for one architecture, the
+ * later ones have the variant or the system in their names, as in `arm/v6`. Images that the registry does not
+ * have are left out.
  *
  * @throws ApiError FAILED_PRECONDITION when the manifest is not that of an image; UNAVAILABLE.
  */
-export async function* imagesIn(content: Content, reader: ImageReader): AsyncGenerator<BuiltImage, void, void> {
-  const manifest = parsed(content);
-  const type = typeOf(manifest, content);
+export async function* readImages(content: Content, reader: ImageReader): AsyncGenerator<BuiltImage, void, void> {
+  const manifest = parseManifest(content);
+  const type = parseMediaType(manifest, content);
   if (MANIFESTS.includes(type)) {
-    const architecture = await architectureOf(manifest, reader);
+    const architecture = await readArchitecture(manifest, reader);
     if (architecture !== undefined) yield { architecture, manifest };
     return;
   }
   if (!INDEXES.includes(type)) throw failedPrecondition("IMAGE", "digest: the manifest is not that of an image");
   const names = new Set<string>();
   for (const { mediaType, digest, platform } of (manifest.manifests ?? []).slice(0, MAX_MANIFESTS)) {
-    // What attests builds stands in an index as an image of the architecture "unknown".
+    // An index lists attestations of builds as images of the architecture "unknown".
     if (typeof digest !== "string" || !MANIFESTS.includes(String(mediaType))) continue;
     if (platform?.architecture === "unknown") continue;
-    const part = await reader.manifest(digest);
-    if (part === undefined) continue;
-    const image = parsed(part);
-    const architecture = platform?.architecture ?? (await architectureOf(image, reader));
+    const content = await reader.manifest(digest);
+    if (content === undefined) continue;
+    const image = parseManifest(content);
+    const architecture = platform?.architecture ?? (await readArchitecture(image, reader));
     if (typeof architecture !== "string") continue;
     const name = [architecture, `${architecture}/${String(platform?.variant ?? platform?.os ?? "")}`].find(
       (one) => !names.has(one),
@@ -78,44 +80,94 @@ export async function* imagesIn(content: Content, reader: ImageReader): AsyncGen
   }
 }
 
-/** The sizes of the images of a manifest in bytes, configuration and layers together; see {@link imagesIn}. */
-export async function sizesOf(content: Content, reader: ImageReader): Promise<Record<string, number>> {
+/** Reads the sizes of the images of a manifest in bytes, configuration and layers together; see {@link readImages}. */
+export async function readSizes(content: Content, reader: ImageReader): Promise<Record<string, number>> {
   const sizes: Record<string, number> = {};
-  for await (const { architecture, manifest } of imagesIn(content, reader)) sizes[architecture] = sizeOf(manifest);
+  for await (const { architecture, manifest } of readImages(content, reader)) sizes[architecture] = sumSizes(manifest);
   return sizes;
 }
 
-/** The configuration of an image; undefined where the registry has none. */
-export async function configOf({ config }: Manifest, reader: ImageReader): Promise<object | undefined> {
+// Undefined where the registry has no configuration.
+async function readConfig({ config }: Manifest, reader: ImageReader): Promise<object | undefined> {
   const blob = typeof config?.digest === "string" ? await reader.blob(config.digest) : undefined;
-  return blob && parsed(blob);
+  return blob && parseManifest(blob);
 }
 
-async function architectureOf(manifest: Manifest, reader: ImageReader): Promise<string | undefined> {
-  const { architecture } = ((await configOf(manifest, reader)) ?? {}) as { architecture?: unknown };
+async function readArchitecture(manifest: Manifest, reader: ImageReader): Promise<string | undefined> {
+  const { architecture } = ((await readConfig(manifest, reader)) ?? {}) as { architecture?: unknown };
   return typeof architecture === "string" && architecture !== "" ? architecture : undefined;
 }
 
-function sizeOf({ config, layers = [] }: Manifest): number {
+function sumSizes({ config, layers = [] }: Manifest): number {
   let size = 0;
-  for (const part of [config, ...layers]) {
-    const bytes = part?.size;
+  for (const descriptor of [config, ...layers]) {
+    const bytes = descriptor?.size;
     if (typeof bytes === "number" && Number.isSafeInteger(bytes) && bytes > 0) size += bytes;
   }
   return size;
 }
 
 // A manifest may leave its media type to the header (OCI image specification, "Image Manifest").
-function typeOf({ mediaType }: Manifest, content: Content): string {
+function parseMediaType({ mediaType }: Manifest, content: Content): string {
   return typeof mediaType === "string" ? mediaType : (content.mediaType.split(";")[0] ?? "").trim();
 }
 
-function parsed({ bytes }: Content): Manifest {
+function parseManifest({ bytes }: Content): Manifest {
   try {
     const value: unknown = JSON.parse(bytes.toString());
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Manifest;
   } catch {
-    // Said below.
+    // The error below covers it.
   }
   throw unavailable("the registry answered with a manifest that cannot be read");
+}
+
+/**
+ * Reads the configuration of an image for one architecture (OCI image specification, "Image Configuration").
+ * Fields of a wrong type are left out.
+ *
+ * @returns undefined where the image is not built for it
+ * @throws ApiError FAILED_PRECONDITION when the manifest is not that of an image; UNAVAILABLE.
+ */
+export async function readImageConfig(
+  manifest: Content,
+  reader: ImageReader,
+  architecture: string,
+): Promise<ImageConfig | undefined> {
+  for await (const image of readImages(manifest, reader)) {
+    if (image.architecture === architecture) return toProto(await readConfig(image.manifest, reader));
+  }
+  return undefined;
+}
+
+function toProto(blob: object | undefined): ImageConfig {
+  const { config } = (blob ?? {}) as { config?: Readonly<Record<string, unknown>> | null };
+  const { User, ExposedPorts, Env, Entrypoint, Cmd, Volumes, WorkingDir, Labels, StopSignal } = config ?? {};
+  return create(ImageConfigSchema, {
+    user: text(User),
+    exposedPorts: keys(ExposedPorts),
+    env: texts(Env),
+    entrypoint: texts(Entrypoint),
+    cmd: texts(Cmd),
+    volumes: keys(Volumes),
+    workingDir: text(WorkingDir),
+    labels: Object.fromEntries(entries(Labels).map(([key, value]) => [key, text(value)])),
+    stopSignal: text(StopSignal),
+  });
+}
+
+function text(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+function texts(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((one) => typeof one === "string") : [];
+}
+
+function keys(value: unknown): Record<string, object> {
+  return Object.fromEntries(entries(value).map(([key]) => [key, {}]));
+}
+
+function entries(value: unknown): [string, unknown][] {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? Object.entries(value) : [];
 }

@@ -1,6 +1,5 @@
-// Images, version 1: what ImagesService tells, how they are run, and how many
-// there are.
-import { setImmediate as turnOver } from "node:timers/promises";
+// Images, version 1: the answers of ImagesService, the configuration of an image, and the number of images.
+import { setImmediate as yieldToEventLoop } from "node:timers/promises";
 import type {
   ArchRequest,
   ImageConfigRequest,
@@ -8,28 +7,28 @@ import type {
   SizeRequest,
 } from "#gen/chainguard/platform/registry/image_pb.js";
 import type { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
+import { groups } from "../../iam/groups/group.js";
 import { deadlineExceeded, notFound } from "../../kernel/errors.js";
 import { MAX_CALL_MS } from "../../pipeline/call.js";
 import { type Handlers, withPreparation } from "../../pipeline/method-table.js";
-import { partQuery } from "../../pipeline/resource/whole-list.js";
+import { buildChunkQuery } from "../../pipeline/resource/unpaginated-list.js";
 import type { ListPosition } from "../../store/port.js";
-import { groupKind } from "../repos/repo.js";
-import { imageConfigOf } from "./image-config.js";
 import {
-  architecturesIn,
   createImageSource,
   DEFAULT_ARCHITECTURE,
+  getSize,
   type ImageDeps,
+  listArchitectures,
   notBuiltFor,
-  sizeIn,
-} from "./image-source.js";
+} from "./image.js";
+import { readImageConfig } from "./image-manifest.js";
 
-/** The part of Registry that is about images. */
+/** Creates the handlers of Registry for images. */
 export function imageHandlersV1(deps: ImageDeps) {
   const { sizes, content } = createImageSource(deps);
-  // Whoever asks while the same is counted waits for that count: each holds all digests meanwhile.
+  // Calls for the same parent share one running count, because a count holds all digests in memory.
   const counts = new Map<string, Promise<number>>();
-  const counted = (parent: string): Promise<number> => {
+  const countOnce = (parent: string): Promise<number> => {
     const running = counts.get(parent);
     if (running !== undefined) return running;
     const count = countDigests(deps, parent).finally(() => counts.delete(parent));
@@ -39,53 +38,53 @@ export function imageHandlersV1(deps: ImageDeps) {
   return {
     getArchs: withPreparation({
       prepare: ({ repoId, digest }: ArchRequest) => sizes({ repoUid: repoId, digest }),
-      handle: (_, __, known) => ({ archs: architecturesIn(known) }),
+      handle: (_, __, known) => ({ archs: listArchitectures(known) }),
     }),
 
     getSize: withPreparation({
       prepare: ({ repoId, digest }: SizeRequest) => sizes({ repoUid: repoId, digest }),
       handle({ digest, arch }, _, known) {
-        const { size, architecture } = sizeIn(known, digest, arch);
+        const { size, architecture } = getSize(known, digest, arch);
         return { size, arch: architecture };
       },
     }),
 
-    // Nothing is remembered of it, so the registry is asked whether the request says so or not.
+    // Configurations are not stored, so the registry is read at every call.
     getImageConfig: withPreparation({
       async prepare({ repoId, digest, arch }: ImageConfigRequest) {
         const { manifest, reader } = await content({ repoUid: repoId, digest });
         const architecture = arch || DEFAULT_ARCHITECTURE;
-        const config = await imageConfigOf(manifest, reader, architecture);
+        const config = await readImageConfig(manifest, reader, architecture);
         if (config === undefined) throw notBuiltFor(architecture, digest);
         return config;
       },
       handle: (_, __, config) => config,
     }),
 
-    // In units of work of their own, so that a long count holds nobody up.
+    // The count reads in units of work of its own, so that a long one does not block other calls.
     getManifestDigestCount: withPreparation({
-      prepare: ({ parentId }: ManifestDigestCountFilter) => counted(parentId),
+      prepare: ({ parentId }: ManifestDigestCountFilter) => countOnce(parentId),
       async handle({ parentId }, { tx }, count) {
         const known = (await tx.groups.get(parentId)) ?? (await tx.repos.get(parentId));
-        if (known === undefined) throw notFound(groupKind, parentId, `there is no group or repo ${parentId}`);
+        if (known === undefined) throw notFound(groups, parentId, `there is no group or repo ${parentId}`);
         return { count: BigInt(count) };
       },
     }),
   } satisfies Partial<Handlers<typeof Registry>>;
 }
 
-// A manifest is known of when a tag points at it.
+// Only manifests that a tag points at are known.
 async function countDigests({ store }: ImageDeps, parent: string): Promise<number> {
   const deadlineMs = performance.now() + MAX_CALL_MS;
   const digests = new Set<string>();
   let after: ListPosition | undefined;
   do {
-    const query = partQuery({}, { visible: [parent] }, after);
+    const query = buildChunkQuery({}, { visible: [parent] }, after);
     const { rows, next } = await store.read((tx) => tx.tags.listAll(query));
     for (const { digest } of rows) if (digest !== "") digests.add(digest);
     if (performance.now() > deadlineMs) throw deadlineExceeded();
     after = next;
-    await turnOver();
+    await yieldToEventLoop();
   } while (after !== undefined);
   return digests.size;
 }

@@ -1,20 +1,20 @@
 // The handlers of ImagesService in version 2beta1.
 import { type GetSizeRequest, ImagesService } from "#gen/chainguard/platform/registry/v2beta1/images_pb.js";
 import { type Handlers, serve, withPreparation } from "../../pipeline/method-table.js";
-import { architecturesIn, createImageSource, type ImageDeps, sizeIn } from "./image-source.js";
+import { createImageSource, getSize, type ImageDeps, listArchitectures } from "./image.js";
 
-/** ImagesService, ready to be served. */
+/** Creates ImagesService. */
 export function imagesV2beta1(deps: ImageDeps) {
   const { sizes } = createImageSource(deps);
   const handlers: Handlers<typeof ImagesService> = {
     getArchitectures: withPreparation({
       prepare: sizes,
-      handle: (_, __, known) => ({ architectures: architecturesIn(known) }),
+      handle: (_, __, known) => ({ architectures: listArchitectures(known) }),
     }),
 
     getSize: withPreparation({
       prepare: (request: GetSizeRequest) => sizes(request),
-      handle: ({ digest, architecture }, _, known) => sizeIn(known, digest, architecture),
+      handle: ({ digest, architecture }, _, known) => getSize(known, digest, architecture),
     }),
   };
   return serve(ImagesService, handlers);

@@ -1,28 +1,28 @@
-// Puts what a registry tells into the store, each event once.
+// Applies the events of a registry to the store, each event once.
 import type { Ids } from "../../kernel/ids.js";
 import { isUidp, rootOf } from "../../kernel/uidp.js";
 import type { AuditRow, RepoRow, Tx } from "../../store/port.js";
-import { ensureRepo } from "../repos/repo-operations.js";
+import { ensureRepo } from "../repos/repo.js";
 import type { RegistryEvent } from "./notification.js";
-import { groupOfOrg, parseRepoPath } from "./repo-path.js";
-import { manifestDeleted, type Outcome, tagDeleted, tagPushed } from "./tag-news.js";
+import { findGroupOfOrg, parseRepoPath } from "./repo-path.js";
+import { applyManifestDeletion, applyTagDeletion, applyTagPush, type TagChange } from "./tag-events.js";
 
-/** What came of a number of events. */
+/** The result of a batch of events. */
 export interface Applied {
-  /** How many repos and tags changed. */
+  /** The number of repos and tags that changed. */
   readonly changed: number;
-  /** How many events concern nothing that is known here. */
+  /** The number of events of repos that belong to no group. */
   readonly dropped: number;
 }
 
-/** Where the events come from, as the audit log has it. */
+/** The source of events, for the audit log. */
 export interface EventSource {
   readonly method: string;
   readonly remoteAddress: string;
 }
 
-/** Who changed something and when, as the audit log has it. */
-export interface Trace extends EventSource {
+/** The actor and the time of a change, for the audit log. */
+export interface AuditContext extends EventSource {
   readonly actorUid: string;
   readonly requestId: string;
   /** In epoch milliseconds. */
@@ -36,11 +36,11 @@ const TYPES = {
 } as const;
 
 /**
- * Applies events that are not known yet, with a row in the audit log for every change. Any order and
- * repetition of the same events leaves the same tags.
+ * Applies new events, with a row in the audit log for every change. The same events in any order and with any
+ * repetition leave the same tags.
  *
- * @param nowMs epoch milliseconds; what is said to happen later is taken to happen now, lest a wrong
- * clock shut out for years what is true
+ * @param nowMs epoch milliseconds. A later time of an event counts as now, because a wrong clock of the registry
+ * would otherwise block later events for years
  */
 export async function applyEvents(
   tx: Tx,
@@ -50,50 +50,50 @@ export async function applyEvents(
   const rows: AuditRow[] = [];
   let dropped = 0;
   for (const event of events) {
-    const place = parseRepoPath(event.path);
-    const group = place && (await groupOfOrg(tx, place.org));
-    if (place === undefined || group === undefined) {
+    const path = parseRepoPath(event.path);
+    const group = path && (await findGroupOfOrg(tx, path.org));
+    if (path === undefined || group === undefined) {
       dropped++;
       continue;
     }
     if (!(await tx.registry.see(event.id, nowMs))) continue;
     const actorUid = isUidp(event.actor) ? event.actor : "";
-    const trace: Trace = { ...source, actorUid, requestId: event.id, timeMs: nowMs };
-    const repo = await repoFor(tx, group, place.repo, { ids, nowMs, trace, rows });
-    for (const outcome of await outcomesOf(tx, repo.uid, { ...event, timeMs: Math.min(event.timeMs, nowMs) }, ids))
-      recordTag(outcome, trace, rows);
+    const trace: AuditContext = { ...source, actorUid, requestId: event.id, timeMs: nowMs };
+    const repo = await ensureAuditedRepo(tx, group, path.repo, { ids, nowMs, trace, rows });
+    const bounded = { ...event, timeMs: Math.min(event.timeMs, nowMs) };
+    for (const change of await applyEvent(tx, repo.uid, bounded, ids)) recordTag(change, trace, rows);
   }
-  // Last, so that the rows become visible in the order of their numbers.
+  // The store requires that a unit of work writes its audit rows last.
   for (const row of rows) await tx.audit.append(row);
   return { changed: rows.length, dropped };
 }
 
-/** The repo that the registry has, made where it is not known yet; adds to the audit `rows`. */
-export async function repoFor(
+/** Finds the repo of a path or creates it; adds its creation to the audit `rows`. */
+export async function ensureAuditedRepo(
   tx: Tx,
   groupUid: string,
   name: string,
-  { ids, nowMs, trace, rows }: { ids: Ids; nowMs: number; trace: Trace; rows: AuditRow[] },
+  { ids, nowMs, trace, rows }: { ids: Ids; nowMs: number; trace: AuditContext; rows: AuditRow[] },
 ): Promise<RepoRow> {
   const known = await tx.repos.named(groupUid, name);
   if (known !== undefined) return known;
   const repo = await ensureRepo(tx, groupUid, name, { ids, nowMs });
-  rows.push(auditRow(TYPES.repo, repo.uid, trace));
+  rows.push(buildAuditRow(TYPES.repo, repo.uid, trace));
   return repo;
 }
 
-/** Adds what became of a tag to the audit `rows`. */
-export function recordTag(outcome: Outcome, trace: Trace, rows: AuditRow[]): void {
-  if (outcome !== undefined) rows.push(auditRow(TYPES[outcome.change], outcome.tag.uid, trace));
+/** Adds the change of a tag to the audit `rows`. */
+export function recordTag(change: TagChange, trace: AuditContext, rows: AuditRow[]): void {
+  if (change !== undefined) rows.push(buildAuditRow(TYPES[change.change], change.tag.uid, trace));
 }
 
-async function outcomesOf(tx: Tx, repoUid: string, event: RegistryEvent, ids: Ids): Promise<readonly Outcome[]> {
+async function applyEvent(tx: Tx, repoUid: string, event: RegistryEvent, ids: Ids): Promise<readonly TagChange[]> {
   const { action, tag: name, digest, timeMs } = event;
-  if (action === "push") return name === "" ? [] : [await tagPushed(tx, { repoUid, name, digest, timeMs }, ids)];
-  if (name !== "") return [await tagDeleted(tx, repoUid, name, timeMs)];
-  return digest === "" ? [] : manifestDeleted(tx, repoUid, digest, timeMs);
+  if (action === "push") return name === "" ? [] : [await applyTagPush(tx, { repoUid, name, digest, timeMs }, ids)];
+  if (name !== "") return [await applyTagDeletion(tx, repoUid, name, timeMs)];
+  return digest === "" ? [] : applyManifestDeletion(tx, repoUid, digest, timeMs);
 }
 
-function auditRow(type: string, subjectUid: string, trace: Trace): AuditRow {
+function buildAuditRow(type: string, subjectUid: string, trace: AuditContext): AuditRow {
   return { rootUid: rootOf(subjectUid), type, subjectUid, tokenId: "", ...trace };
 }

@@ -1,5 +1,5 @@
-// Who stands behind the name and the password that come with a request for a
-// registry token. Passwords are tokens: API tokens, or what is exchanged for one.
+// Verifies the credentials of requests for registry tokens. Passwords are tokens: API tokens, or tokens that can be
+// exchanged for one.
 import { Code } from "@connectrpc/connect";
 import type { Exchanger } from "../../issuer/sts/exchange.js";
 import type { Clock } from "../../kernel/clock.js";
@@ -19,27 +19,26 @@ export interface Credential {
   readonly password: string;
 }
 
-/** What checking credentials needs. */
 export interface CredentialDeps {
   readonly authenticate: Authenticate;
   readonly exchanger: Pick<Exchanger, "verifyBearer" | "decide">;
-  /** Who issues API tokens, asked each time: the address may be known late. */
+  /** The issuer of API tokens; a function, because the address may not be bound yet. */
   readonly issuer: () => string;
   readonly clock: Clock;
 }
 
-/** Says who it is, on what is stored now. */
-export type Decide = (tx: Tx) => Awaitable<Principal>;
+/** Resolves the principal in a transaction. */
+export type ResolvePrincipal = (tx: Tx) => Awaitable<Principal>;
 
-/** The longest password, in characters: that of a token of another issuer. */
+/** The longest password, in characters; tokens of other issuers are the longest. */
 const MAX_PASSWORD = 16 * 1024;
 
 /**
- * Reads an Authorization header of the scheme Basic (RFC 7617).
+ * Parses an Authorization header of the scheme Basic (RFC 7617).
  *
  * @throws ApiError UNAUTHENTICATED for another scheme, or without a name or a password.
  */
-export function basicIn(authorization: string): Credential {
+export function parseBasic(authorization: string): Credential {
   const encoded = /^basic +([A-Za-z0-9+/]+={0,2})$/i.exec(authorization)?.[1] ?? "";
   const text = Buffer.from(encoded, "base64").toString();
   const colon = text.indexOf(":");
@@ -47,7 +46,7 @@ export function basicIn(authorization: string): Credential {
 }
 
 /**
- * Makes sure that both halves are there.
+ * Makes sure that user and password are present.
  *
  * @throws ApiError UNAUTHENTICATED
  */
@@ -58,43 +57,42 @@ export function requireCredential(credential: Credential): Credential {
 }
 
 /**
- * Verifies a credential as far as that needs no transaction. With the uid of an identity the password
- * may be whatever that identity is assumed with: an OIDC token, the token of a pull token, or a signed
- * AWS request.
+ * Verifies a credential outside a transaction. With the uid of an identity as the user, the password is what the
+ * identity is assumed with: an OIDC token, a pull token, or a signed AWS request.
  *
- * @param credential undefined: everybody
- * @param remoteAddress counts refusals against the address
- * @throws ApiError UNAUTHENTICATED, whatever is wrong with it; UNAVAILABLE when an issuer cannot be
+ * @param credential undefined stands for `anonymous`
+ * @param remoteAddress the address that failures count against
+ * @throws ApiError UNAUTHENTICATED, for every invalid credential; UNAVAILABLE when an issuer cannot be
  * reached.
  */
 export async function verifyCredential(
   credential: Credential | undefined,
   remoteAddress: string | undefined,
   { authenticate, exchanger, issuer, clock }: CredentialDeps,
-): Promise<Decide> {
-  if (credential === undefined) return () => principalOf(ANONYMOUS_UID, clock());
+): Promise<ResolvePrincipal> {
+  if (credential === undefined) return () => buildPrincipal(ANONYMOUS_UID, clock());
   const { user, password } = credential;
-  return alike(async () => {
+  return maskFailure(async () => {
     if (!isUidp(user) || isApiToken(password, issuer())) {
       const principal = await authenticate(`Bearer ${password}`);
       return () => principal;
     }
-    const claimed = { identity: user, identityProvider: "", asPassword: true };
-    const proof = await exchanger.verifyBearer(claimed, password, remoteAddress);
+    const requested = { identity: user, identityProvider: "", asPassword: true };
+    const proof = await exchanger.verifyBearer(requested, password, remoteAddress);
     return (tx: Tx) =>
-      alike(async () => {
+      maskFailure(async () => {
         const { identityUid, mappings } = await exchanger.decide(tx, proof, remoteAddress);
-        return { ...principalOf(identityUid, clock()), ...(mappings.length > 0 && { mappings }) };
+        return { ...buildPrincipal(identityUid, clock()), ...(mappings.length > 0 && { mappings }) };
       });
   });
 }
 
-function principalOf(identityUid: string, nowMs: number): Principal {
+function buildPrincipal(identityUid: string, nowMs: number): Principal {
   const issuedAt = Math.floor(nowMs / 1000);
   return { identityUid, tokenId: "", issuedAt, expiresAt: issuedAt + REGISTRY_TOKEN_LIFE_S };
 }
 
-// Whether it says that it is one, which decides no more than by which door it is refused.
+// Unverified: the answer only selects which verification the token gets.
 function isApiToken(password: string, issuer: string): boolean {
   if (keyIdOf(password) === undefined) return false;
   try {
@@ -105,14 +103,14 @@ function isApiToken(password: string, issuer: string): boolean {
   }
 }
 
-// What an exchange tells its caller apart, such as an identity that is not there, looks the same here.
-async function alike<T>(work: () => Promise<T>): Promise<T> {
+// Errors that an exchange distinguishes, such as an unknown identity, all become UNAUTHENTICATED here.
+async function maskFailure<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    if (error instanceof ApiError && REFUSED.has(error.code)) throw unauthenticated(error);
+    if (error instanceof ApiError && MASKED_CODES.has(error.code)) throw unauthenticated(error);
     throw error;
   }
 }
 
-const REFUSED: ReadonlySet<Code> = new Set([Code.PermissionDenied, Code.InvalidArgument, Code.NotFound]);
+const MASKED_CODES: ReadonlySet<Code> = new Set([Code.PermissionDenied, Code.InvalidArgument, Code.NotFound]);

@@ -1,40 +1,40 @@
-// Where a registry tells of pushes and deletions as they happen. It repeats what
-// was not answered with 200, so that is said only of what is on disk.
+// The webhook for the events of a registry. The registry repeats events until it gets 200, so the handler answers
+// 200 only after the commit.
+import { createHash, timingSafeEqual } from "node:crypto";
+import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
 import type { Clock } from "../../kernel/clock.js";
 import { unauthenticated } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
 import type { WebRoutes } from "../../kernel/web.js";
 import type { Store } from "../../store/port.js";
 import { applyEvents } from "./apply-event.js";
-import { eventsIn } from "./notification.js";
-import { readSecret } from "./notification-secret.js";
+import { parseEvents } from "./notification.js";
 
 /** The path, as the configuration of the registry names it. */
 export const NOTIFICATIONS_PATH = "/registry/notifications";
 
 const MAX_BYTES = 1024 * 1024;
 
-/** How long news may be late and still be told from older ones, in milliseconds. */
-const MEMORY_MS = 30 * 24 * 3_600_000;
+/** How long event ids and marks of deleted tags are kept, in milliseconds. Later events may be applied twice. */
+const RETENTION_MS = 30 * 24 * 3_600_000;
 const SWEEP_MS = 24 * 3_600_000;
 
-/** What {@link notificationRoutes} needs. */
 export interface NotificationDeps {
   /** The file of the secret; without one there is no such path. */
   readonly secretFile: string | undefined;
   readonly store: Store;
   readonly clock: Clock;
   readonly ids: Ids;
-  /** For the operator's log: how many events came, changed something, or were dropped. */
-  readonly onNews: (news: { readonly events: number; readonly changed: number; readonly dropped: number }) => void;
+  /** Receives, for the log of the operator, the number of events received, applied and dropped. */
+  readonly onEvents: (counts: { readonly events: number; readonly changed: number; readonly dropped: number }) => void;
 }
 
 /**
- * Makes the routes.
+ * Creates the routes.
  *
  * @throws Error when the file of the secret cannot be used.
  */
-export function notificationRoutes({ secretFile, store, clock, ids, onNews }: NotificationDeps): WebRoutes {
+export function notificationRoutes({ secretFile, store, clock, ids, onEvents }: NotificationDeps): WebRoutes {
   if (secretFile === undefined) return [];
   const isRegistry = readSecret(secretFile);
   let nextSweepMs = clock() + SWEEP_MS;
@@ -47,7 +47,7 @@ export function notificationRoutes({ secretFile, store, clock, ids, onNews }: No
       },
       maxBytes: MAX_BYTES,
       async handle(request) {
-        const events = eventsIn(await request.bytes());
+        const events = parseEvents(await request.bytes());
         if (events.length === 0) return { status: 200 };
         const source = { method: NOTIFICATIONS_PATH, remoteAddress: request.remoteAddress ?? "" };
         const nowMs = clock();
@@ -55,13 +55,60 @@ export function notificationRoutes({ secretFile, store, clock, ids, onNews }: No
         if (nowMs >= nextSweepMs) {
           nextSweepMs = nowMs + SWEEP_MS;
           await store.write(async (tx) => {
-            await tx.registry.sweep(nowMs - MEMORY_MS);
-            await tx.tags.sweepMarks(nowMs - MEMORY_MS);
+            await tx.registry.sweep(nowMs - RETENTION_MS);
+            await tx.tags.sweepMarks(nowMs - RETENTION_MS);
           });
         }
-        onNews({ events: events.length, ...applied });
+        onEvents({ events: events.length, ...applied });
         return { status: 200 };
       },
     },
   ];
+}
+
+const MIN_CHARACTERS = 32;
+const PRINTABLE = /^[\x21-\x7e]+$/;
+
+/** Whether an Authorization header carries the secret; the time depends on the length of the header alone. */
+export type SecretCheck = (authorization: string | undefined) => boolean;
+
+/**
+ * Reads the secret from a file, which may end in a line break.
+ *
+ * @throws Error when the file cannot be read, is readable by others than its owner, belongs to another
+ * user, or holds anything but one word of at least 32 printable ASCII characters.
+ */
+export function readSecret(file: string): SecretCheck {
+  const secret = readPrivateFile(file).replace(/\r?\n$/, "");
+  if (secret.length < MIN_CHARACTERS || !PRINTABLE.test(secret)) {
+    const rule = `one word of at least ${MIN_CHARACTERS} printable ASCII characters`;
+    throw new Error(`the registry secret ${file} must hold ${rule}`);
+  }
+  const expected = hash(`bearer ${secret}`);
+  // The scheme is case-insensitive, the secret is not (RFC 9110, section 11.1).
+  return (authorization = "") => timingSafeEqual(hash(authorization.replace(/^bearer +/i, "bearer ")), expected);
+}
+
+function readPrivateFile(file: string): string {
+  let descriptor: number;
+  try {
+    descriptor = openSync(file, "r");
+  } catch (cause) {
+    throw new Error(`the registry secret ${file} cannot be read`, { cause });
+  }
+  try {
+    const { mode, uid } = fstatSync(descriptor);
+    const owner = `the registry secret ${file} must be readable by its owner alone (mode 0600)`;
+    if ((mode & 0o077) !== 0) throw new Error(owner);
+    if (process.getuid && uid !== process.getuid()) {
+      throw new Error(`the registry secret ${file} belongs to another user`);
+    }
+    return readFileSync(descriptor, "utf8");
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function hash(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
 }

@@ -1,12 +1,12 @@
-// What a registry tells of pushes and deletions: the envelope of events of the
-// distribution project (application/vnd.docker.distribution.events.v1+json).
+// Parses the notifications of a registry: the envelope of events of the distribution project
+// (application/vnd.docker.distribution.events.v1+json).
 import { invalidArgument, malformedRequest } from "../../kernel/errors.js";
 
-/** Something that befell a repo of the registry. */
+/** An event of a repo in the registry. */
 export interface RegistryEvent {
-  /** Given once, however often the event is sent. */
+  /** The same for every delivery of the event. */
   readonly id: string;
-  /** When it happened by the clock of the registry, in epoch milliseconds. */
+  /** The time by the clock of the registry, in epoch milliseconds. */
   readonly timeMs: number;
   readonly action: "push" | "delete";
   /** The path of the repo. */
@@ -15,19 +15,19 @@ export interface RegistryEvent {
   readonly tag: string;
   /** Empty where the event names no manifest. */
   readonly digest: string;
-  /** Whom the registry's token was for; empty where it does not say. */
+  /** The subject of the registry token; empty where the event names none. */
   readonly actor: string;
 }
 
 const MAX_ID = 200;
-// RFC 3339; registries write nanoseconds and their own time zone.
+// RFC 3339, with nanoseconds and any time zone.
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/;
 // OCI distribution specification, "Pulling manifests".
 const TAG = /^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$/;
 const DIGEST = /^(?:sha256:[0-9a-f]{64}|sha384:[0-9a-f]{96}|sha512:[0-9a-f]{128})$/;
 const MANIFEST = /^application\/vnd\.(?:docker\.distribution\.manifest|oci\.image\.(?:manifest|index))\./;
 
-/** Whether this is the digest of something in a registry. */
+/** Whether `text` is a digest of content in a registry. */
 export function isDigest(text: string): boolean {
   return DIGEST.test(text);
 }
@@ -35,21 +35,20 @@ export function isDigest(text: string): boolean {
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * The events of an envelope that change what tags there are, in its order; pulls, mounts and layers
- * are passed over. Members it does not know are ignored, so that nothing a client of the registry
- * writes into its requests can make an envelope unreadable.
+ * Parses the events of an envelope that change tags, in its order. Pulls, mounts and layers are skipped. Unknown
+ * members are ignored, because clients of the registry can add some through their requests.
  *
  * @throws ApiError INVALID_ARGUMENT that names the field, as in `events[2].timestamp`.
  */
-export function eventsIn(body: Uint8Array): RegistryEvent[] {
-  const envelope = parsed(body);
+export function parseEvents(body: Uint8Array): RegistryEvent[] {
+  const envelope = parseJson(body);
   if (!isObject(envelope) || !Array.isArray(envelope.events)) {
     throw invalidArgument({ field: "events", description: "events must be a list" });
   }
-  return envelope.events.flatMap((event: unknown, i) => eventOf(event, `events[${i}]`) ?? []);
+  return envelope.events.flatMap((event: unknown, i) => parseEvent(event, `events[${i}]`) ?? []);
 }
 
-function parsed(body: Uint8Array): unknown {
+function parseJson(body: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
   } catch {
@@ -57,41 +56,41 @@ function parsed(body: Uint8Array): unknown {
   }
 }
 
-function eventOf(event: unknown, field: string): RegistryEvent | undefined {
+function parseEvent(event: unknown, field: string): RegistryEvent | undefined {
   if (!isObject(event)) throw invalidArgument({ field, description: `${field} must be an object` });
   const { action } = event;
-  if (typeof action !== "string") throw broken(`${field}.action`, "a string");
+  if (typeof action !== "string") throw fieldError(`${field}.action`, "a string");
   if (action !== "push" && action !== "delete") return undefined;
   const { target } = event;
-  if (!isObject(target)) throw broken(`${field}.target`, "an object");
-  const tag = textOf(target, "tag", `${field}.target`);
-  const digest = textOf(target, "digest", `${field}.target`);
-  if (action === "push" && tag === "" && !MANIFEST.test(textOf(target, "mediaType", `${field}.target`)))
+  if (!isObject(target)) throw fieldError(`${field}.target`, "an object");
+  const tag = readText(target, "tag", `${field}.target`);
+  const digest = readText(target, "digest", `${field}.target`);
+  if (action === "push" && tag === "" && !MANIFEST.test(readText(target, "mediaType", `${field}.target`)))
     return undefined;
-  const id = textOf(event, "id", field);
-  if (id === "" || id.length > MAX_ID) throw broken(`${field}.id`, `a string of 1 to ${MAX_ID} characters`);
-  const path = textOf(target, "repository", `${field}.target`);
-  if (path === "") throw broken(`${field}.target.repository`, "the path of a repository");
-  if (tag !== "" && !TAG.test(tag)) throw broken(`${field}.target.tag`, "a tag");
-  if (digest === "" ? action === "push" : !isDigest(digest)) throw broken(`${field}.target.digest`, "a digest");
-  const timeMs = timeIn(textOf(event, "timestamp", field), `${field}.timestamp`);
-  const actor = isObject(event.actor) ? textOf(event.actor, "name", `${field}.actor`) : "";
+  const id = readText(event, "id", field);
+  if (id === "" || id.length > MAX_ID) throw fieldError(`${field}.id`, `a string of 1 to ${MAX_ID} characters`);
+  const path = readText(target, "repository", `${field}.target`);
+  if (path === "") throw fieldError(`${field}.target.repository`, "the path of a repository");
+  if (tag !== "" && !TAG.test(tag)) throw fieldError(`${field}.target.tag`, "a tag");
+  if (digest === "" ? action === "push" : !isDigest(digest)) throw fieldError(`${field}.target.digest`, "a digest");
+  const timeMs = parseTime(readText(event, "timestamp", field), `${field}.timestamp`);
+  const actor = isObject(event.actor) ? readText(event.actor, "name", `${field}.actor`) : "";
   return { id, timeMs, action, path, tag, digest, actor };
 }
 
-function timeIn(text: string, field: string): number {
+function parseTime(text: string, field: string): number {
   const timeMs = TIME.test(text) ? Date.parse(text) : Number.NaN;
-  if (!(timeMs >= 0)) throw broken(field, "an RFC 3339 time from 1970 on");
+  if (!(timeMs >= 0)) throw fieldError(field, "an RFC 3339 time from 1970 on");
   return timeMs;
 }
 
-function textOf(from: Fields, name: string, field: string): string {
+function readText(from: Fields, name: string, field: string): string {
   const value = from[name] ?? "";
-  if (typeof value !== "string") throw broken(`${field}.${name}`, "a string");
+  if (typeof value !== "string") throw fieldError(`${field}.${name}`, "a string");
   return value;
 }
 
-function broken(field: string, what: string) {
+function fieldError(field: string, what: string) {
   return invalidArgument({ field, description: `${field} must be ${what}` });
 }
 

@@ -1,19 +1,19 @@
-// The HTTP API of the registry (OCI distribution specification), as far as it is
-// read here. Its address is a setting and never comes from a request or event.
+// A client of the registry's HTTP API (OCI distribution specification). The address is a setting and never comes
+// from a request or an event.
 import { createHash } from "node:crypto";
 import { unavailable } from "../../kernel/errors.js";
-import type { Access } from "./grant.js";
+import type { Access } from "./scope.js";
 
-/** The largest manifest and configuration, in bytes; what registries take at most. */
+/** The largest manifest and configuration, in bytes; the limit of registries. */
 const MAX_MANIFEST_BYTES = 4 * 1024 * 1024;
 /** Registries list all tags of a repo at once: enough for a million of them. */
 const MAX_LIST_BYTES = 128 * 1024 * 1024;
-/** To read a manifest, and to list, which walks the registry's storage, in milliseconds. */
+/** Timeouts to read a manifest, and to list, which walks the storage of the registry, in milliseconds. */
 const READ_MS = 10_000;
 const LIST_MS = 120_000;
 const CATALOG_PAGE = 100;
 
-/** For how long a token is used again, in milliseconds; it lives longer. */
+/** How long a token is reused, in milliseconds; it lives longer. */
 const TOKEN_MS = 60_000;
 
 const ACCEPT = [
@@ -23,40 +23,39 @@ const ACCEPT = [
   "application/vnd.docker.distribution.manifest.v2+json",
 ].join(", ");
 
-/** What the service reads with a token of its own: repos, and their names, which no caller is ever granted. */
+/** The access of the service itself: repos, and the catalog, which no caller gets. */
 export type InternalAccess = Access | typeof CATALOG;
 
 const CATALOG = { type: "registry", name: "catalog", actions: ["*"] } as const;
 
-/** Something stored under its digest. */
+/** Content with its media type. */
 export interface Content {
   readonly mediaType: string;
   readonly bytes: Buffer;
 }
 
-/** Reads a registry. Everything throws ApiError UNAVAILABLE when it does not answer, or not as it should. */
+/** Reads a registry. Every method throws ApiError UNAVAILABLE where the registry does not answer as specified. */
 export interface RegistryClient {
-  /** The paths of all repos, in the registry's order, those behind `after`. */
+  /** The paths of all repos after `after`, in the order of the registry. */
   catalog(after: string): AsyncIterable<string>;
-  /** The tags of a repo in no order; none where there is no such repo. */
+  /** The tags of a repo in no order; empty where there is no such repo. */
   tags(path: string): Promise<string[]>;
-  /** The digest that a tag points to; undefined where there is no such tag. */
+  /** The digest that a tag points to; undefined where the tag does not exist. */
   digestOf(path: string, tag: string): Promise<string | undefined>;
-  /** A manifest of this very repo, checked against its digest; undefined where it is not there. */
+  /** A manifest of this repo, verified by its digest; undefined where the repo does not have it. */
   manifest(path: string, digest: string): Promise<Content | undefined>;
-  /** A blob of this very repo, such as a configuration; the same. */
+  /** A blob of this repo, such as a configuration, verified in the same way. */
   blob(path: string, digest: string): Promise<Content | undefined>;
 }
 
-/** How to reach a registry. */
 export interface RegistryClientOptions {
   /** Its origin, such as `https://registry.example.org`. */
   readonly url: string;
-  /** A token that grants this access; lives for two minutes at least. */
+  /** Creates a token for this access, which lives for two minutes at least. */
   readonly token: (access: InternalAccess) => string;
 }
 
-/** Makes a client. */
+/** Creates a client. */
 export function createRegistryClient({ url, token }: RegistryClientOptions): RegistryClient {
   let last = { scope: "", untilMs: 0, token: "" };
 
@@ -69,7 +68,12 @@ export function createRegistryClient({ url, token }: RegistryClientOptions): Reg
     return last.token;
   }
 
-  async function ask(path: string, access: InternalAccess, ms: number, method = "GET"): Promise<Response | undefined> {
+  async function request(
+    path: string,
+    access: InternalAccess,
+    ms: number,
+    method = "GET",
+  ): Promise<Response | undefined> {
     let response: Response;
     try {
       response = await fetch(new URL(path, url), {
@@ -86,10 +90,10 @@ export function createRegistryClient({ url, token }: RegistryClientOptions): Reg
     throw unavailable(`the registry answered ${response.status}`);
   }
 
-  async function stored(path: string, kind: string, digest: string): Promise<Content | undefined> {
-    const response = await ask(`/v2/${path}/${kind}/${digest}`, pulling(path), READ_MS);
+  async function readVerified(path: string, kind: string, digest: string): Promise<Content | undefined> {
+    const response = await request(`/v2/${path}/${kind}/${digest}`, pullAccess(path), READ_MS);
     if (response === undefined) return undefined;
-    const bytes = await bodyOf(response, MAX_MANIFEST_BYTES);
+    const bytes = await readBody(response, MAX_MANIFEST_BYTES);
     const [algorithm = "", hex = ""] = digest.split(":");
     if (createHash(algorithm).update(bytes).digest("hex") !== hex) {
       throw unavailable("the registry answered with other content than its digest says");
@@ -102,10 +106,10 @@ export function createRegistryClient({ url, token }: RegistryClientOptions): Reg
       const query = new URLSearchParams({ n: String(CATALOG_PAGE), ...(after !== "" && { last: after }) });
       let path: string | undefined = `/v2/_catalog?${query}`;
       while (path !== undefined) {
-        const response: Response | undefined = await ask(path, CATALOG, LIST_MS);
+        const response: Response | undefined = await request(path, CATALOG, LIST_MS);
         if (response === undefined) throw unavailable("the registry has no catalog");
-        const next = nextOf(response.headers.get("link"));
-        yield* stringsIn(await bodyOf(response, MAX_LIST_BYTES), "repositories");
+        const next = parseNextLink(response.headers.get("link"));
+        yield* parseStrings(await readBody(response, MAX_LIST_BYTES), "repositories");
         path = next;
       }
     },
@@ -114,33 +118,33 @@ export function createRegistryClient({ url, token }: RegistryClientOptions): Reg
       const tags: string[] = [];
       let page: string | undefined = `/v2/${path}/tags/list`;
       while (page !== undefined) {
-        const response: Response | undefined = await ask(page, pulling(path), LIST_MS);
+        const response: Response | undefined = await request(page, pullAccess(path), LIST_MS);
         if (response === undefined) return tags;
-        const next = nextOf(response.headers.get("link"));
-        for (const tag of stringsIn(await bodyOf(response, MAX_LIST_BYTES), "tags")) tags.push(tag);
+        const next = parseNextLink(response.headers.get("link"));
+        for (const tag of parseStrings(await readBody(response, MAX_LIST_BYTES), "tags")) tags.push(tag);
         page = next;
       }
       return tags;
     },
 
     async digestOf(path, tag) {
-      const response = await ask(`/v2/${path}/manifests/${tag}`, pulling(path), READ_MS, "HEAD");
+      const response = await request(`/v2/${path}/manifests/${tag}`, pullAccess(path), READ_MS, "HEAD");
       if (response === undefined) return undefined;
       const digest = response.headers.get("docker-content-digest");
       if (digest === null) throw unavailable("the registry does not say the digest of a manifest");
       return digest;
     },
 
-    manifest: (path, digest) => stored(path, "manifests", digest),
-    blob: (path, digest) => stored(path, "blobs", digest),
+    manifest: (path, digest) => readVerified(path, "manifests", digest),
+    blob: (path, digest) => readVerified(path, "blobs", digest),
   };
 }
 
-function pulling(path: string): Access {
+function pullAccess(path: string): Access {
   return { type: "repository", name: path, actions: ["pull"] };
 }
 
-async function bodyOf(response: Response, maxBytes: number): Promise<Buffer> {
+async function readBody(response: Response, maxBytes: number): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   try {
@@ -156,19 +160,19 @@ async function bodyOf(response: Response, maxBytes: number): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-// A repo without tags has null for a list.
-function stringsIn(body: Buffer, member: string): string[] {
+// Registries answer null as the list of tags of a repo without tags.
+function parseStrings(body: Buffer, member: string): string[] {
   try {
     const list = (JSON.parse(body.toString()) as Record<string, unknown>)[member] ?? [];
     if (Array.isArray(list) && list.every((one) => typeof one === "string")) return list as string[];
   } catch {
-    // Said below, as for a list that is none.
+    // The error below covers it.
   }
   throw unavailable(`the registry answered without a list of ${member}`);
 }
 
-// RFC 8288; the target is a path here, and what else it may be leads to the same registry.
-function nextOf(link: string | null): string | undefined {
+// RFC 8288. Only path and query of the target are used, so that a link never leads to another host.
+function parseNextLink(link: string | null): string | undefined {
   const target = /<([^>]*)>\s*;\s*rel="?next"?/.exec(link ?? "")?.[1];
   if (target === undefined) return undefined;
   const url = new URL(target, "http://registry.invalid");

@@ -1,17 +1,20 @@
-// Tokens for the registry (distribution, "Docker Registry v2 Bearer token
-// specification"). Its verifier takes `aud` as one string and times as whole
-// seconds, and finds the key by the `kid` alone: a token brings no key along.
+// Tokens for the registry (distribution, "Docker Registry v2 Bearer token specification"). The verifier of the
+// registry expects `aud` as one string and times in whole seconds, and finds the key by the `kid` alone.
 import { sign } from "node:crypto";
+import type { KeyRing } from "../../issuer/keys/key-ring.js";
+import type { Clock } from "../../kernel/clock.js";
+import type { Ids } from "../../kernel/ids.js";
 import type { SigningKey } from "../../pipeline/auth/api-token.js";
-import type { Access } from "./grant.js";
+import type { RegistryClientOptions } from "./registry-client.js";
+import type { Access } from "./scope.js";
 
-/** How long a token for the registry lives, in seconds. */
+/** The life of a token for the registry, in seconds. */
 export const REGISTRY_TOKEN_LIFE_S = 300;
 
-/** What to put into a token. */
+/** The claims of a token. */
 export interface RegistryTokenClaims {
   readonly issuer: string;
-  /** What the registry calls itself. */
+  /** The name of the registry, as its own configuration has it. */
   readonly service: string;
   /** The uid of the identity. */
   readonly subject: string;
@@ -34,10 +37,38 @@ export function signRegistryToken(claims: RegistryTokenClaims, { kid, key }: Sig
     jti: tokenId,
     access,
   };
-  const input = `${encoded({ alg: "ES256", kid, typ: "JWT" })}.${encoded(payload)}`;
+  const input = `${encode({ alg: "ES256", kid, typ: "JWT" })}.${encode(payload)}`;
   return `${input}.${sign("sha256", Buffer.from(input), { key, dsaEncoding: "ieee-p1363" }).toString("base64url")}`;
 }
 
-function encoded(value: object): string {
+export interface InternalTokenDeps {
+  readonly keys: Pick<KeyRing, "registrySigning">;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  /** The issuer that the registry trusts; a function, because the address may not be bound yet. */
+  readonly issuer: () => string;
+  /** The name of the registry, as its own configuration has it. */
+  readonly service: string;
+}
+
+/** Creates the tokens by which the service itself reads the registry. No caller gets one. */
+export function createInternalTokens(deps: InternalTokenDeps): RegistryClientOptions["token"] {
+  const { keys, clock, ids, issuer, service } = deps;
+  return (access) =>
+    signRegistryToken(
+      {
+        issuer: issuer(),
+        service,
+        subject: "arbor",
+        // The claim has the type of what callers get, and no caller gets the catalog.
+        access: [access as Access],
+        tokenId: ids.newId(),
+        issuedAt: Math.floor(clock() / 1000),
+      },
+      keys.registrySigning(),
+    );
+}
+
+function encode(value: object): string {
   return Buffer.from(JSON.stringify(value)).toString("base64url");
 }

@@ -1,9 +1,9 @@
-// The path of a repo in the registry: `<org>/<repo>`, where the organisation is a
-// group's uid with its slashes, or the name of a root group that was verified.
+// The path of a repo in the registry: `<org>/<repo>`, where the organisation is the uid of a group, slashes
+// included, or the name of a verified root group.
 import { isUidp } from "../../kernel/uidp.js";
-import type { Tx } from "../../store/port.js";
+import type { RepoRow, Tx } from "../../store/port.js";
 
-/** A repo's place as a registry names it. */
+/** A parsed path. */
 export interface RepoPath {
   /** The uid of a group, or what may be the name of a verified root group. */
   readonly org: string;
@@ -11,14 +11,14 @@ export interface RepoPath {
   readonly repo: string;
 }
 
-/** How long a path may be, in characters: what registries take (distribution, `NameTotalLengthMax`). */
+/** The longest path, in characters (`NameTotalLengthMax` of distribution). */
 const MAX_PATH = 255;
 
-/** How long the name of a repo may be, in characters. */
+/** The longest name of a repo, in characters. */
 const MAX_REPO = 128;
 
-// A component of a name, OCI distribution specification, "Pulling manifests". Nothing in it can be
-// read in two ways, so it takes no longer than the text is long.
+// A component of a name (OCI distribution specification, "Pulling manifests"). The expression is unambiguous, so
+// matching takes linear time.
 const COMPONENT = /^[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*$/;
 
 /** Whether a repo may have this name: one component of an OCI name, at most 128 characters. */
@@ -26,7 +26,7 @@ export function isRepoName(name: string): boolean {
   return name.length <= MAX_REPO && COMPONENT.test(name);
 }
 
-/** The organisation and the repo that a path names; undefined: no repo can have that path. */
+/** Parses a path; undefined for a text that is no path of a repo. */
 export function parseRepoPath(path: string): RepoPath | undefined {
   if (path.length > MAX_PATH) return undefined;
   const slash = path.lastIndexOf("/");
@@ -36,10 +36,18 @@ export function parseRepoPath(path: string): RepoPath | undefined {
 }
 
 /**
- * The uid of the existing group that the organisation of a path stands for. Names that were not
- * verified stand for nothing: anybody can give a group any name.
+ * Finds the uid of the group that the organisation of a path names. Only names of verified root groups count,
+ * because anybody can give a group any name.
  */
-export async function groupOfOrg(tx: Tx, org: string): Promise<string | undefined> {
+export async function findGroupOfOrg(tx: Tx, org: string): Promise<string | undefined> {
   if (isUidp(org)) return (await tx.groups.get(org))?.uid;
   return (await tx.groups.verifiedRoot(org))?.uid;
+}
+
+/** Lists the paths of a repo in the registry: by the uid of its group, and by the name of a verified root group. */
+export async function listRepoPaths(tx: Tx, { groupUid, name }: RepoRow): Promise<string[]> {
+  const paths = [`${groupUid}/${name}`];
+  const group = groupUid.includes("/") ? undefined : await tx.groups.get(groupUid);
+  if (group?.verified) paths.push(`${group.name}/${name}`);
+  return paths.filter((path) => parseRepoPath(path) !== undefined);
 }

@@ -1,14 +1,20 @@
-// What a client asks a registry token to be good for (distribution, "Docker
-// Registry Token Scope and Access").
+// The scopes that a client requests for a registry token, and the access that it is granted (distribution,
+// "Docker Registry Token Scope and Access").
+import { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { invalidArgument } from "../../kernel/errors.js";
-import { parseRepoPath, type RepoPath } from "./repo-path.js";
+import { ANONYMOUS_UID } from "../../kernel/ids.js";
+import type { Principal } from "../../kernel/principal.js";
+import { lineageOf } from "../../kernel/uidp.js";
+import { bitOf, callerOf, withMapped } from "../../pipeline/auth/authorize.js";
+import type { Tx } from "../../store/port.js";
+import { findGroupOfOrg, parseRepoPath, type RepoPath } from "./repo-path.js";
 
-/** What can be done with a repo. */
+/** An action on a repo. */
 export type RepoAction = "pull" | "push" | "delete";
 
-/** A repo and what is asked to be done with it. */
+/** A repo and the actions that a client requests. */
 export interface RequestedScope {
-  /** The repo's name, as asked. */
+  /** The name of the repo, as requested. */
   readonly name: string;
   readonly path: RepoPath;
   /** Each once, in this order: pull, push, delete. */
@@ -17,13 +23,12 @@ export interface RequestedScope {
 
 const ACTIONS: readonly RepoAction[] = ["pull", "push", "delete"];
 
-/** How many scopes one token may be asked for. */
+/** The largest number of scopes of one token. */
 const MAX_SCOPES = 16;
 
 /**
- * Reads scopes, each `repository:<name>:<actions>`. Other types, which the registry guards nothing of
- * ours with, names that no repo can have and actions that do not exist ask for nothing. `*` stands for
- * every action; it is what some clients delete with.
+ * Parses scopes, each `repository:<name>:<actions>`. Other types, names that no repo can have and unknown
+ * actions are ignored. `*` stands for every action; some clients use it to delete.
  *
  * @param values of the parameter `scope`, each a list with blanks between
  * @throws ApiError INVALID_ARGUMENT for more than 16 scopes.
@@ -33,17 +38,76 @@ export function parseScopes(values: readonly string[]): readonly RequestedScope[
   if (scopes.length > MAX_SCOPES) {
     throw invalidArgument({ field: "scope", description: `scope must name at most ${MAX_SCOPES} scopes` });
   }
-  const asked = new Map<string, Set<string>>();
+  const requested = new Map<string, Set<string>>();
   for (const scope of scopes) {
     const [type, name, actions, ...more] = scope.split(":");
     if (type !== "repository" || name === undefined || actions === undefined || more.length > 0) continue;
-    const known = asked.get(name) ?? new Set();
+    const known = requested.get(name) ?? new Set();
     for (const action of actions.split(",")) known.add(action);
-    asked.set(name, known);
+    requested.set(name, known);
   }
-  return [...asked].flatMap(([name, given]) => {
+  return [...requested].flatMap(([name, given]) => {
     const path = parseRepoPath(name);
     const actions = given.has("*") ? ACTIONS : ACTIONS.filter((action) => given.has(action));
     return path === undefined || actions.length === 0 ? [] : [{ name, path, actions }];
+  });
+}
+
+/** An entry of the claim `access` (distribution, "Docker Registry v2 Bearer token specification"). */
+export interface Access {
+  readonly type: "repository";
+  readonly name: string;
+  readonly actions: readonly RepoAction[];
+}
+
+const all = (...capabilities: readonly Capability[]) => capabilities.map((one) => ({ bit: bitOf(one) }));
+
+/** The capabilities for each action. A registry serves blobs, manifests and lists of tags under `pull`. */
+const needed = {
+  pull: all(Capability.CAP_REPO_BLOBS_GET, Capability.CAP_MANIFEST_LIST, Capability.CAP_TAG_LIST),
+  push: all(Capability.CAP_MANIFEST_CREATE, Capability.CAP_TAG_CREATE, Capability.CAP_TAG_UPDATE),
+  delete: all(Capability.CAP_MANIFEST_DELETE, Capability.CAP_TAG_DELETE),
+};
+
+/** The first push creates the repo. */
+const pushNewRepo = [...needed.push, ...all(Capability.CAP_REPO_CREATE)];
+
+/**
+ * Reduces the requested scopes to what `principal` may do. A repo that does not exist gives the same result as
+ * one of another organisation.
+ *
+ * @throws ApiError UNAUTHENTICATED when the identity is gone or its tokens were revoked.
+ */
+export async function resolveAccess(
+  tx: Tx,
+  principal: Principal,
+  requested: readonly RequestedScope[],
+): Promise<Access[]> {
+  // This check runs without any scope as well, so that a client cannot log in with a deleted identity.
+  callerOf(principal, [], await tx.access.alone(principal.identityUid));
+  const granted: Access[] = [];
+  for (const one of requested) {
+    const actions = await filterActions(tx, principal, one);
+    if (actions.length > 0) granted.push({ type: "repository", name: one.name, actions });
+  }
+  return granted;
+}
+
+async function filterActions(
+  tx: Tx,
+  principal: Principal,
+  { path, actions }: RequestedScope,
+): Promise<readonly RepoAction[]> {
+  const group = await findGroupOfOrg(tx, path.org);
+  if (group === undefined) return [];
+  const repo = await tx.repos.named(group, path.repo);
+  const resource = repo?.uid ?? group;
+  const grants = await withMapped(principal, tx.access.at(principal.identityUid, lineageOf(resource)), tx);
+  const caller = callerOf(principal, [], grants);
+  return actions.filter((action) => {
+    // Old bindings of `anonymous` may grant more than today's rule allows.
+    if (principal.identityUid === ANONYMOUS_UID && action !== "pull") return false;
+    const capabilities = action === "push" && repo === undefined ? pushNewRepo : needed[action];
+    return caller.holds(capabilities, resource);
   });
 }

@@ -1,5 +1,5 @@
-// The rules for what callers say of a repo. All of it is kept for whoever builds
-// images by it, so a value is refused here that would be refused there.
+// The rules for the fields of repos and tags. The builders of images read these fields, so a value that a builder
+// would reject is rejected here.
 import { toJsonString } from "@bufbuild/protobuf";
 import {
   CatalogTier,
@@ -10,17 +10,17 @@ import {
 import { type FieldRule, isPrintable } from "../../pipeline/resource/rules.js";
 import { isRepoName } from "../oci/repo-path.js";
 
-/** How many entries any list or map of a repo holds at most. */
+/** The largest number of entries in a list or map of a repo. */
 const MAX_ENTRIES = 1_000;
-/** The largest request that makes or changes a repo, in bytes: an overlay, a readme and lists, in JSON. */
+/** The largest request that creates or updates a repo, in bytes: an overlay, a readme and lists, in JSON. */
 export const MAX_REPO_REQUEST = 1024 * 1024;
-/** How long a name, a reference or an address is at most, in characters. */
+/** The longest name, reference or address, in characters. */
 const MAX_TEXT = 512;
-/** How long a key, a certificate or the value of a variable is at most, in characters. */
+/** The longest key, certificate or value of a variable, in characters. */
 const MAX_CONTENT = 64 * 1024;
-/** How long the texts of a list are together at most, in characters: lists of repos and tags show all of them. */
+/** The longest sum of the texts of a list, in characters: lists of repos and tags show all of them. */
 const MAX_LIST = 32 * 1024;
-/** How long the JSON of what is added to images is at most, in characters. */
+/** The longest JSON of an overlay, in characters. */
 const MAX_OVERLAY = 256 * 1024;
 /** The largest id of a user or a group. */
 const MAX_ID = 2 ** 31 - 1;
@@ -32,7 +32,7 @@ const BUNDLES = ["application", "base", "byol", "ai", "ai-gpu", "featured", "fip
 const RESERVED_VARIABLE = "CHAINGUARD_";
 const RESERVED_ANNOTATIONS = ["dev.chainguard.", "org.opencontainers."];
 
-/** The rule for names of repos: what a registry takes as the last part of a path. */
+/** The rule for names of repos: the last component of a path in a registry. */
 export const isRepoNameField: FieldRule = (value, field) =>
   typeof value === "string" && isRepoName(value)
     ? undefined
@@ -44,11 +44,11 @@ export const isTier: FieldRule = (value, field) =>
 
 /** The rule for the bundles of a repo: keywords of the catalogue. */
 export const isBundles: FieldRule = (value, field) =>
-  listFault(value, field, (one) => BUNDLES.includes(one), `must each be one of ${BUNDLES.join(", ")}`);
+  findListFault(value, field, (one) => BUNDLES.includes(one), `must each be one of ${BUNDLES.join(", ")}`);
 
 /** The rule for aliases: each a name, a colon and a tag. */
 export const isAliases: FieldRule = (value, field) =>
-  listFault(value, field, (one) => one.length <= MAX_TEXT && ALIAS.test(one), `must each match ${ALIAS.source}`);
+  findListFault(value, field, (one) => one.length <= MAX_TEXT && ALIAS.test(one), `must each match ${ALIAS.source}`);
 
 /** Whether a tag may have this name (OCI distribution specification, "Pulling manifests"). */
 export function isTagName(name: string): boolean {
@@ -57,17 +57,17 @@ export function isTagName(name: string): boolean {
 
 /** The rule for lists of tags. */
 export const isTagNames: FieldRule = (value, field) =>
-  listFault(value, field, isTagName, `must each match ${TAG_NAME.source}`);
+  findListFault(value, field, isTagName, `must each match ${TAG_NAME.source}`);
 
 /** The rule for the name of a tag. */
 export const isTagNameField: FieldRule = (value, field) =>
   isTagName(String(value)) ? undefined : `${field} must match ${TAG_NAME.source}`;
 
-/** The rule for labels: words of anybody's choosing. */
+/** The rule for labels. */
 export const isLabels: FieldRule = (value, field) =>
-  listFault(value, field, isWord, "must each be one line without control characters");
+  findListFault(value, field, isWord, "must each be one line without control characters");
 
-/** The rule for how a repo is copied. What its source may be is decided where that is looked up. */
+/** The rule for how a repo is copied. The source itself is checked when it is looked up. */
 export const isSyncConfig: FieldRule = (value, field) => {
   if (value === undefined) return undefined;
   const { source, google, amazon, azure } = value as SyncConfig;
@@ -76,40 +76,45 @@ export const isSyncConfig: FieldRule = (value, field) => {
   return broken && `${field}.${broken[0]} must be one line of at most ${MAX_TEXT} characters`;
 };
 
-/** The rule for what is added to images. */
+/** The rule for overlays, which are added to images. */
 export const isOverlay: FieldRule = (value, field) => {
   if (value === undefined) return undefined;
   const overlay = value as CustomOverlay;
   if (toJsonString(CustomOverlaySchema, overlay).length > MAX_OVERLAY)
     return `${field} must be at most ${MAX_OVERLAY} characters as JSON`;
   return (
-    contentsFault(overlay.contents, `${field}.contents`) ??
-    mapFault(overlay.environment, `${field}.environment`, (key) =>
+    findContentsFault(overlay.contents, `${field}.contents`) ??
+    findMapFault(overlay.environment, `${field}.environment`, (key) =>
       key.includes("=") || key.startsWith(RESERVED_VARIABLE)
         ? `must not have names that contain = or begin with ${RESERVED_VARIABLE}`
         : undefined,
     ) ??
-    mapFault(overlay.annotations, `${field}.annotations`, (key) =>
+    findMapFault(overlay.annotations, `${field}.annotations`, (key) =>
       RESERVED_ANNOTATIONS.some((prefix) => key.startsWith(prefix))
         ? `must not have keys that begin with ${RESERVED_ANNOTATIONS.join(" or ")}`
         : undefined,
     ) ??
-    accountsFault(overlay.accounts, `${field}.accounts`) ??
-    certificatesFault(overlay.certificates, `${field}.certificates`)
+    findAccountsFault(overlay.accounts, `${field}.accounts`) ??
+    findCertificatesFault(overlay.certificates, `${field}.certificates`)
   );
 };
 
-function contentsFault(contents: CustomOverlay["contents"], field: string): string | undefined {
+function findContentsFault(contents: CustomOverlay["contents"], field: string): string | undefined {
   if (contents === undefined) return undefined;
   const { packages, runtimeRepositories, runtimeKeyring } = contents;
   return (
-    listFault(packages, `${field}.packages`, isWord, "must each be the name of a package") ??
-    listFault(runtimeRepositories, `${field}.runtimeRepositories`, isWebAddress, "must each be an http or https URL") ??
-    filesFault(runtimeKeyring, `${field}.runtimeKeyring`, "a public key")
+    findListFault(packages, `${field}.packages`, isWord, "must each be the name of a package") ??
+    findListFault(
+      runtimeRepositories,
+      `${field}.runtimeRepositories`,
+      isWebAddress,
+      "must each be an http or https URL",
+    ) ??
+    findFilesFault(runtimeKeyring, `${field}.runtimeKeyring`, "a public key")
   );
 }
 
-function accountsFault(accounts: CustomOverlay["accounts"], field: string): string | undefined {
+function findAccountsFault(accounts: CustomOverlay["accounts"], field: string): string | undefined {
   if (accounts === undefined) return undefined;
   const { runAs, users, groups } = accounts;
   if (!isOptionalWord(runAs)) return `${field}.runAs must be one line of at most ${MAX_TEXT} characters`;
@@ -121,48 +126,53 @@ function accountsFault(accounts: CustomOverlay["accounts"], field: string): stri
   const group = (one: (typeof groups)[number]) =>
     isAccount(one.groupname) && isAccountId(one.gid) && one.members.every(isAccount);
   return (
-    entriesFault(users, `${field}.users`, user, `must each have a username and ids from 0 to ${MAX_ID}`) ??
-    entriesFault(groups, `${field}.groups`, group, `must each have a groupname and an id from 0 to ${MAX_ID}`)
+    findEntriesFault(users, `${field}.users`, user, `must each have a username and ids from 0 to ${MAX_ID}`) ??
+    findEntriesFault(groups, `${field}.groups`, group, `must each have a groupname and an id from 0 to ${MAX_ID}`)
   );
 }
 
-function certificatesFault(certificates: CustomOverlay["certificates"], field: string): string | undefined {
+function findCertificatesFault(certificates: CustomOverlay["certificates"], field: string): string | undefined {
   if (certificates === undefined) return undefined;
   const { additional, providers } = certificates;
   return (
-    filesFault(additional, `${field}.additional`, "a certificate") ??
-    listFault(providers, `${field}.providers`, isWord, "must each be the name of a package")
+    findFilesFault(additional, `${field}.additional`, "a certificate") ??
+    findListFault(providers, `${field}.providers`, isWord, "must each be the name of a package")
   );
 }
 
-// The names become those of files in a fixed directory.
-function filesFault(files: readonly { name: string; content: string }[], field: string, what: string) {
+// The names become names of files in a fixed directory.
+function findFilesFault(files: readonly { name: string; content: string }[], field: string, what: string) {
   const good = ({ name, content }: { name: string; content: string }) =>
     isWord(name) && !/^\.|\//.test(name) && isContent(content) && PEM.test(content);
-  return entriesFault(files, field, good, `must each have the name of a file and ${what} in PEM`);
+  return findEntriesFault(files, field, good, `must each have the name of a file and ${what} in PEM`);
 }
 
-function mapFault(
+function findMapFault(
   map: Readonly<Record<string, string>>,
   field: string,
-  refused: (key: string) => string | undefined,
+  findKeyFault: (key: string) => string | undefined,
 ): string | undefined {
   const entries = Object.entries(map);
   if (entries.length > MAX_ENTRIES) return `${field} must be at most ${MAX_ENTRIES}`;
   if (!entries.every(([key, value]) => isWord(key) && isContent(value))) return `${field} must map names to texts`;
-  const rule = entries.map(([key]) => refused(key)).find((one) => one !== undefined);
+  const rule = entries.map(([key]) => findKeyFault(key)).find((one) => one !== undefined);
   return rule && `${field} ${rule}`;
 }
 
-function listFault(value: unknown, field: string, good: (one: string) => boolean, rule: string): string | undefined {
+function findListFault(
+  value: unknown,
+  field: string,
+  good: (one: string) => boolean,
+  rule: string,
+): string | undefined {
   const texts = value as readonly string[];
-  const fault = entriesFault(texts, field, good, rule);
+  const fault = findEntriesFault(texts, field, good, rule);
   if (fault !== undefined) return fault;
   const length = texts.reduce((sum, text) => sum + text.length, 0);
   return length > MAX_LIST ? `${field} must be at most ${MAX_LIST} characters together` : undefined;
 }
 
-function entriesFault<T>(all: readonly T[], field: string, good: (one: T) => boolean, rule: string) {
+function findEntriesFault<T>(all: readonly T[], field: string, good: (one: T) => boolean, rule: string) {
   if (all.length > MAX_ENTRIES) return `${field} must be at most ${MAX_ENTRIES}`;
   return all.every(good) ? undefined : `${field} ${rule}`;
 }
@@ -175,7 +185,7 @@ function isOptionalWord(text: string): boolean {
   return text.length <= MAX_TEXT && isPrintable(text);
 }
 
-// Fields of /etc/passwd and /etc/group are told apart by colons and commas.
+// Colons and commas separate the fields of /etc/passwd and /etc/group.
 function isAccount(name: string): boolean {
   return isWord(name) && !/[:,\s]/.test(name);
 }
@@ -188,11 +198,68 @@ function isContent(text: string): boolean {
   return text.length <= MAX_CONTENT && isText(text);
 }
 
-/** Whether `text` can be stored and shown, in lines. */
-export function isText(text: string): boolean {
+// Whether `text` is printable, line breaks and tabs aside.
+function isText(text: string): boolean {
   return isPrintable(text.replace(/[\t\r\n]/g, ""));
 }
 
 function isWebAddress(text: string): boolean {
   return isWord(text) && /^https?:\/\//.test(text) && URL.canParse(text);
+}
+
+// Renderers of Markdown pass HTML through, code blocks aside, and they differ in where a code block ends. So the
+// rule for readmes looks at the whole text and rejects HTML that could do harm anywhere in it.
+
+/** The longest readme, in characters. */
+const MAX_README = 256 * 1024;
+/** The largest request that changes a readme, in bytes. */
+export const MAX_README_REQUEST = 512 * 1024;
+
+// Elements that run code, load or submit something, or change how the rest is parsed.
+const HARMFUL = new Set(
+  `applet audio base bdi body button dialog embed fieldset form frame frameset head html iframe input isindex link
+  listing marquee math meta noembed noframes noscript object option param plaintext portal select slot source style
+  script svg template textarea title track video xmp`.split(/\s+/),
+);
+// A tag, an autolink, a comment and anything else that a renderer parses as HTML.
+const MARKUP = /<(?=[a-z/!?])(?:[^<>]*>)?/gi;
+const COMMENT = /<!--[^<>]*-->/g;
+const PLAIN_TAG = /^<\/?([a-z][a-z0-9-]*)\s*\/?>$/i;
+const AUTOLINK = /^<(?:https?:|mailto:)[^\s<>]*>$|^<[\w.+-]+@[\w.-]+>$/i;
+const SAFE_TAG =
+  /^<(?:a|code|img|p|div|h[1-6])(?:\s+(?:(?:alt|title)="[^"<>]*"|(?:width|height)="[0-9]+%?"|align="[a-z]+"|class="language-[\w-]+"|(?:href|src)="(?:https?:\/\/|mailto:|#|\.{0,2}\/)[^"<>\s]*"))*\s*\/?>$/i;
+const HARMFUL_SCHEME = /(?:javascript|vbscript|livescript):|data:(?:text|image\/svg|application)/;
+
+/** The rule for readmes: Markdown with harmless HTML. */
+export const isReadme: FieldRule = (value, field) => {
+  const text = String(value);
+  if (text.length > MAX_README) return `${field} must be at most ${MAX_README} characters`;
+  if (!isText(text)) return `${field} must not contain control characters`;
+  return isHarmless(text) ? undefined : `${field} must not contain unsafe HTML`;
+};
+
+function isHarmless(text: string): boolean {
+  const tags = text.replace(COMMENT, "").match(MARKUP) ?? [];
+  return tags.every(isHarmlessTag) && !HARMFUL_SCHEME.test(normalizeLinks(text));
+}
+
+function isHarmlessTag(tag: string): boolean {
+  const plain = PLAIN_TAG.exec(tag);
+  if (plain) return !HARMFUL.has(plain[1]?.toLowerCase() ?? "");
+  return AUTOLINK.test(tag) || SAFE_TAG.test(tag);
+}
+
+// Normalizes as a browser does with the address of a link: white space removed, character references resolved.
+function normalizeLinks(text: string): string {
+  return text
+    .replace(/&#x([0-9a-f]{1,6});?/gi, (_, digits: string) => decodeCharacter(Number.parseInt(digits, 16)))
+    .replace(/&#([0-9]{1,7});?/g, (_, digits: string) => decodeCharacter(Number(digits)))
+    .replace(/&(?:tab|newline);/gi, "")
+    .replace(/&colon;/gi, ":")
+    .replace(/[\s\\\p{Cc}]/gu, "")
+    .toLowerCase();
+}
+
+function decodeCharacter(code: number): string {
+  return code <= 0x10ffff ? String.fromCodePoint(code) : "";
 }

@@ -1,9 +1,23 @@
-// Repos, version 1: a view of ReposService. What is two resources there, a repo
-// and its readme, is one here.
-import { setImmediate as turnOver } from "node:timers/promises";
+// Repos, version 1: a view of ReposService. Version 1 has a repo and its readme in one resource. The numbers of
+// tiers and the names of accounts in overlays differ between the versions.
+import { setImmediate as yieldToEventLoop } from "node:timers/promises";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
-import type { GetRepoCountBySourceRequest, Repo, RepoFilter } from "#gen/chainguard/platform/registry/repo_pb.js";
-import { ReposService } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
+import {
+  type CustomOverlay,
+  type CustomOverlaySchema,
+  type GetRepoCountBySourceRequest,
+  type Repo,
+  type RepoFilter,
+  RepoSchema,
+} from "#gen/chainguard/platform/registry/repo_pb.js";
+import {
+  type CustomOverlaySchema as CustomOverlaySchemaV2,
+  type CustomOverlay as CustomOverlayV2,
+  type RepoSchema as RepoSchemaV2,
+  ReposService,
+  type Repo as RepoV2,
+} from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
 import { deadlineExceeded, permissionDenied, resourceExhausted } from "../../kernel/errors.js";
 import { namesOf } from "../../pipeline/auth/authorize.js";
 import type { CallContext, UnaryCall } from "../../pipeline/call.js";
@@ -15,39 +29,40 @@ import {
   withPreparation,
 } from "../../pipeline/method-table.js";
 import { operationsOf } from "../../pipeline/operations.js";
-import { partQuery, rowsInParts } from "../../pipeline/resource/whole-list.js";
+import { getRow } from "../../pipeline/resource/read.js";
+import { buildChunkQuery, createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
 import type { ListPosition, RepoRow, Store, Tx } from "../../store/port.js";
-import type { ImageDeps } from "../images/image-source.js";
+import type { ImageDeps } from "../images/image.js";
 import { isRepoName } from "../oci/repo-path.js";
-import { repoView, sourceOf } from "./repo.js";
-import { repoFromV1, repoV1 } from "./repo-v1-view.js";
-import { foundRepo } from "./repo-v2beta1.js";
+import { findSource, repos, repoToProto } from "./repo.js";
 
-/** How many repos a list reads at once: one with its overlay and its readme may take half a megabyte. */
-const PART_SIZE = 100;
-/** How many repos are looked through to count some of them. */
+/** The difference between the numbers of tiers; 0 is 0 in both versions. */
+const TIER_OFFSET = 3;
+/** How many repos a chunk has: one with its overlay and its readme may take half a megabyte. */
+const CHUNK_SIZE = 100;
+/** The largest number of repos that a count reads. */
 const MAX_COUNTED = 50_000;
 
 const paths = ["name", "description", "catalog_tier", "bundles", "aliases", "active_tags", "sync_config"];
-const whole = { paths: [...paths, "custom_overlay"] };
+const fullMask = { paths: [...paths, "custom_overlay"] };
 const update = capabilitiesFor(ReposService.method.updateRepo);
 const readReadme = capabilitiesFor(ReposService.method.getRepoReadme);
 const changeReadme = capabilitiesFor(ReposService.method.updateRepoReadme);
 
-/** The part of Registry that is about repos. */
+/** Creates the handlers of Registry for repos. */
 export function repoHandlersV1(served: ServedService<typeof ReposService>, { store }: Pick<ImageDeps, "store">) {
   const v2 = operationsOf(served, { uid: "id", parent: "parentId" });
   const readmes = operationsOf(served, { uid: "id", content: "readme" });
 
-  // A readme is the operator's to change. To say nothing of it is no wish to be rid of it, but of who may be.
-  async function withReadme(uid: string, readme: string, call: UnaryCall): Promise<RepoRow> {
-    const row = await foundRepo(uid, call.tx);
+  // Only the operator changes readmes. An empty readme deletes the stored one only for a caller who may change it.
+  async function updateReadme(uid: string, readme: string, call: UnaryCall): Promise<RepoRow> {
+    const row = await getRow(call.tx, repos, uid);
     if (readme === row.readme) return row;
     const may = call.caller.holds(changeReadme, uid);
-    if (readme === "" && (!may || sourceOf(row) !== undefined)) return row;
+    if (readme === "" && (!may || findSource(row) !== undefined)) return row;
     if (!may) throw permissionDenied(`${namesOf(changeReadme)} at ${uid}`);
     await readmes.updateRepoReadme({ repoReadme: { uid, content: readme }, updateMask: { paths: ["content"] } }, call);
-    return foundRepo(uid, call.tx);
+    return getRow(call.tx, repos, uid);
   }
 
   return {
@@ -55,60 +70,149 @@ export function repoHandlersV1(served: ServedService<typeof ReposService>, { sto
       const fields = repoFromV1(repo);
       const name = repo?.name ?? "";
       const existing = preventExisting || !isRepoName(name) ? undefined : await call.tx.repos.named(parentId, name);
-      // Who may create alone changes nothing that is there: version 2 then says so.
+      // A caller who may only create gets ALREADY_EXISTS of version 2.
       const { uid } =
         existing && call.caller.holds(update, existing.uid)
-          ? await v2.updateRepo({ repo: { ...fields, uid: existing.uid }, updateMask: whole }, call)
+          ? await v2.updateRepo({ repo: { ...fields, uid: existing.uid }, updateMask: fullMask }, call)
           : await v2.createRepo({ parent: parentId, repo: fields }, call);
-      return answered(await withReadme(uid, repo?.readme ?? "", call), call);
+      return maskReadme(await updateReadme(uid, repo?.readme ?? "", call), call);
     },
 
     async updateRepo(repo, call) {
-      const { uid } = await v2.updateRepo({ repo: repoFromV1(repo), updateMask: whole }, call);
-      return answered(await withReadme(uid, repo.readme, call), call);
+      const { uid } = await v2.updateRepo({ repo: repoFromV1(repo), updateMask: fullMask }, call);
+      return maskReadme(await updateReadme(uid, repo.readme, call), call);
     },
 
-    listRepos: listInChunks(rowsInParts<RepoFilter, RepoRow, Repo>((tx) => tx.repos, shown, undefined, PART_SIZE)),
+    listRepos: listInChunks(
+      createChunkReader(repos, toProtoV1, (filter: RepoFilter) => ({ request: filter }), CHUNK_SIZE),
+    ),
 
     deleteRepo: ({ id }, call) => v2.deleteRepo({ uid: id }, call),
 
-    // In units of work of their own, so that a long count holds nobody up.
+    // The count reads in units of work of its own, so that a long one does not block other calls.
     getRepoCountBySource: withPreparation({
       prepare: ({ id }: GetRepoCountBySourceRequest, call) => countCopies(id, store, call),
       async handle({ id }, { tx }, count) {
-        await foundRepo(id, tx);
+        await getRow(tx, repos, id);
         return { count: BigInt(count) };
       },
     }),
   } satisfies Partial<Handlers<typeof Registry>>;
 }
 
-function shown(row: RepoRow) {
-  return repoV1(repoView(row), row.readme);
+function toProtoV1(row: RepoRow): Repo {
+  return fromV2(repoToProto(row), row.readme);
 }
 
-// A readme is shown to those alone who may read it, as in version 2.
-function answered(row: RepoRow, { caller }: UnaryCall) {
-  return caller.holds(readReadme, row.uid) ? shown(row) : shown({ ...row, readme: "" });
+// As in version 2, a caller sees a readme only with the right to read it.
+function maskReadme(row: RepoRow, { caller }: UnaryCall) {
+  return caller.holds(readReadme, row.uid) ? toProtoV1(row) : toProtoV1({ ...row, readme: "" });
 }
 
-// Of the copies that the caller may see: where others copy to is theirs.
+// Only copies that the caller may see are counted.
 async function countCopies(source: string, store: Store, call: CallContext): Promise<number> {
   const { deadlineMs } = call;
-  let [count, seen] = [0, 0];
+  let [count, read] = [0, 0];
   let after: ListPosition | undefined;
   do {
-    const part = async (tx: Tx) => {
+    const chunk = async (tx: Tx) => {
       const visible = (await call.callerEverywhere(tx)).visibleGroups();
-      return tx.repos.list({ ...partQuery({}, { visible }, after), limit: PART_SIZE });
+      return tx.repos.list({ ...buildChunkQuery({}, { visible }, after), limit: CHUNK_SIZE });
     };
-    const { rows, next } = await store.read(part, { deadlineMs });
-    count += rows.filter((row) => sourceOf(row) === source).length;
-    seen += rows.length;
-    if (seen > MAX_COUNTED) throw resourceExhausted(`count: more than ${MAX_COUNTED} repos to look through`);
+    const { rows, next } = await store.read(chunk, { deadlineMs });
+    count += rows.filter((row) => findSource(row) === source).length;
+    read += rows.length;
+    if (read > MAX_COUNTED) throw resourceExhausted(`count: more than ${MAX_COUNTED} repos to look through`);
     if (call.signal.aborted) throw deadlineExceeded();
     after = next;
-    await turnOver();
+    await yieldToEventLoop();
   } while (after !== undefined);
   return count;
+}
+
+function fromV2(repo: RepoV2, readme: string): Repo {
+  const { uid, name, description, catalogTier, bundles, aliases, activeTags } = repo;
+  const { createTime, updateTime, syncConfig: sync, customOverlay } = repo;
+  return create(RepoSchema, {
+    ...{ id: uid, name, description, bundles, aliases, activeTags, readme },
+    catalogTier: catalogTier === 0 ? 0 : catalogTier + TIER_OFFSET,
+    ...(sync && {
+      syncConfig: {
+        ...{ source: sync.source, google: sync.google, amazon: sync.amazon, azure: sync.azure },
+        ...{ uniqueTags: sync.uniqueTags, apkoOverlay: sync.apkoOverlay, gracePeriod: sync.gracePeriod },
+        ...(sync.expirationTime && { expiration: sync.expirationTime }),
+      },
+    }),
+    ...(customOverlay && { customOverlay: overlayToV1(customOverlay) }),
+    ...(createTime && { createTime, createdAt: createTime }),
+    ...(updateTime && { updatedAt: updateTime }),
+  });
+}
+
+// The fields that callers set.
+function repoFromV1(repo: Partial<Repo> = {}): MessageInitShape<typeof RepoSchemaV2> {
+  const { id = "", name = "", description = "", catalogTier = 0, bundles = [], aliases = [], activeTags = [] } = repo;
+  const { syncConfig: sync, customOverlay } = repo;
+  return {
+    ...{ uid: id, name, description, bundles, aliases, activeTags },
+    // The numbers up to the offset are no tiers in version 1, so they become an invalid one.
+    catalogTier: catalogTier === 0 || catalogTier > TIER_OFFSET ? Math.max(0, catalogTier - TIER_OFFSET) : -1,
+    ...(sync && {
+      syncConfig: { source: sync.source, google: sync.google, amazon: sync.amazon, azure: sync.azure },
+    }),
+    ...(customOverlay && { customOverlay: overlayFromV1(customOverlay) }),
+  };
+}
+
+function overlayToV1(overlay: CustomOverlayV2): MessageInitShape<typeof CustomOverlaySchema> {
+  const { accounts } = overlay;
+  return {
+    ...copyShared(overlay),
+    ...(accounts && {
+      accounts: {
+        runAs: accounts.runAs,
+        users: accounts.users.map(({ username, uid, gid, groupName, shell, homeDir }) => ({
+          ...{ userName: username, uid, gid, groupName, shell, homeDir },
+        })),
+        groups: accounts.groups.map(({ groupname, gid, members }) => ({ groupName: groupname, gid, members })),
+      },
+    }),
+  };
+}
+
+function overlayFromV1(overlay: CustomOverlay): MessageInitShape<typeof CustomOverlaySchemaV2> {
+  const { accounts } = overlay;
+  return {
+    ...copyShared(overlay),
+    ...(accounts && {
+      accounts: {
+        runAs: accounts.runAs,
+        users: accounts.users.map(({ userName, uid, gid = uid, groupName, shell, homeDir }) => ({
+          ...{ username: userName, uid, gid, groupName, shell, homeDir },
+        })),
+        groups: accounts.groups.map(({ groupName, gid, members }) => ({ groupname: groupName, gid, members })),
+      },
+    }),
+  };
+}
+
+// The fields of overlays with the same names in both versions.
+function copyShared({ contents, environment, annotations, certificates }: CustomOverlay | CustomOverlayV2) {
+  return {
+    environment,
+    annotations,
+    ...(contents && {
+      contents: {
+        packages: contents.packages,
+        runtimeRepositories: contents.runtimeRepositories,
+        runtimeKeyring: contents.runtimeKeyring.map(({ name, content }) => ({ name, content })),
+      },
+    }),
+    ...(certificates && {
+      certificates: {
+        additional: certificates.additional.map(({ name, content }) => ({ name, content })),
+        providers: certificates.providers,
+      },
+    }),
+  };
 }

@@ -1,55 +1,53 @@
 // The handlers of ReposService in version 2beta1.
 import { ReposService } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
-import { alreadyExists, failedPrecondition, invalidArgument, notFound } from "../../kernel/errors.js";
+import { groups } from "../../iam/groups/group.js";
+import { alreadyExists, failedPrecondition, invalidArgument } from "../../kernel/errors.js";
 import { type Handlers, serve } from "../../pipeline/method-table.js";
-import { listQueryOf } from "../../pipeline/resource/list-query.js";
-import { patchOf, valuesOf } from "../../pipeline/resource/patch.js";
+import { cascadeDelete, guardDelete } from "../../pipeline/resource/delete.js";
+import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
+import { getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import type { RepoRow, Tx } from "../../store/port.js";
 import { parseRepoPath } from "../oci/repo-path.js";
-import type { RegistryDeps } from "../registry-deps.js";
-import { MAX_README_REQUEST } from "./readme-rule.js";
-import { configToJson, groupKind, readmes, readmeView, repos, repoView } from "./repo.js";
-import { bareRepo, removeRepo } from "./repo-operations.js";
-import { MAX_REPO_REQUEST } from "./repo-rules.js";
+import { buildRepo, configToJson, readmes, readmeToProto, repos, repoToProto } from "./repo.js";
+import { MAX_README_REQUEST, MAX_REPO_REQUEST } from "./repo-rules.js";
 import { resolveSource } from "./repo-source.js";
 
-/** ReposService, ready to be served. */
-export function reposV2beta1({ tokens, ids }: RegistryDeps) {
+/** Creates ReposService. */
+export function reposV2beta1({ listResources, definitions, ids }: ResourceDeps) {
   const handlers: Handlers<typeof ReposService> = {
-    async getRepo({ uid }, { tx }) {
-      return repoView(await foundRepo(uid, tx));
-    },
+    getRepo: ({ uid }, { tx }) => getResource(tx, repos, uid, repoToProto),
 
     async listRepos(request, call) {
-      const { tx, startMs } = call;
-      const context = { method: "ListRepos", tokens, nowMs: startMs, visible: await call.visibleGroups(request.uidp) };
-      const list = listQueryOf(repos, { ...request, name: request.name ?? "" }, context);
-      const page = await tx.repos.list(list.query);
-      return { repos: page.rows.map(repoView), ...list.envelope(page) };
+      const filtered = { ...request, name: request.name ?? "" };
+      const { resources, ...page } = await listResources(call, repos, filtered, repoToProto);
+      return { repos: resources, ...page };
     },
 
     async createRepo({ parent, repo }, call) {
       const { tx, startMs } = call;
-      if ((await tx.groups.get(parent)) === undefined) throw notFound(groupKind, parent);
-      const { name, description, ...after } = valuesOf(repos, repo);
+      await getRow(tx, groups, parent);
+      const { name, description, ...after } = buildValues(repos, repo);
       await requireFreeName(parent, name, tx);
-      const bare = bareRepo(parent, name, { ids, nowMs: startMs });
-      const { config, begun } = await resolveSource({ groupUid: parent, before: repoView(bare), after }, call);
+      const unset = buildRepo(parent, name, { ids, nowMs: startMs });
+      const { config, startedFrom } = await resolveSource(
+        { groupUid: parent, before: repoToProto(unset), after },
+        call,
+      );
       const row: RepoRow = {
-        ...bare,
-        description: description || (begun?.description ?? ""),
+        ...unset,
+        description: description || (startedFrom?.description ?? ""),
         config: configToJson(config),
-        readme: begun?.readme ?? "",
+        readme: startedFrom?.readme ?? "",
       };
       await tx.repos.insert(row);
-      return repoView(row);
+      return repoToProto(row);
     },
 
     async updateRepo({ repo, updateMask }, call) {
       const { tx, startMs } = call;
-      const before = await foundRepo(repo?.uid ?? "", tx);
-      const view = repoView(before);
-      const patch = patchOf(repos, repo, updateMask, view);
+      const before = await getRow(tx, repos, repo?.uid ?? "");
+      const view = repoToProto(before);
+      const patch = buildPatch(repos, repo, updateMask, view);
       if (Object.keys(patch).length === 0) return view;
       const { name = before.name, description = before.description, ...own } = patch;
       if (name !== before.name) {
@@ -57,37 +55,41 @@ export function reposV2beta1({ tokens, ids }: RegistryDeps) {
         await requireNoTags(before.uid, tx);
       }
       const { uid, groupUid } = before;
-      const { config, begun } = await resolveSource({ groupUid, uid, before: view, after: { ...view, ...own } }, call);
+      const { config, startedFrom } = await resolveSource(
+        { groupUid, uid, before: view, after: { ...view, ...own } },
+        call,
+      );
       const row: RepoRow = {
         ...before,
         name,
         description,
         config: configToJson(config),
-        readme: begun?.readme ?? before.readme,
+        readme: startedFrom?.readme ?? before.readme,
         updateTimeMs: startMs,
       };
       await tx.repos.replace(row);
-      return repoView(row);
+      return repoToProto(row);
     },
 
-    async deleteRepo({ uid }, { tx }) {
-      await foundRepo(uid, tx);
-      await removeRepo(tx, uid);
+    async deleteRepo({ uid }, { tx, startMs }) {
+      await getRow(tx, repos, uid);
+      await guardDelete(definitions, repos, uid, tx, startMs);
+      await cascadeDelete(definitions, repos, uid, tx);
+      await tx.registry.deleteManifestsOf(uid);
+      await tx.repos.delete(uid);
       return {};
     },
 
-    async getRepoReadme({ uid }, { tx }) {
-      return readmeView(await foundRepo(uid, tx));
-    },
+    getRepoReadme: ({ uid }, { tx }) => getResource(tx, repos, uid, readmeToProto),
 
     async updateRepoReadme({ repoReadme, updateMask }, { tx, startMs }) {
-      const before = await foundRepo(repoReadme?.uid ?? "", tx);
-      const { content = before.readme } = patchOf(readmes, repoReadme, updateMask, readmeView(before));
-      if (content === before.readme) return readmeView(before);
-      if (repoView(before).syncConfig) throw copiedReadme();
+      const before = await getRow(tx, repos, repoReadme?.uid ?? "");
+      const { content = before.readme } = buildPatch(readmes, repoReadme, updateMask, readmeToProto(before));
+      if (content === before.readme) return readmeToProto(before);
+      if (repoToProto(before).syncConfig) throw readmeIsCopied();
       const row: RepoRow = { ...before, readme: content, updateTimeMs: startMs };
       await tx.repos.replace(row);
-      return readmeView(row);
+      return readmeToProto(row);
     },
   };
   return serve(ReposService, handlers, {
@@ -97,33 +99,22 @@ export function reposV2beta1({ tokens, ids }: RegistryDeps) {
   });
 }
 
-/**
- * The repo of this uid.
- *
- * @throws ApiError NOT_FOUND; the pipeline words that for who may not know.
- */
-export async function foundRepo(uid: string, tx: Tx): Promise<RepoRow> {
-  const row = await tx.repos.get(uid);
-  if (row === undefined) throw notFound(repos, uid);
-  return row;
-}
-
 async function requireFreeName(groupUid: string, name: string, tx: Tx): Promise<void> {
   if (parseRepoPath(`${groupUid}/${name}`) === undefined) {
     const rule = "must be shorter in a group this deep: paths in a registry have at most 255 characters";
     throw invalidArgument({ field: "name", description: `name ${rule}` });
   }
-  const holder = await tx.repos.named(groupUid, name);
-  if (holder !== undefined) throw alreadyExists(repos, holder.uid);
+  const existing = await tx.repos.named(groupUid, name);
+  if (existing !== undefined) throw alreadyExists(repos, existing.uid);
 }
 
-// A registry keeps images by path and moves none: they would be left behind.
+// A registry stores images by path and cannot move them, so a repo with tags keeps its name.
 async function requireNoTags(uid: string, tx: Tx): Promise<void> {
   const tags = await tx.tags.uidsWhere("repoUid", uid, 1);
   if (tags.length > 0) throw failedPrecondition("RESOURCE_NOT_EMPTY", "cannot rename repo with child tags");
 }
 
-function copiedReadme() {
+function readmeIsCopied() {
   return invalidArgument({
     field: "content",
     description: "content of a repo that is copied must be that of its source",

@@ -1,24 +1,54 @@
-// What a repo is: its fields and their rules, and how it is stored and shown.
+// The repo resource: its definition, how it is stored, and how version 2 shows it.
 import { create, fromJson, type JsonObject, toJson } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
+import { ReposService as StableReposService } from "#gen/chainguard/platform/registry/v2/repos_pb.js";
 import {
   type Repo,
   type RepoReadme,
   RepoReadmeSchema,
   RepoSchema,
+  ReposService,
 } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
-import type { ResourceKind } from "../../kernel/errors.js";
-import { defineResource } from "../../pipeline/resource/define.js";
+import type { Ids } from "../../kernel/ids.js";
+import { defineMutableFields, defineResource } from "../../pipeline/resource/define.js";
+import { hasRows } from "../../pipeline/resource/delete.js";
+import { createsInScope } from "../../pipeline/resource/quota.js";
 import { isDescription } from "../../pipeline/resource/rules.js";
-import type { RepoRow } from "../../store/port.js";
-import { isReadme } from "./readme-rule.js";
-import { isAliases, isBundles, isOverlay, isRepoNameField, isSyncConfig, isTagNames, isTier } from "./repo-rules.js";
+import type { RepoRow, Tx } from "../../store/port.js";
+import {
+  isAliases,
+  isBundles,
+  isOverlay,
+  isReadme,
+  isRepoNameField,
+  isSyncConfig,
+  isTagNames,
+  isTier,
+} from "./repo-rules.js";
 
 /** The repo resource. */
 export const repos = defineResource({
   noun: "repo",
   type: "registry.chainguard.dev/Repo",
+  plural: "repos",
   message: RepoSchema,
+  table: (tx) => tx.repos,
+  parent: {
+    type: "iam.chainguard.dev/Group",
+    onDelete: { restrict: (tx, uid) => hasRows(tx.repos, "groupUid", uid) },
+  },
+  quota: {
+    name: "repos",
+    createdBy: [
+      createsInScope(ReposService.method.createRepo),
+      // Version 1 updates a repo that exists, unless the caller prevents that.
+      createsInScope(Registry.method.createRepo, ({ parentId, repo, preventExisting }) => ({
+        exact: async (tx) => (!preventExisting && (await tx.repos.named(parentId, repo?.name ?? "")) ? 0 : 1),
+      })),
+    ],
+  },
+  stable: StableReposService,
   sort: ["uid", "name", "created_at", "updated_at"],
   mutable: {
     name: isRepoNameField,
@@ -33,24 +63,20 @@ export const repos = defineResource({
 });
 
 /** The readme of a repo, as a resource of its own. */
-export const readmes = defineResource({
+export const readmes = defineMutableFields({
   noun: "repo readme",
   type: "registry.chainguard.dev/RepoReadme",
   message: RepoReadmeSchema,
-  sort: ["uid"],
   mutable: { content: isReadme },
 });
 
-/** What errors call the groups that repos lie in. */
-export const groupKind: ResourceKind = { noun: "group", type: "iam.chainguard.dev/Group" };
-
-/** The fields that a repo shares with the one it is copied from. */
+/** The fields that a copy shares with its source. */
 export const copiedFields = ["catalogTier", "bundles", "aliases", "activeTags"] as const;
 
 /** The fields of a repo that are stored as one JSON value. */
 export type RepoConfig = Pick<Repo, (typeof copiedFields)[number] | "syncConfig" | "customOverlay">;
 
-/** The fields as they are stored: the JSON of their message. */
+/** Converts the fields to what is stored: the JSON of their message. */
 export function configToJson(config: RepoConfig): object {
   const { catalogTier, bundles, aliases, activeTags, syncConfig, customOverlay } = config;
   const message = create(RepoSchema, {
@@ -64,8 +90,8 @@ export function configToJson(config: RepoConfig): object {
   return toJson(RepoSchema, message) as JsonObject;
 }
 
-/** A stored repo as version 2 shows it. */
-export function repoView(row: RepoRow): Repo {
+/** Converts a stored repo to version 2. */
+export function repoToProto(row: RepoRow): Repo {
   const repo = fromJson(RepoSchema, row.config as JsonObject, { ignoreUnknownFields: true });
   repo.uid = row.uid;
   repo.name = row.name;
@@ -75,12 +101,42 @@ export function repoView(row: RepoRow): Repo {
   return repo;
 }
 
-/** The uid of the repo that a stored one is copied from; undefined where that is none. */
-export function sourceOf({ config }: RepoRow): string | undefined {
+/** Finds the uid of the repo that a stored one is copied from. */
+export function findSource({ config }: RepoRow): string | undefined {
   return (config as { sync_config?: { source?: string } }).sync_config?.source;
 }
 
-/** The readme of a stored repo as version 2 shows it. */
-export function readmeView({ uid, readme }: RepoRow): RepoReadme {
+/** Converts the readme of a stored repo to version 2. */
+export function readmeToProto({ uid, readme }: RepoRow): RepoReadme {
   return create(RepoReadmeSchema, { uid, content: readme });
+}
+
+/** The ids and the time of a new row. */
+export interface RepoCreation {
+  readonly ids: Ids;
+  /** In epoch milliseconds. */
+  readonly nowMs: number;
+}
+
+/** Builds the row of a repo with nothing but a name. */
+export function buildRepo(groupUid: string, name: string, { ids, nowMs }: RepoCreation): RepoRow {
+  return {
+    uid: ids.newUid(groupUid),
+    groupUid,
+    name,
+    description: "",
+    config: {},
+    readme: "",
+    createTimeMs: nowMs,
+    updateTimeMs: nowMs,
+  };
+}
+
+/** Finds the repo of this name in a group that exists, or creates it. */
+export async function ensureRepo(tx: Tx, groupUid: string, name: string, creation: RepoCreation): Promise<RepoRow> {
+  const found = await tx.repos.named(groupUid, name);
+  if (found !== undefined) return found;
+  const row = buildRepo(groupUid, name, creation);
+  await tx.repos.insert(row);
+  return row;
 }

@@ -1,13 +1,26 @@
-// Settings of an organisation's registry, version 1 alone. Where none were made,
-// everything is off.
-import type { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
-import { invalidArgument, notFound } from "../../kernel/errors.js";
+// The registry settings of an organisation, which only version 1 has. Every setting is off until it is changed.
+import { type Registry, RegistrySettingsSchema } from "#gen/chainguard/platform/registry/registry_pb.js";
+import { groups } from "../../iam/groups/group.js";
+import { invalidArgument } from "../../kernel/errors.js";
 import { rootOf } from "../../kernel/uidp.js";
 import type { Handlers } from "../../pipeline/method-table.js";
+import type { ResourceDefinition } from "../../pipeline/resource/define.js";
+import { getRow } from "../../pipeline/resource/read.js";
 import type { Tx } from "../../store/port.js";
-import { groupKind } from "../repos/repo.js";
 
-/** The part of Registry that is about its settings. */
+/** The settings of a registry; a group has at most one row of them. */
+export const registrySettings: ResourceDefinition = {
+  noun: "registry settings",
+  plural: "registry settings",
+  type: "registry.chainguard.dev/RegistrySettings",
+  message: RegistrySettingsSchema,
+  parent: {
+    type: "iam.chainguard.dev/Group",
+    onDelete: { cascade: (tx, groupUid) => tx.registry.deleteSettings(groupUid) },
+  },
+};
+
+/** The handlers of Registry for its settings. */
 export const settingsHandlersV1 = {
   async getRegistrySettings({ registryId }, { tx }) {
     await requireRegistry(registryId, tx);
@@ -26,5 +39,5 @@ async function requireRegistry(uid: string, tx: Tx): Promise<void> {
   if (rootOf(uid) !== uid) {
     throw invalidArgument({ field: "registryId", description: "registryId must be the id of a root group" });
   }
-  if ((await tx.groups.get(uid)) === undefined) throw notFound(groupKind, uid);
+  await getRow(tx, groups, uid);
 }

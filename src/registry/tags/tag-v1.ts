@@ -1,82 +1,99 @@
-// Tags, version 1: a view of TagsService, with tags that wait for their image
-// and with changes to a tag by its id.
+// Tags, version 1: a view of TagsService that also allows a tag without an image and the update of a tag by its
+// id.
 import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
-import type { Tag, TagFilter } from "#gen/chainguard/platform/registry/tag_pb.js";
+import { type Tag, type TagFilter, TagSchema } from "#gen/chainguard/platform/registry/tag_pb.js";
 import { TagSchema as TagSchemaV2, type TagsService } from "#gen/chainguard/platform/registry/v2beta1/tags_pb.js";
 import { alreadyExists, failedPrecondition } from "../../kernel/errors.js";
 import { type Handlers, listInChunks, type ServedService } from "../../pipeline/method-table.js";
 import { operationsOf } from "../../pipeline/operations.js";
-import { valuesOf } from "../../pipeline/resource/patch.js";
-import { partQuery } from "../../pipeline/resource/whole-list.js";
+import { buildValues } from "../../pipeline/resource/patch.js";
+import { getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
+import { buildChunkQuery } from "../../pipeline/resource/unpaginated-list.js";
 import type { ListPosition, TagFamily, TagRow, Tx } from "../../store/port.js";
-import type { RegistryDeps } from "../registry-deps.js";
-import { foundRepo } from "../repos/repo-v2beta1.js";
-import { familyOf, isDigestField, tags } from "./tag.js";
-import { upsertTag } from "./tag-operations.js";
-import { tagV1 } from "./tag-v1-view.js";
-import { familiesIn, filtersIn, foundTag, tagPage } from "./tag-v2beta1.js";
+import { repos } from "../repos/repo.js";
+import { classifyTag, isDigestField, tags, upsertTag } from "./tag.js";
+import { listTagPage, parseTagFilters, selectFamilies } from "./tag-v2beta1.js";
 
-// A tag may be made before there is an image for it.
+// A tag may be created before its image exists.
 const digest: typeof isDigestField = (value, field) => (value === "" ? undefined : isDigestField(value, field));
-const resource = { ...tags, mutable: { ...tags.mutable, digest } };
+const tagsV1 = { ...tags, mutable: { ...tags.mutable, digest } };
 
-/** The part of Registry that is about tags. */
-export function tagHandlersV1(served: ServedService<typeof TagsService>, { ids }: Pick<RegistryDeps, "ids">) {
+/** Creates the handlers of Registry for tags. */
+export function tagHandlersV1(served: ServedService<typeof TagsService>, { ids }: Pick<ResourceDeps, "ids">) {
   const v2 = operationsOf(served, { uid: "id" });
   return {
     async createTag({ repoId, tag }, { tx, startMs }) {
-      await foundRepo(repoId, tx);
-      const values = valuesIn(tag);
+      await getRow(tx, repos, repoId);
+      const values = buildTagValues(tag);
       const before = await tx.tags.named(repoId, values.name);
-      return tagV1(await upsertTag(tx, { ...keptDigest(values, before), repoUid: repoId, nowMs: startMs, ids }));
+      return tagToProtoV1(await upsertTag(tx, { ...keepDigest(values, before), repoUid: repoId, nowMs: startMs, ids }));
     },
 
     async updateTag(tag, { tx, startMs }) {
-      const before = await foundTag(tag.id, tx);
-      const values = valuesIn(tag);
+      const before = await getRow(tx, tags, tag.id);
+      const values = buildTagValues(tag);
       if (values.name !== before.name) await rename(before, values.name, startMs, tx);
       const { repoUid } = before;
-      return tagV1(await upsertTag(tx, { ...keptDigest(values, before), repoUid, nowMs: startMs, ids }));
+      return tagToProtoV1(await upsertTag(tx, { ...keepDigest(values, before), repoUid, nowMs: startMs, ids }));
     },
 
     deleteTag: ({ id }, call) => v2.deleteTag({ uid: id }, call),
 
     listTags: listInChunks(async (filter: TagFilter, call, after: ListPosition | undefined) => {
-      const place = { visible: await call.visibleGroups(filter.uidp, filter.id), ...filtersIn(filter) };
-      const { rows, next } = await tagPage(call.tx, partQuery(filter, place, after), familiesLeftIn(filter));
-      return { chunk: { items: rows.map(tagV1) }, next };
+      const visible = await call.visibleGroups(filter.uidp, filter.id);
+      const equals = parseTagFilters(filter);
+      const query = buildChunkQuery(filter, { visible, ...(equals && { equals }) }, after);
+      const { rows, next } = await listTagPage(call.tx, query, selectFamiliesV1(filter));
+      return { chunk: { items: rows.map(tagToProtoV1) }, next };
     }),
   } satisfies Partial<Handlers<typeof Registry>>;
 }
 
-/** The families of tags that a request of version 1 does not leave out. */
-export function familiesLeftIn(
+/** Selects the families of tags that a request of version 1 does not exclude. */
+export function selectFamiliesV1(
   request: Pick<TagFilter, "excludeReferrers" | "excludeDates" | "excludeEpochs">,
 ): TagFamily[] {
   const { excludeReferrers, excludeDates, excludeEpochs } = request;
-  return familiesIn({
+  return selectFamilies({
     includeReferrers: !excludeReferrers,
     includeDates: !excludeDates,
     includeEpochs: !excludeEpochs,
   });
 }
 
-function valuesIn(tag: Tag | undefined) {
+function buildTagValues(tag: Tag | undefined) {
   const { name = "", digest = "", deprecated = false, bundles = [] } = tag ?? {};
-  return valuesOf(resource, create(TagSchemaV2, { name, digest, deprecated, bundles }));
+  return buildValues(tagsV1, create(TagSchemaV2, { name, digest, deprecated, bundles }));
 }
 
-// Terraform never says where a tag points. What a registry keeps under a tag stays there, so the tag
-// goes on pointing at it until it is moved or deleted.
-function keptDigest<T extends { digest: string }>(values: T, before: TagRow | undefined): T {
+// Terraform sends no digest. The registry keeps the image of the tag, so a tag without a digest in the request
+// keeps its own.
+function keepDigest<T extends { digest: string }>(values: T, before: TagRow | undefined): T {
   return { ...values, digest: values.digest || (before?.digest ?? "") };
 }
 
-// A registry knows images by the names of tags and renames none.
+// A registry cannot rename a tag, so only a tag without an image is renamed.
 async function rename(row: TagRow, name: string, nowMs: number, tx: Tx): Promise<void> {
   if (row.digest !== "") throw failedPrecondition("TAG_IN_USE", "cannot rename tag that points at an image");
-  const holder = await tx.tags.named(row.repoUid, name);
-  if (holder !== undefined) throw alreadyExists(tags, holder.uid);
-  await tx.tags.replace({ ...row, name, family: familyOf(name), updateTimeMs: nowMs });
+  const existing = await tx.tags.named(row.repoUid, name);
+  if (existing !== undefined) throw alreadyExists(tags, existing.uid);
+  await tx.tags.replace({ ...row, name, family: classifyTag(name), updateTimeMs: nowMs });
+}
+
+/** Converts a stored tag to version 1, which shows the time of its creation. */
+export function tagToProtoV1({ uid, name, digest, deprecated, bundles, createTimeMs, updateTimeMs }: TagRow): Tag {
+  const updatedAt = timestampFromMs(updateTimeMs);
+  const createdAt = timestampFromMs(createTimeMs);
+  return create(TagSchema, {
+    id: uid,
+    name,
+    digest,
+    deprecated,
+    bundles,
+    lastUpdated: updatedAt,
+    createdAt,
+    updatedAt,
+  });
 }

@@ -1,11 +1,14 @@
-// What a tag is: its fields and their rules, the family it belongs to, and how
-// it is shown.
+// The tag resource: its definition, its family, how it is written, and how version 2 shows it.
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { type Tag, TagSchema } from "#gen/chainguard/platform/registry/v2beta1/tags_pb.js";
+import { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
+import { TagsService as StableTagsService } from "#gen/chainguard/platform/registry/v2/tags_pb.js";
+import { type Tag, TagSchema, TagsService } from "#gen/chainguard/platform/registry/v2beta1/tags_pb.js";
+import type { Ids } from "../../kernel/ids.js";
 import { defineResource } from "../../pipeline/resource/define.js";
-import type { FieldRule } from "../../pipeline/resource/rules.js";
-import type { TagFamily, TagRow } from "../../store/port.js";
+import { createsInScope } from "../../pipeline/resource/quota.js";
+import { type FieldRule, isAnything } from "../../pipeline/resource/rules.js";
+import type { TagFamily, TagRow, Tx } from "../../store/port.js";
 import { isDigest } from "../oci/notification.js";
 import { isLabels, isTagNameField } from "../repos/repo-rules.js";
 
@@ -21,24 +24,98 @@ export const isDigestField: FieldRule = (value, field) =>
 export const tags = defineResource({
   noun: "tag",
   type: "registry.chainguard.dev/Tag",
+  plural: "tags",
   message: TagSchema,
+  table: (tx) => tx.tags,
+  parent: {
+    type: "registry.chainguard.dev/Repo",
+    onDelete: { cascade: (tx, repoUid) => tx.tags.deleteOf(repoUid) },
+  },
+  quota: {
+    name: "tags",
+    createdBy: [
+      createsInScope(TagsService.method.createTag, ({ parent, tag }) => countNew(parent, tag?.name)),
+      createsInScope(Registry.method.createTag, ({ repoId, tag }) => countNew(repoId, tag?.name)),
+    ],
+  },
+  stable: StableTagsService,
   sort: ["uid", "name", "updated_at"],
   mutable: {
     name: isTagNameField,
     digest: isDigestField,
-    deprecated: () => undefined,
+    deprecated: isAnything,
     bundles: isLabels,
   },
 });
 
-/** The family that a tag belongs to by its name; lists hide all but 0 unless asked. */
-export function familyOf(name: string): TagFamily {
+// The creation of a tag that exists moves it.
+function countNew(repoUid: string, name = "") {
+  return { exact: async (tx: Tx) => ((await tx.tags.named(repoUid, name)) === undefined ? 1 : 0) };
+}
+
+/** Classifies a tag by its name; lists hide all families but 0 unless the request includes them. */
+export function classifyTag(name: string): TagFamily {
   if (REFERRER.test(name)) return 1;
   if (DATE.test(name)) return 2;
   return EPOCH.test(name) ? 3 : 0;
 }
 
-/** A stored tag as version 2 shows it. */
-export function tagView({ uid, name, digest, deprecated, bundles, updateTimeMs }: TagRow): Tag {
+/** Converts a stored tag to version 2. */
+export function tagToProto({ uid, name, digest, deprecated, bundles, updateTimeMs }: TagRow): Tag {
   return create(TagSchema, { uid, name, digest, deprecated, bundles, updateTime: timestampFromMs(updateTimeMs) });
+}
+
+/** The values of a tag that is created or updated. */
+export interface TagInput {
+  readonly repoUid: string;
+  readonly name: string;
+  readonly digest: string;
+  /** The time of the change, in epoch milliseconds. */
+  readonly nowMs: number;
+  readonly ids: Ids;
+  /** Absent: unchanged, false for a new tag. */
+  readonly deprecated?: boolean;
+  /** Absent: unchanged, none for a new tag. */
+  readonly bundles?: readonly string[];
+}
+
+/**
+ * Creates the tag of this name in a repo that exists, or updates it. The API and the events of a registry both
+ * write tags here, so that rows and history are the same. A new `digest` joins the history of the tag.
+ */
+export async function upsertTag(tx: Tx, tag: TagInput): Promise<TagRow> {
+  const { repoUid, name, digest, nowMs, ids } = tag;
+  const before = await tx.tags.named(repoUid, name);
+  const { deprecated = before?.deprecated ?? false, bundles = before?.bundles ?? [] } = tag;
+  const values = { digest, deprecated, bundles: [...bundles], updateTimeMs: nowMs };
+  if (before === undefined) {
+    const row: TagRow = {
+      uid: ids.newUid(repoUid),
+      repoUid,
+      name,
+      family: classifyTag(name),
+      ...values,
+      createTimeMs: nowMs,
+    };
+    await tx.tags.insert(row);
+    await tx.tags.moved({ tagUid: row.uid, timeMs: nowMs, digest });
+    return row;
+  }
+  if (before.digest === digest && before.deprecated === deprecated && isSameList(before.bundles, bundles))
+    return before;
+  const row: TagRow = { ...before, ...values };
+  await tx.tags.replace(row);
+  if (before.digest !== digest) await tx.tags.moved({ tagUid: row.uid, timeMs: nowMs, digest });
+  return row;
+}
+
+/** Deletes the tag of this name with its history, and returns it; undefined where it does not exist. */
+export async function removeTag(tx: Tx, repoUid: string, name: string): Promise<TagRow | undefined> {
+  const row = await tx.tags.named(repoUid, name);
+  if (row !== undefined) await tx.tags.delete(row.uid);
+  return row;
+}
+
+function isSameList(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((value, i) => value === b[i]);
 }

@@ -1,19 +1,18 @@
-// The only way advisories and their events are written: what lists look through
-// is kept right here.
+// Every write of advisories and their events goes through these functions, which keep the columns for search and
+// filters up to date.
+import { createHash } from "node:crypto";
 import { ReviewState } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
 import { notFound } from "../../kernel/errors.js";
 import type { AdvisoryEventRow, AdvisoryRow, Tx } from "../../store/port.js";
 import { advisories } from "./advisory.js";
-import { advisoryIdOf } from "./advisory-id.js";
-import { searchedOf } from "./filters.js";
 
-/** An advisory without what is worked out from the rest. */
+/** An advisory without its derived columns. */
 export type AdvisoryInput = Omit<AdvisoryRow, "advisoryId" | "searched" | "latestEventType">;
 
 /**
  * Stores a new advisory with its events, and returns it.
  *
- * @param seed what its id is derived from; the same seed gives the same id in every group
+ * @param seed the text that its id is derived from; the same seed gives the same id in every group
  */
 export async function insertAdvisory(
   tx: Tx,
@@ -23,8 +22,8 @@ export async function insertAdvisory(
 ): Promise<AdvisoryRow> {
   const row: AdvisoryRow = {
     ...advisory,
-    ...derived(advisory, events),
-    advisoryId: await freeId(tx, advisory.groupUid, seed),
+    ...deriveColumns(advisory, events),
+    advisoryId: await findFreeId(tx, advisory.groupUid, seed),
   };
   await tx.advisories.insert(row);
   for (const event of events) await tx.advisories.putEvent(event);
@@ -32,9 +31,9 @@ export async function insertAdvisory(
 }
 
 /**
- * Makes a stored advisory equal to `advisory`, apart from its id and creation time, and returns it.
+ * Replaces a stored advisory, apart from its id and creation time, and returns it.
  *
- * @param events what its events become; absent: they stay as they are
+ * @param events its new events; absent: unchanged
  * @throws ApiError NOT_FOUND when there is no such advisory.
  */
 export async function replaceAdvisory(
@@ -46,7 +45,7 @@ export async function replaceAdvisory(
   if (before === undefined) throw notFound(advisories, advisory.uid);
   const { advisoryId, createTimeMs } = before;
   const all = events ?? (await tx.advisories.events([advisory.uid]));
-  const row: AdvisoryRow = { ...advisory, ...derived(advisory, all), advisoryId, createTimeMs };
+  const row: AdvisoryRow = { ...advisory, ...deriveColumns(advisory, all), advisoryId, createTimeMs };
   await tx.advisories.replace(row);
   if (events) {
     await tx.advisories.deleteEvents(row.uid);
@@ -56,7 +55,7 @@ export async function replaceAdvisory(
 }
 
 /**
- * Stores an event, new or changed, and returns its advisory, which changes with it.
+ * Creates or updates an event, and returns its advisory, which changes with it.
  *
  * @throws ApiError NOT_FOUND when there is no such advisory.
  */
@@ -68,13 +67,16 @@ export async function putEvent(tx: Tx, event: AdvisoryEventRow): Promise<Advisor
   return replaceAdvisory(tx, { ...before, updateTimeMs });
 }
 
-function derived(advisory: AdvisoryInput, events: readonly AdvisoryEventRow[]) {
+function deriveColumns(advisory: AdvisoryInput, events: readonly AdvisoryEventRow[]) {
   const { artifactName, componentName, aliases } = advisory;
-  return { searched: searchedOf([artifactName, componentName, ...aliases]), latestEventType: latestOf(events) };
+  return {
+    searched: buildSearchText([artifactName, componentName, ...aliases]),
+    latestEventType: findLatestType(events),
+  };
 }
 
-// Events of one moment are in the order of their uids, as they are shown.
-function latestOf(events: readonly AdvisoryEventRow[]): number {
+// Events of the same time are ordered by uid, as responses show them.
+function findLatestType(events: readonly AdvisoryEventRow[]): number {
   let latest: AdvisoryEventRow | undefined;
   for (const event of events) {
     if (event.reviewState === ReviewState.APPROVED && (latest === undefined || isAfter(event, latest))) latest = event;
@@ -86,12 +88,40 @@ function isAfter(a: AdvisoryEventRow, b: AdvisoryEventRow): boolean {
   return a.createTimeMs === b.createTimeMs ? a.uid > b.uid : a.createTimeMs > b.createTimeMs;
 }
 
-async function freeId(tx: Tx, groupUid: string, seed: string): Promise<string> {
+async function findFreeId(tx: Tx, groupUid: string, seed: string): Promise<string> {
   for (let attempt = 0; ; attempt++) {
-    const advisoryId = advisoryIdOf(seed, attempt);
+    const advisoryId = deriveAdvisoryId(seed, attempt);
     const filter = { childrenOf: groupUid, equals: { advisoryId } };
     const order = { field: "uid", descending: false };
     const { total } = await tx.advisories.list({ visible: [groupUid], filter, order, skip: 0, limit: 1 });
     if (total === 0) return advisoryId;
   }
+}
+
+// A query has no line breaks, so none can match across two texts.
+function buildSearchText(texts: readonly string[]): string {
+  return texts.join("\n").toLowerCase();
+}
+
+// Digits and letters that are not confused with one another and spell no words.
+const LETTERS = "23456789cfghjmpqrvwx";
+const SIZE = 12;
+
+/**
+ * Derives an id such as `CGA-xvgw-cvr7-9g2q` from a seed.
+ *
+ * @param attempt counts up from 0 while the id is taken. There are 20^12 ids, so a collision happens once in a
+ * million imports of 100,000
+ */
+export function deriveAdvisoryId(seed: string, attempt = 0): string {
+  const digest = createHash("sha256")
+    .update(JSON.stringify(["arbor advisory", seed, attempt]))
+    .digest("hex");
+  let rest = BigInt(`0x${digest}`);
+  let text = "";
+  for (let i = 0; i < SIZE; i++) {
+    text += LETTERS[Number(rest % 20n)];
+    rest /= 20n;
+  }
+  return `CGA-${text.slice(0, 4)}-${text.slice(4, 8)}-${text.slice(8)}`;
 }

@@ -1,11 +1,13 @@
-// What an advisory is, and how a stored one is shown.
+// The advisory resource: its definition, its events, how they are stored, and how version 2 shows them.
 import { create, fromJson, type JsonObject, toJson } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
+  Advisories,
   type AdvisoryEvent_ComponentLocationChanged as ComponentMoved,
   AdvisoryEvent_ComponentLocationChangedSchema as ComponentMovedSchema,
   EventTypeFilter as EventTypeFilterV1,
 } from "#gen/chainguard/platform/vulnerabilities/v1/advisories_pb.js";
+import { AdvisoriesService as StableAdvisoriesService } from "#gen/chainguard/platform/vulnerabilities/v2/advisories_pb.js";
 import {
   type Advisory,
   type AdvisoryEvent,
@@ -17,14 +19,32 @@ import {
 } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
 import type { ResourceKind } from "../../kernel/errors.js";
 import { defineResource } from "../../pipeline/resource/define.js";
-import type { AdvisoryEventRow, AdvisoryRow } from "../../store/port.js";
+import { createsInScope } from "../../pipeline/resource/quota.js";
+import type { AdvisoryEventRow, AdvisoryRow, Tx } from "../../store/port.js";
 import { isLineField, isLines, isRequiredLine } from "./advisory-rules.js";
 
-/** The advisory resource. Version 2 of the API changes nothing of it, version 1 does. */
+/** The largest number of withdrawn advisories that are deleted with a group. */
+const MAX_WITHDRAWN = 1_000;
+
+/** The advisory resource. Only version 1 of the API changes advisories. */
 export const advisories = defineResource({
   noun: "advisory",
   type: "vulnerabilities.chainguard.dev/Advisory",
+  plural: "advisories",
   message: AdvisorySchema,
+  table: (tx) => tx.advisories,
+  // A withdrawn advisory cannot be deleted by itself, so it does not keep the group.
+  parent: {
+    type: "iam.chainguard.dev/Group",
+    onDelete: {
+      restrict: async (tx, uid) => (await findWithdrawnOnly(tx, uid)) === undefined,
+      async cascade(tx, uid) {
+        for (const one of (await findWithdrawnOnly(tx, uid)) ?? []) await tx.advisories.delete(one);
+      },
+    },
+  },
+  quota: { name: "advisories", createdBy: [createsInScope(Advisories.method.create)] },
+  stable: StableAdvisoriesService,
   sort: ["uid", "created_at", "updated_at"],
   mutable: {
     artifactName: isRequiredLine,
@@ -38,16 +58,21 @@ export const advisories = defineResource({
   },
 });
 
-/** What errors call the events of advisories. */
+// The advisories of a group where all of them are withdrawn; undefined otherwise, and where there are too many.
+async function findWithdrawnOnly(tx: Tx, groupUid: string): Promise<string[] | undefined> {
+  const uids = await tx.advisories.uidsWhere("groupUid", groupUid, MAX_WITHDRAWN + 1);
+  if (uids.length > MAX_WITHDRAWN) return undefined;
+  for (const one of uids) if ((await tx.advisories.get(one))?.deleteTimeMs === null) return undefined;
+  return uids;
+}
+
+/** The events of advisories, as errors name them. */
 export const eventKind: ResourceKind = {
   noun: "advisory event",
   type: "vulnerabilities.chainguard.dev/AdvisoryEvent",
 };
 
-/** What errors call the groups that advisories lie in. */
-export const groupKind: ResourceKind = { noun: "group", type: "iam.chainguard.dev/Group" };
-
-// Beside what version 2 knows of an event, under the name that version 1 has for it.
+// The type of event that version 2 lacks is stored beside the others, under its name in version 1.
 const MOVED = "componentLocationChanged";
 
 const eventTypes: Readonly<Record<NonNullable<AdvisoryEvent["type"]["case"]>, EventTypeFilter>> = {
@@ -62,13 +87,13 @@ const eventTypes: Readonly<Record<NonNullable<AdvisoryEvent["type"]["case"]>, Ev
 };
 
 /**
- * The row that holds an event; what the message says of its uid and times is ignored.
+ * Builds the row of an event. The uid and the times of the message are ignored.
  *
  * @param uid the uid of the advisory, a slash and a segment of its own
  * @param timeMs when it was created, in epoch milliseconds
- * @param moved that the component has moved: the type that version 2 lacks, in place of the message's
+ * @param moved the type that version 2 lacks, in place of that of the message
  */
-export function eventRow(
+export function buildEventRow(
   advisoryUid: string,
   uid: string,
   event: AdvisoryEvent,
@@ -76,8 +101,8 @@ export function eventRow(
   moved?: ComponentMoved,
 ): AdvisoryEventRow {
   const { findings, issue, type, author, reviewer, reviewState } = event;
-  const said = create(AdvisoryEventSchema, { findings, type, ...(issue !== undefined && { issue }) });
-  const data = toJson(AdvisoryEventSchema, said) as JsonObject;
+  const stored = create(AdvisoryEventSchema, { findings, type, ...(issue !== undefined && { issue }) });
+  const data = toJson(AdvisoryEventSchema, stored) as JsonObject;
   if (moved) data[MOVED] = toJson(ComponentMovedSchema, moved);
   const known = type.case === undefined ? EventTypeFilter.UNSPECIFIED : eventTypes[type.case];
   return {
@@ -94,10 +119,10 @@ export function eventRow(
 }
 
 /**
- * A stored event as version 2 shows it. That a component has moved it cannot say: such an event has no
- * type there, and all else.
+ * Converts a stored event to version 2, which has no type for the move of a component: such an event has no
+ * type there.
  */
-export function eventView(row: AdvisoryEventRow): AdvisoryEvent {
+export function eventToProto(row: AdvisoryEventRow): AdvisoryEvent {
   const event = fromJson(AdvisoryEventSchema, row.data as JsonObject, { ignoreUnknownFields: true });
   event.uid = row.uid;
   event.createTime = timestampFromMs(row.createTimeMs);
@@ -107,19 +132,19 @@ export function eventView(row: AdvisoryEventRow): AdvisoryEvent {
   return event;
 }
 
-/** What a stored event says of a component that has moved; undefined for events of other types. */
-export function movedIn({ data }: AdvisoryEventRow): ComponentMoved | undefined {
+/** Finds the move of a component in a stored event; undefined for other types of events. */
+export function findComponentMove({ data }: AdvisoryEventRow): ComponentMoved | undefined {
   const moved = (data as JsonObject)[MOVED];
   return moved === undefined ? undefined : fromJson(ComponentMovedSchema, moved, { ignoreUnknownFields: true });
 }
 
-/** Severities as they are stored: the JSON of their messages. */
+/** Converts severities to what is stored: the JSON of their messages. */
 export function severitiesToJson(severities: readonly Severity[]): JsonObject[] {
   return severities.map((severity) => toJson(SeveritySchema, severity) as JsonObject);
 }
 
-/** A stored advisory as version 2 shows it, with its events, oldest first. */
-export function advisoryView(row: AdvisoryRow, events: readonly AdvisoryEventRow[]): Advisory {
+/** Converts a stored advisory to version 2, with its events, oldest first. */
+export function advisoryToProto(row: AdvisoryRow, events: readonly AdvisoryEventRow[]): Advisory {
   return create(AdvisorySchema, {
     uid: row.uid,
     advisoryId: row.advisoryId,
@@ -134,7 +159,7 @@ export function advisoryView(row: AdvisoryRow, events: readonly AdvisoryEventRow
     componentLocation: row.componentLocation,
     componentType: row.componentType,
     aliases: row.aliases,
-    events: events.map(eventView),
+    events: events.map(eventToProto),
     ...(row.legacyAdvisoryId !== "" && { legacyAdvisoryId: row.legacyAdvisoryId }),
     severities: (row.severities as JsonObject[]).map((json) =>
       fromJson(SeveritySchema, json, { ignoreUnknownFields: true }),

@@ -1,4 +1,4 @@
-// The filters of lists of advisories, as the store knows them by name.
+// The filters of lists of advisories, by the names that the store has for them.
 import {
   EventTypeFilter,
   type ListAdvisoriesRequest,
@@ -9,7 +9,7 @@ import { isPrintable } from "../../pipeline/resource/rules.js";
 const MAX_VALUES = 1_000;
 const MAX_QUERY = 256;
 
-// Each of these makes a statement of its own, since an index finds the rows.
+// An index finds the rows of each of these filters, so each has a statement of its own.
 const selective = ["advisoryIds", "legacyAdvisoryIds", "artifactNames", "componentNames", "aliases"] as const;
 
 const usual = [
@@ -25,25 +25,25 @@ const usual = [
 ] as const;
 
 /**
- * What the store is asked for. `origin` counts as the one artifact name: which packages are built
- * along with it is not known here.
+ * Builds the filters of the store from a request. `origin` counts as an artifact name, because the service does
+ * not know which packages are built from the same origin.
  *
  * @throws ApiError INVALID_ARGUMENT for more than 1,000 values in a filter, control characters, or a
  * query of more than 256 characters.
  */
-export function filtersOf(request: ListAdvisoriesRequest): Record<string, string> {
+export function buildAdvisoryFilters(request: ListAdvisoriesRequest): Record<string, string> {
   const { origin = "", query, latestEventType = EventTypeFilter.UNSPECIFIED } = request;
   const violations: FieldViolation[] = [];
-  const refuse = (field: string, rule: string) => violations.push({ field, description: `${field} ${rule}` });
+  const addViolation = (field: string, rule: string) => violations.push({ field, description: `${field} ${rule}` });
   for (const field of [...selective, ...usual]) {
-    if (request[field].length > MAX_VALUES) refuse(field, `must be at most ${MAX_VALUES}`);
-    // Databases refuse some of them; nothing that is stored has any.
+    if (request[field].length > MAX_VALUES) addViolation(field, `must be at most ${MAX_VALUES}`);
+    // Databases reject some control characters, and no stored text has any.
     else if (!request[field].every((value) => isPrintable(String(value))))
-      refuse(field, "must not contain control characters");
+      addViolation(field, "must not contain control characters");
   }
-  if (!isPrintable(origin)) refuse("origin", "must not contain control characters");
-  if (!isPrintable(query)) refuse("query", "must not contain control characters");
-  if (query.length > MAX_QUERY) refuse("query", `must be at most ${MAX_QUERY} characters`);
+  if (!isPrintable(origin)) addViolation("origin", "must not contain control characters");
+  if (!isPrintable(query)) addViolation("query", "must not contain control characters");
+  if (query.length > MAX_QUERY) addViolation("query", `must be at most ${MAX_QUERY} characters`);
   if (violations.length > 0) throw invalidArgument(...violations);
 
   const filters: Record<string, string> = {};
@@ -52,20 +52,15 @@ export function filtersOf(request: ListAdvisoriesRequest): Record<string, string
 
   const rest: Record<string, string> = {};
   for (const field of usual) rest[field] = JSON.stringify(request[field].map(String));
-  // Unspecified stands for anything, and so restricts nothing.
+  // UNSPECIFIED matches every type.
   if (request.eventTypes.includes(EventTypeFilter.UNSPECIFIED)) rest.eventTypes = "[]";
   rest.latestEventType = JSON.stringify(latestEventType === 0 ? [] : [String(latestEventType)]);
-  rest.query = patternOf(query);
+  rest.query = buildLikePattern(query);
   const restricting = query !== "" || Object.values(rest).some((value) => value !== "[]" && value !== "%");
   return restricting ? { ...filters, ...rest } : filters;
 }
 
-/** What a query looks through: lower case, with a line break, which no query has, between the texts. */
-export function searchedOf(texts: readonly string[]): string {
-  return texts.join("\n").toLowerCase();
-}
-
-// Signs that `like` gives a meaning stand for themselves.
-function patternOf(query: string): string {
+// The special characters of `like` are escaped.
+function buildLikePattern(query: string): string {
   return query === "" ? "%" : `%${query.toLowerCase().replace(/[\\%_]/g, "\\$&")}%`;
 }

@@ -60,7 +60,7 @@ for (const name of wireNames) {
       wire = wireOf(name, world.url, world.owner.token);
     });
     after(() => wire.close());
-    const listed = async (filter: MessageInitShape<typeof v1.list.input>, token?: string) =>
+    const readList = async (filter: MessageInitShape<typeof v1.list.input>, token?: string) =>
       (await wire.call(v1.list, filter, token)).items;
 
     it("are the same in both versions, whichever created them", async () => {
@@ -75,21 +75,21 @@ for (const name of wireNames) {
 
       const { group, ...accountAssociation } = second;
       const other = await wire.call(v2.createAccountAssociation, { parent: group, accountAssociation });
-      const [shown] = await listed({ group });
+      const [shown] = await readList({ group });
       assert.deepEqual([shown?.group, plain(shown)], [group, plain(other)]);
 
       await wire.call(v2.updateAccountAssociation, {
         accountAssociation: { uid: group, name: "renamed" },
         updateMask: { paths: ["name"] },
       });
-      assert.equal((await listed({ group }))[0]?.name, "renamed");
+      assert.equal((await readList({ group }))[0]?.name, "renamed");
       await wire.call(v1.update, { group, name: "again" });
       assert.equal((await wire.call(v2.getAccountAssociation, { uid: group })).name, "again");
 
       await wire.call(v1.delete, { group });
-      assert.match(await wire.refused(v2.getAccountAssociation, { uid: group }), /^Not found: account association/);
+      assert.match(await wire.expectError(v2.getAccountAssociation, { uid: group }), /^Not found: account association/);
       await wire.call(v2.deleteAccountAssociation, { uid: first.group });
-      assert.deepEqual(await listed({ group: first.group }), []);
+      assert.deepEqual(await readList({ group: first.group }), []);
       await wire.call(v1.delete, { group: first.group });
     });
 
@@ -102,7 +102,7 @@ for (const name of wireNames) {
         const changed = await wire.call(v1.update, sent as MessageInitShape<typeof AccountAssociationsSchema>);
         const without = field === "description" ? { ...sent, description: "" } : sent;
         assert.deepEqual(plain(changed), plain(without), field);
-        assert.deepEqual(plain((await listed({ group: whole.group }))[0]), plain(without), field);
+        assert.deepEqual(plain((await readList({ group: whole.group }))[0]), plain(without), field);
         assert.deepEqual(changed.createdAt, createdAt);
       }
     });
@@ -125,17 +125,17 @@ for (const name of wireNames) {
         [{ group: world.root }, []],
       ];
       for (const [filter, groups] of rows) {
-        const found = (await listed(filter)).map(({ group }) => group);
+        const found = (await readList(filter)).map(({ group }) => group);
         assert.deepEqual(found, groups, JSON.stringify(filter));
       }
-      const all = (await listed({})).map(({ group }) => group);
+      const all = (await readList({})).map(({ group }) => group);
       assert.deepEqual(
         all.filter((group) => [a, b, c].includes(group)),
         [a, b, c],
       );
     });
 
-    it("say of an account what version 2 says", async () => {
+    it("check an account as version 2 does", async () => {
       const { group } = await wire.call(v1.create, {
         group: await world.group(),
         name: "a",
@@ -159,42 +159,42 @@ for (const name of wireNames) {
       const taken = await world.group();
       await wire.call(v1.create, { group: taken, name: "a" });
       const rule = "must be a uid, such as the service assigns";
-      const rows: readonly (readonly [refusal: Promise<string>, text: string])[] = [
-        [wire.refused(v1.create, { group: free }), "name: name must match ^[a-z0-9 ._-]{1,}$"],
+      const rows: readonly (readonly [failure: Promise<string>, text: string])[] = [
+        [wire.expectError(v1.create, { group: free }), "name: name must match ^[a-z0-9 ._-]{1,}$"],
         [
-          wire.refused(v1.update, { group: taken, name: "a", amazon: { account: "1" } }),
+          wire.expectError(v1.update, { group: taken, name: "a", amazon: { account: "1" } }),
           "amazon: amazon.account must be 12 digits",
         ],
-        [wire.refused(v1.create, { group: "nonsense", name: "a" }), `group: group ${rule}`],
-        [wire.refused(v1.list, { group: "nonsense" }), `group: group ${rule}`],
-        [wire.refused(v1.check, { group: taken }), "accountType: accountType is required"],
+        [wire.expectError(v1.create, { group: "nonsense", name: "a" }), `group: group ${rule}`],
+        [wire.expectError(v1.list, { group: "nonsense" }), `group: group ${rule}`],
+        [wire.expectError(v1.check, { group: taken }), "accountType: accountType is required"],
       ];
-      for (const [refusal, text] of rows) assert.equal(await refusal, `Invalid argument: ${text}`);
+      for (const [failure, text] of rows) assert.equal(await failure, `Invalid argument: ${text}`);
       assert.equal(
-        await wire.refused(v1.create, { group: taken, name: "b" }),
+        await wire.expectError(v1.create, { group: taken, name: "b" }),
         `Already exists: account association: ${taken}`,
       );
       const missing = `Not found: account association: there is no account association ${free}`;
-      assert.equal(await wire.refused(v1.update, { group: free, name: "a" }), missing);
-      assert.equal(await wire.refused(v1.check, { group: free, accountType: AccountType.AZURE }), missing);
+      assert.equal(await wire.expectError(v1.update, { group: free, name: "a" }), missing);
+      assert.equal(await wire.expectError(v1.check, { group: free, accountType: AccountType.AZURE }), missing);
     });
 
-    it("are nobody else's to see or change", async () => {
+    it("are hidden from others, who cannot change them", async () => {
       const { token } = world.foreignOwner;
       const { group } = await wire.call(v1.create, { group: await world.group(), name: "ours" });
-      assert.deepEqual(await listed({ group }, token), []);
+      assert.deepEqual(await readList({ group }, token), []);
       assert.equal(
-        (await listed({}, token)).some((one) => one.group.startsWith(world.root)),
+        (await readList({}, token)).some((one) => one.group.startsWith(world.root)),
         false,
       );
-      const refusals = [
-        await wire.refused(v1.create, { group: world.child, name: "a" }, token),
-        await wire.refused(v1.update, { group, name: "theirs" }, token),
-        await wire.refused(v1.delete, { group }, token),
-        await wire.refused(v1.check, { group, accountType: AccountType.AZURE }, token),
+      const failures = [
+        await wire.expectError(v1.create, { group: world.child, name: "a" }, token),
+        await wire.expectError(v1.update, { group, name: "theirs" }, token),
+        await wire.expectError(v1.delete, { group }, token),
+        await wire.expectError(v1.check, { group, accountType: AccountType.AZURE }, token),
       ];
-      for (const text of refusals) assert.match(text, /^Permission denied: account_associations\.\w+ at /);
-      assert.equal((await listed({ group }))[0]?.name, "ours");
+      for (const text of failures) assert.match(text, /^Permission denied: account_associations\.\w+ at /);
+      assert.equal((await readList({ group }))[0]?.name, "ours");
     });
   });
 }

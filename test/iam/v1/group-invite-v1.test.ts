@@ -1,4 +1,4 @@
-// Group invites, version 1, beside version 2: the code is told once.
+// Group invites, version 1, beside version 2: the code is shown once.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { MessageInitShape } from "@bufbuild/protobuf";
@@ -28,7 +28,7 @@ for (const name of wireNames) {
       wire = wireOf(name, world.url, world.owner.token);
     });
     after(() => wire.close());
-    const listed = async (filter: MessageInitShape<typeof v1.list.input>, token?: string) =>
+    const readList = async (filter: MessageInitShape<typeof v1.list.input>, token?: string) =>
       (await wire.call(v1.list, filter, token)).items;
 
     it("are the same in both versions, whichever created them", async () => {
@@ -49,16 +49,16 @@ for (const name of wireNames) {
       const other = await wire.call(v2.createGroupInvite, { parent: group, groupInvite });
       const updated = { uid: other.uid, email: "c@d.example" };
       await wire.call(v2.updateGroupInvite, { groupInvite: updated, updateMask: { paths: ["email"] } });
-      const [shown, none] = await listed({ id: other.uid });
+      const [shown, none] = await readList({ id: other.uid });
       assert.equal(none, undefined);
       assert.deepEqual([shown?.email, shown?.singleUse, shown?.keyId], ["c@d.example", false, other.keyId]);
       assert.deepEqual([shown?.expiration, shown?.createdAt], [other.expirationTime, other.createTime]);
       assert.deepEqual([shown?.role?.id, shown?.role?.capabilities], [viewer, role.capabilities]);
 
       await wire.call(v1.delete, { id: other.uid });
-      assert.match(await wire.refused(v2.getGroupInvite, { uid: other.uid }), /^Not found: group invite/);
+      assert.match(await wire.expectError(v2.getGroupInvite, { uid: other.uid }), /^Not found: group invite/);
       await wire.call(v2.deleteGroupInvite, { uid: made.id });
-      assert.deepEqual(await listed({ group }), []);
+      assert.deepEqual(await readList({ group }), []);
       await wire.call(v1.delete, { id: made.id });
     });
 
@@ -71,7 +71,7 @@ for (const name of wireNames) {
       };
       assert.deepEqual([content.grp, content.kid], [world.child, keyId]);
       const before = wire.heard.length;
-      assert.equal((await listed({ id }))[0]?.keyId, keyId);
+      assert.equal((await readList({ id }))[0]?.keyId, keyId);
       await wire.call(v2.getGroupInvite, { uid: id });
       await wire.call(v1.delete, { id });
       const since = wire.heard.slice(before);
@@ -97,65 +97,68 @@ for (const name of wireNames) {
         [{ keyId: "nonsense" }, []],
       ];
       for (const [filter, ids] of rows) {
-        const found = (await listed(filter)).map(({ id }) => id);
+        const found = (await readList(filter)).map(({ id }) => id);
         assert.deepEqual(found, ids, JSON.stringify(filter));
       }
-      const all = (await listed({})).map(({ id }) => id);
+      const all = (await readList({})).map(({ id }) => id);
       for (const { id } of [a, b, c, d]) assert.ok(all.includes(id));
     });
 
     it("name what is wrong as version 1 calls it", async () => {
       const group = world.child;
       const uid = "must be a uid, such as the service assigns";
-      const rows: readonly (readonly [refusal: Promise<string>, text: string])[] = [
-        [wire.refused(v1.create, { group, role: viewer }), "ttl: ttl is required"],
+      const rows: readonly (readonly [failure: Promise<string>, text: string])[] = [
+        [wire.expectError(v1.create, { group, role: viewer }), "ttl: ttl is required"],
         [
-          wire.refused(v1.create, { group, role: viewer, ttl: { seconds: 31_536_001n } }),
+          wire.expectError(v1.create, { group, role: viewer, ttl: { seconds: 31_536_001n } }),
           "ttl: ttl must be more than 0 and at most 365 days",
         ],
-        [wire.refused(v1.create, { group, ttl }), "role: role is required"],
+        [wire.expectError(v1.create, { group, ttl }), "role: role is required"],
         [
-          wire.refused(v1.create, { group, ttl, role: "viewer" }),
+          wire.expectError(v1.create, { group, ttl, role: "viewer" }),
           "role: role must be a built-in role or one of the group or above it",
         ],
-        [wire.refused(v1.create, { group, ttl, role: viewer, email: "x" }), "email: email must be an e-mail address"],
-        [wire.refused(v1.create, { group: "nonsense", ttl, role: viewer }), `group: group ${uid}`],
-        [wire.refused(v1.list, { group: "nonsense" }), `group: group ${uid}`],
-        [wire.refused(v1.list, { group: "/" }), `group: group ${uid}`],
-        [wire.refused(v1.list, { id: "nonsense" }), "id: id must be an id, such as the service assigns"],
-        [wire.refused(v1.delete, { id: "nonsense" }), `id: id ${uid}`],
+        [
+          wire.expectError(v1.create, { group, ttl, role: viewer, email: "x" }),
+          "email: email must be an e-mail address",
+        ],
+        [wire.expectError(v1.create, { group: "nonsense", ttl, role: viewer }), `group: group ${uid}`],
+        [wire.expectError(v1.list, { group: "nonsense" }), `group: group ${uid}`],
+        [wire.expectError(v1.list, { group: "/" }), `group: group ${uid}`],
+        [wire.expectError(v1.list, { id: "nonsense" }), "id: id must be an id, such as the service assigns"],
+        [wire.expectError(v1.delete, { id: "nonsense" }), `id: id ${uid}`],
       ];
-      for (const [refusal, text] of rows) assert.equal(await refusal, `Invalid argument: ${text}`);
+      for (const [failure, text] of rows) assert.equal(await failure, `Invalid argument: ${text}`);
     });
 
-    it("are nobody else's to see or change, nor to grant what one lacks", async () => {
+    it("are hidden from others, and grant no rights that the caller lacks", async () => {
       const { token } = world.foreignOwner;
       const group = await world.group();
       const { id } = await wire.call(v1.create, { group, role: viewer, ttl });
-      assert.deepEqual(await listed({}, token), []);
-      assert.deepEqual(await listed({ group, id }, token), []);
-      const refusals = [
-        await wire.refused(v1.create, { group, role: viewer, ttl }, token),
-        await wire.refused(v1.delete, { id }, token),
+      assert.deepEqual(await readList({}, token), []);
+      assert.deepEqual(await readList({ group, id }, token), []);
+      const failures = [
+        await wire.expectError(v1.create, { group, role: viewer, ttl }, token),
+        await wire.expectError(v1.delete, { id }, token),
       ];
-      for (const text of refusals) assert.match(text, /^Permission denied: group_invites\.\w+/);
+      for (const text of failures) assert.match(text, /^Permission denied: group_invites\.\w+/);
       const inviter = await world.caller(["group_invites.create", "role_bindings.create"]);
-      const denied = await wire.refused(v1.create, { group, role: viewer, ttl }, inviter.token);
+      const denied = await wire.expectError(v1.create, { group, role: viewer, ttl }, inviter.token);
       assert.match(denied, /^Permission denied: granting rights at/);
-      assert.equal((await listed({ group })).length, 1);
+      assert.equal((await readList({ group })).length, 1);
     });
   });
 }
 
-it("an invite into a group still to be created is refused, and creates none", async () => {
+it("an invite with a new group is rejected and creates nothing", async () => {
   const wire = wireOf("gRPC", world.url, world.owner.token);
   const groups = async () => (await world.owner.rest("GET", "/groups")).json?.totalCount;
   const before = await groups();
   for (const token of [world.owner.token, world.foreignOwner.token, (await world.harness.identity()).token]) {
-    const text = await wire.refused(v1.createWithGroup, { role: viewer, ttl }, token);
+    const text = await wire.expectError(v1.createWithGroup, { role: viewer, ttl }, token);
     assert.match(text, /^Unimplemented: GroupInvites.CreateWithGroup: /);
   }
-  assert.match(await wire.refused(v1.createWithGroup, { role: viewer, ttl }, "nonsense"), /^Unauthenticated: /);
+  assert.match(await wire.expectError(v1.createWithGroup, { role: viewer, ttl }, "nonsense"), /^Unauthenticated: /);
   assert.equal(await groups(), before);
   wire.close();
 });

@@ -40,7 +40,7 @@ for (const name of wireNames) {
       const mapping = { externalGroupId, roleUidp: viewer, scope: world.root };
       return wire.call(v1.create, { parentId, mapping });
     };
-    const listed = async (filter: MessageInitShape<typeof v1.list.input>, token?: string) =>
+    const readList = async (filter: MessageInitShape<typeof v1.list.input>, token?: string) =>
       (await wire.call(v1.list, filter, token)).items.map(({ id }) => id);
 
     it("are the same in both versions, whichever created them", async () => {
@@ -61,14 +61,14 @@ for (const name of wireNames) {
       assert.deepEqual(shown.createdAt, other.createTime);
 
       await wire.call(v1.delete, { id: other.uid });
-      assert.match(await wire.refused(v2.getExternalGroupRoleMapping, { uid: other.uid }), /^Not found: external/);
+      assert.match(await wire.expectError(v2.getExternalGroupRoleMapping, { uid: other.uid }), /^Not found: external/);
       await wire.call(v2.deleteExternalGroupRoleMapping, { uid: mine.id });
       const missing = `Not found: external group role mapping: there is no external group role mapping ${mine.id}`;
-      assert.equal(await wire.refused(v1.get, { uid: mine.id }), missing);
-      assert.equal(await wire.refused(v1.delete, { id: mine.id }), missing);
+      assert.equal(await wire.expectError(v1.get, { uid: mine.id }), missing);
+      assert.equal(await wire.expectError(v1.delete, { id: mine.id }), missing);
     });
 
-    it("are found by provider and place", async () => {
+    it("are filtered by provider and parent", async () => {
       const [here, there] = [await provider(), await provider()];
       const [a, b] = [(await made(here, "a")).id, (await made(here, "b")).id].sort() as [string, string];
       const { id: c } = await made(there, "a");
@@ -81,8 +81,8 @@ for (const name of wireNames) {
         [{ uidp: { ids: [a, c] }, identityProviderUidp: there }, [c]],
         [{ uidp: { descendantsOf: world.child } }, []],
       ];
-      for (const [filter, ids] of rows) assert.deepEqual(await listed(filter), ids, JSON.stringify(filter));
-      const all = await listed({});
+      for (const [filter, ids] of rows) assert.deepEqual(await readList(filter), ids, JSON.stringify(filter));
+      const all = await readList({});
       for (const id of [a, b, c]) assert.ok(all.includes(id));
     });
 
@@ -90,60 +90,60 @@ for (const name of wireNames) {
       const [here, there] = [await provider(), await provider()];
       const [a, b, c] = [await made(here, "a"), await made(here, "b"), await made(there, "a")];
       const ids = [a.id, c.id];
-      assert.match(await wire.refused(v1.batchDelete, { parentId: here, ids }), /^Invalid argument: ids\[1\]: /);
-      assert.deepEqual((await listed({ identityProviderUidp: here })).length, 2);
+      assert.match(await wire.expectError(v1.batchDelete, { parentId: here, ids }), /^Invalid argument: ids\[1\]: /);
+      assert.deepEqual((await readList({ identityProviderUidp: here })).length, 2);
       const all = [b.id, a.id, b.id, randomIds.newUid(here)];
       const { parentId, items } = await wire.call(v1.batchDelete, { parentId: here, ids: all });
       assert.equal(parentId, here);
       assert.deepEqual(items, [b, a]);
-      assert.deepEqual(await listed({ identityProviderUidp: here }), []);
-      assert.deepEqual(await listed({ identityProviderUidp: there }), [c.id]);
+      assert.deepEqual(await readList({ identityProviderUidp: here }), []);
+      assert.deepEqual(await readList({ identityProviderUidp: there }), [c.id]);
     });
 
     it("name what is wrong as version 1 calls it", async () => {
       const parentId = await provider();
       const rule = "must be a uid, such as the service assigns";
       const mapping = { externalGroupId: "g", roleUidp: viewer, scope: world.root };
-      const rows: readonly (readonly [refusal: Promise<string>, text: string])[] = [
+      const rows: readonly (readonly [failure: Promise<string>, text: string])[] = [
         [
-          wire.refused(v1.create, { parentId }),
+          wire.expectError(v1.create, { parentId }),
           "externalGroupId: externalGroupId must be 1 to 256 characters; " +
             "roleUidp: roleUidp is required; scope: scope is required",
         ],
         [
-          wire.refused(v1.create, { parentId, mapping: { ...mapping, roleUidp: randomIds.newUid(world.foreign) } }),
+          wire.expectError(v1.create, { parentId, mapping: { ...mapping, roleUidp: randomIds.newUid(world.foreign) } }),
           "roleUidp: roleUidp must be a built-in role or one of the group or above it",
         ],
         [
-          wire.refused(v1.create, { parentId, mapping: { ...mapping, scope: world.child } }),
+          wire.expectError(v1.create, { parentId, mapping: { ...mapping, scope: world.child } }),
           "scope: scope must be the root group of the identity provider",
         ],
-        [wire.refused(v1.create, { parentId: "nonsense", mapping }), `parentId: parentId ${rule}`],
-        [wire.refused(v1.batchDelete, { parentId }), "ids: ids is required"],
-        [wire.refused(v1.list, { uidp: { childrenOf: "x" } }), `uidp.childrenOf: uidp.childrenOf ${rule}`],
+        [wire.expectError(v1.create, { parentId: "nonsense", mapping }), `parentId: parentId ${rule}`],
+        [wire.expectError(v1.batchDelete, { parentId }), "ids: ids is required"],
+        [wire.expectError(v1.list, { uidp: { childrenOf: "x" } }), `uidp.childrenOf: uidp.childrenOf ${rule}`],
       ];
-      for (const [refusal, text] of rows) assert.equal(await refusal, `Invalid argument: ${text}`);
+      for (const [failure, text] of rows) assert.equal(await failure, `Invalid argument: ${text}`);
       await wire.call(v1.create, { parentId, mapping });
-      assert.match(await wire.refused(v1.create, { parentId, mapping }), /^Already exists: external group role/);
+      assert.match(await wire.expectError(v1.create, { parentId, mapping }), /^Already exists: external group role/);
     });
 
-    it("are nobody else's to see or change, nor to grant what one lacks", async () => {
+    it("are hidden from others, and grant no rights that the caller lacks", async () => {
       const parentId = await provider();
       const { id } = await made(parentId, "g");
       const mapping = { externalGroupId: "h", roleUidp: viewer, scope: world.root };
       const { token } = world.foreignOwner;
-      assert.deepEqual(await listed({}, token), []);
-      const refusals = [
-        await wire.refused(v1.create, { parentId, mapping }, token),
-        await wire.refused(v1.get, { uid: id }, token),
-        await wire.refused(v1.delete, { id }, token),
-        await wire.refused(v1.batchDelete, { parentId, ids: [id] }, token),
+      assert.deepEqual(await readList({}, token), []);
+      const failures = [
+        await wire.expectError(v1.create, { parentId, mapping }, token),
+        await wire.expectError(v1.get, { uid: id }, token),
+        await wire.expectError(v1.delete, { id }, token),
+        await wire.expectError(v1.batchDelete, { parentId, ids: [id] }, token),
       ];
-      for (const text of refusals) assert.match(text, /^Permission denied: identity_providers\.\w+/);
+      for (const text of failures) assert.match(text, /^Permission denied: identity_providers\.\w+/);
       const creator = await world.caller(["identity_providers.create", "role_bindings.create"]);
-      const denied = await wire.refused(v1.create, { parentId, mapping }, creator.token);
+      const denied = await wire.expectError(v1.create, { parentId, mapping }, creator.token);
       assert.match(denied, /^Permission denied: granting rights at/);
-      assert.deepEqual(await listed({ identityProviderUidp: parentId }), [id]);
+      assert.deepEqual(await readList({ identityProviderUidp: parentId }), [id]);
     });
   });
 }

@@ -1,5 +1,5 @@
 // Groups and roles in version 1, beside the same ones in version 2: over REST
-// and gRPC, by clients made from the protos.
+// and gRPC, by clients generated from the protos.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { Groups, OrgKind } from "#gen/chainguard/platform/iam/group_pb.js";
@@ -31,11 +31,11 @@ after(async () => {
 });
 
 const idsOf = (items: readonly { id: string }[]) => items.map(({ id }) => id);
-const listed = async (rest: Rest, query: string) =>
+const readList = async (rest: Rest, query: string) =>
   idsOf(((await rest("GET", query)).json as { items: { id: string }[] }).items);
 
 describe("groups", () => {
-  it("made in version 1 are seen in version 2, and the reverse, by every name of both", async () => {
+  it("created in one version are visible in the other, under both service names", async () => {
     const made = await v1("POST", `/groups/${world.child}`, { name: "one", description: "of v1" });
     const { id, createdAt, updatedAt, ...shown } = made.json as Record<string, string>;
     assert.deepEqual(shown, { name: "one", description: "of v1", resourceLimits: {}, verified: false });
@@ -54,7 +54,7 @@ describe("groups", () => {
     assert.ok(updatedAt);
   });
 
-  it("lose what an update leaves out in version 1, and keep it in version 2", async () => {
+  it("lose the fields that an update omits in version 1, and keep them in version 2", async () => {
     const group = await world.group();
     const put = await v1("PUT", `/groups/${group}`, { name: "renamed", description: "d", verified: true, kind: 2 });
     assert.deepEqual([put.json?.name, put.json?.description, put.json?.verified], ["renamed", "d", false]);
@@ -67,7 +67,7 @@ describe("groups", () => {
     assert.equal((await v2("GET", `/groups/${group}`)).json?.name, "whole");
   });
 
-  it("keep what the operator set, whatever version 1 sends", async () => {
+  it("keep the fields of the operator after an update of version 1", async () => {
     const { organisation } = world.harness;
     const { group, token } = await organisation("acme.example");
     const ids = { ids: randomIds, nowMs: Date.now() };
@@ -82,13 +82,13 @@ describe("groups", () => {
     assert.equal(seen.items[0]?.kind, OrgKind.CUSTOMER);
   });
 
-  it("are listed whole, ancestors first, by id, name and place", async () => {
+  it("are listed without pages, ancestors first, by id, name and parent", async () => {
     const top = await world.group();
     const below: string[] = [];
     for (const parent of [top, top, top]) below.push(await world.group(parent));
     const deep = await world.group(below[0]);
     const all = [top, ...below, deep].sort();
-    const under = (query: string) => listed(v1, `/groups?${query}`);
+    const under = (query: string) => readList(v1, `/groups?${query}`);
     assert.deepEqual(
       (await under("")).filter((id) => all.includes(id)),
       all,
@@ -128,10 +128,10 @@ describe("groups", () => {
     }
   });
 
-  it("of others are neither seen nor changed", async () => {
+  it("of others are hidden and cannot change", async () => {
     const foreign = restAs(world.url, world.foreignOwner.token, "/iam/v1");
-    assert.deepEqual(await listed(foreign, "/groups"), [world.foreign]);
-    assert.deepEqual(await listed(foreign, `/groups?id=${world.child}`), []);
+    assert.deepEqual(await readList(foreign, "/groups"), [world.foreign]);
+    assert.deepEqual(await readList(foreign, `/groups?id=${world.child}`), []);
     for (const [method, body] of [["PUT", { name: "taken" }], ["DELETE"], ["POST", { name: "x" }]] as const) {
       assert.equal((await foreign(method, `/groups/${world.child}`, body)).status, 403);
     }
@@ -201,15 +201,15 @@ describe("roles", () => {
       items.map(({ name }) => name),
       ["viewer"],
     );
-    assert.ok((await listed(v1, "/roles?parent=%2F")).length > 10);
-    assert.deepEqual(await listed(v1, `/roles?parent=${world.grandchild}`), [uid]);
-    assert.deepEqual(await listed(v1, `/roles?uidp.descendantsOf=${world.child}&parent=${world.grandchild}`), [uid]);
+    assert.ok((await readList(v1, "/roles?parent=%2F")).length > 10);
+    assert.deepEqual(await readList(v1, `/roles?parent=${world.grandchild}`), [uid]);
+    assert.deepEqual(await readList(v1, `/roles?uidp.descendantsOf=${world.child}&parent=${world.grandchild}`), [uid]);
     for (const query of ["parent=NO", `parent=%2F&uidp.childrenOf=${world.child}`]) {
       assert.equal((await v1("GET", `/roles?${query}`)).status, 400);
     }
   });
 
-  it("give nobody more than they have, by either version", async () => {
+  it("grant no rights that the caller lacks, in either version", async () => {
     const editor = await world.bound("editor", world.child);
     const body = { name: "more", capabilities: ["groups.delete", "role_bindings.create"] };
     const refused = await restAs(world.url, editor.token, "/iam/v1")("POST", `/roles/${world.child}`, body);
@@ -217,7 +217,7 @@ describe("roles", () => {
   });
 
   it("built in stay as they are", async () => {
-    const [viewer = ""] = await listed(v1, "/roles?parent=%2F&name=viewer");
+    const [viewer = ""] = await readList(v1, "/roles?parent=%2F&name=viewer");
     for (const [method, body] of [["PUT", { name: "v", capabilities: ["groups.list"] }], ["DELETE"]] as const) {
       assert.equal((await v1(method, `/roles/${viewer}`, body)).status, 403);
     }

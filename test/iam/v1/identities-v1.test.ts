@@ -51,8 +51,8 @@ const made = async (body: object, by = v1): Promise<string> => {
   return String(uid);
 };
 const inV2 = (id: string) => answer(v2("GET", `/identities/${id}`));
-const listed = async (query: string, by = v1) => (await answer(by("GET", `/identities?${query}`))).items as Fields[];
-const inV1 = async (id: string): Promise<Fields> => (await listed(`id=${id}`))[0] ?? {};
+const readList = async (query: string, by = v1) => (await answer(by("GET", `/identities?${query}`))).items as Fields[];
+const inV1 = async (id: string): Promise<Fields> => (await readList(`id=${id}`))[0] ?? {};
 const whole = (body: object) => fromJson(IdentitySchema, body as JsonValue);
 const idsOf = (items: readonly { readonly id?: unknown }[]) => items.map(({ id }) => id);
 const relationships = ["claimMatch", "static", "staticKeys", "awsIdentity", "servicePrincipal"];
@@ -133,7 +133,7 @@ describe("an update replaces", () => {
     });
   }
 
-  it("is seen by both versions", async () => {
+  it("is visible in both versions", async () => {
     const id = await made({ name: "n", servicePrincipal: "INGESTER" });
     await answer(v2("PATCH", `/identities/${id}`, { description: "by the second" }));
     assert.equal((await inV1(id)).description, "by the second");
@@ -142,7 +142,7 @@ describe("an update replaces", () => {
     assert.deepEqual([name, description, servicePrincipal], ["first", "", "SERVICE_PRINCIPAL_COSIGNED"]);
   });
 
-  it("lets keys begin anew for a year when it says nothing else", async () => {
+  it("renews keys for a year by default", async () => {
     const id = await made({ name: "n", static: { ...keys, expiration: tomorrow } });
     const shown = await answer(v1("PUT", `/identities/${id}`, { name: "n", static: keys }));
     const { expiration } = shown.static as { expiration: string };
@@ -196,7 +196,7 @@ describe("errors name the fields of version 1", () => {
   }
 });
 
-describe("whoever changes how an identity is assumed", () => {
+describe("callers who change how an identity is assumed", () => {
   for (const [what, more] of [
     ["holds what it holds", false],
     ["cannot gain by it", true],
@@ -220,7 +220,7 @@ describe("whoever changes how an identity is assumed", () => {
     });
   }
 
-  it("is not whoever changes the rest and sends that as it is", async () => {
+  it("not callers who change other fields and send the relationship unchanged", async () => {
     const who = await world.caller(["identity.update", "identity.list"]);
     const id = await world.identity();
     const roleUid = await world.role(["repo.delete"]);
@@ -232,15 +232,15 @@ describe("whoever changes how an identity is assumed", () => {
 });
 
 describe("lists", () => {
-  it("tell by id what was just made, and are empty for what is not there", async () => {
+  it("find a new resource by id, and are empty for an unknown one", async () => {
     const id = await made({ name: "n", static: keys });
     const shown = ["id", "name", "description", "createdAt", "updatedAt", "lastSeen", "static"];
     assert.deepEqual(Object.keys(await inV1(id)), shown);
-    assert.deepEqual(await listed(`id=${randomIds.newUid(world.child)}`), []);
+    assert.deepEqual(await readList(`id=${randomIds.newUid(world.child)}`), []);
     assert.deepEqual((await grpc.list({ id: randomIds.newUid(world.child) })).items, []);
   });
 
-  it("tell when an identity was made, changed and last seen", async () => {
+  it("show when an identity was created, updated and last seen", async () => {
     const id = randomIds.newUid(world.child);
     const times = { createTimeMs: 1_000, updateTimeMs: 2_000, lastSeenTimeMs: 3_000 };
     await world.write((tx) => tx.identities.insert(identityRow(id, times)));
@@ -249,7 +249,7 @@ describe("lists", () => {
     assert.deepEqual(told, Object.values(times));
   });
 
-  it("filter by place, all of which must hold, and show nobody what is another's", async () => {
+  it("combine filters by group, and hide rows of others", async () => {
     const outer = await world.group();
     const inner = await world.group(outer);
     const [a, b] = [await world.identity(outer), await world.identity(inner)];
@@ -267,7 +267,7 @@ describe("lists", () => {
       [other, "", []],
     ];
     for (const [by, query, ids] of rows) {
-      assert.deepEqual(idsOf(await listed(query, by)), ids, query);
+      assert.deepEqual(idsOf(await readList(query, by)), ids, query);
     }
     const { items } = await grpc.list({ uidp: { descendantsOf: outer } });
     assert.deepEqual(idsOf(items), both);
@@ -283,7 +283,7 @@ describe("lists", () => {
 });
 
 describe("lookups and deletions", () => {
-  it("a lookup tells the id alone", async () => {
+  it("a lookup returns the id alone", async () => {
     const { uid } = await answer(v2("GET", "/identities:lookupIdentity?issuer=https://i.example&subject=a"));
     const query = "issuer=https://i.example&subject=a";
     assert.deepEqual(await answer(v1("GET", `/identities/lookup?${query}`)), { id: uid, name: "", description: "" });
@@ -291,7 +291,7 @@ describe("lookups and deletions", () => {
     assert.deepEqual(toJson(IdentitySchema, shown), { id: uid });
   });
 
-  it("what is deleted is gone in both, and deleting it again the error of version 2", async () => {
+  it("a deletion holds in both versions, and a second one has the error of version 2", async () => {
     const [one, other] = [await made({ name: "n", static: keys }), await made({ name: "n", staticKeys: keys }, v2)];
     assert.equal((await v1("DELETE", `/identities/${one}`)).text, "");
     await answer(v2("DELETE", `/identities/${other}`));

@@ -50,7 +50,7 @@ for (const name of wireNames) {
     after(() => wire.close());
     const made = async (more: object = {}) =>
       (await wire.call(v1.create, { parentId: world.root, identityProvider: { ...whole, ...more } })).id;
-    const listed = async (filter: MessageInitShape<typeof v1.list.input>, token?: string) =>
+    const readList = async (filter: MessageInitShape<typeof v1.list.input>, token?: string) =>
       (await wire.call(v1.list, filter, token)).items;
 
     it("are the same in both versions, whichever created them", async () => {
@@ -69,24 +69,24 @@ for (const name of wireNames) {
 
       const identityProvider = { ...whole, configuration: oidc({ correlationRule: RuleV2.SUB_EQUALS_EXTERNAL_ID }) };
       const { uid } = await wire.call(v2.createIdentityProvider, { parent: world.root, identityProvider });
-      const [shown] = await listed({ id: uid });
+      const [shown] = await readList({ id: uid });
       assert.equal(shown?.configuration.value?.correlationRule, Rule.SUB_EQUALS_EXTERNAL_ID);
       await wire.call(v2.updateIdentityProvider, {
         identityProvider: { uid, name: "renamed" },
         updateMask: { paths: ["name"] },
       });
-      assert.equal((await listed({ id: uid }))[0]?.name, "renamed");
+      assert.equal((await readList({ id: uid }))[0]?.name, "renamed");
       await wire.call(v1.update, { ...whole, id: mine.id, name: "again", defaultRole: editor });
       const changed = await wire.call(v2.getIdentityProvider, { uid: mine.id });
       assert.deepEqual([changed.name, changed.defaultRole], ["again", editor]);
 
       await wire.call(v1.delete, { id: uid });
-      assert.match(await wire.refused(v2.getIdentityProvider, { uid }), /^Not found: identity provider/);
+      assert.match(await wire.expectError(v2.getIdentityProvider, { uid }), /^Not found: identity provider/);
       await wire.call(v2.deleteIdentityProvider, { uid: mine.id });
-      assert.deepEqual(await listed({ id: mine.id }), []);
+      assert.deepEqual(await readList({ id: mine.id }), []);
       const missing = `Not found: identity provider: there is no identity provider ${mine.id}`;
-      assert.equal(await wire.refused(v1.delete, { id: mine.id }), missing);
-      assert.equal(await wire.refused(v1.update, { ...whole, id: mine.id }), missing);
+      assert.equal(await wire.expectError(v1.delete, { id: mine.id }), missing);
+      assert.equal(await wire.expectError(v1.update, { ...whole, id: mine.id }), missing);
     });
 
     it("lose in an update what it leaves out, but neither their secret nor their directory", async () => {
@@ -105,7 +105,7 @@ for (const name of wireNames) {
       assert.equal(await sealedSecret(id), before);
 
       // What was read can be sent back as it is.
-      const [read] = await listed({ id });
+      const [read] = await readList({ id });
       assert.ok(read);
       const echoed = await wire.call(v1.update, read);
       assert.deepEqual({ ...echoed, updatedAt: undefined }, { ...read, updatedAt: undefined });
@@ -116,7 +116,7 @@ for (const name of wireNames) {
       assert.ok(!wire.heard.includes("s3cr3t"));
     });
 
-    it("are found by id, name and place", async () => {
+    it("are filtered by id, name and parent", async () => {
       const only = `only ${name.toLowerCase()}`;
       const [a, b] = [await made({ name: only }), await made({ name: only })].sort() as [string, string];
       const c = await made({ name: "c" });
@@ -131,10 +131,10 @@ for (const name of wireNames) {
         [{ uidp: { ids: [c, a] } }, [a, c].sort()],
       ];
       for (const [filter, ids] of rows) {
-        const found = (await listed(filter)).map(({ id }) => id);
+        const found = (await readList(filter)).map(({ id }) => id);
         assert.deepEqual(found, ids, JSON.stringify(filter));
       }
-      const all = (await listed({})).map(({ id }) => id);
+      const all = (await readList({})).map(({ id }) => id);
       for (const id of [a, b, c]) assert.ok(all.includes(id));
     });
 
@@ -144,11 +144,11 @@ for (const name of wireNames) {
       const proof = "oidc.clientSecret: clientSecret is required unless pkceEnabled is set";
       const uid = "must be a uid, such as the service assigns";
       const create = (identityProvider: object, at = parentId) =>
-        wire.refused(v1.create, { parentId: at, identityProvider });
-      const update = (provider: object) => wire.refused(v1.update, { id, ...provider });
-      const rows: readonly (readonly [refusal: Promise<string>, text: string])[] = [
+        wire.expectError(v1.create, { parentId: at, identityProvider });
+      const update = (provider: object) => wire.expectError(v1.update, { id, ...provider });
+      const rows: readonly (readonly [failure: Promise<string>, text: string])[] = [
         [
-          wire.refused(v1.create, { parentId }),
+          wire.expectError(v1.create, { parentId }),
           "name: name must match ^[a-z0-9 ._-]{1,}$; defaultRole: defaultRole is required; oidc: oidc is required",
         ],
         [create(whole, world.child), "parentId: parentId must be a root group"],
@@ -162,31 +162,31 @@ for (const name of wireNames) {
           "oidc.correlationRule: correlationRule cannot change",
         ],
         [update({ ...whole, id: "nonsense" }), `id: id ${uid}`],
-        [wire.refused(v1.list, { id: "nonsense" }), "id: id must be an id, such as the service assigns"],
+        [wire.expectError(v1.list, { id: "nonsense" }), "id: id must be an id, such as the service assigns"],
       ];
-      for (const [refusal, text] of rows) assert.equal(await refusal, `Invalid argument: ${text}`);
+      for (const [failure, text] of rows) assert.equal(await failure, `Invalid argument: ${text}`);
     });
 
-    it("are nobody else's to see or change", async () => {
+    it("are hidden from others, who cannot change them", async () => {
       const { token } = world.foreignOwner;
       const id = await made();
-      assert.deepEqual(await listed({}, token), []);
-      assert.deepEqual(await listed({ id }, token), []);
-      const refusals = [
-        await wire.refused(v1.create, { parentId: world.root, identityProvider: whole }, token),
-        await wire.refused(v1.update, { ...whole, id, name: "theirs" }, token),
-        await wire.refused(v1.delete, { id }, token),
-        await wire.refused(v1.generateScimToken, { identityProviderId: id }, token),
-        await wire.refused(v1.regenerateScimToken, { identityProviderId: id, etag: "x" }, token),
-        await wire.refused(v1.revokeScimToken, { identityProviderId: id }, token),
-        await wire.refused(v1.setScimEnabled, { identityProviderId: id, enabled: true }, token),
+      assert.deepEqual(await readList({}, token), []);
+      assert.deepEqual(await readList({ id }, token), []);
+      const failures = [
+        await wire.expectError(v1.create, { parentId: world.root, identityProvider: whole }, token),
+        await wire.expectError(v1.update, { ...whole, id, name: "theirs" }, token),
+        await wire.expectError(v1.delete, { id }, token),
+        await wire.expectError(v1.generateScimToken, { identityProviderId: id }, token),
+        await wire.expectError(v1.regenerateScimToken, { identityProviderId: id, etag: "x" }, token),
+        await wire.expectError(v1.revokeScimToken, { identityProviderId: id }, token),
+        await wire.expectError(v1.setScimEnabled, { identityProviderId: id, enabled: true }, token),
       ];
-      for (const text of refusals) assert.match(text, /^Permission denied: identity_providers\./);
+      for (const text of failures) assert.match(text, /^Permission denied: identity_providers\./);
       // Who may change providers may still not send an organisation's logins elsewhere.
       const changer = await world.caller(["identity_providers.update", "role_bindings.create"]);
-      const denied = await wire.refused(v1.update, { ...whole, id }, changer.token);
+      const denied = await wire.expectError(v1.update, { ...whole, id }, changer.token);
       assert.match(denied, /^Permission denied: granting rights at/);
-      assert.equal((await listed({ id }))[0]?.name, "login");
+      assert.equal((await readList({ id }))[0]?.name, "login");
     });
   });
 }

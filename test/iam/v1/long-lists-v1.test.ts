@@ -25,10 +25,10 @@ interface List {
   readonly fill: (tx: Tx, root: string) => Promise<string>;
 }
 
-/** Puts one thing after the other at the uids below `place`. */
-async function each(place: string, insert: (uid: string) => unknown): Promise<string> {
-  for (let n = 0; n < COUNT; n++) await insert(childUid(place, n));
-  return place;
+/** Creates rows one after the other at the uids below `place`. */
+async function each(parent: string, insert: (uid: string) => unknown): Promise<string> {
+  for (let n = 0; n < COUNT; n++) await insert(childUid(parent, n));
+  return parent;
 }
 
 const provider = (uid: string, groupUid: string) => ({
@@ -88,15 +88,15 @@ before(async () => {
 });
 after(() => world.stop());
 
-describe("a list is whole", () => {
+describe("a list has every row", () => {
   for (const { name, method, idOf, fill } of lists) {
     it(`of ${name}`, async () => {
-      const place = await world.write((tx) => fill(tx, world.root));
-      const expected = Array.from({ length: COUNT }, (_, n) => childUid(place, n));
+      const parent = await world.write((tx) => fill(tx, world.root));
+      const expected = Array.from({ length: COUNT }, (_, n) => childUid(parent, n));
       for (const wireName of wireNames) {
         const wire = wireOf(wireName, world.url, world.owner.token);
         const { items } = (await wire.call(method, {})) as MessageShape<DescMessage> & { items: never[] };
-        const ids = items.map(idOf).filter((id) => id.startsWith(`${place}/`));
+        const ids = items.map(idOf).filter((id) => id.startsWith(`${parent}/`));
         assert.deepEqual(ids, expected, wireName);
         wire.close();
       }

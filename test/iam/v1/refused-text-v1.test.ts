@@ -1,5 +1,4 @@
-// Text that PostgreSQL refuses is refused on every database, and what errors say
-// of maps leaves the caller's own keys as they are.
+// Text that PostgreSQL rejects is rejected on every database, and errors about maps keep the keys of the caller.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { GroupAccountAssociations } from "#gen/chainguard/platform/iam/account_associations_pb.js";
@@ -24,28 +23,28 @@ after(async () => {
 
 const nul = "a\0b";
 
-describe("U+0000 over gRPC is refused, as it is over REST", () => {
+describe("U+0000 is rejected over gRPC as over REST", () => {
   const text = (field: string) => `Invalid argument: ${field}: ${field} must not hold U+0000`;
   it("in filters of both versions", async () => {
     const { list } = ExternalGroupRoleMappings.method;
     const { listExternalGroupRoleMappings } = ExternalGroupRoleMappingsService.method;
-    const rows: readonly (readonly [refusal: Promise<string>, field: string])[] = [
-      [grpc.refused(GroupInvites.method.list, { keyId: nul }), "keyId"],
-      [grpc.refused(GroupInvitesService.method.listGroupInvites, { keyId: nul }), "keyId"],
-      [grpc.refused(list, { identityProviderUidp: nul }), "identityProviderUidp"],
-      [grpc.refused(listExternalGroupRoleMappings, { identityProviderUid: nul }), "identityProviderUid"],
+    const rows: readonly (readonly [failure: Promise<string>, field: string])[] = [
+      [grpc.expectError(GroupInvites.method.list, { keyId: nul }), "keyId"],
+      [grpc.expectError(GroupInvitesService.method.listGroupInvites, { keyId: nul }), "keyId"],
+      [grpc.expectError(list, { identityProviderUidp: nul }), "identityProviderUidp"],
+      [grpc.expectError(listExternalGroupRoleMappings, { identityProviderUid: nul }), "identityProviderUid"],
     ];
-    for (const [refusal, field] of rows) assert.equal(await refusal, text(field));
+    for (const [failure, field] of rows) assert.equal(await failure, text(field));
   });
 
   it("in what a map holds", async () => {
     const group = await world.group();
     const github = (name: string) => ({ appInstallations: { "7": { installations: [{ installationId: 1n, name }] } } });
-    const refused = (name: string) =>
-      grpc.refused(GroupAccountAssociations.method.create, { group, name: "a", github: github(name) });
-    assert.equal(await refused(nul), text("github.appInstallations.7.installations[0].name"));
+    const failed = (name: string) =>
+      grpc.expectError(GroupAccountAssociations.method.create, { group, name: "a", github: github(name) });
+    assert.equal(await failed(nul), text("github.appInstallations.7.installations[0].name"));
     assert.equal(
-      await refused("x".repeat(257)),
+      await failed("x".repeat(257)),
       "Invalid argument: github: github.appInstallations must have names of at most 256 characters",
     );
   });
@@ -56,7 +55,7 @@ describe("U+0000 over gRPC is refused, as it is over REST", () => {
       return { parentId: world.child, identity: { name: "a", relationship: { case: "static" as const, value } } };
     };
     await grpc.call(Identities.method.create, create('{\n\t"keys": []\r\n}'));
-    assert.equal(await grpc.refused(Identities.method.create, create(nul)), text("identity.static.issuerKeys"));
+    assert.equal(await grpc.expectError(Identities.method.create, create(nul)), text("identity.static.issuerKeys"));
   });
 });
 
@@ -67,7 +66,7 @@ describe("keys of maps in errors are as they were sent", () => {
       const value = { iss, sub: { case: "subject" as const, value: "s" }, claims: { [key]: "" } };
       const identity = { name: "a", relationship: { case: "claimMatch" as const, value } };
       assert.equal(
-        await grpc.refused(Identities.method.create, { parentId: world.child, identity }),
+        await grpc.expectError(Identities.method.create, { parentId: world.child, identity }),
         `Invalid argument: claimMatch: claimMatch.claims.${key} must be 1 to 1024 characters`,
       );
     }
@@ -77,7 +76,7 @@ describe("keys of maps in errors are as they were sent", () => {
     const group = await world.group();
     const chainguard = { serviceBindings: { parent: await world.identity(group) } };
     assert.equal(
-      await grpc.refused(GroupAccountAssociations.method.create, { group, name: "a", chainguard }),
+      await grpc.expectError(GroupAccountAssociations.method.create, { group, name: "a", chainguard }),
       "Invalid argument: chainguard.serviceBindings.parent: parent must be a service principal directly in the group",
     );
   });

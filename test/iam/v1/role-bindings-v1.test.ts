@@ -44,28 +44,29 @@ const answer = async (call: ReturnType<Rest>): Promise<Fields> => {
 };
 const made = async (identity = person(), role = viewer, group = world.child) =>
   String((await answer(v1("POST", `/rolebindings/${group}`, { identity, role }))).id);
-const listed = async (query: string, by = v1) => (await answer(by("GET", `/rolebindings?${query}`))).items as Fields[];
-const inV1 = async (id: string): Promise<Fields> => (await listed(`id=${id}`))[0] ?? {};
+const readList = async (query: string, by = v1) =>
+  (await answer(by("GET", `/rolebindings?${query}`))).items as Fields[];
+const inV1 = async (id: string): Promise<Fields> => (await readList(`id=${id}`))[0] ?? {};
 const idsOf = (items: readonly Fields[]) => items.map(({ id }) => id);
-const countIn = async (group: string) => (await listed(`uidp.childrenOf=${group}`)).length;
-const joinedInV2 = async (uid: string) => {
+const countIn = async (group: string) => (await readList(`uidp.childrenOf=${group}`)).length;
+const grantsInV2 = async (uid: string) => {
   const { identity, group, role } = await answer(v2("GET", `/roleBindings/${uid}`));
   return [identity, group, role].map((one) => (one as { uid: string }).uid);
 };
 
 describe("a binding", () => {
-  it("of version 1 is one of version 2, in the group of the call whatever it says itself", async () => {
+  it("of version 1 is one of version 2, in the group of the request", async () => {
     const [one, other] = [person(), person()];
     const { createdAt, updatedAt, ...shown } = await answer(
       v1("POST", `/rolebindings/${world.child}`, { identity: one, role: viewer, group: world.foreign }),
     );
     assert.deepEqual(shown, { id: shown.id, identity: one, group: world.child, role: viewer });
     assert.ok(createdAt === updatedAt && Math.abs(Date.parse(String(createdAt)) - Date.now()) < 60_000);
-    assert.deepEqual(await joinedInV2(String(shown.id)), [one, world.child, viewer]);
+    assert.deepEqual(await grantsInV2(String(shown.id)), [one, world.child, viewer]);
     const roleBinding = { identity: other, role: editor, group: world.foreign };
     const { id, group } = await grpc.create({ parent: world.grandchild, roleBinding });
     assert.equal(group, world.grandchild);
-    assert.deepEqual(await joinedInV2(id), [other, world.grandchild, editor]);
+    assert.deepEqual(await grantsInV2(id), [other, world.grandchild, editor]);
     assert.equal(await made(one), shown.id, "made again it is the one that is there");
   });
 
@@ -88,7 +89,7 @@ describe("a binding", () => {
     assert.equal(claimMatchIssuer, "https://issuer.example");
   });
 
-  it("is replaced by an update, but for its group", async () => {
+  it("is replaced by an update, except its group", async () => {
     const [one, other] = [person(), person()];
     const id = await made(one);
     const put = (body: object) => v1("PUT", `/rolebindings/${id}`, body);
@@ -100,10 +101,10 @@ describe("a binding", () => {
     await answer(v2("PATCH", `/roleBindings/${id}`, { roleUid: viewer }));
     assert.equal(((await inV1(id)).role as Fields).id, viewer);
     const { identity, role } = await grpc.update({ id, identity: one, role: editor });
-    assert.deepEqual([identity, role, await joinedInV2(id)], [one, editor, [one, world.child, editor]]);
+    assert.deepEqual([identity, role, await grantsInV2(id)], [one, editor, [one, world.child, editor]]);
     assert.deepEqual((await put({ role: viewer })).outcome, invalid(["identity", "identity is required"]));
     assert.deepEqual((await put({ identity: one })).outcome, invalid(["role", "role is required"]));
-    assert.deepEqual(await joinedInV2(id), [one, world.child, editor]);
+    assert.deepEqual(await grantsInV2(id), [one, world.child, editor]);
   });
 
   it("is deleted once, and deleting it again no error", async () => {
@@ -120,7 +121,7 @@ describe("a binding", () => {
 
   it("of the last owner stays", async () => {
     const by = restV1(world.foreignOwner);
-    const [last] = await listed(`uidp.childrenOf=${world.foreign}`, by);
+    const [last] = await readList(`uidp.childrenOf=${world.foreign}`, by);
     const { outcome } = await by("DELETE", `/rolebindings/${last?.id}`);
     assert.equal(outcome.code, "FAILED_PRECONDITION");
     assert.deepEqual((await world.foreignOwner.rest("DELETE", `/roleBindings/${last?.id}`)).outcome, outcome);
@@ -140,7 +141,7 @@ describe("a batch", () => {
       sent.map((one) => ({ ...one, group: world.child })),
     );
     const last = roleBindings.at(-1);
-    assert.deepEqual(await joinedInV2(last?.id ?? ""), [last?.identity, world.child, editor]);
+    assert.deepEqual(await grantsInV2(last?.id ?? ""), [last?.identity, world.child, editor]);
     const two = items(2);
     const answered = await grpc.createBatch({ parent: world.grandchild, roleBindings: two });
     assert.deepEqual(
@@ -174,7 +175,7 @@ describe("a batch", () => {
     ],
   ];
   for (const [what, body, ...broken] of refused) {
-    it(`of ${what} is refused as a whole`, async () => {
+    it(`of ${what} is rejected as a whole`, async () => {
       const group = await world.group();
       assert.deepEqual((await batch(body, group)).outcome, invalid(...broken));
       assert.equal(await countIn(group), 0);
@@ -182,13 +183,13 @@ describe("a batch", () => {
   }
 });
 
-describe("nobody gives what they lack", () => {
-  it("an editor makes no owners, in no way of version 1", async () => {
+describe("callers grant only rights that they hold", () => {
+  it("an editor cannot create owners by any method of version 1", async () => {
     const who = await world.caller(["role_bindings.create", "role_bindings.update", "groups.list"]);
     const [by, rpc] = [restV1(who), grpcAs(who)];
     const lacks = denied(`granting rights at ${world.root} that the caller lacks there`);
     const id = await made(who.uid, await world.role(["groups.list"]), world.root);
-    const before = await listed(`uidp.childrenOf=${world.root}`);
+    const before = await readList(`uidp.childrenOf=${world.root}`);
     const roleBinding = { identity: who.uid, role: owner };
     const fine = { identity: person(), role: await world.role(["groups.list"]) };
     for (const [method, path, body] of [
@@ -205,7 +206,7 @@ describe("nobody gives what they lack", () => {
     ]) {
       await assert.rejects(call, (error) => ConnectError.from(error).code === Code.PermissionDenied);
     }
-    assert.deepEqual(await listed(`uidp.childrenOf=${world.root}`), before);
+    assert.deepEqual(await readList(`uidp.childrenOf=${world.root}`), before);
     assert.equal((await by("POST", `/rolebindings/${world.root}`, fine)).status, 200);
     const editing = restV1(await world.bound("editor"));
     assert.equal((await editing("POST", `/rolebindings/${world.root}`, roleBinding)).outcome.code, "PERMISSION_DENIED");
@@ -213,7 +214,7 @@ describe("nobody gives what they lack", () => {
 });
 
 describe("lists", () => {
-  it("tell of identities what version 2 tells", async () => {
+  it("show of identities what version 2 shows", async () => {
     const group = await world.group();
     const known = { name: "ann", email: "ann@a.example", emailUnverified: "b@b.example", issuer: "https://i.example" };
     const bound = async (relationship: object | undefined, accepted = false) => {
@@ -251,12 +252,12 @@ describe("lists", () => {
     assert.doesNotMatch((await v1("GET", "/rolebindings")).text, /b@b\.example/);
   });
 
-  it("filter by place, all of which must hold, and show nobody what is another's", async () => {
+  it("combine filters by group, and hide rows of others", async () => {
     const outer = await world.group();
     const inner = await world.group(outer);
     const [a, b] = [await made(person(), viewer, outer), await made(person(), viewer, inner)];
     const [within, other] = [restV1(await world.bound("viewer", inner)), restV1(world.foreignOwner)];
-    const inside = idsOf(await listed(`uidp.childrenOf=${inner}`));
+    const inside = idsOf(await readList(`uidp.childrenOf=${inner}`));
     const rows: readonly [by: Rest, query: string, ids: readonly unknown[]][] = [
       [v1, `uidp.descendants_of=${outer}`, [a, ...inside]],
       [v1, `uidp.children_of=${outer}`, [a]],
@@ -270,7 +271,7 @@ describe("lists", () => {
       [other, `id=${a}`, []],
     ];
     for (const [by, query, ids] of rows) {
-      assert.deepEqual(idsOf(await listed(query, by)).sort(), [...ids].sort(), query);
+      assert.deepEqual(idsOf(await readList(query, by)).sort(), [...ids].sort(), query);
     }
     const theirs = await grpcAs(world.foreignOwner).list({});
     assert.deepEqual(

@@ -41,7 +41,7 @@ for (const name of wireNames) {
       return mine.scim;
     };
 
-    it("are made, replaced and revoked in either version", async () => {
+    it("are created, replaced and revoked in either version", async () => {
       const identityProviderId = id;
       const expireTime = timestampFromMs(Math.floor(Date.now() / 1000) * 1000 + 24 * HOUR_MS);
       const first = await wire.call(v1.generateScimToken, { identityProviderId, expireTime });
@@ -52,7 +52,7 @@ for (const name of wireNames) {
       assert.deepEqual([live.credentialState, live.etag], [State.LIVE, first.etag]);
       assert.deepEqual(live.tokenExpireTime, expireTime);
       assert.match(
-        await wire.refused(v2.generateScimToken, { identityProviderUid: id }),
+        await wire.expectError(v2.generateScimToken, { identityProviderUid: id }),
         /^Precondition failed: there is a SCIM token already/,
       );
 
@@ -65,14 +65,14 @@ for (const name of wireNames) {
       assert.ok(ahead > 0 && ahead <= 60_000);
       const rotating = await scim();
       assert.deepEqual([rotating.credentialState, rotating.etag], [State.ROTATING, second.etag]);
-      assert.match(await wire.refused(v1.regenerateScimToken, { identityProviderId, etag }), /^Aborted: etag: /);
+      assert.match(await wire.expectError(v1.regenerateScimToken, { identityProviderId, etag }), /^Aborted: etag: /);
 
       const revoked = await wire.call(v1.revokeScimToken, { identityProviderId });
       assert.deepEqual([revoked.identityProviderId, revoked.enabled], [id, false]);
       assert.ok(revoked.revokeTime);
       assert.deepEqual([(await scim()).credentialState, (await scim()).etag], [State.REVOKED, revoked.etag]);
       assert.match(
-        await wire.refused(v1.revokeScimToken, { identityProviderId }),
+        await wire.expectError(v1.revokeScimToken, { identityProviderId }),
         /^Not found: identity provider: there is no SCIM token/,
       );
       const third = await wire.call(v2.generateScimToken, { identityProviderUid: id });
@@ -85,7 +85,7 @@ for (const name of wireNames) {
       const { etag } = await scim();
       const on = { identityProviderId, etag, enabled: true };
       if (name === wireNames[0]) {
-        assert.match(await wire.refused(v1.setScimEnabled, on), /^Precondition failed: enabling SCIM needs/);
+        assert.match(await wire.expectError(v1.setScimEnabled, on), /^Precondition failed: enabling SCIM needs/);
         await world.bound("owner");
       }
       const changed = await wire.call(v1.setScimEnabled, on);
@@ -101,20 +101,20 @@ for (const name of wireNames) {
       const expireTime = timestampFromMs(Date.now() - 1000);
       const { etag } = await scim();
       await wire.call(v1.revokeScimToken, { identityProviderId });
-      const rows: readonly (readonly [refusal: Promise<string>, text: string])[] = [
+      const rows: readonly (readonly [failure: Promise<string>, text: string])[] = [
         [
-          wire.refused(v1.generateScimToken, { identityProviderId, expireTime }),
+          wire.expectError(v1.generateScimToken, { identityProviderId, expireTime }),
           "expireTime: expireTime must be in the future and at most 2 years ahead",
         ],
         [
-          wire.refused(v1.generateScimToken, { identityProviderId: "nonsense" }),
+          wire.expectError(v1.generateScimToken, { identityProviderId: "nonsense" }),
           "identityProviderId: identityProviderId must be a uid, such as the service assigns",
         ],
-        [wire.refused(v1.regenerateScimToken, { identityProviderId }), "etag: etag is required"],
-        [wire.refused(v1.setScimEnabled, { identityProviderId }), "etag: etag is required"],
+        [wire.expectError(v1.regenerateScimToken, { identityProviderId }), "etag: etag is required"],
+        [wire.expectError(v1.setScimEnabled, { identityProviderId }), "etag: etag is required"],
       ];
-      for (const [refusal, text] of rows) assert.equal(await refusal, `Invalid argument: ${text}`);
-      assert.match(await wire.refused(v1.setScimEnabled, { identityProviderId, etag }), /^Aborted: etag: /);
+      for (const [failure, text] of rows) assert.equal(await failure, `Invalid argument: ${text}`);
+      assert.match(await wire.expectError(v1.setScimEnabled, { identityProviderId, etag }), /^Aborted: etag: /);
     });
   });
 }

@@ -63,18 +63,18 @@ for (const name of wireNames) {
         [["a"], "nonsense", "group: group must be a uid, such as the service assigns"],
       ];
       for (const [documentIds, group, text] of rows) {
-        assert.equal(await wire.refused(v1.acceptTerms, { group, documentIds }), `Invalid argument: ${text}`);
+        assert.equal(await wire.expectError(v1.acceptTerms, { group, documentIds }), `Invalid argument: ${text}`);
       }
     });
 
-    it("are nobody else's to see or accept", async () => {
+    it("are hidden from others, who cannot accept them", async () => {
       const { token } = world.foreignOwner;
       const group = world.child;
       assert.match(
-        await wire.refused(v1.acceptTerms, { group, documentIds: ["x"] }, token),
+        await wire.expectError(v1.acceptTerms, { group, documentIds: ["x"] }, token),
         /^Permission denied: terms.accept at/,
       );
-      assert.match(await wire.refused(v1.listAccepted, { group }, token), /^Permission denied: terms.list at/);
+      assert.match(await wire.expectError(v1.listAccepted, { group }, token), /^Permission denied: terms.list at/);
       assert.deepEqual((await wire.call(v1.listAccepted, { group })).items, []);
     });
   });

@@ -16,14 +16,14 @@ export const wireNames = ["REST", "gRPC"] as const;
 export interface Wire {
   /** Everything that was ever answered, head and body. */
   readonly heard: string;
-  /** The answer; throws Error with what was answered if that was an error. The caller is the owner unless said. */
+  /** The response; throws Error with the error of a call that must fail. The caller is the owner unless given. */
   call<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>,
     request: MessageInitShape<I>,
     token?: string,
   ): Promise<MessageShape<O>>;
   /** The text of the error that a call ends in; throws Error if it succeeds. */
-  refused<I extends DescMessage>(
+  expectError<I extends DescMessage>(
     method: DescMethodUnary<I>,
     request: MessageInitShape<I>,
     token?: string,
@@ -53,9 +53,9 @@ export function wireOf(name: (typeof wireNames)[number], url: string, owner: str
       if (code !== "OK") throw new Error(bytes);
       return (message ?? fromJson(method.output, json ?? {})) as MessageShape<typeof method.output>;
     },
-    async refused(method, request, token) {
+    async expectError(method, request, token) {
       const { code, bytes, json } = await send(method, request, token);
-      if (code === "OK") throw new Error(`not refused: ${bytes}`);
+      if (code === "OK") throw new Error(`not failed: ${bytes}`);
       return json ? String(json.message) : (bytes.split("\n")[0] ?? "").replace(/^\d+ /, "");
     },
     close: () => client.close(),

@@ -1,5 +1,4 @@
-// Updates of version 1 send the whole: what they leave as it was must ask for no
-// more than what they change.
+// Updates of version 1 send every field: unchanged fields must need no rights of their own.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { randomIds } from "../../../src/kernel/ids.js";
@@ -127,7 +126,7 @@ describe("what was read can be sent back under another name", () => {
     assert.equal(changed.status, 400);
   });
 
-  it("of an account association whose principal is gone", async () => {
+  it("of an account association whose principal was deleted", async () => {
     const group = await world.group();
     const ingester = randomIds.newUid(group);
     const row = identityRow(ingester, {

@@ -7,7 +7,7 @@ import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { openInstallation } from "../../../src/app/installation.js";
 import { resolveSettings } from "../../../src/config/config.js";
-import { newInviteCode } from "../../../src/iam/group-invites/group-invite.js";
+import { createInviteCode } from "../../../src/iam/group-invites/group-invite.js";
 import { bootstrap } from "../../../src/iam/operator/bootstrap.js";
 import { createLastSeen } from "../../../src/issuer/maintenance.js";
 import type { LoginDeps } from "../../../src/issuer/oauth/context.js";
@@ -184,7 +184,7 @@ export async function inviteTo(
   createdBy: string,
   { role = "viewer", email = "", singleUse = true }: InviteOptions = {},
 ): Promise<string> {
-  const { code, ...key } = newInviteCode(group);
+  const { code, ...key } = createInviteCode(group);
   const [uid, nowMs] = [randomIds.newUid(group), deps.clock()];
   const times = { expireTimeMs: nowMs + 60_000, createTimeMs: nowMs, updateTimeMs: nowMs };
   const values = { groupUid: group, roleUid: builtinRoleUid(role), email, singleUse, createdBy };

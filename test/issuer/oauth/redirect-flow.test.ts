@@ -1,7 +1,7 @@
 // A login in the form of published clients: the token comes in the redirect.
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
-import { newInviteCode } from "../../../src/iam/group-invites/group-invite.js";
+import { createInviteCode } from "../../../src/iam/group-invites/group-invite.js";
 import { signIn } from "../../../src/iam/people/sign-in.js";
 import { builtinRoleUid, personUid, randomIds } from "../../../src/kernel/ids.js";
 import { identityRow } from "../../support/rows.js";
@@ -92,7 +92,7 @@ test("an invite registers an unknown person with its role", async () => {
 });
 
 test("wrong invites are counted", async () => {
-  const { code } = newInviteCode("0".repeat(40));
+  const { code } = createInviteCode("0".repeat(40));
   const statuses: (string | null)[] = [];
   for (let i = 0; i < 6; i++) statuses.push((await login({ invite: code })).program.get("status_code"));
   assert.equal(statuses[0], "403");

@@ -6,7 +6,7 @@ import { UIDPFilterSchema } from "#gen/chainguard/platform/common/uidp_pb.js";
 import { groups } from "../../../src/iam/groups/group.js";
 import { ApiError } from "../../../src/kernel/errors.js";
 import { createPageTokens, PAGE_TOKEN_LIFE_MS } from "../../../src/kernel/page-token.js";
-import { type ListRequest, listQueryOf } from "../../../src/pipeline/resource/list-query.js";
+import { type ListRequest, parseListQuery } from "../../../src/pipeline/resource/list-query.js";
 import type { ListFilter, ListQuery } from "../../../src/store/port.js";
 import { childUid, rootUid } from "../../support/rows.js";
 
@@ -17,7 +17,7 @@ const visible = [root];
 
 function prepare(request: Partial<ListRequest> = {}, context: { method?: string; nowMs?: number } = {}) {
   const whole = { name: "", pageSize: 0, pageToken: "", orderBy: "", skip: 0, ...request };
-  return listQueryOf(groups, whole, { method: "ListGroups", tokens, nowMs, visible, ...context });
+  return parseListQuery(groups, whole, { method: "ListGroups", tokens, nowMs, visible, ...context });
 }
 
 const plain: ListQuery = {
@@ -89,8 +89,8 @@ const badOrders = [
 ];
 
 for (const orderBy of badOrders) {
-  test(`order refused: ${JSON.stringify(orderBy)}`, () => {
-    assert.throws(() => prepare({ orderBy }), refusal(`Invalid argument: ${ORDER_RULE}`));
+  test(`order rejected: ${JSON.stringify(orderBy)}`, () => {
+    assert.throws(() => prepare({ orderBy }), failure(`Invalid argument: ${ORDER_RULE}`));
   });
 }
 
@@ -167,7 +167,7 @@ const refused: readonly { request: Partial<ListRequest>; text: string; reason: s
 ];
 
 for (const { request, text, reason } of refused) {
-  test(`refused: ${reason}`, () => assert.throws(() => prepare(request), refusal(`Invalid argument: ${text}`)));
+  test(`rejects: ${reason}`, () => assert.throws(() => prepare(request), failure(`Invalid argument: ${text}`)));
 }
 
 const next = { key: "core", uid: child };
@@ -208,8 +208,8 @@ const continued: readonly {
 for (const { first, second, skip, limit = 50, reason } of continued) {
   test(`continued: ${reason}`, () => {
     const { query } = prepare({ ...second, pageToken: tokenOf(first) });
-    const { query: asked } = prepare(second);
-    assert.deepEqual(query, { ...asked, skip, limit, after: next });
+    const { query: requested } = prepare(second);
+    assert.deepEqual(query, { ...requested, skip, limit, after: next });
   });
 }
 
@@ -227,16 +227,16 @@ const otherList: readonly { first: Partial<ListRequest>; second: Partial<ListReq
 ];
 
 for (const { first, second, reason } of otherList) {
-  test(`a token with ${reason} is refused`, () => {
+  test(`a token with ${reason} is rejected`, () => {
     const text = "Invalid argument: pageToken: pageToken belongs to a list with other filters or another order";
-    assert.throws(() => prepare({ ...second, pageToken: tokenOf(first) }), refusal(text));
+    assert.throws(() => prepare({ ...second, pageToken: tokenOf(first) }), failure(text));
   });
 }
 
-test("a token of another method is refused", () => {
+test("a token of another method is rejected", () => {
   assert.throws(
     () => prepare({ pageToken: tokenOf() }, { method: "ListRoles" }),
-    refusal("Invalid argument: pageToken: pageToken belongs to a list with other filters or another order"),
+    failure("Invalid argument: pageToken: pageToken belongs to a list with other filters or another order"),
   );
 });
 
@@ -248,10 +248,10 @@ test("an old token starts the list again, with its skip", () => {
 test("a token gives no more than the caller sees", () => {
   const context = { method: "ListGroups", tokens, nowMs, visible: [] };
   const request = { name: "", pageSize: 0, pageToken: tokenOf(), orderBy: "", skip: 0 };
-  assert.deepEqual(listQueryOf(groups, request, context).query, { ...plain, visible: [], after: next });
+  assert.deepEqual(parseListQuery(groups, request, context).query, { ...plain, visible: [], after: next });
 });
 
-function refusal(message: string) {
+function failure(message: string) {
   return (error: unknown) => {
     assert.ok(error instanceof ApiError);
     assert.equal(error.message, message);

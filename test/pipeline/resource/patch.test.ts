@@ -7,7 +7,7 @@ import { GroupSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.js";
 import { groups } from "../../../src/iam/groups/group.js";
 import { ApiError, connectErrorFrom } from "../../../src/kernel/errors.js";
-import { patchOf, valuesOf } from "../../../src/pipeline/resource/patch.js";
+import { buildPatch, buildValues } from "../../../src/pipeline/resource/patch.js";
 
 type Body = MessageInitShape<typeof GroupSchema>;
 const groupOf = (body: Body | undefined) => body && create(GroupSchema, body);
@@ -15,7 +15,7 @@ const maskOf = (paths: readonly string[] | undefined) => paths && create(FieldMa
 
 const before = create(GroupSchema, { uid: "0".repeat(40), name: "before", description: "of before", verified: true });
 const patched = (body: Body | undefined, mask: readonly string[] | undefined) =>
-  patchOf(groups, groupOf(body), maskOf(mask), before);
+  buildPatch(groups, groupOf(body), maskOf(mask), before);
 
 const NAME_RULE = "name must match ^[a-z0-9 ._-]{1,}$";
 const LONG_NAME = "name must be at most 1000 characters";
@@ -41,10 +41,10 @@ const names: readonly { name: string; rule?: string; reason: string }[] = [
 ];
 
 for (const { name, rule, reason } of names) {
-  test(`a name of ${reason} ${rule === undefined ? "will do" : "is refused"}`, () => {
+  test(`a name of ${reason} ${rule === undefined ? "will do" : "is rejected"}`, () => {
     const body = groupOf({ name, description: "d" });
-    if (rule === undefined) assert.deepEqual(valuesOf(groups, body), { name, description: "d" });
-    else refuses(() => valuesOf(groups, body), [{ field: "name", description: rule }]);
+    if (rule === undefined) assert.deepEqual(buildValues(groups, body), { name, description: "d" });
+    else refuses(() => buildValues(groups, body), [{ field: "name", description: rule }]);
   });
 }
 
@@ -65,25 +65,25 @@ const descriptions: readonly { description: string; rule?: string; reason: strin
 ];
 
 for (const { description, rule, reason } of descriptions) {
-  test(`a description of ${reason} ${rule === undefined ? "will do" : "is refused"}`, () => {
+  test(`a description of ${reason} ${rule === undefined ? "will do" : "is rejected"}`, () => {
     const body = groupOf({ name: "core", description });
-    if (rule === undefined) assert.deepEqual(valuesOf(groups, body), { name: "core", description });
-    else refuses(() => valuesOf(groups, body), [{ field: "description", description: rule }]);
+    if (rule === undefined) assert.deepEqual(buildValues(groups, body), { name: "core", description });
+    else refuses(() => buildValues(groups, body), [{ field: "description", description: rule }]);
   });
 }
 
 test("a new resource without a body names the field that is missing", () => {
-  refuses(() => valuesOf(groups, undefined), [{ field: "name", description: NAME_RULE }]);
+  refuses(() => buildValues(groups, undefined), [{ field: "name", description: NAME_RULE }]);
 });
 
 test("a new resource takes nothing that callers cannot set", () => {
   const body = groupOf({ uid: "0".repeat(40), name: "core", verified: true, kind: 2, resourceLimits: { idps: 9 } });
-  assert.deepEqual(valuesOf(groups, body), { name: "core", description: "" });
+  assert.deepEqual(buildValues(groups, body), { name: "core", description: "" });
 });
 
 test("all that is wrong is named at once", () => {
   refuses(
-    () => valuesOf(groups, groupOf({ name: "Core", description: "\n" })),
+    () => buildValues(groups, groupOf({ name: "Core", description: "\n" })),
     [
       { field: "name", description: NAME_RULE },
       { field: "description", description: CONTROLS },
@@ -159,7 +159,7 @@ const badMasks: readonly { mask: readonly string[]; rule: string; reason: string
 ];
 
 for (const { mask, rule, reason } of badMasks) {
-  test(`mask refused: ${reason}`, () => {
+  test(`mask rejected: ${reason}`, () => {
     refuses(() => patched(full, mask), [{ field: "updateMask", description: rule }]);
   });
 }
@@ -190,7 +190,7 @@ const badValues: readonly { body: Body; mask?: readonly string[]; field: string;
 ];
 
 for (const { body, mask, field, rule, reason } of badValues) {
-  test(`value refused: ${reason}`, () => {
+  test(`value rejected: ${reason}`, () => {
     refuses(() => patched(body, mask), [{ field, description: rule }]);
   });
 }

@@ -45,14 +45,17 @@ for (const name of wireNames) {
     });
     after(() => wire.close());
 
-    it("is created once, replaced, and gone without charts", async () => {
+    it("is created once, replaced, and deleted without charts", async () => {
       const repoId = await newRepo();
-      assert.match(await wire.refused(v1.getDeployment, { repoId }), /^Not found: deployment: there is no deployment/);
-      assert.match(await wire.refused(v1.updateDeployment, { repoId, charts }), /^Not found: deployment: /);
+      assert.match(
+        await wire.expectError(v1.getDeployment, { repoId }),
+        /^Not found: deployment: there is no deployment/,
+      );
+      assert.match(await wire.expectError(v1.updateDeployment, { repoId, charts }), /^Not found: deployment: /);
       const made = await wire.call(v1.createDeployment, { parentId: repoId, charts });
       assert.deepEqual([made.id, fields(made.charts)], [repoId, fields(charts)]);
       assert.deepEqual(await wire.call(v1.getDeployment, { repoId }), made);
-      const twice = await wire.refused(v1.createDeployment, { parentId: repoId, charts });
+      const twice = await wire.expectError(v1.createDeployment, { parentId: repoId, charts });
       assert.equal(twice, `Already exists: deployment: ${repoId}`);
       world.harness.skewMs += 1_000;
       const put = await wire.call(v1.updateDeployment, { repoId, charts: charts.slice(1, 2) });
@@ -60,21 +63,21 @@ for (const name of wireNames) {
       assert.notDeepEqual(put.updatedAt, made.updatedAt);
       assert.deepEqual(await wire.call(v1.getDeployment, { repoId }), put);
       assert.deepEqual((await wire.call(v1.updateDeployment, { repoId })).charts, []);
-      assert.match(await wire.refused(v1.getDeployment, { repoId }), /^Not found: deployment: /);
+      assert.match(await wire.expectError(v1.getDeployment, { repoId }), /^Not found: deployment: /);
       await wire.call(v1.createDeployment, { parentId: repoId, charts });
       await wire.call(ReposService.method.deleteRepo, { uid: repoId });
-      assert.match(await wire.refused(v1.getDeployment, { repoId }), /^Not found: repo: /);
+      assert.match(await wire.expectError(v1.getDeployment, { repoId }), /^Not found: repo: /);
       assert.equal(await world.write((tx) => tx.registry.deployment(repoId)), undefined);
     });
 
-    it("is seen and changed by nobody else", async () => {
+    it("is hidden from others, who cannot change it", async () => {
       const repoId = await newRepo();
       await wire.call(v1.createDeployment, { parentId: repoId, charts });
       const { token } = world.foreignOwner;
       for (const [outcome, capability] of [
-        [wire.refused(v1.getDeployment, { repoId }, token), "list"],
-        [wire.refused(v1.updateDeployment, { repoId }, token), "update"],
-        [wire.refused(v1.createDeployment, { parentId: repoId, charts }, token), "create"],
+        [wire.expectError(v1.getDeployment, { repoId }, token), "list"],
+        [wire.expectError(v1.updateDeployment, { repoId }, token), "update"],
+        [wire.expectError(v1.createDeployment, { parentId: repoId, charts }, token), "create"],
       ] as const) {
         assert.match(await outcome, new RegExp(`^Permission denied: registry.deployments.${capability} at ${repoId}`));
       }
@@ -97,8 +100,8 @@ for (const name of wireNames) {
       [Array.from({ length: 101 }, () => ({ repo: "https://a.example" })), "charts"],
     ];
     for (const [given, at] of broken) {
-      it(`of ${JSON.stringify(given).slice(0, 80)} is refused`, async () => {
-        const text = await wire.refused(v1.createDeployment, {
+      it(`of ${JSON.stringify(given).slice(0, 80)} is rejected`, async () => {
+        const text = await wire.expectError(v1.createDeployment, {
           parentId: await newRepo(),
           charts: given.map((one) => create(HelmChartSchema, one as object)),
         });
@@ -115,7 +118,7 @@ for (const name of wireNames) {
     });
     after(() => wire.close());
 
-    it("are off until they are set, and replaced as a whole", async () => {
+    it("are off by default, and replaced together", async () => {
       const registryId = world.root;
       const update = (values: object) => wire.call(v1.updateRegistrySettings, { registryId, ...values });
       const get = async (token?: string) => {
@@ -135,8 +138,8 @@ for (const name of wireNames) {
       for (const verb of ["list", "update"] as const) {
         const attempt = (registryId: string, by?: string) =>
           verb === "list"
-            ? wire.refused(v1.getRegistrySettings, { registryId }, by)
-            : wire.refused(v1.updateRegistrySettings, { registryId }, by);
+            ? wire.expectError(v1.getRegistrySettings, { registryId }, by)
+            : wire.expectError(v1.updateRegistrySettings, { registryId }, by);
         const denied = new RegExp(`^Permission denied: registry.settings.${verb} at `);
         assert.match(await attempt(world.root, token), denied);
         assert.match(await attempt("0".repeat(40)), denied);

@@ -1,4 +1,4 @@
-// Repos, version 1, beside version 2: one resource with its readme, changed as a whole.
+// Repos, version 1, beside version 2: one resource with its readme, updated together.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { MessageInitShape } from "@bufbuild/protobuf";
@@ -64,7 +64,7 @@ for (const name of wireNames) {
     after(() => wire.close());
     const create = (repo: MessageInitShape<typeof RepoSchema>, token?: string, preventExisting = false) =>
       wire.call(v1.createRepo, { parentId: world.child, repo, preventExisting }, token);
-    const listed = async (filter: MessageInitShape<typeof v1.listRepos.input>, token?: string) =>
+    const readList = async (filter: MessageInitShape<typeof v1.listRepos.input>, token?: string) =>
       (await wire.call(v1.listRepos, filter, token)).items;
 
     it("are the same in both versions, whichever wrote them", async () => {
@@ -86,14 +86,14 @@ for (const name of wireNames) {
         repo: { uid: mine.id, description: "by v2" },
         updateMask: { paths: ["description"] },
       });
-      const [again] = await listed({ id: mine.id });
+      const [again] = await readList({ id: mine.id });
       assert.deepEqual(plain(again), { ...(plain(mine) as object), description: "by v2" });
       const put = await wire.call(v1.updateRepo, { ...fields, id: mine.id, description: "by v1" });
       assert.deepEqual(plain(put), { ...(plain(mine) as object), description: "by v1" });
       assert.equal((await wire.call(v2.getRepo, { uid: mine.id })).description, "by v1");
       await wire.call(v1.deleteRepo, { id: mine.id });
-      assert.match(await wire.refused(v2.getRepo, { uid: mine.id }), /there is no repo/);
-      assert.match(await wire.refused(v1.deleteRepo, { id: mine.id }), /^Not found: repo: there is no repo/);
+      assert.match(await wire.expectError(v2.getRepo, { uid: mine.id }), /there is no repo/);
+      assert.match(await wire.expectError(v1.deleteRepo, { id: mine.id }), /^Not found: repo: there is no repo/);
     });
 
     it("lose what an update leaves out, except the readme, unless the operator updates", async () => {
@@ -116,14 +116,14 @@ for (const name of wireNames) {
       }
     });
 
-    it("have a readme that is the operator's to change, and nothing of a refused update is kept", async () => {
+    it("have a readme that only the operator changes, and a rejected update changes nothing", async () => {
       const repo = await create({ name: fresh() });
       const change = { id: repo.id, name: repo.name, description: "changed", readme: "# Mine" };
       assert.match(
-        await wire.refused(v1.updateRepo, change),
+        await wire.expectError(v1.updateRepo, change),
         /^Permission denied: repo.update and repo.internal.admin at /,
       );
-      const refused = await wire.refused(v1.createRepo, {
+      const refused = await wire.expectError(v1.createRepo, {
         parentId: world.child,
         repo: { name: fresh(), readme: "x" },
       });
@@ -131,13 +131,13 @@ for (const name of wireNames) {
       const half = await world.caller(["repo.create", "repo.internal.admin"]);
       const creation = { parentId: world.child, repo: { name: fresh(), readme: "x" } };
       assert.match(
-        await wire.refused(v1.createRepo, creation, half.token),
+        await wire.expectError(v1.createRepo, creation, half.token),
         /^Permission denied: repo.update and repo.internal.admin at /,
       );
-      const unsafe = await wire.refused(v1.updateRepo, { ...change, readme: "<script>" }, operator.token);
+      const unsafe = await wire.expectError(v1.updateRepo, { ...change, readme: "<script>" }, operator.token);
       assert.equal(unsafe, "Invalid argument: readme: readme must not contain unsafe HTML");
-      assert.deepEqual((await listed({ id: repo.id }))[0], repo);
-      assert.deepEqual(await listed({ name: "v1-none" }), []);
+      assert.deepEqual((await readList({ id: repo.id }))[0], repo);
+      assert.deepEqual(await readList({ name: "v1-none" }), []);
       assert.equal((await wire.call(v1.updateRepo, change, operator.token)).readme, "# Mine");
     });
 
@@ -146,13 +146,13 @@ for (const name of wireNames) {
       const again = await create({ name: repo.name, description: "again" });
       assert.deepEqual([again.id, again.description, again.bundles], [repo.id, "again", []]);
       const request = { parentId: world.child, repo: { name: repo.name }, preventExisting: true };
-      assert.equal(await wire.refused(v1.createRepo, request), `Already exists: repo: ${repo.id}`);
+      assert.equal(await wire.expectError(v1.createRepo, request), `Already exists: repo: ${repo.id}`);
       const creator = await world.caller(["repo.create"]);
-      const attempt = wire.refused(v1.createRepo, { ...request, preventExisting: false }, creator.token);
+      const attempt = wire.expectError(v1.createRepo, { ...request, preventExisting: false }, creator.token);
       assert.equal(await attempt, `Already exists: repo: ${repo.id}`);
     });
 
-    it("that are copied have what their source has, whether an update says it or not", async () => {
+    it("that are copies have the fields of their source, whether an update sends them or not", async () => {
       const apart = await world.group();
       const repo = { name: fresh(), readme: "# Source", ...shared };
       const source = await wire.call(v1.createRepo, { parentId: apart, repo }, operator.token);
@@ -170,12 +170,12 @@ for (const name of wireNames) {
       }
       const own = { id, name: copyName, syncConfig, bundles: ["ai"] };
       assert.match(
-        await wire.refused(v1.updateRepo, own),
+        await wire.expectError(v1.updateRepo, own),
         /^Invalid argument: bundles: bundles of a repo that is copied/,
       );
       const readme = { id, name: copyName, syncConfig, readme: "own" };
       assert.match(
-        await wire.refused(v1.updateRepo, readme, operator.token),
+        await wire.expectError(v1.updateRepo, readme, operator.token),
         /^Invalid argument: readme: readme of a repo/,
       );
       const count = async (token?: string) =>
@@ -187,7 +187,7 @@ for (const name of wireNames) {
       assert.deepEqual([free.syncConfig, free.bundles, await count()], [undefined, [], 0n]);
     });
 
-    it("are listed and counted whole, however many there are", async () => {
+    it("are listed and counted without pages, however many there are", async () => {
       const apart = await world.group();
       const source = await world.repo({ name: fresh() }, apart);
       const uids = Array.from({ length: 201 }, () => randomIds.newUid(apart)).sort();
@@ -197,26 +197,29 @@ for (const name of wireNames) {
         for (const uid of uids) await tx.repos.insert({ ...copied, uid, groupUid: apart, name: fresh() });
       });
       const { token } = await world.caller(["repo.list"], apart);
-      const ids = (await listed({}, token)).map(({ id }) => id);
+      const ids = (await readList({}, token)).map(({ id }) => id);
       assert.deepEqual(ids, [...uids, source].sort());
       assert.equal((await wire.call(v1.getRepoCountBySource, { id: source }, token)).count, 201n);
     });
 
-    it("are filtered by id, name and place, and seen by those alone who may", async () => {
+    it("are filtered by id, name and parent, and hidden from others", async () => {
       const repo = await create({ name: fresh() });
       const other = await world.repo({ name: repo.name }, world.grandchild);
       const ids = async (filter: MessageInitShape<typeof v1.listRepos.input>, token?: string) =>
-        (await listed(filter, token)).map(({ id }) => id);
+        (await readList(filter, token)).map(({ id }) => id);
       assert.deepEqual(await ids({ name: repo.name }), [repo.id, other].sort());
       assert.deepEqual(await ids({ name: repo.name, uidp: { childrenOf: world.grandchild } }), [other]);
       assert.deepEqual(await ids({ id: repo.id, uidp: { descendantsOf: world.grandchild } }), []);
       assert.deepEqual(await ids({ id: repo.id }, world.foreignOwner.token), []);
-      assert.match(await wire.refused(v1.listRepos, { id: "x" }), /^Invalid argument: id: id must be an id/);
+      assert.match(await wire.expectError(v1.listRepos, { id: "x" }), /^Invalid argument: id: id must be an id/);
       const { token } = world.foreignOwner;
-      assert.match(await wire.refused(v1.deleteRepo, { id: repo.id }, token), /^Permission denied: repo.delete at /);
-      const counting = wire.refused(v1.getRepoCountBySource, { id: repo.id }, token);
+      assert.match(
+        await wire.expectError(v1.deleteRepo, { id: repo.id }, token),
+        /^Permission denied: repo.delete at /,
+      );
+      const counting = wire.expectError(v1.getRepoCountBySource, { id: repo.id }, token);
       assert.match(await counting, /^Permission denied: repo.list at /);
-      const put = wire.refused(v1.updateRepo, { id: repo.id, name: "x" }, world.foreignOwner.token);
+      const put = wire.expectError(v1.updateRepo, { id: repo.id, name: "x" }, world.foreignOwner.token);
       assert.match(await put, /^Permission denied: repo.update at /);
     });
 
@@ -234,8 +237,8 @@ for (const name of wireNames) {
       ],
     ];
     for (const [fields, message] of broken) {
-      it(`are refused with ${JSON.stringify(fields)}`, async () => {
-        assert.match(await wire.refused(v1.createRepo, { parentId: world.child, repo: fields }), message);
+      it(`are rejected with ${JSON.stringify(fields)}`, async () => {
+        assert.match(await wire.expectError(v1.createRepo, { parentId: world.child, repo: fields }), message);
       });
     }
   });

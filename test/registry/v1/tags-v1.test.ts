@@ -52,11 +52,11 @@ for (const name of wireNames) {
       assert.deepEqual([moved?.digest, moved?.bundles, moved?.createdAt], [digestOf("b"), [], tag.createdAt]);
       assert.ok(msOf(moved?.updatedAt) > msOf(tag.updatedAt));
       await wire.call(v1.deleteTag, { id: tag.id });
-      assert.match(await wire.refused(v2.getTag, { uid: tag.id }), /there is no tag/);
-      assert.match(await wire.refused(v1.deleteTag, { id: tag.id }), /^Not found: tag: there is no tag/);
+      assert.match(await wire.expectError(v2.getTag, { uid: tag.id }), /there is no tag/);
+      assert.match(await wire.expectError(v1.deleteTag, { id: tag.id }), /^Not found: tag: there is no tag/);
     });
 
-    it("may have no digest, are moved by a second create, and keep their image when nothing is said of it", async () => {
+    it("may have no digest, are moved by a second create, and keep their image without a digest in the request", async () => {
       const repo = await newRepo();
       const tag = await create(repo, { name: "next", bundles: ["b"] });
       assert.equal(tag.digest, "");
@@ -77,31 +77,38 @@ for (const name of wireNames) {
       assert.deepEqual([renamed.id, renamed.name], [tag.id, "new-20250131"]);
       assert.deepEqual(await namesOf({ uidp: { childrenOf: repo }, excludeDates: true }), []);
       const other = await create(repo, { name: "other", digest: digestOf("a") });
-      const taken = await wire.refused(v1.updateTag, { id: tag.id, name: "other" });
+      const taken = await wire.expectError(v1.updateTag, { id: tag.id, name: "other" });
       assert.equal(taken, `Already exists: tag: ${other.id}`);
-      const pointing = await wire.refused(v1.updateTag, { id: other.id, name: "third", digest: digestOf("a") });
+      const pointing = await wire.expectError(v1.updateTag, { id: other.id, name: "third", digest: digestOf("a") });
       assert.match(pointing, /^Precondition failed: cannot rename tag/);
     });
 
-    it("are refused by the names of their fields, and changed by nobody else", async () => {
+    it("are rejected with the names of their fields, and others cannot change them", async () => {
       const repo = await newRepo();
       const { id } = await create(repo, { name: "mine" });
-      const refused = (tag: MessageInitShape<typeof v1.updateTag.input>) => wire.refused(v1.updateTag, { id, ...tag });
-      assert.match(await refused({ name: "" }), /^Invalid argument: name: name must match/);
-      assert.match(await refused({ name: "mine", digest: "x" }), /^Invalid argument: digest: digest must be a digest/);
-      assert.match(await wire.refused(v1.listTags, { digest: "x" }), /^Invalid argument: digest: /);
+      const rejected = (tag: MessageInitShape<typeof v1.updateTag.input>) =>
+        wire.expectError(v1.updateTag, { id, ...tag });
+      assert.match(await rejected({ name: "" }), /^Invalid argument: name: name must match/);
+      assert.match(await rejected({ name: "mine", digest: "x" }), /^Invalid argument: digest: digest must be a digest/);
+      assert.match(await wire.expectError(v1.listTags, { digest: "x" }), /^Invalid argument: digest: /);
       const token = world.foreignOwner.token;
-      assert.match(await wire.refused(v1.updateTag, { id, name: "x" }, token), /^Permission denied: tag.update at /);
-      assert.match(await wire.refused(v1.deleteTag, { id }, token), /^Permission denied: tag.delete at /);
       assert.match(
-        await wire.refused(v1.createTag, { repoId: repo, tag: { name: "x" } }, token),
+        await wire.expectError(v1.updateTag, { id, name: "x" }, token),
+        /^Permission denied: tag.update at /,
+      );
+      assert.match(await wire.expectError(v1.deleteTag, { id }, token), /^Permission denied: tag.delete at /);
+      assert.match(
+        await wire.expectError(v1.createTag, { repoId: repo, tag: { name: "x" } }, token),
         /^Permission denied: /,
       );
-      assert.match(await wire.refused(v1.listTagHistory, { parentId: id }, token), /^Permission denied: tag.list at /);
-      assert.match(await wire.refused(v1.getRepoTagsSummary, { repoId: repo }, token), /^Permission denied: /);
+      assert.match(
+        await wire.expectError(v1.listTagHistory, { parentId: id }, token),
+        /^Permission denied: tag.list at /,
+      );
+      assert.match(await wire.expectError(v1.getRepoTagsSummary, { repoId: repo }, token), /^Permission denied: /);
       assert.deepEqual(await namesOf({ id }, token), []);
       const missing = `${id.slice(0, -16)}${"0".repeat(16)}`;
-      assert.match(await wire.refused(v1.updateTag, { id: missing, name: "x" }), /^Not found: tag: /);
+      assert.match(await wire.expectError(v1.updateTag, { id: missing, name: "x" }), /^Not found: tag: /);
     });
 
     it("are all listed, but for families left out, digests, names and times", async () => {
@@ -132,7 +139,7 @@ for (const name of wireNames) {
       assert.deepEqual(await namesOf({ uidp, updatedSince }), ["latest-20250131", "sha256-aa.sig"]);
     });
 
-    it("are listed whole, however many there are", async () => {
+    it("are listed without pages, however many there are", async () => {
       const repo = await newRepo();
       const digest = digestOf("c");
       await world.write(async (tx) => {
@@ -148,7 +155,7 @@ for (const name of wireNames) {
       await create(repo, { name: "pointless" });
       assert.equal((await count(repo)).count, 2n);
       await wire.call(v1.deleteRepo, { id: repo });
-      assert.match(await wire.refused(v1.getManifestDigestCount, { parentId: repo }), /there is no group or repo/);
+      assert.match(await wire.expectError(v1.getManifestDigestCount, { parentId: repo }), /there is no group or repo/);
     });
 
     it("are counted by their manifests below a group as well", async () => {
@@ -186,7 +193,7 @@ for (const name of wireNames) {
       assert.deepEqual(await digits(undefined, third), all.slice(0, 2));
       assert.deepEqual(await digits(second, second), []);
       await world.write(async (tx) => {
-        // More than a part, at few times: the parts must neither repeat nor lose any.
+        // More than a chunk, at few times: the chunks must neither repeat nor lose any.
         for (let i = 0; i < 1_300; i++) {
           const digest = `sha256:${i.toString(16).padStart(64, "0")}`;
           await tx.tags.moved({ tagUid: tag.id, timeMs: third + 1 + Math.floor(i / 1_100), digest });

@@ -1,5 +1,5 @@
-// What version 1 of the registry's API cannot tell: each method answers with a
-// reason, only to those who may ask, and docs/v1.md lists exactly these.
+// The methods of version 1 that are not implemented: each answers with a reason to callers with the right to call
+// it, and docs/v1.md lists exactly these.
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -67,17 +67,17 @@ for (const wireName of wireNames) {
     for (const { method, name, reason } of all) {
       it(`${name} says why it is not implemented, to those who may call it`, async () => {
         const request = requestFor(method, repo);
-        assert.equal(await wire.refused(method, request), `Unimplemented: ${name}: ${reason}`);
+        assert.equal(await wire.expectError(method, request), `Unimplemented: ${name}: ${reason}`);
         for (const token of [nobody, world.foreignOwner.token]) {
           if (token !== nobody && !("repoId" in request || "registryId" in request)) continue;
-          assert.match(await wire.refused(method, request, token), /^Permission denied: /);
+          assert.match(await wire.expectError(method, request, token), /^Permission denied: /);
         }
       });
     }
 
     it("the answer does not tell whether a foreign repo exists", async () => {
       const ask = (filter: MessageInitShape<typeof VulnReportFilterSchema>) =>
-        wire.refused(Vulnerabilities.method.listVulnReports, filter);
+        wire.expectError(Vulnerabilities.method.listVulnReports, filter);
       const missing = `${foreign.slice(0, -16)}${"0".repeat(16)}`;
       for (const repoId of [foreign, missing]) {
         const denied = `Permission denied: vuln_report.list at ${repoId} (or it might not exist)`;
@@ -85,7 +85,7 @@ for (const wireName of wireNames) {
         assert.equal(await ask({ repoId, digest: digestOf("a") }), denied);
         for (const { method } of all) {
           const request = requestFor(method, repoId);
-          if ("repoId" in request) assert.match(await wire.refused(method, request), /^Permission denied: .* at /);
+          if ("repoId" in request) assert.match(await wire.expectError(method, request), /^Permission denied: .* at /);
         }
       }
       assert.match(await ask({ repoId: "x" }), /^Invalid argument: repoId: repoId must be an id/);
@@ -111,8 +111,8 @@ describe("docs/v1.md", () => {
     const invite = { ttl: { seconds: 60n }, role: builtinRoleUid("owner") };
     const outside = { subject: "somebody", issuer: "https://issuer.example" };
     const told = {
-      "GroupInvites.CreateWithGroup": await wire.refused(GroupInvites.method.createWithGroup, invite),
-      "Identities.Create": await wire.refused(Identities.method.create, outside),
+      "GroupInvites.CreateWithGroup": await wire.expectError(GroupInvites.method.createWithGroup, invite),
+      "Identities.Create": await wire.expectError(Identities.method.create, outside),
     };
     wire.close();
     const listed = new Map(rows);
@@ -125,7 +125,7 @@ describe("docs/v1.md", () => {
   });
 });
 
-/** The services of all protos but those of version 2, as the files say. */
+/** The services of all proto files but those of version 2. */
 function servicesOfVersion1(directory = "proto/chainguard/platform"): string[] {
   return readdirSync(directory, { withFileTypes: true }).flatMap((entry) => {
     const path = join(directory, entry.name);

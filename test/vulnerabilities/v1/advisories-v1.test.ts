@@ -126,7 +126,7 @@ for (const index of [0, 1]) {
       assert.deepEqual((await wire().call(v1.list, { id })).items[0]?.deletedAt, deleteTime);
     });
 
-    it("is refused with the field that is wrong", async () => {
+    it("is rejected with the wrong field", async () => {
       const { id } = await world.advisory();
       const many = Array.from({ length: 1_001 }, (_, i) => `A-${i}`);
       const cases: readonly [AdvisoryInit, string][] = [
@@ -144,8 +144,8 @@ for (const index of [0, 1]) {
       for (const [values, text] of cases) {
         const advisory = { ...artifact, componentName: "x", ...values };
         for (const error of [
-          await wire().refused(v1.create, { parentId: world.ours, advisory }),
-          await wire().refused(v1.update, { ...advisory, id }),
+          await wire().expectError(v1.create, { parentId: world.ours, advisory }),
+          await wire().expectError(v1.update, { ...advisory, id }),
         ])
           assert.ok(error.startsWith(`Invalid argument: ${text}`), error);
       }
@@ -154,45 +154,54 @@ for (const index of [0, 1]) {
         [{ events: [pending, { ...pending, status: 0 }] }, "events[1].status: events[1].status is required"],
       ];
       for (const [values, text] of atCreation) {
-        const error = await wire().refused(v1.create, { parentId: world.ours, advisory: { ...artifact, ...values } });
+        const error = await wire().expectError(v1.create, {
+          parentId: world.ours,
+          advisory: { ...artifact, ...values },
+        });
         assert.ok(error.startsWith(`Invalid argument: ${text}`), error);
       }
-      assert.match(await wire().refused(v1.create, { parentId: world.ours }), /artifactName is required; .*Type is/);
-      assert.match(await wire().refused(v1.create, { advisory: artifact }), /parentId is required/);
+      assert.match(
+        await wire().expectError(v1.create, { parentId: world.ours }),
+        /artifactName is required; .*Type is/,
+      );
+      assert.match(await wire().expectError(v1.create, { advisory: artifact }), /parentId is required/);
     });
 
     it("that is missing is not found", async () => {
       const missing = `${world.child}/0123456789abcdef`;
       const noGroup = `${world.ours}/0123456789abcdef`;
       for (const error of [
-        await wire().refused(v1.update, { ...artifact, id: missing }),
-        await wire().refused(v1.delete, { id: missing }, world.admin),
-        await wire().refused(v1.createAdvisoryEvent, { parentId: missing, advisoryEvent: pending }),
-        await wire().refused(v1.listAdvisoryEvents, { parentId: missing }),
+        await wire().expectError(v1.update, { ...artifact, id: missing }),
+        await wire().expectError(v1.delete, { id: missing }, world.admin),
+        await wire().expectError(v1.createAdvisoryEvent, { parentId: missing, advisoryEvent: pending }),
+        await wire().expectError(v1.listAdvisoryEvents, { parentId: missing }),
       ])
         assert.equal(error, `Not found: advisory: there is no advisory ${missing}`);
-      const error = await wire().refused(v1.create, { parentId: noGroup, advisory: artifact });
+      const error = await wire().expectError(v1.create, { parentId: noGroup, advisory: artifact });
       assert.equal(error, `Not found: group: there is no group ${noGroup}`);
       assert.deepEqual((await wire().call(v1.list, { id: missing })).items, []);
     });
 
-    it("is neither seen nor changed by who may not", async () => {
+    it("is hidden from others, who cannot change it", async () => {
       const advisory = await world.advisory({ aliases: [`OURS-${index}`] });
       const event = await world.event(advisory.id, pending);
       const { id } = advisory;
       const before = await wire().call(v2.getAdvisory, { uid: id });
       for (const token of [world.stranger, world.viewer]) {
         for (const error of [
-          await wire().refused(v1.create, { parentId: world.ours, advisory: artifact }, token),
-          await wire().refused(v1.update, { ...artifact, id, artifactName: "theirs" }, token),
-          await wire().refused(v1.delete, { id }, token),
-          await wire().refused(v1.createAdvisoryEvent, { parentId: id, advisoryEvent: pending }, token),
-          await wire().refused(v1.updateAdvisoryEvent, { ...pending, id: event.id, issue: "theirs" }, token),
+          await wire().expectError(v1.create, { parentId: world.ours, advisory: artifact }, token),
+          await wire().expectError(v1.update, { ...artifact, id, artifactName: "theirs" }, token),
+          await wire().expectError(v1.delete, { id }, token),
+          await wire().expectError(v1.createAdvisoryEvent, { parentId: id, advisoryEvent: pending }, token),
+          await wire().expectError(v1.updateAdvisoryEvent, { ...pending, id: event.id, issue: "theirs" }, token),
         ])
           assert.match(error, /^Permission denied: advisories\.\w+ at /);
       }
-      assert.match(await wire().refused(v1.delete, { id }), /^Permission denied: advisories\.delete at /);
-      assert.match(await wire().refused(v1.listAdvisoryEvents, { parentId: id }, world.stranger), /^Permission denied/);
+      assert.match(await wire().expectError(v1.delete, { id }), /^Permission denied: advisories\.delete at /);
+      assert.match(
+        await wire().expectError(v1.listAdvisoryEvents, { parentId: id }, world.stranger),
+        /^Permission denied/,
+      );
       for (const filter of [{}, { id }, { aliases: [`OURS-${index}`] }, { uidp: { descendantsOf: world.ours } }])
         assert.deepEqual((await wire().call(v1.list, filter, world.stranger)).items, []);
       assert.deepEqual(await wire().call(v2.getAdvisory, { uid: id }), before);
@@ -215,12 +224,12 @@ describe("what an import and callers write of one advisory", () => {
     const record = osvRecord("EDIT-1");
     await world.imported(record);
     const { uid } = await one("EDIT-1");
-    // Imported advisories have no architecture, and need none as long as nobody sets one.
+    // Imported advisories have no architecture, and need none until a caller sets one.
     const update = { id: uid, artifactType: "library", artifactName: "django", aliases: ["MINE"] };
     const { updatedAt, artifactArchitecture } = await world.wire.call(v1.update, update);
     assert.equal(artifactArchitecture, "");
     assert.ok(updatedAt && Math.abs(timestampMs(updatedAt) - Date.now()) < 60_000);
-    const error = await world.wire.refused(v1.update, { ...update, artifactType: "" });
+    const error = await world.wire.expectError(v1.update, { ...update, artifactType: "" });
     assert.match(error, /^Invalid argument: artifactType: artifactType is required$/);
 
     assert.equal((await world.imported(record)).unchanged, 1);

@@ -41,7 +41,7 @@ const fix = (version: string, values: EventInit = {}) =>
   approved({ case: "fixed", value: { fixedVersion: version } }, values);
 
 describe("an event", () => {
-  it("loses what an update leaves out, and keeps its author and time", async () => {
+  it("loses the fields that an update omits, and keeps its author and time", async () => {
     for (const { wire } of world.wires) {
       const { id: advisory } = await world.advisory();
       const timestamp = timestampFromMs(Date.UTC(2020, 0, 1));
@@ -69,21 +69,24 @@ describe("an event", () => {
         const denied = `Permission denied: advisories.approve at ${parentOf(advisory)} (or it might not exist)`;
         for (const verdict of [APPROVED, REQUEST_CHANGES, REJECTED]) {
           const event = { ...pending, status: verdict };
-          assert.equal(await wire.refused(v1.updateAdvisoryEvent, { ...event, id }), denied);
+          assert.equal(await wire.expectError(v1.updateAdvisoryEvent, { ...event, id }), denied);
           assert.equal(
-            await wire.refused(v1.createAdvisoryEvent, { parentId: advisory, advisoryEvent: event }),
+            await wire.expectError(v1.createAdvisoryEvent, { parentId: advisory, advisoryEvent: event }),
             denied,
           );
         }
-        const asked = { ...pending, id, status: REQUEST_CHANGES };
-        const sentBack = await wire.call(v1.updateAdvisoryEvent, asked, world.approver);
+        const requested = { ...pending, id, status: REQUEST_CHANGES };
+        const sentBack = await wire.call(v1.updateAdvisoryEvent, requested, world.approver);
         assert.equal(sentBack.reviewer, "approver@example.org");
-        assert.equal((await wire.call(v1.updateAdvisoryEvent, { ...asked, issue: "i" })).reviewer, sentBack.reviewer);
+        assert.equal(
+          (await wire.call(v1.updateAdvisoryEvent, { ...requested, issue: "i" })).reviewer,
+          sentBack.reviewer,
+        );
         assert.equal((await wire.call(v1.updateAdvisoryEvent, { ...pending, id })).reviewer, "");
         const final = await wire.call(v1.updateAdvisoryEvent, { ...pending, id, status }, world.approver);
         assert.deepEqual([final.author, final.reviewer], ["author@example.org", "approver@example.org"]);
         for (const change of [{ status: PENDING }, { status, issue: "later" }]) {
-          const error = await wire.refused(v1.updateAdvisoryEvent, { ...pending, id, ...change }, world.admin);
+          const error = await wire.expectError(v1.updateAdvisoryEvent, { ...pending, id, ...change }, world.admin);
           assert.match(error, /^Precondition failed: an event that was approved or rejected is final/);
         }
         assert.deepEqual(await wire.call(v1.updateAdvisoryEvent, { ...pending, id, status }), final);
@@ -120,7 +123,7 @@ describe("an event", () => {
     );
   });
 
-  it("is refused with the field that is wrong", async () => {
+  it("is rejected with the wrong field", async () => {
     const { id: parentId } = await world.advisory();
     const { id } = await world.event(parentId, pending);
     const far = timestampFromMs(Date.now() + 86_400_000);
@@ -162,34 +165,34 @@ describe("an event", () => {
       const advisoryEvent = { ...pending, ...values };
       for (const { wire } of world.wires) {
         for (const error of [
-          await wire.refused(v1.createAdvisoryEvent, { parentId, advisoryEvent }),
-          await wire.refused(v1.updateAdvisoryEvent, { ...advisoryEvent, id }),
+          await wire.expectError(v1.createAdvisoryEvent, { parentId, advisoryEvent }),
+          await wire.expectError(v1.updateAdvisoryEvent, { ...advisoryEvent, id }),
         ])
           assert.ok(error.startsWith(`Invalid argument: ${text}`), `${error}\n${text}`);
       }
     }
     for (const { wire } of world.wires) {
-      const none = await wire.refused(v1.createAdvisoryEvent, { parentId });
+      const none = await wire.expectError(v1.createAdvisoryEvent, { parentId });
       assert.match(none, /^Invalid argument: status: status is required; type: type must have one of/);
       const strange: EventInit = { type: { case: "falsePositiveDetermination", value: { type: 99 as FalsePositive } } };
       const event = { ...pending, ...strange, status: 9 as ReviewStatus };
-      const error = await wire.refused(v1.createAdvisoryEvent, { parentId, advisoryEvent: event });
+      const error = await wire.expectError(v1.createAdvisoryEvent, { parentId, advisoryEvent: event });
       assert.match(error, /status must be a state of a review; .*falsePositiveDetermination\.type must be one of/);
       const missing = `${parentId}/0123456789abcdef`;
       for (const method of [v1.updateAdvisoryEvent, v1.listAdvisoryEvents]) {
         const request = method === v1.listAdvisoryEvents ? { parentId: missing } : { ...pending, id: missing };
-        const text = await wire.refused(method as typeof v1.updateAdvisoryEvent, request as EventInit);
+        const text = await wire.expectError(method as typeof v1.updateAdvisoryEvent, request as EventInit);
         assert.equal(text, `Not found: advisory event: there is no advisory event ${missing}`);
       }
     }
     assert.equal((await world.wire.call(v1.listAdvisoryEvents, { parentId })).items.length, 1);
   });
 
-  it("that comes with its advisory is reviewed alike, and keeps its place", async () => {
+  it("that is created with its advisory is reviewed in the same way, and keeps its order", async () => {
     const events = [fix("1"), pending, pending].map((event, i) => ({ ...event, issue: `${i}` }));
     const request = { parentId: world.child, advisory: { ...artifact, events } };
     for (const { wire } of world.wires) {
-      assert.match(await wire.refused(v1.create, request), /^Permission denied: advisories\.approve at /);
+      assert.match(await wire.expectError(v1.create, request), /^Permission denied: advisories\.approve at /);
       const made = await wire.call(v1.create, request, world.approver);
       assert.deepEqual(
         made.events.map(({ issue, author, reviewer }) => [issue, author, reviewer]),
@@ -213,25 +216,25 @@ describe("an event", () => {
       made.map(({ issue }) => issue),
       events.map(({ issue }) => issue),
     );
-    const error = await world.wire.refused(v1.createAdvisoryEvent, { parentId: id, advisoryEvent: pending });
+    const error = await world.wire.expectError(v1.createAdvisoryEvent, { parentId: id, advisoryEvent: pending });
     assert.equal(error, "Resource exhausted: events: an advisory has at most 1000");
     const request = { parentId: world.ours, advisory: { ...artifact, events: [...events, pending] } };
     assert.match(
-      await world.wire.refused(v1.create, request),
+      await world.wire.expectError(v1.create, request),
       /^Invalid argument: events: events must be at most 1000/,
     );
   });
 
-  it("leaves room for the others in lists", async () => {
+  it("is limited in size, because lists show all events", async () => {
     const full = "Resource exhausted: events: those of an advisory have at most 262144 characters together";
     const large = { ...pending, findings: Buffer.from(`"${"x".repeat(60_000)}"`) };
     const several = { parentId: world.ours, advisory: { ...artifact, events: Array(4).fill(large) } };
-    assert.equal(await world.wire.refused(v1.create, several), full);
+    assert.equal(await world.wire.expectError(v1.create, several), full);
     const { id, events } = await world.advisory({ events: [large, large, large, pending] });
-    assert.equal(await world.wire.refused(v1.createAdvisoryEvent, { parentId: id, advisoryEvent: large }), full);
+    assert.equal(await world.wire.expectError(v1.createAdvisoryEvent, { parentId: id, advisoryEvent: large }), full);
     const last = events.find(({ findings }) => findings.length === 0);
     const admin = world.admin;
-    assert.equal(await world.wire.refused(v1.updateAdvisoryEvent, { ...large, id: last?.id ?? "" }, admin), full);
+    assert.equal(await world.wire.expectError(v1.updateAdvisoryEvent, { ...large, id: last?.id ?? "" }, admin), full);
     const first = events.find(({ findings }) => findings.length > 0);
     await world.wire.call(v1.updateAdvisoryEvent, { ...pending, id: first?.id ?? "" }, admin);
     await world.event(id, large);

@@ -51,7 +51,7 @@ before(async () => {
 after(() => world.stop());
 
 const indices = (found: readonly string[]) => found.map((id) => made.findIndex((one) => one.id === id));
-const sorted = (wanted: (i: number) => boolean) => [...Array(COUNT).keys()].filter(wanted);
+const sorted = (requested: (i: number) => boolean) => [...Array(COUNT).keys()].filter(requested);
 
 describe("a list", () => {
   const uidOrder = () => indices(made.map(({ id }) => id).sort());
@@ -181,7 +181,7 @@ describe("a list", () => {
     }
   });
 
-  it("tells the group that all it shows lie in", async () => {
+  it("names the group of all its rows", async () => {
     for (const { wire } of world.wires) {
       assert.equal((await wire.call(list, { uidp: { childrenOf: world.child } })).id, world.child);
       assert.equal((await wire.call(list, {})).id, "");
@@ -200,11 +200,11 @@ describe("a list", () => {
     }
   });
 
-  it("is refused with the field that is wrong", async () => {
+  it("is rejected with the wrong field", async () => {
     const offered =
       "ORDER_BY_UNSPECIFIED, ID_ASC, ID_DESC, CREATED_AT_ASC, CREATED_AT_DESC, UPDATED_AT_ASC, UPDATED_AT_DESC";
     const order = `orderBy: orderBy must be one of ${offered}`;
-    const refusals: readonly [Filter, string][] = [
+    const failures: readonly [Filter, string][] = [
       [{ orderBy: OrderBy.ALIASES_ASC }, order],
       [{ orderBy: OrderBy.ALIASES_DESC }, order],
       [{ orderBy: OrderBy.DELETED_AT_ASC }, order],
@@ -221,12 +221,12 @@ describe("a list", () => {
     for (const { name, wire } of world.wires) {
       // As parameters of a URL these are too many for any server.
       const tooMany = name === "REST" ? "the headers are larger" : "artifactName: artifactName must be at most 1000";
-      for (const [filter, text] of [...refusals, [many, tooMany] as const]) {
-        const error = await wire.refused(list, filter);
+      for (const [filter, text] of [...failures, [many, tooMany] as const]) {
+        const error = await wire.expectError(list, filter);
         assert.ok(error.startsWith(`Invalid argument: ${text}`), `${error}\n${text}`);
       }
       const { nextPageToken } = await wire.call(listAdvisories, { pageSize: 1 });
-      assert.match(await wire.refused(list, { pageToken: nextPageToken }), /^Invalid argument: pageToken/);
+      assert.match(await wire.expectError(list, { pageToken: nextPageToken }), /^Invalid argument: pageToken/);
     }
   });
 });

@@ -17,7 +17,7 @@ import { groupRow } from "../../support/rows.js";
 export type AdvisoryInit = MessageInitShape<typeof AdvisorySchema>;
 export type EventInit = MessageInitShape<typeof AdvisoryEventSchema>;
 
-/** Two organisations, ours with a group in it, and people with built-in roles, ours unless said. */
+/** Two organisations, the own one with a group in it, and people with built-in roles, in the own one unless given. */
 export interface AdvisoryV1World {
   readonly harness: Harness;
   /** Over REST and gRPC, as `author`. */
@@ -33,11 +33,11 @@ export interface AdvisoryV1World {
   readonly admin: string;
   readonly viewer: string;
   readonly stranger: string;
-  /** A new advisory of ours, by `author`. */
+  /** Creates an advisory in the own organisation, by `author`. */
   advisory(values?: AdvisoryInit, group?: string): Promise<Advisory>;
-  /** A new event, by `author` unless said. */
+  /** Creates an event, by `author` unless given. */
   event(parentId: string, event: EventInit, token?: string): Promise<AdvisoryEvent>;
-  /** Imports OSV records into our root. */
+  /** Imports OSV records into the own root group. */
   imported(...records: readonly object[]): Promise<ImportCounts>;
   stop(): Promise<void>;
 }
@@ -50,7 +50,7 @@ export const pending = {
   type: { case: "detection", value: { type: { case: "manual", value: {} } } },
 } as const satisfies EventInit;
 
-/** What a scanner says of a vulnerability. */
+/** The finding of a scanner. */
 export const scan = {
   scanner: "grype",
   subpackageName: "curl-dev",
@@ -77,7 +77,7 @@ export async function startAdvisoryV1World(): Promise<AdvisoryV1World> {
   const person = async (name: string, role: string, group = ours) => {
     const { uid, token } = await harness.identity({ email: `${name}@example.org` });
     await harness.bind(uid, role, group);
-    // Who may read groups is told of what is missing.
+    // A caller who may read groups gets NOT_FOUND.
     await harness.bind(uid, "viewer", group);
     return token;
   };

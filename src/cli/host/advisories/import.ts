@@ -1,7 +1,7 @@
 // `arbor advisories import`: imports OSV records into a group, while a server runs or without one.
 import type { Settings } from "../../../config/config.js";
 import { groups } from "../../../iam/groups/group.js";
-import { auditOnHost } from "../../../iam/operator/audit-on-host.js";
+import { auditOnHost } from "../../../iam/operator/operate.js";
 import { notFound } from "../../../kernel/errors.js";
 import { randomIds } from "../../../kernel/ids.js";
 import { type ImportCounts, importOsv } from "../../../vulnerabilities/osv/import.js";

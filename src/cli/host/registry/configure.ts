@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Settings } from "../../../config/config.js";
-import { readSecret } from "../../../registry/oci/notification-secret.js";
+import { readSecret } from "../../../registry/oci/notification-routes.js";
 import { formatYaml } from "../../output/format.js";
 import { replaceFile } from "../../shared-file.js";
 import { onHost, print, readOrigin } from "../host.js";

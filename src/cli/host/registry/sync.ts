@@ -1,8 +1,8 @@
 import type { Settings } from "../../../config/config.js";
 import { failedPrecondition } from "../../../kernel/errors.js";
 import { randomIds } from "../../../kernel/ids.js";
-import { internalTokens } from "../../../registry/oci/internal-token.js";
 import { createRegistryClient } from "../../../registry/oci/registry-client.js";
+import { createInternalTokens } from "../../../registry/oci/registry-token.js";
 import { syncRegistry } from "../../../registry/oci/sync.js";
 import { createProgress } from "../../output/terminal.js";
 import { onHost, print, readOrigin } from "../host.js";
@@ -19,7 +19,7 @@ export async function syncCommand(settings: Settings, { progress = false }: { pr
   await onHost(settings, async (host) => {
     const { store, keys, clock } = host;
     const { issuer } = await readOrigin(host, settings);
-    const token = internalTokens({ keys, clock, ids: randomIds, issuer: () => issuer, service });
+    const token = createInternalTokens({ keys, clock, ids: randomIds, issuer: () => issuer, service });
     const progressLine = createProgress(process.stderr, progress);
     const startMs = performance.now();
     let first: number | undefined;

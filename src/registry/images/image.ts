@@ -1,18 +1,17 @@
-// Images as the registry has them. What it says of a digest holds for ever, so
-// sizes are asked for once and kept.
+// Images as the registry stores them. The content of a digest never changes, so sizes are read once and stored.
 import { failedPrecondition, invalidArgument, notFound, type ResourceKind } from "../../kernel/errors.js";
+import { getRow } from "../../pipeline/resource/read.js";
 import type { ManifestRow, Store } from "../../store/port.js";
 import { isDigest } from "../oci/notification.js";
 import type { Content, RegistryClient } from "../oci/registry-client.js";
-import { pathsOfRepo } from "../oci/repo-paths.js";
+import { listRepoPaths } from "../oci/repo-path.js";
 import { repos } from "../repos/repo.js";
-import { type ImageReader, sizesOf } from "./image-manifest.js";
+import { type ImageReader, readSizes } from "./image-manifest.js";
 
 const imageKind: ResourceKind = { noun: "image", type: "registry.chainguard.dev/Image" };
-/** The architecture that is meant where none is named. */
+/** The architecture of requests that name none. */
 export const DEFAULT_ARCHITECTURE = "amd64";
 
-/** What it takes to look at images. */
 export interface ImageDeps {
   readonly store: Store;
   /** Reads the registry; absent where none is set. */
@@ -28,24 +27,23 @@ export interface ImageName {
 /** Sizes in bytes by architecture. */
 export type Sizes = ManifestRow["images"];
 
-/** Looks at images; both throw ApiError INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION without a registry, UNAVAILABLE. */
+/** Reads images. Both functions throw ApiError INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION without a registry, UNAVAILABLE. */
 export interface ImageSource {
   sizes(image: ImageName): Promise<Sizes>;
-  /** Reads the manifest; the reader goes on in the same repo. */
+  /** Reads the manifest; the reader reads more of the same repo. */
   content(image: ImageName): Promise<{ readonly manifest: Content; readonly reader: ImageReader }>;
 }
 
-/** Looks at the images of a registry. */
+/** Creates the reader of the images of a registry. */
 export function createImageSource({ store, registry }: ImageDeps): ImageSource {
-  async function known({ repoUid, digest }: ImageName) {
+  async function locate({ repoUid, digest }: ImageName) {
     if (!isDigest(digest)) {
       throw invalidArgument({ field: "digest", description: "digest must be sha256: and 64 hexadecimal digits" });
     }
     return store.read(async (tx) => {
       const sizes = (await tx.registry.manifest(repoUid, digest))?.images;
-      const repo = await tx.repos.get(repoUid);
-      if (repo === undefined) throw notFound(repos, repoUid);
-      return { sizes, paths: await pathsOfRepo(tx, repo) };
+      const repo = await getRow(tx, repos, repoUid);
+      return { sizes, paths: await listRepoPaths(tx, repo) };
     });
   }
 
@@ -57,8 +55,8 @@ export function createImageSource({ store, registry }: ImageDeps): ImageSource {
       const manifest = await registry.manifest(path, digest);
       if (manifest === undefined) continue;
       const reader: ImageReader = {
-        manifest: (part) => registry.manifest(path, part),
-        blob: (part) => registry.blob(path, part),
+        manifest: (digest) => registry.manifest(path, digest),
+        blob: (digest) => registry.blob(path, digest),
       };
       return { manifest, reader };
     }
@@ -67,10 +65,10 @@ export function createImageSource({ store, registry }: ImageDeps): ImageSource {
 
   return {
     async sizes(image) {
-      const { sizes, paths } = await known(image);
+      const { sizes, paths } = await locate(image);
       if (sizes !== undefined) return sizes;
       const { manifest, reader } = await read(image, paths);
-      const images = await sizesOf(manifest, reader);
+      const images = await readSizes(manifest, reader);
       const { repoUid, digest } = image;
       await store.write(async (tx) => {
         if ((await tx.repos.get(repoUid)) !== undefined) await tx.registry.putManifest({ repoUid, digest, images });
@@ -78,23 +76,23 @@ export function createImageSource({ store, registry }: ImageDeps): ImageSource {
       return images;
     },
 
-    content: async (image) => read(image, (await known(image)).paths),
+    content: async (image) => read(image, (await locate(image)).paths),
   };
 }
 
-/** The architectures of an image, in order. */
-export function architecturesIn(sizes: Sizes): string[] {
+/** Lists the architectures of an image, in order. */
+export function listArchitectures(sizes: Sizes): string[] {
   return Object.keys(sizes).sort();
 }
 
 /**
- * The size of an image for one architecture.
+ * Reads the size of an image for one architecture.
  *
- * @param wanted the architecture; empty: amd64
+ * @param requested the architecture; empty stands for amd64
  * @throws ApiError NOT_FOUND when it is not built for that.
  */
-export function sizeIn(sizes: Sizes, digest: string, wanted: string): { size: bigint; architecture: string } {
-  const architecture = wanted || DEFAULT_ARCHITECTURE;
+export function getSize(sizes: Sizes, digest: string, requested: string): { size: bigint; architecture: string } {
+  const architecture = requested || DEFAULT_ARCHITECTURE;
   const size = Object.hasOwn(sizes, architecture) ? sizes[architecture] : undefined;
   if (size === undefined) throw notBuiltFor(architecture, digest);
   return { size: BigInt(size), architecture };

@@ -1,8 +1,8 @@
-// People who join an organisation that has no room for them: by an invite, by a
-// login in a browser, and through its own provider.
+// People who join an organisation with a full quota: by an invite, by a login in a browser, and through its own
+// provider.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { newInviteCode } from "../../../src/iam/group-invites/group-invite.js";
+import { createInviteCode } from "../../../src/iam/group-invites/group-invite.js";
 import { personUid, providerPersonUid } from "../../../src/kernel/ids.js";
 import { denied, exhausted, overQuota } from "../../contract/expectations.js";
 import { changed, invite, register } from "../../issuer/auth-world.js";
@@ -21,7 +21,7 @@ describe("an invite into an organisation with as many bindings as it may have", 
   after(() => world.stop());
   const storeOf = () => world.harness.app.installation.store;
 
-  it("lets in nobody new, tells those alone who may accept it, and lets in those who are in", async () => {
+  it("admits no new member, tells only those who may accept it, and admits existing members", async () => {
     const { code } = await invite(world);
     const forAnother = await invite(world, { email: "another@example.org" });
     const member = world.idToken({ sub: "member" });
@@ -62,7 +62,7 @@ describe("an invite into an organisation with as many bindings as it may have", 
     assert.equal((await join()).status, 200);
   });
 
-  it("counts wrong codes as ever, and who has tried too many learns of no quota but by the right one", async () => {
+  it("counts wrong codes, and shows a quota only for a valid code", async () => {
     const good = await invite(world);
     await setLimits(storeOf(), world.root, { bindings: 0 });
     const guesser = (code: string) => register(world, world.idToken({ sub: "guesser" }), { code });
@@ -106,7 +106,7 @@ describe("a login in a browser", () => {
   const toldIn = (program: URLSearchParams) =>
     ["token", "status_code", "error", "error_description"].map((name) => program.get(name));
 
-  it("makes nobody known through a provider of an organisation without room, and lets in who is known", async () => {
+  it("registers nobody through the provider of a full organisation, and admits registered people", async () => {
     const { group, provider } = await kit.organisation("full.example");
     assert.ok((await login("first", { idp_id: provider })).get("token"));
     const { identities, bindings } = await usageOf(kit.store, group);
@@ -124,10 +124,10 @@ describe("a login in a browser", () => {
     assert.equal((await usageOf(kit.store, group)).identities, 2);
   });
 
-  it("with an invite that is not good is refused as ever, room or not", async () => {
+  it("with an invalid invite is rejected in the same way, full or not", async () => {
     const { group } = await kit.organisation("closed.example");
     await setLimits(kit.store, group, { bindings: 0 });
-    const program = await login("guest", { invite: newInviteCode(group).code });
+    const program = await login("guest", { invite: createInviteCode(group).code });
     assert.deepEqual([program.get("token"), program.get("status_code")], [null, "403"]);
   });
 });

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Code } from "@connectrpc/connect";
-import { groupGuards, groups } from "../../../src/iam/groups/group.js";
+import { definitions } from "../../../src/app/definitions.js";
+import { groups } from "../../../src/iam/groups/group.js";
 import { ApiError } from "../../../src/kernel/errors.js";
-import { guardDelete } from "../../../src/pipeline/resource/guard-delete.js";
+import { guardDelete } from "../../../src/pipeline/resource/delete.js";
 import { openSqlite } from "../../../src/store/open-sqlite.js";
 import type { Tx } from "../../../src/store/port.js";
 import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../../support/rows.js";
@@ -42,7 +43,7 @@ for (const { below, named } of cases) {
       await tx.roles.insert(roleRow(role));
       for (const what of below) await put[what]?.(tx);
     });
-    const guarded = async () => store.read((tx) => guardDelete(groups, groupGuards, group, tx, 1_000));
+    const guarded = async () => store.read((tx) => guardDelete(definitions, groups, group, tx, 1_000));
     if (named === undefined) return guarded();
     await assert.rejects(guarded, (error) => {
       assert.ok(error instanceof ApiError);

@@ -1,0 +1,36 @@
+// Every kind of resource. What concerns all kinds reads this list: deletion, quotas and stable names.
+import { subscriptions } from "../events/subscriptions/subscription.js";
+import { accountAssociations } from "../iam/account-associations/account-association.js";
+import { groupInvites } from "../iam/group-invites/group-invite.js";
+import { groupMappings } from "../iam/group-mappings/group-mapping.js";
+import { groups } from "../iam/groups/group.js";
+import { identities } from "../iam/identities/identity.js";
+import { identityProviders } from "../iam/identity-providers/identity-provider.js";
+import { roleBindings } from "../iam/role-bindings/role-binding.js";
+import { roles } from "../iam/roles/role.js";
+import { termsAcceptances } from "../iam/terms/terms-v2beta1.js";
+import type { ResourceDefinition } from "../pipeline/resource/define.js";
+import { deployments } from "../registry/deployments/deployment.js";
+import { repos } from "../registry/repos/repo.js";
+import { registrySettings } from "../registry/settings/settings-v1.js";
+import { tags } from "../registry/tags/tag.js";
+import { advisories } from "../vulnerabilities/advisories/advisory.js";
+
+/** The definitions. The error of a deletion names the first kind in this order that keeps the parent. */
+export const definitions: readonly ResourceDefinition[] = [
+  repos,
+  tags,
+  deployments,
+  registrySettings,
+  advisories,
+  groups,
+  identities,
+  identityProviders,
+  groupMappings,
+  roles,
+  roleBindings,
+  groupInvites,
+  accountAssociations,
+  termsAcceptances,
+  subscriptions,
+];

@@ -1,0 +1,126 @@
+// How a role binding comes into being: who may create it, and the row. Everybody holds the rights of the
+// identity `anonymous`, so it is bound to roles that pull from a registry and to no others.
+import { includesSet } from "../../kernel/capability-set.js";
+import { type FieldViolation, failedPrecondition, invalidArgument } from "../../kernel/errors.js";
+import { ANONYMOUS_UID, type Ids } from "../../kernel/ids.js";
+import { rootOf } from "../../kernel/uidp.js";
+import type { UnaryCall } from "../../pipeline/call.js";
+import type { RoleBindingRow, RoleRow, Tx } from "../../store/port.js";
+import { isPendingFor } from "../people/pending-bindings.js";
+import { requireGrantable } from "../rights.js";
+import { builtinRoles } from "../roles/builtin-roles.js";
+import { capabilitySetNamed } from "../roles/capability-names.js";
+import { findAvailableRole } from "../roles/role.js";
+
+/** An identity and the role that a binding grants it. */
+export interface MembershipGrant {
+  readonly identityUid: string;
+  readonly roleUid: string;
+}
+
+/** How a binding was created; by a caller of the API unless one of these is set. */
+export type BindingOrigin = Partial<Pick<RoleBindingRow, "automatic" | "accepted" | "pending">>;
+
+/**
+ * Makes sure that the caller may create a binding at `group`: the role is available there, the identity is a
+ * person or lies in the same organisation, and the role grants nothing that the caller lacks. The uid of a
+ * person is known before the person registers.
+ *
+ * @param path prefix of the field names in errors
+ * @throws ApiError INVALID_ARGUMENT or PERMISSION_DENIED; neither tells whether something of another
+ * organisation exists.
+ */
+export async function requireBindable(
+  group: string,
+  grant: MembershipGrant,
+  call: UnaryCall,
+  path = "",
+): Promise<RoleRow> {
+  const { tx, caller } = call;
+  const violations: FieldViolation[] = [];
+  const addViolation = (name: string, rule: string) =>
+    violations.push({ field: path + name, description: `${name} ${rule}` });
+
+  const available = await findAvailableRole(grant.roleUid, group, tx);
+  if (available === undefined) addViolation("roleUid", "must be a built-in role or one of the group or above it");
+
+  const { identityUid } = grant;
+  const isPerson = !identityUid.includes("/");
+  const known =
+    isPerson || (rootOf(identityUid) === rootOf(group) && (await tx.identities.get(identityUid)) !== undefined);
+  if (!known) addViolation("identityUid", "must be a person or an identity of the organisation");
+
+  if (available && identityUid === ANONYMOUS_UID && !isPullRole(available)) addViolation("roleUid", PULL_ROLE_RULE);
+
+  if (available === undefined || violations.length > 0) throw invalidArgument(...violations);
+  requireGrantable(caller, available, group);
+  return available;
+}
+
+/** Creates a binding at `group`, or returns the one that exists. */
+export async function ensureBinding(
+  group: string,
+  grant: MembershipGrant,
+  call: UnaryCall,
+  ids: Ids,
+): Promise<RoleBindingRow> {
+  const { tx, caller, startMs } = call;
+  const existing = await tx.roleBindings.same(group, grant.identityUid, grant.roleUid);
+  if (existing !== undefined) return existing;
+  const pending = await isPendingFor(tx, grant.identityUid, group, caller.uid);
+  return insertBinding(tx, group, grant, { ids, nowMs: startMs }, { pending });
+}
+
+/**
+ * Stores a new binding at `group`. The caller of this function has checked the rules.
+ *
+ * @throws ApiError INVALID_ARGUMENT for `anonymous` with a role that does more than pull.
+ */
+export async function insertBinding(
+  tx: Tx,
+  group: string,
+  { identityUid, roleUid }: MembershipGrant,
+  { ids, nowMs }: { readonly ids: Ids; readonly nowMs: number },
+  origin: BindingOrigin = {},
+): Promise<RoleBindingRow> {
+  if (identityUid === ANONYMOUS_UID) requirePullRole(await tx.roles.get(roleUid));
+  const row: RoleBindingRow = {
+    uid: ids.newUid(group),
+    groupUid: group,
+    identityUid,
+    roleUid,
+    automatic: false,
+    accepted: false,
+    pending: false,
+    ...origin,
+    createTimeMs: nowMs,
+    updateTimeMs: nowMs,
+  };
+  await tx.roleBindings.insert(row);
+  return row;
+}
+
+const pullRights = capabilitySetNamed(builtinRoles["registry.pull"] ?? []);
+
+/** The rule for roles that are bound to `anonymous`. */
+const PULL_ROLE_RULE = "must grant no more than registry.pull does where the identity is anonymous";
+
+// Whether a role grants no more than the right to pull from a registry.
+function isPullRole(role: Pick<RoleRow, "capabilities">): boolean {
+  return includesSet(pullRights, role.capabilities);
+}
+
+function requirePullRole(role: Pick<RoleRow, "capabilities"> | undefined): void {
+  if (role !== undefined && isPullRole(role)) return;
+  throw invalidArgument({ field: "roleUid", description: `roleUid ${PULL_ROLE_RULE}` });
+}
+
+/**
+ * Makes sure that a role that is bound to `anonymous` still grants no more than the right to pull.
+ *
+ * @throws ApiError FAILED_PRECONDITION
+ */
+export async function requireNotPublic(tx: Tx, role: Pick<RoleRow, "uid" | "capabilities">): Promise<void> {
+  if (isPullRole(role) || !(await tx.roleBindings.anyOf(ANONYMOUS_UID, role.uid))) return;
+  throw failedPrecondition("ROLE_IS_PUBLIC", "a role that is bound to anonymous can grant no more than registry.pull");
+}

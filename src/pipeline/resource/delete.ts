@@ -1,0 +1,54 @@
+// What the deletion of a resource means for the kinds below it, as their definitions say it.
+import { failedPrecondition, type ResourceKind } from "../../kernel/errors.js";
+import type { Awaitable, Tx } from "../../store/port.js";
+import type { ResourceDefinition } from "./define.js";
+
+/**
+ * Makes sure that no child keeps a resource from being deleted.
+ *
+ * @param definitions all kinds; errors name the first of them that restricts
+ * @param nowMs in epoch milliseconds
+ * @throws ApiError FAILED_PRECONDITION of type RESOURCE_NOT_EMPTY
+ */
+export async function guardDelete(
+  definitions: readonly ResourceDefinition[],
+  { noun, type }: ResourceKind,
+  uid: string,
+  tx: Tx,
+  nowMs: number,
+): Promise<void> {
+  for (const { parent, plural } of definitions) {
+    if (parent?.type !== type || !(await parent.onDelete.restrict?.(tx, uid, nowMs))) continue;
+    throw failedPrecondition("RESOURCE_NOT_EMPTY", `cannot delete ${noun} with child ${plural}`);
+  }
+}
+
+/** Deletes the children that go with a resource. {@link guardDelete} comes first. */
+export async function cascadeDelete(
+  definitions: readonly ResourceDefinition[],
+  { type }: ResourceKind,
+  uid: string,
+  tx: Tx,
+): Promise<void> {
+  for (const { parent } of definitions) if (parent?.type === type) await parent.onDelete.cascade?.(tx, uid);
+}
+
+/** A table that finds its rows by the value of a column. */
+interface ChildTable<Column extends string> {
+  uidsWhere(column: Column, value: string, limit?: number): Awaitable<string[]>;
+  delete(uid: string): Awaitable<void>;
+}
+
+/** Whether any row of the table has this value in a column. */
+export async function hasRows<C extends string>(table: ChildTable<C>, column: C, value: string): Promise<boolean> {
+  return (await table.uidsWhere(column, value, 1)).length > 0;
+}
+
+/** Deletes all rows of the table that have this value in a column. */
+export async function deleteRows<C extends string>(table: ChildTable<C>, column: C, value: string): Promise<void> {
+  for (;;) {
+    const uids = await table.uidsWhere(column, value);
+    for (const uid of uids) await table.delete(uid);
+    if (uids.length === 0) return;
+  }
+}

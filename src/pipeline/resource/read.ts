@@ -1,0 +1,108 @@
+// The bodies that the Get and List handlers of all kinds share.
+import type { DescMessage, DescMethod } from "@bufbuild/protobuf";
+import type { UIDPFilter } from "#gen/chainguard/platform/common/uidp_pb.js";
+import { notFound, type ResourceKind } from "../../kernel/errors.js";
+import type { Ids } from "../../kernel/ids.js";
+import type { PageTokens } from "../../kernel/page-token.js";
+import type { Awaitable, ListQuery, Page, Tx } from "../../store/port.js";
+import type { FieldName, Resource, ResourceDefinition, ResourceTable } from "./define.js";
+import {
+  type ListContext,
+  type ListEnvelope,
+  type ListRequest,
+  parseEqualsFilters,
+  parseListQuery,
+} from "./list-query.js";
+
+/** What the handlers of a resource need besides the call. */
+export interface ResourceDeps {
+  readonly ids: Ids;
+  readonly listResources: ListResources;
+  /** All kinds, for deletions. */
+  readonly definitions: readonly ResourceDefinition[];
+}
+
+type Readable<Row> = ResourceKind & { readonly table: (tx: Tx) => ResourceTable<Row> };
+
+/**
+ * Reads a row by its uid. It answers at once where the database does, as a hot read needs no promise.
+ *
+ * @throws ApiError NOT_FOUND; the pipeline masks it for callers who may not know.
+ */
+export function getRow<Row>(tx: Tx, resource: Readable<Row>, uid: string): Awaitable<Row> {
+  return getResource(tx, resource, uid, (row) => row);
+}
+
+/**
+ * Answers a Get: the row as `toProto` converts it.
+ *
+ * @throws ApiError NOT_FOUND as {@link getRow}.
+ */
+export function getResource<Row, Message>(
+  tx: Tx,
+  resource: Readable<Row>,
+  uid: string,
+  toProto: (row: Row) => Message,
+): Awaitable<Message> {
+  const convert = (row: Row | undefined): Message => {
+    if (row === undefined) throw notFound(resource, uid);
+    return toProto(row);
+  };
+  const row = resource.table(tx).get(uid);
+  return row instanceof Promise ? row.then(convert) : convert(row);
+}
+
+/** The parts of a call that a list is read with. */
+export interface ListCall {
+  readonly tx: Tx;
+  readonly startMs: number;
+  readonly method: DescMethod;
+  visibleGroups(uidp?: UIDPFilter, named?: string): Promise<readonly string[]>;
+}
+
+/** Where one list differs from those of other kinds. */
+export interface ListOptions<Row> extends Partial<Pick<ListContext, "method" | "visible">> {
+  /** In place of the filters that the definition declares. */
+  readonly equals?: ListContext["equals"] | undefined;
+  /** A uid that a filter of the kind's own names: pending bindings at it count. */
+  readonly named?: string;
+  /** Reads the page in place of the table of the kind. */
+  readonly readPage?: (query: ListQuery) => Awaitable<Page<Row>>;
+}
+
+/**
+ * Answers a List: the page that the request asks for, each row as `toProto` converts it.
+ *
+ * @throws ApiError INVALID_ARGUMENT as {@link parseListQuery}.
+ */
+export type ListResources = <D extends DescMessage, M extends FieldName<D>, Row, Message>(
+  call: ListCall,
+  resource: Resource<D, M, Row>,
+  request: ListRequest & { readonly uidp?: UIDPFilter | undefined },
+  toProto: (row: Row) => Awaitable<Message>,
+  options?: ListOptions<Row>,
+) => Promise<ListEnvelope & { readonly resources: Message[] }>;
+
+/** Creates {@link ListResources} over the page tokens of the installation. */
+export function createListResources(tokens: PageTokens): ListResources {
+  return async (call, resource, request, toProto, options = {}) => {
+    const { tx, startMs } = call;
+    const equals = options.equals ?? parseEqualsFilters(resource, request);
+    const visible = options.visible ?? (await call.visibleGroups(request.uidp, options.named));
+    const list = parseListQuery(resource, request, {
+      method: options.method ?? call.method.name,
+      tokens,
+      nowMs: startMs,
+      visible,
+      ...(resource.builtIn && { also: resource.builtIn }),
+      ...(equals && { equals }),
+    });
+    const page = await (options.readPage?.(list.query) ?? resource.table(tx).list(list.query));
+    const resources = [];
+    for (const row of page.rows) {
+      const message = toProto(row);
+      resources.push(message instanceof Promise ? await message : message);
+    }
+    return { resources, ...list.envelope(page) };
+  };
+}

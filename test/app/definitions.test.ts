@@ -1,0 +1,172 @@
+// A kind of resource is declared once. A planted kind is found by everything that concerns all kinds, and every kind of
+// the contract has its definition.
+import assert from "node:assert/strict";
+import { describe, it, type TestContext } from "node:test";
+import { create, type DescMethodUnary, type DescService } from "@bufbuild/protobuf";
+import { definitions } from "../../src/app/definitions.js";
+import { createResourceDeps, platformServices, stableServices } from "../../src/app/services.js";
+import { resourceCommands, rowsField } from "../../src/cli/remote/iam/resource-commands.js";
+import { groups } from "../../src/iam/groups/group.js";
+import { randomIds } from "../../src/kernel/ids.js";
+import { createPageTokens } from "../../src/kernel/page-token.js";
+import { defaultLimits, organisationQuotas, quotas } from "../../src/kernel/quotas.js";
+import type { Caller } from "../../src/pipeline/auth/caller.js";
+import type { ServedService } from "../../src/pipeline/method-table.js";
+import { createQuotas } from "../../src/pipeline/quotas.js";
+import { defineResource } from "../../src/pipeline/resource/define.js";
+import { cascadeDelete, deleteRows, guardDelete, hasRows } from "../../src/pipeline/resource/delete.js";
+import { buildRoomChecks, createsInScope } from "../../src/pipeline/resource/quota.js";
+import { getRow } from "../../src/pipeline/resource/read.js";
+import { openSqlite } from "../../src/store/open-sqlite.js";
+import type { Store, SubscriptionRow } from "../../src/store/port.js";
+import { declareService, onlyMethod } from "../pipeline/declare.js";
+import { childUid, groupRow, rootUid } from "../support/rows.js";
+import { tempDir } from "../support/temp-dir.js";
+
+const root = rootUid(1);
+const probe: SubscriptionRow = {
+  uid: childUid(root, 1),
+  groupUid: root,
+  sink: "https://probe.example",
+  createTimeMs: 1_000,
+  updateTimeMs: 1_000,
+};
+
+// A kind that only this test has: its own messages and services, on the table of another kind.
+function declareProbes(name: string): DescService {
+  const iam = { mode: { case: "enabled" as const, value: { capabilities: [] } } };
+  const fields = { parent: { scope: true }, probe: { type: "message Probe" } } as const;
+  return declareService({ name, messages: { Probe: { uid: {} } }, methods: { CreateProbe: { iam, fields } } });
+}
+const beta = declareProbes("chainguard.platform.probes.v2beta1.ProbesService");
+const stable = declareProbes("chainguard.platform.probes.v2.ProbesService");
+const createProbe = onlyMethod(beta) as DescMethodUnary;
+const message = createProbe.input.field.probe?.message;
+assert.ok(message);
+
+const probes = defineResource({
+  noun: "probe",
+  plural: "probes",
+  type: "test.arbor.dev/Probe",
+  message,
+  table: (tx) => tx.subscriptions,
+  parent: {
+    type: groups.type,
+    onDelete: {
+      restrict: (tx, uid) => hasRows(tx.subscriptions, "groupUid", uid),
+      cascade: (tx, uid) => deleteRows(tx.subscriptions, "groupUid", uid),
+    },
+  },
+  quota: { name: "subscriptions", createdBy: [createsInScope(createProbe)] },
+  stable,
+  sort: ["uid"],
+  mutable: {},
+});
+const planted = [...definitions, probes];
+
+async function openStore(t: TestContext): Promise<Store> {
+  const store = openSqlite({ directory: tempDir() });
+  t.after(() => store.close());
+  await store.write(async (tx) => {
+    await tx.groups.insert(groupRow(root));
+    await tx.subscriptions.insert(probe);
+  });
+  return store;
+}
+
+describe("a planted kind", () => {
+  it("keeps its parent from being deleted", async (t) => {
+    const store = await openStore(t);
+    const guard = async (all: typeof definitions) => store.read((tx) => guardDelete(all, groups, root, tx, 2_000));
+    await guard(definitions);
+    await assert.rejects(guard(planted), { message: "Precondition failed: cannot delete group with child probes" });
+  });
+
+  it("is deleted with its parent", async (t) => {
+    const store = await openStore(t);
+    const left = await store.write(async (tx) => {
+      await cascadeDelete([probes], groups, root, tx);
+      return tx.subscriptions.get(probe.uid);
+    });
+    assert.equal(left, undefined);
+  });
+
+  it("is read by its uid, and missing ones by its own name", async (t) => {
+    const store = await openStore(t);
+    assert.deepEqual(await store.read((tx) => getRow(tx, probes, probe.uid)), probe);
+    const other = childUid(root, 2);
+    const absent = async () => store.read((tx) => getRow(tx, probes, other));
+    await assert.rejects(absent, { message: `Not found: probe: there is no probe ${other}` });
+  });
+
+  it("is counted and limited by its quota", async (t) => {
+    const store = await openStore(t);
+    const request = create(createProbe.input, { parent: root });
+    const run = async (all: typeof definitions, limit: number) => {
+      const check = buildRoomChecks(all, createQuotas({ ...defaultLimits, subscriptions: limit }))(createProbe);
+      await store.read((tx) => check?.(request, {} as Caller, tx));
+      return check !== undefined;
+    };
+    assert.equal(await run(definitions, 1), false);
+    assert.equal(await run(planted, 2), true);
+    await assert.rejects(run(planted, 1), /limit of subscriptions is 1, and 1 more would exceed it/);
+  });
+
+  it("is served under its stable name", () => {
+    const served: ServedService = { desc: beta, handlers: { createProbe: () => ({}) } };
+    assert.throws(() => stableServices([served]), /ProbesService has no stable version/);
+    const [service, ...others] = stableServices([served], planted);
+    assert.deepEqual([service?.desc.typeName, others.length], [stable.typeName, 0]);
+    assert.equal(service?.handlers.createProbe, served.handlers.createProbe);
+  });
+});
+
+describe("the kinds of the contract", () => {
+  const messages = definitions.map((definition) => definition.message);
+
+  it("have a definition each", () => {
+    const listed = platform().flatMap(({ desc }) => {
+      if (!desc.typeName.includes(".v2beta1.")) return [];
+      const lists = desc.methods.filter(({ name }) => name.startsWith("List"));
+      return lists.map(({ output }) => output.fields.find(({ fieldKind }) => fieldKind === "list")?.message);
+    });
+    assert.ok(listed.length >= 13, `${listed.length} kinds were found`);
+    assert.deepEqual(
+      listed.filter((one) => one === undefined || !messages.includes(one)),
+      [],
+    );
+  });
+
+  it("have types and display names of their own, and existing parents", () => {
+    const types = definitions.map(({ type }) => type);
+    assert.equal(new Set(types).size, types.length);
+    assert.equal(new Set(definitions.map(({ plural }) => plural)).size, types.length);
+    const parents = definitions.map(({ parent }) => parent?.type ?? "none");
+    assert.deepEqual(
+      parents.filter((type) => !types.includes(type)),
+      [],
+    );
+  });
+
+  it("have the quotas of the settings, one kind each, under one display name", () => {
+    const named = definitions.flatMap(({ quota, plural }) => (quota ? [[quota.name, plural] as const] : []));
+    const expected = organisationQuotas.map((name) => [name, quotas[name].noun] as const);
+    assert.deepEqual(named.toSorted(), expected.toSorted());
+  });
+
+  it("are among the commands where they belong to iam", () => {
+    const commands = resourceCommands.map(rowsField).map((field) => field.message);
+    const absent = definitions.filter(({ type, message: one }) => type.startsWith("iam.") && !commands.includes(one));
+    assert.deepEqual(absent, []);
+  });
+});
+
+function platform(): ServedService[] {
+  const tokens = createPageTokens(() => []);
+  return platformServices({
+    ...createResourceDeps({ tokens, ids: randomIds }),
+    ...{ tokens, seal: () => "", rootCreation: "users", trustedIssuers: [], limits: defaultLimits },
+    store: {} as Store,
+    registry: undefined,
+  });
+}
