@@ -14,7 +14,7 @@ const { values } = parseArgs({
     from: { type: "string", default: "0" },
     lanes: { type: "string", default: "24" },
     "memory-mib": { type: "string", default: "512" },
-    held: { type: "string", default: "40" },
+    connections: { type: "string", default: "40" },
   },
 });
 register();
@@ -38,7 +38,7 @@ try {
     seed,
     from: Number(values.from),
     lanes: Number(values.lanes),
-    held: Number(values.held),
+    openConnections: Number(values.connections),
     memoryBytes: Number(values["memory-mib"]) * 1024 * 1024,
     onProgress: (done) => console.log(`${values.kind}: ${done} inputs`),
   });

@@ -21,7 +21,7 @@ const FILES = [
   "test/transport/rpc/grpc-framing.test.ts",
   "test/transport/limits.test.ts",
   "test/transport/streams.test.ts",
-  "test/transport/refusals.test.ts",
+  "test/transport/rejections.test.ts",
   "test/transport/lifecycle.test.ts",
   "test/contract/matrix.test.ts",
   "test/issuer/mutations/mutations.test.ts",

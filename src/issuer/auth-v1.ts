@@ -120,7 +120,7 @@ export function authV1({ exchanger, ids, store, quotas, open, inviteLimiter }: A
 
 function headlessSessionNotFound(): ApiError {
   return notFound(
-    { noun: "login", type: "auth.chainguard.dev/HeadlessSession" },
+    { displayName: "login", type: "auth.chainguard.dev/HeadlessSession" },
     "",
     "there is no result of this login yet",
   );

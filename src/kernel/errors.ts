@@ -81,7 +81,7 @@ export function failedPrecondition(type: string, description: string): ApiError 
 /** A kind of resource, as errors name it. */
 export interface ResourceKind {
   /** The singular, such as `role binding`. */
-  readonly noun: string;
+  readonly displayName: string;
   /** The published resource type, such as `iam.chainguard.dev/RoleBinding`. */
   readonly type: string;
 }
@@ -90,15 +90,19 @@ export interface ResourceKind {
  * NOT_FOUND: for callers who may read the parent; others get {@link permissionDenied}. `rule` describes what was
  * looked up where it is not a uid.
  */
-export function notFound({ noun, type }: ResourceKind, uid: string, rule = `there is no ${noun} ${uid}`): ApiError {
-  return new ApiError(Code.NotFound, "NOT_FOUND", `Not found: ${noun}: ${rule}`, [
+export function notFound(
+  { displayName, type }: ResourceKind,
+  uid: string,
+  rule = `there is no ${displayName} ${uid}`,
+): ApiError {
+  return new ApiError(Code.NotFound, "NOT_FOUND", `Not found: ${displayName}: ${rule}`, [
     { desc: ResourceInfoSchema, value: { resourceType: type, resourceName: uid } },
   ]);
 }
 
 /** ALREADY_EXISTS: the resource exists, and there can be only one. */
-export function alreadyExists({ noun, type }: ResourceKind, uid: string): ApiError {
-  return new ApiError(Code.AlreadyExists, "ALREADY_EXISTS", `Already exists: ${noun}: ${uid}`, [
+export function alreadyExists({ displayName, type }: ResourceKind, uid: string): ApiError {
+  return new ApiError(Code.AlreadyExists, "ALREADY_EXISTS", `Already exists: ${displayName}: ${uid}`, [
     { desc: ResourceInfoSchema, value: { resourceType: type, resourceName: uid } },
   ]);
 }

@@ -4,7 +4,7 @@
 /** A kind of resource whose number is limited. */
 export interface QuotaDefinition {
   /** The plural in errors. */
-  readonly noun: string;
+  readonly displayName: string;
   /** Whether the limit is per organisation, with all its groups, or per person. */
   readonly per: "organisation" | "person";
   /** The limit unless the settings or the organisation have another. */
@@ -13,19 +13,19 @@ export interface QuotaDefinition {
 
 /** The quotas by their names in settings and commands. */
 export const quotas = {
-  roots: { noun: "root groups", per: "person", limit: 20 },
-  groups: { noun: "groups", per: "organisation", limit: 10_000 },
-  identities: { noun: "identities", per: "organisation", limit: 10_000 },
-  roles: { noun: "roles", per: "organisation", limit: 5_000 },
-  bindings: { noun: "role bindings", per: "organisation", limit: 50_000 },
-  invites: { noun: "group invites", per: "organisation", limit: 10_000 },
-  providers: { noun: "identity providers", per: "organisation", limit: 100 },
+  roots: { displayName: "root groups", per: "person", limit: 20 },
+  groups: { displayName: "groups", per: "organisation", limit: 10_000 },
+  identities: { displayName: "identities", per: "organisation", limit: 10_000 },
+  roles: { displayName: "roles", per: "organisation", limit: 5_000 },
+  bindings: { displayName: "role bindings", per: "organisation", limit: 50_000 },
+  invites: { displayName: "group invites", per: "organisation", limit: 10_000 },
+  providers: { displayName: "identity providers", per: "organisation", limit: 100 },
   // A login through a provider evaluates all its mappings.
-  mappings: { noun: "external group role mappings", per: "organisation", limit: 1_000 },
-  subscriptions: { noun: "subscriptions", per: "organisation", limit: 1_000 },
-  repos: { noun: "repos", per: "organisation", limit: 10_000 },
-  tags: { noun: "tags", per: "organisation", limit: 1_000_000 },
-  advisories: { noun: "advisories", per: "organisation", limit: 100_000 },
+  mappings: { displayName: "external group role mappings", per: "organisation", limit: 1_000 },
+  subscriptions: { displayName: "subscriptions", per: "organisation", limit: 1_000 },
+  repos: { displayName: "repos", per: "organisation", limit: 10_000 },
+  tags: { displayName: "tags", per: "organisation", limit: 1_000_000 },
+  advisories: { displayName: "advisories", per: "organisation", limit: 100_000 },
 } as const satisfies Readonly<Record<string, QuotaDefinition>>;
 
 /** The name of a quota. */

@@ -186,10 +186,10 @@ export class UnaryCall extends CallContext {
   }
 
   /** The caller with all of its rights at `place`, which need not be within the scope of the method. */
-  async callerAt(place: string): Promise<Caller> {
+  async callerAt(scope: string): Promise<Caller> {
     const { tx } = this;
     const { principal, uid } = this.caller;
-    const caller = this.caller.withGrants(await withMapped(principal, tx.access.at(uid, lineageOf(place)), tx));
+    const caller = this.caller.withGrants(await withMapped(principal, tx.access.at(uid, lineageOf(scope)), tx));
     this.#pendingAt ??= caller.pendingAt;
     return caller;
   }
@@ -206,9 +206,9 @@ export class UnaryCall extends CallContext {
     named = "",
   ): Promise<readonly string[]> {
     let visible = this.caller.visibleGroups();
-    for (const place of [uidp?.descendantsOf ?? "", uidp?.childrenOf ?? "", named]) {
-      if (!isUidp(place) || visible.some((top) => isWithin(place, top))) continue;
-      visible = maximalOf([...visible, ...(await this.callerAt(place)).visibleGroups()]);
+    for (const scope of [uidp?.descendantsOf ?? "", uidp?.childrenOf ?? "", named]) {
+      if (!isUidp(scope) || visible.some((top) => isWithin(scope, top))) continue;
+      visible = maximalOf([...visible, ...(await this.callerAt(scope)).visibleGroups()]);
     }
     return visible;
   }

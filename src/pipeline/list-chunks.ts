@@ -1,5 +1,5 @@
 // Lists that have no pages. Front ends that can send them piece by piece read their
-// chunks; the others read the whole list as one message.
+// chunks; the others read all chunks as one message.
 import type { Message } from "@bufbuild/protobuf";
 import type { Clock } from "../kernel/clock.js";
 import { CALLER_GONE, deadlineExceeded, resourceExhausted } from "../kernel/errors.js";

@@ -34,7 +34,7 @@ export interface Quotas {
 /** Creates the quotas from what the settings say. */
 export function createQuotas(limits: QuotaLimits): Quotas {
   async function requireRoom(tx: Tx, { kind, ownerUid, most = 1, exact }: Addition): Promise<void> {
-    const { per, noun } = quotas[kind];
+    const { per, displayName } = quotas[kind];
     const own = per === "organisation" ? (await tx.groups.get(ownerUid))?.resourceLimits : undefined;
     const limit = limitsFor(own, limits)[kind];
     const used = await tx.usage.count(kind, ownerUid, limit);
@@ -43,7 +43,7 @@ export function createQuotas(limits: QuotaLimits): Quotas {
     if (more === 0 || used + more <= limit) return;
     const [subject, owner] =
       per === "person" ? [`identity:${ownerUid}`, "a person"] : [`group:${ownerUid}`, "the organisation"];
-    const rule = `${owner}'s limit of ${noun} is ${limit}, and ${more} more would exceed it`;
+    const rule = `${owner}'s limit of ${displayName} is ${limit}, and ${more} more would exceed it`;
     throw quotaExceeded(subject, kind, rule);
   }
 

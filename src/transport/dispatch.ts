@@ -59,7 +59,7 @@ export interface Dispatch {
   onHttp1(req: IncomingMessage, res: ServerResponse): void;
   readonly onHttp2Stream: OnHttp2Stream;
   /** The body of the answer to what is refused before anybody looks at it, by HTTP status. */
-  refusalBody(status: number): string;
+  errorBody(status: number): string;
 }
 
 /** Creates the dispatcher. */
@@ -158,7 +158,7 @@ export function createDispatch(options: DispatchOptions): Dispatch {
   return {
     onHttp1,
     onHttp2Stream,
-    refusalBody(status) {
+    errorBody(status) {
       if (status === 503) return bodyOf(resourceExhausted("too many requests of this address are open", RETRY_MS));
       if (status === 505) return bodyOf(malformedRequest("the HTTP version must be 1.0, 1.1 or 2"));
       if (status === 408) return bodyOf(malformedRequest("the request did not arrive in time"));

@@ -45,7 +45,7 @@ const message = createProbe.input.field.probe?.message;
 assert.ok(message);
 
 const probes = defineResource({
-  noun: "probe",
+  displayName: "probe",
   plural: "probes",
   type: "test.arbor.dev/Probe",
   message,
@@ -150,7 +150,7 @@ describe("the kinds of the contract", () => {
 
   it("have the quotas of the settings, one kind each, under one display name", () => {
     const named = definitions.flatMap(({ quota, plural }) => (quota ? [[quota.name, plural] as const] : []));
-    const expected = organisationQuotas.map((name) => [name, quotas[name].noun] as const);
+    const expected = organisationQuotas.map((name) => [name, quotas[name].displayName] as const);
     assert.deepEqual(named.toSorted(), expected.toSorted());
   });
 

@@ -13,7 +13,7 @@ import { issueToken } from "../../src/issuer/tokens.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { openDatabase } from "../../src/store/sqlite-driver.js";
 import { inconsistenciesIn } from "../support/consistency.js";
-import { inTurn, scaled } from "../support/scale.js";
+import { sample, scaled } from "../support/scale.js";
 import { tempDir } from "../support/temp-dir.js";
 import { type Ended, startWriters, supervise, type Written } from "./supervised.js";
 
@@ -53,8 +53,8 @@ describe("errors that nothing catches, one after the other", () => {
   test("every write that was acknowledged is there, and no other", (t) => {
     const { acknowledged, unanswered, stored, problems } = outcome;
     assert.ok(acknowledged.size >= planted.length * WRITES, `only ${acknowledged.size} writes were acknowledged`);
-    assert.deepEqual(missingIn(stored, acknowledged), [], "acknowledged and lost");
-    assert.deepEqual(missingIn(acknowledged, stored), [], "stored and never acknowledged");
+    assert.deepEqual(findMissing(stored, acknowledged), [], "acknowledged and lost");
+    assert.deepEqual(findMissing(acknowledged, stored), [], "stored and never acknowledged");
     assert.deepEqual(problems, []);
     t.diagnostic(`${acknowledged.size} acknowledged, ${unanswered.size} without an answer`);
   });
@@ -69,12 +69,12 @@ test("a peer that never sends the rest of its request does not hold up the end",
 });
 
 describe("control", () => {
-  for (const fault of inTurn(["timer", "callback", "rejection"], 0)) {
+  for (const fault of sample(["timer", "callback", "rejection"], 0)) {
     test(`${fault}: without the last resort the process ends with another code`, async () => {
       const { ends, acknowledged, stored } = await run([fault], { control: true });
       assert.notEqual(ends[0]?.code, 70);
       assert.doesNotMatch(ends[0]?.log ?? "", /"fatal"/);
-      assert.deepEqual(missingIn(stored, acknowledged), [], "the store itself loses nothing either way");
+      assert.deepEqual(findMissing(stored, acknowledged), [], "the store itself loses nothing either way");
     });
   }
 });
@@ -114,7 +114,7 @@ async function halfRequest(url: string): Promise<void> {
   await once(socket, "connect");
 }
 
-function missingIn(set: ReadonlySet<string>, names: ReadonlySet<string>): string[] {
+function findMissing(set: ReadonlySet<string>, names: ReadonlySet<string>): string[] {
   return [...names].filter((name) => !set.has(name));
 }
 

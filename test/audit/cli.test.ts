@@ -16,7 +16,7 @@ describe("arbor audit", () => {
   before(async () => {
     host = startHost();
     acme = await host.bootstrap(data, "acme.example");
-    await host.bootstrap(data, "rival.example");
+    await host.bootstrap(data, "other.example");
   });
   after(() => host.close());
   const audit = (...args: readonly string[]) => host.run(["audit", ...args, "--data", data]);

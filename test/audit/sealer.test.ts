@@ -264,7 +264,7 @@ describe("the sealer", () => {
     const data = tempDir();
     const harness = await startHarness({ data });
     const { store } = harness.app.installation;
-    const orgs = [await harness.organisation("acme.example"), await harness.organisation("rival.example")];
+    const orgs = [await harness.organisation("acme.example"), await harness.organisation("other.example")];
     const end = Date.now() + 2_500;
     let [written, oldestMs] = [0, 0];
     const lane = async ({ group, token }: { readonly group: string; readonly token: string }) => {

@@ -39,7 +39,7 @@ for (const size of sizes) {
   test(`every operation is shown at ${size.width} by ${size.height}`, async () => {
     await browse("/docs", size, async (page) => {
       await page.locator(OPERATION).first().waitFor({ timeout: TIMEOUT_MS });
-      const shown = await shownIn(page);
+      const shown = await findDrawnOperations(page);
       const expected = operations.map(({ method, path, operationId }) => `${method} ${path} ${operationId}`);
       assert.deepEqual([...shown].sort(), expected.sort());
       const wider = await page.evaluate("document.documentElement.scrollWidth - window.innerWidth");
@@ -62,7 +62,7 @@ test("an operation opens by its address, with parameters, example and answers", 
 });
 
 // What a reader sees who scrolls to the end: only what is on the screen is drawn.
-async function shownIn(page: Page): Promise<ReadonlySet<string>> {
+async function findDrawnOperations(page: Page): Promise<ReadonlySet<string>> {
   const shown = new Set<string>();
   const until = Date.now() + TIMEOUT_MS;
   while (shown.size < operations.length && Date.now() < until) {

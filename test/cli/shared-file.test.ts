@@ -13,7 +13,7 @@ const newLock = () => join(tempDir(), "credentials.json.lock");
 const done = async () => "done";
 
 /** The text of a lock that this process holds. */
-async function heldText(lock: string): Promise<string> {
+async function readOwner(lock: string): Promise<string> {
   return withLock(lock, async () => readFileSync(lock, "utf8"));
 }
 
@@ -57,8 +57,8 @@ describe("the lock of the credentials", () => {
 
   it("is taken from a process that is gone, by one of many", async () => {
     const lock = newLock();
-    const [place] = (await heldText(lock)).split(" ");
-    writeFileSync(lock, `${place} ${await goneProcess()} x`);
+    const [pid] = (await readOwner(lock)).split(" ");
+    writeFileSync(lock, `${pid} ${await goneProcess()} x`);
     let inside = 0;
     const work = async () => {
       assert.equal(++inside, 1);
@@ -73,8 +73,8 @@ describe("the lock of the credentials", () => {
 
   it("is taken away once, however long that takes", async (test) => {
     const lock = newLock();
-    const [place] = (await heldText(lock)).split(" ");
-    writeFileSync(lock, `${place} ${await goneProcess()} x`);
+    const [pid] = (await readOwner(lock)).split(" ");
+    writeFileSync(lock, `${pid} ${await goneProcess()} x`);
     const { rm } = fs.promises;
     fs.promises.rm = async (path, options) => {
       if (path === lock) await sleep(60);
@@ -101,7 +101,7 @@ describe("the lock of the credentials", () => {
   it("is not taken from processes that cannot be seen from here", async () => {
     const lock = newLock();
     const pid = await goneProcess();
-    for (const text of [`elsewhere ${pid} x`, "", `${(await heldText(lock)).split(" ")[0]} -1 x`]) {
+    for (const text of [`elsewhere ${pid} x`, "", `${(await readOwner(lock)).split(" ")[0]} -1 x`]) {
       writeFileSync(lock, text);
       assert.equal((await commandErrorOf(withLock(lock, done, 60))).code, Code.Unavailable, text);
       assert.equal(readFileSync(lock, "utf8"), text);

@@ -10,12 +10,12 @@ describe("refreshing tokens", () => {
   let nowMs: number;
   let fetches: number;
   /** Turns the fetch under way into its result; each fetch waits for it. */
-  let settle: (result: string | Error) => void;
+  let finish: (result: string | Error) => void;
   const clock = () => nowMs;
   const fetchToken = () => {
     fetches++;
     return new Promise<string>((resolve, reject) => {
-      settle = (result) => (typeof result === "string" ? resolve(result) : reject(result));
+      finish = (result) => (typeof result === "string" ? resolve(result) : reject(result));
     });
   };
   const idle = () => new Promise((resolve) => setImmediate(resolve));
@@ -29,7 +29,7 @@ describe("refreshing tokens", () => {
   async function holding(token: string, earlyMs?: number) {
     const source = refreshingToken(fetchToken, { clock, ...(earlyMs !== undefined && { earlyMs }) });
     const first = source.token();
-    settle(token);
+    finish(token);
     assert.equal(await first, token);
     return source;
   }
@@ -37,7 +37,7 @@ describe("refreshing tokens", () => {
   it("all who wait share one fetch", async () => {
     const source = refreshingToken(fetchToken, { clock });
     const waiting = Array.from({ length: 10 }, () => source.token());
-    settle("t1");
+    finish("t1");
     assert.deepEqual(new Set(await Promise.all(waiting)), new Set(["t1"]));
     assert.equal(fetches, 1);
   });
@@ -45,10 +45,10 @@ describe("refreshing tokens", () => {
   it("a failed fetch fails those who wait, and the next asks again", async () => {
     const source = refreshingToken(fetchToken, { clock });
     const waiting = source.token();
-    settle(new Error("away"));
+    finish(new Error("away"));
     await assert.rejects(Promise.resolve(waiting), { message: "away" });
     const again = source.token();
-    settle("t1");
+    finish("t1");
     assert.equal(await again, "t1");
     assert.equal(fetches, 2);
   });
@@ -69,7 +69,7 @@ describe("refreshing tokens", () => {
       assert.equal(source.token(), old);
       assert.equal(source.token(), old);
       assert.equal(fetches, 2);
-      settle("new");
+      finish("new");
       await idle();
       assert.equal(source.token(), "new");
     });
@@ -80,7 +80,7 @@ describe("refreshing tokens", () => {
     const source = await holding(old, 60_000);
     nowMs = START_MS + HOUR_MS - 60_000;
     assert.equal(source.token(), old);
-    settle(new Error("away"));
+    finish(new Error("away"));
     await idle();
     nowMs += 4_999;
     assert.equal(source.token(), old);
@@ -88,11 +88,11 @@ describe("refreshing tokens", () => {
     nowMs++;
     assert.equal(source.token(), old);
     assert.equal(fetches, 3);
-    settle(new Error("away"));
+    finish(new Error("away"));
     await idle();
     nowMs = START_MS + HOUR_MS;
     const waiting = source.token();
-    settle(new Error("still away"));
+    finish(new Error("still away"));
     await assert.rejects(Promise.resolve(waiting), { message: "still away" });
   });
 
@@ -110,7 +110,7 @@ describe("refreshing tokens", () => {
       nowMs += 1_000 * HOUR_MS;
       assert.equal(source.token(), token);
       const renewed = source.renew?.(token);
-      settle("new");
+      finish("new");
       assert.equal(await renewed, "new");
     });
   }
@@ -118,7 +118,7 @@ describe("refreshing tokens", () => {
   it("calls refused together cause one fetch, and a late one none", async () => {
     const source = await holding("old");
     const renewed = [source.renew?.("old"), source.renew?.("old")];
-    settle("new");
+    finish("new");
     assert.deepEqual(await Promise.all(renewed), ["new", "new"]);
     assert.equal(source.renew?.("old"), "new");
     assert.equal(fetches, 2);

@@ -10,13 +10,13 @@ import { Auth, type WhoAmISchema } from "#gen/chainguard/platform/auth/auth_pb.j
 import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { builtinRoles } from "../../src/iam/roles/builtin-roles.js";
 import { randomIds } from "../../src/kernel/ids.js";
-import { type Placed, placeGroup, populate } from "../iam/populate.js";
+import { insertGroup, type Placed, populate } from "../iam/populate.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { readDocument } from "../support/openapi/request.js";
 import { groupRow } from "../support/rows.js";
-import { inTurn } from "../support/scale.js";
+import { sample } from "../support/scale.js";
 import { clientsFor, type RawAnswer, type RawClient, rawClients, requestOf } from "./iam-clients.js";
-import { isUnavailable, methods, nameOf, placeFieldOf, requestAt, subjectOf } from "./iam-methods.js";
+import { findScopeField, isUnavailable, methods, nameOf, requestAt, subjectOf } from "./iam-methods.js";
 
 interface CallerAt {
   readonly name: string;
@@ -56,7 +56,7 @@ before(async () => {
   [target, foreign] = await harness.app.installation.store.write(async (tx) => {
     await tx.groups.insert(groupRow(groups.parent ?? ""));
     await tx.groups.insert(groupRow(groups.sibling ?? ""));
-    return [await placeGroup(tx, groups.target ?? "", texts), await populate(tx, groups.foreign ?? "", texts)];
+    return [await insertGroup(tx, groups.target ?? "", texts), await populate(tx, groups.foreign ?? "", texts)];
   });
   for (const caller of callers) {
     if (caller.role === undefined) continue;
@@ -92,9 +92,9 @@ function capabilitiesOf(method: DescMethodUnary): readonly string[] | "public" {
 
 function mayCall(method: DescMethodUnary, { role, at }: CallerAt, uid: string): boolean {
   const needed = capabilitiesOf(method);
-  if (needed === "public" || placeFieldOf(method).length === 0) return true;
-  const place = at === undefined ? "none" : (groups[at] ?? "none");
-  return `${uid}/`.startsWith(`${place}/`) && needed.every((one) => builtinRoles[role ?? ""]?.includes(one));
+  if (needed === "public" || findScopeField(method).length === 0) return true;
+  const group = at === undefined ? "none" : (groups[at] ?? "none");
+  return `${uid}/`.startsWith(`${group}/`) && needed.every((one) => builtinRoles[role ?? ""]?.includes(one));
 }
 
 describe("the authorization matrix", () => {
@@ -109,7 +109,7 @@ describe("the authorization matrix", () => {
     const namesOf = (some: readonly DescMethodUnary[]) => [...new Set(some.map(nameOf))].sort();
     const free = namesOf(methods.filter((one) => capabilitiesOf(one) === "public"));
     assert.deepEqual(free, ["ping.PingService.Ping", "ping.v2.PingService.Ping", "ping.v2beta1.PingService.Ping"]);
-    const places = methods.filter((one) => placeFieldOf(one).length === 0 && !one.name.startsWith("List"));
+    const unscoped = methods.filter((one) => findScopeField(one).length === 0 && !one.name.startsWith("List"));
     const ofBeta = [
       "iam.v2beta1.GroupsService.CheckEligibility",
       "iam.v2beta1.GroupsService.LookupGroup",
@@ -134,7 +134,7 @@ describe("the authorization matrix", () => {
     const stable = ofBeta.map((name) => name.replace("v2beta1", "v2"));
     // One's own bindings lie anywhere.
     const own = ["arbor.bindings.v1.BindingsService.AcceptBinding", "arbor.bindings.v1.BindingsService.DropBinding"];
-    assert.deepEqual(namesOf(places), [...ofBeta, ...stable, ...ofV1, ...own].sort());
+    assert.deepEqual(namesOf(unscoped), [...ofBeta, ...stable, ...ofV1, ...own].sort());
   });
 
   // One's own bindings lie anywhere, and nobody else may touch them: test/iam/pending-bindings.test.ts.
@@ -154,7 +154,7 @@ describe("the authorization matrix", () => {
           else if (!allowed) assert.equal(code, "PERMISSION_DENIED", `${client.name}: ${bytes}`);
           else if (isUnavailable(method)) {
             // Rights that count nowhere in particular are looked at by the handler.
-            const unplaced = placeFieldOf(method).length === 0;
+            const unplaced = findScopeField(method).length === 0;
             assert.match(code, unplaced ? /^(UNIMPLEMENTED|PERMISSION_DENIED)$/ : /^UNIMPLEMENTED$/, client.name);
           } else
             assert.ok(
@@ -162,14 +162,14 @@ describe("the authorization matrix", () => {
               `${client.name}: ${code} ${bytes}`,
             );
         };
-        await Promise.all(inTurn(clientsFor(method, clients), row + column).map(check));
+        await Promise.all(sample(clientsFor(method, clients), row + column).map(check));
       });
     }
   }
 });
 
 describe("what is of another organisation", () => {
-  for (const [row, method] of methods.filter((one) => placeFieldOf(one).length > 0).entries()) {
+  for (const [row, method] of methods.filter((one) => findScopeField(one).length > 0).entries()) {
     it(`looks to ${nameOf(method)} like what is not there, byte for byte`, async () => {
       const token = tokens.get("an owner of the root");
       const there = subjectOf(method, foreign);
@@ -187,7 +187,7 @@ describe("what is of another organisation", () => {
         }
         assert.deepEqual(answers, [answers[0], answers[0], answers[0]], client.name);
       };
-      await Promise.all(inTurn(clientsFor(method, clients), row).map(check));
+      await Promise.all(sample(clientsFor(method, clients), row).map(check));
     });
   }
 });
@@ -205,7 +205,7 @@ describe("Auth.Validate", () => {
   for (const caller of callers) {
     it(`tells ${caller.name} of itself alone`, async () => {
       const { name, role = "", at } = caller;
-      const held = at === undefined ? [] : [[groups[at], role, [...(builtinRoles[role] ?? [])].sort()]];
+      const expected = at === undefined ? [] : [[groups[at], role, [...(builtinRoles[role] ?? [])].sort()]];
       for (const client of clients) {
         const { code, message } = await whoAmI(client, tokens.get(name));
         if (caller.role === undefined) assert.equal(code, "UNAUTHENTICATED", client.name);
@@ -214,7 +214,7 @@ describe("Auth.Validate", () => {
           const told = message?.capabilities.map(({ group, role: given, capabilities }) => {
             return [group?.id, given?.name, [...capabilities].sort()];
           });
-          assert.deepEqual(told, held, client.name);
+          assert.deepEqual(told, expected, client.name);
         }
       }
     });

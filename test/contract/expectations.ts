@@ -52,7 +52,7 @@ export function precondition(type: string, description: string): Expected {
 }
 
 /** NOT_FOUND of a group. */
-export function missing(uid: string, rule = `there is no group ${uid}`): Expected {
+export function expectNotFound(uid: string, rule = `there is no group ${uid}`): Expected {
   return failure("NOT_FOUND", `Not found: group: ${rule}`, {
     "@type": `${TYPE}ResourceInfo`,
     resourceType: "iam.chainguard.dev/Group",

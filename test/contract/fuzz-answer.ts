@@ -4,7 +4,7 @@ import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import type { PlacedOperation, Validate } from "../support/openapi/document.js";
 import type { FuzzRequest } from "./fuzz-request.js";
 import type { FuzzWorld } from "./fuzz-world.js";
-import { refusalOf } from "./served.js";
+import { findUnservedStatus } from "./served.js";
 
 /** An answer as it came. */
 export interface FuzzAnswer {
@@ -68,7 +68,7 @@ export function createJudge({ operations, validators }: Pick<FuzzWorld, "operati
       method: operation.method,
       matches: new RegExp(`^${parts.join(".+")}$`),
       validate: schema === undefined ? undefined : validators.of(schema),
-      isServed: refusalOf(operation) !== 501,
+      isServed: findUnservedStatus(operation) !== 501,
     };
   }
 

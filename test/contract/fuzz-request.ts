@@ -94,7 +94,7 @@ function valuesFor(world: FuzzWorld, operation: PlacedOperation, random: Random)
   const role = random.pick(ROLES);
   const isWorkload = random.chance(0.5);
   const code = known.pick("inviteCodes", random);
-  const [place] = operation.parameters.filter((one) => one.in === "path");
+  const [parameter] = operation.parameters.filter((one) => one.in === "path");
   const empty =
     operation.method === "DELETE" && collection === "groups" ? known.take("emptyGroups", random) : undefined;
   const named = empty ?? thingFor(world, subjectOf(operation), random);
@@ -104,7 +104,7 @@ function valuesFor(world: FuzzWorld, operation: PlacedOperation, random: Random)
   // Only version 1 has tags without an image, which alone can be renamed.
   const hasImage = !operation.path.startsWith("/registry/v1/tags/") || random.chance(0.5);
   return (name) => {
-    if (name === place?.name) return named;
+    if (name === parameter?.name) return named;
     switch (name) {
       case "parent":
       case "parentId":

@@ -15,7 +15,7 @@ import type { Random } from "../support/openapi/random.js";
 import { readDocument } from "../support/openapi/request.js";
 import { groupRow } from "../support/rows.js";
 import { type KnownCaller, knownCaller } from "./known-caller.js";
-import { letDoEverything, placeAdvisory, placeRepo } from "./registry-things.js";
+import { createAdvisory, createRepo, letDoEverything } from "./registry-things.js";
 
 /** A service to be fuzzed. */
 export interface FuzzWorld {
@@ -76,9 +76,9 @@ export async function startFuzzWorld(): Promise<FuzzWorld> {
     await letDoEverything(tx, owner.uid, organisation);
     const advisories: string[] = [];
     while (advisories.length < ADVISORIES) {
-      advisories.push(await placeAdvisory(tx, organisation, `text ${advisories.length}`));
+      advisories.push(await createAdvisory(tx, organisation, `text ${advisories.length}`));
     }
-    return { repo: await placeRepo(tx, organisation, "application"), advisories };
+    return { repo: await createRepo(tx, organisation, "application"), advisories };
   });
   const bindings: string[] = [];
   while (bindings.length < PREPARED) bindings.push(await bindingBelow(harness, owner.uid, organisation));

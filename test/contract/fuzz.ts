@@ -10,7 +10,7 @@ import { FORM, type FuzzRequest, validRequest } from "./fuzz-request.js";
 import { createSender } from "./fuzz-send.js";
 import { spoil } from "./fuzz-spoil.js";
 import { startFuzzWorld } from "./fuzz-world.js";
-import { refusalOf } from "./served.js";
+import { findUnservedStatus } from "./served.js";
 
 /** What to do. */
 export interface FuzzOptions {
@@ -73,7 +73,7 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
   const creates = world.operations.filter((one) => madeBy(one) !== undefined);
   const times = (count: number, all: readonly PlacedOperation[]) => Array.from({ length: count }, () => all).flat();
   const first = [...times(FIRST_OF_EACH, creates), ...times(THEN_OF_EACH, world.operations)];
-  const begun = performance.now();
+  const startMs = performance.now();
   let next = 0;
   let reached = 0;
 
@@ -87,14 +87,14 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
     try {
       answer = await sender.send(request);
     } catch (error) {
-      faults.push(`#${number}: ${error instanceof Error ? error.message : error}: ${written(request)}`);
+      faults.push(`#${number}: ${error instanceof Error ? error.message : error}: ${formatCurl(request)}`);
       return;
     }
     statuses[answer.status] = (statuses[answer.status] ?? 0) + 1;
     const verdict = judged(judge, request, answer);
     if (verdict.fault !== undefined) {
       const came = `${answer.status} ${answer.bytes.toString("latin1").slice(0, 500)}`;
-      faults.push(`#${number}: ${verdict.fault}: ${written(request)} -> ${came}`);
+      faults.push(`#${number}: ${verdict.fault}: ${formatCurl(request)} -> ${came}`);
     }
     if (!verdict.reached) return;
     reached++;
@@ -126,7 +126,7 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
 
   // What is good for success only now and then may need more requests than there were.
   async function tryAgain(): Promise<void> {
-    for (const operation of world.operations.filter((one) => refusalOf(one) === undefined)) {
+    for (const operation of world.operations.filter((one) => findUnservedStatus(one) === undefined)) {
       const keys = [operation.operationId, `${operation.operationId} by a form`];
       const isMissing = () => keys.some((key) => successes[key] === 0);
       for (let i = 0; i < tries && isMissing() && faults.length < MAX_FAULTS; i++) await one(next++, operation);
@@ -142,9 +142,11 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
     sender.close();
     await world.stop();
   }
-  const seconds = (performance.now() - begun) / 1000;
+  const seconds = (performance.now() - startMs) / 1000;
   const share = reached / next;
-  const unserved = world.operations.filter((one) => refusalOf(one) !== undefined).map(({ operationId }) => operationId);
+  const unserved = world.operations
+    .filter((one) => findUnservedStatus(one) !== undefined)
+    .map(({ operationId }) => operationId);
   const counts = { statuses, share, slow: sender.slow(), operations, successes };
   return { requests: next, seed, seconds, ...counts, unserved, faults };
 }
@@ -178,7 +180,7 @@ function nextPage(path: string, token: string): string {
 }
 
 // As a command that sends it again.
-function written({ method, path, headers, body }: FuzzRequest): string {
+function formatCurl({ method, path, headers, body }: FuzzRequest): string {
   const headerArguments = Object.entries(headers).map(
     ([name, value]) => `-H '${name}: ${name === "authorization" ? shortened(value) : value}'`,
   );

@@ -9,7 +9,7 @@ import { builtinIdentityUid, randomIds } from "../../src/kernel/ids.js";
 import { bitOf } from "../../src/pipeline/auth/authorize.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { bindingRow, groupRow, roleRow } from "../support/rows.js";
-import { denied, exhausted, missing, ok, precondition, unauthenticated } from "./expectations.js";
+import { denied, exhausted, expectNotFound, ok, precondition, unauthenticated } from "./expectations.js";
 import { connectGrpcJs } from "./grpc-js-client.js";
 import { type Rest, type RestAnswer, restAs } from "./rest.js";
 
@@ -133,7 +133,7 @@ describe("finding an organisation", () => {
   });
   after(() => harness.stop());
 
-  const none = missing("", "no verified organisation matches the caller's e-mail domain");
+  const none = expectNotFound("", "no verified organisation matches the caller's e-mail domain");
   const cases: readonly { email: string; eligible: boolean; finds: boolean }[] = [
     { email: "ann@acme.example", eligible: true, finds: true },
     { email: "Ann@ACME.Example", eligible: true, finds: true },
@@ -202,7 +202,7 @@ describe("verification", () => {
     const { store } = harness.app.installation;
     const verify = (uid: string) =>
       store.write((tx) => verifyGroup(tx, uid, undefined, { ids: randomIds, nowMs: Date.now() }));
-    const refused = (description: string) => ({
+    const invalid = (description: string) => ({
       message: (precondition("", description) as { message: string }).message,
     });
     const first = await harness.organisation("acme.example");
@@ -215,12 +215,12 @@ describe("verification", () => {
     });
     await verify(first.group);
     await verify(first.group);
-    await assert.rejects(verify(child), refused("only a root group can be verified"));
+    await assert.rejects(verify(child), invalid("only a root group can be verified"));
     await assert.rejects(
       verify(second.group),
-      refused("a verified group must be named like a domain, such as example.org"),
+      invalid("a verified group must be named like a domain, such as example.org"),
     );
-    await assert.rejects(verify(namesake), refused("another verified group has this name"));
+    await assert.rejects(verify(namesake), invalid("another verified group has this name"));
     await harness.stop();
   });
 });

@@ -1,4 +1,4 @@
-// Lists of groups: filters, orders and pages (spec section 4).
+// Lists of groups: filters, orders and pages (docs/api-rules.md#lists).
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { randomIds } from "../../src/kernel/ids.js";
@@ -128,7 +128,7 @@ describe("filters", () => {
 
   it("show and count what the caller may see alone", async () => {
     const guest = await harness.identity();
-    for (const place of ["inner", "ash", "fallen"]) await harness.bind(guest.uid, "viewer", uids[place] ?? "");
+    for (const name of ["inner", "ash", "fallen"]) await harness.bind(guest.uid, "viewer", uids[name] ?? "");
     const call = restAs(harness.url, guest.token);
     const cases: readonly [query: string, groups: string, total: number][] = [
       ["", "ash leaf inner fallen", 4],

@@ -1,11 +1,11 @@
-// What groups are made of and how they change (spec sections 2, 4 and 7).
+// The fields of groups and how they change (docs/api-rules.md#groups).
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { verifyGroup } from "../../src/iam/operator/operate.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { groupRow, identityRow, roleRow } from "../support/rows.js";
-import { DOMAIN, type Expected, invalid, missing, ok, precondition } from "./expectations.js";
+import { DOMAIN, type Expected, expectNotFound, invalid, ok, precondition } from "./expectations.js";
 import { connectGrpcJs } from "./grpc-js-client.js";
 import { type Rest, restAs } from "./rest.js";
 import type { WireClient } from "./wire.js";
@@ -355,8 +355,8 @@ describe("deletion", () => {
     for (const uid of [lower, upper]) {
       const { status, text } = await rest("DELETE", `/groups/${uid}`);
       assert.deepEqual([status, text], [200, ""]);
-      assert.deepEqual((await rest("GET", `/groups/${uid}`)).outcome, missing(uid));
-      assert.deepEqual((await rest("DELETE", `/groups/${uid}`)).outcome, missing(uid));
+      assert.deepEqual((await rest("GET", `/groups/${uid}`)).outcome, expectNotFound(uid));
+      assert.deepEqual((await rest("DELETE", `/groups/${uid}`)).outcome, expectNotFound(uid));
     }
     const listed = await rest("GET", `/groups?uidp.descendants_of=${upper}`);
     assert.deepEqual(listed.outcome, ok({ groups: [], totalCount: "0", skipped: 0 }));

@@ -59,7 +59,7 @@ const PLACED_BY_HANDLER: Readonly<Record<string, string>> = {
 };
 
 /** The fields that lead to the uid a method is guarded at: none, one, or a message and the field in it. */
-export function placeFieldOf(method: DescMethodUnary): readonly DescField[] {
+export function findScopeField(method: DescMethodUnary): readonly DescField[] {
   const byHandler = PLACED_BY_HANDLER[shortNameOf(method)];
   if (byHandler) return method.input.fields.filter(({ name }) => name === byHandler);
   const { mode } = getOption(method, iam);
@@ -99,7 +99,7 @@ export function subjectOf(method: DescMethodUnary, placed: Placed): string {
 
 /** A request about `uid`, with nothing else in it but the image that is asked for. */
 export function requestAt(method: DescMethodUnary, uid: string, architecture = ""): Message {
-  const [outer, inner] = placeFieldOf(method);
+  const [outer, inner] = findScopeField(method);
   // Part of a path, and of no path when it is empty.
   if (outer === undefined) return requestOf(method, "package" in method.input.field ? { package: "package" } : {});
   const known: Readonly<Record<string, string>> = { digest: imageDigest, architecture, arch: architecture };
@@ -109,6 +109,6 @@ export function requestAt(method: DescMethodUnary, uid: string, architecture = "
         scalar !== undefined && Object.hasOwn(known, name) && /Image|Registry/.test(method.parent.name),
     )
     .map(({ localName }) => [localName, known[localName]]);
-  const place = { [outer.localName]: inner ? { [inner.localName]: uid } : uid };
-  return requestOf(method, { ...Object.fromEntries(image), ...place });
+  const scope = { [outer.localName]: inner ? { [inner.localName]: uid } : uid };
+  return requestOf(method, { ...Object.fromEntries(image), ...scope });
 }

@@ -1,5 +1,15 @@
 // The protocol matrix: calls that change nothing.
-import { denied, group, invalid, missing, noPath, ok, page, unauthenticated, unimplemented } from "./expectations.js";
+import {
+  denied,
+  expectNotFound,
+  group,
+  invalid,
+  noPath,
+  ok,
+  page,
+  unauthenticated,
+  unimplemented,
+} from "./expectations.js";
 import type { MatrixCase } from "./matrix-case.js";
 
 const atlas = group("<atlas>", "atlas", { description: "first of all" });
@@ -49,7 +59,7 @@ export const reads: readonly MatrixCase[] = [
     name: "tells what is missing in an own group",
     method: "GetGroup",
     request: { uid: "<ghost>" },
-    expect: missing("<ghost>"),
+    expect: expectNotFound("<ghost>"),
   },
   {
     name: "gets nothing by a wrong uid",
@@ -249,21 +259,21 @@ export const reads: readonly MatrixCase[] = [
     method: "LookupGroup",
     as: "gmail",
     request: {},
-    expect: missing("", NO_ORGANISATION),
+    expect: expectNotFound("", NO_ORGANISATION),
   },
   {
     name: "finds none that is not verified",
     method: "LookupGroup",
     as: "stranger",
     request: {},
-    expect: missing("", NO_ORGANISATION),
+    expect: expectNotFound("", NO_ORGANISATION),
   },
   {
     name: "finds none without an address",
     method: "LookupGroup",
     as: "nobody",
     request: {},
-    expect: missing("", NO_ORGANISATION),
+    expect: expectNotFound("", NO_ORGANISATION),
   },
   {
     name: "finds none without a token",

@@ -2,9 +2,9 @@
 import {
   denied,
   exhausted,
+  expectNotFound,
   group,
   invalid,
-  missing,
   noPath,
   ok,
   precondition,
@@ -93,7 +93,7 @@ export const writes: readonly MatrixCase[] = [
     name: "creates nothing in what is missing",
     method: "CreateGroup",
     request: { parent: "<ghost>", group: { name: "core" } },
-    expect: missing("<ghost>"),
+    expect: expectNotFound("<ghost>"),
   },
   {
     name: "creates nothing in a foreign group",
@@ -242,7 +242,7 @@ export const writes: readonly MatrixCase[] = [
     name: "changes nothing that is missing",
     method: "UpdateGroup",
     request: { group: { uid: "<ghost>", name: "core" } },
-    expect: missing("<ghost>"),
+    expect: expectNotFound("<ghost>"),
   },
   {
     name: "tells viewers nothing of what is missing",
@@ -301,7 +301,7 @@ export const writes: readonly MatrixCase[] = [
     name: "deletes nothing that is missing",
     method: "DeleteGroup",
     request: { uid: "<ghost>" },
-    expect: missing("<ghost>"),
+    expect: expectNotFound("<ghost>"),
   },
   {
     name: "deletes nothing as viewer",
@@ -349,14 +349,14 @@ export const writes: readonly MatrixCase[] = [
     method: "RequestGroupAccess",
     as: "newcomer",
     request: { groupUid: "<foreign>" },
-    expect: missing("<foreign>", NO_ORGANISATION),
+    expect: expectNotFound("<foreign>", NO_ORGANISATION),
   },
   {
     name: "asks none with an address of anybody",
     method: "RequestGroupAccess",
     as: "gmail",
     request: { groupUid: "<org>" },
-    expect: missing("", NO_ORGANISATION),
+    expect: expectNotFound("", NO_ORGANISATION),
   },
   {
     name: "asks none by an empty uid",

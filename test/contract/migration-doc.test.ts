@@ -101,7 +101,7 @@ const nameOf = (method: DescMethod) => `${method.parent.name}.${method.name}`;
 const localName = (desc: DescMessage | DescEnum) => desc.typeName.slice(desc.file.proto.package.length + 1);
 
 /** Every field and enum value that requests and answers of the methods hold, within their package. */
-function partsOf(methods: readonly DescMethod[], elsewhere: readonly string[] = []): Set<string> {
+function collectNames(methods: readonly DescMethod[], elsewhere: readonly string[] = []): Set<string> {
   const parts = new Set<string>();
   const visited = new Set<string>();
   const visit = (desc: DescMessage | DescEnum, home: string): void => {
@@ -126,7 +126,7 @@ function partsOf(methods: readonly DescMethod[], elsewhere: readonly string[] = 
 
 /** What the section must say of methods: names, routes, and all that their messages hold. */
 function toldOf(methods: readonly DescMethod[], elsewhere?: readonly string[]): string[] {
-  return [...methods.map(nameOf), ...methods.flatMap(routeOf), ...partsOf(methods, elsewhere)].sort();
+  return [...methods.map(nameOf), ...methods.flatMap(routeOf), ...collectNames(methods, elsewhere)].sort();
 }
 
 describe("docs/migration.md", () => {
@@ -165,11 +165,11 @@ describe("docs/migration.md", () => {
       if (service.kind !== "service" || !service.typeName.startsWith(ROOT)) continue;
       const name = service.typeName.slice(ROOT.length);
       if (unversioned.includes(name) || /\.v2(beta1)?\./.test(name)) continue;
-      const places = sections.filter(({ v1 }) => v1 === name).map(({ heading }) => sectionOf(heading));
+      const texts = sections.filter(({ v1 }) => v1 === name).map(({ heading }) => sectionOf(heading));
       for (const method of service.methods) {
         const told = [`\`${nameOf(method)}\``, ...routeOf(method).map((route) => `\`${route}\``)];
         const inSection = (text: string) => told.every((word) => text.includes(word));
-        if (![...places, sectionOf("What v2 does not have")].some(inSection)) lost.push(nameOf(method));
+        if (![...texts, sectionOf("What v2 does not have")].some(inSection)) lost.push(nameOf(method));
       }
     }
     assert.deepEqual(lost, []);

@@ -7,7 +7,7 @@ import { createValidators, type PlacedOperation, type Validators } from "../supp
 import { withQuery } from "../support/openapi/request.js";
 import { isCampaign } from "../support/scale.js";
 import { type Arranged, type OperationWorld, startOperationWorld } from "./operation-world.js";
-import { refusalOf } from "./served.js";
+import { findUnservedStatus } from "./served.js";
 
 const FORM = "application/x-www-form-urlencoded";
 
@@ -28,10 +28,10 @@ describe("every operation of the document", () => {
     const exercised = new Set<string>();
     for (const operation of operations) {
       await t.test(operation.operationId, async () => {
-        const rejection = refusalOf(operation);
+        const rejection = findUnservedStatus(operation);
         if (rejection === undefined) await doesWhatItSays(operation);
-        else await isRefusedAs(rejection, operation, await world.arranged(operation));
-        await isRefused(operation);
+        else await assertStatus(rejection, operation, await world.arranged(operation));
+        await assertRejects(operation);
         exercised.add(operation.operationId);
       });
     }
@@ -42,7 +42,7 @@ describe("every operation of the document", () => {
   });
 
   it("is served, or refused to everybody who may call it", () => {
-    const refused = world.operations.filter((one) => refusalOf(one) !== undefined).length;
+    const refused = world.operations.filter((one) => findUnservedStatus(one) !== undefined).length;
     assert.ok(refused > 0 && refused < world.operations.length / 5, `${refused} are refused`);
   });
 });
@@ -68,26 +68,26 @@ async function succeeds(operation: PlacedOperation, request: Arranged): Promise<
   else assert.equal(validators.of(schema)(JSON.parse(text)), undefined, told);
 }
 
-async function isRefusedAs(expected: number, operation: PlacedOperation, request: Arranged): Promise<void> {
+async function assertStatus(expected: number, operation: PlacedOperation, request: Arranged): Promise<void> {
   const { status, text } = await world.send(request);
   assert.equal(status, expected, `${operation.operationId}: ${text}`);
   assert.equal(validators.error(JSON.parse(text)), undefined, text);
 }
 
-async function isRefused(operation: PlacedOperation): Promise<void> {
+async function assertRejects(operation: PlacedOperation): Promise<void> {
   const request = await world.arranged(operation);
   const scheme = world.schemeOf(operation);
-  if (scheme !== undefined) await isRefusedAs(401, operation, { ...request, bearer: undefined });
+  if (scheme !== undefined) await assertStatus(401, operation, { ...request, bearer: undefined });
   else await succeeds(operation, { ...request, bearer: undefined });
   for (const [other, made] of Object.entries(world.bearers)) {
     if (scheme === undefined || other === scheme) continue;
-    await isRefusedAs(401, operation, { ...request, bearer: await made() });
+    await assertStatus(401, operation, { ...request, bearer: await made() });
   }
   const another = await world.arranged(operation);
   const unknown = { ...another, path: withQuery(another.path, ["no_such_parameter=1"]) };
   // Parameters that do not exist are refused, but where clients of other versions send their own.
   if (operation.path.startsWith("/sts/")) await succeeds(operation, unknown);
-  else await isRefusedAs(400, operation, unknown);
+  else await assertStatus(400, operation, unknown);
 }
 
 function takesForm({ requestBody }: PlacedOperation): boolean {

@@ -20,7 +20,7 @@ import { parentsOf, type Subject, subjectOf } from "../support/openapi/subject.j
 import { setLimits } from "../support/quotas.js";
 import { sendHttp } from "../support/send-http.js";
 import { type KnownCaller, knownCaller } from "./known-caller.js";
-import { imageDigest, letDoEverything, placeAdvisory, placeRepo } from "./registry-things.js";
+import { createAdvisory, createRepo, imageDigest, letDoEverything } from "./registry-things.js";
 
 const ORGANISATION = "acme.example";
 const APPLICATION = "application";
@@ -99,7 +99,7 @@ export async function startOperationWorld(): Promise<OperationWorld> {
   // Some things are good for one caller alone, or go with what an answer told.
   const arrangements: readonly (readonly [path: RegExp, arrange: (known: Known) => Promise<void>])[] = [
     [
-      // Whom nobody but itself may delete.
+      // Only the caller itself may delete it.
       /\/auth\/v1\/delete\//,
       async (known) => {
         const [person] = await somebody.people(1);
@@ -155,7 +155,7 @@ export async function startOperationWorld(): Promise<OperationWorld> {
         return deployed;
       }
       case "advisories":
-        return world.write((tx) => placeAdvisory(tx, organisation, "text"));
+        return world.write((tx) => createAdvisory(tx, organisation, "text"));
       case "advisoryEvents":
         return String((await answered(await arranged(operationTo("POST", /\/advisories\/\{\w+\}\/events$/)))).id);
       default:
@@ -178,10 +178,10 @@ export async function startOperationWorld(): Promise<OperationWorld> {
   async function arranged(operation: PlacedOperation, subject?: string): Promise<Arranged> {
     const known: Known = new Map();
     for (const [path, arrange] of arrangements) if (path.test(operation.path)) await arrange(known);
-    const [place] = operation.parameters;
+    const [parameter] = operation.parameters;
     const named = subjectOf(operation);
-    if (named !== undefined && place?.in === "path" && !known.has(place.name)) {
-      known.set(place.name, subject ?? (await made(named)));
+    if (named !== undefined && parameter?.in === "path" && !known.has(parameter.name)) {
+      known.set(parameter.name, subject ?? (await made(named)));
     }
     for (const name of namesIn(operation)) {
       if (!known.has(name)) known.set(name, await things[name]?.(known, operation));
@@ -252,7 +252,7 @@ async function filled(world: ExchangeWorld) {
   await harness.bind(caller.uid, "owner", organisation);
   const repo = await world.write(async (tx) => {
     await letDoEverything(tx, caller.uid, organisation);
-    return placeRepo(tx, organisation, APPLICATION);
+    return createRepo(tx, organisation, APPLICATION);
   });
   return { organisation, caller, repo };
 }

@@ -1,4 +1,4 @@
-// How long page tokens live (spec section 4, pagination rules 1 to 5).
+// How long page tokens live (docs/api-rules.md#page-tokens).
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, it } from "node:test";
 import { generatePageTokenKey } from "../../src/issuer/keys/key-generation.js";
@@ -41,13 +41,13 @@ function rows(first: number, end: number): string[] {
   return Array.from({ length: end - first }, (_, i) => name(first + i));
 }
 
-interface Listed extends RestAnswer {
+interface ListAnswer extends RestAnswer {
   readonly names: readonly string[];
   readonly next: string;
 }
 
 // Tokens of callers run out long before page tokens, so every call has a new one.
-async function list(query: string, pageToken = ""): Promise<Listed> {
+async function list(query: string, pageToken = ""): Promise<ListAnswer> {
   const call = restAs(harness.url, await harness.token(identity));
   const answer = await call(
     "GET",

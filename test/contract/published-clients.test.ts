@@ -216,12 +216,12 @@ describe("data sources", () => {
   });
 
   it("get a list of more than two thousand at once", async () => {
-    const place = await world.group();
-    const uids = Array.from({ length: 2_100 }, () => randomIds.newUid(place)).sort();
+    const group = await world.group();
+    const uids = Array.from({ length: 2_100 }, () => randomIds.newUid(group)).sort();
     await world.write(async (tx) => {
       for (const uid of uids) await tx.groups.insert(groupRow(uid));
     });
-    const listed = await items("iam.Groups.List", { uidp: { descendantsOf: place } });
+    const listed = await items("iam.Groups.List", { uidp: { descendantsOf: group } });
     assert.deepEqual(
       listed.map(({ id }) => id),
       uids,

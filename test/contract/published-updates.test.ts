@@ -78,11 +78,14 @@ describe("updates by the mask *", () => {
   it("keep the secret of an identity provider, and take a description away", async () => {
     const sealed = (uid: unknown) =>
       world.write(async (tx) => (await tx.identityProviders.get(String(uid)))?.sealedSecret ?? "");
-    const place = await world.harness.organisation("idp.example");
-    const client = connectPublished(world.url, place.token);
+    const organisation = await world.harness.organisation("idp.example");
+    const client = connectPublished(world.url, organisation.token);
     const identityProvider = { name: "login", description: "d", defaultRole: viewer, oidc };
     const service = `${iam}.IdentityProvidersService`;
-    const made = await client.answer(`${service}.CreateIdentityProvider`, { parent: place.group, identityProvider });
+    const made = await client.answer(`${service}.CreateIdentityProvider`, {
+      parent: organisation.group,
+      identityProvider,
+    });
     const before = await sealed(made.uid);
     const next = { uid: made.uid, name: "login2", defaultRole: viewer, oidc: { ...oidc, clientSecret: "" } };
     const changed = await client.answer(`${service}.UpdateIdentityProvider`, { identityProvider: next, ...all });

@@ -6,7 +6,7 @@ import { after, before, describe, it } from "node:test";
 import { type OrganisationQuota, organisationQuotas } from "../../src/kernel/quotas.js";
 import { everyLimit, setLimits, usageOf } from "../support/quotas.js";
 import { type Arranged, type OperationWorld, startOperationWorld } from "./operation-world.js";
-import { refusalOf } from "./served.js";
+import { findUnservedStatus } from "./served.js";
 
 let world: OperationWorld;
 
@@ -29,7 +29,7 @@ describe("in an organisation without room", () => {
   it("no operation adds anything, and those that would are refused as over quota", async (t) => {
     const limiting = new Set<OrganisationQuota>();
     let refused = 0;
-    for (const operation of world.operations.filter((one) => refusalOf(one) === undefined)) {
+    for (const operation of world.operations.filter((one) => findUnservedStatus(one) === undefined)) {
       await t.test(operation.operationId, async () => {
         const request = await world.arranged(operation);
         await setLimits(world.store, world.organisation, everyLimit(0));

@@ -19,7 +19,7 @@ import { bindingRow, roleRow } from "../support/rows.js";
 export const imageDigest = `sha256:${"1f".repeat(32)}`;
 
 /** Adds a repo to a group; its image is built for `amd64` and for an architecture of that text. */
-export async function placeRepo(tx: Tx, group: string, text: string, nowMs = 1_000): Promise<string> {
+export async function createRepo(tx: Tx, group: string, text: string, nowMs = 1_000): Promise<string> {
   const row = { ...buildRepo(group, text, { ids: randomIds, nowMs }), description: text, readme: text };
   await tx.repos.insert({ ...row, config: { customOverlay: { environment: { [text]: text } } } });
   await tx.registry.putManifest({ repoUid: row.uid, digest: imageDigest, images: { amd64: 1_000, [text]: 1_000 } });
@@ -27,13 +27,13 @@ export async function placeRepo(tx: Tx, group: string, text: string, nowMs = 1_0
 }
 
 /** Adds a tag to a repo. */
-export async function placeTag(tx: Tx, repoUid: string, text: string, nowMs = 1_000): Promise<string> {
+export async function createTag(tx: Tx, repoUid: string, text: string, nowMs = 1_000): Promise<string> {
   const tag = { repoUid, name: text, digest: imageDigest, bundles: [text], nowMs, ids: randomIds };
   return (await upsertTag(tx, tag)).uid;
 }
 
 /** Adds an advisory with one event to a group. */
-export async function placeAdvisory(tx: Tx, groupUid: string, text: string, timeMs = 1_000): Promise<string> {
+export async function createAdvisory(tx: Tx, groupUid: string, text: string, timeMs = 1_000): Promise<string> {
   const uid = randomIds.newUid(groupUid);
   const artifact = { artifactName: text, artifactType: text, artifactArchitecture: text };
   const component = { componentName: text, componentLocation: text, componentType: text };

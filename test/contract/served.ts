@@ -6,7 +6,10 @@ import { isUnavailable, methods, nameOf } from "./iam-methods.js";
 const OF_THE_REGISTRY: ReadonlySet<string> = new Set(["registry.Registry.GetImageConfig"]);
 
 /** The HTTP status that everybody is refused with who may call an operation; undefined for one that is served. */
-export function refusalOf({ operationId, tags }: Pick<PlacedOperation, "operationId" | "tags">): number | undefined {
+export function findUnservedStatus({
+  operationId,
+  tags,
+}: Pick<PlacedOperation, "operationId" | "tags">): number | undefined {
   const method = methods.find(
     ({ name, parent }) => tags.includes(parent.typeName) && new RegExp(`_${name}(_[0-9]+)?$`).test(operationId),
   );

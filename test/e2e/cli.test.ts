@@ -24,13 +24,13 @@ const config = join(tempDir(), "arbor.json");
 let host: Host;
 let service: Service;
 let acme: Organisation;
-let rival: Organisation;
+let other: Organisation;
 
 before(async () => {
   // Before the first start there is nothing, not even the directory's content.
   host = startHost();
   acme = await host.bootstrap(data, "acme.example");
-  rival = await host.bootstrap(data, "rival.example");
+  other = await host.bootstrap(data, "other.example");
   service = await startService(data, "--log-level", "error");
   writeFileSync(otherKey, `${Buffer.alloc(32, 7).toString("base64")}\n`, { mode: 0o600 });
   writeFileSync(badKey, "short\n", { mode: 0o600 });
@@ -55,20 +55,20 @@ function onHost(...commands: readonly (readonly string[])[]): Promise<readonly F
 }
 
 /** A row of `arbor admin keys list --json`. */
-interface ListedKey {
+interface KeyLine {
   readonly kid: string;
   readonly purpose: string;
   readonly state: string;
 }
 
 /** The keys of one purpose, the newest first. */
-async function listedKeys(purpose: string): Promise<readonly ListedKey[]> {
+async function listKeys(purpose: string): Promise<readonly KeyLine[]> {
   const [listed] = await onHost(["admin", "keys", "list", "--json"]);
   const rows = (listed?.stdout ?? "").trim().split("\n");
-  return rows.map((row) => JSON.parse(row) as ListedKey).filter((row) => row.purpose === purpose);
+  return rows.map((row) => JSON.parse(row) as KeyLine).filter((row) => row.purpose === purpose);
 }
 
-const statesOf = (keys: readonly ListedKey[]) => keys.map(({ kid, state }) => [kid, state]);
+const statesOf = (keys: readonly KeyLine[]) => keys.map(({ kid, state }) => [kid, state]);
 
 /** A new token of each identity. */
 async function tokensOf(...identities: readonly string[]): Promise<string[]> {
@@ -78,7 +78,7 @@ async function tokensOf(...identities: readonly string[]): Promise<string[]> {
 
 const done = (stdout: string): Finished => ({ code: 0, stdout, stderr: "" });
 const failed = (code: number, message: string): Finished => ({ code, stdout: "", stderr: `arbor: ${message}\n` });
-const missing = (noun: string, uid: string) => failed(5, `Not found: ${noun}: there is no ${noun} ${uid}`);
+const notFoundError = (kind: string, uid: string) => failed(5, `Not found: ${kind}: there is no ${kind} ${uid}`);
 const NOBODY = "0".repeat(40);
 
 describe("commands on the host", () => {
@@ -117,27 +117,27 @@ describe("commands on the host", () => {
     assert.equal((await get("/groups", foreign?.stdout.trim() ?? "")).status, 401);
     const rule = "Invalid argument: ttl: ttl must be a number of s, m or h, more than 0 and at most 1h";
     assert.deepEqual([late, wrong], [failed(2, rule), failed(2, rule)]);
-    assert.deepEqual(nobody, missing("identity", NOBODY));
+    assert.deepEqual(nobody, notFoundError("identity", NOBODY));
   });
 
   it("bind an identity to a role, from the next call on", async () => {
-    const [token] = await onHost(["admin", "token", "--identity", rival.identity]);
+    const [token] = await onHost(["admin", "token", "--identity", other.identity]);
     const bearer = token?.stdout.trim() ?? "";
     assert.equal((await get(`/groups/${acme.group}`, bearer)).status, 403);
     const bind = (identity: string, role: string, group: string) =>
       ["admin", "bind", "--identity", identity, "--role", role, "--group", group] as const;
     const viewer = builtinRoleUid("viewer");
     const results = await onHost(
-      bind(rival.identity, viewer, acme.group),
+      bind(other.identity, viewer, acme.group),
       bind(NOBODY, viewer, acme.group),
-      bind(rival.identity, NOBODY, acme.group),
-      bind(rival.identity, viewer, NOBODY),
+      bind(other.identity, NOBODY, acme.group),
+      bind(other.identity, viewer, NOBODY),
     );
     assert.match(results[0]?.stdout ?? "", new RegExp(`^${acme.group}/[0-9a-f]{16}\n$`));
     assert.deepEqual(results.slice(1), [
-      missing("identity", NOBODY),
-      missing("role", NOBODY),
-      missing("group", NOBODY),
+      notFoundError("identity", NOBODY),
+      notFoundError("role", NOBODY),
+      notFoundError("group", NOBODY),
     ]);
     assert.equal((await get(`/groups/${acme.group}`, bearer)).status, 200);
   });
@@ -152,13 +152,13 @@ describe("commands on the host", () => {
     );
     assert.equal(wrong?.code, 2);
     assert.match(wrong?.stderr ?? "", /^arbor: Invalid argument: kind: kind must be one of ORG_KIND_UNSPECIFIED, /);
-    assert.deepEqual([nobody, verified], [missing("group", NOBODY), done("")]);
+    assert.deepEqual([nobody, verified], [notFoundError("group", NOBODY), done("")]);
     const { json } = await get(`/groups/${acme.group}`, token?.stdout.trim() ?? "");
     assert.deepEqual([json.verified, json.kind], [true, "ORG_KIND_CUSTOMER"]);
   });
 
   it("rotate keys without voiding what they made", async () => {
-    const [before] = await listedKeys("api-token");
+    const [before] = await listKeys("api-token");
     const [token, tokenKey, pageKey, after] = await onHost(
       ["admin", "token", "--identity", acme.identity],
       ["admin", "keys", "rotate", "--purpose", "api-token"],
@@ -169,11 +169,11 @@ describe("commands on the host", () => {
     assert.match(tokenKey?.stderr ?? "", /^arbor: servers use it once they have published it for as long as /);
     assert.match(pageKey?.stdout ?? "", /^[0-9a-f]{16}\n$/);
     // The new key of API tokens has to be published first; others are used at once.
-    assert.deepEqual(statesOf(await listedKeys("api-token")), [
+    assert.deepEqual(statesOf(await listKeys("api-token")), [
       [tokenKey?.stdout.trim(), "pending"],
       [before?.kid, "active"],
     ]);
-    assert.deepEqual(statesOf(await listedKeys("page-token"))[0], [pageKey?.stdout.trim(), "active"]);
+    assert.deepEqual(statesOf(await listKeys("page-token"))[0], [pageKey?.stdout.trim(), "active"]);
     for (const { stdout } of [token, after] as Finished[]) {
       const header = JSON.parse(Buffer.from(stdout.split(".")[0] ?? "", "base64url").toString());
       assert.equal(header.kid, before?.kid, "the key in use goes on signing");
@@ -182,12 +182,12 @@ describe("commands on the host", () => {
   });
 
   it("make every token void that an identity has, at once", async () => {
-    const [ours = "", theirs = ""] = await tokensOf(acme.identity, rival.identity);
+    const [ours = "", theirs = ""] = await tokensOf(acme.identity, other.identity);
     const revoked = await onHost(
       ["admin", "identity", "revoke", acme.identity],
       ["admin", "identity", "revoke", NOBODY],
     );
-    assert.deepEqual(revoked, [done(""), missing("identity", NOBODY)]);
+    assert.deepEqual(revoked, [done(""), notFoundError("identity", NOBODY)]);
     assert.equal((await get("/groups", ours)).status, 401);
     assert.equal((await get("/groups", theirs)).status, 200, "another identity keeps its own");
     // Times in tokens are whole seconds, so that those of the running second are void as well.
@@ -199,15 +199,15 @@ describe("commands on the host", () => {
 
   it("revoke keys: what the removed one signed is void, and another signs", async () => {
     const [token = ""] = await tokensOf(acme.identity);
-    const keys = await listedKeys("api-token");
+    const keys = await listKeys("api-token");
     assert.equal((await get("/groups", token)).status, 200);
     for (const { kid, state } of keys) {
       const [revoked] = await onHost(["admin", "keys", "revoke", kid]);
       assert.match(revoked?.stdout ?? "", new RegExp(`^${kid} is removed; it was ${state}\n`), revoked?.stderr);
     }
     const [again] = await onHost(["admin", "keys", "revoke", keys[0]?.kid ?? ""]);
-    assert.deepEqual(again, missing("key", keys[0]?.kid ?? ""));
-    const left = await listedKeys("api-token");
+    assert.deepEqual(again, notFoundError("key", keys[0]?.kid ?? ""));
+    const left = await listKeys("api-token");
     assert.deepEqual(
       left.map(({ state }) => state),
       ["active"],

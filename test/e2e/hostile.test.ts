@@ -20,11 +20,11 @@ before(async () => {
   service = await startService(data, "--log-level", "error", "--no-access-log");
   const host = startHost();
   const ours = await host.bootstrap(data, "acme.example");
-  const foreign = await host.bootstrap(data, "rival.example");
+  const foreign = await host.bootstrap(data, "other.example");
   const gone = await host.bootstrap(data, "gone.example");
   host.close();
   [token, powerless] = [ours.token, gone.token];
-  // Whoever deletes the only group it owns is left without rights.
+  // A caller that deletes the only group it owns has no rights left.
   assert.equal((await send({ method: "DELETE", path: `${GROUPS}/${gone.group}`, bearer: powerless })).status, 200);
   const made = await send({ method: "POST", path: `${GROUPS}/${ours.group}`, body: '{"name":"core"}' });
   assert.equal(made.status, 200);
@@ -38,7 +38,7 @@ interface Request {
   readonly method?: string;
   /** Uids stand in angle brackets. */
   readonly path: string;
-  /** The token; that of our owner unless given, none when empty. */
+  /** The token; that of the organisation's owner unless given, none when empty. */
   readonly bearer?: string;
   /** Header lines; a Host line among them replaces the usual one. */
   readonly lines?: readonly string[];

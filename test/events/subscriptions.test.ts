@@ -7,7 +7,7 @@ import { Subscriptions } from "#gen/chainguard/platform/events/subscriptions_pb.
 import { SubscriptionsService } from "#gen/chainguard/platform/events/v2beta1/subscriptions_pb.js";
 import { type Connection, connectTo, staticToken } from "../../src/client/index.js";
 import { randomIds } from "../../src/kernel/ids.js";
-import { DOMAIN, type Expected, invalid, missing } from "../contract/expectations.js";
+import { DOMAIN, type Expected, expectNotFound, invalid } from "../contract/expectations.js";
 import { type Rest, restAs } from "../contract/rest.js";
 import { type IamWorld, type Somebody, startIamWorld } from "../iam/iam-world.js";
 
@@ -122,7 +122,7 @@ describe("a subscription", () => {
     }
     const group = randomIds.newUid(world.root);
     for (const rest of [v1, v2])
-      assert.deepEqual((await rest("POST", `/subscriptions/${group}`, { sink: SINK })).outcome, missing(group));
+      assert.deepEqual((await rest("POST", `/subscriptions/${group}`, { sink: SINK })).outcome, expectNotFound(group));
   });
 
   const https = "sink must be an https URL of at most 2048 characters without user or fragment";

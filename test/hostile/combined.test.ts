@@ -41,7 +41,7 @@ it("serves others under all attacks at once and keeps nothing of them", { timeou
   await arena.rest();
   await sleep(QUIET_MS);
   const { service } = arena;
-  const idle = await heldBytes(service);
+  const idle = await measureRetainedBytes(service);
   const peaks: number[] = [];
   const faults: string[] = [];
   for (let round = 1; round <= ROUNDS; round++) {
@@ -53,7 +53,7 @@ it("serves others under all attacks at once and keeps nothing of them", { timeou
   }
   await arena.rest();
   await sleep(QUIET_MS);
-  const after = await heldBytes(service);
+  const after = await measureRetainedBytes(service);
   const mib = (bytes: number) => (bytes / 1024 / 1024).toFixed(1);
   console.log(`heap and external memory: ${mib(idle)} MiB idle, ${mib(after)} MiB afterwards`);
   console.log(`peaks of the rounds: ${peaks.map((peak) => peak.toFixed(0)).join(", ")} MiB`);
@@ -63,7 +63,7 @@ it("serves others under all attacks at once and keeps nothing of them", { timeou
   assert.ok(after <= idle * MAX_GROWTH, `${mib(after)} MiB are held afterwards, ${mib(idle)} before`);
 });
 
-async function heldBytes(service: Arena["service"]): Promise<number> {
+async function measureRetainedBytes(service: Arena["service"]): Promise<number> {
   const { heapUsed, external } = await service.memory();
   return heapUsed + external;
 }

@@ -11,7 +11,7 @@ import { startArbor, startFaulty, type Target } from "./wire/target.js";
 const INPUTS = 10_000;
 const SEED = 1;
 /** Connections that the service has to end; few of HTTP/2, whose sessions may live for two minutes. */
-const HELD = { http2: 4, others: 12 };
+const OPEN_CONNECTIONS = { http2: 4, others: 12 };
 const MIB = 1024 * 1024;
 
 describe(`${INPUTS} inputs of each kind, seed ${SEED}`, () => {
@@ -31,7 +31,7 @@ describe(`${INPUTS} inputs of each kind, seed ${SEED}`, () => {
       const report = await runCampaign(kind, target, {
         inputs: INPUTS,
         seed: SEED,
-        held: name === "http2" ? HELD.http2 : HELD.others,
+        openConnections: name === "http2" ? OPEN_CONNECTIONS.http2 : OPEN_CONNECTIONS.others,
       });
       reports.push([name, report]);
       const { inputs, batches, seconds, counts, memory } = report;
@@ -67,7 +67,7 @@ describe("a planted fault is found", () => {
       try {
         const kind = await kinds[name]?.(target);
         assert.ok(kind !== undefined);
-        const { faults } = await runCampaign(kind, target, { inputs: INPUTS, seed: SEED, held: 0 });
+        const { faults } = await runCampaign(kind, target, { inputs: INPUTS, seed: SEED, openConnections: 0 });
         const ended = faults.find((fault) => fault.startsWith("the process ended"));
         assert.match(ended ?? faults.join("\n"), PLANTED[name] ?? /^$/);
       } finally {
@@ -83,7 +83,7 @@ describe("a planted fault is found", () => {
       assert.ok(kind !== undefined);
       const complaints = [...target.complaints, "planted"];
       const watched: Target = { ...target, complaints: [] };
-      const run = runCampaign(kind, watched, { inputs: 200, seed: SEED, held: 0, memoryBytes: 1 });
+      const run = runCampaign(kind, watched, { inputs: 200, seed: SEED, openConnections: 0, memoryBytes: 1 });
       (watched.complaints as string[]).push(...complaints);
       const { faults } = await run;
       assert.match(faults.join("\n"), /^the memory grew/m);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
 import { builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
 import { precondition } from "../contract/expectations.js";
-import { placeAdvisory } from "../contract/registry-things.js";
+import { createAdvisory } from "../contract/registry-things.js";
 import { restAs } from "../contract/rest.js";
 import { claimMatch, type IamWorld, startIamWorld } from "./iam-world.js";
 
@@ -56,7 +56,7 @@ it("identity providers restrict the deletion of a root group, whose first owner 
 it("advisories restrict the deletion of a group until they are withdrawn, and are deleted with it", async () => {
   const group = await world.group();
   const advisories: string[] = [];
-  for (const text of ["one", "two"]) advisories.push(await world.write((tx) => placeAdvisory(tx, group, text)));
+  for (const text of ["one", "two"]) advisories.push(await world.write((tx) => createAdvisory(tx, group, text)));
   const kept = precondition("RESOURCE_NOT_EMPTY", "cannot delete group with child advisories");
   const { rest, token, uid } = world.owner;
   await world.harness.bind(uid, "advisories.admin", world.root);

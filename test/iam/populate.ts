@@ -4,7 +4,7 @@ import { capabilitySetNamed } from "../../src/iam/roles/capability-names.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { parentOf } from "../../src/kernel/uidp.js";
 import type { Tx } from "../../src/store/port.js";
-import { placeAdvisory, placeRepo, placeTag } from "../contract/registry-things.js";
+import { createAdvisory, createRepo, createTag } from "../contract/registry-things.js";
 import { bindingRow, groupRow, identityRow, roleRow } from "../support/rows.js";
 
 /** The uids of one of every kind, all of one group. */
@@ -41,7 +41,7 @@ export async function populate(tx: Tx, group: string, { name, text, timeMs = 1_0
   const times = { createTimeMs: timeMs, updateTimeMs: timeMs };
   const labels = { name, description: text, ...times };
   const newUid = (parent = group) => randomIds.newUid(parent);
-  const repo = await placeRepo(tx, group, text, timeMs);
+  const repo = await createRepo(tx, group, text, timeMs);
   const placed: Placed = {
     group,
     identity: newUid(),
@@ -52,8 +52,8 @@ export async function populate(tx: Tx, group: string, { name, text, timeMs = 1_0
     accountAssociation: group,
     groupInvite: newUid(),
     repo,
-    tag: await placeTag(tx, repo, text, timeMs),
-    advisory: await placeAdvisory(tx, group, text, timeMs),
+    tag: await createTag(tx, repo, text, timeMs),
+    advisory: await createAdvisory(tx, group, text, timeMs),
     advisoryEvent: "",
     subscription: newUid(),
   };
@@ -116,7 +116,7 @@ export async function populate(tx: Tx, group: string, { name, text, timeMs = 1_0
 }
 
 /** Adds a group and one of every kind to it. */
-export async function placeGroup(tx: Tx, uid: string, texts: Texts): Promise<Placed> {
+export async function insertGroup(tx: Tx, uid: string, texts: Texts): Promise<Placed> {
   const { name, text, timeMs = 1_000 } = texts;
   await tx.groups.insert(groupRow(uid, { name, description: text, createTimeMs: timeMs, updateTimeMs: timeMs }));
   return populate(tx, uid, texts);

@@ -7,12 +7,19 @@ import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { builtinIdentityUid, builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { Caller } from "../../src/pipeline/auth/caller.js";
 import { clientsFor, type RawClient, rawGrpc, rawRest, requestOf } from "../contract/iam-clients.js";
-import { methods as all, isUnavailable, nameOf, placeFieldOf, requestAt, subjectOf } from "../contract/iam-methods.js";
+import {
+  methods as all,
+  findScopeField,
+  isUnavailable,
+  nameOf,
+  requestAt,
+  subjectOf,
+} from "../contract/iam-methods.js";
 import { imageDigest } from "../contract/registry-things.js";
 import { type ExchangeWorld, startExchangeWorld } from "../issuer/sts/exchange-world.js";
 import type { Harness } from "../support/harness.js";
-import { inTurn, isCampaign } from "../support/scale.js";
-import { type Placed, placeGroup, populate } from "./populate.js";
+import { isCampaign, sample } from "../support/scale.js";
+import { insertGroup, type Placed, populate } from "./populate.js";
 
 const MARK = "zqxmarkb";
 const viewer = builtinRoleUid("viewer");
@@ -44,7 +51,7 @@ before(async () => {
   const marked = { name: `${MARK} name`, text: MARK };
   [a, b] = await harness.app.installation.store.write(async (tx) => [
     await populate(tx, ours.group, { name: "a", text: "a" }),
-    [await populate(tx, theirs.group, marked), await placeGroup(tx, randomIds.newUid(theirs.group), marked)],
+    [await populate(tx, theirs.group, marked), await insertGroup(tx, randomIds.newUid(theirs.group), marked)],
   ]);
 });
 
@@ -78,7 +85,7 @@ function listCalls(of: readonly Placed[], at: Placed): Prepared[] {
       const filled = (value: unknown) => ({ [field.localName]: isList ? [value] : value });
       if (field.name === "uidp") {
         const parents = uids.flatMap((uid, round) =>
-          inTurn([{ ancestorsOf: uid }, { descendantsOf: uid }, { childrenOf: uid }, { ids: [uid] }], round),
+          sample([{ ancestorsOf: uid }, { descendantsOf: uid }, { childrenOf: uid }, { ids: [uid] }], round),
         );
         return [...parents, { ids: uids }, { inRoot: true }, { childrenOf: "/" }].map((uidp) => ({ uidp }));
       }
@@ -95,7 +102,7 @@ function listCalls(of: readonly Placed[], at: Placed): Prepared[] {
       return (/^(query|origin)$/.test(field.name) ? [MARK] : uids).map(filled);
     });
   return lists.flatMap((method) => {
-    const parent = placeFieldOf(method).length > 0;
+    const parent = findScopeField(method).length > 0;
     const scopes = parent ? [at, ...of].map(({ group }) => ({ group })) : [{}];
     return scopes.flatMap((scope) =>
       [scope, ...filters(method.input).map((filter) => ({ ...filter, ...scope }))].map((request) => ({
@@ -108,7 +115,7 @@ function listCalls(of: readonly Placed[], at: Placed): Prepared[] {
 
 // Everything that is about one thing, about each thing of the other's.
 function foreignCalls(of: readonly Placed[]): Prepared[] {
-  const placed = methods.filter((method) => placeFieldOf(method).length > 0);
+  const placed = methods.filter((method) => findScopeField(method).length > 0);
   return of.flatMap((one) =>
     placed.flatMap((method, row) =>
       uidsOf(one)
@@ -198,7 +205,7 @@ async function leaks(calls: readonly Prepared[], token: string): Promise<{ found
   let sent = 0;
   for (const [round, { method, request }] of calls.entries()) {
     const message = requestOf(method, request);
-    for (const { name, call } of inTurn(clientsFor(method, clients), round)) {
+    for (const { name, call } of sample(clientsFor(method, clients), round)) {
       sent++;
       const { bytes, code } = await call(method, message, token);
       assert.ok(
@@ -261,7 +268,7 @@ describe("what another organisation wrote", () => {
     const calls = signInCalls(b);
     t.diagnostic(`${calls.length} calls`);
     for (const [round, { method, request, bearer, code }] of calls.entries()) {
-      for (const client of inTurn(clients, round)) {
+      for (const client of sample(clients, round)) {
         const answer = await client.call(method, requestOf(method, request), bearer);
         assert.match(answer.code, code, `${client.name} ${method.name} ${JSON.stringify(request)}`);
         const text = readable(answer.bytes);
@@ -292,7 +299,7 @@ describe("what another organisation wrote", () => {
     const reads = methods.filter((method) => /^(Get|List)/.test(method.name) && !tellsNoText(method));
     for (const method of reads) {
       for (const one of b) {
-        const placed = placeFieldOf(method).length > 0;
+        const placed = findScopeField(method).length > 0;
         const request = placed ? requestAt(method, subjectOf(method, one), MARK) : requestOf(method, {});
         for (const { name, call } of clients) {
           const { bytes } = await call(method, request, tokens.b);
@@ -308,7 +315,8 @@ describe("what another organisation wrote", () => {
     const everything = mock.method(Caller.prototype, "visibleGroups", () => [a.group, b[0]?.group ?? ""].sort());
     // What the caller itself is bound to does not follow from what it sees.
     const unscoped = lists.filter(
-      (method) => placeFieldOf(method).length === 0 && !tellsNoText(method) && method.parent.name !== "BindingsService",
+      (method) =>
+        findScopeField(method).length === 0 && !tellsNoText(method) && method.parent.name !== "BindingsService",
     );
     const { found } = await leaks(
       unscoped.map((method) => ({ method, request: {} })),

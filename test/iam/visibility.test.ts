@@ -6,7 +6,7 @@ import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { type Rest, restAs } from "../contract/rest.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { createRandom } from "../support/openapi/random.js";
-import { type Placed, placeGroup, populate } from "./populate.js";
+import { insertGroup, type Placed, populate } from "./populate.js";
 
 const SEED = 77;
 const GROUPS = 40;
@@ -72,7 +72,7 @@ before(async () => {
     for (let i = placed.length; i < GROUPS; i++) {
       const uid = randomIds.newUid(random.pick(placed).group);
       placed.push(
-        await placeGroup(tx, uid, { name: random.text("abc", 3, 1), text: `text ${i}`, timeMs: random.int(20) }),
+        await insertGroup(tx, uid, { name: random.text("abc", 3, 1), text: `text ${i}`, timeMs: random.int(20) }),
       );
     }
   });

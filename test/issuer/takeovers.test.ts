@@ -1,5 +1,5 @@
-// Ways to become somebody else that must not work (docs/security.md, "Who is
-// who"), tried as whoever would try them.
+// Ways to take over an account that must not work (docs/security.md, "Who is
+// who"), tried as an attacker would.
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { after, before, describe, it } from "node:test";

@@ -11,7 +11,7 @@ import {
 } from "#gen/google/rpc/error_details_pb.js";
 import * as errors from "../../src/kernel/errors.js";
 
-const role = { noun: "role binding", type: "iam.chainguard.dev/RoleBinding" };
+const role = { displayName: "role binding", type: "iam.chainguard.dev/RoleBinding" };
 const domain = "iam.example.org";
 
 const rule = { field: "name", description: "name must match ^[a-z0-9 ._-]{1,}$" };

@@ -55,13 +55,13 @@ test("isUidp of a megabyte of slashes costs nothing", () => {
   assert.ok(performance.now() - startMs < 5);
 });
 
-const places: readonly { uid: string; parent: string | undefined; depth: number; lineage: readonly string[] }[] = [
+const cases: readonly { uid: string; parent: string | undefined; depth: number; lineage: readonly string[] }[] = [
   { uid: root, parent: undefined, depth: 1, lineage: [root] },
   { uid: child, parent: root, depth: 2, lineage: [root, child] },
   { uid: grandchild, parent: child, depth: 3, lineage: [root, child, grandchild] },
 ];
 
-for (const { uid, parent, depth, lineage } of places) {
+for (const { uid, parent, depth, lineage } of cases) {
   test(`parent, root, depth and lineage at depth ${depth}`, () => {
     assert.equal(parentOf(uid), parent);
     assert.equal(rootOf(uid), root);

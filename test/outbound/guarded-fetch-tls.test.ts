@@ -46,7 +46,7 @@ const refused: readonly {
   env?: Record<string, string>;
   reason: string;
 }[] = [
-  { name: "a certificate nobody vouches for", server: valid, env: {}, reason: "DEPTH_ZERO_SELF_SIGNED_CERT" },
+  { name: "a certificate that no authority signed", server: valid, env: {}, reason: "DEPTH_ZERO_SELF_SIGNED_CERT" },
   { name: "the same where checks are turned off", server: valid, env: careless, reason: "DEPTH_ZERO_SELF_SIGNED_CERT" },
   {
     name: "the certificate of another host",

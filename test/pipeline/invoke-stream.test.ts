@@ -46,7 +46,7 @@ describe("invoke-stream", () => {
   let store: Store;
   let invokeStream: InvokeStream;
   let handler: (request: never, call: StreamCall) => AsyncIterable<object>;
-  let begun: number;
+  let started: number;
   let released: number;
   let seenCall: StreamCall | undefined;
   let internal: ConnectError[];
@@ -55,7 +55,7 @@ describe("invoke-stream", () => {
   before(async () => {
     store = openSqlite({ directory: tempDir(), clock: Date.now });
     const answer = (request: never, call: StreamCall) => {
-      begun++;
+      started++;
       seenCall = call;
       return handler(request, call);
     };
@@ -82,7 +82,7 @@ describe("invoke-stream", () => {
   after(() => store.close());
 
   beforeEach(() => {
-    [begun, released, internal, seenCall] = [0, 0, [], undefined];
+    [started, released, internal, seenCall] = [0, 0, [], undefined];
     handler = count;
   });
 
@@ -146,14 +146,14 @@ describe("invoke-stream", () => {
 
   test("nothing runs before the first answer is asked for, and never more than one ahead", async () => {
     const messages = start();
-    assert.equal(begun, 0);
+    assert.equal(started, 0);
     assert.deepEqual(await messages.next(), { done: false, value: { n: 1 } });
-    assert.equal(begun, 1);
+    assert.equal(started, 1);
     await messages.return();
     assert.equal(released, 1);
   });
 
-  const refusals: readonly { request?: object; facts?: Facts; code: Code; text: string; reason: string }[] = [
+  const rejections: readonly { request?: object; facts?: Facts; code: Code; text: string; reason: string }[] = [
     {
       request: { parent: foreign },
       facts: {},
@@ -187,11 +187,11 @@ describe("invoke-stream", () => {
     },
   ];
 
-  for (const { request = good, facts = { authorization: member }, code, text, reason } of refusals) {
+  for (const { request = good, facts = { authorization: member }, code, text, reason } of rejections) {
     test(`no handler runs for a call ${reason}`, async () => {
       const error = await failure(start({ ...request }, facts));
       assert.deepEqual([error.code, error.rawMessage], [code, text]);
-      assert.equal(begun, 0);
+      assert.equal(started, 0);
       assert.deepEqual(internal, []);
     });
   }
@@ -209,7 +209,7 @@ describe("invoke-stream", () => {
 
   test("what the handler does not find looks forbidden to those who may not read its parent", async () => {
     handler = () => {
-      throw notFound({ noun: "thing", type: "test/Thing" }, "x");
+      throw notFound({ displayName: "thing", type: "test/Thing" }, "x");
     };
     const hidden = await failure(start({ ...good, parent: root }));
     assert.equal(hidden.rawMessage, `Permission denied: groups.list at ${root} (or it might not exist)`);
@@ -291,16 +291,16 @@ describe("invoke-stream", () => {
   });
 
   test("a handler is not asked for more once its caller has gone", async () => {
-    let asked = 0;
+    let requests = 0;
     handler = async function* () {
-      for (;;) yield { n: ++asked };
+      for (;;) yield { n: ++requests };
     };
     const gone = new AbortController();
     const messages = start(good, { authorization: member, signal: gone.signal });
     await messages.next();
     gone.abort();
     await failure(messages);
-    assert.equal(asked, 1);
+    assert.equal(requests, 1);
   });
 
   test("an error while a handler cleans up is told to the operator alone", async () => {

@@ -166,7 +166,7 @@ describe("invoke", () => {
   for (const { scope, by, code, text, reason } of hidden) {
     test(`a handler that finds nothing: ${reason}`, async () => {
       p.handler = () => {
-        throw notFound({ noun: "thing", type: "test/Thing" }, "x");
+        throw notFound({ displayName: "thing", type: "test/Thing" }, "x");
       };
       const error = await errorOf(p.start("Make", { parent: scope, name: "n" }, { authorization: by }).answer);
       assert.equal(error.code, code);

@@ -97,7 +97,7 @@ describe("errors in the names of a view", () => {
   }
 
   test("leave every other error alone", () => {
-    for (const error of [notFound({ noun: "n", type: "t" }, "uid"), new TypeError("uid"), undefined, "uid"])
+    for (const error of [notFound({ displayName: "n", type: "t" }, "uid"), new TypeError("uid"), undefined, "uid"])
       assert.equal(renameErrorFields(error, names), error);
   });
 });
@@ -124,7 +124,7 @@ describe("a service under its stable name", () => {
   });
 });
 
-describe("a list in parts", () => {
+describe("a list in chunks", () => {
   test("is refused at boot where the answer holds more than a list", () => {
     const listGroups = listInChunks(async () => ({ chunk: {}, next: undefined }));
     const served = serve(GroupsService, { ...base, listGroups });

@@ -20,7 +20,7 @@ import { declareService } from "./declare.js";
 
 /** When every test begins, in epoch milliseconds. */
 export const nowMs = 1_800_000_000_000;
-/** Groups: `group` lies below `root`, `foreign` is another organisation. */
+/** Groups: `group` is a child of `root`, `foreign` is another organisation. */
 export const [root, foreign] = [rootUid(1), rootUid(2)];
 export const group = childUid(root, 1);
 /** Identities: the member holds the role at the root, the stranger nothing anywhere. */

@@ -84,8 +84,8 @@ describe("root groups", () => {
 });
 
 describe("what belongs to an organisation", () => {
-  const rule = (limit: number, noun: string, more = 1) =>
-    `the organisation's limit of ${noun} is ${limit}, and ${more} more would exceed it`;
+  const rule = (limit: number, plural: string, more = 1) =>
+    `the organisation's limit of ${plural} is ${limit}, and ${more} more would exceed it`;
 
   it("is counted in all of its groups, and refused to those alone who may create it", async () => {
     const { roles } = await usageOf(store, world.root);
@@ -93,11 +93,11 @@ describe("what belongs to an organisation", () => {
     const full = overQuota(`group:${world.root}`, "roles", rule(roles, "roles"));
     const role = { name: "role", capabilities: ["CAP_IAM_GROUPS_LIST"] };
     const viewer = await world.bound("viewer");
-    for (const place of [world.root, world.grandchild]) {
-      assert.deepEqual((await world.owner.rest("POST", `/roles/${place}`, role)).outcome, full);
+    for (const group of [world.root, world.grandchild]) {
+      assert.deepEqual((await world.owner.rest("POST", `/roles/${group}`, role)).outcome, full);
       for (const other of [viewer, world.foreignOwner]) {
-        const answer = await other.rest("POST", `/roles/${place}`, role);
-        assert.deepEqual(answer.outcome, denied(`roles.create at ${place}`));
+        const answer = await other.rest("POST", `/roles/${group}`, role);
+        assert.deepEqual(answer.outcome, denied(`roles.create at ${group}`));
       }
     }
     assert.equal((await restAs(world.url)("POST", `/roles/${world.root}`, role)).status, 401);
@@ -213,17 +213,17 @@ describe("in a full organisation", () => {
 });
 
 it("version 1 shows two quotas of a root, as they hold for it, and version 2 none", async () => {
-  const shown = async (base: string, uid: string) => {
+  const readLimits = async (base: string, uid: string) => {
     const rest = restAs(world.url, world.owner.token, base);
     if (!base.endsWith("v1")) return (await rest("GET", `/groups/${uid}`)).json?.resourceLimits;
     const { items } = (await rest("GET", `/groups?id=${uid}`)).json as { items: { resourceLimits: object }[] };
     return items[0]?.resourceLimits;
   };
-  assert.deepEqual(await shown("/iam/v1", world.root), { idps: 100, repositories: 10_000 });
-  assert.deepEqual(await shown("/iam/v1", world.child), {});
+  assert.deepEqual(await readLimits("/iam/v1", world.root), { idps: 100, repositories: 10_000 });
+  assert.deepEqual(await readLimits("/iam/v1", world.child), {});
   await setLimits(store, world.root, { repos: 7, tags: 8 });
-  assert.deepEqual(await shown("/iam/v1", world.root), { idps: 100, repositories: 7 });
-  for (const base of ["/iam/v2", "/iam/v2beta1"]) assert.deepEqual(await shown(base, world.root), {});
+  assert.deepEqual(await readLimits("/iam/v1", world.root), { idps: 100, repositories: 7 });
+  for (const base of ["/iam/v2", "/iam/v2beta1"]) assert.deepEqual(await readLimits(base, world.root), {});
   const put = await restAs(world.url, world.owner.token, "/iam/v1")("PUT", `/groups/${world.root}`, { name: "ours" });
   assert.deepEqual(put.json?.resourceLimits, { idps: 100, repositories: 7 });
   await setLimits(store, world.root, { repos: undefined, tags: undefined });

@@ -54,27 +54,39 @@ const staticKeys = (audiences: string[]) => ({
   relationship: { case: "staticKeys", value: { issuer: "i", subject: "s", issuerKeys: "{}", audiences } } as const,
 });
 
-const textCases: readonly { place: string; request: Parameters<typeof create<typeof Request>>[1]; field?: string }[] = [
-  { place: "nowhere, in an empty request", request: {} },
-  { place: "nowhere", request: { parent: "p", identity: { name: "a", ...claimMatch({ k: "v" }) } } },
-  { place: "a field", request: { parent: nul }, field: "parent" },
-  { place: "a field of a message", request: { identity: { description: nul } }, field: "identity.description" },
+const textCases: readonly {
+  location: string;
+  request: Parameters<typeof create<typeof Request>>[1];
+  field?: string;
+}[] = [
+  { location: "nowhere, in an empty request", request: {} },
+  { location: "nowhere", request: { parent: "p", identity: { name: "a", ...claimMatch({ k: "v" }) } } },
+  { location: "a field", request: { parent: nul }, field: "parent" },
+  { location: "a field of a message", request: { identity: { description: nul } }, field: "identity.description" },
   {
-    place: "a oneof within a oneof",
+    location: "a oneof within a oneof",
     request: { identity: claimMatch({}, nul) },
     field: "identity.claimMatch.subject",
   },
-  { place: "a value of a map", request: { identity: claimMatch({ k: nul }) }, field: "identity.claimMatch.claims.k" },
-  { place: "a key of a map", request: { identity: claimMatch({ [nul]: "v" }) }, field: "identity.claimMatch.claims" },
   {
-    place: "an element of a list",
+    location: "a value of a map",
+    request: { identity: claimMatch({ k: nul }) },
+    field: "identity.claimMatch.claims.k",
+  },
+  {
+    location: "a key of a map",
+    request: { identity: claimMatch({ [nul]: "v" }) },
+    field: "identity.claimMatch.claims",
+  },
+  {
+    location: "an element of a list",
     request: { identity: staticKeys(["a", nul]) },
     field: "identity.staticKeys.audiences[1]",
   },
 ];
 
-for (const { place, request, field } of textCases) {
-  test(`U+0000 in ${place}`, () => {
+for (const { location, request, field } of textCases) {
+  test(`U+0000 in ${location}`, () => {
     const check = () => assertNoNul(Request, create(Request, request));
     if (field === undefined) return check();
     assert.throws(check, (error) => {

@@ -47,8 +47,8 @@ async function newStorage(): Promise<Record<string, string>> {
  * @param settings flags of `arbor serve` by setting name, such as `{ rootCreation: "off" }`
  */
 export async function startHarness(settings: Readonly<Record<string, string | boolean>> = {}): Promise<Harness> {
-  const place = settings.databaseUrl === undefined && settings.data === undefined ? await newStorage() : {};
-  const flags = { listen: "127.0.0.1:0", data: tempDir(), accessLog: false, ...place, ...settings };
+  const storage = settings.databaseUrl === undefined && settings.data === undefined ? await newStorage() : {};
+  const flags = { listen: "127.0.0.1:0", data: tempDir(), accessLog: false, ...storage, ...settings };
   const resolved = resolveSettings({ flags, env: {} });
   const time = { skewMs: 0 };
   const clock = () => Date.now() + time.skewMs;

@@ -1,5 +1,5 @@
 // A real OpenID Provider for tests: authorization code with PKCE, ID tokens
-// signed with a key of its own. Nobody has to click: whoever is its `account`
+// signed with a key of its own. There is nothing to click: the person of its `account`
 // signs in by going there.
 import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";

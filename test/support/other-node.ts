@@ -71,14 +71,14 @@ export function environmentFor(node: OtherNode): NodeJS.ProcessEnv {
 
 // A whole directory gets its name at once, so that processes which install the same do not disturb each other.
 async function install(name: string, major: number): Promise<string> {
-  const place = join(CACHE, `${name}-${major}`);
-  const installed = join(place, "node_modules", name);
+  const directory = join(CACHE, `${name}-${major}`);
+  const installed = join(directory, "node_modules", name);
   if (existsSync(installed)) return installed;
   mkdirSync(CACHE, { recursive: true });
   const draft = mkdtempSync(join(CACHE, "draft-"));
   await run("npm", ["install", "--no-save", "--ignore-scripts", "--prefix", draft, `${name}@${major}`], { cwd: draft });
   try {
-    renameSync(draft, place);
+    renameSync(draft, directory);
   } catch (error) {
     rmSync(draft, { recursive: true, force: true });
     if (!existsSync(installed)) throw error;

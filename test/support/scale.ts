@@ -18,8 +18,8 @@ export function scaled(full: number, everyday: number): number {
  * Chooses of many checks of the same kind: all of them in a campaign, otherwise one in turn.
  *
  * @param all such as the clients of all protocols
- * @param turn a number that grows from check to check, so that each one of `all` comes up as often as the others
+ * @param index a number that grows from check to check, so that each one of `all` comes up as often as the others
  */
-export function inTurn<T>(all: readonly T[], turn: number): readonly T[] {
-  return isCampaign || all.length === 0 ? all : [all[turn % all.length] as T];
+export function sample<T>(all: readonly T[], index: number): readonly T[] {
+  return isCampaign || all.length === 0 ? all : [all[index % all.length] as T];
 }

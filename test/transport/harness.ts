@@ -56,7 +56,7 @@ function methods(probe: Probe): MethodTable {
     async getGroup({ uid }, call) {
       probe.calls.push(call);
       if (uid === "slow") await probe.gate;
-      if (uid === "gone") throw notFound({ noun: "group", type: "iam.test/Group" }, uid);
+      if (uid === "gone") throw notFound({ displayName: "group", type: "iam.test/Group" }, uid);
       if (uid === "tricky") throw invalidArgument({ field: "uid", description: TRICKY_TEXT });
       if (uid === "bug") throw new TypeError("secret detail");
       return create(GroupSchema, { uid, name: "core", description: call.inbound.header("authorization") ?? "" });

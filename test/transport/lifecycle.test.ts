@@ -19,10 +19,10 @@ import {
 } from "./harness.js";
 
 /** Holds GetGroup of "slow" until opened, and tells when it is being held. */
-function holdSlow(probe: Probe): { readonly held: Promise<void>; open(): void } {
+function holdSlow(probe: Probe): { readonly started: Promise<void>; open(): void } {
   let open = () => {};
   let tell = () => {};
-  const held = new Promise<void>((resolve) => {
+  const started = new Promise<void>((resolve) => {
     tell = resolve;
   });
   const gate = new Promise<void>((resolve) => {
@@ -34,10 +34,10 @@ function holdSlow(probe: Probe): { readonly held: Promise<void>; open(): void } 
       return gate;
     },
   });
-  return { held, open };
+  return { started: started, open };
 }
 
-function refused(port: number): Promise<string> {
+function connectionError(port: number): Promise<string> {
   return new Promise((resolve) => {
     const socket = connectTcp(port, "127.0.0.1", () => resolve("connected"));
     socket.on("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? ""));
@@ -54,11 +54,11 @@ describe("stop", () => {
         const server = await startServer({ tls });
         const transport = transports(server.url)[index];
         assert.ok(transport);
-        const { held, open } = holdSlow(server.probe);
+        const { started, open } = holdSlow(server.probe);
         const call = groupsClient(transport[1]).getGroup({ uid: "slow" });
-        await held;
+        await started;
         const stopped = server.stop(5_000);
-        assert.equal(await refused(server.port), "ECONNREFUSED");
+        assert.equal(await connectionError(server.port), "ECONNREFUSED");
         open();
         assert.equal((await call).uid, "slow");
         const startMs = performance.now();
@@ -70,10 +70,10 @@ describe("stop", () => {
 
   it("grpc-js: a call in flight finishes, the next one fails", async () => {
     const server = await startServer();
-    const { held, open } = holdSlow(server.probe);
+    const { started, open } = holdSlow(server.probe);
     const client = new GrpcJs(server.url);
     const call = client.call("GetGroup", { uid: "slow" });
-    await held;
+    await started;
     const stopped = server.stop(5_000);
     open();
     assert.equal((await call).code, 0);
@@ -84,10 +84,10 @@ describe("stop", () => {
 
   it("what does not finish is cut at the end of the grace period", async () => {
     const server = await startServer();
-    const { held, open } = holdSlow(server.probe);
+    const { started, open } = holdSlow(server.probe);
     const client = new GrpcJs(server.url);
     const call = client.call("GetGroup", { uid: "slow" });
-    await held;
+    await started;
     await server.stop(30);
     assert.equal((await call).code, 14);
     open();
@@ -165,7 +165,7 @@ describe("routes for operators", () => {
 
   it("draining is not ready", async () => {
     const server = await startServer();
-    const { held, open } = holdSlow(server.probe);
+    const { started, open } = holdSlow(server.probe);
     const client = new GrpcJs(server.url);
     const call = client.call("GetGroup", { uid: "slow" });
     // Sent in one piece with a request that is not finished, so that its connection stays.
@@ -175,7 +175,7 @@ describe("routes for operators", () => {
       text += chunk;
     });
     const closed = new Promise((resolve) => socket.once("close", resolve));
-    await held;
+    await started;
     await rawTcp(server.port, "GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     const stopped = server.stop(5_000);
     socket.write("Host: a\r\n\r\n");

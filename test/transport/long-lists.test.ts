@@ -1,5 +1,5 @@
 // Lists without pages, whatever their length: the same elements by every
-// protocol, read in parts, sent at the pace of the reader, and never half of
+// protocol, read in chunks, sent at the pace of the reader, and never half of
 // them for all.
 import assert from "node:assert/strict";
 import { once } from "node:events";

@@ -111,13 +111,13 @@ it("an error while a request is taken ends that request alone", async () => {
 });
 
 describe("a gRPC call that is refused before its body ends", () => {
-  const refused: Invoke = async () => {
+  const rejectAll: Invoke = async () => {
     throw connectErrorFrom(unauthenticated(), DOMAIN);
   };
   let server: Running;
   let session: ClientHttp2Session;
   before(async () => {
-    server = await startServer({ invoke: refused });
+    server = await startServer({ invoke: rejectAll });
     session = openHttp2(server.url);
   });
   after(async () => {

@@ -69,7 +69,7 @@ export function formatAnswer(
   }
 }
 
-// Both write the same text as for one long page, without the whole list in memory.
+// Both write the same text as for one long page, and hold one chunk in memory.
 function jsonList(key: string): ListFormatter {
   let hasRows = false;
   const separator = () => (hasRows ? "," : `{\n  ${JSON.stringify(key)}: [`);

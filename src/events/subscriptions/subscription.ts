@@ -32,7 +32,7 @@ export const isSink: FieldRule = (value, field) => {
 
 /** The subscription resource. It cannot change after its creation. */
 export const subscriptions = defineResource({
-  noun: "subscription",
+  displayName: "subscription",
   type: "events.chainguard.dev/Subscription",
   plural: "subscriptions",
   message: SubscriptionSchema,

@@ -68,7 +68,7 @@ function findTextMapFault(map: Readonly<Record<string, string>>, field: string):
 
 /** The account association resource. */
 export const accountAssociations = defineResource({
-  noun: "account association",
+  displayName: "account association",
   type: "iam.chainguard.dev/AccountAssociation",
   plural: "account associations",
   message: AccountAssociationSchema,

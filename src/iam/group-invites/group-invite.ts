@@ -32,7 +32,7 @@ const isEmail: FieldRule = (value, field) =>
 
 /** The group invite resource. Its role cannot change. */
 export const groupInvites = defineResource({
-  noun: "group invite",
+  displayName: "group invite",
   type: "iam.chainguard.dev/GroupInvite",
   plural: "group invites",
   message: GroupInviteSchema,

@@ -21,7 +21,7 @@ const isExternalId: FieldRule = (value, field) =>
 
 /** The mapping resource. Mappings are created and deleted, and never change. */
 export const groupMappings = defineResource({
-  noun: "external group role mapping",
+  displayName: "external group role mapping",
   type: "iam.chainguard.dev/ExternalGroupRoleMapping",
   plural: "external group role mappings",
   message: ExternalGroupRoleMappingSchema,

@@ -17,7 +17,7 @@ export const createGroups = [{ bit: bitOf(Capability.CAP_IAM_GROUPS_CREATE) }];
 
 /** The group resource. `verified` and `kind` are not mutable: only the operator sets them. */
 export const groups = defineResource({
-  noun: "group",
+  displayName: "group",
   plural: "groups",
   type: "iam.chainguard.dev/Group",
   message: GroupSchema,

@@ -23,7 +23,7 @@ import {
 
 /** The identity resource. */
 export const identities = defineResource({
-  noun: "identity",
+  displayName: "identity",
   type: "iam.chainguard.dev/Identity",
   plural: "identities",
   message: IdentitySchema,

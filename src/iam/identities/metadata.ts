@@ -8,7 +8,7 @@ import { isAnything, isDescription } from "../../pipeline/resource/rules.js";
 import type { IdentityRow } from "../../store/port.js";
 
 const identityMetadata = defineMutableFields({
-  noun: "identity metadata",
+  displayName: "identity metadata",
   type: "iam.chainguard.dev/IdentityMetadata",
   message: IdentityMetadataSchema,
   mutable: {

@@ -52,7 +52,7 @@ function isText(text: string): boolean {
 
 /** The identity provider resource. */
 export const identityProviders = defineResource({
-  noun: "identity provider",
+  displayName: "identity provider",
   type: "iam.chainguard.dev/IdentityProvider",
   plural: "identity providers",
   message: IdentityProviderSchema,

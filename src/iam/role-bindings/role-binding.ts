@@ -23,7 +23,7 @@ const owner = builtinRoleUid("owner");
 
 /** The role binding resource. */
 export const roleBindings = defineResource({
-  noun: "role binding",
+  displayName: "role binding",
   type: "iam.chainguard.dev/RoleBinding",
   plural: "role bindings",
   message: RoleBindingSchema,

@@ -24,7 +24,7 @@ export const builtinRoleUids: readonly string[] = Object.keys(builtinRoles).map(
 
 /** The role resource. */
 export const roles = defineResource({
-  noun: "role",
+  displayName: "role",
   type: "iam.chainguard.dev/Role",
   plural: "roles",
   message: RoleSchema,

@@ -19,7 +19,7 @@ const MAX_ID = 256;
 
 /** The acceptance of terms by a group. It has no uid of its own. */
 export const termsAcceptances = defineResource({
-  noun: "terms acceptance",
+  displayName: "terms acceptance",
   type: "iam.chainguard.dev/TermsAcceptance",
   plural: "terms acceptances",
   message: TermsAcceptanceSchema,

@@ -21,7 +21,7 @@ export interface KeyStateChange {
   readonly state: KeyState | "removed";
 }
 
-const keyKind: ResourceKind = { noun: "key", type: "Key" };
+const keyKind: ResourceKind = { displayName: "key", type: "Key" };
 /** A next change that is this much later than scheduled was planned with a wrong clock, in milliseconds. */
 const WRONG_CLOCK_MS = 24 * 60 * 60 * 1000;
 

@@ -111,7 +111,7 @@ async function confirmCode(
   const { store, tickets, clock, codeLimiter, addressLimiter, startLimit } = context;
   const code = normalizeCode(form.get("user_code") ?? "");
   const address = addressKey(request.remoteAddress);
-  const wrong = notFound({ noun: "device", type: "auth.chainguard.dev/Device" }, "", "there is no such code");
+  const wrong = notFound({ displayName: "device", type: "auth.chainguard.dev/Device" }, "", "there is no such code");
   const key = createSecret();
   const confirm = () =>
     store.write(async (tx) => {

@@ -34,7 +34,7 @@ export interface TokenClaims {
   readonly limit?: TokenLimit | undefined;
   /** The uids of the mappings that the groups of its bearer's directory satisfy. */
   readonly mappings?: readonly string[] | undefined;
-  /** What else it tells whoever reads it, such as `act` and `email`; nothing here decides on it. */
+  /** Further claims for readers of the token, such as `act` and `email`; no decision depends on them. */
   readonly informative?: Readonly<Record<string, unknown>> | undefined;
 }
 
@@ -73,7 +73,7 @@ export interface TokenPolicy {
   readonly audiences: readonly string[];
 }
 
-/** The key id that a token names, when the token has the form of ours at all. */
+/** The key id that a token names, when the token has the form of an API token. */
 export function keyIdOf(token: string): string | undefined {
   if (token.length > MAX_TOKEN_LENGTH) return undefined;
   const parts = token.split(".");

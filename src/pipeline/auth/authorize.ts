@@ -28,8 +28,8 @@ export function bitOf(capability: Capability): number {
 /**
  * Establishes that the bearer of a token may make this request.
  *
- * What an unscoped method may do depends on where; its lists show what lies within the grants that the
- * caller has, but for pending ones. Unscoped writes are about a place that their handlers look at, by
+ * What an unscoped method may do depends on where; its lists show the descendants of the groups that the
+ * caller has grants at, but for pending ones. Unscoped writes are about a place that their handlers look at, by
  * `Call.callerAt`, and nobody's grants are read for them: there may be thousands.
  *
  * @throws ApiError UNAUTHENTICATED when the identity is gone or its tokens were revoked,
@@ -46,8 +46,8 @@ export function authorize(
   const { scope, capabilities } = guard;
   if (scope === undefined) {
     const { identityUid } = principal;
-    const held = access === "read" ? tx.access.everywhere(identityUid) : tx.access.alone(identityUid);
-    const rows = withMapped(principal, held, tx);
+    const granted = access === "read" ? tx.access.everywhere(identityUid) : tx.access.alone(identityUid);
+    const rows = withMapped(principal, granted, tx);
     const caller = (found: readonly AccessRow[]) => callerOf(principal, capabilities, found);
     return rows instanceof Promise ? rows.then(caller) : caller(rows);
   }

@@ -12,14 +12,14 @@ import type { ResourceDefinition } from "./define.js";
  */
 export async function guardDelete(
   definitions: readonly ResourceDefinition[],
-  { noun, type }: ResourceKind,
+  { displayName, type }: ResourceKind,
   uid: string,
   tx: Tx,
   nowMs: number,
 ): Promise<void> {
   for (const { parent, plural } of definitions) {
     if (parent?.type !== type || !(await parent.onDelete.restrict?.(tx, uid, nowMs))) continue;
-    throw failedPrecondition("RESOURCE_NOT_EMPTY", `cannot delete ${noun} with child ${plural}`);
+    throw failedPrecondition("RESOURCE_NOT_EMPTY", `cannot delete ${displayName} with child ${plural}`);
   }
 }
 

@@ -76,7 +76,8 @@ function parsePath<D extends DescMessage, M extends FieldName<D>>(resource: Muta
     const field: DescField | undefined = message?.fields.find(
       ({ name, jsonName }) => name === segment || jsonName === segment,
     );
-    if (field === undefined) throw invalidMask(`${path.slice(0, 100)} is not a field of ${withArticle(resource.noun)}`);
+    if (field === undefined)
+      throw invalidMask(`${path.slice(0, 100)} is not a field of ${withArticle(resource.displayName)}`);
     fields.push(field);
     message = field.fieldKind === "message" ? field.message : undefined;
   }
@@ -129,8 +130,8 @@ function mutableFields<D extends DescMessage, M extends FieldName<D>>(
   return resource.message.fields.filter(({ localName }) => Object.hasOwn(resource.mutable, localName));
 }
 
-function withArticle(noun: string): string {
-  return `${/^[aeiou]/.test(noun) ? "an" : "a"} ${noun}`;
+function withArticle(name: string): string {
+  return `${/^[aeiou]/.test(name) ? "an" : "a"} ${name}`;
 }
 
 function invalidMask(rule: string) {

@@ -14,7 +14,7 @@ import type { DeploymentRow } from "../../store/port.js";
 
 /** The deployment resource; a repo has at most one. */
 export const deployments: ResourceDefinition = {
-  noun: "deployment",
+  displayName: "deployment",
   plural: "deployments",
   type: "registry.chainguard.dev/Deployment",
   message: DeploymentSchema,

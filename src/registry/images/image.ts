@@ -8,7 +8,7 @@ import { listRepoPaths } from "../oci/repo-path.js";
 import { repos } from "../repos/repo.js";
 import { type ImageReader, readSizes } from "./image-manifest.js";
 
-const imageKind: ResourceKind = { noun: "image", type: "registry.chainguard.dev/Image" };
+const imageKind: ResourceKind = { displayName: "image", type: "registry.chainguard.dev/Image" };
 /** The architecture of requests that name none. */
 export const DEFAULT_ARCHITECTURE = "amd64";
 

@@ -29,7 +29,7 @@ import {
 
 /** The repo resource. */
 export const repos = defineResource({
-  noun: "repo",
+  displayName: "repo",
   type: "registry.chainguard.dev/Repo",
   plural: "repos",
   message: RepoSchema,
@@ -64,7 +64,7 @@ export const repos = defineResource({
 
 /** The readme of a repo, as a resource of its own. */
 export const readmes = defineMutableFields({
-  noun: "repo readme",
+  displayName: "repo readme",
   type: "registry.chainguard.dev/RepoReadme",
   message: RepoReadmeSchema,
   mutable: { content: isReadme },

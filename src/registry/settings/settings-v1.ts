@@ -10,7 +10,7 @@ import type { Tx } from "../../store/port.js";
 
 /** The settings of a registry; a group has at most one row of them. */
 export const registrySettings: ResourceDefinition = {
-  noun: "registry settings",
+  displayName: "registry settings",
   plural: "registry settings",
   type: "registry.chainguard.dev/RegistrySettings",
   message: RegistrySettingsSchema,

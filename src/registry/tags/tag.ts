@@ -22,7 +22,7 @@ export const isDigestField: FieldRule = (value, field) =>
 
 /** The tag resource. */
 export const tags = defineResource({
-  noun: "tag",
+  displayName: "tag",
   type: "registry.chainguard.dev/Tag",
   plural: "tags",
   message: TagSchema,

@@ -19,14 +19,14 @@ export function chargeAnswer(out: ResponseWriter, bytes: number): void {
   buffersOf(out)?.chargeAnswer(bytes, () => cutOff(out));
 }
 
-interface WholeAnswer {
+interface CompleteAnswer {
   readonly res: HttpResponse;
   readonly status: number;
   readonly headers: OutgoingHttpHeaders;
   readonly body: string | Uint8Array;
 }
 
-const write = flushPerTick<WholeAnswer>(
+const write = flushPerTick<CompleteAnswer>(
   "answers",
   ({ res, status, headers, body }) => {
     if (res.headersSent || isGone(res)) return;
@@ -52,7 +52,7 @@ const write = flushPerTick<WholeAnswer>(
  * @param headers all fields but those of the connection; content-length is the caller's to set
  * @throws ApiError RESOURCE_EXHAUSTED where too many bytes are on their way already
  */
-export function sendWhole(
+export function sendComplete(
   res: HttpResponse,
   status: number,
   headers: OutgoingHttpHeaders,

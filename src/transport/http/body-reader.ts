@@ -1,4 +1,4 @@
-// Reads the body of a request: bounded, decompressed, and of a type we take.
+// Reads the body of a request: bounded, decompressed, and of an accepted type.
 import { isUtf8 } from "node:buffer";
 import { promisify } from "node:util";
 import { brotliDecompress, gunzip } from "node:zlib";

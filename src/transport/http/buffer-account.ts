@@ -3,15 +3,15 @@
 // is full the body that moves least gives way.
 import { type ApiError, resourceExhausted } from "../../kernel/errors.js";
 
-/** Whoever bytes are held for: a caller, an address or a connection. */
+/** What buffered bytes are charged to: a caller, an address or a connection. */
 export interface Holder {
   /** Bytes held in each account, by the place of the account. */
-  readonly held: [requests: number, answers: number];
+  readonly bufferedBytes: [requests: number, answers: number];
 }
 
 /** Makes a holder of nothing. */
 export function newHolder(): Holder {
-  return { held: [0, 0] };
+  return { bufferedBytes: [0, 0] };
 }
 
 /** What is charged for one body. */
@@ -32,7 +32,7 @@ export interface Charge {
    */
   growLater(bytes: number, onRoom: () => void): void;
 
-  /** Gives some bytes back; that the body moves on keeps it from being the one to give way. */
+  /** Releases some bytes. A body that makes progress is not the one that is rejected for lack of room. */
   shrink(bytes: number): void;
 
   /** Notes that bytes have arrived or were taken, so that the body is not the one to give way. */
@@ -81,38 +81,38 @@ interface Waiter {
 
 /** An account of bytes; see the head of this file. */
 export class BufferAccount {
-  readonly #place: 0 | 1;
+  readonly #direction: 0 | 1;
   readonly #limits: AccountLimits;
   // Not a Set: its old tables, which refer to the next one, would keep every body until the next full collection.
   readonly #bodies: BodyCharge[] = [];
   readonly #waiting = new Set<Waiter>();
-  #held = 0;
+  #bufferedBytes = 0;
   #timer: NodeJS.Timeout | undefined;
   #stallTimer: NodeJS.Timeout | undefined;
 
-  /** @param place 0 for requests, 1 for answers */
-  constructor(place: 0 | 1, limits: AccountLimits) {
-    this.#place = place;
+  /** @param direction 0 for requests, 1 for answers */
+  constructor(direction: 0 | 1, limits: AccountLimits) {
+    this.#direction = direction;
     this.#limits = limits;
   }
 
   /** Bytes held for all bodies. */
-  get held(): number {
-    return this.#held;
+  get bufferedBytes(): number {
+    return this.#bufferedBytes;
   }
 
   /**
    * Opens the charge of a body that nothing is held for yet.
    *
    * @param holders who it is held for
-   * @param onRefused ends the body with the error it is given: it has to give way, and its bytes are released
+   * @param onRejected ends the body with the error it is given: it has to give way, and its bytes are released
    * @param maxShare the most bytes one of the holders may hold; a quarter of the account unless given
    */
-  open(holders: readonly Holder[], onRefused: (error: ApiError) => void, maxShare?: number): Charge {
+  open(holders: readonly Holder[], onRejected: (error: ApiError) => void, maxShare?: number): Charge {
     return new BodyCharge(
       this,
       holders,
-      onRefused,
+      onRejected,
       maxShare === undefined ? this.#limits.totalBytes * SHARE : maxShare / (1 - KEPT_FOR_SMALL),
     );
   }
@@ -192,23 +192,23 @@ export class BufferAccount {
   }
 
   #add(body: BodyCharge, bytes: number): void {
-    const place = this.#place;
+    const direction = this.#direction;
     body.bytes += bytes;
-    this.#held += bytes;
-    for (const { held } of body.holders) held[place] += bytes;
+    this.#bufferedBytes += bytes;
+    for (const { bufferedBytes } of body.holders) bufferedBytes[direction] += bytes;
   }
 
   #fits(body: BodyCharge, bytes: number): boolean {
     if (body.bytes + bytes <= (this.#limits.tinyBytes ?? 0)) return true;
     return (
       this.#fullHolder(body, bytes) === undefined &&
-      this.#held + bytes <= this.#usable(this.#limits.totalBytes, body, bytes)
+      this.#bufferedBytes + bytes <= this.#usable(this.#limits.totalBytes, body, bytes)
     );
   }
 
   #fullHolder(body: BodyCharge, bytes: number): Holder | undefined {
     const share = this.#usable(body.maxShare, body, bytes);
-    for (const holder of body.holders) if (holder.held[this.#place] + bytes > share) return holder;
+    for (const holder of body.holders) if (holder.bufferedBytes[this.#direction] + bytes > share) return holder;
     return undefined;
   }
 
@@ -224,7 +224,7 @@ export class BufferAccount {
     }
   }
 
-  // Room is made for whoever waits longest, by the slowest of those that stand in the way.
+  // Room is made for the body that waits longest, by rejecting the slowest of those that take it.
   #relieve(): void {
     const nowMs = performance.now();
     for (const { body, bytes, sinceMs } of this.#waiting) {
@@ -261,18 +261,18 @@ class BodyCharge implements Charge {
   readonly holders: readonly Holder[];
   readonly maxShare: number;
   readonly #account: BufferAccount;
-  readonly #onRefused: (error: ApiError) => void;
+  readonly #onRejected: (error: ApiError) => void;
 
   constructor(
     account: BufferAccount,
     holders: readonly Holder[],
-    onRefused: (error: ApiError) => void,
+    onRejected: (error: ApiError) => void,
     maxShare: number,
   ) {
     this.#account = account;
     this.holders = holders;
     this.maxShare = maxShare;
-    this.#onRefused = onRefused;
+    this.#onRejected = onRejected;
   }
 
   grow(bytes: number): boolean {
@@ -308,7 +308,7 @@ class BodyCharge implements Charge {
 
   refuse(): void {
     this.release();
-    this.#onRefused(resourceExhausted("body: the service holds as many bytes as it may, try again", RETRY_MS));
+    this.#onRejected(resourceExhausted("body: the service holds as many bytes as it may, try again", RETRY_MS));
   }
 }
 

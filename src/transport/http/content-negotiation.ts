@@ -67,8 +67,8 @@ const TEXTUAL =
 export type Coding = "br" | "gzip";
 
 /**
- * The coding to send a response in; undefined for none. Never a refusal: who accepts nothing that we
- * have gets the response as it is.
+ * The coding to send a response in; undefined for none. This is never an error: a client that accepts none of the
+ * codings here gets the response without one.
  */
 export function selectCoding(acceptEncoding: string | undefined): Coding | undefined {
   if (acceptEncoding === undefined) return undefined;

@@ -1,7 +1,7 @@
 // What lets scripts of other origins call the service from a browser (the CORS
 // protocol of the Fetch standard), in front of REST, Connect and gRPC-Web alike.
 import { cors } from "@connectrpc/connect";
-import { sendWhole } from "./answer-writer.js";
+import { sendComplete } from "./answer-writer.js";
 import { discardRest, mayHaveBody } from "./body-reader.js";
 import { type HttpRequest, type HttpResponse, isGone } from "./http-message.js";
 
@@ -58,7 +58,7 @@ export function createCors(origins: readonly string[]): Cors | undefined {
     const allowed = methods();
     if (allowed === undefined || isGone(res)) return false;
     if (mayHaveBody(req)) discardRest(req);
-    sendWhole(res, 204, {
+    sendComplete(res, 204, {
       "access-control-allow-methods": allowed,
       "access-control-allow-headers": ALLOWED_HEADERS,
       "access-control-max-age": String(MAX_AGE_S),

@@ -26,7 +26,7 @@ export interface Http1Options {
   /** Opens what bytes of a request are held for. */
   readonly beginRequest: (req: IncomingMessage) => RequestBuffers;
   /** The body of the answer to what is refused before anybody looks at it, by HTTP status. */
-  readonly refusalBody: (status: number) => string;
+  readonly errorBody: (status: number) => string;
 }
 
 /** Creates the HTTP/1.1 side (RFC 9112) with every timeout set. */
@@ -70,8 +70,8 @@ export function createHttp1(options: Http1Options): Http1 {
 
   function onClose(this: ServerResponse): void {
     const answers = open.get(this.req.socket);
-    const place = answers?.indexOf(this) ?? -1;
-    if (place >= 0) answers?.splice(place, 1);
+    const index = answers?.indexOf(this) ?? -1;
+    if (index >= 0) answers?.splice(index, 1);
     buffersOf(this)?.release();
     if (draining) setImmediate(closeIdle);
   }
@@ -115,7 +115,7 @@ export function createHttp1(options: Http1Options): Http1 {
 
   function refuse(res: ServerResponse, status: 503 | 505): void {
     res.writeHead(status, { "content-type": "application/json", connection: "close" });
-    res.end(options.refusalBody(status));
+    res.end(options.errorBody(status));
   }
 
   server.on("request", entry(options.onRequest));
@@ -131,7 +131,7 @@ export function createHttp1(options: Http1Options): Http1 {
       res.shouldKeepAlive = false;
       const buffers = buffersOf(req);
       if (buffers)
-        buffers.onAsked = () => {
+        buffers.onContinueExpected = () => {
           if (res.headersSent) return;
           res.shouldKeepAlive = shouldKeepAlive && !draining;
           res.writeContinue();
@@ -153,7 +153,7 @@ export function createHttp1(options: Http1Options): Http1 {
       return;
     }
     const status = statusOfParserError[error.code ?? ""] ?? 400;
-    const body = options.refusalBody(status);
+    const body = options.errorBody(status);
     // Who asks for the head alone takes a body for the next answer (RFC 9110, section 9.3.2).
     const isHead = error.rawPacket?.subarray(0, 5).toString("latin1") === "HEAD ";
     socket.end(

@@ -60,7 +60,7 @@ const table = {
 
   concurrentStreams: {
     value: 1_000,
-    why: "HTTP/2: open streams per session; from Node 22 on, streams given up count until the next turn of the event loop",
+    why: "HTTP/2: open streams per session; from Node 22 on, streams given up count until the next tick of the event loop",
   },
   streamsPerSession: {
     value: 1_000_000,

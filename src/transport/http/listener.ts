@@ -81,7 +81,7 @@ export interface ListenerOptions {
   readonly connections: Connections;
   readonly onHttp2Stream: OnHttp2Stream;
   /** The body of the answer to what is refused before anybody looks at it, by HTTP status. */
-  readonly refusalBody: (status: number) => string;
+  readonly errorBody: (status: number) => string;
   readonly logger?: Logger | undefined;
 }
 

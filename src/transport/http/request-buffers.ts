@@ -94,7 +94,7 @@ export class Buffers {
   }
 }
 
-function isIdle({ connections, held: [requests, answers], peer }: Counted): boolean {
+function isIdle({ connections, bufferedBytes: [requests, answers], peer }: Counted): boolean {
   return connections === 0 && requests === 0 && answers === 0 && isIdlePeer(peer);
 }
 
@@ -118,12 +118,12 @@ export class RequestBuffers {
   }
 
   /** Called before the first byte of the body is read, where the peer waits to be asked (RFC 9110, section 10.1.1). */
-  onAsked: (() => void) | undefined;
+  onContinueExpected: (() => void) | undefined;
 
   /** Asks the peer for the body, if it waits for that. */
   askForBody(): void {
-    this.onAsked?.();
-    this.onAsked = undefined;
+    this.onContinueExpected?.();
+    this.onContinueExpected = undefined;
   }
 
   /** From now on bytes are held for this caller as well. */
@@ -134,9 +134,9 @@ export class RequestBuffers {
   /**
    * Opens the charge of the request's body; see {@link BufferAccount.open}. There is one at a time.
    */
-  openRequest(onRefused: (error: ApiError) => void): Charge {
+  openRequest(onRejected: (error: ApiError) => void): Charge {
     this.#request?.release();
-    this.#request = this.#buffers.requests.open(this.#holders, onRefused);
+    this.#request = this.#buffers.requests.open(this.#holders, onRejected);
     return this.#request;
   }
 
@@ -153,15 +153,15 @@ export class RequestBuffers {
   /**
    * Charges bytes of the answer before they are kept, even if answers that nobody reads have to be cut off.
    *
-   * @param onRefused cuts this answer off, when its turn comes
+   * @param onRejected cuts this answer off, when its turn comes
    * @param isList whether the answer is a list that has to be sent in one piece
    * @throws ApiError RESOURCE_EXHAUSTED
    */
-  chargeAnswer(bytes: number, onRefused: () => void, isList = false): void {
+  chargeAnswer(bytes: number, onRejected: () => void, isList = false): void {
     // Nobody gets the answer, and nobody would give its bytes back.
     if (this.#isOver) return;
     const { answers, maxListBytes } = this.#buffers;
-    this.#answer ??= answers.open(this.#holders, onRefused, isList ? maxListBytes : undefined);
+    this.#answer ??= answers.open(this.#holders, onRejected, isList ? maxListBytes : undefined);
     // A list moves while it is made.
     if (isList) this.#answer.moved(bytes);
     if (!this.#answer.growFirst(bytes)) throw resourceExhausted("answer: too much is being sent", RETRY_MS);
@@ -204,7 +204,7 @@ export function buffersOf(of: Carrier | Http2ServerRequest | Http2ServerResponse
 
 /** Keeps the accounts of bytes of all connections. */
 export interface Connections {
-  /** Opens the holders of a connection; whoever opens them closes them with it. */
+  /** Opens the holders of a connection; the code that opens them closes them with it. */
   open(socketAddress: string | undefined): ConnectionHolders;
 
   /** Opens the buffers of a request. */

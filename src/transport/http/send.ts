@@ -7,7 +7,7 @@ import { formatError } from "../../codec/error-json.js";
 import { createJsonWriters } from "../../codec/json-writer.js";
 import { createTypeRegistry } from "../../codec/type-registry.js";
 import type { CallContext } from "../../pipeline/call.js";
-import { sendWhole } from "./answer-writer.js";
+import { sendComplete } from "./answer-writer.js";
 import { errorTrailers } from "./grpc-fields.js";
 import { abort, HOP_BY_HOP_FIELDS, type HttpResponse, isGone } from "./http-message.js";
 
@@ -36,13 +36,13 @@ export function send(
   if (contentType !== undefined) headers["content-type"] = contentType;
   headers["content-length"] = typeof body === "string" ? Buffer.byteLength(body) : body.length;
   headers["x-content-type-options"] = "nosniff";
-  sendWhole(res, status, headers, body);
+  sendComplete(res, status, headers, body);
 }
 
 /** Sends a response that has no body by definition. */
 export function sendNoContent(res: HttpResponse, headers: ResponseHeaders): void {
   if (res.headersSent || isGone(res)) return;
-  sendWhole(res, 204, headers);
+  sendComplete(res, 204, headers);
 }
 
 /** The headers and trailers a handler set; trailers as headers prefixed with `trailer-`, as Connect does. */
@@ -117,7 +117,7 @@ const END_STREAM_FLAG = 2;
 // There is no other answer to fall back to: where even this one is too much, the connection is ended.
 function sendOrAbort(res: HttpResponse, status: number, headers: OutgoingHttpHeaders, body?: string | Buffer): void {
   try {
-    sendWhole(res, status, headers, body);
+    sendComplete(res, status, headers, body);
   } catch {
     abort(res);
   }

@@ -86,10 +86,10 @@ export function createStaticDocument({ contentType, headers, load }: StaticDocum
 
   return {
     async send(res) {
-      const { method, headers: asked } = res.req;
+      const { method, headers: requestHeaders } = res.req;
       const whole = await loaded();
       const compressible = whole.bytes.length >= MIN_COMPRESSED_BYTES;
-      const preferred = compressible ? selectCoding(headerText(asked["accept-encoding"])) : undefined;
+      const preferred = compressible ? selectCoding(headerText(requestHeaders["accept-encoding"])) : undefined;
       const { bytes, etag, coding } = preferred === undefined ? whole : await codedAs(preferred, whole);
       const fields = {
         ...headers,
@@ -97,7 +97,7 @@ export function createStaticDocument({ contentType, headers, load }: StaticDocum
         ...(compressible && { vary: "accept-encoding" }),
         ...(coding !== undefined && { "content-encoding": coding }),
       };
-      if (hasTag(asked["if-none-match"], etag)) {
+      if (hasTag(requestHeaders["if-none-match"], etag)) {
         const { "content-encoding": _, ...kept } = fields;
         sendEmpty(res, 304, kept);
       } else if (method === "HEAD") {
@@ -114,7 +114,7 @@ function headerText(value: string | readonly string[] | undefined): string | und
   return typeof value === "object" ? value.join(", ") : value;
 }
 
-// RFC 9110, section 13.1.2: any of a list, weak or not, or whatever there is. A tag of ours holds no comma.
+// RFC 9110, section 13.1.2: any of a list, weak or not, or whatever there is. Tags made here hold no comma.
 function hasTag(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return false;
   return ifNoneMatch.split(",").some((tag) => ["*", etag, `W/${etag}`].includes(tag.trim()));

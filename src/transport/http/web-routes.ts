@@ -121,7 +121,7 @@ function decodeSegments(rest: string): string | undefined {
   }
 }
 
-interface RequestPlace {
+interface RequestTarget {
   readonly path: string;
   readonly rest: string;
   readonly proxies: TrustedProxies | undefined;
@@ -130,7 +130,7 @@ interface RequestPlace {
 function requestOf(
   req: HttpRequest,
   { method, maxBytes }: WebRoute,
-  { path, rest, proxies }: RequestPlace,
+  { path, rest, proxies }: RequestTarget,
 ): WebRequest {
   const target = req.url ?? "";
   const mark = target.indexOf("?");

@@ -54,10 +54,10 @@ function slotsOf({ template, variables }: HttpBinding): Slot[] {
 
 // For each place the name that occurs most often there, of several the first.
 function mostUsed(rows: readonly (readonly string[])[]): string[] {
-  return (rows[0] ?? []).map((_, place) => {
+  return (rows[0] ?? []).map((_, index) => {
     const counts = new Map<string, number>();
     for (const row of rows) {
-      const name = row[place] ?? "";
+      const name = row[index] ?? "";
       counts.set(name, (counts.get(name) ?? 0) + 1);
     }
     return [...counts].reduce((best, one) => (one[1] > best[1] ? one : best))[0];

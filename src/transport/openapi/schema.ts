@@ -72,10 +72,12 @@ export function createSchemas(comments: Comments): Schemas {
   }
 
   function notesOf(field: DescField, form: Form): Schema {
-    const rivals = (field.oneof?.fields ?? []).filter((one) => isShown(one, form)).map((one) => `\`${one.jsonName}\``);
+    const otherMembers = (field.oneof?.fields ?? [])
+      .filter((one) => isShown(one, form))
+      .map((one) => `\`${one.jsonName}\``);
     const notes = [
       comments(`${field.parent.typeName}.${field.name}`),
-      rivals.length > 1 ? `At most one is set of ${rivals.join(", ")}.` : "",
+      otherMembers.length > 1 ? `At most one is set of ${otherMembers.join(", ")}.` : "",
     ];
     return {
       ...buildDescription(notes.filter((note) => note !== "").join(" ")),

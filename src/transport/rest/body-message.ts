@@ -113,8 +113,7 @@ function isFieldMask(field: DescField): boolean {
   return field.fieldKind === "message" && wellKnownName(field.message) === "FieldMask";
 }
 
-// The JSON form of a field mask knows camelCase alone; callers may use either (architecture,
-// section 6 "Updates").
+// The JSON form of a field mask knows camelCase alone; callers may use either (docs/api-rules.md#masks).
 function camelCaseMask(field: DescField, json: JsonValue): void {
   if (!isObject(json)) return;
   for (const name of [field.name, field.jsonName]) {

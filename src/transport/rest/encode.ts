@@ -49,12 +49,12 @@ export function createMessageEncode(binding: HttpBinding, writers: JsonWriters):
   if (responseBody === undefined) {
     return isHttpBody(output) ? { kind: "raw", bodyOf: rawBody } : { kind: "json", textOf: writers.answer(output) };
   }
-  const partOf = (answer: object) => getField(answer as Message, responseBody);
+  const getBody = (answer: object) => getField(answer as Message, responseBody);
   if (responseBody.fieldKind === "message" && isHttpBody(responseBody.message)) {
-    return { kind: "raw", bodyOf: (answer) => rawBody((partOf(answer) ?? {}) as object) };
+    return { kind: "raw", bodyOf: (answer) => rawBody((getBody(answer) ?? {}) as object) };
   }
   const write = writers.answerField(responseBody);
-  return { kind: "json", textOf: (answer) => write(partOf(answer)) };
+  return { kind: "json", textOf: (answer) => write(getBody(answer)) };
 }
 
 // google.api.HttpBody: the bytes themselves.

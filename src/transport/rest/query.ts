@@ -202,12 +202,12 @@ const MAX_DISTANCE = 3;
  * changed letters, if it is near at all. Case and underscores do not count.
  */
 export function suggestionFor(name: string, names: readonly string[]): string | undefined {
-  const wanted = plain(name.slice(0, 64));
-  const limit = Math.min(MAX_DISTANCE, Math.floor(wanted.length / 3));
+  const plainName = plain(name.slice(0, 64));
+  const limit = Math.min(MAX_DISTANCE, Math.floor(plainName.length / 3));
   let best: string | undefined;
   let least = limit + 1;
   for (const candidate of names) {
-    const distance = distanceOf(wanted, plain(candidate), least);
+    const distance = distanceOf(plainName, plain(candidate), least);
     if (distance < least) {
       least = distance;
       best = candidate;

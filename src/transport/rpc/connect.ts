@@ -350,16 +350,16 @@ function streamImpl(entry: StreamEntry, options: ConnectOptions): StreamImpl {
   if (invokeStream === undefined) throw new TypeError(`${entry.path} streams, but nothing was given to run streams`);
   return async function* (request, context) {
     const call = new StreamCall(inboundOf(context, options), entry.desc, options.clock());
-    let begun = false;
+    let isStarted = false;
     try {
       for await (const message of invokeStream(entry, call, context.values.get(principalKey), request)) {
         // Headers are sent with the first message, trailers after the last.
-        if (!begun) copyFields(call.responseHeaderIfSet, context.responseHeader);
-        begun = true;
+        if (!isStarted) copyFields(call.responseHeaderIfSet, context.responseHeader);
+        isStarted = true;
         yield message;
       }
     } finally {
-      if (!begun) copyFields(call.responseHeaderIfSet, context.responseHeader);
+      if (!isStarted) copyFields(call.responseHeaderIfSet, context.responseHeader);
       copyFields(call.responseTrailerIfSet, context.responseTrailer);
     }
   };

@@ -83,7 +83,7 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
     const answer = answerError(error, options.errorDomain, ({ cause }) => options.onInternalError(cause ?? error));
     const trailers = errorTrailers(answer);
     if (access) access.grpcCode = Number(trailers["grpc-status"]);
-    sendRefusal({ stream, headers: { ":status": 200, "content-type": CONTENT_TYPE, ...trailers } });
+    sendRejection({ stream, headers: { ":status": 200, "content-type": CONTENT_TYPE, ...trailers } });
   }
 
   async function run(
@@ -176,12 +176,12 @@ function requestOf(input: DescMessage, bytes: Uint8Array): Message {
   }
 }
 
-interface GrpcRefusal {
+interface GrpcRejection {
   readonly stream: ServerHttp2Stream;
   readonly headers: OutgoingHttpHeaders;
 }
 
-const sendRefusal = flushPerTick<GrpcRefusal>(
+const sendRejection = flushPerTick<GrpcRejection>(
   "answers",
   ({ stream, headers }) => {
     if (stream.destroyed || stream.closed || stream.headersSent) return;

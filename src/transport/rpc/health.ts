@@ -7,7 +7,7 @@ import { connectErrorFrom, notFound } from "../../kernel/errors.js";
 import { type ExtraService, extraService } from "./connect.js";
 import { createFeed } from "./status-feed.js";
 
-const healthKind = { noun: "service", type: "grpc.health.v1.Service" };
+const healthKind = { displayName: "service", type: "grpc.health.v1.Service" };
 
 /** What health is judged by. */
 export interface HealthOptions {

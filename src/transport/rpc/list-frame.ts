@@ -14,7 +14,7 @@ export interface ListFrame {
 }
 
 /** A list that is put together. */
-export interface ListInParts {
+export interface ChunkedList {
   readonly output: DescMessage;
   readonly chunks: AsyncIterable<object>;
   /** Whether the caller has disconnected. */
@@ -26,7 +26,7 @@ export interface ListInParts {
 }
 
 /** Puts frames together; see {@link createListFrames}. */
-export type ListFrames = (list: ListInParts) => Promise<ListFrame>;
+export type ListFrames = (list: ChunkedList) => Promise<ListFrame>;
 
 /**
  * Creates what joins the chunks of lists. Nothing of a frame can be sent before all of it is known, since

@@ -50,9 +50,9 @@ function answererOf(served: readonly DescService[], files: ReadonlyMap<string, D
       ({ validHost: host, originalRequest: { host, messageRequest: ask }, messageResponse }) as Answer;
     const file = (found: DescFile | undefined, what: string) =>
       found === undefined
-        ? missing(what)
+        ? symbolNotFound(what)
         : reply({ case: "fileDescriptorResponse", value: { fileDescriptorProto: withImports(found) } });
-    const missing = (what: string) =>
+    const symbolNotFound = (what: string) =>
       reply({
         case: "errorResponse",
         value: { errorCode: Code.NotFound, errorMessage: `Not found: ${what.slice(0, 200)}` },
@@ -74,7 +74,7 @@ function answererOf(served: readonly DescService[], files: ReadonlyMap<string, D
         return file(found?.file, `${containingType} ${extensionNumber}`);
       }
       case "allExtensionNumbersOfType": {
-        if (registry.getMessage(ask.value) === undefined) return missing(ask.value);
+        if (registry.getMessage(ask.value) === undefined) return symbolNotFound(ask.value);
         const numbers = extensionsOf(ask.value).flatMap((e) => (e.kind === "extension" ? [e.number] : []));
         return reply({
           case: "allExtensionNumbersResponse",

@@ -26,7 +26,7 @@ export interface Follower<T> {
   close(): void;
 }
 
-/** The value, for whoever follows it. */
+/** The value, for its subscribers. */
 export interface Feed<T> {
   /** @param gone aborted when nobody reads any more */
   follow(gone: AbortSignal): Follower<T>;

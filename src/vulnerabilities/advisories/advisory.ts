@@ -28,7 +28,7 @@ const MAX_WITHDRAWN = 1_000;
 
 /** The advisory resource. Only version 1 of the API changes advisories. */
 export const advisories = defineResource({
-  noun: "advisory",
+  displayName: "advisory",
   type: "vulnerabilities.chainguard.dev/Advisory",
   plural: "advisories",
   message: AdvisorySchema,
@@ -68,7 +68,7 @@ async function findWithdrawnOnly(tx: Tx, groupUid: string): Promise<string[] | u
 
 /** The events of advisories, as errors name them. */
 export const eventKind: ResourceKind = {
-  noun: "advisory event",
+  displayName: "advisory event",
   type: "vulnerabilities.chainguard.dev/AdvisoryEvent",
 };
 

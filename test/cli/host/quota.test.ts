@@ -31,7 +31,7 @@ const quota = (command: string, group: string, ...rest: readonly string[]) =>
 const iam = (...args: readonly string[]) => host.run(["iam", ...args], { ARBOR_API: service.url, ARBOR_TOKEN: token });
 
 /** The line of a quota, as `list --json` prints it. */
-async function listed(name: string, env?: Readonly<Record<string, string>>): Promise<unknown> {
+async function listQuota(name: string, env?: Readonly<Record<string, string>>): Promise<unknown> {
   const { stdout } = await host.run(["admin", "quota", "list", "--data", data, "--group", acme.group, "--json"], env);
   const lines = stdout.trimEnd().split("\n");
   return lines.map((line) => JSON.parse(line) as { quota: string }).find((one) => one.quota === name);
@@ -45,7 +45,7 @@ describe("arbor admin quota", () => {
     assert.match(header ?? "", /^QUOTA +USED +LIMIT +SET FOR$/);
     assert.equal(rows.length, 11);
     assert.ok(rows.some((row) => /^bindings +1 +50000 +all$/.test(row)));
-    assert.deepEqual(await listed("repos", { ARBOR_QUOTAS: "repos=7" }), {
+    assert.deepEqual(await listQuota("repos", { ARBOR_QUOTAS: "repos=7" }), {
       quota: "repos",
       limit: 7,
       own: false,
@@ -56,14 +56,14 @@ describe("arbor admin quota", () => {
   it("set holds with the next call, says in the client's words what is full, and is audited", async () => {
     assert.equal((await iam("groups", "create", "--parent", acme.group, "--name", "one")).code, 0);
     assert.deepEqual(await quota("set", acme.group, "groups=1", "tags=5"), { code: 0, stdout: "", stderr: "" });
-    assert.deepEqual(await listed("groups"), { quota: "groups", limit: 1, own: true, used: 1 });
+    assert.deepEqual(await listQuota("groups"), { quota: "groups", limit: 1, own: true, used: 1 });
     const { code, stdout, stderr } = await iam("groups", "create", "--parent", acme.group, "--name", "two");
     const rule = "the organisation's limit of groups is 1, and 1 more would exceed it";
     assert.deepEqual([code, stdout], [7, ""]);
     assert.equal(stderr, `arbor: Resource exhausted: groups: ${rule}\n  group:${acme.group}: ${rule}\n`);
     assert.equal((await quota("set", acme.group, "groups=default")).code, 0);
-    assert.deepEqual(await listed("groups"), { quota: "groups", limit: 10_000, own: false, used: 1 });
-    assert.deepEqual(await listed("tags"), { quota: "tags", limit: 5, own: true, used: 0 });
+    assert.deepEqual(await listQuota("groups"), { quota: "groups", limit: 10_000, own: false, used: 1 });
+    assert.deepEqual(await listQuota("tags"), { quota: "tags", limit: 5, own: true, used: 0 });
     assert.equal((await iam("groups", "create", "--parent", acme.group, "--name", "two")).code, 0);
     const log = await host.run(["audit", "list", "--data", data, "--root", acme.group, "--json"]);
     const rows = log.stdout
@@ -78,7 +78,7 @@ describe("arbor admin quota", () => {
   });
 
   it("refuses what is no quota, no limit or no root group, and changes nothing", async () => {
-    const before = await listed("roles");
+    const before = await listQuota("roles");
     const child = JSON.parse(
       (await iam("groups", "create", "--parent", acme.group, "--name", "c", "-o", "json")).stdout,
     );
@@ -87,7 +87,7 @@ describe("arbor admin quota", () => {
     const rule = (text: string) =>
       `arbor: Invalid argument: quota: ${text} must be NAME=LIMIT, and NAME one of ${names}\n`;
     const number = "arbor: Invalid argument: roles: roles must be a whole number from 0 to 2147483647, or default\n";
-    for (const [group, text, code, said] of [
+    for (const [group, text, code, message] of [
       [acme.group, "roots=3", 2, rule("roots=3")],
       [acme.group, "roles", 2, rule("roles")],
       [acme.group, "toString=1", 2, rule("toString=1")],
@@ -97,9 +97,9 @@ describe("arbor admin quota", () => {
       [child.uid, "roles=1", 6, "arbor: Precondition failed: quotas belong to organisations: name a root group\n"],
       ["0".repeat(40), "roles=1", 5, `arbor: Not found: group: there is no group ${"0".repeat(40)}\n`],
     ] as const) {
-      assert.deepEqual(await quota("set", group, text), { code, stdout: "", stderr: said });
+      assert.deepEqual(await quota("set", group, text), { code, stdout: "", stderr: message });
     }
-    assert.deepEqual(await listed("roles"), before);
+    assert.deepEqual(await listQuota("roles"), before);
   });
 
   it("holds for calls, not for imports on the host, which count", async () => {
@@ -108,6 +108,6 @@ describe("arbor admin quota", () => {
     writeFileSync(file, JSON.stringify(osvRecord("TEST-2024-1")));
     const imported = await host.run(["advisories", "import", file, "--data", data, "--group", acme.group]);
     assert.equal(imported.code, 0, imported.stderr);
-    assert.deepEqual(await listed("advisories"), { quota: "advisories", limit: 0, own: true, used: 1 });
+    assert.deepEqual(await listQuota("advisories"), { quota: "advisories", limit: 0, own: true, used: 1 });
   });
 });

@@ -48,7 +48,7 @@ const json = fc.letrec<{ value: JsonValue; object: JsonObject }>((tie) => ({
 
 describe("a list", () => {
   const pages = fc.array(fc.array(json.object, { maxLength: 3 }), { minLength: 1, maxLength: 3 });
-  const written = (format: Format, parts: readonly (readonly JsonObject[])[], rest: JsonObject) => {
+  const formatAll = (format: Format, parts: readonly (readonly JsonObject[])[], rest: JsonObject) => {
     const list = createListFormatter(format, "rows", [], file);
     return parts.map((rows) => list.page(rows)).join("") + list.end(rest);
   };
@@ -59,12 +59,12 @@ describe("a list", () => {
         const rest = { totalCount: "3", skipped: 0 };
         const whole = { rows: parts.flat(), ...rest };
         for (const format of ["json", "yaml"] as const) {
-          const document = written(format, parts, rest);
-          assert.equal(document, written(format, [parts.flat()], rest));
+          const document = formatAll(format, parts, rest);
+          assert.equal(document, formatAll(format, [parts.flat()], rest));
           assert.deepEqual(format === "json" ? JSON.parse(document) : parse(document), whole);
         }
-        assert.equal(written("json", [[]], rest), `${JSON.stringify({ rows: [], ...rest }, null, 2)}\n`);
-        const lines = written("jsonl", parts, rest).split("\n").slice(0, -1);
+        assert.equal(formatAll("json", [[]], rest), `${JSON.stringify({ rows: [], ...rest }, null, 2)}\n`);
+        const lines = formatAll("jsonl", parts, rest).split("\n").slice(0, -1);
         assert.deepEqual(
           lines.map((line) => JSON.parse(line)),
           whole.rows,
@@ -74,8 +74,8 @@ describe("a list", () => {
   });
 
   it("is nothing but its rows where nothing else is known", () => {
-    assert.equal(written("yaml", [[{ a: 1 }]], {}), "rows:\n- a: 1\n");
-    assert.equal(written("json", [[{ a: 1 }]], {}), '{\n  "rows": [\n    {\n      "a": 1\n    }\n  ]\n}\n');
+    assert.equal(formatAll("yaml", [[{ a: 1 }]], {}), "rows:\n- a: 1\n");
+    assert.equal(formatAll("json", [[{ a: 1 }]], {}), '{\n  "rows": [\n    {\n      "a": 1\n    }\n  ]\n}\n');
   });
 });
 
@@ -125,7 +125,7 @@ describe("YAML", () => {
 describe("progress", () => {
   const progressText = (isTTY: boolean, always: boolean) => {
     let out = "";
-    const progress = createProgress({ isTTY, write: (said) => (out += said) }, always);
+    const progress = createProgress({ isTTY, write: (text) => (out += text) }, always);
     progress.clear();
     progress.show(1, 2);
     progress.clear();

@@ -35,10 +35,10 @@ describe("the service", () => {
     ],
     [{ ARBOR_TOKEN: "not a token" }, [], "ARBOR_TOKEN: the token is not a valid bearer token"],
   ];
-  for (const [env, args, said] of refused) {
-    it(`is refused: ${said}`, async () => {
+  for (const [env, args, message] of refused) {
+    it(`is refused: ${message}`, async () => {
       const result = await world.iamWith(env, ...list, ...args);
-      assert.deepEqual(result, { code: 2, stdout: "", stderr: `arbor: Invalid argument: ${said}\n` });
+      assert.deepEqual(result, { code: 2, stdout: "", stderr: `arbor: Invalid argument: ${message}\n` });
     });
   }
 });

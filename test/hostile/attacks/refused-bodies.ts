@@ -8,7 +8,7 @@ const SERVICE = "/chainguard.platform.iam.v2beta1.GroupsService";
 const BODY = Buffer.alloc(5 * 1024 * 1024, 0x0a);
 const TIMEOUT_MS = 8_000;
 
-interface Refused {
+interface RejectedCall {
   readonly name: string;
   readonly path: string;
   readonly token: boolean;
@@ -17,7 +17,7 @@ interface Refused {
 
 const { UNAUTHENTICATED, UNIMPLEMENTED, RESOURCE_EXHAUSTED } = grpc.status;
 /** What is refused, and the codes that may say why. */
-export const REFUSED: readonly Refused[] = [
+export const REFUSED: readonly RejectedCall[] = [
   { name: "no token", path: `${SERVICE}/CreateGroup`, token: false, codes: [UNAUTHENTICATED] },
   { name: "no such method", path: `${SERVICE}/NoSuchMethod`, token: true, codes: [UNIMPLEMENTED] },
   { name: "too large", path: `${SERVICE}/CreateGroup`, token: true, codes: [RESOURCE_EXHAUSTED] },
@@ -34,7 +34,7 @@ export const attack: Attack = {
       const bearer = refused.token ? token : undefined;
       const status =
         n % 2 === 0
-          ? await refusedByGrpcJs(client, refused.path, bearer)
+          ? await rejectWithGrpcJs(client, refused.path, bearer)
           : await pick(connections, n)
               .call({ path: refused.path, token: bearer, message: BODY, timeoutMs: TIMEOUT_MS })
               .then(
@@ -54,7 +54,7 @@ export const attack: Attack = {
 };
 
 /** Calls with a body of 5 MB; resolves with the code as text. */
-export function refusedByGrpcJs(client: grpc.Client, path: string, token: string | undefined): Promise<string> {
+export function rejectWithGrpcJs(client: grpc.Client, path: string, token: string | undefined): Promise<string> {
   const metadata = new grpc.Metadata();
   if (token !== undefined) metadata.set("authorization", `Bearer ${token}`);
   const same = (bytes: Buffer) => bytes;

@@ -65,9 +65,9 @@ export async function deadlineRound(
     client.waitForReady(Date.now() + PATIENT_MS, (error) => (error ? reject(error) : resolve())),
   );
   const lanes = (kind: "patient" | "impatient", width: number, calls: number, ms: number) => {
-    let begun = 0;
+    let started = 0;
     return Array.from({ length: width }, async () => {
-      while (begun++ < calls) {
+      while (started++ < calls) {
         const { code, isClientFault } = await listGroups(client, token, ms);
         if (isClientFault) {
           counts.add(`${kind} lost by its client`);

@@ -230,11 +230,11 @@ async function startAttacks(names: readonly string[], target: Target): Promise<A
     wake();
   });
   child.on("exit", wake);
-  const find = <S extends AttackReport["said"]>(said: S) =>
-    reports.find((report): report is Extract<AttackReport, { said: S }> => report.said === said);
-  async function until<S extends AttackReport["said"]>(said: S, ms: number) {
+  const find = <S extends AttackReport["event"]>(event: S) =>
+    reports.find((report): report is Extract<AttackReport, { event: S }> => report.event === event);
+  async function until<S extends AttackReport["event"]>(event: S, ms: number) {
     const endMs = performance.now() + ms;
-    while (find(said) === undefined && find("failed") === undefined && performance.now() < endMs) {
+    while (find(event) === undefined && find("failed") === undefined && performance.now() < endMs) {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, endMs - performance.now());
         waiting.add(() => {
@@ -244,7 +244,7 @@ async function startAttacks(names: readonly string[], target: Target): Promise<A
       });
       waiting.clear();
     }
-    return find(said);
+    return find(event);
   }
   await until("started", PREPARE_MS);
   send({ do: "prepare", target });

@@ -10,11 +10,11 @@ export type AttackOrder =
   | { readonly do: "begin" }
   | { readonly do: "stop" };
 
-/** What is said to the parent. */
+/** What is event to the parent. */
 export type AttackReport =
-  | { readonly said: "started" | "prepared" }
-  | { readonly said: "over"; readonly outcomes: Readonly<Record<string, Outcome>> }
-  | { readonly said: "failed"; readonly reason: string };
+  | { readonly event: "started" | "prepared" }
+  | { readonly event: "over"; readonly outcomes: Readonly<Record<string, Outcome>> }
+  | { readonly event: "failed"; readonly reason: string };
 
 const names = process.argv.slice(2);
 const stop = new AbortController();
@@ -35,20 +35,20 @@ async function obey(order: AttackOrder): Promise<void> {
     const given = order.target;
     target = given;
     states = await Promise.all(attacks.map(([, attack]) => attack.prepare?.(given)));
-    say({ said: "prepared" });
+    say({ event: "prepared" });
   } else if (target !== undefined) {
     const aimed = target;
     const outcomes = await Promise.all(
       attacks.map(async ([name, attack], i) => [name, await attack.run(aimed, stop.signal, states[i])] as const),
     );
-    say({ said: "over", outcomes: Object.fromEntries(outcomes) });
+    say({ event: "over", outcomes: Object.fromEntries(outcomes) });
   }
 }
 
 // What the service does to the sockets of an attack is no error of the attack.
-process.on("uncaughtException", (error) => say({ said: "failed", reason: String(error.stack ?? error) }));
+process.on("uncaughtException", (error) => say({ event: "failed", reason: String(error.stack ?? error) }));
 process.on("message", (order: AttackOrder) => {
-  obey(order).catch((error: Error) => say({ said: "failed", reason: String(error.stack ?? error) }));
+  obey(order).catch((error: Error) => say({ event: "failed", reason: String(error.stack ?? error) }));
 });
 process.on("disconnect", () => process.exit(0));
-say({ said: "started" });
+say({ event: "started" });

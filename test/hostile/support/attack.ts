@@ -62,7 +62,7 @@ export async function repeat(
   await Promise.all(Array.from({ length: width }, lane));
 }
 
-/** One of several by turns. */
+/** One of several, round robin. */
 export function pick<T>(all: readonly T[], n: number): T {
   return all[n % all.length] as T;
 }

@@ -65,11 +65,11 @@ export async function createGroups(
   // A round before may have made them.
   const scope = parent === "" ? "" : `&uidp.children_of=${parent}`;
   const { totalCount = 0 } = await api(url, token, "GET", `/iam/v2beta1/groups?page_size=1&name=${group.name}${scope}`);
-  let begun = Number(totalCount);
-  let made = begun;
+  let started = Number(totalCount);
+  let made = started;
   let isRefused = false;
   const lane = async () => {
-    while (!isRefused && begun++ < count) {
+    while (!isRefused && started++ < count) {
       const sent = { method: "POST", path: CREATE_GROUP, localAddress: address, headers, body, agent };
       if ((await send(url, sent)) === 200) made++;
       else isRefused = true;

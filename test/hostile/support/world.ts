@@ -9,7 +9,7 @@ export interface GoodWorld {
   readonly address: string;
   readonly token: string;
   readonly group: string;
-  /** Identities that issuers of the good client vouch for, each by an issuer of its own. */
+  /** Identities of the good client, each with an issuer of its own. */
   readonly workloads: readonly Workload[];
 }
 

@@ -47,7 +47,7 @@ export interface CampaignOptions {
   /** How much the memory may grow beyond what the process had, in bytes; 512 MiB unless given. */
   readonly memoryBytes?: number;
   /** How many connections are left for the service to end; 40 unless given. */
-  readonly held?: number;
+  readonly openConnections?: number;
   /** Told of the number of inputs sent, now and then. */
   readonly onProgress?: (inputs: number) => void;
 }
@@ -93,12 +93,19 @@ const ANSWER_MS = 60_000;
 
 /** Runs a campaign. */
 export async function runCampaign(kind: Kind, target: Target, options: CampaignOptions): Promise<CampaignReport> {
-  const { inputs: wanted, seed, from = 0, lanes = 24, memoryBytes = MEMORY_BYTES, held: maxHeld = 40 } = options;
+  const {
+    inputs: maxInputs,
+    seed,
+    from = 0,
+    lanes = 24,
+    memoryBytes = MEMORY_BYTES,
+    openConnections: maxOpen = 40,
+  } = options;
   const counts: Record<string, number> = {};
   const faults: string[] = [];
-  const held: { readonly batch: number; readonly closed: Promise<boolean> }[] = [];
+  const open: { readonly batch: number; readonly closed: Promise<boolean> }[] = [];
   const before = target.memory().now;
-  const begunMs = performance.now();
+  const startMs = performance.now();
   const known = target.complaints.length;
   let peak = before;
   let next = from;
@@ -112,7 +119,7 @@ export async function runCampaign(kind: Kind, target: Target, options: CampaignO
 
   async function batch(number: number): Promise<void> {
     // One in eight of the first connections is held, so that they grow old while others are served.
-    const hold = number % 8 === 7 && held.length < maxHeld;
+    const hold = number % 8 === 7 && open.length < maxOpen;
     const peer: Peer = {
       target,
       batch: number,
@@ -129,11 +136,11 @@ export async function runCampaign(kind: Kind, target: Target, options: CampaignO
       return;
     }
     inputs += sent.inputs;
-    if (sent.closed !== undefined) held.push({ batch: number, closed: closedInTime(sent) });
+    if (sent.closed !== undefined) open.push({ batch: number, closed: closedInTime(sent) });
   }
 
   async function lane(): Promise<void> {
-    while (!stopped && inputs < wanted) {
+    while (!stopped && inputs < maxInputs) {
       const number = next++;
       try {
         await batch(number);
@@ -167,7 +174,7 @@ export async function runCampaign(kind: Kind, target: Target, options: CampaignO
   // Lanes may wait for a process that will not answer them any more.
   const watching = watch();
   await Promise.race([Promise.all(Array.from({ length: lanes }, lane)), watching]);
-  const seconds = (performance.now() - begunMs) / 1000;
+  const seconds = (performance.now() - startMs) / 1000;
   stopped = true;
   await watching;
   const ended = target.ended();
@@ -184,7 +191,7 @@ export async function runCampaign(kind: Kind, target: Target, options: CampaignO
     faults,
     memory: { before, peak: Math.max(peak, target.memory().now) },
     async faultsAfterwards() {
-      const late = await Promise.all(held.map(async ({ batch, closed }) => ((await closed) ? undefined : batch)));
+      const late = await Promise.all(open.map(async ({ batch, closed }) => ((await closed) ? undefined : batch)));
       return late.filter((one) => one !== undefined).map((one) => `batch ${one}: open after ${CONNECTION_MS} ms`);
     },
   };

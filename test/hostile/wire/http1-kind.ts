@@ -374,7 +374,7 @@ function cut(bytes: Buffer, random: Random): Buffer[] {
   const pieces: Buffer[] = [];
   for (let at = 0; at < bytes.length; ) {
     const end = at + 1 + random.int(random.pick([3, 200, 2_000]));
-    // A bound, since each piece takes a turn of the event loop.
+    // A bound, since each piece takes a tick of the event loop.
     pieces.push(bytes.subarray(at, pieces.length < 30 ? end : bytes.length));
     at = pieces.length <= 30 ? end : bytes.length;
   }

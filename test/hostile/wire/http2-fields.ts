@@ -142,7 +142,7 @@ export function fieldsFor({ token, organisation }: Target, random: Random, isWro
 }
 
 /** A block of these fields that a reader takes, written in any of the ways there are. */
-export function writtenBlock(fields: readonly Field[], random: Random): Buffer {
+export function encodeBlock(fields: readonly Field[], random: Random): Buffer {
   const parts = fields.map((field) => {
     if (field[0] === ":method" && field[1] === "POST" && random.chance(0.5)) return indexed(3);
     return literal(field, random.pick(REPRESENTATIONS));
@@ -154,7 +154,7 @@ export function writtenBlock(fields: readonly Field[], random: Random): Buffer {
 
 /** A block that no reader takes, or that says something else than it should: it ends the session. */
 export function brokenBlock(fields: readonly Field[], random: Random): Buffer {
-  const good = writtenBlock(fields, random);
+  const good = encodeBlock(fields, random);
   return random.pick<() => Buffer>([
     () => mutateBytes(good, random),
     () => mutateBytes(good, random),

@@ -4,7 +4,7 @@ import type { Random } from "../../support/openapi/random.js";
 import { randomBytes } from "./bytes.js";
 import { addressOf, type Kind, type Peer, type Sent } from "./campaign.js";
 import type { Field } from "./hpack.js";
-import { brokenBlock, fieldsFor, writtenBlock } from "./http2-fields.js";
+import { brokenBlock, encodeBlock, fieldsFor } from "./http2-fields.js";
 import { FLAG, FRAME, frame, openSession, settingsFrame, uint32 } from "./http2-session.js";
 
 /** The most frames of a session that is no flood. */
@@ -34,14 +34,14 @@ interface Frames {
 async function exchange({ first = [], frames }: Frames, random: Random, peer: Peer): Promise<Sent> {
   let isAnswered = false;
   let isBroken = false;
-  let isBegun = false;
+  let isStarted = false;
   const session = openSession(peer.target.port, {
     localAddress: addressOf(peer),
     settings: random.chance(0.8) ? [[1, 0]] : firstSettings(random),
     polite: random.chance(0.9),
     reads: (name) => name === ":status" || name.startsWith("grpc-"),
     onFields(_stream, fields) {
-      isBegun = true;
+      isStarted = true;
       fields.forEach(judge);
     },
     onEnd: (_stream, code) => code !== undefined && peer.count(`reset ${code}`),
@@ -67,7 +67,7 @@ async function exchange({ first = [], frames }: Frames, random: Random, peer: Pe
   if (first.length > 0) {
     session.send(...first);
     const until = performance.now() + FIRST_MS;
-    while (!isBegun && !session.isClosed() && performance.now() < until) await session.next(FIRST_MS);
+    while (!isStarted && !session.isClosed() && performance.now() < until) await session.next(FIRST_MS);
   }
   if (random.chance(0.1)) {
     for (const one of frames) {
@@ -107,7 +107,7 @@ function resets(random: Random, { target }: Peer): Frames {
   const frames: Buffer[] = [];
   let stream = 1;
   const open = (flags: number, fields = fieldsFor(target, random, false)) => {
-    frames.push(frame(FRAME.HEADERS, FLAG.END_HEADERS | flags, stream, writtenBlock(fields, random)));
+    frames.push(frame(FRAME.HEADERS, FLAG.END_HEADERS | flags, stream, encodeBlock(fields, random)));
     stream += 2;
     return stream - 2;
   };
@@ -136,7 +136,7 @@ function resets(random: Random, { target }: Peer): Frames {
 }
 
 function flood(random: Random, { target }: Peer): Buffer[] {
-  const open = frame(FRAME.HEADERS, FLAG.END_HEADERS, 1, writtenBlock(fieldsFor(target, random, false), random));
+  const open = frame(FRAME.HEADERS, FLAG.END_HEADERS, 1, encodeBlock(fieldsFor(target, random, false), random));
   const one = random.pick<() => Buffer>([
     () => frame(FRAME.PING, 0, 0, Buffer.alloc(8)),
     () => frame(FRAME.PING, FLAG.ACK, 0, Buffer.alloc(8)),
@@ -170,7 +170,7 @@ function mixed(random: Random, { target }: Peer): Buffer[] {
     if (streams.length === 0 || kind < 45) {
       const isWrong = random.chance(0.15);
       const flags = random.chance(0.4) ? FLAG.END_STREAM : 0;
-      frames.push(...headersFrames(next, writtenBlock(fieldsFor(target, random, isWrong), random), flags, random));
+      frames.push(...headersFrames(next, encodeBlock(fieldsFor(target, random, isWrong), random), flags, random));
       if (flags === 0) streams.push(next);
       next += random.chance(0.95) ? 2 : 2 * (1 + random.int(50));
     } else if (kind < 65) {
@@ -196,7 +196,7 @@ function mixed(random: Random, { target }: Peer): Buffer[] {
     } else {
       // Trailers.
       const stream = random.pick(streams);
-      frames.push(...headersFrames(stream, writtenBlock([["x-trailer", "a"]], random), FLAG.END_STREAM, random));
+      frames.push(...headersFrames(stream, encodeBlock([["x-trailer", "a"]], random), FLAG.END_STREAM, random));
       streams.splice(streams.indexOf(stream), 1);
     }
   }
@@ -265,7 +265,7 @@ function firstSettings(random: Random): [number, number][] {
 function wrongFrames(random: Random, next: number, stream: number, target: Peer["target"]): Buffer[] {
   const type = random.int(11);
   const fields = fieldsFor(target, random, random.chance(0.5));
-  const block = writtenBlock(fields, random);
+  const block = encodeBlock(fields, random);
   const lengths = [0, 1, 3, 4, 5, 6, 7, 8, 9, 16_384, 16_385];
   return random.pick<() => Buffer[]>([
     () => headersFrames(next, brokenBlock(fields, random), random.pick([0, FLAG.END_STREAM]), random),

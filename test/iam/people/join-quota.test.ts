@@ -10,8 +10,8 @@ import { Agent, type LoginKit, PROGRAM, startLogin } from "../../issuer/oauth/lo
 import { type ExchangeWorld, startExchangeWorld } from "../../issuer/sts/exchange-world.js";
 import { setLimits, usageOf } from "../../support/quotas.js";
 
-const rule = (limit: number, noun: string) =>
-  `the organisation's limit of ${noun} is ${limit}, and 1 more would exceed it`;
+const rule = (limit: number, plural: string) =>
+  `the organisation's limit of ${plural} is ${limit}, and 1 more would exceed it`;
 
 describe("an invite into an organisation with as many bindings as it may have", () => {
   let world: ExchangeWorld;
@@ -97,11 +97,11 @@ describe("a login in a browser", () => {
     const seen = await agent.decide(await agent.get(`${kit.url}/oauth?${query}`));
     return seen.program ?? new URLSearchParams();
   };
-  const full = (limit: number, kind: string, noun: string) => [
+  const full = (limit: number, kind: string, plural: string) => [
     null,
     "429",
     "temporarily_unavailable",
-    `${kind}: ${rule(limit, noun)}`,
+    `${kind}: ${rule(limit, plural)}`,
   ];
   const toldIn = (program: URLSearchParams) =>
     ["token", "status_code", "error", "error_description"].map((name) => program.get(name));

@@ -77,7 +77,7 @@ async function run(verifier: Verifier, count: number, random: Random, report: Re
       if (await answered(() => candidate.acceptsOverHttp(text), `${what}, HTTP`, text, report))
         counts.overHttpAccepted++;
     }
-    // Lets a turn of the event loop end, and with it the snapshot that reads of one turn share.
+    // Lets a tick of the event loop end, and with it the snapshot that reads of one tick share.
     if (presented % 100 === 0) await new Promise(setImmediate);
   }
 }

@@ -1,6 +1,6 @@
 // Mutations of the header: another algorithm, key or type, or a key of its own.
-// All are signed: by the key that the token should be signed with, or by whoever
-// the header would have a careless reader believe.
+// All are signed: by the key that the token should be signed with, or by the key
+// that the header offers to a careless reader.
 import { createHmac, createPublicKey, type KeyObject, sign } from "node:crypto";
 import { encoded } from "../../pipeline/auth/token-kit.js";
 import type { Random } from "../../support/openapi/random.js";

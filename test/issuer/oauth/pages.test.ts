@@ -22,7 +22,7 @@ const hidden = [[evil, evil]] as const;
 const asker = { clientId: evil, address: evil, atMs: 0 };
 
 const pages: Readonly<Record<string, WebAnswer>> = {
-  choice: providerSelectionPage(frame, {
+  selection: providerSelectionPage(frame, {
     title: evil,
     intro: deviceIntro(asker),
     links: [{ title: evil, href: evil }],

@@ -160,7 +160,7 @@ describe("a failure limiter", () => {
     assert.equal(await outcome(guard(["a"], () => Promise.reject(unavailable("now")))), "Unavailable");
     assert.equal(await outcome(guard(["a"], () => Promise.reject(new TypeError("broken")))), "broken");
     assert.equal(
-      await outcome(guard(["b", "c"], () => Promise.reject(notFound({ noun: "x", type: "x" }, "")))),
+      await outcome(guard(["b", "c"], () => Promise.reject(notFound({ displayName: "x", type: "x" }, "")))),
       "Not found",
     );
     for (const keys of [["b"], ["c", "b"], ["b", "a"]]) {

@@ -15,7 +15,7 @@ import { limitCases, partyCases, payloadCases, subjectCases, timeCases } from ".
 import { encodingCases, headerCases, schemeCases, signatureCases, type TokenCase } from "./token-cases.js";
 import { encoded, type TokenKit, tokenKitOf } from "./token-kit.js";
 
-const refusal = {
+const unauthenticated = {
   code: 16,
   message: "Unauthenticated: authorization: a valid bearer token is required",
   details: [
@@ -86,7 +86,7 @@ describe("API tokens", () => {
           const authorization = (await made.authorization?.(kit)) ?? `Bearer ${await made.token?.(kit)}`;
           const answer = await get({ authorization });
           if (accepted) assert.equal(answer.status, 200, answer.body);
-          else assertRefused(answer, INVALID);
+          else assertUnauthenticated(answer, INVALID);
           if (everywhere) await overEveryProtocol(authorization, accepted ?? false);
         });
       }
@@ -94,7 +94,7 @@ describe("API tokens", () => {
   }
 
   test("no token at all: refused, with a challenge that names no error", async () => {
-    assertRefused(await get({}), CHALLENGE);
+    assertUnauthenticated(await get({}), CHALLENGE);
     await overEveryProtocol(undefined, false);
   });
 
@@ -139,7 +139,7 @@ describe("API tokens", () => {
       [good, ""],
       ["", good],
     ]) {
-      assertRefused(await get(["authorization", first ?? "", "Authorization", second ?? ""]), INVALID);
+      assertUnauthenticated(await get(["authorization", first ?? "", "Authorization", second ?? ""]), INVALID);
     }
   });
 
@@ -148,7 +148,7 @@ describe("API tokens", () => {
     for (const fields of [[good], [good, good], [good, "Bearer x"], ["Bearer x", good]]) {
       const text = await rawHttp2Get(fields);
       if (fields.length === 1) assert.match(text, /"uid":"[0-9a-f]{40}"/);
-      else assert.ok(text.includes(JSON.stringify(refusal)), text);
+      else assert.ok(text.includes(JSON.stringify(unauthenticated)), text);
     }
   });
 
@@ -205,9 +205,9 @@ describe("API tokens", () => {
     assert.equal((await get({ authorization: `Bearer ${await service.token(sub)}` })).status, 200);
   });
 
-  function assertRefused({ status, headers, body }: Answer, challenge: string): void {
+  function assertUnauthenticated({ status, headers, body }: Answer, challenge: string): void {
     assert.equal(status, 401, body);
-    assert.deepEqual(JSON.parse(body), refusal);
+    assert.deepEqual(JSON.parse(body), unauthenticated);
     assert.equal(headers["www-authenticate"], challenge);
   }
 
@@ -223,7 +223,7 @@ describe("API tokens", () => {
       else {
         await assert.rejects(call, (error) => {
           assert.ok(error instanceof ConnectError);
-          assert.equal(error.rawMessage, refusal.message);
+          assert.equal(error.rawMessage, unauthenticated.message);
           return error.code === Code.Unauthenticated;
         });
       }

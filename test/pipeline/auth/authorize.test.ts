@@ -120,7 +120,7 @@ describe("authorize", () => {
   for (const { by, at, allowed, reason } of scoped) {
     test(`scoped: ${reason}: ${allowed ? "allowed" : "denied"}`, async () => {
       if (allowed) assert.equal((await decide(both, who[by], at)).uid, who[by]);
-      else await refused(decide(both, who[by], at), Code.PermissionDenied, denied(needs, at));
+      else await assertRejected(decide(both, who[by], at), Code.PermissionDenied, denied(needs, at));
     });
   }
 
@@ -140,7 +140,7 @@ describe("authorize", () => {
 
   for (const { uid, rule } of badScopes) {
     test(`a scope that is no uid: ${uid.length > 50 ? `${uid.length} characters` : uid || "empty"}`, async () => {
-      await refused(decide(both, who.atRoot, uid), Code.InvalidArgument, `Invalid argument: uid: uid ${rule}`);
+      await assertRejected(decide(both, who.atRoot, uid), Code.InvalidArgument, `Invalid argument: uid: uid ${rule}`);
     });
   }
 
@@ -161,7 +161,7 @@ describe("authorize", () => {
     ] as const) {
       test(`unauthenticated, ${name}: ${reason}`, async () => {
         const text = "Unauthenticated: authorization: a valid bearer token is required";
-        await refused(decide(guard, by, root, at), Code.Unauthenticated, text);
+        await assertRejected(decide(guard, by, root, at), Code.Unauthenticated, text);
       });
     }
   }
@@ -204,7 +204,7 @@ describe("authorize", () => {
   for (const { by, guard, uid, found, reason } of finds) {
     test(`what is missing looks ${found ? "missing" : "forbidden"}: ${reason}`, async () => {
       const caller = await decide(guard, who[by], uid);
-      const thrown = notFound({ noun: "group", type: "t" }, uid);
+      const thrown = notFound({ displayName: "group", type: "t" }, uid);
       const seen = maskNotFound(caller, thrown, guard, create(request, { uid }));
       if (found) return assert.equal(seen, thrown);
       assert.ok(seen instanceof ApiError);
@@ -217,7 +217,7 @@ describe("authorize", () => {
     const create = guardOf([CREATE]);
     const uid = childUid(child, 0x77);
     const caller = await decide(create, who.split, uid);
-    const thrown = notFound({ noun: "group", type: "t" }, uid);
+    const thrown = notFound({ displayName: "group", type: "t" }, uid);
     // Held at the child; the right to read comes from the root here and makes it visible.
     assert.equal(notFoundOrDenied(caller, uid, thrown, "groups.create"), thrown);
     await store.write((tx) => tx.roleBindings.delete(childUid(root, 0x904)));
@@ -241,7 +241,7 @@ describe("authorize", () => {
     for (const thrown of [new TypeError("x"), undefined, new ApiError(Code.Aborted, "ABORTED", "Aborted: x")]) {
       assert.equal(maskNotFound(caller, thrown, both, none), thrown);
     }
-    const thrown = notFound({ noun: "group", type: "t" }, root);
+    const thrown = notFound({ displayName: "group", type: "t" }, root);
     assert.equal(maskNotFound(caller, thrown, guardOf([LIST], true), none), thrown);
   });
 });
@@ -259,7 +259,7 @@ function denied(needs: string, uid: string): string {
   return `Permission denied: ${needs} at ${uid} (or it might not exist)`;
 }
 
-async function refused(answer: Promise<unknown>, code: Code, text: string): Promise<void> {
+async function assertRejected(answer: Promise<unknown>, code: Code, text: string): Promise<void> {
   await assert.rejects(answer, (error) => {
     assert.ok(error instanceof ApiError);
     assert.equal(error.code, code);

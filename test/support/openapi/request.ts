@@ -38,10 +38,10 @@ export function createOperation(
 export function requestOf(operation: PlacedOperation, fill: Fill): PlainRequest {
   const query: string[] = [];
   let { path } = operation;
-  for (const { name, in: place, required, example } of operation.parameters) {
+  for (const { name, in: location, required, example } of operation.parameters) {
     if (required !== true) continue;
     const text = String(fill(name) ?? example);
-    if (place === "path") path = path.replace(`{${name}}`, escapedPath(text));
+    if (location === "path") path = path.replace(`{${name}}`, escapedPath(text));
     else query.push(queryPart(name, text));
   }
   const body = operation.requestBody?.content["application/json"]?.example;

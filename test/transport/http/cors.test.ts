@@ -18,7 +18,7 @@ const ALLOWED =
   "content-encoding, accept-encoding, grpc-message-type, x-grpc-web, x-user-agent, grpc-timeout, authorization, " +
   "x-request-id";
 
-interface Asked {
+interface CorsRequest {
   readonly method?: string;
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -31,7 +31,7 @@ function corsOf({ headers }: Received): Record<string, unknown> {
   return Object.fromEntries(names.sort().map((name) => [name, headers[name]]));
 }
 
-function preflight(path: string, origin = APP, method = "PUT"): Asked {
+function preflight(path: string, origin = APP, method = "PUT"): CorsRequest {
   return { method: "OPTIONS", path, headers: { origin, "access-control-request-method": method } };
 }
 
@@ -57,17 +57,17 @@ describe("cors", () => {
     await feature.stop();
   });
 
-  function ask(which: string, protocol: "h1" | "h2", asked: Asked): Promise<Received> {
+  function ask(which: string, protocol: "h1" | "h2", request: CorsRequest): Promise<Received> {
     const server = servers.get(which);
     assert.ok(server);
-    return protocol === "h1" ? requestH1(server.port, asked) : requestH2(server.port, asked);
+    return protocol === "h1" ? requestH1(server.port, request) : requestH2(server.port, request);
   }
 
   const thing = "/feature/v1/things/a";
   const getGroup = `${SERVICE}/GetGroup`;
   const unary = { "content-type": "application/json", "connect-protocol-version": "1" };
   const web = { "content-type": "application/grpc-web+proto" };
-  const answered: readonly (Asked & { status: number; vary?: string; reason: string })[] = [
+  const answered: readonly (CorsRequest & { status: number; vary?: string; reason: string })[] = [
     { path: thing, status: 200, vary: "origin, x-tenant, accept-encoding", reason: "REST" },
     { path: "/feature/v1/nothing", status: 404, reason: "an error of REST" },
     { path: "/feature/v1/things?nope=1", status: 400, reason: "a refusal of REST" },
@@ -95,11 +95,11 @@ describe("cors", () => {
   ];
 
   for (const protocol of ["h1", "h2"] as const) {
-    for (const { status, vary = "origin", reason, ...asked } of answered) {
+    for (const { status, vary = "origin", reason, ...request } of answered) {
       test(`${protocol}: ${reason}`, async () => {
         const from = (origin: string | undefined) => ({
-          ...asked,
-          headers: { ...asked.headers, ...(origin !== undefined && { origin }) },
+          ...request,
+          headers: { ...request.headers, ...(origin !== undefined && { origin }) },
         });
         for (const origin of [APP, LOCAL]) {
           const got = await ask("some", protocol, from(origin));
@@ -183,16 +183,16 @@ describe("cors", () => {
       test(`${protocol}: origin ${JSON.stringify(origin)} gets nothing`, async () => {
         const simple = await ask("some", protocol, { path: thing, headers: { origin } });
         assert.deepEqual(corsOf(simple), { vary: "origin, x-tenant, accept-encoding" });
-        const asked = await ask("some", protocol, preflight(thing, origin));
-        assert.deepEqual(corsOf(asked), { vary: "origin" });
-        assert.equal(asked.headers.allow, "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PURGE, PUT");
+        const answer = await ask("some", protocol, preflight(thing, origin));
+        assert.deepEqual(corsOf(answer), { vary: "origin" });
+        assert.equal(answer.headers.allow, "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PURGE, PUT");
       });
     }
 
     test(`${protocol}: credentials are never allowed`, async () => {
       for (const which of ["some", "all"]) {
-        for (const asked of [preflight(thing), { path: thing, headers: { origin: APP, cookie: "a=b" } }]) {
-          const got = await ask(which, protocol, asked);
+        for (const request of [preflight(thing), { path: thing, headers: { origin: APP, cookie: "a=b" } }]) {
+          const got = await ask(which, protocol, request);
           assert.equal(got.headers["access-control-allow-credentials"], undefined);
         }
       }

@@ -28,11 +28,11 @@ function start({ proxy, behindProxy = false }: { proxy?: string; behindProxy?: b
   return { buffers, begin };
 }
 
-const refused = () => assert.fail("the body was refused");
-const fits = (request: RequestBuffers, bytes: number) => request.openRequest(refused).grow(bytes);
+const failIfRejected = () => assert.fail("the body was refused");
+const fits = (request: RequestBuffers, bytes: number) => request.openRequest(failIfRejected).grow(bytes);
 
 describe("an empty answer", () => {
-  it("is not kept, so that nobody has to give way to it or it to others", async () => {
+  it("is not kept, and takes room from no other", async () => {
     const { buffers, begin } = start();
     const empty = begin("192.0.2.1");
     empty.chargeAnswer(0, () => assert.fail("nothing is held for it"));
@@ -41,7 +41,7 @@ describe("an empty answer", () => {
     large.chargeAnswer(SHARE, () => {});
     assert.throws(() => begin("192.0.2.1").chargeAnswer(MIB, () => {}), /too much is being sent/);
     for (const request of [empty, large]) request.release();
-    assert.equal(buffers.answers.held, 0);
+    assert.equal(buffers.answers.bufferedBytes, 0);
   });
 });
 
@@ -89,7 +89,7 @@ describe("a share of the requests", () => {
     assert.ok(fits(request, SHARE));
     request.release();
     request.release();
-    assert.equal(buffers.requests.held, 0);
+    assert.equal(buffers.requests.bufferedBytes, 0);
     assert.ok(fits(begin("192.0.2.1"), SHARE));
   });
 });
@@ -99,7 +99,7 @@ describe("a body without room", () => {
     const { begin } = start();
     const first = begin("192.0.2.1");
     assert.ok(fits(first, SHARE));
-    const second = begin("192.0.2.1").openRequest(refused);
+    const second = begin("192.0.2.1").openRequest(failIfRejected);
     const room = new Promise<void>((resolve) => second.growLater(MIB, resolve));
     first.release();
     await room;
@@ -109,11 +109,11 @@ describe("a body without room", () => {
   it("gets it from one that does not move, but not from one that is complete", async () => {
     const { begin } = start();
     const told: string[] = [];
-    const complete = begin("192.0.2.1").openRequest(refused);
+    const complete = begin("192.0.2.1").openRequest(failIfRejected);
     const stalled = begin("192.0.2.1").openRequest((error) => told.push(error.message));
     assert.ok(complete.grow(SHARE / 2) && stalled.grow(SHARE / 2));
     complete.complete();
-    const next = begin("192.0.2.1").openRequest(refused);
+    const next = begin("192.0.2.1").openRequest(failIfRejected);
     await Promise.race([
       new Promise<void>((resolve) => next.growLater(MIB, resolve)),
       delay(3_000, undefined, { ref: false }),
@@ -127,14 +127,14 @@ describe("a body without room", () => {
   it("is refused at once where too many wait", () => {
     const { begin } = start();
     assert.ok(fits(begin("192.0.2.1"), SHARE));
-    let refusals = 0;
+    let rejections = 0;
     const waiting = Array.from({ length: limits.waitingBodies + 1 }, () =>
       begin("192.0.2.1").openRequest(() => {
-        refusals++;
+        rejections++;
       }),
     );
-    for (const body of waiting) body.growLater(MIB, refused);
-    assert.equal(refusals, 1);
+    for (const body of waiting) body.growLater(MIB, failIfRejected);
+    assert.equal(rejections, 1);
     for (const body of waiting) body.release();
   });
 });
@@ -144,8 +144,8 @@ describe("an answer", () => {
     const { begin, buffers } = start();
     const request = begin("192.0.2.1");
     request.release();
-    request.chargeAnswer(MIB, refused);
-    assert.equal(buffers.answers.held, 0);
+    request.chargeAnswer(MIB, failIfRejected);
+    assert.equal(buffers.answers.bufferedBytes, 0);
   });
 
   it("that nobody reads gives way to another", async () => {
@@ -153,14 +153,14 @@ describe("an answer", () => {
     let cut = 0;
     begin("192.0.2.1").chargeAnswer(SHARE, () => cut++);
     await delay(300);
-    begin("192.0.2.1").chargeAnswer(SHARE, refused);
+    begin("192.0.2.1").chargeAnswer(SHARE, failIfRejected);
     assert.equal(cut, 1);
   });
 
   it("that is new does not, and the other is refused with its reason", () => {
     const { begin } = start();
-    begin("192.0.2.1").chargeAnswer(SHARE, refused);
-    assert.throws(() => begin("192.0.2.1").chargeAnswer(SHARE, refused), { reason: "RESOURCE_EXHAUSTED" });
-    begin("192.0.2.1").chargeAnswer(500, refused);
+    begin("192.0.2.1").chargeAnswer(SHARE, failIfRejected);
+    assert.throws(() => begin("192.0.2.1").chargeAnswer(SHARE, failIfRejected), { reason: "RESOURCE_EXHAUSTED" });
+    begin("192.0.2.1").chargeAnswer(500, failIfRejected);
   });
 });

@@ -80,7 +80,7 @@ const rows: readonly { name: string; at: string; path: string[]; query: string[]
 for (const { name, at, path, query, body, rights } of rows) {
   test(`${name}: path, parameters, body and rights`, () => {
     const found = operation(name);
-    const names = (place: string) => found.parameters.filter((one) => one.in === place).map((one) => one.name);
+    const names = (location: string) => found.parameters.filter((one) => one.in === location).map((one) => one.name);
     assert.equal(`${found.method} ${found.path}`, at);
     assert.deepEqual(names("path"), path);
     assert.deepEqual(names("query"), query);

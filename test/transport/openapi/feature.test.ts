@@ -31,7 +31,7 @@ test("every route is described but those whose method OpenAPI has no word for", 
   assert.equal(new Set(operations.map(({ operationId }) => operationId)).size, operations.length);
 });
 
-const places: readonly { id: string; at: string; reason: string }[] = [
+const cases: readonly { id: string; at: string; reason: string }[] = [
   { id: "FeatureService_GetThing", at: "GET /feature/v1/things/{uid}", reason: "the first binding" },
   { id: "FeatureService_GetThing_2", at: "GET /feature/v1/aliases/{uid}", reason: "an additional one" },
   {
@@ -46,7 +46,7 @@ const places: readonly { id: string; at: string; reason: string }[] = [
     reason: "several variables",
   },
 ];
-for (const { id, at, reason } of places) {
+for (const { id, at, reason } of cases) {
   test(`${id}: ${reason}`, () => {
     const { method, path } = operation(id);
     assert.equal(`${method} ${path}`, at);

@@ -129,8 +129,8 @@ function withOneChoice(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   const kept: Record<string, unknown> = {};
   for (const [key, member] of Object.entries(value)) {
-    const rivals = key === "number" ? ["word"] : key.startsWith("choice") ? Object.keys(kept) : [];
-    if (!rivals.some((rival) => (rival === "word" ? rival in kept : rival.startsWith("choice"))))
+    const otherMembers = key === "number" ? ["word"] : key.startsWith("choice") ? Object.keys(kept) : [];
+    if (!otherMembers.some((member) => (member === "word" ? member in kept : member.startsWith("choice"))))
       kept[key] = withOneChoice(member);
   }
   return kept;

@@ -53,7 +53,7 @@ const failures: Readonly<Record<string, () => AsyncGenerator<Part, void, void>>>
     yield { items: [2] };
     throw new RangeError("of the database");
   },
-  async *written() {
+  async *chunks() {
     yield { items: [2] };
     // JSON.stringify cannot write it.
     yield { items: [3n] };

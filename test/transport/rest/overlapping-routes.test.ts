@@ -4,8 +4,9 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
-import { createFileRegistry, fromBinary } from "@bufbuild/protobuf";
+import { createFileRegistry, type DescService, fromBinary, hasOption } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import { iam } from "#gen/chainguard/annotations/annotations_pb.js";
 import { createMethodTable } from "../../../src/pipeline/method-table.js";
 import { buildBindings } from "../../../src/transport/http/http-binding.js";
 import type { Segment, Template } from "../../../src/transport/http/http-rule.js";
@@ -13,9 +14,8 @@ import { createRouteTable } from "../../../src/transport/rest/route-table.js";
 
 // What wins, over what. `v2` stands for v2beta1 as well.
 const scim = ["generateScimToken", "regenerateScimToken", "revokeScimToken", "setScimEnabled"];
-const verb = (place: string, wins: string, loses: string) =>
-  [`POST ${place}/${wins}`, `POST ${place}/${loses}`] as const;
-const collection = (place: string) => [`GET ${place}`, `GET ${place}/{uid=**}`] as const;
+const verb = (path: string, wins: string, loses: string) => [`POST ${path}/${wins}`, `POST ${path}/${loses}`] as const;
+const collection = (path: string) => [`GET ${path}`, `GET ${path}/{uid=**}`] as const;
 const digest = (what: string) =>
   [`GET /registry/v2/repos/{repo_uid=**}/digests/{digest}/${what}`, "GET /registry/v2/repos/{uid=**}"] as const;
 const pairs: readonly (readonly [wins: string, loses: string])[] = [
@@ -84,7 +84,14 @@ const services = [...createFileRegistry(fromBinary(FileDescriptorSetSchema, imag
   (d) => d.kind === "service",
 );
 const unserved = { get: () => () => assert.fail("routes are looked up and not called") };
-const methods = createMethodTable(services.map((desc) => ({ desc, handlers: new Proxy({}, unserved) })));
+// Methods that declare no capabilities authenticate their callers themselves.
+const settingsOf = (desc: DescService) =>
+  Object.fromEntries(
+    desc.methods.filter((one) => !hasOption(one, iam)).map((one) => [one.localName, { selfAuthenticating: true }]),
+  );
+const methods = createMethodTable(
+  services.map((desc) => ({ desc, handlers: new Proxy({}, unserved), settings: settingsOf(desc) })),
+);
 const routes = [...methods.values()].flatMap(buildBindings).map(({ name, method, template }) => {
   return { name, method, template, target: `${method} ${template.text}` };
 });

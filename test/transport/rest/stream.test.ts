@@ -112,7 +112,7 @@ for (const protocol of ["h1", "h2"] as const) {
 
   test(`${protocol}: an error before the first answer is answered like any other`, async () => {
     watch = () => {
-      throw notFound({ noun: "thing", type: "test/Thing" }, "x");
+      throw notFound({ displayName: "thing", type: "test/Thing" }, "x");
     };
     for (const headers of [{}, events]) {
       const got = await server.send(protocol, { path: "/feature/v1/watch/x", headers });
@@ -198,11 +198,11 @@ for (const protocol of ["h1", "h2"] as const) {
   });
 
   test(`${protocol}: a caller that goes before the first answer releases its stream`, async () => {
-    const asked = withResolvers();
+    const requested = withResolvers();
     const released = withResolvers();
     watch = async function* (_request, { signal }) {
       try {
-        asked.resolve();
+        requested.resolve();
         await new Promise((_, reject) => {
           signal.addEventListener("abort", () => reject(signal.reason));
         });
@@ -213,7 +213,7 @@ for (const protocol of ["h1", "h2"] as const) {
     };
     const port = protocol === "h1" ? server.port : server.h2Port;
     const leave = sendUnheard(protocol, port, "/feature/v1/watch/a");
-    await asked.promise;
+    await requested.promise;
     leave();
     await released.promise;
   });
@@ -317,11 +317,11 @@ const accepts: readonly { accept: string; events: boolean }[] = [
   { accept: "", events: false },
 ];
 
-for (const { accept, events: wanted } of accepts) {
-  test(`accept ${JSON.stringify(accept)}: ${wanted ? "events" : "lines"}`, async () => {
+for (const { accept, events: expected } of accepts) {
+  test(`accept ${JSON.stringify(accept)}: ${expected ? "events" : "lines"}`, async () => {
     watch = things;
     const got = await server.send("h1", { path: "/feature/v1/watch/a", headers: { accept } });
-    assert.equal(got.headers["content-type"], wanted ? "text/event-stream" : "application/x-ndjson");
+    assert.equal(got.headers["content-type"], expected ? "text/event-stream" : "application/x-ndjson");
   });
 }
 

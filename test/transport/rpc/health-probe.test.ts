@@ -41,9 +41,9 @@ describe("a service that serves", () => {
       },
     },
   ];
-  for (const { name, service: asked, answer } of rows) {
+  for (const { name, service: serviceName, answer } of rows) {
     it(`says so within a second and without a token: ${name}`, async () => {
-      assert.deepEqual(await probe(service.url, asked), answer);
+      assert.deepEqual(await probe(service.url, serviceName), answer);
     });
   }
 
@@ -63,17 +63,17 @@ describe("a service that stops", () => {
     const watches = [watch(service.url, ""), watch(service.url, GROUPS), watch(service.url, "liveness")];
     for (const { changed } of watches) await changed();
     const asking = await Promise.all([
-      begunRequest(service.url, "GET /healthz"),
-      begunRequest(service.url, "GET /readyz"),
-      begunRequest(service.url, "POST /grpc.health.v1.Health/Check", "{}"),
-      begunRequest(service.url, "POST /grpc.health.v1.Health/Check", `{"service":"${GROUPS}"}`),
+      startRequest(service.url, "GET /healthz"),
+      startRequest(service.url, "GET /readyz"),
+      startRequest(service.url, "POST /grpc.health.v1.Health/Check", "{}"),
+      startRequest(service.url, "POST /grpc.health.v1.Health/Check", `{"service":"${GROUPS}"}`),
     ]);
 
-    // Whoever holds the database holds up the call.
+    // Another process that holds the database delays the call.
     const other = openDatabase(join(data, "arbor.db"));
     other.exec("BEGIN IMMEDIATE");
     const client = new grpc.Client(new URL(service.url).host, grpc.credentials.createInsecure());
-    const begun = call(client, groups.CreateGroup, { parent, group: { name: "last" } }, 10_000, token);
+    const pending = call(client, groups.CreateGroup, { parent, group: { name: "last" } }, 10_000, token);
     // Behind it on its connection, so that it has come when this is answered.
     assert.deepEqual(await call(client, health.Check, { service: "" }), { status: "SERVING" });
 
@@ -94,7 +94,7 @@ describe("a service that stops", () => {
 
     other.exec("ROLLBACK");
     other.close();
-    assert.ok("uid" in (await begun), `${JSON.stringify(await begun)} is a group`);
+    assert.ok("uid" in (await pending), `${JSON.stringify(await pending)} is a group`);
     await stopped;
     assert.ok(performance.now() - startMs < 5_000, "nothing but the call held up the stop");
     client.close();
@@ -167,7 +167,7 @@ function watch(url: string, service: string) {
  * A request over HTTP/1.1 of which the first line has been read. Returns what sends the rest and reads
  * the answer: the only way to ask a service that takes no new connections.
  */
-async function begunRequest(url: string, line: string, body = "") {
+async function startRequest(url: string, line: string, body = "") {
   const socket = connect(Number(new URL(url).port), "127.0.0.1");
   socket.setEncoding("latin1");
   // In one piece with a whole request, whose answer shows that both were read.

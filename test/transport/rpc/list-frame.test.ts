@@ -45,7 +45,7 @@ describe("lists that are put together", () => {
     await list("b", chunks(8)).frame;
     first.release();
     first.release();
-    assert.ok(buffers.answers.held < 20 * PART_BYTES);
+    assert.ok(buffers.answers.bufferedBytes < 20 * PART_BYTES);
   });
 
   test("give their room back when they fail or nobody waits for them", async () => {
@@ -65,6 +65,6 @@ describe("lists that are put together", () => {
       else await frame;
       release();
     }
-    assert.equal(buffers.answers.held, 0);
+    assert.equal(buffers.answers.bufferedBytes, 0);
   });
 });

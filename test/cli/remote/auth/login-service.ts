@@ -65,17 +65,17 @@ export async function startLoginService(test: Pick<TestContext, "after">): Promi
       return [302, undefined, to.href];
     },
     "POST /oauth/token": (_, __, form) => {
-      const asked = codes.get(form.get("code") ?? "");
+      const authorization = codes.get(form.get("code") ?? "");
       codes.delete(form.get("code") ?? "");
       const challenge = createHash("sha256")
         .update(form.get("code_verifier") ?? "")
         .digest("base64url");
       const isRight =
         form.get("grant_type") === "authorization_code" &&
-        asked?.get("code_challenge") === challenge &&
-        asked.get("code_challenge_method") === "S256" &&
-        asked.get("client_id") === form.get("client_id") &&
-        asked.get("redirect_uri") === form.get("redirect_uri");
+        authorization?.get("code_challenge") === challenge &&
+        authorization.get("code_challenge_method") === "S256" &&
+        authorization.get("client_id") === form.get("client_id") &&
+        authorization.get("redirect_uri") === form.get("redirect_uri");
       if (!isRight) return [400, { error: "invalid_grant", error_description: `not good: ${form.get("code")}` }];
       return [200, { access_token: tokens().token, token_type: "Bearer", refresh_token: rotated(randomUUID()) }];
     },

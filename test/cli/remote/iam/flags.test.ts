@@ -119,7 +119,7 @@ describe("a flag is refused for", () => {
     it(name, async () => {
       const result = await world.iam(resource, "create", "--parent", world.root, ...args);
       assert.deepEqual([result.code, result.stdout], [2, ""], result.stderr);
-      assertRefused(result.stderr, rule);
+      assertUsageError(result.stderr, rule);
     });
   }
 
@@ -130,11 +130,11 @@ describe("a flag is refused for", () => {
     it(`${flag} ${value}`, async () => {
       const { code, stderr } = await world.iam("groups", "list", flag, value);
       assert.equal(code, 2);
-      assertRefused(stderr, rule);
+      assertUsageError(stderr, rule);
     });
   }
 
-  for (const [args, said] of [
+  for (const [args, message] of [
     [["groups", "create", "--color", "red"], /^error: unknown option '--color'/],
     [["groups", "list", "-o", "xml"], /^error: option '-o, --output <format>' argument 'xml' is invalid/],
     [["roles", "create", "--name", "r"], /^error: required option '--parent <uid>' not specified/],
@@ -144,7 +144,7 @@ describe("a flag is refused for", () => {
     it(`arbor iam ${args.join(" ")}`, async () => {
       const { code, stderr } = await world.iam(...args);
       assert.equal(code, 2);
-      assert.match(stderr, said);
+      assert.match(stderr, message);
     });
   }
 });
@@ -185,7 +185,7 @@ describe("a file is refused for", () => {
       const path = world.file(content);
       const result = await world.iam("identity-providers", "create", "--parent", world.root, "--file", path);
       assert.deepEqual([result.code, result.stdout], [2, ""], result.stderr);
-      assertRefused(
+      assertUsageError(
         result.stderr,
         typeof rule === "string" ? `--file: ${rule}` : new RegExp(`^--file: ${rule.source.slice(1)}`),
       );
@@ -197,14 +197,14 @@ describe("a file is refused for", () => {
     const path = world.file("github: {appInstallations: {1: {installations: [{installationId: 9007199254740993}]}}}\n");
     const { code, stderr } = await world.iam("account-associations", "create", "--parent", world.root, "--file", path);
     assert.equal(code, 2);
-    assertRefused(stderr, /--file: github\.\S+installationId must be a string of digits, as it is beyond 2\^53$/);
+    assertUsageError(stderr, /--file: github\.\S+installationId must be a string of digits, as it is beyond 2\^53$/);
   });
 });
 
-function assertRefused(stderr: string, rule: string | RegExp): void {
+function assertUsageError(stderr: string, rule: string | RegExp): void {
   const prefix = "arbor: Invalid argument: ";
   assert.ok(stderr.startsWith(prefix) && stderr.endsWith("\n"), stderr);
-  const said = stderr.slice(prefix.length, -1);
-  if (typeof rule === "string") assert.equal(said, rule);
-  else assert.match(said, rule);
+  const message = stderr.slice(prefix.length, -1);
+  if (typeof rule === "string") assert.equal(message, rule);
+  else assert.match(message, rule);
 }

@@ -38,7 +38,7 @@ describe("the help", () => {
     for (const flag of flags) assert.match(describeOption(flag), /^(\S.{10,}\.|the opposite of --\S+)$/, flag.flags);
   });
 
-  for (const [path, flag, said] of [
+  for (const [path, flag, description] of [
     ["iam groups create", "--name", /^The name people use\. Matches /],
     ["iam groups update", "--no-verified", /^the opposite of --verified$/],
     ["iam groups create", "--kind", / One of: starter, customer, dev, infra, aws-marketplace\.$/],
@@ -46,7 +46,7 @@ describe("the help", () => {
     ["iam identity-providers create", "--oidc-client-secret-file", / The name of a file that holds it, or - for /],
     ["iam groups list", "--output", /choices: "table", "json", "jsonl", "yaml", default: "table"/],
   ] as const) {
-    it(`${path} ${flag}`, () => assert.match(helpOf(path, flag), said));
+    it(`${path} ${flag}`, () => assert.match(helpOf(path, flag), description));
   }
 
   it("offers no flag for what callers cannot set, and none that takes a secret", () => {
@@ -72,7 +72,7 @@ describe("the table of one resource", () => {
     ]);
   });
 
-  it("shows what lies within messages and maps, and nothing that is empty", () => {
+  it("shows the contents of messages and maps, and nothing that is empty", () => {
     const message = create(AccountAssociationSchema, {
       azure: { tenantId: "t", clientIds: { syncer: "1", "a b": "" } },
       github: { appInstallations: { 12: { installations: [{ installationId: 7n, name: "acme" }] } } },

@@ -109,11 +109,11 @@ describe("a list", () => {
   });
 
   it("asks for the largest pages when all are wanted", async () => {
-    const asked: number[] = [];
+    const pageSizes: number[] = [];
     const service = await startFakeService((router) => {
       router.service(GroupsService, {
         listGroups({ pageSize, pageToken }) {
-          asked.push(pageSize);
+          pageSizes.push(pageSize);
           return { groups: [{ name: "a" }], nextPageToken: pageToken === "" ? "more" : "" };
         },
       });
@@ -121,7 +121,7 @@ describe("a list", () => {
     for (const args of [[], ["--page-all"], ["--page-all", "--page-size", "7"]]) {
       await world.iamWith({ ARBOR_API: service.url }, "groups", "list", ...args);
     }
-    assert.deepEqual(asked, [0, 200, 200, 7, 7]);
+    assert.deepEqual(pageSizes, [0, 200, 200, 7, 7]);
     await service.stop();
   });
 });

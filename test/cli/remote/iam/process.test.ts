@@ -74,10 +74,10 @@ describe("a process", () => {
       });
       const child = start(["groups", "list", "--page-all", "-o", format], service.url);
       child.stdin.end();
-      const said = text(child.stderr);
+      const errorText = text(child.stderr);
       child.stdout.once("data", () => child.stdout.destroy());
       const [code, signal] = await once(child, "close");
-      assert.deepEqual([code, signal, await said], [0, null, ""]);
+      assert.deepEqual([code, signal, await errorText], [0, null, ""]);
       assert.ok(pages > 0);
       await service.stop();
     });
