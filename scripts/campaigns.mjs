@@ -7,6 +7,7 @@ const node = (script, ...args) => [process.execPath, `scripts/${script}.mjs`, ..
 const wire = (kind) => [`fuzz-${kind}`, node("fuzz-wire", "--kind", kind, "--inputs", "1000000")];
 const campaigns = new Map([
   ["tests", [process.execPath, "scripts/test.mjs"]],
+  ["nodes", [process.execPath, "--import", "tsx", "scripts/test-nodes.mjs", "--all"]],
   ["hostile", node("hostile", "--campaign")],
   ...["http1", "http2", "envelopes", "json", "query"].map(wire),
   ["fuzz", node("fuzz", "--requests", "1000000")],

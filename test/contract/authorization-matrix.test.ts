@@ -3,20 +3,30 @@
 // and the roles bound, and from nothing else.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { type DescMethodUnary, fromJson, getOption, type MessageShape } from "@bufbuild/protobuf";
+import { type DescMethodUnary, type DescService, fromJson, getOption, type MessageShape } from "@bufbuild/protobuf";
 import { iam } from "#gen/chainguard/annotations/annotations_pb.js";
 import { CapabilitySchema, name as capabilityName } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { Auth, type WhoAmISchema } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { builtinRoles } from "../../src/iam/roles/builtin-roles.js";
 import { randomIds } from "../../src/kernel/ids.js";
+import { createMethodTable } from "../../src/pipeline/method-table.js";
 import { insertGroup, type Placed, populate } from "../iam/populate.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { readDocument } from "../support/openapi/request.js";
 import { groupRow } from "../support/rows.js";
 import { sample } from "../support/scale.js";
 import { clientsFor, type RawAnswer, type RawClient, rawClients, requestOf } from "./iam-clients.js";
-import { findScopeField, isUnavailable, methods, nameOf, requestAt, subjectOf } from "./iam-methods.js";
+import {
+  calledMethods,
+  findScopeField,
+  isUnavailable,
+  methods,
+  nameOf,
+  requestAt,
+  services,
+  subjectOf,
+} from "./iam-methods.js";
 
 interface CallerAt {
   readonly name: string;
@@ -137,9 +147,27 @@ describe("the authorization matrix", () => {
     assert.deepEqual(namesOf(unscoped), [...ofBeta, ...stable, ...ofV1, ...own].sort());
   });
 
+  it("gives version 2 the rules and the handlers of its beta", () => {
+    const table = createMethodTable(services);
+    const rulesOf = ({ typeName }: DescService, method: string) => {
+      const entry = table.get(`/${typeName}/${method}`) ?? assert.fail(`${typeName}.${method}`);
+      const { auth } = entry;
+      const access = entry.kind === "unary" ? entry.access : "read";
+      return auth.mode === "guarded" ? { access, ...auth, scope: auth.scope?.field } : { access, mode: auth.mode };
+    };
+    const stable = services.filter(({ desc }) => desc.typeName.includes(".v2."));
+    assert.ok(stable.length >= 15, `${stable.length} services`);
+    for (const { desc, handlers } of stable) {
+      const beta = services.find((one) => one.desc.typeName === desc.typeName.replace(".v2.", ".v2beta1."));
+      if (beta === undefined) throw new Error(`${desc} has no beta`);
+      assert.equal(handlers, beta.handlers, desc.typeName);
+      for (const { name } of desc.methods) assert.deepEqual(rulesOf(desc, name), rulesOf(beta.desc, name), name);
+    }
+  });
+
   // One's own bindings lie anywhere, and nobody else may touch them: test/iam/pending-bindings.test.ts.
   const own = /^arbor\.bindings\.v1\.BindingsService\.(Accept|Drop)Binding$/;
-  for (const [row, method] of methods.filter((one) => !own.test(nameOf(one))).entries()) {
+  for (const [row, method] of calledMethods.filter((one) => !own.test(nameOf(one))).entries()) {
     for (const [column, caller] of callers.entries()) {
       it(`${nameOf(method)} by ${caller.name}`, async () => {
         const there = subjectOf(method, target);
@@ -169,7 +197,7 @@ describe("the authorization matrix", () => {
 });
 
 describe("what is of another organisation", () => {
-  for (const [row, method] of methods.filter((one) => findScopeField(one).length > 0).entries()) {
+  for (const [row, method] of calledMethods.filter((one) => findScopeField(one).length > 0).entries()) {
     it(`looks to ${nameOf(method)} like what is not there, byte for byte`, async () => {
       const token = tokens.get("an owner of the root");
       const there = subjectOf(method, foreign);
