@@ -185,7 +185,7 @@ export class UnaryCall extends CallContext {
     return this.#tx;
   }
 
-  /** The caller with all of its rights at `place`, which need not be within the scope of the method. */
+  /** The caller with all of its rights at `scope`, which need not be within the scope of the method. */
   async callerAt(scope: string): Promise<Caller> {
     const { tx } = this;
     const { principal, uid } = this.caller;
