@@ -4,7 +4,7 @@ import { spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { buildTests, compiled } from "./build-tests.mjs";
+import { buildTests, outputOf } from "./build-tests.mjs";
 
 const ofApi = ["test/iam/v1", "test/registry/v1", "test/vulnerabilities/v1", "test/events"];
 const testsIn = (folder) =>
@@ -15,6 +15,6 @@ const published = testsIn("test/contract").filter((name) => name.includes("publi
 const files = [...["test/pg", ...ofApi].flatMap(testsIn), ...published];
 buildTests();
 const options = ["--test-reporter=./scripts/test-reporter.mjs", "--test-reporter-destination=stdout"];
-const tests = ["--test", `--test-concurrency=${availableParallelism()}`, ...options, ...files.map(compiled)];
+const tests = ["--test", `--test-concurrency=${availableParallelism()}`, ...options, ...files.map(outputOf)];
 const args = ["scripts/with-pg.mjs", process.execPath, ...tests];
 process.exit(spawnSync(process.execPath, args, { stdio: "inherit" }).status ?? 1);
