@@ -1,9 +1,11 @@
 // The token exchange: an ES256 token of another issuer, whose keys are in memory,
 // for an API token: verify, decide with the stored identity, and sign. The peer does
 // only what every implementation must: verify a signature and sign. Both run in this
-// process, alternating. Then the same exchanges over REST, for information.
+// process, alternating, with ES256. Then the exchange for API tokens of either algorithm,
+// and the same exchanges over REST, for information.
 //
-//   node --import tsx bench/exchange.ts [--rounds 7] [--seconds 2] [--service dist/main.js | --no-http]
+//   node --import tsx bench/exchange.ts [--rounds 7] [--seconds 2] [--slices 40] [--only-algorithms]
+//     [--service dist/main.js | --no-http]
 import { execFileSync } from "node:child_process";
 import { createPublicKey, type JsonWebKey, type KeyObject, sign, verify } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -14,11 +16,13 @@ import { type Installation, openInstallation } from "../src/app/installation.js"
 import { resolveSettings } from "../src/config/config.js";
 import type { Exchanger } from "../src/issuer/sts/exchange.js";
 import { builtinRoleUid } from "../src/kernel/ids.js";
+import type { TokenAlgorithm } from "../src/kernel/jws.js";
 import { exchangerOf } from "../test/issuer/mutations/exchanger.js";
 import { type LocalIssuer, startLocalIssuer } from "../test/support/local-issuer.js";
 import { bindingRow, childUid, groupRow, identityRow, rootUid } from "../test/support/rows.js";
 import { freePort, pinSelf, requireTools, runLoad, startServer } from "./processes.js";
 import { judge, median } from "./rounds.js";
+import { compareAlgorithms, type Work } from "./token-algorithms.js";
 
 const IDENTITIES = 1_000;
 /** Different tokens, about as many as are exchanged in a second. */
@@ -35,9 +39,12 @@ const { values } = parseArgs({
     seconds: { type: "string", default: "2" },
     service: { type: "string" },
     "no-http": { type: "boolean", default: false },
+    slices: { type: "string", default: "40" },
+    "only-algorithms": { type: "boolean", default: false },
   },
 });
-requireTools("taskset", ...(values["no-http"] ? [] : ["wrk"]));
+const isOverHttp = !values["no-http"] && !values["only-algorithms"];
+requireTools("taskset", ...(isOverHttp ? ["wrk"] : []));
 const [rounds, seconds] = [Number(values.rounds), Number(values.seconds)];
 
 /** One exchange to make. */
@@ -45,9 +52,6 @@ interface Presented {
   readonly identity: string;
   readonly token: string;
 }
-
-/** The work to time: does some of it and returns how much. */
-type Work = () => Promise<number>;
 
 interface Cell {
   readonly perSecond: number;
@@ -60,15 +64,37 @@ const issuer = await startLocalIssuer();
 const listen = `127.0.0.1:${await freePort()}`;
 const url = `http://${listen}`;
 try {
-  const presented = await inProcess();
-  if (!values["no-http"]) await overHttp(presented);
+  const presented = values["only-algorithms"] ? [] : await inProcess();
+  await withBothAlgorithms();
+  if (isOverHttp) await overHttp(presented);
 } finally {
   await issuer.stop();
   rmSync(directory, { recursive: true });
 }
 
+function open(data: string, tokenAlgorithm: TokenAlgorithm): Promise<Installation> {
+  return openInstallation({ settings: resolveSettings({ flags: { data, tokenAlgorithm }, env: {} }) });
+}
+
+async function withBothAlgorithms(): Promise<void> {
+  const installations = {
+    ES256: await open(join(directory, "es256"), "ES256"),
+    RS256: await open(join(directory, "rs256"), "RS256"),
+  };
+  try {
+    const workOf = async (installation: Installation): Promise<Work> => {
+      const presented = await tokensFor(await identitiesIn(installation), issuer);
+      return createExchangeWork(exchangerOf({ installation, url, trustedOrigins: [issuer.issuer] }), presented);
+    };
+    const work = { ES256: await workOf(installations.ES256), RS256: await workOf(installations.RS256) };
+    await compareAlgorithms(work, { slices: Number(values.slices), seconds: 0.25 });
+  } finally {
+    for (const installation of Object.values(installations)) await installation.close();
+  }
+}
+
 async function inProcess(): Promise<readonly Presented[]> {
-  const installation = await openInstallation({ settings: resolveSettings({ flags: { data: directory }, env: {} }) });
+  const installation = await open(directory, "ES256");
   try {
     const presented = await tokensFor(await identitiesIn(installation), issuer);
     const exchanger = exchangerOf({ installation, url, trustedOrigins: [issuer.issuer] });
@@ -260,6 +286,8 @@ async function overHttp(presented: readonly Presented[]): Promise<void> {
     directory,
     "--trusted-issuers",
     issuer.issuer,
+    "--token-algorithm",
+    "ES256",
   ];
   const server = await startServer([main, ...args]);
   try {

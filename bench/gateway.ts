@@ -17,7 +17,8 @@ import {
   GroupsService,
 } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { groupToProto } from "../src/iam/groups/group.js";
-import { createMethodTable, type Handlers, serve } from "../src/pipeline/method-table.js";
+import type { Handlers } from "../src/pipeline/handlers.js";
+import { createMethodTable, serve } from "../src/pipeline/method-table.js";
 import { createGateway } from "../src/transport/rest/gateway.js";
 import { childUid, groupRow, rootUid } from "../test/support/rows.js";
 import { freePort, pinSelf, type Running, requireTools, runLoad, startServer } from "./processes.js";

@@ -42,7 +42,7 @@ async function tokensFor({ directory, tree }: Seeded, url: string): Promise<stri
     for (let n = 0; n < IDENTITIES; n++) {
       const identity = identityUid(tree, n);
       const request = { issuer: url, audience: url, identity, lifeS: 3600, nowMs };
-      tokens.push(issueToken(request, installation.keys, randomIds));
+      tokens.push(await issueToken(request, installation.keys, randomIds));
     }
     return tokens;
   } finally {

@@ -1,29 +1,61 @@
-// Compiles the service and its tests into build/, with the layout of the checkout.
-// The tests start some hundred processes, and tsx costs each two seconds of processor time.
-import { spawnSync } from "node:child_process";
-import { cpSync, rmSync, symlinkSync } from "node:fs";
-import { join } from "node:path";
+// Compiles the service and its tests, with the layout of the checkout. The tests start
+// some hundred processes, and tsx costs each two seconds of processor time.
+import { cpSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { join, relative, resolve } from "node:path";
+import { buildSync } from "esbuild";
+import { secondsOf } from "./test-files.mjs";
 
-/** The directory of the output. */
+/** The directory of all outputs. */
 export const BUILD = "build";
 
-/** The output of a file of the tests or of the service. @param path such as `test/config.test.ts` */
-export function outputOf(path) {
-  return join(BUILD, path.replace(/\.ts$/, ".js"));
-}
-
-/** Compiles. Prints the errors of the compiler and ends the process if there are any. */
-export function buildTests() {
-  rmSync(BUILD, { recursive: true, force: true });
-  const compiler = join("node_modules", "typescript", "bin", "tsc");
-  const { status } = spawnSync(process.execPath, [compiler, "-p", "tsconfig.tests.json"], { stdio: "inherit" });
-  if (status !== 0) process.exit(status ?? 1);
+/**
+ * Compiles without checking types, which `npm run check` does.
+ *
+ * @param output the directory of this output, which is replaced
+ * @returns the compiled file of a file of the tests or of the service, such as `test/config.test.ts`
+ * @throws where a file cannot be parsed
+ */
+export function buildTests(output = join(BUILD, "all")) {
+  rmSync(output, { recursive: true, force: true });
+  buildSync({
+    entryPoints: ["src/**/*.ts", "test/**/*.ts"],
+    ...{ outdir: output, outbase: ".", format: "esm", platform: "node", target: "node20", sourcemap: true },
+  });
   // Everything else beside the sources: migrations, certificates, scripts.
   for (const directory of ["src", "test"]) {
-    cpSync(directory, join(BUILD, directory), { recursive: true, filter: (path) => !path.endsWith(".ts") });
+    cpSync(directory, join(output, directory), { recursive: true, filter: (path) => !path.endsWith(".ts") });
   }
   // `#gen/*` and the files that are read at run time are found from package.json and gen/ beside src/.
-  for (const name of ["package.json", "gen"]) symlinkSync(join("..", name), join(BUILD, name));
+  for (const name of ["package.json", "gen"]) symlinkSync(relative(output, name), join(output, name));
+  return (path) => join(output, path.replace(/\.ts$/, ".js"));
 }
 
-if (process.argv[1] === import.meta.filename) buildTests();
+/**
+ * Writes files that each run some of the tests in one process, with about the same total duration. Each
+ * process takes more than a second to import the service, but one that runs many files keeps their memory.
+ *
+ * @param files such as `test/config.test.ts`
+ * @param processes how many files are written
+ * @param outputOf what {@link buildTests} returned
+ * @returns their paths
+ */
+export function writeShards(files, processes, outputOf) {
+  const directory = outputOf("shards");
+  mkdirSync(directory, { recursive: true });
+  const shards = Array.from({ length: Math.min(processes, files.length) }, () => ({ names: [], seconds: 0 }));
+  for (const name of [...files].sort((one, other) => secondsOf(other) - secondsOf(one))) {
+    const least = shards.reduce((one, other) => (other.seconds < one.seconds ? other : one));
+    least.names.push(name);
+    least.seconds += secondsOf(name);
+  }
+  // The longest start first, so that at the end no processor is idle while another runs one of them.
+  shards.sort((one, other) => other.seconds - one.seconds);
+  return shards.map(({ names }, i) => {
+    const path = join(directory, `${String(i).padStart(2, "0")}.test.mjs`);
+    const lines = names.map(
+      (name) => `describe(${JSON.stringify(name)}, () => import(${JSON.stringify(resolve(outputOf(name)))}));`,
+    );
+    writeFileSync(path, `import { describe } from "node:test";\n${lines.join("\n")}\n`);
+    return path;
+  });
+}

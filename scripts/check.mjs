@@ -1,47 +1,62 @@
 // Checks the tree in about a minute: lint of protos, freshness of generated
 // code, format and lint, words, links, types, and the unit tests (not with
 // --no-tests, for when all tests have just run).
-import { spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
+import { text } from "node:stream/consumers";
 
 const bin = (name) => join("node_modules", ".bin", name);
 const contract = join("..", "shared", "contract", "check.mjs");
 
-step("buf lint", bin("buf"), ["lint", "proto"]);
 const generated = () => snapshot("proto") + snapshot("gen");
-const before = generated();
-step("generate", process.execPath, ["scripts/gen.mjs"]);
-if (generated() !== before) fail("gen/ or a v2 folder of proto/ was stale: commit what `npm run gen` wrote");
-step("biome", bin("biome"), ["ci", "--error-on-warnings", "--colors=off", "."]);
-step("words", process.execPath, ["scripts/words.mjs"]);
-step("links", process.execPath, ["scripts/links.mjs"]);
-step("types", bin("tsc"), ["-p", "tsconfig.json"]);
-if (!process.argv.includes("--no-tests")) step("tests", process.execPath, ["scripts/test.mjs", "--unit"]);
-if (existsSync(contract)) {
-  const directory = mkdtempSync(join(tmpdir(), "arbor-image-"));
-  const image = join(directory, "api.binpb");
-  step("image", bin("buf"), ["build", "-o", image]);
-  step("contract", process.execPath, [contract, image]);
-  rmSync(directory, { recursive: true });
-} else {
-  console.log("contract: skipped, the published contract is not here");
-}
+
+// What reads proto/ or gen/ waits until they are written anew.
+await Promise.all([step("biome", bin("biome"), ["ci", "--error-on-warnings", "--colors=off", "."]), generate()]);
+await Promise.all([
+  step("types", bin("tsc"), ["-p", "tsconfig.json"]),
+  step("words", process.execPath, ["scripts/words.mjs"]),
+  step("links", process.execPath, ["scripts/links.mjs"]),
+  checkContract(),
+]);
+if (!process.argv.includes("--no-tests")) await step("tests", process.execPath, ["scripts/test.mjs", "--unit"]);
 console.log("check: all good");
 
-function step(name, program, args) {
+async function generate() {
+  await step("buf lint", bin("buf"), ["lint", "proto"]);
+  const before = generated();
+  await step("generate", process.execPath, ["scripts/gen.mjs"]);
+  if (generated() !== before) fail("gen/ or a v2 folder of proto/ was stale: commit what `npm run gen` wrote");
+}
+
+async function checkContract() {
+  if (!existsSync(contract)) {
+    console.log("contract: skipped, the published contract is not here");
+    return;
+  }
+  const directory = mkdtempSync(join(tmpdir(), "arbor-image-"));
+  const image = join(directory, "api.binpb");
+  await step("image", bin("buf"), ["build", "-o", image]);
+  process.stdout.write(await step("contract", process.execPath, [contract, image]));
+  rmSync(directory, { recursive: true });
+}
+
+/** Runs a program, ends this one if that fails, and returns what it wrote. */
+async function step(name, program, args) {
   const startedAt = performance.now();
-  const { status, stdout, stderr } = spawnSync(program, args, { encoding: "utf8", maxBuffer: 1 << 28 });
+  const child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"] });
+  const [stdout, stderr, [status]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
   if (status !== 0) {
-    process.stdout.write(stdout ?? "");
-    process.stderr.write(stderr ?? "");
+    process.stdout.write(stdout);
+    process.stderr.write(stderr);
     fail(`${name} failed after ${seconds} s`);
   }
   const summary = name === "tests" ? `, ${stdout.trim().split("\n").at(-1)}` : "";
   console.log(`${name}: ${seconds} s${summary}`);
-  if (name === "contract") process.stdout.write(stdout);
+  return stdout;
 }
 
 function fail(reason) {

@@ -4,8 +4,9 @@ import { spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { buildTests, outputOf } from "./build-tests.mjs";
+import { buildTests, writeShards } from "./build-tests.mjs";
 
+const PROCESSES = 4;
 const ofApi = ["test/iam/v1", "test/registry/v1", "test/vulnerabilities/v1", "test/events"];
 const testsIn = (folder) =>
   readdirSync(folder)
@@ -13,8 +14,8 @@ const testsIn = (folder) =>
     .map((name) => join(folder, name));
 const published = testsIn("test/contract").filter((name) => name.includes("published-"));
 const files = [...["test/pg", ...ofApi].flatMap(testsIn), ...published];
-buildTests();
+const shards = writeShards(files, PROCESSES, buildTests());
 const options = ["--test-reporter=./scripts/test-reporter.mjs", "--test-reporter-destination=stdout"];
-const tests = ["--test", `--test-concurrency=${availableParallelism()}`, ...options, ...files.map(outputOf)];
+const tests = ["--test", `--test-concurrency=${availableParallelism()}`, ...options, ...shards];
 const args = ["scripts/with-pg.mjs", process.execPath, ...tests];
 process.exit(spawnSync(process.execPath, args, { stdio: "inherit" }).status ?? 1);

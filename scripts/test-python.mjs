@@ -1,6 +1,6 @@
 // Starts a service and runs the walkthrough of Python's clients: stubs that protoc
 // generates from proto/, called through grpcio, both as Debian packages them. Prints
-// how many passed and failed.
+// how many passed and failed. Then grpcio and curl run the protocol matrix.
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -10,7 +10,7 @@ import { createInterface } from "node:readline";
 
 // Debian's modules belong to its own interpreter, which need not be the first on the path.
 const PYTHON = "/usr/bin/python3";
-const PACKAGES = ["python3-grpcio", "python3-protobuf", "protobuf-compiler", "protobuf-compiler-grpc"];
+const PACKAGES = ["python3-grpcio", "python3-protobuf", "protobuf-compiler", "protobuf-compiler-grpc", "curl"];
 const PROTO_PATHS = ["proto", "node_modules/google-proto-files"];
 const TIMEOUT_MS = 60_000;
 
@@ -36,7 +36,7 @@ try {
   const [passed, failed] = [count("ok "), count("FAILED ")];
   if (signal !== null) console.error(`test-python: ended by ${signal}, at most ${TIMEOUT_MS} ms are allowed`);
   console.log(`${passed} passed, ${failed} failed`);
-  process.exitCode = status === 0 && passed > 0 && failed === 0 ? 0 : 1;
+  process.exitCode = status === 0 && passed > 0 && failed === 0 && runMatrix() ? 0 : 1;
 } finally {
   if (service !== undefined && service.exitCode === null) {
     service.kill("SIGTERM");
@@ -54,11 +54,20 @@ function requirePackages() {
     runs(PYTHON, "-s", "-c", "import google.protobuf.descriptor_pb2"),
     runs("protoc", "--version"),
     there("grpc_python_plugin"),
+    runs("curl", "--version"),
   ];
   const missing = PACKAGES.filter((_, i) => !found[i]);
   if (missing.length === 0) return;
   console.error(`test-python: not installed: apt-get install ${missing.join(" ")}`);
   process.exit(2);
+}
+
+// The calls that all other protocols make in test/contract.
+function runMatrix() {
+  const args = ["--import", "tsx", "--test", "--test-reporter=dot", "test/python/matrix.test.ts"];
+  const env = { ...withoutSettings(), PYTHONPATH: scratch };
+  const { status } = spawnSync(process.execPath, args, { stdio: "inherit", env, timeout: TIMEOUT_MS });
+  return status === 0;
 }
 
 // All of proto/, and its imports and the error details of google.api and google.rpc.

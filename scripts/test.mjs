@@ -2,16 +2,17 @@
 // only those that do not start the service. test/support/scale.ts sets the number of
 // repetitions. A file that fails runs again alone and has failed only if it fails
 // again; both runs are printed.
-//   npm test [-- --unit | FILE...]
+//   npm test [-- --unit | FILE... [--test-reporter=NAME, or another option of Node's test runner]]
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
-import { BUILD, buildTests, outputOf } from "./build-tests.mjs";
-import { SEPARATE, secondsOf, testsIn } from "./test-files.mjs";
+import { BUILD, buildTests, writeShards } from "./build-tests.mjs";
+import { SEPARATE, testsIn } from "./test-files.mjs";
 
 // These start the service, many of them as a process.
 const WHOLE = [
+  "app",
   "e2e",
   "contract",
   "audit",
@@ -24,7 +25,6 @@ const WHOLE = [
   "upgrade",
   "vulnerabilities",
 ];
-// Each process takes more than a second to import the service, but one that runs many files keeps their memory.
 const PROCESSES = 12;
 // Many tests mostly wait.
 const AT_ONCE = Math.ceil(1.5 * availableParallelism());
@@ -34,13 +34,14 @@ const FAILED = resolve(BUILD, "failed.json");
 
 const arguments_ = process.argv.slice(2);
 const unit = arguments_.includes("--unit");
-const named = arguments_.filter((argument) => argument !== "--unit");
-if (named.length > 0) process.exit(run(["--import", "tsx", "--test", `--test-concurrency=${AT_ONCE}`, ...named]));
+const named = arguments_.filter((argument) => !argument.startsWith("--"));
+const runnerOptions = arguments_.filter((argument) => argument.startsWith("--test-"));
+if (named.length > 0) process.exit(runNamed());
 
-buildTests();
+const outputOf = buildTests();
 const files = testsIn("test", unit ? [...SEPARATE, ...WHOLE] : SEPARATE);
 const options = ["--test", "--test-reporter=./scripts/test-reporter.mjs", "--test-reporter-destination=stdout"];
-const status = run([...options, `--test-concurrency=${AT_ONCE}`, ...writeShards(files)]);
+const status = run([...options, `--test-concurrency=${AT_ONCE}`, ...writeShards(files, PROCESSES, outputOf)]);
 const failed = status === 0 ? [] : readFailedFiles();
 // A test that measures times may fail on a busy machine, so a file must also fail alone.
 if (failed.length === 0 || failed.length > MAX_AGAIN) process.exit(status);
@@ -52,26 +53,15 @@ function readFailedFiles() {
   return names.every((name) => name.endsWith(".test.js")) ? names : [];
 }
 
-/** Writes files that each run some of the tests in one process, with about the same total duration. */
-function writeShards(files) {
-  const directory = join(BUILD, "shards");
-  mkdirSync(directory, { recursive: true });
-  const shards = Array.from({ length: PROCESSES }, () => ({ names: [], seconds: 0 }));
-  for (const name of [...files].sort((one, other) => secondsOf(other) - secondsOf(one))) {
-    const least = shards.reduce((one, other) => (other.seconds < one.seconds ? other : one));
-    least.names.push(name);
-    least.seconds += secondsOf(name);
+// Several such runs may go on at the same time, so each has its own output.
+function runNamed() {
+  const output = join(BUILD, `named-${process.pid}`);
+  try {
+    const files = named.map(buildTests(output));
+    return run(["--enable-source-maps", "--test", `--test-concurrency=${AT_ONCE}`, ...runnerOptions, ...files]);
+  } finally {
+    rmSync(output, { recursive: true, force: true });
   }
-  // The longest start first, so that at the end no processor is idle while another runs one of them.
-  shards.sort((one, other) => other.seconds - one.seconds);
-  return shards.map(({ names }, i) => {
-    const path = join(directory, `${String(i).padStart(2, "0")}.test.mjs`);
-    const lines = names.map(
-      (name) => `describe(${JSON.stringify(name)}, () => import(${JSON.stringify(join("..", "..", outputOf(name)))}));`,
-    );
-    writeFileSync(path, `import { describe } from "node:test";\n${lines.join("\n")}\n`);
-    return path;
-  });
 }
 
 function run(args) {

@@ -70,7 +70,7 @@ const { values } = parseArgs({ options: { root: { type: "string", default: "." }
 const root = resolve(values.root);
 const findings = findWords();
 for (const { file, line, word, instead } of findings) console.log(`${file}:${line}: ${word}; write: ${instead}`);
-if (findings.length > 0) console.error(`words: ${findings.length} found`);
+console.log(`words: ${findings.length} found`);
 process.exitCode = findings.length > 0 ? 1 : 0;
 
 function findWords() {

@@ -10,6 +10,7 @@ import type { Settings } from "../config/config.js";
 import { resolveOrigin } from "../config/origin.js";
 import { createAcceptances } from "../iam/people/acceptances.js";
 import { createIssuer } from "../issuer/issuer.js";
+import { storeTokenAlgorithm } from "../issuer/keys/key-ring.js";
 import type { Clock } from "../kernel/clock.js";
 import { runInSlices } from "../kernel/event-loop.js";
 import { type Ids, randomIds } from "../kernel/ids.js";
@@ -111,7 +112,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   const quotas = createQuotas(settings.quotas);
   const issuer = createIssuer({
     ...{ settings, store, keys, masterKey, clock, ids, quotas, onProblem },
-    origin: () => origin,
+    origin,
     onKeyStateChange: (change) => logger.info(change, "a key changed state"),
     onRedirectNotice: ({ message, ...named }) => logger.warn(named, message),
   });
@@ -182,7 +183,10 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     return server.stop(drainMs);
   });
 
-  await store.write((tx) => tx.settings.put("origin", JSON.stringify({ baseUrl, issuer: issuerName })));
+  await store.write(async (tx) => {
+    await tx.settings.put("origin", JSON.stringify({ baseUrl, issuer: issuerName }));
+    await storeTokenAlgorithm(tx, settings.tokenAlgorithm);
+  });
   issuer.start();
   server.start();
   return {
@@ -198,7 +202,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   function createRegistry() {
     const { registryUrl: url, registryService: service } = settings;
     if (url === undefined) return undefined;
-    const token = createInternalTokens({ keys, clock, ids, issuer: () => issuerName, service });
+    const token = createInternalTokens({ keys, clock, ids, issuer: issuerName, service });
     return createRegistryClient({ url, token });
   }
 
@@ -208,8 +212,8 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
         ...{ store, keys, ids, clock, authenticate },
         exchanger: issuer.exchanger,
         service: settings.registryService,
-        issuer: () => issuerName,
-        baseUrl: () => baseUrl,
+        issuer: issuerName,
+        baseUrl,
         onToken: issuer.lastSeen.touch,
       }),
       ...notificationRoutes({

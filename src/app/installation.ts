@@ -48,7 +48,7 @@ export async function openInstallation(options: InstallationOptions): Promise<In
   try {
     const keyFile = settings.masterKeyFile ?? join(data, "master.key");
     const masterKey = readMasterKey(keyFile, settings.masterKeyFile === undefined);
-    const keys = await openKeyRing({ store, masterKey, clock });
+    const keys = await openKeyRing({ store, masterKey, clock, tokenAlgorithm: settings.tokenAlgorithm });
     await store.write(async (tx) => {
       await seedRoles(tx, clock());
       await seedAnonymous(tx, clock());

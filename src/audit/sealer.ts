@@ -223,7 +223,7 @@ export function createSealer(deps: SealerDeps): Sealer {
 
 /** The watermark of the audit log: the id up to which no more rows can be committed. */
 interface Watermark {
-  /** Observes that row `id` existed at `ms`; to be repeated while there is no newer row. */
+  /** Observes that row `id` existed at `ms`; to be repeated until a newer row exists. */
   observe(id: number, ms: number): void;
   /** The watermark at `ms`; 0 when there is none yet. */
   at(ms: number): number;

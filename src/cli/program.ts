@@ -11,6 +11,7 @@ const groups: readonly { readonly names: readonly string[]; readonly load: () =>
     names: ["serve", "bootstrap", "admin", "audit", "advisories", "registry", "demo"],
     load: async () => (await import("./host/commands.js")).addHostCommands,
   },
+  { names: ["registry"], load: async () => (await import("./remote/registry/commands.js")).addRegistryCommands },
   { names: ["auth"], load: async () => (await import("./remote/auth/commands.js")).addAuthCommands },
   { names: ["iam"], load: async () => (await import("./remote/iam/commands.js")).addIamCommands },
   { names: ["completion"], load: async () => (await import("./completion.js")).addCompletion },
@@ -36,12 +37,12 @@ export async function run(args: readonly string[]): Promise<number> {
 /**
  * Creates the parser of the command line.
  *
- * @param name the first argument: only the group of this command is loaded. All are loaded for the help and for
+ * @param name the first argument: only the groups of this command are loaded. All are loaded for the help and for
  * completion, which list them, and for an unknown command, whose error suggests one.
  */
 export async function createProgram(name?: string): Promise<Command> {
   const arbor = new Command("arbor").description("Self-hostable platform API").exitOverride().showHelpAfterError();
-  const named = groups.find(({ names }) => name !== undefined && name !== "completion" && names.includes(name));
-  for (const { load } of named ? [named] : groups) (await load())(arbor);
+  const named = groups.filter(({ names }) => name !== undefined && name !== "completion" && names.includes(name));
+  for (const { load } of named.length > 0 ? named : groups) (await load())(arbor);
   return arbor;
 }

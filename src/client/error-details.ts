@@ -22,7 +22,7 @@ export function errorInfo(error: unknown): ErrorInfo | undefined {
 
 /**
  * The fields of an INVALID_ARGUMENT, each with the rule that it breaks. `field` is the
- * camelCase JSON path, the same on every protocol.
+ * path in the names of the proto, or in those of JSON over Connect in JSON.
  */
 export function fieldViolations(error: unknown): BadRequest_FieldViolation[] {
   return detailsOf(error, BadRequestSchema).flatMap((detail) => detail.fieldViolations);

@@ -17,8 +17,8 @@ export interface ExchangedTokenOptions extends RefreshingTokenOptions {
   readonly issuer: string;
   /** The uid of the identity to assume. */
   readonly identity: string;
-  /** The audience of the token: the base URL of the API. */
-  readonly audience: string;
+  /** The audience of the token: the base URL of the API, or several names of the service, as a list or with commas. */
+  readonly audience: string | readonly string[];
   /** Gets the OIDC token of the workload, for each exchange anew, such as `tokenFile(path).token`. */
   readonly upstream: () => string | Promise<string>;
   /** The `fetch` to use, where the one of Node does not fit: for a proxy, or a private authority. */
@@ -38,7 +38,10 @@ export function exchangedToken(options: ExchangedTokenOptions): TokenSource {
   const { issuer, identity, audience, upstream, fetch = globalThis.fetch, backoffMs = BACKOFF_MS } = options;
   const base = serviceUrl(issuer, "issuer");
   assertMayCarryToken(base, "issuer");
-  const query = new URLSearchParams({ aud: audience, identity });
+  const query = new URLSearchParams([
+    ...[audience].flat().map((name): [string, string] => ["aud", name]),
+    ["identity", identity],
+  ]);
   const url = `${base.origin}${base.pathname.replace(/\/+$/, "")}/sts/exchange?${query}`;
 
   async function fetchToken(): Promise<string> {

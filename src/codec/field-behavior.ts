@@ -6,7 +6,7 @@ import type { Comments } from "./proto-comments.js";
 // the same in set words.
 const REQUIRED = /\bRequired[.;]|: at least one\b/;
 const NOT_OFFERED = /\bNot offered\b/;
-const SET_BY_SERVICE = /\b(?:Assigned|Set) by the service\b|\bIgnored when sent\b/;
+const SET_BY_SERVICE = /\b(?:Assigned|Set) by the service\b/;
 
 /** Whether a request cannot do without the field (google.api.field_behavior, AIP-203). */
 export function isRequired(field: DescField): boolean {

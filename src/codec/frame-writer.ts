@@ -10,18 +10,12 @@ import {
   toBinary,
 } from "@bufbuild/protobuf";
 import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
+import type { Fields } from "./fields.js";
 import { scalarWriter, type Write, wireTypeOf } from "./frame-scalar.js";
 import { beginFrame, bytesWritten, takeFrame, writeRaw, writeVarint } from "./frame-scratch.js";
+import { createMessageCompiler, fieldAccess, type OneofMember, type WriteField } from "./message-walk.js";
 
 const LENGTH_DELIMITED = 2;
-// FieldPresence.IMPLICIT of google.protobuf.FeatureSet.
-const IMPLICIT = 2;
-
-type Fields = Readonly<Record<string, unknown>>;
-/** Writes a field of a message, if it is set. */
-type WriteField = (message: Fields) => void;
-
-const writers = new WeakMap<DescMessage, Write>();
 
 /**
  * The frame of an answer, a message or an init object for one: its prefix and the message in binary
@@ -35,43 +29,39 @@ export function encodeFrame(desc: DescMessage, answer: object): Buffer {
   return takeFrame();
 }
 
-function messageWriter(desc: DescMessage): Write {
-  const made = writers.get(desc);
-  if (made !== undefined) return made;
-  const fields: WriteField[] = [];
-  const write: Write = (value) => {
-    for (let i = 0; i < fields.length; i++) (fields[i] as WriteField)(value as Fields);
-  };
-  // Entered before its fields are made, as a message may hold itself.
-  writers.set(desc, write);
-  // Backwards, like all that is written.
-  for (const field of [...desc.fields].sort((a, b) => b.number - a.number)) fields.push(fieldWriter(field));
-  return write;
-}
+// What is written goes to the scratch buffer, from its end to its beginning.
+const messageWriter = createMessageCompiler<Write, void>({
+  order: "descending",
+  message: (fields) => (value) => {
+    for (let i = 0; i < fields.length; i++) (fields[i] as WriteField<void>)(value as Fields);
+  },
+  field: fieldWriter,
+});
 
-function fieldWriter(field: DescField): WriteField {
-  const { localName: name } = field;
+function fieldWriter(field: DescField): WriteField<void> {
   if (hasOwnForm(field)) return libraryWriter(field);
   if (field.fieldKind === "map") return mapWriter(field);
   const write = taggedWriter(field, field.number);
   if (field.fieldKind === "list") return listWriter(field, write);
-  if (field.oneof !== undefined) {
-    const group = field.oneof.localName;
+  const access = fieldAccess(field);
+  const { property } = access;
+  if (access.kind === "member") {
+    const { name } = access;
     return (message) => {
-      const member = message[group] as { readonly case?: string; readonly value?: unknown } | undefined;
+      const member = message[property] as OneofMember | undefined;
       if (member?.case === name) write(member.value);
     };
   }
-  if (field.presence !== IMPLICIT) {
+  if (access.kind === "implicit") {
+    const { isZero } = access;
     return (message) => {
-      const value = Object.hasOwn(message, name) ? message[name] : undefined;
-      if (value !== undefined && value !== null) write(value);
+      const value = message[property];
+      if (value !== undefined && !isZero(value)) write(value);
     };
   }
-  const isZero = zeroTest(field.scalar ?? ScalarType.INT32);
   return (message) => {
-    const value = message[name];
-    if (value !== undefined && !isZero(value)) write(value);
+    const value = Object.hasOwn(message, property) ? message[property] : undefined;
+    if (value !== undefined && value !== null) write(value);
   };
 }
 
@@ -84,21 +74,13 @@ function hasOwnForm(field: DescField): boolean {
 }
 
 // Rare enough to be made a message of that one field.
-function libraryWriter({ parent, oneof, localName }: DescField): WriteField {
+function libraryWriter({ parent, oneof, localName }: DescField): WriteField<void> {
   const property = oneof?.localName ?? localName;
   return (message) => {
     const value = message[property];
     if (value === undefined || (oneof && (value as { readonly case?: string }).case !== localName)) return;
     writeRaw(toBinary(parent, create(parent, { [property]: value } as MessageInitShape<DescMessage>)));
   };
-}
-
-function zeroTest(type: ScalarType): (value: unknown) => boolean {
-  if (type === ScalarType.STRING) return (value) => value === "";
-  if (type === ScalarType.BOOL) return (value) => value === false;
-  if (type === ScalarType.BYTES) return (value) => (value as Uint8Array).length === 0;
-  if (type === ScalarType.DOUBLE || type === ScalarType.FLOAT) return (value) => Object.is(value, 0);
-  return (value) => value === 0 || value === 0n || value === "0";
 }
 
 // Writes a value and the tag before it.
@@ -125,7 +107,7 @@ function delimited(number: number, write: Write, value: unknown): void {
   writeVarint(((number << 3) | LENGTH_DELIMITED) >>> 0);
 }
 
-function listWriter(field: DescField & { readonly fieldKind: "list" }, write: Write): WriteField {
+function listWriter(field: DescField & { readonly fieldKind: "list" }, write: Write): WriteField<void> {
   const { localName: name, number } = field;
   const itemsOf = (message: Fields) => (message[name] ?? []) as readonly unknown[];
   if (field.listKind === "message" || !field.packed) {
@@ -144,7 +126,7 @@ function listWriter(field: DescField & { readonly fieldKind: "list" }, write: Wr
   };
 }
 
-function mapWriter(field: DescField & { readonly fieldKind: "map" }): WriteField {
+function mapWriter(field: DescField & { readonly fieldKind: "map" }): WriteField<void> {
   const { localName: name, number } = field;
   const writeKey = taggedWriter({ message: undefined, scalar: field.mapKey }, 1);
   const writeValue = taggedWriter(field, 2);

@@ -6,178 +6,137 @@ import { isInputOnly } from "./field-behavior.js";
 import type { Fields } from "./fields.js";
 import { formatBytes, formatNumber, quote } from "./json-scalar.js";
 import { type MessageWriters, type ValueWriter, wellKnownWriter } from "./json-wkt.js";
+import { createMessageCompiler, fieldAccess, hasPresence, type OneofMember, type WriteField } from "./message-walk.js";
 import { isLong } from "./value-rules.js";
 
 /** Writes messages as JSON; see {@link createJsonWriters}. */
-export interface JsonWriters extends MessageWriters {
-  /**
-   * The writer of an answer: a resource, which prints its empty scalars, maps and lists, or a list,
-   * which does so too and whose elements are resources.
-   */
+export interface JsonWriters {
+  /** Writers of the details of errors, which print only what is set. */
+  readonly details: MessageWriters;
+
+  /** The writer of an answer, which prints what is empty as well, at every depth: see {@link isPrintedEmpty}. */
   answer(desc: DescMessage): ValueWriter;
 
   /** The writer of a field that is sent in place of the whole answer. */
   answerField(field: DescField): ValueWriter;
 }
 
-// "sparse" prints what is set, "full" also what is empty, and "list" is full with full elements.
-type Mode = "sparse" | "full" | "list";
-
-// Appends a field to the text of a message that has begun.
-type FieldWriter = (message: Fields, out: string) => string;
-
 /**
- * Makes the writers.
+ * Creates the writers.
  *
  * @param registry the types that may stand in an Any.
  */
 export function createJsonWriters(registry: Registry): JsonWriters {
-  const cache = { sparse: new Map(), full: new Map(), list: new Map() } satisfies Record<
-    Mode,
-    Map<string, ValueWriter>
-  >;
-
-  const writerOf = (desc: DescMessage, mode: Mode): ValueWriter => {
-    const known: Map<string, ValueWriter> = cache[mode];
-    let writer = known.get(desc.typeName);
-    if (writer === undefined) {
-      // Registered before its fields are compiled, as a message may hold itself.
-      let compiled: ValueWriter | undefined;
-      known.set(desc.typeName, (value) => {
-        if (compiled === undefined) throw new TypeError(`${desc} is not compiled yet`);
-        return compiled(value);
-      });
-      compiled = wellKnownWriter(desc, writers) ?? messageWriter(desc, mode);
-      writer = compiled;
-      known.set(desc.typeName, writer);
-    }
-    return writer;
+  const full = createWriters(registry, isPrintedEmpty);
+  return {
+    details: createWriters(registry, () => false).messages,
+    answer: (desc) => full.messages.nested(desc),
+    answerField(field) {
+      const write = full.value(field);
+      const empty = field.fieldKind === "message" ? "{}" : field.fieldKind === "enum" ? write(0) : emptyText(field);
+      return (value) => (value === undefined ? empty : write(value));
+    },
   };
+}
 
-  const messageWriter = (desc: DescMessage, mode: Mode): ValueWriter => {
-    const fields = [...desc.fields]
-      .sort((a, b) => a.number - b.number)
-      .filter((field) => !isInputOnly(field))
-      .map((field) => fieldWriter(field, mode));
-    return (value) => {
-      const message = value as Fields;
+/**
+ * Whether a field of an answer is printed where it is empty: every scalar without presence, list and map, except an
+ * empty page token, which stands for no further page.
+ */
+export function isPrintedEmpty(field: DescField): boolean {
+  return !hasPresence(field) && field.fieldKind !== "enum" && field.name !== "next_page_token";
+}
+
+interface Writers {
+  readonly messages: MessageWriters;
+  /** The writer of the value of a field, which is never undefined. */
+  value(field: DescField): ValueWriter;
+}
+
+function createWriters(registry: Registry, printsEmpty: (field: DescField) => boolean): Writers {
+  const compiled = createMessageCompiler<ValueWriter, string>({
+    order: "ascending",
+    isWritten: (field) => !isInputOnly(field),
+    message: (fields) => (value) => {
       let out = "{";
-      for (let i = 0; i < fields.length; i++) out = (fields[i] as FieldWriter)(message, out);
+      for (let i = 0; i < fields.length; i++) out = (fields[i] as WriteField<string>)(value as Fields, out);
       return `${out}}`;
-    };
+    },
+    field: (field) => fieldWriter(field, value(field), printsEmpty(field)),
+  });
+
+  const value = (field: DescField): ValueWriter => {
+    const write = elementWriter(field);
+    if (field.fieldKind === "list") return (list) => listText(list as readonly unknown[], write);
+    if (field.fieldKind === "map") return (map) => mapText(map as Fields, write);
+    return write;
   };
 
-  const fieldWriter = (field: DescField, mode: Mode): FieldWriter => {
-    const first = `${quote(field.jsonName)}:`;
-    const next = `,${first}`;
-    const name = field.localName;
-    const write = elementWriter(field, mode === "list" && field.fieldKind === "list" ? "full" : "sparse");
-    const append = (out: string, text: string) => (out.length === 1 ? out + first + text : out + next + text);
-    const empties = mode !== "sparse";
-
-    if (field.oneof !== undefined) {
-      const group = field.oneof.localName;
-      const skipped = field.fieldKind === "enum" ? 0 : undefined;
-      return (message, out) => {
-        const member = message[group] as { case?: string; value?: unknown } | undefined;
-        if (member?.case !== name || member.value === skipped) return out;
-        return append(out, write(member.value));
-      };
-    }
-    switch (field.fieldKind) {
-      case "message":
-        return (message, out) => {
-          const value = message[name];
-          return value === undefined || value === null ? out : append(out, write(value));
-        };
-      case "enum":
-        return (message, out) => {
-          const value = Object.hasOwn(message, name) ? message[name] : undefined;
-          return value === undefined || value === 0 ? out : append(out, write(value));
-        };
-      case "list":
-        return (message, out) => {
-          const list = (message[name] ?? []) as readonly unknown[];
-          return list.length === 0 && !empties ? out : append(out, listText(list, write));
-        };
-      case "map":
-        return (message, out) => {
-          const text = mapText((message[name] ?? {}) as Fields, write);
-          return text === "{}" && !empties ? out : append(out, text);
-        };
-      default:
-        return scalarFieldWriter(field, empties && !isPageToken(field), append, write);
-    }
-  };
-
-  const elementWriter = (field: DescField, mode: Mode): ValueWriter => {
-    if (field.message !== undefined) return writerOf(field.message, mode);
+  const elementWriter = (field: DescField): ValueWriter => {
+    if (field.message !== undefined) return messages.nested(field.message);
     if (field.enum !== undefined) {
       const names = new Map(field.enum.values.map((value) => [value.number, quote(value.name)]));
       if (field.enum.typeName === "google.protobuf.NullValue") return () => "null";
-      return (value) => names.get(value as number) ?? String(value);
+      return (number) => names.get(number as number) ?? String(number);
     }
     return scalarWriter(field.scalar ?? ScalarType.STRING);
   };
 
-  const writers: JsonWriters = {
+  const messages: MessageWriters = {
     registry,
-    nested: (desc) => writerOf(desc, "sparse"),
+    nested: (desc) => wellKnownWriter(desc, messages) ?? compiled(desc),
     scalar: (desc) => {
       const type = desc.fields[0]?.scalar ?? ScalarType.STRING;
       const write = scalarWriter(type);
       return (value) => (value === undefined ? zeroText(type) : write(value));
     },
-    answer: (desc) => writerOf(desc, isListAnswer(desc) ? "list" : "full"),
-    answerField: (field) => {
-      const write = elementWriter(field, "full");
-      if (field.fieldKind === "list") return (value) => listText((value ?? []) as readonly unknown[], write);
-      if (field.fieldKind === "map") return (value) => mapText((value ?? {}) as Fields, write);
-      const empty =
-        field.fieldKind === "message" ? "{}" : field.fieldKind === "enum" ? write(0) : zeroText(field.scalar);
-      return (value) => (value === undefined ? empty : write(value));
-    },
   };
-  return writers;
+  return { messages, value };
 }
 
-// A list is known by its page token or, in v1, which has none, by its one field `items`.
-function isListAnswer(desc: DescMessage): boolean {
-  return desc.fields.some(
-    (field) => field.name === "next_page_token" || (field.name === "items" && field.fieldKind === "list"),
-  );
-}
-
-function isPageToken(field: DescField): boolean {
-  return field.name === "next_page_token";
-}
-
-type Append = (out: string, text: string) => string;
-
-// Of a field with presence, what was set is printed, whatever it is.
-function scalarFieldWriter(
-  field: Extract<DescField, { fieldKind: "scalar" }>,
-  empties: boolean,
-  append: Append,
-  write: ValueWriter,
-): FieldWriter {
-  const name = field.localName;
-  if (field.presence !== IMPLICIT) {
-    return (message, out) => {
-      const value = Object.hasOwn(message, name) ? message[name] : undefined;
-      return value === undefined ? out : append(out, write(value));
-    };
+function fieldWriter(field: DescField, write: ValueWriter, printsEmpty: boolean): WriteField<string> {
+  const first = `${quote(field.jsonName)}:`;
+  const next = `,${first}`;
+  const append = (out: string, text: string) => (out.length === 1 ? out + first + text : out + next + text);
+  const empty = emptyText(field);
+  const access = fieldAccess(field);
+  const { kind, property } = access;
+  switch (kind) {
+    case "member": {
+      const { name } = access;
+      return (message, out) => {
+        const member = message[property] as OneofMember | undefined;
+        return member?.case === name ? append(out, write(member.value)) : out;
+      };
+    }
+    case "present":
+      return (message, out) => {
+        const value = Object.hasOwn(message, property) ? message[property] : undefined;
+        return value === undefined || value === null ? out : append(out, write(value));
+      };
+    case "implicit": {
+      const { isZero } = access;
+      return (message, out) => {
+        const value = message[property];
+        if (value !== undefined && !isZero(value)) return append(out, write(value));
+        return printsEmpty ? append(out, empty) : out;
+      };
+    }
+    default:
+      return (message, out) => {
+        const text = write(message[property] ?? NOTHING[kind]);
+        return text === empty && !printsEmpty ? out : append(out, text);
+      };
   }
-  const zero = zeroText(field.scalar);
-  return (message, out) => {
-    const value = message[name];
-    const text = value === undefined ? zero : write(value);
-    return !empties && text === zero ? out : append(out, text);
-  };
 }
 
-// FieldPresence.IMPLICIT of google.protobuf.FeatureSet.
-const IMPLICIT = 2;
+const NOTHING = { list: [], map: {} };
+
+// What a field prints that is a list or map without elements, or a scalar at zero.
+function emptyText(field: DescField): string {
+  if (field.fieldKind === "list") return "[]";
+  return field.fieldKind === "map" ? "{}" : zeroText(field.scalar);
+}
 
 function zeroText(type: ScalarType | undefined): string {
   if (type === undefined || type === ScalarType.STRING || type === ScalarType.BYTES) return '""';

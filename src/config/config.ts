@@ -3,6 +3,7 @@
 // it is reported at once.
 import { readFileSync } from "node:fs";
 import { BlockList, isIP } from "node:net";
+import { tokenAlgorithms } from "../kernel/jws.js";
 import { defaultLimits, parseLimits, type QuotaLimits } from "../kernel/quotas.js";
 
 /** One setting: how it is written, read and explained. */
@@ -130,6 +131,13 @@ function originList(given: string): readonly string[] {
   }
 }
 
+// Requests list audiences with commas between, and compare them without a slash at the end.
+function audienceList(given: string): readonly string[] {
+  const names = given.split(",").map((name) => name.trim());
+  if (names.length <= 7 && names.every((name) => /^[!-~]{1,255}$/.test(name) && name !== "/")) return names;
+  throw new Error("must be at most 7 names without blanks, such as registry.example.org, separated by commas");
+}
+
 /** The table. The names of flags and environment variables follow from the keys. */
 export const settings = {
   listen: {
@@ -141,6 +149,12 @@ export const settings = {
   data: text("directory", "./data", "data directory of the SQLite store and of the master key"),
   databaseUrl: { ...optional("url", "PostgreSQL database to use instead of SQLite"), secret: true as const },
   baseUrl: optional("url", "address clients reach the service by; also the audience of API tokens", httpUrl),
+  audiences: {
+    parse: audienceList,
+    fallback: [],
+    help: "further names that tokens may be for, such as the host of the registry, comma-separated; none unless set",
+    placeholder: "names",
+  } satisfies Setting<readonly string[]>,
   issuer: optional("url", "issuer of API tokens; the base URL unless set", httpUrl),
   errorDomain: optional("name", "domain in error details; iam.<base host> unless set"),
   masterKeyFile: optional("file", "key that seals secrets at rest; <data>/master.key unless set"),
@@ -168,12 +182,22 @@ export const settings = {
   } satisfies Setting<readonly string[]>,
   loginProviders: optional("file", "JSON file of the login providers of this service; see docs/login.md"),
   registration: oneOf(["invite", "open"], "invite", "whether people who sign in for the first time need an invite"),
+  headlessConfirmation: oneOf(
+    ["explicit", "code"],
+    "explicit",
+    "headless logins of programs that show no code: confirmed in words, or rejected",
+  ),
   awsStsOrigins: {
     parse: (given: string) => given.split(",").map((origin) => httpUrl(origin.trim())),
     fallback: undefined,
     help: "origins of the AWS security token services that may be asked, comma-separated; those of AWS unless set",
     placeholder: "origins",
   } satisfies Setting<readonly string[] | undefined>,
+  tokenAlgorithm: oneOf(
+    tokenAlgorithms,
+    "RS256",
+    "signature algorithm of API tokens; a change takes effect with the next key, which is then made at once",
+  ),
   keyRotation: duration("how long a key signs API tokens before another does", "30d"),
   jwksMaxAge: duration("how long others may keep the public keys, and so how long a new key waits", "5m"),
   registryUrl: optional("url", "address of the container registry that trusts this service", httpUrl),

@@ -4,7 +4,9 @@ import { isLoopback, type ListenAddress, type Settings } from "./config.js";
 export interface Origin {
   readonly baseUrl: string;
   readonly issuer: string;
-  /** What the `aud` of a token may be. */
+  /** The URLs by which others know this service: its issuer and all spellings of its base URL. */
+  readonly urls: readonly string[];
+  /** What the `aud` of a token may be: the base URL first. */
   readonly audiences: readonly string[];
   /** ErrorInfo's domain. */
   readonly errorDomain: string;
@@ -22,10 +24,12 @@ export function resolveOrigin(settings: Settings, listening: ListenAddress = set
   const at = (name: string) => `${scheme}://${name.includes(":") ? `[${name}]` : name}:${port}`;
   const baseUrl = settings.baseUrl ?? at(host);
   const spellings = settings.baseUrl === undefined && isLoopback(host) ? ["127.0.0.1", "localhost", "::1"].map(at) : [];
+  const issuer = settings.issuer ?? baseUrl;
   return {
     baseUrl,
-    issuer: settings.issuer ?? baseUrl,
-    audiences: [...new Set([baseUrl, ...spellings])],
+    issuer,
+    urls: [...new Set([issuer, baseUrl, ...spellings])],
+    audiences: [...new Set([baseUrl, ...spellings, ...settings.audiences])],
     errorDomain: settings.errorDomain ?? `iam.${new URL(baseUrl).hostname.replace(/^\[|\]$/g, "")}`,
   };
 }

@@ -4,6 +4,7 @@ import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
 import {
   Identities,
   type IdentityMetadata,
+  IdentityMetadataSchema,
   type IdentityMetadata_OnboardingQuestions as OnboardingQuestions,
 } from "#gen/chainguard/platform/events/identities_pb.js";
 import {
@@ -13,8 +14,10 @@ import {
 import { identities } from "../iam/identities/identity.js";
 import { metadataToProto, patchMetadata } from "../iam/identities/metadata.js";
 import { invalidArgument, unimplemented } from "../kernel/errors.js";
-import { serve, withOutcome } from "../pipeline/method-table.js";
+import { withOutcome } from "../pipeline/handlers.js";
+import { serve } from "../pipeline/method-table.js";
 import { renameErrorFields } from "../pipeline/operations.js";
+import { defineFixedFields, requireUpdated, setByService } from "../pipeline/resource/fixed-fields.js";
 import { getRow } from "../pipeline/resource/read.js";
 
 const answerNames = [
@@ -32,6 +35,12 @@ const answerNames = [
 ] as const;
 type Answers = Pick<OnboardingQuestions, (typeof answerNames)[number]>;
 
+const fixed = defineFixedFields(IdentityMetadataSchema, {
+  name: setByService(),
+  givenName: setByService(),
+  familyName: setByService(),
+});
+
 /** Creates Identities. */
 export function eventIdentitiesV1() {
   return serve(Identities, {
@@ -43,10 +52,11 @@ export function eventIdentitiesV1() {
 
     async updateMetadata(request, { tx, caller, startMs }) {
       const before = await getRow(tx, identities, caller.uid);
-      const metadata = buildMetadata(before.metadata, request);
+      const metadata = buildMetadata(before.metadata, request) ?? before.metadata;
       const row = (await tx.identities.update(caller.uid, { metadata }, startMs)) ?? before;
       // The response does not name its subject.
-      return withOutcome(metadataToProtoV1(metadataToProto(row)), { subjectUid: caller.uid });
+      const updated = create(IdentityMetadataSchema, metadataToProtoV1(metadataToProto(row)));
+      return withOutcome(requireUpdated(fixed, request, updated), { subjectUid: caller.uid });
     },
   });
 }
@@ -58,7 +68,7 @@ const names = Object.fromEntries([
 
 // The answers are replaced as a whole, or not at all where they are absent. Version 1 has no mask, so the flag is
 // always set as sent: callers must be able to opt out.
-function buildMetadata(stored: object, { onboardingQuestions: questions, updatesOptIn }: IdentityMetadata): object {
+function buildMetadata(stored: object, { onboardingQuestions: questions, updatesOptIn }: IdentityMetadata) {
   if (questions?.providers.length) {
     const field = "onboardingQuestions.providers";
     throw invalidArgument({ field, description: `${field} must be empty: the service keeps none` });

@@ -2,14 +2,14 @@
 import { hasOption } from "@bufbuild/protobuf";
 import { Capability, CapabilitySchema, internal_only } from "#gen/chainguard/capabilities/capabilities_pb.js";
 import { type CapabilitySet, hasBit, includesSet } from "../kernel/capability-set.js";
-import { failedPrecondition, permissionDenied } from "../kernel/errors.js";
+import { type ApiError, failedPrecondition, notPermitted, permissionDenied } from "../kernel/errors.js";
 import { builtinRoleUid } from "../kernel/ids.js";
 import { rootOf } from "../kernel/uidp.js";
 import { bitOf } from "../pipeline/auth/authorize.js";
 import type { Caller } from "../pipeline/auth/caller.js";
 import type { UnaryCall } from "../pipeline/call.js";
 import type { RoleRow, Tx } from "../store/port.js";
-import { builtinRoles } from "./roles/builtin-roles.js";
+import { builtinRoles, isOperatorRole } from "./roles/builtin-roles.js";
 import { capabilitySetNamed } from "./roles/capability-names.js";
 
 const owner = builtinRoleUid("owner");
@@ -26,26 +26,46 @@ const internalOnly = CapabilitySchema.values
   .map((value) => bitOf(value.number));
 
 /**
- * Makes sure that the caller holds all of `rights` at `group`.
+ * Makes sure that the caller holds all of `rights` at `group` and may pass them on. What it holds by operator roles
+ * is for itself alone.
  *
  * @throws ApiError PERMISSION_DENIED
  */
 export function requireRights(caller: Caller, rights: CapabilitySet, group: string): void {
-  const callerRights = caller.rightsAt(group);
+  const callerRights = transferableRightsAt(caller, group);
   const reserved = internalOnly.some((bit) => hasBit(rights, bit));
   if (includesSet(callerRights, rights) && (!reserved || hasBit(callerRights, internalBit))) return;
-  throw permissionDenied(`granting rights at ${group} that the caller lacks there`);
+  throw lacksRights(group);
+}
+
+function lacksRights(group: string): ApiError {
+  return permissionDenied(`granting rights at ${group} that the caller lacks there`);
+}
+
+function transferableRightsAt(caller: Caller, group: string): CapabilitySet {
+  return caller.rightsByRoles(group, (roleUid) => !isOperatorRole(roleUid));
 }
 
 /**
  * Makes sure that the caller may bind `role` at `group`: it holds all capabilities of the role, or it owns
- * the group and owners may grant the role.
+ * the group and owners may grant the role. Nobody may bind an operator role.
  *
  * @throws ApiError PERMISSION_DENIED
  */
 export function requireGrantable(caller: Caller, role: Pick<RoleRow, "uid" | "capabilities">, group: string): void {
-  if (ownersMayGrant.has(role.uid) && includesSet(caller.rightsAt(group), ownerRights)) return;
+  if (isOperatorRole(role.uid)) throw lacksRights(group);
+  if (ownersMayGrant.has(role.uid) && includesSet(transferableRightsAt(caller, group), ownerRights)) return;
   requireRights(caller, role.capabilities, group);
+}
+
+/**
+ * Makes sure that a role is not an operator role, whose bindings no caller of the API creates, changes or deletes.
+ *
+ * @param action what the caller does, as the error names it
+ * @throws ApiError PERMISSION_DENIED
+ */
+export function requireNotOperatorRole(roleUid: string, action: string): void {
+  if (isOperatorRole(roleUid)) throw notPermitted(`${action}, whose role is the operator's`);
 }
 
 /**

@@ -1,8 +1,7 @@
 // Every service of iam.
 
-import type { PageTokens } from "../kernel/page-token.js";
 import type { QuotaLimits } from "../kernel/quotas.js";
-import type { ServedService } from "../pipeline/method-table.js";
+import type { FormerPath, ServedService } from "../pipeline/method-table.js";
 import { accountAssociationsV1 } from "./account-associations/account-association-v1.js";
 import { accountAssociationsV2beta1 } from "./account-associations/account-association-v2beta1.js";
 import { bindingsV1 } from "./bindings/bindings-v1.js";
@@ -26,10 +25,30 @@ import { termsV2beta1 } from "./terms/terms-v2beta1.js";
 
 /** What the services need. */
 export interface IamDeps extends GroupsDeps, IdentityProviderDeps {
-  readonly tokens: PageTokens;
   /** The quotas that version 1 shows. */
   readonly limits: QuotaLimits;
 }
+
+// Clients of version 1 move to version 2 by the prefix of its paths alone (docs/v1.md), so version 2 answers at the
+// spellings of version 1 as well.
+const formerPaths = {
+  identities: [
+    { current: "/identities:lookupIdentity", former: "/identities/lookup" },
+    { current: "/identities:updateIdentityMetadata", former: "/identities/metadata" },
+  ],
+  roleBindings: [
+    { current: "/roleBindings", former: "/rolebindings" },
+    { current: "/roleBindings:batchCreate", former: "/rolebindings/batch/{parent=**}" },
+  ],
+  accountAssociations: [
+    { current: "/accountAssociations", former: "/account_associations" },
+    {
+      current: "/accountAssociations/{uid=**}:checkAccountAssociation",
+      former: "/account_associations/{uid=**}:check",
+    },
+  ],
+  groupInvites: [{ current: "/groupInvites", former: "/group_invites" }],
+} as const satisfies Readonly<Record<string, readonly FormerPath[]>>;
 
 /** Creates the services. */
 export function iamServices(deps: IamDeps): ServedService[] {
@@ -46,19 +65,19 @@ export function iamServices(deps: IamDeps): ServedService[] {
   return [
     groups,
     groupsV1(groups, deps),
-    identities,
+    { ...identities, formerPaths: formerPaths.identities },
     identitiesV1(identities),
     roles,
     rolesV1(roles),
-    roleBindings,
+    { ...roleBindings, formerPaths: formerPaths.roleBindings },
     roleBindingsV1(roleBindings),
     identityProviders,
     identityProvidersV1(identityProviders),
     groupMappings,
     groupMappingsV1(groupMappings),
-    accountAssociations,
+    { ...accountAssociations, formerPaths: formerPaths.accountAssociations },
     accountAssociationsV1(accountAssociations),
-    groupInvites,
+    { ...groupInvites, formerPaths: formerPaths.groupInvites },
     groupInvitesV1(groupInvites),
     terms,
     termsV1(terms),

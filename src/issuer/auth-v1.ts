@@ -12,15 +12,17 @@ import { type SignIn, signIn } from "../iam/people/sign-in.js";
 import { capabilityNamesIn } from "../iam/roles/capability-names.js";
 import { roleToProtoV1 } from "../iam/roles/role-v1.js";
 import { type CapabilitySet, intersectionOf } from "../kernel/capability-set.js";
-import { type ApiError, invalidArgument, notFound, permissionDenied } from "../kernel/errors.js";
+import { type ApiError, invalidArgument, notFound, notPermitted, permissionDenied } from "../kernel/errors.js";
 import type { Ids } from "../kernel/ids.js";
 import type { QuotaLimits } from "../kernel/quotas.js";
 import { isUidp } from "../kernel/uidp.js";
 import type { UnaryCall } from "../pipeline/call.js";
-import { serve, withOutcome, withPreparation } from "../pipeline/method-table.js";
+import { withOutcome, withPreparation } from "../pipeline/handlers.js";
+import { serve } from "../pipeline/method-table.js";
+import { renameErrorFields } from "../pipeline/operations.js";
 import type { Quotas } from "../pipeline/quotas.js";
 import type { RoleRow, Store, Tx } from "../store/port.js";
-import { takeHeadlessSession } from "./oauth/headless.js";
+import { type NoteTerminal, takeHeadlessSession } from "./oauth/headless.js";
 import { type Exchanger, parseBearer } from "./sts/exchange.js";
 import { type FailureLimiter, inviteFailureKey } from "./sts/failure-limiter.js";
 import type { Proof } from "./sts/identify.js";
@@ -34,13 +36,15 @@ export interface AuthDeps {
   readonly open: boolean;
   /** Limits wrong invite codes. */
   readonly inviteLimiter: FailureLimiter;
+  readonly noteTerminal: NoteTerminal;
 }
 
 type PersonProof = Extract<Proof, { by: "person" }>;
+type HeadlessPoll = { readonly code: string };
 type Registration = Pick<RegistrationRequest, "code" | "identityId">;
 
 /** Creates the handlers of Auth, version 1. */
-export function authV1({ exchanger, ids, store, quotas, open, inviteLimiter }: AuthDeps) {
+export function authV1({ exchanger, ids, store, quotas, open, inviteLimiter, noteTerminal }: AuthDeps) {
   return serve(
     Auth,
     {
@@ -51,11 +55,11 @@ export function authV1({ exchanger, ids, store, quotas, open, inviteLimiter }: A
           if (identityId !== "" && !isUidp(identityId)) {
             throw invalidArgument({ field: "identityId", description: "identityId must be a uid" });
           }
-          const proof = await exchanger.verifyBearer(
-            { identity: identityId, identityProvider: "" },
-            parseBearer(inbound.header("authorization")),
-            inbound.remoteAddress,
-          );
+          const bearer = parseBearer(inbound.header("authorization"));
+          const asserted = { identity: identityId, identityProvider: "" };
+          const proof = await exchanger.verifyBearer(asserted, bearer, inbound.remoteAddress).catch((error) => {
+            throw renameErrorFields(error, { identity: "identityId" });
+          });
           const context = { quotas, nowMs: startMs };
           await inviteLimiter.guard([inviteFailureKey(inbound.remoteAddress, code)], () =>
             store.read((tx) => requireRoomFor(tx, proof, code, context)),
@@ -72,15 +76,23 @@ export function authV1({ exchanger, ids, store, quotas, open, inviteLimiter }: A
         },
       }),
 
-      async getHeadlessSession({ code }, { tx, startMs, responseHeader }) {
-        responseHeader.set("cache-control", "no-store");
-        const session = await takeHeadlessSession(tx, code, startMs);
-        if (session === undefined) throw headlessSessionNotFound();
-        return session;
-      },
+      getHeadlessSession: withPreparation({
+        async prepare({ code }: HeadlessPoll, { inbound, startMs }): Promise<void> {
+          // Another site could make the person's own browser poll, and so hide from where the login was requested.
+          if (inbound.header("sec-fetch-site") !== undefined) return;
+          await noteTerminal(code, inbound.remoteAddress, startMs);
+        },
+        async handle({ code }: HeadlessPoll, { tx, startMs, responseHeader }) {
+          responseHeader.set("cache-control", "no-store");
+          const session = await takeHeadlessSession(tx, code, startMs);
+          if (session === undefined) throw headlessSessionNotFound();
+          return session;
+        },
+      }),
 
       async delete({ id }, { tx, caller }) {
-        if (id !== caller.uid || !caller.unlimited) throw permissionDenied(`deleting ${id}`);
+        if (id !== caller.uid) throw permissionDenied(`deleting ${id}`);
+        if (!caller.unlimited) throw notPermitted("deleting an identity needs a token that is not limited");
         await deletePerson(tx, id);
         return withOutcome({}, { subjectUid: id });
       },

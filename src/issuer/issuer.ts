@@ -12,9 +12,14 @@ import { createKeyRotator } from "./keys/key-rotator.js";
 import { buildKeySchedule } from "./keys/key-states.js";
 import type { MasterKey } from "./keys/master-key.js";
 import { createLastSeen, createMaintenance, type LastSeen } from "./maintenance.js";
+import type { HeadlessConfirmation } from "./oauth/context.js";
+import { createTerminalNotes } from "./oauth/headless.js";
+import { createIdTokens } from "./oauth/id-tokens.js";
 import { readLoginProviders } from "./oauth/login-providers.js";
 import { findRedirectNotices, type RedirectNotice } from "./oauth/redirect-notice.js";
 import { createLoginRoutes } from "./oauth/routes.js";
+import { createStartLimit } from "./oauth/start-limit.js";
+import { createTickets } from "./oauth/state.js";
 import { isOwnUrl } from "./sts/audience.js";
 import { defaultStsOrigins } from "./sts/aws.js";
 import { createExchanger, type Exchanger } from "./sts/exchange.js";
@@ -36,6 +41,7 @@ export interface IssuerSettings {
   readonly trustedIssuers: readonly string[];
   readonly loginProviders: string | undefined;
   readonly registration: "invite" | "open";
+  readonly headlessConfirmation: HeadlessConfirmation;
   readonly awsStsOrigins: readonly string[] | undefined;
   /** Seconds. */
   readonly keyRotation: number;
@@ -47,6 +53,7 @@ export interface IssuerSettings {
 export interface IssuerOrigin {
   readonly baseUrl: string;
   readonly issuer: string;
+  readonly urls: readonly string[];
   readonly audiences: readonly string[];
 }
 
@@ -57,8 +64,7 @@ export interface IssuerDeps {
   readonly masterKey: MasterKey;
   readonly clock: Clock;
   readonly ids: Ids;
-  /** A function, because with port 0 the address is known only after the service listens. */
-  readonly origin: () => IssuerOrigin;
+  readonly origin: IssuerOrigin;
   /** The quotas of the organisations that people join. */
   readonly quotas: Quotas;
   /** Called with each state change of a key that this node made, for the operator's log. */
@@ -100,11 +106,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     onProblem,
     onRedirectNotice,
   } = deps;
-  const ownUrls = () => {
-    const { issuer, audiences } = origin();
-    return [issuer, ...audiences];
-  };
-  const audiences = () => origin().audiences;
+  const { urls: ownUrls, audiences } = origin;
   const loginProviders = readLoginProviders(settings.loginProviders);
   const fetch = createGuardedFetch({
     trustedOrigins: settings.trustedIssuers,
@@ -114,16 +116,18 @@ export function createIssuer(deps: IssuerDeps): Issuer {
   const issuers = createIssuers({
     fetch,
     clock,
-    isOwnIssuer: (issuer) => isOwnUrl(issuer, ownUrls()),
+    isOwnIssuer: (issuer) => isOwnUrl(issuer, ownUrls),
     onProblem: (issuer, reason) => onProblem(`the keys of ${issuer} could not be fetched: ${reason}`),
   });
-  const tokens = createTokens({ keys, ids, issuer: () => origin().issuer });
+  const tokens = createTokens({ keys, ids, issuer: origin.issuer });
+  const tickets = createTickets(masterKey);
+  const idTokens = createIdTokens({ store, tickets, keys, issuer: origin.issuer });
   const lastSeen = createLastSeen(store);
   const limiter = createFailureThrottle(FAILURE_LIMITS);
   const inviteLimiter = createFailureLimiter(INVITE_FAILURE_LIMIT);
   const stsOrigins = settings.awsStsOrigins ?? defaultStsOrigins;
-  const identifyDeps = { store, issuers, fetch, loginProviders, stsOrigins, ownUrls };
-  const exchanger = createExchanger({ ...identifyDeps, tokens, lastSeen, limiter, clock, audiences });
+  const identifyDeps = { store, issuers, fetch, loginProviders, stsOrigins, ownUrls, audiences };
+  const exchanger = createExchanger({ ...identifyDeps, tokens, idTokens, lastSeen, limiter, clock });
   const maintenance = createMaintenance({ store, lastSeen, clock, onProblem });
   const keyRotator = createKeyRotator({
     keys,
@@ -135,14 +139,24 @@ export function createIssuer(deps: IssuerDeps): Issuer {
   return {
     services: [
       createSecurityTokenService({ exchanger, tokens, limiter, audiences, lastSeen }),
-      authV1({ exchanger, ids, store, quotas, open: settings.registration === "open", inviteLimiter }),
+      authV1({
+        exchanger,
+        ids,
+        store,
+        quotas,
+        open: settings.registration === "open",
+        inviteLimiter,
+        noteTerminal: createTerminalNotes({ store, tickets, startLimit: createStartLimit(clock) }),
+      }),
     ],
     routes: [
-      ...wellKnownRoutes({ keys, issuer: () => origin().issuer, maxAgeS: settings.jwksMaxAge }),
+      ...wellKnownRoutes({ keys, issuer: origin.issuer, maxAgeS: settings.jwksMaxAge }),
       ...createLoginRoutes({
         store,
         tokens,
         exchanger,
+        idTokens,
+        tickets,
         masterKey,
         fetch,
         clock,
@@ -150,7 +164,8 @@ export function createIssuer(deps: IssuerDeps): Issuer {
         origin,
         loginProviders,
         registration: settings.registration,
-        secure: origin().baseUrl.startsWith("https:"),
+        headlessConfirmation: settings.headlessConfirmation,
+        secure: origin.baseUrl.startsWith("https:"),
         inviteLimiter,
         quotas,
         onProblem,
@@ -161,7 +176,7 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     start() {
       keyRotator.start();
       maintenance.start();
-      redirectNotices = findRedirectNotices({ store, clock, issuer: origin().issuer, loginProviders }).then(
+      redirectNotices = findRedirectNotices({ store, clock, issuer: origin.issuer, loginProviders }).then(
         (notices) => {
           for (const notice of notices) onRedirectNotice(notice);
         },

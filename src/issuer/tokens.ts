@@ -3,10 +3,13 @@ import { createHash, randomBytes } from "node:crypto";
 import { type CapabilitySet, intersectionOf } from "../kernel/capability-set.js";
 import { invalidArgument } from "../kernel/errors.js";
 import type { Ids } from "../kernel/ids.js";
+import { signJwt, type UnsignedJwt } from "../kernel/jws.js";
 import type { TokenLimit } from "../kernel/principal.js";
-import { MAX_TOKEN_LENGTH, MAX_TOKEN_LIFE_S, signApiToken, type TokenClaims } from "../pipeline/auth/api-token.js";
+import { encodeApiToken, MAX_TOKEN_LENGTH, MAX_TOKEN_LIFE_S, type TokenClaims } from "../pipeline/auth/api-token.js";
 import type { RefreshTokenRow, Tx } from "../store/port.js";
 import type { KeyRing } from "./keys/key-ring.js";
+import { resolveScopes } from "./sts/scopes.js";
+import type { RequestedGrant } from "./sts/token-request.js";
 
 /** The longest login, however often it is refreshed: 30 days, in milliseconds. */
 const MAX_LOGIN_MS = 30 * 24 * 60 * 60 * 1000;
@@ -16,14 +19,23 @@ const MAX_LOGIN_MS = 30 * 24 * 60 * 60 * 1000;
  * stay.
  */
 export interface TokenGrant {
-  /** The audience: a base URL of this service. */
-  readonly audience: string;
+  /** The audience, or several: each a base URL of this service or a name in `--audiences`. */
+  readonly audience: string | readonly string[];
   /** What the token may be used for; undefined means no limit. */
   readonly limit?: TokenLimit | undefined;
   /** The uids of mappings that the bearer's directory groups satisfy. */
   readonly mappings?: readonly string[] | undefined;
+  /** When the directory told of these groups, in epoch milliseconds: rights by mappings last an hour from then on. */
+  readonly mappedMs?: number | undefined;
   /** Claims for readers of the token; no decision uses them. */
   readonly informative?: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** An API token that lacks its signature. */
+export interface UnsignedToken {
+  readonly jwt: UnsignedJwt;
+  /** When it expires, in epoch milliseconds. */
+  readonly expiresAtMs: number;
 }
 
 /** An API token. */
@@ -36,7 +48,7 @@ export interface IssuedToken {
 /** The new tokens of a refreshed login. */
 export interface RefreshedLogin {
   readonly identityUid: string;
-  readonly token: IssuedToken;
+  readonly token: UnsignedToken;
   readonly refreshToken: string;
   /** When the refresh token expires, in epoch milliseconds. */
   readonly refreshExpiresAtMs: number;
@@ -44,8 +56,16 @@ export interface RefreshedLogin {
 
 /** Issues API tokens and rotates refresh tokens. */
 export interface Tokens {
-  /** Signs an API token for an identity, valid for an hour. */
-  issue(identityUid: string, grant: TokenGrant, nowMs: number): IssuedToken;
+  /**
+   * Issues an API token for an identity, valid for an hour. A transaction can do this, and its caller signs the token
+   * after the commit.
+   *
+   * @throws ApiError INVALID_ARGUMENT when the token would be too long
+   */
+  issue(identityUid: string, grant: TokenGrant, nowMs: number): UnsignedToken;
+
+  /** Signs an issued token, outside any transaction. */
+  sign(token: UnsignedToken): Promise<IssuedToken>;
 
   /** Creates the first refresh token of a login. */
   createRefreshToken(tx: Tx, identityUid: string, grant: TokenGrant, nowMs: number): Promise<string>;
@@ -56,12 +76,13 @@ export interface Tokens {
    * revoked tokens.
    *
    * @param requested what to narrow the API token to
-   * @throws ApiError INVALID_ARGUMENT when it exceeds what the login is valid for
+   * @throws ApiError INVALID_ARGUMENT when it exceeds what the login is valid for, or names an organisation in which the
+   * identity holds nothing
    */
   rotate(
     tx: Tx,
     refreshToken: string,
-    requested: Partial<TokenGrant>,
+    requested: Partial<RequestedGrant>,
     nowMs: number,
   ): Promise<RefreshedLogin | undefined>;
 
@@ -76,20 +97,21 @@ export interface Tokens {
 export function createTokens(deps: {
   readonly keys: Pick<KeyRing, "signing">;
   readonly ids: Ids;
-  /** The issuer URL; a function, because with port 0 the address is known only after the service listens. */
-  readonly issuer: () => string;
+  /** The issuer URL. */
+  readonly issuer: string;
 }): Tokens {
   const { keys, ids, issuer } = deps;
 
-  function issue(identity: string, grant: TokenGrant, nowMs: number): IssuedToken {
-    const request = { ...grant, issuer: issuer(), identity, lifeS: MAX_TOKEN_LIFE_S, nowMs };
-    let token = issueToken(request, keys, ids);
+  function issue(identity: string, grant: TokenGrant, nowMs: number): UnsignedToken {
+    const lifeS = lifeOf(grant, nowMs);
+    const request = { ...grant, issuer, identity, lifeS, nowMs };
+    let jwt = encodeToken(request, keys, ids);
     // Without the informative claims, the token may be short enough to be accepted.
-    if (token.length > MAX_TOKEN_LENGTH) token = issueToken({ ...request, informative: undefined }, keys, ids);
-    if (token.length > MAX_TOKEN_LENGTH) {
+    if (jwt.length > MAX_TOKEN_LENGTH) jwt = encodeToken({ ...request, informative: undefined }, keys, ids);
+    if (jwt.length > MAX_TOKEN_LENGTH) {
       throw invalidArgument({ field: "scopes", description: "scopes must be fewer: the token would be too long" });
     }
-    return { token, expiresAtMs: (Math.floor(nowMs / 1000) + MAX_TOKEN_LIFE_S) * 1000 };
+    return { jwt, expiresAtMs: (Math.floor(nowMs / 1000) + lifeS) * 1000 };
   }
 
   async function insert(tx: Tx, row: Omit<RefreshTokenRow, "hash" | "used">): Promise<string> {
@@ -102,6 +124,8 @@ export function createTokens(deps: {
 
   return {
     issue,
+
+    sign: async ({ jwt, expiresAtMs }) => ({ token: await signJwt(jwt), expiresAtMs }),
 
     createRefreshToken(tx, identityUid, grant, nowMs) {
       const expireTimeMs = nowMs + MAX_LOGIN_MS;
@@ -116,10 +140,10 @@ export function createTokens(deps: {
         return undefined;
       }
       const { hash, used, ...login } = row;
-      const identity = await tx.identities.get(login.identityUid);
-      if (identity === undefined || identity.notBefore * 1000 > login.createTimeMs) return undefined;
+      if (!(await isLoginValid(tx, login.identityUid, login.createTimeMs))) return undefined;
       const grant = login.grant as TokenGrant;
-      const token = issue(login.identityUid, narrowGrant(grant, requested), nowMs);
+      const narrower = await resolveScopes(tx, requested, { ...grant, identityUid: login.identityUid });
+      const token = issue(login.identityUid, narrowGrant(grant, narrower), nowMs);
       await tx.refreshTokens.markUsed(hash);
       const { identityUid, expireTimeMs: refreshExpiresAtMs } = login;
       return { identityUid, token, refreshToken: await insert(tx, login), refreshExpiresAtMs };
@@ -134,6 +158,13 @@ export function createTokens(deps: {
       if (row) await tx.refreshTokens.deleteFamily(row.family);
     },
   };
+}
+
+// A login may be turned into a token minutes later: a device polls, and its ID token is exchanged.
+function lifeOf({ mappings, mappedMs }: TokenGrant, nowMs: number): number {
+  if (mappings === undefined || mappings.length === 0 || mappedMs === undefined) return MAX_TOKEN_LIFE_S;
+  const sinceS = Math.floor(nowMs / 1000) - Math.floor(mappedMs / 1000);
+  return Math.max(1, MAX_TOKEN_LIFE_S - sinceS);
 }
 
 function hashSecret(secret: string): string {
@@ -155,8 +186,23 @@ function parseSecret(refreshToken: string): string | undefined {
   }
 }
 
-// A token can have less than its login, never more.
-function narrowGrant(grant: TokenGrant, { audience = grant.audience, limit }: Partial<TokenGrant>): TokenGrant {
+/**
+ * Whether an identity may still use what it got at a login: it exists, and was not revoked since.
+ *
+ * @param loginMs the time of the login, in epoch milliseconds
+ */
+export async function isLoginValid(tx: Tx, identityUid: string, loginMs: number): Promise<boolean> {
+  const identity = await tx.identities.get(identityUid);
+  return identity !== undefined && identity.notBefore * 1000 <= loginMs;
+}
+
+/**
+ * Narrows what a login is valid for to what a token is requested for. A token can have less than its login, never
+ * more.
+ *
+ * @throws ApiError INVALID_ARGUMENT when groups are requested that the login is not valid for
+ */
+export function narrowGrant(grant: TokenGrant, { audience = grant.audience, limit }: Partial<TokenGrant>): TokenGrant {
   if (limit === undefined) return { ...grant, audience };
   const cap = intersectCapabilities(grant.limit?.cap, limit.cap);
   const granted = grant.limit?.scope;
@@ -183,10 +229,14 @@ export interface IssueTokenOptions extends Omit<TokenClaims, "subject" | "tokenI
   readonly nowMs: number;
 }
 
-/** Signs an API token with the active key. */
-export function issueToken(request: IssueTokenOptions, keys: Pick<KeyRing, "signing">, ids: Ids): string {
+/** Issues and signs an API token with the active key. */
+export function issueToken(request: IssueTokenOptions, keys: Pick<KeyRing, "signing">, ids: Ids): Promise<string> {
+  return signJwt(encodeToken(request, keys, ids));
+}
+
+function encodeToken(request: IssueTokenOptions, keys: Pick<KeyRing, "signing">, ids: Ids): UnsignedJwt {
   const { identity, nowMs, ...claims } = request;
-  return signApiToken(
+  return encodeApiToken(
     { ...claims, subject: identity, tokenId: ids.newId(), issuedAt: Math.floor(nowMs / 1000) },
     keys.signing(),
   );

@@ -6,8 +6,8 @@ import type { KeyRing } from "./keys/key-ring.js";
 
 export interface WellKnownOptions {
   readonly keys: Pick<KeyRing, "published" | "refresh">;
-  /** The issuer URL; a function, because with port 0 the address is known only after the service listens. */
-  readonly issuer: () => string;
+  /** The issuer URL. */
+  readonly issuer: string;
   /** The max-age of the documents, in seconds. */
   readonly maxAgeS: number;
 }
@@ -19,19 +19,21 @@ const JWKS_PATH = "/.well-known/jwks.json";
 export function wellKnownRoutes({ keys, issuer, maxAgeS }: WellKnownOptions): WebRoutes {
   const cacheControl = `public, max-age=${maxAgeS}`;
   return [
-    publicPage("/.well-known/openid-configuration", (request) =>
-      documentAnswer(request, "application/json", buildDiscovery(issuer()), cacheControl),
-    ),
+    // Stale keys must not be cached for another max-age: a new key would be used before all caches have it, or its
+    // algorithm. When the store cannot be read, the request fails.
+    publicPage("/.well-known/openid-configuration", async (request) => {
+      await keys.refresh();
+      const algorithms = [...new Set(keys.published().map(({ alg }) => String(alg)))];
+      return documentAnswer(request, "application/json", buildDiscovery(issuer, algorithms), cacheControl);
+    }),
     publicPage(JWKS_PATH, async (request) => {
-      // Stale keys must not be cached for another max-age: a new key would be used before all caches have it. When the
-      // store cannot be read, the request fails.
       await keys.refresh();
       return documentAnswer(request, "application/jwk-set+json", { keys: keys.published() }, cacheControl);
     }),
   ];
 }
 
-function buildDiscovery(issuer: string): object {
+function buildDiscovery(issuer: string, algorithms: readonly string[]): object {
   return {
     issuer,
     jwks_uri: `${issuer}${JWKS_PATH}`,
@@ -47,7 +49,7 @@ function buildDiscovery(issuer: string): object {
     ],
     code_challenge_methods_supported: ["S256"],
     subject_types_supported: ["public"],
-    id_token_signing_alg_values_supported: ["ES256"],
+    id_token_signing_alg_values_supported: algorithms,
     token_endpoint_auth_methods_supported: ["none"],
     // RFC 9207: authorization responses name their issuer.
     authorization_response_iss_parameter_supported: true,

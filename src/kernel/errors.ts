@@ -31,7 +31,7 @@ export type ErrorReason =
 
 /** A field of a request and the rule that it violates. */
 export interface FieldViolation {
-  /** The camelCase JSON path of the field, the same on every protocol. */
+  /** The path of the field in JSON. Callers of protocols in binary get it with the names of the proto. */
   readonly field: string;
   /** The rule, as a sentence without a full stop. */
   readonly description: string;
@@ -112,6 +112,20 @@ export function permissionDenied(what: string): ApiError {
   return new ApiError(Code.PermissionDenied, "PERMISSION_DENIED", `Permission denied: ${what} (or it might not exist)`);
 }
 
+/**
+ * PERMISSION_DENIED where no resource is concerned that might not exist. `rule` describes who may, as a sentence without
+ * a full stop.
+ */
+export function notPermitted(rule: string): ApiError {
+  return new ApiError(Code.PermissionDenied, "PERMISSION_DENIED", `Permission denied: ${rule}`);
+}
+
+/** PERMISSION_DENIED: a request names values that callers may not choose. Nothing is hidden, so the text says all. */
+export function deniedField(...violations: readonly FieldViolation[]): ApiError {
+  const text = violations.map((v) => `${v.field}: ${v.description}`).join("; ");
+  return new ApiError(Code.PermissionDenied, "PERMISSION_DENIED", `Permission denied: ${text}`);
+}
+
 /** UNAUTHENTICATED: no token, or an invalid one. One text for all causes, so that callers cannot tell them apart. */
 export function unauthenticated(cause?: unknown): ApiError {
   return new ApiError(
@@ -120,6 +134,15 @@ export function unauthenticated(cause?: unknown): ApiError {
     "Unauthenticated: authorization: a valid bearer token is required",
     [],
     cause,
+  );
+}
+
+/** UNAUTHENTICATED for a token of this service that was valid and is no longer: its bearer knows which it is. */
+export function tokenExpired(): ApiError {
+  return new ApiError(
+    Code.Unauthenticated,
+    "UNAUTHENTICATED",
+    "Unauthenticated: authorization: the bearer token has expired",
   );
 }
 
@@ -163,6 +186,11 @@ export function deadlineExceeded(): ApiError {
     "DEADLINE_EXCEEDED",
     "Deadline exceeded: the call took longer than allowed",
   );
+}
+
+/** INTERNAL: the caller broke a rule of the wire protocol, for which gRPC prescribes this code. */
+export function protocolError(rule: string): ApiError {
+  return new ApiError(Code.Internal, "INTERNAL", `Internal: ${rule}`);
 }
 
 /** UNIMPLEMENTED: no such method, route or encoding. */

@@ -59,7 +59,7 @@ export function isOrganisationQuota(kind: string): kind is OrganisationQuota {
 /**
  * Parses a limit.
  *
- * @throws Error when it is no whole number from 0 to 2147483647
+ * @throws Error when it is not a whole number from 0 to 2147483647
  */
 export function parseLimit(text: string): number {
   const limit = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;

@@ -1,6 +1,9 @@
 // Requests that are neither RPC nor REST: pages, redirects and OAuth endpoints. The types are independent of the
 // server.
 
+/** The `client_id` of the command line, which shows the code of a headless login. */
+export const CLI_CLIENT_ID = "arbor-cli";
+
 /** A request. */
 export interface WebRequest {
   readonly method: "GET" | "POST";

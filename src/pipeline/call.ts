@@ -5,6 +5,7 @@ import { isUidp, isWithin, lineageOf, maximalOf } from "../kernel/uidp.js";
 import type { Tx } from "../store/port.js";
 import { withMapped } from "./auth/authorize.js";
 import type { Caller } from "./auth/caller.js";
+import type { FieldSpelling } from "./field-names.js";
 
 /** The wire protocol a call came in by. */
 export type Protocol = "rest" | "grpc" | "grpc-web" | "connect";
@@ -13,6 +14,9 @@ export type Protocol = "rest" | "grpc" | "grpc-web" | "connect";
 export interface Inbound {
   /** The wire protocol. */
   readonly protocol: Protocol;
+
+  /** The names that errors have for the fields of the request: those that its format has. */
+  readonly fieldSpelling: FieldSpelling;
 
   /** The HTTP method. */
   readonly method: string;

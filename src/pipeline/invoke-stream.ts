@@ -3,12 +3,12 @@
 import type { Message } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Clock } from "../kernel/clock.js";
-import { answerError, CALLER_GONE, connectErrorFrom, deadlineExceeded } from "../kernel/errors.js";
+import { CALLER_GONE, connectErrorFrom, deadlineExceeded } from "../kernel/errors.js";
 import type { Principal } from "../kernel/principal.js";
 import { authorize, maskNotFound } from "./auth/authorize.js";
 import type { Caller } from "./auth/caller.js";
 import { MAX_CALL_MS, type StreamCall } from "./call.js";
-import type { InvokeDeps } from "./invoke.js";
+import { answerCallError, type InvokeDeps } from "./invoke.js";
 import type { StreamEntry } from "./method-table.js";
 import { assertNoNul, assertRequiredFields } from "./validate-request.js";
 
@@ -53,7 +53,7 @@ export function createInvokeStream(deps: InvokeDeps): InvokeStream {
         throw method.auth.mode === "guarded" && caller ? maskNotFound(caller, error, method.auth, request) : error;
       }
     } catch (error) {
-      throw answerError(error, errorDomain, (answer) => deps.onInternalError(answer, call));
+      throw answerCallError(error, method.desc, call, deps);
     } finally {
       end.close();
       release?.();

@@ -1,7 +1,7 @@
 // The pipeline of unary calls of every protocol. The transport authenticates the
 // caller; then one transaction authorizes, validates, runs the handler and writes
 // the audit row. The response is returned after the commit.
-import type { Message } from "@bufbuild/protobuf";
+import type { DescMethod, Message } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
 import type { Clock } from "../kernel/clock.js";
 import { answerError, deadlineExceeded } from "../kernel/errors.js";
@@ -11,7 +11,9 @@ import type { AuditRow, Awaitable, Store, Tx } from "../store/port.js";
 import { authorize, type Guard, maskNotFound } from "./auth/authorize.js";
 import type { Caller } from "./auth/caller.js";
 import type { CallContext, UnaryCall } from "./call.js";
-import { Outcome, type UnaryEntry } from "./method-table.js";
+import { withFieldSpelling } from "./field-names.js";
+import { Outcome } from "./handlers.js";
+import type { UnaryEntry } from "./method-table.js";
 import { assertNoNul, assertRequiredFields } from "./validate-request.js";
 
 /**
@@ -59,9 +61,12 @@ export function createInvoke(deps: InvokeDeps): Invoke {
       const isOutcome = answer instanceof Outcome;
       if (isOutcome && answer.facts.error !== undefined) throw answer.facts.error;
       if (call.pendingAt !== undefined) deps.onPendingUsed?.(call.caller.uid, rootOf(call.pendingAt));
-      return isOutcome ? (answer.response as object) : answer;
+      if (!isOutcome) return answer;
+      return typeof answer.response === "function"
+        ? ((await answer.response()) as object)
+        : (answer.response as object);
     } catch (error) {
-      throw answerError(error, deps.errorDomain, (answer) => deps.onInternalError(answer, call));
+      throw answerCallError(error, method.desc, call, deps);
     }
   };
 
@@ -137,9 +142,21 @@ export function createInvoke(deps: InvokeDeps): Invoke {
     } catch (error) {
       throw maskedError(caller, error, method, request);
     }
-    if (method.access === "write") await tx.audit.append(buildAuditRow(method, call, request, result, clock()));
+    const isChange = method.access === "write" && !(result instanceof Outcome && result.facts.unchanged);
+    if (isChange) await tx.audit.append(buildAuditRow(method, call, request, result, clock()));
     return result;
   }
+}
+
+/** What a call that fails answers: an error with the names that its caller has for fields, reported if it is internal. */
+export function answerCallError(
+  error: unknown,
+  { input }: DescMethod,
+  call: CallContext,
+  { errorDomain, onInternalError }: Pick<InvokeDeps, "errorDomain" | "onInternalError">,
+): ConnectError {
+  const spelled = withFieldSpelling(error, input, call.inbound.fieldSpelling);
+  return answerError(spelled, errorDomain, (answer) => onInternalError(answer, call));
 }
 
 function maskedError(caller: Caller | undefined, error: unknown, { auth }: UnaryEntry, request: Message): unknown {

@@ -5,119 +5,18 @@ import {
   type DescField,
   type DescMessage,
   type DescMethod,
-  type DescMethodServerStreaming,
-  type DescMethodUnary,
   type DescService,
   getOption,
   hasOption,
   type Message,
-  type MessageInitShape,
-  type MessageShape,
 } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { events, iam, iam_scope } from "#gen/chainguard/annotations/annotations_pb.js";
 import { bit, CapabilitySchema, name as capabilityName } from "#gen/chainguard/capabilities/capabilities_pb.js";
-import type { ApiError } from "../kernel/errors.js";
 import type { Awaitable, Tx } from "../store/port.js";
 import type { Caller } from "./auth/caller.js";
 import type { CallContext, StreamCall, UnaryCall } from "./call.js";
-
-/**
- * The implementation of a method. A unary handler is a pure function of the request and the open transaction; a
- * streaming handler returns an `AsyncIterable` and runs outside any transaction.
- */
-export type Handler =
-  | ((request: never, call: UnaryCall) => Promise<object> | object)
-  | ((request: never, call: StreamCall) => AsyncIterable<object>)
-  | PreparedHandler<never, unknown, object>
-  | ChunkedHandler<never, unknown, object>;
-
-/**
- * A handler that needs something from outside, such as the keys of another issuer, before its
- * transaction begins. It must read again in the transaction what it relies on in the store.
- */
-export interface PreparedHandler<I, P, O> {
-  /** Runs before the transaction, at most once per call, and may use the network. */
-  readonly prepare: (request: I, call: CallContext) => Promise<P>;
-  readonly handle: (request: I, call: UnaryCall, prepared: P) => Promise<HandlerResult<O>> | HandlerResult<O>;
-}
-
-/** What a handler returns: the response message, or the message with an {@link Outcome}. */
-export type HandlerResult<O> = O | Outcome<O>;
-
-/** What a unary handler can say beside its response. */
-export interface OutcomeFacts {
-  /** The uid of what was changed, for the audit log, where neither response nor request scope names it. */
-  readonly subjectUid?: string | undefined;
-  /** The uid of the caller, for the audit log, where the handler authenticates it. */
-  readonly actorUid?: string | undefined;
-  /** Answered instead of the response, although the handler's writes are kept. A thrown error undoes them. */
-  readonly error?: ApiError | undefined;
-}
-
-/** A response and what is said beside it; see {@link withOutcome}. */
-export class Outcome<O> {
-  readonly response: O;
-  readonly facts: OutcomeFacts;
-
-  constructor(response: O, facts: OutcomeFacts) {
-    this.response = response;
-    this.facts = facts;
-  }
-}
-
-/**
- * Adds to a response what the audit log cannot read from it, or the error that is answered instead.
- *
- * @example return withOutcome({}, { subjectUid: groupUid });
- */
-export function withOutcome<O>(response: O, facts: OutcomeFacts): Outcome<O> {
-  return new Outcome(response, facts);
-}
-
-/** A chunk of a list, and where the next chunk begins: undefined after the last one. */
-export interface ListChunk<O, C> {
-  readonly chunk: O;
-  readonly next: C | undefined;
-}
-
-/** A handler of a list that has no pages; see {@link listInChunks}. */
-export interface ChunkedHandler<I, C, O> {
-  readonly readChunk: (request: I, call: UnaryCall, cursor: C | undefined) => Promise<ListChunk<O, C>>;
-}
-
-/**
- * Creates the handler of a list that is answered whole, however long it is. Each chunk is a unit of work of its own
- * and authorized again, so a long list blocks no other call and ends when the caller's rights end. The response may
- * have no field but the list.
- *
- * @param readChunk reads the chunk at `cursor`, the first chunk without one
- */
-export function listInChunks<I, C, O>(
-  readChunk: (request: I, call: UnaryCall, cursor: C | undefined) => Promise<ListChunk<O, C>>,
-): ChunkedHandler<I, unknown, O> {
-  return { readChunk: readChunk as ChunkedHandler<I, unknown, O>["readChunk"] };
-}
-
-/** Pairs a preparation with the handler that uses its result, checked by the compiler. */
-export function withPreparation<I, P, O>(handler: PreparedHandler<I, P, O>): PreparedHandler<I, unknown, O> {
-  return handler as PreparedHandler<I, unknown, O>;
-}
-
-/** The handlers of a service, by connect's local method names. */
-export type Handlers<S extends DescService> = {
-  [K in keyof S["method"]]: S["method"][K] extends DescMethodUnary<infer I, infer O>
-    ?
-        | ((
-            request: MessageShape<I>,
-            call: UnaryCall,
-          ) => Promise<HandlerResult<MessageInitShape<O>>> | HandlerResult<MessageInitShape<O>>)
-        | PreparedHandler<MessageShape<I>, unknown, MessageInitShape<O>>
-        | ChunkedHandler<MessageShape<I>, unknown, MessageInitShape<O>>
-    : S["method"][K] extends DescMethodServerStreaming<infer I, infer O>
-      ? (request: MessageShape<I>, call: StreamCall) => AsyncIterable<MessageInitShape<O>>
-      : never;
-};
+import type { ChunkedHandler, Handler, Handlers, Outcome, PreparedHandler } from "./handlers.js";
 
 /** A capability that a method needs. */
 export interface NeededCapability {
@@ -148,6 +47,10 @@ interface DeclaredMethod {
   readonly maxRequestBytes: number;
   /** Whether REST ignores query parameters that name no field. */
   readonly ignoreUnknownQuery?: boolean;
+  /** Whether the `**` of the path may match no segment; see {@link MethodSettings}. */
+  readonly allowEmptyPath?: boolean;
+  /** Former spellings of the path; see {@link ServedService}. */
+  readonly formerPaths?: readonly FormerPath[];
 }
 
 /** The largest request of a method unless its service is registered with another size, in bytes. */
@@ -205,6 +108,18 @@ export interface MethodSettings {
   readonly selfAuthenticating?: boolean;
   /** REST ignores query parameters that name no field, for clients of other versions. */
   readonly ignoreUnknownQuery?: boolean;
+  /**
+   * REST also serves the path that ends where its `**` begins, such as `/v1/things/` for `/v1/things/{parent=**}`, and
+   * the field is empty there. Without it such a path is no route.
+   */
+  readonly allowEmptyPath?: boolean;
+}
+
+/** A part of the paths of a service, and how an older version of the API spells it. */
+export interface FormerPath {
+  /** As in the HTTP rules of the service, such as `/things`. */
+  readonly current: string;
+  readonly former: string;
 }
 
 /** A served service: its descriptor and its handlers. */
@@ -215,6 +130,11 @@ export interface ServedService<S extends DescService = DescService> {
   readonly published?: DescService;
   /** By connect's local method names, for the methods that differ from the rest. */
   readonly settings?: Readonly<Record<string, MethodSettings>>;
+  /**
+   * REST serves each path that contains `current` with `former` in its place as well, and describes it as deprecated:
+   * for clients that take over the paths of an older version.
+   */
+  readonly formerPaths?: readonly FormerPath[];
 }
 
 /** Pairs a service with its handlers, checked by the compiler, and with the settings of single methods. */
@@ -242,7 +162,7 @@ export function createMethodTable(
   roomCheckOf: (method: DescMethod) => RoomCheck | undefined = () => undefined,
 ): MethodTable {
   const table = new Map<string, MethodEntry>();
-  for (const { desc, handlers, published, settings = {} } of services) {
+  for (const { desc, handlers, published, settings = {}, formerPaths } of services) {
     for (const method of desc.methods) {
       const handler = handlers[method.localName];
       if (handler === undefined) throw new TypeError(`${method} has no handler`);
@@ -250,6 +170,7 @@ export function createMethodTable(
       const entry = {
         ...buildEntry(method, handler, settings[method.localName] ?? {}),
         ...(requireRoom && { requireRoom }),
+        ...(formerPaths && { formerPaths }),
         published: published?.method[method.localName] ?? method,
       };
       table.set(entry.path, entry);
@@ -261,7 +182,7 @@ export function createMethodTable(
 function buildEntry(
   desc: DescMethod,
   handler: Handler,
-  { maxRequestBytes, selfAuthenticating, ignoreUnknownQuery }: MethodSettings,
+  { maxRequestBytes, selfAuthenticating, ignoreUnknownQuery, allowEmptyPath }: MethodSettings,
 ): Unpublished<UnaryEntry> | Unpublished<StreamEntry> {
   const { typeName } = desc.parent;
   if (desc.methodKind !== "unary" && desc.methodKind !== "server_streaming") {
@@ -273,6 +194,7 @@ function buildEntry(
   const declared = {
     ...{ desc, path: `/${typeName}/${desc.name}`, auth, maxRequestBytes: bytes },
     ...(ignoreUnknownQuery && { ignoreUnknownQuery }),
+    ...(allowEmptyPath && { allowEmptyPath }),
   };
   // `serve` has checked each handler against its method.
   if (desc.methodKind === "server_streaming") {

@@ -13,7 +13,8 @@ import {
 import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.js";
 import { ApiError, type FieldViolation, invalidArgument } from "../kernel/errors.js";
 import type { UnaryCall } from "./call.js";
-import { type Handler, Outcome, type ServedService } from "./method-table.js";
+import { type Handler, Outcome } from "./handlers.js";
+import type { ServedService } from "./method-table.js";
 import { assertRequiredFields } from "./validate-request.js";
 
 /** The unary methods of a service, as functions to be called within handlers. */
@@ -55,6 +56,7 @@ export function operationsOf<S extends DescService>(
         assertRequiredFields(method.input, request);
         const result = await handle(request as never, call);
         const response = result instanceof Outcome ? result.response : result;
+        if (typeof response === "function") throw new TypeError(`${method} answers only after its commit`);
         return create<DescMessage>(method.output, response as MessageInitShape<DescMessage>);
       } catch (error) {
         throw renameErrorFields(error, names, maps);

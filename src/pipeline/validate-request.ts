@@ -1,16 +1,9 @@
 // What every request must meet before its handler runs: its REQUIRED fields are set,
 // and no text holds U+0000.
-import {
-  type DescField,
-  type DescMessage,
-  getOption,
-  hasOption,
-  isFieldSet,
-  type Message,
-  ScalarType,
-} from "@bufbuild/protobuf";
-import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.js";
+import { type DescField, type DescMessage, isFieldSet, type Message, ScalarType } from "@bufbuild/protobuf";
+import { FieldBehavior } from "#gen/google/api/field_behavior_pb.js";
 import { type FieldViolation, invalidArgument } from "../kernel/errors.js";
+import { hasBehavior } from "./field-behavior.js";
 
 type Check = (request: Message) => void;
 
@@ -37,8 +30,7 @@ export function assertRequiredFields(desc: DescMessage, request: Message): void 
 function compile(message: DescMessage): Check {
   const required = message.fields.filter(
     (field) =>
-      hasOption(field, field_behavior) &&
-      getOption(field, field_behavior).includes(FieldBehavior.REQUIRED) &&
+      hasBehavior(field, FieldBehavior.REQUIRED) &&
       field.fieldKind !== "message" &&
       // Where false cannot be told from absent, both are an answer.
       field.scalar !== ScalarType.BOOL,
@@ -132,7 +124,7 @@ function inList(list: readonly unknown[], one: FindIn): string | undefined {
   return undefined;
 }
 
-// What is wrong with a key is told of the map: it is no text that an answer could hold.
+// What is wrong with a key is told of the map: it is not a text that an answer could hold.
 function inMap(map: Readonly<Record<string, unknown>>, one: FindIn | undefined): string | undefined {
   for (const [key, value] of Object.entries(map)) {
     if (key.includes("\0")) return "";

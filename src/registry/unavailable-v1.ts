@@ -4,7 +4,8 @@ import { invalidArgument, permissionDenied, unimplemented } from "../kernel/erro
 import { isUidp } from "../kernel/uidp.js";
 import { namesOf } from "../pipeline/auth/authorize.js";
 import type { UnaryCall } from "../pipeline/call.js";
-import { authRuleOf, capabilitiesFor, type Handlers } from "../pipeline/method-table.js";
+import type { Handlers } from "../pipeline/handlers.js";
+import { authRuleOf, capabilitiesFor } from "../pipeline/method-table.js";
 
 const NO_LIFE_TIMES = "nothing is known of how long versions of packages are looked after";
 const NO_MATERIALS = "no bills of materials are read or kept";

@@ -9,6 +9,7 @@ const columns = (t: Tables) => ({
   notBefore: t.identities.notBefore,
   providerUid: t.identities.providerUid,
   groupUid: t.roleBindings.groupUid,
+  roleUid: t.roleBindings.roleUid,
   capabilities: t.roles.capabilities,
   pending: t.roleBindings.pending,
 });
@@ -81,6 +82,7 @@ const identityAlone = statement<{ identity: string }, AccessRow>((q, t) =>
     .select({
       ...columns(t),
       groupUid: sql<null>`null`.as("group_uid"),
+      roleUid: sql<null>`null`.as("role_uid"),
       capabilities: sql<null>`null`.as("capabilities"),
       pending: sql<null>`null`.as("pending"),
     })
@@ -92,7 +94,7 @@ const identityAlone = statement<{ identity: string }, AccessRow>((q, t) =>
 const mappedGrants = statementFamily<number, Record<string, string>, MappedGrant>(String, (size) => (q, t) => {
   const uids = Array.from({ length: size }, (_, i) => sql.placeholder(`mapping${i}`));
   return q
-    .select({ groupUid: t.groupMappings.scope, capabilities: t.roles.capabilities })
+    .select({ groupUid: t.groupMappings.scope, roleUid: t.groupMappings.roleUid, capabilities: t.roles.capabilities })
     .from(t.groupMappings)
     .innerJoin(t.roles, eq(t.roles.uid, t.groupMappings.roleUid))
     .where(and(eq(t.groupMappings.providerUid, sql.placeholder("provider")), inArray(t.groupMappings.uid, uids)));
@@ -154,5 +156,5 @@ function filterByLineage(rows: AccessRow[], lineage: readonly string[]): AccessR
   const grants = rows.filter(({ groupUid }) => groupUid !== null && lineage.includes(groupUid));
   const [identity] = rows;
   if (grants.length > 0 || identity === undefined) return grants;
-  return [{ ...identity, groupUid: null, capabilities: null, pending: null }];
+  return [{ ...identity, groupUid: null, roleUid: null, capabilities: null, pending: null }];
 }

@@ -6,6 +6,7 @@ import type { AdvisoryEventRow, AdvisoryRow, AdvisoryStore, Awaitable } from "./
 import { defineResourceIndex, type Filter } from "./resource-index.js";
 import {
   buildInsertValues,
+  buildUpsertValues,
   discardRows,
   type Executor,
   padParams,
@@ -98,14 +99,7 @@ const putEvent = statement<AdvisoryEventRow>((q, t) =>
     .values(buildInsertValues(t.advisoryEvents))
     .onConflictDoUpdate({
       target: t.advisoryEvents.uid,
-      set: {
-        type: sql`excluded.type`,
-        author: sql`excluded.author`,
-        reviewer: sql`excluded.reviewer`,
-        reviewState: sql`excluded.review_state`,
-        data: sql`excluded.data`,
-        updateTimeMs: sql`excluded.update_time_ms`,
-      },
+      set: buildUpsertValues(t.advisoryEvents, "type", "author", "reviewer", "reviewState", "data", "updateTimeMs"),
     }),
 );
 const deleteEvents = statement<{ advisoryUid: string }>((q, t) =>

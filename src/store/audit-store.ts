@@ -12,7 +12,15 @@ import type {
   StoredAuditRow,
   UnsealedTail,
 } from "./port.js";
-import { buildInsertValues, discardRows, type Executor, statement, statementFamily, takeFirst } from "./statement.js";
+import {
+  buildInsertValues,
+  buildUpsertValues,
+  discardRows,
+  type Executor,
+  statement,
+  statementFamily,
+  takeFirst,
+} from "./statement.js";
 import type { Tables } from "./tables.js";
 
 const value = (name: string) => sql.placeholder(name);
@@ -69,12 +77,7 @@ const putSealer = statement<SealerRow & { name: string }>((q, t) =>
     .values(buildInsertValues(t.auditSealer))
     .onConflictDoUpdate({
       target: t.auditSealer.name,
-      set: {
-        holder: sql`excluded.holder`,
-        expireTimeMs: sql`excluded.expire_time_ms`,
-        settledId: sql`excluded.settled_id`,
-        passes: sql`excluded.passes`,
-      },
+      set: buildUpsertValues(t.auditSealer, "holder", "expireTimeMs", "settledId", "passes"),
     }),
 );
 
@@ -158,12 +161,7 @@ const putHead = statement<AuditHead>((q, t) =>
     .values(buildInsertValues(t.auditHeads))
     .onConflictDoUpdate({
       target: t.auditHeads.rootUid,
-      set: {
-        seq: sql`excluded.seq`,
-        hash: sql`excluded.hash`,
-        timeMs: sql`excluded.time_ms`,
-        signature: sql`excluded.signature`,
-      },
+      set: buildUpsertValues(t.auditHeads, "seq", "hash", "timeMs", "signature"),
     }),
 );
 

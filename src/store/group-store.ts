@@ -21,6 +21,7 @@ import { defineResourceIndex, usualSorts } from "./resource-index.js";
 import {
   buildInsertValues,
   buildUpdateValues,
+  buildUpsertValues,
   discardRows,
   type Executor,
   hasRows,
@@ -34,7 +35,7 @@ import type { AccessRequestRow } from "./tables/groups.js";
 export const groupLists = defineResourceIndex(1, {
   table: (t) => t.groups,
   parent: "parentUid",
-  includesSelf: true,
+  includesSelf: "always",
   sorts: usualSorts,
 });
 
@@ -201,7 +202,7 @@ const putAccessRequest = statement<AccessRequestRow>((q, t) =>
     .values(buildInsertValues(t.accessRequests))
     .onConflictDoUpdate({
       target: [t.accessRequests.groupUid, t.accessRequests.identityUid],
-      set: { timeMs: sql`excluded.time_ms` },
+      set: buildUpsertValues(t.accessRequests, "timeMs"),
     }),
 );
 const deleteAccessRequestsOf = statement<{ groupUid: string }>((q, t) =>

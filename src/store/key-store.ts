@@ -1,7 +1,15 @@
 // The stores of keys and of settings.
 import { eq, sql } from "drizzle-orm";
 import type { Awaitable, KeyRow, KeyState, KeyStore, SettingStore } from "./port.js";
-import { buildInsertValues, buildUpdateValues, discardRows, type Executor, statement, takeFirst } from "./statement.js";
+import {
+  buildInsertValues,
+  buildUpdateValues,
+  buildUpsertValues,
+  discardRows,
+  type Executor,
+  statement,
+  takeFirst,
+} from "./statement.js";
 
 const list = statement<object, KeyRow>((q, t) => q.select().from(t.keys).orderBy(t.keys.createTimeMs, t.keys.kid));
 const insert = statement<KeyRow>((q, t) => q.insert(t.keys).values(buildInsertValues(t.keys)));
@@ -50,7 +58,7 @@ const putSetting = statement<SettingRow>((q, t) =>
   q
     .insert(t.settings)
     .values(buildInsertValues(t.settings))
-    .onConflictDoUpdate({ target: t.settings.name, set: { value: sql`excluded.value` } }),
+    .onConflictDoUpdate({ target: t.settings.name, set: buildUpsertValues(t.settings, "value") }),
 );
 
 /** Values of the installation; see {@link SettingStore}. */

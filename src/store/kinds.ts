@@ -14,7 +14,7 @@ export const identityProviderLists = defineResourceIndex(5, {
 export const accountAssociationLists = defineResourceIndex(6, {
   table: (t) => t.accountAssociations,
   parent: "parentUid",
-  includesSelf: true,
+  includesSelf: "sometimes",
   sorts: usualSorts,
 });
 

@@ -57,7 +57,9 @@ export async function countSegment(
   const isChildren = segment.from === "children";
   const [row] = await tx.rows(counterTotal, { counter: kind.counter + (isChildren ? 1 : 0), scope: segment.scope });
   const total = row?.total ?? 0;
-  return isChildren || segment.withSelf || !kind.includesSelf ? total : Math.max(0, total - 1);
+  if (isChildren || segment.withSelf || kind.includesSelf === false) return total;
+  const self = kind.includesSelf === "always" ? 1 : (await readByUids(tx, kind, [segment.scope])).length;
+  return Math.max(0, total - self);
 }
 
 function buildShape(kind: ResourceIndex, { filter }: ListQuery, { from, withSelf }: Segment): RowShape {

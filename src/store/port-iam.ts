@@ -13,6 +13,8 @@ export interface AccessRow {
   /** The organisation's own provider that the person logs in through; grants outside its organisation do not count. */
   readonly providerUid: string | null;
   readonly groupUid: string | null;
+  /** The role that grants the capabilities; null where there is no grant. */
+  readonly roleUid: string | null;
   readonly capabilities: CapabilitySet | null;
   /** Whether the binding that grants this is pending; null where there is no grant. */
   readonly pending: boolean | null;
@@ -21,6 +23,7 @@ export interface AccessRow {
 /** What a mapping of a directory's group grants to the members of that group. */
 export interface MappedGrant {
   readonly groupUid: string;
+  readonly roleUid: string;
   readonly capabilities: CapabilitySet;
 }
 
@@ -82,6 +85,8 @@ export type RolePatch = Partial<Pick<RoleRow, "name" | "description" | "capabili
 export interface RoleStore extends PatchStore<RoleRow, RolePatch> {
   /** Whether any role is a child of the group. */
   anyIn(groupUid: string): Awaitable<boolean>;
+  /** The roles that lie in no group, in the order of uids: those built in, and those of the operator. */
+  outsideGroups(): Awaitable<RoleRow[]>;
 }
 
 /** A role binding with the columns of its group, role and identity that answers contain; null where there is no identity. */
@@ -130,6 +135,8 @@ export interface RoleBindingStore {
   acceptOne(uid: string): Awaitable<void>;
   /** Whether the identity has the role at any group. */
   anyOf(identityUid: string, roleUid: string): Awaitable<boolean>;
+  /** The bindings of a role, in the order of uids. */
+  ofRole(roleUid: string): Awaitable<RoleBindingRow[]>;
   /** The groups at which a role is bound, each once. */
   groupsOfRole(roleUid: string): Awaitable<string[]>;
   /** Whether the group has a binding that is not automatic. */

@@ -11,7 +11,7 @@ import type {
   RepoStore,
 } from "./port.js";
 import { defineResourceIndex, usualSorts } from "./resource-index.js";
-import { buildInsertValues, discardRows, type Executor, statement, takeFirst } from "./statement.js";
+import { buildInsertValues, buildUpsertValues, discardRows, type Executor, statement, takeFirst } from "./statement.js";
 import type { RegistryEventRow } from "./tables/registry.js";
 
 /** The index of repos. */
@@ -57,7 +57,10 @@ const putManifest = statement<ManifestRow>((q, t) =>
   q
     .insert(t.manifests)
     .values(buildInsertValues(t.manifests))
-    .onConflictDoUpdate({ target: [t.manifests.repoUid, t.manifests.digest], set: { images: sql`excluded.images` } }),
+    .onConflictDoUpdate({
+      target: [t.manifests.repoUid, t.manifests.digest],
+      set: buildUpsertValues(t.manifests, "images"),
+    }),
 );
 
 const deleteManifests = statement<{ repoUid: string }>((q, t) =>
@@ -76,7 +79,7 @@ const putDeployment = statement<DeploymentRow>((q, t) =>
     .values(buildInsertValues(t.deployments))
     .onConflictDoUpdate({
       target: t.deployments.repoUid,
-      set: { charts: sql`excluded.charts`, updateTimeMs: sql`excluded.update_time_ms` },
+      set: buildUpsertValues(t.deployments, "charts", "updateTimeMs"),
     }),
 );
 const deleteDeployment = statement<{ repoUid: string }>((q, t) =>
@@ -94,7 +97,7 @@ const putSettings = statement<RegistrySettingsRow>((q, t) =>
     .values(buildInsertValues(t.registrySettings))
     .onConflictDoUpdate({
       target: t.registrySettings.groupUid,
-      set: { uniqueTags: sql`excluded.unique_tags`, eolGracePeriod: sql`excluded.eol_grace_period` },
+      set: buildUpsertValues(t.registrySettings, "uniqueTags", "eolGracePeriod"),
     }),
 );
 const deleteSettings = statement<{ groupUid: string }>((q, t) =>

@@ -37,8 +37,11 @@ export interface ResourceIndex {
   readonly table: (tables: Tables) => IndexedTables;
   /** The property of the table that stores the uid of the parent. */
   readonly parent: string;
-  /** Whether a row is part of its own subtree, as a group is. */
-  readonly includesSelf: boolean;
+  /**
+   * Whether a row is part of its own subtree: that of every group has the group itself in it, and that of a group may
+   * have the account association of the group in it.
+   */
+  readonly includesSelf: false | "always" | "sometimes";
   /** The number of the counters of subtrees; those of children have the next number. */
   readonly counter: number;
   readonly sorts: Readonly<Record<string, SortField>>;
@@ -73,7 +76,7 @@ export interface ResourceIndexDeclaration {
   readonly join?: Join;
   readonly filters?: Readonly<Record<string, Filter>>;
   readonly where?: RowPredicate;
-  readonly includesSelf?: boolean;
+  readonly includesSelf?: ResourceIndex["includesSelf"];
   readonly sorts: readonly { readonly field: string; readonly type: SortField["type"]; readonly column: string }[];
 }
 

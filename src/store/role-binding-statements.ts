@@ -155,6 +155,15 @@ export const anyOf = statement<Named<"identityUid" | "roleUid">, object>((q, t) 
     .limit(1),
 );
 
+/** Bindings of a role. */
+export const ofRole = statement<Named<"roleUid">, RoleBindingRow>((q, t) =>
+  q
+    .select()
+    .from(t.roleBindings)
+    .where(eq(t.roleBindings.roleUid, sql.placeholder("roleUid")))
+    .orderBy(asc(t.roleBindings.uid)),
+);
+
 /** The groups a role is bound at. */
 export const groupsOfRole = statement<Named<"roleUid">, Named<"groupUid">>((q, t) =>
   q

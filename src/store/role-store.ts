@@ -1,4 +1,5 @@
 // The stores of roles and of role bindings.
+import { asc, isNull } from "drizzle-orm";
 import { addToIndex, removeFromIndex } from "./index-maintenance.js";
 import { IndexedTable } from "./indexed-table.js";
 import { readByUids } from "./list-segment.js";
@@ -16,10 +17,15 @@ import type {
 } from "./port.js";
 import { defineResourceIndex, usualSorts } from "./resource-index.js";
 import * as statements from "./role-binding-statements.js";
-import { discardRows, type Executor, hasRows, takeFirst } from "./statement.js";
+import { discardRows, type Executor, hasRows, statement, takeFirst } from "./statement.js";
 
 /** The index of custom roles; built-in roles belong to no group. */
 export const roleLists = defineResourceIndex(3, { table: (t) => t.roles, parent: "groupUid", sorts: usualSorts });
+
+// They are few: one for each built-in role, and what the operator made.
+const outsideGroups = statement<Record<string, never>, RoleRow>((q, t) =>
+  q.select().from(t.roles).where(isNull(t.roles.groupUid)).orderBy(asc(t.roles.uid)),
+);
 
 /** Roles; see {@link RoleStore}. */
 export class Roles extends IndexedTable<RoleRow> implements RoleStore {
@@ -29,6 +35,10 @@ export class Roles extends IndexedTable<RoleRow> implements RoleStore {
 
   async anyIn(groupUid: string): Promise<boolean> {
     return (await this.uidsWhere("groupUid", groupUid, 1)).length > 0;
+  }
+
+  outsideGroups(): Awaitable<RoleRow[]> {
+    return this.tx.rows(outsideGroups, {});
   }
 }
 
@@ -123,6 +133,10 @@ export class RoleBindings implements RoleBindingStore {
 
   anyOf(identityUid: string, roleUid: string): Awaitable<boolean> {
     return hasRows(this.#tx.rows(statements.anyOf, { identityUid, roleUid }));
+  }
+
+  ofRole(roleUid: string): Awaitable<RoleBindingRow[]> {
+    return this.#tx.rows(statements.ofRole, { roleUid });
   }
 
   async groupsOfRole(roleUid: string): Promise<string[]> {

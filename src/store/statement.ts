@@ -1,7 +1,7 @@
 // Statements are written once, as functions from a query builder to a query, and prepared once per
 // connection: unprepared they cost six times as much, and prepared on a pool they would run outside
 // the transaction.
-import { getTableColumns, sql, type Table } from "drizzle-orm";
+import { getTableColumns, type SQL, sql, type Table } from "drizzle-orm";
 import type { BaseSQLiteDatabase } from "drizzle-orm/sqlite-core";
 import type { Awaitable } from "./port.js";
 import type { Tables } from "./tables.js";
@@ -69,6 +69,16 @@ export function statementFamily<Shape, Params extends object, Row = never>(
 export function buildInsertValues<T extends Table>(table: T): T["$inferInsert"] {
   const names = Object.keys(getTableColumns(table));
   return Object.fromEntries(names.map((name) => [name, sql.placeholder(name)])) as T["$inferInsert"];
+}
+
+/** The values with which an insert overwrites these columns of a row that exists already. */
+export function buildUpsertValues<T extends Table, K extends keyof T["$inferInsert"] & string>(
+  table: T,
+  ...names: readonly K[]
+): Record<K, SQL> {
+  const columns = getTableColumns(table);
+  const entries = names.map((name) => [name, sql`excluded.${sql.identifier(columns[name]?.name ?? name)}`] as const);
+  return Object.fromEntries(entries) as Record<K, SQL>;
 }
 
 /** The values of a prepared update of these columns; each placeholder is encoded as its column requires. */

@@ -5,7 +5,7 @@ import { IndexedTable } from "./indexed-table.js";
 import { listPage } from "./ordered-list.js";
 import type { Awaitable, ListQuery, Page, TagFamily, TagMove, TagRow, TagStore } from "./port.js";
 import { defineResourceIndex, type ResourceIndex, usualSorts } from "./resource-index.js";
-import { buildInsertValues, discardRows, type Executor, statement, takeFirst } from "./statement.js";
+import { buildInsertValues, buildUpsertValues, discardRows, type Executor, statement, takeFirst } from "./statement.js";
 import type { TagMark } from "./tables/registry.js";
 
 const declaration = {
@@ -67,7 +67,10 @@ const putMark = statement<TagMark>((q, t) =>
   q
     .insert(t.tagMarks)
     .values(buildInsertValues(t.tagMarks))
-    .onConflictDoUpdate({ target: [t.tagMarks.repoUid, t.tagMarks.name], set: { timeMs: sql`excluded.time_ms` } }),
+    .onConflictDoUpdate({
+      target: [t.tagMarks.repoUid, t.tagMarks.name],
+      set: buildUpsertValues(t.tagMarks, "timeMs"),
+    }),
 );
 const deleteMarks = statement<{ repoUid: string }>((q, t) =>
   q.delete(t.tagMarks).where(eq(t.tagMarks.repoUid, sql.placeholder("repoUid"))),

@@ -1,7 +1,15 @@
 // The stores of tickets and of refresh tokens.
 import { and, eq, inArray, lt, sql } from "drizzle-orm";
 import type { Awaitable, RefreshTokenRow, RefreshTokenStore, TicketKind, TicketRow, TicketStore } from "./port.js";
-import { buildInsertValues, countRows, discardRows, type Executor, statement, takeFirst } from "./statement.js";
+import {
+  buildInsertValues,
+  buildUpsertValues,
+  countRows,
+  discardRows,
+  type Executor,
+  statement,
+  takeFirst,
+} from "./statement.js";
 
 interface SweepLimit {
   readonly timeMs: number;
@@ -20,7 +28,7 @@ const putTicket = statement<TicketRow>((q, t) =>
     .values(buildInsertValues(t.tickets))
     .onConflictDoUpdate({
       target: t.tickets.hash,
-      set: { kind: sql`excluded.kind`, data: sql`excluded.data`, expireTimeMs: sql`excluded.expire_time_ms` },
+      set: buildUpsertValues(t.tickets, "kind", "data", "expireTimeMs"),
     }),
 );
 const deleteTicket = statement<{ hash: string }>((q, t) =>

@@ -8,7 +8,7 @@ import {
   type IncomingHttpHeaders,
   type ServerHttp2Stream,
 } from "node:http2";
-import { connectErrorFrom, malformedRequest, resourceExhausted } from "../kernel/errors.js";
+import { connectErrorFrom, malformedRequest, resourceExhausted, unimplemented } from "../kernel/errors.js";
 import { type AccessLog, type AccessRecord, pathOf, recordHttp, recordStream } from "./http/access-log.js";
 import type { Cors } from "./http/cors.js";
 import { countFields, type FieldCounts, foldField, type HostCheck } from "./http/host.js";
@@ -76,7 +76,7 @@ export function createDispatch(options: DispatchOptions): Dispatch {
     if (counts.authorization > 1) headers.authorization = foldField(rawHeaders, "authorization");
     const access = accessLog && recordHttp(req, res, proxies, accessLog);
     if (req.url?.charCodeAt(0) !== 47) req.url = originForm(req.url ?? "");
-    const fault = hosts.http1(headers.host, counts.host) ?? targetFault(req.url, req.method);
+    const fault = hosts.http1(headers.host, counts.host, req.httpVersionMinor) ?? targetFault(req.url, req.method);
     if (fault === undefined) route(req, res, access);
     else refuse(req, res, fault);
   }
@@ -105,7 +105,7 @@ export function createDispatch(options: DispatchOptions): Dispatch {
     const path = headers[":path"] ?? "";
     const access = accessLog && recordStream(request, proxies, accessLog);
     if (fault !== undefined) {
-      grpc.refuse(stream, malformedRequest(fault), access);
+      grpc.refuse(stream, malformedRequest(fault), access, headers["content-type"]);
       return;
     }
     const entry = isLean(headers) ? grpc.entryOf(path) : undefined;
@@ -115,7 +115,7 @@ export function createDispatch(options: DispatchOptions): Dispatch {
       const { req, res } = compat(request);
       connect.handle(req, res, path, access);
     } else {
-      grpc.refuse(stream, noSuchMethod(path), access);
+      grpc.refuse(stream, noSuchMethod(path), access, headers["content-type"]);
     }
   }
 
@@ -160,10 +160,11 @@ export function createDispatch(options: DispatchOptions): Dispatch {
     onHttp2Stream,
     errorBody(status) {
       if (status === 503) return bodyOf(resourceExhausted("too many requests of this address are open", RETRY_MS));
+      if (status === 501) return bodyOf(unimplemented("transfer-encoding: must be chunked, on HTTP/1.1"));
       if (status === 505) return bodyOf(malformedRequest("the HTTP version must be 1.0, 1.1 or 2"));
       if (status === 408) return bodyOf(malformedRequest("the request did not arrive in time"));
       if (status === 431) return bodyOf(malformedRequest("the headers are larger than allowed"));
-      return bodyOf(malformedRequest("the request is no valid HTTP"));
+      return bodyOf(malformedRequest("the request is not valid HTTP"));
     },
   };
 }

@@ -2,26 +2,37 @@
 // the contract has its definition.
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
-import { create, type DescMethodUnary, type DescService } from "@bufbuild/protobuf";
+import { create, type DescMessage, type DescMethodUnary, type DescService } from "@bufbuild/protobuf";
 import { definitions } from "../../src/app/definitions.js";
 import { createResourceDeps, platformServices, stableServices } from "../../src/app/services.js";
 import { resourceCommands, rowsField } from "../../src/cli/remote/iam/resource-commands.js";
+import { isOutputOnly } from "../../src/codec/field-behavior.js";
 import { groups } from "../../src/iam/groups/group.js";
 import { randomIds } from "../../src/kernel/ids.js";
 import { createPageTokens } from "../../src/kernel/page-token.js";
 import { defaultLimits, organisationQuotas, quotas } from "../../src/kernel/quotas.js";
 import type { Caller } from "../../src/pipeline/auth/caller.js";
-import type { ServedService } from "../../src/pipeline/method-table.js";
+import { createMethodTable, type ServedService } from "../../src/pipeline/method-table.js";
 import { createQuotas } from "../../src/pipeline/quotas.js";
 import { defineResource } from "../../src/pipeline/resource/define.js";
 import { cascadeDelete, deleteRows, guardDelete, hasRows } from "../../src/pipeline/resource/delete.js";
+import { type FixedField, type FixedFields, resolveFixed } from "../../src/pipeline/resource/fixed-fields.js";
 import { buildRoomChecks, createsInScope } from "../../src/pipeline/resource/quota.js";
 import { getRow } from "../../src/pipeline/resource/read.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import type { Store, SubscriptionRow } from "../../src/store/port.js";
+import { buildBindings } from "../../src/transport/http/http-binding.js";
+import { createRouteTable } from "../../src/transport/rest/route-table.js";
 import { declareService, onlyMethod } from "../pipeline/declare.js";
 import { childUid, groupRow, rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
+
+/** What a definition says of the fields of its message. */
+interface Declared {
+  readonly message: DescMessage;
+  readonly mutable: object;
+  readonly fixed?: FixedFields;
+}
 
 const root = rootUid(1);
 const probe: SubscriptionRow = {
@@ -137,6 +148,28 @@ describe("the kinds of the contract", () => {
     );
   });
 
+  it("say of every field of a request who sets it: the caller, the service, or somebody else", () => {
+    const undecided: string[] = [];
+    let decided = 0;
+    for (const { desc } of platform()) {
+      for (const { name, input } of desc.methods) {
+        if (!desc.typeName.includes(".v2beta1.") || !/^(Create|Update)/.test(name)) continue;
+        const definition = definitions.find(({ message: one }) => input.fields.some((field) => field.message === one));
+        if (definition === undefined || !("mutable" in definition)) continue;
+        const { message: resource, mutable, fixed = {} } = definition as Declared;
+        const names = [...Object.keys(mutable), ...Object.keys(fixed).map((path) => path.split(".")[0])];
+        for (const field of resource.fields) {
+          if (isOutputOnly(field) || names.includes(field.localName)) decided += 1;
+          else undecided.push(`${name}: ${field.name}`);
+        }
+        assert.equal(resolveFixed(resource, fixed).length, Object.keys(fixed).length);
+      }
+    }
+    assert.deepEqual(undecided, []);
+    assert.ok(decided > 100, `${decided} fields were found`);
+    assert.throws(() => resolveFixed(groups.message, { colour: {} as FixedField }), /colour is not a field of message/);
+  });
+
   it("have types and display names of their own, and existing parents", () => {
     const types = definitions.map(({ type }) => type);
     assert.equal(new Set(types).size, types.length);
@@ -170,3 +203,46 @@ function platform(): ServedService[] {
     registry: undefined,
   });
 }
+
+it("the kinds that restrict the deletion of a group come in the order in which the error names them", () => {
+  const restricting = definitions.filter(({ parent }) => parent?.type === groups.type && parent.onDelete.restrict);
+  assert.deepEqual(
+    restricting.map(({ plural }) => plural),
+    [
+      "repos",
+      "advisories",
+      "groups",
+      "identities",
+      "identity providers",
+      "roles",
+      "role bindings",
+      "group invites",
+      "account associations",
+    ],
+  );
+});
+
+it("version 2 answers at every path of version 1 with its own prefix, but for those that replace a whole resource", () => {
+  const entries = [...createMethodTable(platform()).values()];
+  const routes = entries.flatMap(buildBindings);
+  const table = createRouteTable(
+    routes.map(({ name, method, template, current }) => ({ name, method, template, target: { name, current } })),
+  );
+  const older = routes.filter(({ template }) => template.text.startsWith("/iam/v1/"));
+  assert.ok(older.length >= 40, `${older.length} routes of version 1`);
+  const missing: string[] = [];
+  for (const { method, template } of older) {
+    // A PUT replaces all, a PATCH changes what it names; and identities are created in a group only.
+    if (method === "PUT" || (method === "POST" && template.text === "/iam/v1/identities")) continue;
+    const path = template.text.replace(/\{[^}]*\}/g, "r/a");
+    for (const version of ["v2beta1", "v2"]) {
+      const found = table.find(method, path.replace("/v1/", `/${version}/`))?.target;
+      const isOwn = found?.name.includes(`.iam.${version}.`);
+      // At another spelling than in its proto it is deprecated.
+      const isCurrent = found?.current === undefined;
+      const isRenamed = /_|rolebindings|\/lookup|\/metadata|:check$/.test(path);
+      if (!isOwn || isCurrent === isRenamed) missing.push(`${method} ${path} in ${version}: ${found?.name}`);
+    }
+  }
+  assert.deepEqual(missing, []);
+});

@@ -124,7 +124,7 @@ async function organisationIn(data: string): Promise<{ group: string; token: str
   const nowMs = Date.now();
   const made = await store.write((tx) => bootstrap(tx, { org: "supervised" }, randomIds, nowMs));
   const request = { issuer: BASE_URL, audience: BASE_URL, identity: made.identity, lifeS: 3_600, nowMs };
-  const token = issueToken(request, keys, randomIds);
+  const token = await issueToken(request, keys, randomIds);
   await close();
   return { group: made.group, token };
 }

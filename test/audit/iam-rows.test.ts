@@ -56,7 +56,7 @@ const steps: readonly Step[] = [
   { method: "UpdateIdentity", request: ({ bot }) => ({ identity: { uid: bot, description: "d" } }), subject: "bot" },
   {
     method: "UpdateIdentityMetadata",
-    request: () => ({ metadata: { company: "Acme" } }),
+    request: () => ({ identityMetadata: { company: "Acme" } }),
     as: "member",
     subject: "member",
   },

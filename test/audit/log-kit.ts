@@ -47,7 +47,7 @@ export async function openLog(
   store: Store = openSqlite({ directory, clock }),
 ): Promise<Log> {
   const masterKey = readMasterKey(join(directory, "master.key"), true);
-  const keys = await openKeyRing({ store, masterKey, clock });
+  const keys = await openKeyRing({ store, masterKey, clock, tokenAlgorithm: "ES256" });
   const problems: string[] = [];
   return {
     directory,

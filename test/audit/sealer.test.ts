@@ -284,10 +284,13 @@ describe("the sealer", () => {
         await afterMs(20);
       }
     };
-    await Promise.all([watch(), ...Array.from({ length: 16 }, (_, i) => lane(orgs[i % 2] ?? assert.fail()))]);
-    assert.ok(written > 100, `${written} rows were written`);
-    assert.ok(oldestMs < 1_000, `a row stayed unsealed for ${oldestMs} ms, of ${written}`);
-    await harness.stop();
+    try {
+      await Promise.all([watch(), ...Array.from({ length: 16 }, (_, i) => lane(orgs[i % 2] ?? assert.fail()))]);
+      assert.ok(written > 100, `${written} rows were written`);
+      assert.ok(oldestMs < 1_000, `a row stayed unsealed for ${oldestMs} ms, of ${written}`);
+    } finally {
+      await harness.stop();
+    }
     const log = await openLog(data);
     let sealed = 0;
     for (const { group } of orgs) {

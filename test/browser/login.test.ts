@@ -9,6 +9,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { takeHeadlessSession } from "../../src/issuer/oauth/headless.js";
 import { builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
 import {
   alice,
@@ -145,7 +146,7 @@ for (const { provider, stripIss, sizes } of variants) {
       test(`a terminal asks, ${name}`, () =>
         inBrowser(async (page, look) => {
           const { key, code } = terminal();
-          await page.goto(oauth({ headless_code: key }));
+          await page.goto(oauth({ headless_code: key, client_id: "arbor-cli" }));
           await look("Give a terminal access?");
           await page.getByLabel("Code in your terminal").fill("aaaa-aaaa");
           await page.getByRole("button", { name: "Continue" }).click();
@@ -158,6 +159,32 @@ for (const { provider, stripIss, sizes } of variants) {
           await page.getByRole("link", { name: "Continue with Test Login" }).click();
           await page.getByRole("heading", { name: "Signed in" }).waitFor();
           await look("Signed in");
+        }));
+
+      test(`a terminal asks that shows no code, by keyboard, ${name}`, () =>
+        inBrowser(async (page, look) => {
+          const { key } = terminal();
+          const outcome = () => kit.store.write((tx) => takeHeadlessSession(tx, key, Date.now()));
+          await page.goto(oauth({ headless_code: key, client_id: "auth0" }));
+          await look("Give another computer access?");
+          const main = (await page.getByRole("main").innerText()).replace(/\s+/g, " ");
+          assert.match(main, /Program auth0 .* It may act in your name Rights all of them Asked from unknown/);
+          const field = page.getByLabel("Type “give access” to go on");
+          await field.focus();
+          await page.keyboard.press("Enter");
+          assert.equal(await page.getByRole("heading", { name: "Confirmed" }).count(), 0, "nothing was typed");
+          await page.keyboard.type("yes");
+          await page.keyboard.press("Enter");
+          await page.getByText("Those are not the words").waitFor();
+          await look("Give another computer access?");
+          assert.equal(await outcome(), undefined);
+          await field.fill("give access");
+          await page.getByRole("button", { name: "Continue" }).click();
+          await page.waitForURL(/continue=/);
+          await look("Confirmed");
+          await page.getByRole("link", { name: "Continue with Test Login" }).click();
+          await page.getByRole("heading", { name: "Signed in" }).waitFor();
+          assert.ok(await outcome());
         }));
 
       test(`a device asks, ${name}`, () =>

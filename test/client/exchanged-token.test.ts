@@ -67,6 +67,12 @@ describe("exchanged tokens", () => {
     assert.equal(headers.accept, "application/json");
   });
 
+  it("asks for several audiences", async () => {
+    await tokenOf({ audience: ["https://platform.example.com", "registry.example"] });
+    const { searchParams } = new URL(requests[0]?.url ?? "", issuer);
+    assert.deepEqual(searchParams.getAll("aud"), ["https://platform.example.com", "registry.example"]);
+  });
+
   it("keeps the path of the issuer", async () => {
     await tokenOf({ issuer: `${issuer}/auth/` });
     assert.match(requests[0]?.url ?? "", /^\/auth\/sts\/exchange\?/);

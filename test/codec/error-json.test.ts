@@ -15,7 +15,7 @@ import { createTypeRegistry } from "../../src/codec/type-registry.js";
 import * as errors from "../../src/kernel/errors.js";
 import { featureMessage } from "../support/feature/feature.js";
 
-const writers = createJsonWriters(createTypeRegistry([]));
+const writers = createJsonWriters(createTypeRegistry([])).details;
 const textOf = (error: unknown) => formatError(errors.connectErrorFrom(error, "iam.test"), writers);
 const info = (reason: string) =>
   `{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"${reason}","domain":"iam.test"}`;

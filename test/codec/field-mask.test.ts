@@ -33,6 +33,7 @@ const masks: readonly { body: string; query?: string; mask: string | undefined; 
   { body: '{"count":1}', query: "updateMask=*", mask: "*", reason: "everything" },
   { body: '{"count":1}', query: "updateMask=", mask: "count", reason: "an empty mask is none" },
   { body: '{"count":1}', query: "updateMask=%20count%20,tags", mask: "count,tags", reason: "trimmed" },
+  { body: "", query: "", mask: undefined, reason: "neither bytes nor a mask" },
   { body: "", query: "updateMask=count", mask: "count", reason: "no bytes, but a mask" },
 ];
 

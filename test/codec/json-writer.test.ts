@@ -15,6 +15,8 @@ const time = { seconds: 1767225600n, nanos: 5_000_000 };
 const emptyThing =
   '{"uid":"","displayName":"","count":0,"size":"0","enabled":false,"tags":[],"labels":{},"parts":[],"line1":"","legacyName":""}';
 
+const emptyDetail = '{"title":"","level":0,"lines":[]}';
+
 const answers: readonly { desc: string; value: object; text: string; reason: string }[] = [
   {
     desc: "Thing",
@@ -43,9 +45,9 @@ const answers: readonly { desc: string; value: object; text: string; reason: str
     },
     text:
       '{"uid":"u","displayName":"a \\"b\\"","count":-1,"size":"9007199254740993","enabled":true,"color":"COLOR_RED",' +
-      '"tags":["x","ä"],"labels":{"k":"v","":""},"createTime":"2026-01-01T00:00:00.005Z","detail":{"title":"t"},' +
-      '"note":"","parts":[{"title":"p"},{}],"line1":"1","legacyName":"l","extra":{"a":[1,null]}}',
-    reason: "everything set; what is nested prints only what is set",
+      '"tags":["x","ä"],"labels":{"k":"v","":""},"createTime":"2026-01-01T00:00:00.005Z","detail":{"title":"t","level":0,"lines":[]},' +
+      `"note":"","parts":[{"title":"p","level":0,"lines":[]},${emptyDetail}],"line1":"1","legacyName":"l","extra":{"a":[1,null]}}`,
+    reason: "everything set; what is nested prints its empties as well",
   },
   { desc: "Thing", value: { secret: "s" }, text: emptyThing, reason: "INPUT_ONLY is never printed" },
   { desc: "Thing", value: { color: 0 }, text: emptyThing, reason: "nor an enum at zero" },
@@ -70,14 +72,14 @@ const answers: readonly { desc: string; value: object; text: string; reason: str
   {
     desc: "ListThingsResponse",
     value: { things: [{ parts: [{}], detail: {} }] },
-    text: `{"things":[${emptyThing.replace('"parts":[]', '"detail":{},"parts":[{}]')}],"skipped":0}`,
-    reason: "what is nested in them is not",
+    text: `{"things":[${emptyThing.replace('"parts":[]', `"detail":${emptyDetail},"parts":[${emptyDetail}]`)}],"skipped":0}`,
+    reason: "and so is what is nested in them",
   },
   { desc: "ThingList", value: { items: [{}] }, text: `{"items":[${emptyThing}]}`, reason: "the older form of a list" },
   {
     desc: "CreateThingRequest",
     value: { thing: {} },
-    text: '{"parent":"","thing":{},"validateOnly":false}',
+    text: `{"parent":"","thing":${emptyThing},"validateOnly":false}`,
     reason: "nested",
   },
   { desc: "TouchRequest", value: {}, text: "{}", reason: "no fields" },
@@ -188,8 +190,12 @@ const nested: readonly { value: Record<string, unknown>; text: string; reason: s
   },
   { value: { choice: { case: "choiceDetail", value: {} } }, text: '{"choiceDetail":{}}', reason: "oneof, message" },
   { value: { choice: { case: undefined } }, text: "{}", reason: "oneof, unset" },
-  { value: { choice: { case: "choiceColor", value: 0 } }, text: "{}", reason: "oneof, enum at zero" },
-  { value: { optionalColor: 0 }, text: "{}", reason: "optional enum at zero" },
+  {
+    value: { choice: { case: "choiceColor", value: 0 } },
+    text: '{"choiceColor":"COLOR_UNSPECIFIED"}',
+    reason: "oneof, enum at zero",
+  },
+  { value: { optionalColor: 0 }, text: '{"optionalColor":"COLOR_UNSPECIFIED"}', reason: "optional enum at zero" },
   {
     value: { detail: { inner: { inner: { level: 1 } } } },
     text: '{"detail":{"inner":{"inner":{"level":1}}}}',
@@ -225,8 +231,8 @@ const nested: readonly { value: Record<string, unknown>; text: string; reason: s
 
 for (const { value, text, reason } of nested) {
   test(`prints only what is set: ${reason}`, () => {
-    assert.equal(writers.nested(kinds)(value), text, "from an init object");
-    assert.equal(writers.nested(kinds)(create(kinds, value)), text, "from a message");
+    assert.equal(writers.details.nested(kinds)(value), text, "from an init object");
+    assert.equal(writers.details.nested(kinds)(create(kinds, value)), text, "from a message");
   });
 }
 
@@ -242,6 +248,8 @@ test("a field that stands for the whole answer", () => {
   assert.equal(writers.answerField(field("tags"))(undefined), "[]");
   assert.equal(writers.answerField(field("detail"))({ level: 1 }), '{"title":"","level":1,"lines":[]}');
   assert.equal(writers.answerField(field("detail"))(undefined), "{}");
+  assert.equal(writers.answerField(field("parts"))([{}]), `[${emptyDetail}]`);
+  assert.equal(writers.answerField(field("detail_map"))({ a: {} }), `{"a":${emptyDetail}}`);
   assert.equal(writers.answerField(field("size"))(7n), '"7"');
   assert.equal(writers.answerField(field("size"))(undefined), '"0"');
 });

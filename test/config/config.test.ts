@@ -13,7 +13,6 @@ import {
   settings,
   variableOf,
 } from "../../src/config/config.js";
-import { resolveOrigin } from "../../src/config/origin.js";
 import { defaultLimits } from "../../src/kernel/quotas.js";
 import { tempDir } from "../support/temp-dir.js";
 
@@ -36,6 +35,7 @@ test("the defaults", () => {
     data: "./data",
     databaseUrl: undefined,
     baseUrl: undefined,
+    audiences: [],
     issuer: undefined,
     errorDomain: undefined,
     masterKeyFile: undefined,
@@ -48,7 +48,9 @@ test("the defaults", () => {
     trustedProxies: undefined,
     loginProviders: undefined,
     registration: "invite",
+    headlessConfirmation: "explicit",
     awsStsOrigins: undefined,
+    tokenAlgorithm: "RS256",
     keyRotation: 30 * 86_400,
     jwksMaxAge: 300,
     registryUrl: undefined,
@@ -120,6 +122,13 @@ const values: readonly { name: SettingName; given: string | boolean; value: unkn
   { name: "baseUrl", given: "https://api.example.org", value: "https://api.example.org", reason: "an origin" },
   { name: "baseUrl", given: "https://api.example.org/", value: "https://api.example.org", reason: "a slash behind" },
   { name: "baseUrl", given: "HTTPS://API.Example.org:443", value: "https://api.example.org", reason: "made canonical" },
+  { name: "tokenAlgorithm", given: "ES256", value: "ES256", reason: "one of a few" },
+  {
+    name: "audiences",
+    given: "registry.example.org, https://b.example",
+    value: ["registry.example.org", "https://b.example"],
+    reason: "names as they are",
+  },
   { name: "issuer", given: "http://localhost:9", value: "http://localhost:9", reason: "another issuer" },
   { name: "behindProxy", given: true, value: true, reason: "a switch given" },
   { name: "corsOrigins", given: "*", value: ["*"], reason: "all origins" },
@@ -161,6 +170,7 @@ const LIMITS =
   "bindings, invites, providers, mappings, subscriptions, repos, tags, advisories";
 const LEVELS = "must be one of fatal, error, warn, info, debug, trace, silent";
 
+const AUDIENCES = "must be at most 7 names without blanks, such as registry.example.org, separated by commas";
 const refusedValues: readonly { name: SettingName; given: string; rule: string }[] = [
   ...["8080", ":8080", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:123456", "127.0.0.1:-1"].map(
     (given) => ({ name: "listen", given, rule: LISTEN }) as const,
@@ -176,6 +186,12 @@ const refusedValues: readonly { name: SettingName; given: string; rule: string }
   { name: "accessLog", given: "2", rule: "must be true or false" },
   ...["null", "example.org", "https://*.example.org", "https://a,*", "https://a,", "*,*", "https://a/b", " "].map(
     (given) => ({ name: "corsOrigins", given, rule: ORIGINS }) as const,
+  ),
+  ...["PS256", "rs256", "none", "HS256"].map(
+    (given) => ({ name: "tokenAlgorithm", given, rule: "must be one of RS256, ES256" }) as const,
+  ),
+  ...[",", "a,", "a b", "/", "ä", "x".repeat(256), "a,b,c,d,e,f,g,h"].map(
+    (given) => ({ name: "audiences", given, rule: AUDIENCES }) as const,
   ),
   { name: "rootCreation", given: "everyone", rule: "must be one of users, owners, off" },
   { name: "rootCreation", given: "Users", rule: "must be one of users, owners, off" },
@@ -306,82 +322,6 @@ const hosts: readonly { host: string; loopback: boolean }[] = [
 
 for (const { host, loopback } of hosts) {
   test(`${host} is ${loopback ? "" : "no "}loopback`, () => assert.equal(isLoopback(host), loopback));
-}
-
-const origins: readonly {
-  flags: Sources["flags"];
-  listening?: { host: string; port: number };
-  origin: ReturnType<typeof resolveOrigin>;
-  reason: string;
-}[] = [
-  {
-    flags: {},
-    origin: {
-      baseUrl: "http://127.0.0.1:8080",
-      issuer: "http://127.0.0.1:8080",
-      audiences: ["http://127.0.0.1:8080", "http://localhost:8080", "http://[::1]:8080"],
-      errorDomain: "iam.127.0.0.1",
-    },
-    reason: "nothing set: the loopback address in all spellings",
-  },
-  {
-    flags: { listen: "localhost:0" },
-    listening: { host: "localhost", port: 4711 },
-    origin: {
-      baseUrl: "http://localhost:4711",
-      issuer: "http://localhost:4711",
-      audiences: ["http://localhost:4711", "http://127.0.0.1:4711", "http://[::1]:4711"],
-      errorDomain: "iam.localhost",
-    },
-    reason: "the port that was found",
-  },
-  {
-    flags: { listen: "[::1]:80", tlsCert: "c", tlsKey: "k" },
-    origin: {
-      baseUrl: "https://[::1]:80",
-      issuer: "https://[::1]:80",
-      audiences: ["https://[::1]:80", "https://127.0.0.1:80", "https://localhost:80"],
-      errorDomain: "iam.::1",
-    },
-    reason: "an IPv6 address and TLS",
-  },
-  {
-    flags: { listen: "127.0.0.1:80", baseUrl: "https://api.example.org" },
-    origin: {
-      baseUrl: "https://api.example.org",
-      issuer: "https://api.example.org",
-      audiences: ["https://api.example.org"],
-      errorDomain: "iam.api.example.org",
-    },
-    reason: "a base URL: it alone is the audience, whatever is listened on",
-  },
-  {
-    flags: { baseUrl: "https://api.example.org:8443", issuer: "https://login.example.org", errorDomain: "example" },
-    origin: {
-      baseUrl: "https://api.example.org:8443",
-      issuer: "https://login.example.org",
-      audiences: ["https://api.example.org:8443"],
-      errorDomain: "example",
-    },
-    reason: "everything set",
-  },
-  {
-    flags: { listen: "0.0.0.0:80", behindProxy: true },
-    origin: {
-      baseUrl: "http://0.0.0.0:80",
-      issuer: "http://0.0.0.0:80",
-      audiences: ["http://0.0.0.0:80"],
-      errorDomain: "iam.0.0.0.0",
-    },
-    reason: "an address that is not loopback has one spelling",
-  },
-];
-
-for (const { flags, listening, origin, reason } of origins) {
-  test(`origin: ${reason}`, () => {
-    const resolved = resolve({ flags });
-    assert.deepEqual(resolveOrigin(resolved, listening ?? resolved.listen), origin);
-  });
 }
 
 function refuses(work: () => unknown, text: string | RegExp): void {

@@ -16,7 +16,7 @@ import {
   file_chainguard_platform_iam_v2beta1_groups as groupsFile,
 } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { file_google_rpc_error_details as errorDetailsFile } from "#gen/google/rpc/error_details_pb.js";
-import { sendHttp } from "../support/send-http.js";
+import { type HttpAnswer, type HttpRequest, sendHttp } from "../support/send-http.js";
 import { connectGrpcJs } from "./grpc-js-client.js";
 import { restRequestOf } from "./rest-request.js";
 import { codeName, type MethodName, type Outcome, type WireClient } from "./wire.js";
@@ -33,10 +33,19 @@ export function rpcClients(url: string): readonly WireClient[] {
   const http1 = { baseUrl: url, httpVersion: "1.1" } as const;
   return [
     connectGrpcJs(url),
-    overTransport("connect JSON", createConnectTransport(http1)),
-    overTransport("connect binary", createConnectTransport({ ...http1, httpVersion: "2", useBinaryFormat: true })),
-    overTransport("connect GET", createConnectTransport({ ...http1, useHttpGet: true })),
-    overTransport("gRPC-Web", createGrpcWebTransport(http1)),
+    overTransport("connect JSON", false, createConnectTransport({ ...http1, useBinaryFormat: false })),
+    overTransport(
+      "connect binary",
+      true,
+      createConnectTransport({ ...http1, httpVersion: "2", useBinaryFormat: true }),
+    ),
+    overTransport("connect GET", false, createConnectTransport({ ...http1, useHttpGet: true, useBinaryFormat: false })),
+    overTransport(
+      "connect binary GET",
+      true,
+      createConnectTransport({ ...http1, useHttpGet: true, useBinaryFormat: true }),
+    ),
+    overTransport("gRPC-Web", true, createGrpcWebTransport(http1)),
   ];
 }
 
@@ -46,9 +55,10 @@ function descOf(name: MethodName): DescMethodUnary {
   return { ...base, name } as DescMethodUnary;
 }
 
-function overTransport(name: string, transport: Transport): WireClient {
+function overTransport(name: string, namesProtoFields: boolean, transport: Transport): WireClient {
   return {
     name,
+    namesProtoFields,
     async call({ method, request, token }) {
       const desc = descOf(method);
       const header = token === undefined ? {} : { authorization: `Bearer ${token}` };
@@ -77,17 +87,21 @@ function failureOf(error: ConnectError): Outcome {
   return { code: codeName(error.code), message: error.rawMessage, details };
 }
 
-/** Calls through the HTTP rules of the protos. */
-export function restClient(url: string): RestClient {
+/** Sends one HTTP request. */
+export type SendHttp = (url: string, sent: HttpRequest) => Promise<Pick<HttpAnswer, "status" | "ok" | "text">>;
+
+/** Calls through the HTTP rules of the protos; `send` is what HTTP requests are sent with. */
+export function restClient(url: string, name = "REST", send: SendHttp = sendHttp): RestClient {
   let status = 0;
   return {
-    name: "REST",
+    name,
+    namesProtoFields: false,
     get status() {
       return status;
     },
     async call({ method, request, token, rest }) {
       const sent = rest ?? restRequestOf(method, request);
-      const answer = await sendHttp(url + sent.path, {
+      const answer = await send(url + sent.path, {
         method: sent.method,
         headers: {
           ...(token !== undefined && { authorization: `Bearer ${token}` }),

@@ -37,6 +37,29 @@ export function invalid(...violations: readonly (readonly [field: string, descri
   return failure("INVALID_ARGUMENT", `Invalid argument: ${text}`, { "@type": `${TYPE}BadRequest`, fieldViolations });
 }
 
+/** The same with fields by the names of the proto, as protocols in binary have them. Texts are the same everywhere. */
+export function withProtoFields(expected: Expected): Expected {
+  if (!("details" in expected)) return expected;
+  const details = expected.details.map((detail) => {
+    if (!("fieldViolations" in detail)) return detail;
+    const violations = detail.fieldViolations as readonly { readonly field: string }[];
+    const snakeCase = (field: string) => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+    return { ...detail, fieldViolations: violations.map((one) => ({ ...one, field: snakeCase(one.field) })) };
+  });
+  return { ...expected, details };
+}
+
+/** PERMISSION_DENIED with one field and rule for each value that callers do not choose. */
+export function fixed(...violations: readonly (readonly [field: string, description: string])[]): Expected {
+  const text = violations.map(([field, description]) => `${field}: ${description}`).join("; ");
+  return failure("PERMISSION_DENIED", `Permission denied: ${text}`);
+}
+
+const byOperator = "is set by the operator alone, with `arbor admin group verify UID";
+/** The operator's fields of a group and their rules. */
+export const VERIFIED = ["verified", `verified ${byOperator}\``] as const;
+export const KIND = ["kind", `kind ${byOperator} --kind KIND\``] as const;
+
 /** INVALID_ARGUMENT of a request as a whole. */
 export function malformed(rule: string): Expected {
   return failure("INVALID_ARGUMENT", `Invalid argument: ${rule}`);
@@ -70,6 +93,11 @@ export function denied(what: string): Expected {
   return failure("PERMISSION_DENIED", `Permission denied: ${what} (or it might not exist)`);
 }
 
+/** PERMISSION_DENIED that says who may, where nothing is concerned that might not exist. */
+export function notPermitted(rule: string): Expected {
+  return failure("PERMISSION_DENIED", `Permission denied: ${rule}`);
+}
+
 /** PERMISSION_DENIED for an identity that may not be assumed, or is not there; perhaps with the hint at the audience. */
 export function notAssumable(uid: string, isForOthers = false): Expected {
   const hint = isForOthers ? " with a token whose aud names none of this service's audiences" : "";
@@ -77,9 +105,17 @@ export function notAssumable(uid: string, isForOthers = false): Expected {
 }
 
 /** UNAUTHENTICATED. */
-export function unauthenticated(): Expected {
-  return failure("UNAUTHENTICATED", "Unauthenticated: authorization: a valid bearer token is required");
+export function unauthenticated(hint = ""): Expected {
+  return failure("UNAUTHENTICATED", `Unauthenticated: authorization: a valid bearer token is required${hint}`);
 }
+
+/** UNAUTHENTICATED for a token of the service that has expired. */
+export function expired(): Expected {
+  return failure("UNAUTHENTICATED", "Unauthenticated: authorization: the bearer token has expired");
+}
+
+/** The hint for a token that is for others. */
+export const FOR_OTHERS = "; the token's aud names none of this service's audiences";
 
 /** RESOURCE_EXHAUSTED that tells when to try again. */
 export function exhausted(what: string): Expected {

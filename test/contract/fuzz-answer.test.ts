@@ -17,6 +17,16 @@ const GROUP = { uid: "0a", name: "a", description: "", resourceLimits: {}, verif
 const INFO = { "@type": "type.googleapis.com/google.rpc.ErrorInfo", reason: "NOT_FOUND", domain: "iam.127.0.0.1" };
 const error = (code: number, ...details: object[]) => ({ code, message: "Not found: group: a", details });
 
+const invalid = (field: string) =>
+  error(
+    3,
+    { ...INFO, reason: "INVALID_ARGUMENT" },
+    {
+      "@type": "type.googleapis.com/google.rpc.BadRequest",
+      fieldViolations: [{ field, description: `${field} must be better` }],
+    },
+  );
+
 function answer(status: number, body: unknown, headers: FuzzAnswer["headers"] = {}): FuzzAnswer {
   const text = typeof body === "string" ? body : JSON.stringify(body);
   return { status, headers: { "x-content-type-options": "nosniff", ...headers }, bytes: Buffer.from(text) };
@@ -51,6 +61,15 @@ const rows: readonly {
     ),
     fault: /oneOf/,
     reason: "a detail that is not as its type says",
+  },
+  { answer: answer(400, invalid("uid")), fault: undefined, reason: "an error about a field of the request" },
+  { answer: answer(400, invalid("body")), fault: undefined, reason: "an error about the body" },
+  { answer: answer(400, invalid("groupUid")), fault: /no field of the request/, reason: "about a field it has not" },
+  {
+    request: { path: "/iam/v2beta1/groups" },
+    answer: answer(400, invalid("page_size")),
+    fault: /no field of the request/,
+    reason: "about a field by its name in the proto",
   },
   { answer: answer(200, { ...GROUP, name: "at /home/arbor/src/a.ts:3" }), fault: /inside/, reason: "a path of a file" },
   { answer: answer(404, "SQLITE_BUSY: database is locked"), fault: /inside/, reason: "words of the database" },

@@ -1,10 +1,12 @@
 // What must hold for every answer, whatever the request was.
 import type { IncomingHttpHeaders } from "node:http";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
+import type { DescMessage } from "@bufbuild/protobuf";
+import { spellFieldPath } from "../../src/pipeline/field-names.js";
 import type { PlacedOperation, Validate } from "../support/openapi/document.js";
 import type { FuzzRequest } from "./fuzz-request.js";
 import type { FuzzWorld } from "./fuzz-world.js";
-import { findUnservedStatus } from "./served.js";
+import { findMethod, findUnservedStatus } from "./served.js";
 
 /** An answer as it came. */
 export interface FuzzAnswer {
@@ -31,6 +33,12 @@ interface Candidate {
   readonly matches: RegExp;
   readonly validate: Validate | undefined;
   readonly isServed: boolean;
+  readonly input: DescMessage | undefined;
+}
+
+interface FieldViolation {
+  readonly field: string;
+  readonly description: string;
 }
 
 // Traces, paths of files, and words of databases and their drivers.
@@ -51,6 +59,15 @@ const STATUSES: Readonly<Record<number, readonly number[]>> = {
   16: [401],
 };
 
+// What errors name that is no field: the body as a whole, parameters that no field takes, and members of JSON that are
+// rejected before they are compared with fields.
+const NO_FIELD = [
+  /^body: /,
+  / is not a parameter of this method/,
+  / (?:is given twice|is not allowed as a name|must not nest deeper|must be a number that a double can hold)/,
+  / must not hold (?:half a surrogate pair|U\+0000)/,
+];
+
 // Served beside the API, in forms of their own: pages, and methods of RPC, whose paths are of two
 // segments with a dot in the first.
 const BESIDE =
@@ -69,6 +86,7 @@ export function createJudge({ operations, validators }: Pick<FuzzWorld, "operati
       matches: new RegExp(`^${parts.join(".+")}$`),
       validate: schema === undefined ? undefined : validators.of(schema),
       isServed: findUnservedStatus(operation) !== 501,
+      input: findMethod(operation)?.input,
     };
   }
 
@@ -86,6 +104,18 @@ export function createJudge({ operations, validators }: Pick<FuzzWorld, "operati
       validate === undefined ? (text === "" ? undefined : "a body") : validate(answer),
     );
     return faults.includes(undefined) ? undefined : faults.join(" / ");
+  }
+
+  // Errors name fields of the request, by their paths in JSON.
+  function fieldFault(request: FuzzRequest, answer: unknown): string | undefined {
+    const { details = [] } = answer as { details?: readonly { fieldViolations?: readonly FieldViolation[] }[] };
+    const fitting = fittingOf(request);
+    if (fitting.length === 0) return undefined;
+    const unknown = details
+      .flatMap(({ fieldViolations = [] }) => fieldViolations)
+      .filter(({ field, description }) => !NO_FIELD.some((rule) => rule.test(`${field}: ${description}`)))
+      .find(({ field }) => !fitting.some(({ input }) => input && spellFieldPath(input, field, "json") === field));
+    return unknown && `an error about ${unknown.field}, which is no field of the request`;
   }
 
   return (request, { status, headers, bytes }) => {
@@ -126,7 +156,8 @@ export function createJudge({ operations, validators }: Pick<FuzzWorld, "operati
       (STATUSES[code]?.includes(status) || (isUnserved && code === 12)
         ? undefined
         : `status ${status} for code ${code}`) ??
-      (text.includes(domain) ? undefined : "another domain");
+      (text.includes(domain) ? undefined : "another domain") ??
+      fieldFault(request, answer);
     return { fault, reached: isUnserved || isHandlers(code, text), answer };
   };
 

@@ -9,7 +9,7 @@ import { builtinIdentityUid, randomIds } from "../../src/kernel/ids.js";
 import { bitOf } from "../../src/pipeline/auth/authorize.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { bindingRow, groupRow, roleRow } from "../support/rows.js";
-import { denied, exhausted, expectNotFound, ok, precondition, unauthenticated } from "./expectations.js";
+import { denied, exhausted, expectNotFound, notPermitted, ok, precondition, unauthenticated } from "./expectations.js";
 import { connectGrpcJs } from "./grpc-js-client.js";
 import { type Rest, type RestAnswer, restAs } from "./rest.js";
 
@@ -231,6 +231,14 @@ describe("founding an organisation", () => {
     { rule: "owners", may: { person: false, owner: true, workload: false, anonymous: false } },
     { rule: "off", may: { person: false, owner: false, workload: false, anonymous: false } },
   ];
+  const founders = "root groups are created by people only, who signed in at a login provider of the service";
+  const rejections: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+    users: { workload: founders, anonymous: founders },
+    owners: { person: "root groups are created by people who own one only", workload: founders, anonymous: founders },
+    off: Object.fromEntries(
+      ["person", "owner", "workload", "anonymous"].map((who) => [who, "root groups are created on the host only"]),
+    ),
+  };
   for (const { rule, may } of rules) {
     it(`is for ${rule}`, async () => {
       const harness = await startHarness({ rootCreation: rule });
@@ -247,9 +255,21 @@ describe("founding an organisation", () => {
       const grpc = connectGrpcJs(harness.url);
       for (const [who, token] of Object.entries(tokens)) {
         const outcome = await grpc.call({ method: "CreateGroup", request: { group: { name: "new" } }, token });
+        // A path that ends where the parent would begin is a root group's, in every version.
+        const overRest = [];
+        for (const version of ["v1", "v2beta1", "v2"]) {
+          const founded = await restAs(harness.url, token, `/iam/${version}`)("POST", "/groups/", { name: "new" });
+          overRest.push(founded.outcome);
+        }
         if (!may[who as keyof typeof may]) {
-          assert.deepEqual(outcome, denied("creation of root groups"), who);
+          const refused = notPermitted(rejections[rule]?.[who] ?? "");
+          assert.deepEqual([outcome, ...overRest], [refused, refused, refused, refused], who);
           continue;
+        }
+        for (const one of overRest) {
+          assert.ok("result" in one, who);
+          const { uid, id = uid } = one.result as { uid?: string; id?: string };
+          assert.match(String(id), /^[0-9a-f]{40}$/, who);
         }
         assert.ok("result" in outcome, who);
         const { uid } = outcome.result as { uid: string };

@@ -22,6 +22,7 @@ export function connectGrpcJs(url: string): WireClient {
   const client = new grpc.Client(new URL(url).host, grpc.credentials.createInsecure());
   return {
     name: "grpc-js",
+    namesProtoFields: true,
     call({ method, request, token }) {
       const metadata = new grpc.Metadata();
       if (token !== undefined) metadata.set("authorization", `Bearer ${token}`);

@@ -79,7 +79,8 @@ export function rawRest(url: string): RawClient {
   };
 }
 
-function restRequest(method: DescMethodUnary, request: Message) {
+/** What to send over REST for a request: verb, path with query, and body as JSON where the rule of the method has one. */
+export function restRequest(method: DescMethodUnary, request: Message) {
   const rule = getOption(method, http);
   const json = toJson(method.input, request, { alwaysEmitImplicit: false }) as JsonObject;
   const template = String(rule.pattern.value);

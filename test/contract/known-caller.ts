@@ -44,7 +44,7 @@ export async function knownCaller(world: ExchangeWorld, organisation: string): P
     await tx.identities.insert(identityRow(uid, { issuer, subject, providerUid: provider }));
   });
   const { keys } = world.harness.app.installation;
-  const tokens = createTokens({ keys, ids: randomIds, issuer: () => world.url });
+  const tokens = createTokens({ keys, ids: randomIds, issuer: world.url });
 
   return {
     person,

@@ -15,6 +15,8 @@ export interface MatrixCase {
   readonly rest?: RestRequest | "none";
   /** What it comes to over REST, where that differs by the nature of REST. */
   readonly expectRest?: Expected;
+  /** Why it is another call over REST, or comes to something else. */
+  readonly why?: string;
   /** The HTTP status over REST, where the code alone does not tell it. */
   readonly status?: number;
 }

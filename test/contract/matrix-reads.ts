@@ -2,6 +2,7 @@
 import {
   denied,
   expectNotFound,
+  expired,
   group,
   invalid,
   noPath,
@@ -79,6 +80,7 @@ export const reads: readonly MatrixCase[] = [
     request: {},
     expect: invalid(["uid", "uid is required"]),
     expectRest: noPath("/iam/v2beta1/groups/, did you mean /iam/v2beta1/groups?"),
+    why: "without its uid the path is another one",
   },
   {
     name: "gets nothing without a token",
@@ -99,7 +101,7 @@ export const reads: readonly MatrixCase[] = [
     method: "GetGroup",
     as: "expired",
     request: { uid: "<atlas>" },
-    expect: unauthenticated(),
+    expect: expired(),
   },
   {
     name: "gets nothing as nobody any more",
@@ -298,6 +300,7 @@ export const reads: readonly MatrixCase[] = [
     expect: unimplemented("method: no such method /chainguard.platform.iam.v2beta1.GroupsService/MergeGroups"),
     rest: { method: "PUT", path: "/iam/v2beta1/groups" },
     expectRest: unimplemented("method: PUT is not among GET, HEAD, OPTIONS"),
+    why: "methods have no names, so what is not served is an HTTP method",
     status: 405,
   },
 ];

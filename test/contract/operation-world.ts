@@ -24,6 +24,8 @@ import { createAdvisory, createRepo, imageDigest, letDoEverything } from "./regi
 
 const ORGANISATION = "acme.example";
 const APPLICATION = "application";
+/** Every text of an advisory that is put straight into the store. */
+const TEXT = "text";
 
 /** A request and who sends it. */
 export interface Arranged extends PlainRequest {
@@ -89,6 +91,8 @@ export async function startOperationWorld(): Promise<OperationWorld> {
     code: async () => (await invite(world, { group: organisation, by: { token } })).code,
     source: (_, { path }) => (path.endsWith("/deployment") ? undefined : repo),
     digest: () => imageDigest,
+    // That of a stored advisory cannot change.
+    legacyAdvisoryID: (_, { method }) => (method === "PUT" ? TEXT : undefined),
     names: mappings,
     ids: mappings,
     parentId: freshGroup,
@@ -155,7 +159,7 @@ export async function startOperationWorld(): Promise<OperationWorld> {
         return deployed;
       }
       case "advisories":
-        return world.write((tx) => createAdvisory(tx, organisation, "text"));
+        return world.write((tx) => createAdvisory(tx, organisation, TEXT));
       case "advisoryEvents":
         return String((await answered(await arranged(operationTo("POST", /\/advisories\/\{\w+\}\/events$/)))).id);
       default:

@@ -2,11 +2,14 @@
 // update by name, lists in the order written, tags that point at nothing yet.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { bindIdentity } from "../../src/iam/operator/operate.js";
+import { createOperatorRole } from "../../src/iam/operator/roles.js";
+import { randomIds } from "../../src/kernel/ids.js";
 import { digestOf, type RegistryWorld, startRegistryWorld } from "../registry/registry-world.js";
 import { connectPublished, type Plain, type PublishedClient } from "./published-client.js";
 
 const registry = "registry.Registry";
-const capabilities = ["groups.list", "repo.create", "repo.update", "repo.list", "repo.delete", "repo.internal.admin"];
+const capabilities = ["groups.list", "repo.create", "repo.update", "repo.list", "repo.delete"];
 const deployments = ["create", "update", "list"].map((verb) => `registry.deployments.${verb}`);
 const tags = ["tag.create", "tag.update", "tag.list", "tag.delete"];
 
@@ -14,7 +17,14 @@ let world: RegistryWorld;
 let client: PublishedClient;
 before(async () => {
   world = await startRegistryWorld();
-  const caller = await world.caller([...capabilities, ...deployments, ...tags]);
+  const caller = await world.caller([...capabilities, ...tags]);
+  // No role of an organisation has the rights on deployments; the operator gives them.
+  await world.write(async (tx) => {
+    const context = { ids: randomIds, nowMs: Date.now() };
+    const values = { name: "deployer", description: "", capabilities: deployments };
+    const role = await createOperatorRole(tx, values, context);
+    await bindIdentity(tx, { identity: caller.uid, role, group: world.root, internal: true }, context);
+  });
   client = connectPublished(world.url, caller.token);
 });
 after(async () => {

@@ -13,7 +13,7 @@ export interface RestAnswer {
   readonly outcome: Expected;
 }
 
-/** Sends a request; `path` follows the base of all of them, a body that is no text is sent as JSON. */
+/** Sends a request; `path` follows the base of all of them, a body that is not a text is sent as JSON. */
 export type Rest = (method: string, path: string, body?: object | string) => Promise<RestAnswer>;
 
 /** REST calls with one token; paths follow `base`. */

@@ -1,9 +1,21 @@
 // Which operations of the document do what they say here: some say that they do nothing.
+import type { DescMethod } from "@bufbuild/protobuf";
+import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
+import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import type { PlacedOperation } from "../support/openapi/document.js";
 import { isUnavailable, methods, nameOf } from "./iam-methods.js";
 
 // The configuration of an image lies in the registry, and none is set up here.
 const OF_THE_REGISTRY: ReadonlySet<string> = new Set(["registry.Registry.GetImageConfig"]);
+
+/** The method of an operation. */
+export function findMethod({ operationId, tags }: Pick<PlacedOperation, "operationId" | "tags">) {
+  return [...methods, ...issuerMethods].find(
+    ({ name, parent }) => tags.includes(parent.typeName) && new RegExp(`_${name}(_[0-9]+)?$`).test(operationId),
+  );
+}
+
+const issuerMethods: readonly DescMethod[] = [SecurityTokenService, Auth].flatMap((service) => service.methods);
 
 /** The HTTP status that everybody is refused with who may call an operation; undefined for one that is served. */
 export function findUnservedStatus({

@@ -39,6 +39,8 @@ export type Outcome =
 /** A client of one protocol. */
 export interface WireClient {
   readonly name: string;
+  /** Whether errors name fields as the proto does, and not as its JSON. */
+  readonly namesProtoFields: boolean;
   call(call: GroupsCall): Promise<Outcome>;
   close(): void;
 }

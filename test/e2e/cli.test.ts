@@ -142,6 +142,50 @@ describe("commands on the host", () => {
     assert.equal((await get(`/groups/${acme.group}`, bearer)).status, 200);
   });
 
+  it("make operator roles, bind them on purpose, and delete them", async () => {
+    const role = (...args: readonly string[]) => ["admin", "role", ...args];
+    const [created, unknown, none] = await onHost(
+      role("create", "--capability", "repo.internal.admin, repo.list", "--capability", "internal", "--name", "editors"),
+      role("create", "--capability", "repo.all"),
+      role("create"),
+    );
+    assert.deepEqual(unknown, failed(2, "Invalid argument: capability: there is no capability repo.all"));
+    assert.match(none?.stderr ?? "", /required option '--capability <names>'/);
+    const uid = created?.stdout.trim() ?? "";
+    assert.match(uid, /^[0-9a-f]{40}$/);
+    const bind = ["admin", "bind", "--identity", other.identity, "--role", uid, "--group", acme.group];
+    const [plain] = await onHost(bind);
+    assert.deepEqual(plain, failed(6, `Precondition failed: role ${uid} is an operator role: bind it with --internal`));
+    const [bound] = await onHost([...bind, "--internal"]);
+    const binding = bound?.stdout.trim() ?? "";
+    assert.match(binding, new RegExp(`^${acme.group}/[0-9a-f]{16}$`));
+    const [listed, table, early] = await onHost(role("list", "--json"), role("list"), role("delete", uid));
+    const { createTime, ...shown } = JSON.parse(listed?.stdout ?? "");
+    assert.match(createTime, /^\d{4}-/);
+    assert.deepEqual(shown, {
+      ...{ uid, name: "editors", description: "", capabilities: ["internal", "repo.list", "repo.internal.admin"] },
+      bindings: [{ uid: binding, identityUid: other.identity, groupUid: acme.group }],
+    });
+    assert.match(table?.stdout ?? "", /^UID +NAME +BOUND +CAPABILITIES\n[0-9a-f]{40} +editors +1 +internal,repo/);
+    assert.match(early?.stderr ?? "", /^arbor: Precondition failed: cannot delete role that is in use/);
+    assert.deepEqual(await onHost(["admin", "unbind", binding]), [done("")]);
+    assert.deepEqual(await onHost(role("delete", uid)), [done("")]);
+    assert.deepEqual(await onHost(role("delete", uid)), [
+      failed(5, `Not found: role: there is no operator role ${uid}`),
+    ]);
+    const [log] = await onHost(["audit", "list", "--json"]);
+    const types = (log?.stdout ?? "")
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { type: string });
+    for (const type of ["role.created", "role_binding.created", "role_binding.deleted", "role.deleted"]) {
+      assert.ok(
+        types.some((row) => row.type === `arbor.${type}.v1`),
+        type,
+      );
+    }
+  });
+
   it("verify a root group", async () => {
     const verify = ["admin", "group", "verify", acme.group];
     const [token, wrong, nobody, verified] = await onHost(

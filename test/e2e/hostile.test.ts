@@ -99,7 +99,7 @@ const NO_DOTS = "Invalid argument: path: segments . and .. are not allowed";
 const BAD_HOST = "Invalid argument: host must be a valid host name with an optional port";
 const ONE_HOST = "Invalid argument: exactly one host header is required";
 const NO_TOKEN = "Unauthenticated: authorization: a valid bearer token is required";
-const NO_HTTP = "Invalid argument: the request is no valid HTTP";
+const NO_HTTP = "Invalid argument: the request is not valid HTTP";
 const LIST = `Permission denied: groups.list at <%> (or it might not exist)`;
 
 const bad = (name: string, path: string, message: string): Hostile => ({

@@ -125,7 +125,7 @@ async function organisationIn(directory: string): Promise<{ group: string; token
   const { store, keys, close } = await openInstallation({ settings });
   const nowMs = Date.now();
   const made = await store.write((tx) => bootstrap(tx, { org: `v1 ${nowMs}` }, randomIds, nowMs));
-  const token = issueToken(
+  const token = await issueToken(
     { issuer: BASE_URL, audience: BASE_URL, identity: made.identity, lifeS: 3_600, nowMs },
     keys,
     randomIds,

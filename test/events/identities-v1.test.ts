@@ -34,10 +34,16 @@ describe("what callers tell of themselves", () => {
   it("in one version is shown by the other, under its name there", async () => {
     const who = await world.bound("viewer");
     const sent = { onboardingQuestions: { companyName: "acme", ...answers }, updatesOptIn: true };
-    const told = await v1(who)("PATCH", "/identities/metadata", { ...sent, name: "n", givenName: "g" });
+    const told = await v1(who)("PATCH", "/identities/metadata", { ...sent, name: "identity" });
     const { onboardingQuestions, updatesOptIn, ...names } = told.json ?? {};
-    assert.deepEqual({ onboardingQuestions, updatesOptIn }, sent);
+    assert.deepEqual(
+      { onboardingQuestions, updatesOptIn },
+      { ...sent, onboardingQuestions: { ...sent.onboardingQuestions, providers: [] } },
+    );
     assert.deepEqual(names, { name: "identity", givenName: "", familyName: "" });
+    const { outcome } = await v1(who)("PATCH", "/identities/metadata", { ...sent, name: "n", givenName: "g" });
+    const rule = "is set by the service alone";
+    assert.deepEqual(outcome, invalid(["name", `name ${rule}`], ["givenName", `givenName ${rule}`]));
 
     const body = { identityMetadata: { jobTitle: "boss" } };
     const seen = await who.rest("PATCH", "/identities:updateIdentityMetadata", body);
@@ -62,9 +68,10 @@ describe("what callers tell of themselves", () => {
       ["acme", "p", false],
     );
     const changed = (await patch({ onboardingQuestions: { product: "q" } })).json as typeof kept;
-    assert.deepEqual([changed.onboardingQuestions.companyName, changed.onboardingQuestions.product], [undefined, "q"]);
+    assert.deepEqual([changed.onboardingQuestions.companyName, changed.onboardingQuestions.product], ["", "q"]);
     const other = await v1(world.owner)("PATCH", "/identities/metadata", {});
-    assert.deepEqual((other.json as typeof kept).onboardingQuestions, {});
+    const { selfServe, providers: none, ...texts } = (other.json as typeof kept).onboardingQuestions;
+    assert.deepEqual([selfServe, none, ...new Set(Object.values(texts))], [false, [], ""]);
   });
 
   const control = (field: string) => invalid([field, `${field} must not contain control characters`]);

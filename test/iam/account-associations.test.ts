@@ -7,7 +7,7 @@ import { identityRow } from "../support/rows.js";
 import { type IamWorld, startIamWorld } from "./iam-world.js";
 
 const amazon = { account: "123456789012" };
-const google = { projectId: "p", projectNumber: "42" };
+const google = { projectId: "p", projectNumber: "any text" };
 
 let world: IamWorld;
 before(async () => {
@@ -40,9 +40,19 @@ describe("an association", () => {
       broken: ["google", "google.projectId is required"],
     },
     {
-      name: "a project number of letters",
-      body: { name: "a", google: { projectId: "p", projectNumber: "x" } },
-      broken: ["google", "google.projectNumber must be digits"],
+      name: "no project number",
+      body: { name: "a", google: { projectId: "p" } },
+      broken: ["google", "google.projectNumber is required"],
+    },
+    {
+      name: "a project number of 257 characters",
+      body: { name: "a", google: { projectId: "p", projectNumber: "x".repeat(257) } },
+      broken: ["google", "google.projectNumber is required"],
+    },
+    {
+      name: "a project number with a line break",
+      body: { name: "a", google: { projectId: "p", projectNumber: "4\n2" } },
+      broken: ["google", "google.projectNumber is required"],
     },
     {
       name: "no tenant",
@@ -94,14 +104,14 @@ describe("an association", () => {
     {
       name: "one account more",
       body: { azure: { tenantId: "t" } },
-      after: { amazon, google, azure: { tenantId: "t" } },
+      after: { amazon, google, azure: { tenantId: "t", clientIds: {} } },
     },
     { name: "one account less", mask: "amazon", body: {}, after: { amazon: undefined, google } },
     {
       name: "a part of an account",
       mask: "google.projectId",
       body: { google: { projectId: "q" } },
-      after: { google: { projectId: "q", projectNumber: "42" } },
+      after: { google: { projectId: "q", projectNumber: "any text" } },
     },
     {
       name: "everything",
@@ -161,12 +171,14 @@ describe("an association", () => {
     );
   });
 
-  it("can be deleted again and again, and goes with its group", async () => {
+  it("can be deleted again and again, and only then its group", async () => {
     const uid = await made();
     for (let i = 0; i < 2; i++)
       assert.equal((await world.owner.rest("DELETE", `/accountAssociations/${uid}`)).text, "");
     assert.equal((await world.owner.rest("GET", `/accountAssociations/${uid}`)).status, 404);
     assert.equal((await create({ name: "new" }, uid)).status, 200);
+    assert.equal((await world.owner.rest("DELETE", `/groups/${uid}`)).json?.code, 9);
+    assert.equal((await world.owner.rest("DELETE", `/accountAssociations/${uid}`)).status, 200);
     assert.equal((await world.owner.rest("DELETE", `/groups/${uid}`)).status, 200);
     assert.equal((await world.owner.rest("GET", `/accountAssociations?uidp.ids=${uid}`)).json?.totalCount, "0");
   });
@@ -185,6 +197,14 @@ describe("an association", () => {
     assert.deepEqual(await list("&order_by=group%20desc"), [...sorted].reverse());
     assert.deepEqual(await list("&name=a"), [groups[1]]);
     assert.equal((await list("&order_by=name"))[0], groups[1]);
+    const count = async (filter: string) =>
+      (await world.owner.rest("GET", `/accountAssociations?uidp.${filter}`)).json?.totalCount;
+    assert.equal(await count(`descendants_of=${top}`), "3", "the group above has none itself");
+    assert.equal((await create({ name: "above" }, top)).status, 200);
+    assert.equal(await count(`descendants_of=${top}`), "3", "nor does its own count");
+    assert.equal(await count(`children_of=${top}`), "3");
+    assert.equal(await count(`descendants_of=${groups[0]}`), "0");
+    assert.equal(await count(`ids=${top}`), "1");
     assert.equal((await world.owner.rest("GET", "/accountAssociations?order_by=amazon")).status, 400);
   });
 });

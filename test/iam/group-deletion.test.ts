@@ -1,6 +1,7 @@
 // What keeps a group from being deleted, and what goes with it.
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
+import { acceptInvite, requireInvite } from "../../src/iam/people/accept-invite.js";
 import { builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
 import { precondition } from "../contract/expectations.js";
 import { createAdvisory } from "../contract/registry-things.js";
@@ -13,6 +14,8 @@ const provider = {
   defaultRole: viewer,
   oidc: { issuer: "https://login.example", clientId: "id", clientSecret: "s" },
 };
+
+const versions = ["v1", "v2beta1", "v2"];
 
 let world: IamWorld;
 before(async () => {
@@ -29,6 +32,8 @@ const guards: readonly { children: string; path: string; body: () => object }[] 
     path: "roleBindings",
     body: () => ({ identityUid: personUid("i", "s"), roleUid: viewer }),
   },
+  { children: "group invites", path: "groupInvites", body: () => ({ roleUid: viewer, ttl: "60s" }) },
+  { children: "account associations", path: "accountAssociations", body: () => ({ name: "a" }) },
 ];
 
 for (const { children, path, body } of guards) {
@@ -37,7 +42,10 @@ for (const { children, path, body } of guards) {
     const { json, status } = await world.owner.rest("POST", `/${path}/${group}`, body());
     assert.equal(status, 200);
     const kept = precondition("RESOURCE_NOT_EMPTY", `cannot delete group with child ${children}`);
-    assert.deepEqual((await world.owner.rest("DELETE", `/groups/${group}`)).outcome, kept);
+    for (const version of versions) {
+      const rest = restAs(world.url, world.owner.token, `/iam/${version}`);
+      assert.deepEqual((await rest("DELETE", `/groups/${group}`)).outcome, kept, version);
+    }
     assert.equal((await world.owner.rest("DELETE", `/${path}/${json?.uid}`)).status, 200);
     assert.equal((await world.owner.rest("DELETE", `/groups/${group}`)).status, 200);
   });
@@ -73,13 +81,45 @@ it("advisories restrict the deletion of a group until they are withdrawn, and ar
   assert.deepEqual(left, [undefined, []]);
 });
 
-it("accounts and accepted terms are deleted with their group", async () => {
+it("accepted terms are deleted with their group", async () => {
   const group = await world.group();
   const { rest } = world.owner;
-  assert.equal((await rest("POST", `/accountAssociations/${group}`, { name: "a" })).status, 200);
   assert.equal((await rest("POST", `/terms/${group}`, { documentIds: ["eula"] })).status, 200);
   assert.equal((await rest("DELETE", `/groups/${group}`)).status, 200);
-  assert.equal((await rest("GET", `/accountAssociations/${group}`)).status, 404);
+  assert.deepEqual(await world.write((tx) => tx.terms.of(group)), []);
+});
+
+it("the error names the kinds in their order: the first that restricts", async () => {
+  const group = await world.group();
+  const { rest } = world.owner;
+  const remove: string[] = [];
+  for (const { path, body } of guards) {
+    const { json } = await rest("POST", `/${path}/${group}`, body());
+    remove.push(`/${path}/${json?.uid}`);
+  }
+  for (const [i, { children }] of guards.entries()) {
+    const kept = precondition("RESOURCE_NOT_EMPTY", `cannot delete group with child ${children}`);
+    assert.deepEqual((await rest("DELETE", `/groups/${group}`)).outcome, kept);
+    assert.equal((await rest("DELETE", remove[i] ?? "")).status, 200);
+  }
+  assert.equal((await rest("DELETE", `/groups/${group}`)).status, 200);
+});
+
+it("an invite that was used up restricts no deletion", async () => {
+  const group = await world.group();
+  const { rest, uid } = world.owner;
+  const body = { roleUid: viewer, ttl: "60s", singleUse: true };
+  const { json } = await rest("POST", `/groupInvites/${group}`, body);
+  const binding = await world.write(async (tx) => {
+    const nowMs = Date.now();
+    const invite = await requireInvite(tx, String(json?.code), nowMs);
+    const identity = await tx.identities.get(uid);
+    assert.ok(identity);
+    await acceptInvite(tx, invite, identity, { ids: randomIds, nowMs });
+    return tx.roleBindings.same(group, uid, viewer);
+  });
+  assert.equal((await rest("DELETE", `/roleBindings/${binding?.uid}`)).status, 200);
+  assert.equal((await rest("DELETE", `/groups/${group}`)).status, 200);
 });
 
 it("live invites restrict the deletion of a group; thousands of expired ones are deleted with it", async () => {

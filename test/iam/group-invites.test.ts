@@ -121,11 +121,17 @@ describe("an invite", () => {
     };
     assert.equal((await patch({ email: "" })).email, "");
     assert.equal((await patch({ email: "c@d.example", singleUse: true }, "?updateMask=singleUse")).email, "");
-    const longer = await patch({ ttl: "36000s", roleUid: builtinRoleUid("editor") });
+    const longer = await patch({ ttl: "36000s", roleUid: viewer });
     assert.ok(Math.abs(hoursLeft(longer.expirationTime) - 10) < 0.1);
     assert.deepEqual([longer.singleUse, longer.role.uid], [true, viewer]);
     const { outcome } = await world.owner.rest("PATCH", `/groupInvites/${uid}?updateMask=*`, { email: "x@y.example" });
     assert.deepEqual(outcome, invalid(["ttl", "ttl is required"]));
+    const ruled = invalid(["roleUid", "roleUid cannot change: create another invite"]);
+    for (const query of ["", "?updateMask=roleUid", "?updateMask=*"]) {
+      const body = { ttl: "36000s", roleUid: builtinRoleUid("editor") };
+      assert.deepEqual((await world.owner.rest("PATCH", `/groupInvites/${uid}${query}`, body)).outcome, ruled, query);
+    }
+    await patch({ email: "", roleUid: builtinRoleUid("editor") }, "?updateMask=email");
   });
 
   it("can be deleted again and again", async () => {

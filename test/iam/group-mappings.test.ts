@@ -168,7 +168,7 @@ describe("terms", () => {
     assert.ok(
       termsAcceptances.every(({ acceptedBy, orgUid }) => acceptedBy === world.owner.uid && orgUid === world.child),
     );
-    assert.equal((await list("", world.grandchild)).totalCount, "0");
+    assert.equal((await list("", world.grandchild)).totalCount, "2");
   });
 
   it("page in both directions", async () => {

@@ -44,6 +44,9 @@ export function claimMatch(): { issuer: string; subject: string } {
   return { issuer: "https://issuer.example", subject: randomBytes(4).toString("hex") };
 }
 
+/** What a claim match prints besides what it was given. */
+export const noClaims = { claims: {}, claimPatterns: {} };
+
 /**
  * Starts the service.
  *

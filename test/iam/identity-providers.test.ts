@@ -97,6 +97,7 @@ describe("a provider", () => {
       await world.owner.rest("GET", `/identityProviders/${uid}`),
       await world.owner.rest("GET", "/identityProviders"),
       await patch(uid, { description: "x" }),
+      await patch(uid, (await world.owner.rest("GET", `/identityProviders/${uid}`)).json ?? {}),
       await patch(uid, { oidc: { issuer: oidc.issuer, clientId: "id" } }),
       await patch(uid, { oidc: { ...oidc, clientSecret: "" } }, "oidc"),
       await patch(uid, { oidc: { ...oidc, clientSecret: "another-s3cr3t" } }),
@@ -153,7 +154,9 @@ describe("a provider", () => {
       name: "a part of the settings",
       mask: "oidc.clientId",
       sent: { oidc: { clientId: "new" } },
-      after: { oidc: { issuer: oidc.issuer, clientId: "new" } },
+      after: {
+        oidc: { issuer: oidc.issuer, clientId: "new", additionalScopes: [], groupsClaim: "", pkceEnabled: false },
+      },
     },
     {
       name: "what nobody sets is ignored",
@@ -176,7 +179,12 @@ describe("a provider", () => {
     const { outcome } = await patch(uid, {
       oidc: { ...oidc, correlationRule: "CORRELATION_RULE_SUB_EQUALS_EXTERNAL_ID" },
     });
-    assert.deepEqual(outcome, invalid(["oidc.correlationRule", "correlationRule cannot change"]));
+    const fixed = invalid(["oidc.correlationRule", "correlationRule cannot change"]);
+    assert.deepEqual(outcome, fixed);
+    assert.deepEqual((await patch(uid, {}, "oidc.correlationRule")).outcome, fixed, "cleared by its own path");
+    const { json } = await patch(uid, { oidc: { ...oidc, clientId: "other" } }, "oidc");
+    const kept = json?.oidc as Record<string, unknown> | undefined;
+    assert.deepEqual([kept?.clientId, kept?.correlationRule], ["other", "CORRELATION_RULE_OID_EQUALS_EXTERNAL_ID"]);
   });
 
   it("takes its mappings along when it goes, and is then not there", async () => {

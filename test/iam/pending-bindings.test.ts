@@ -82,7 +82,7 @@ describe("a binding that another identity created", () => {
     );
     const { createTime, ...shown } = found[all.indexOf(foreign)] as Record<string, unknown>;
     assert.match(String(createTime), /Z$/);
-    const organization = { uid: world.foreign, name: "theirs" };
+    const organization = { uid: world.foreign, name: "theirs", verified: false };
     const role = { uid: viewer, name: "viewer", description: "Viewer Role (built-in)" };
     assert.deepEqual(shown, { uid: foreign, group: organization, organization, role, pending: true });
 

@@ -55,8 +55,8 @@ describe("a binding", () => {
     const { json } = await create({ identityUid, roleUid: viewer });
     const { uid, createTime, ...rest } = json ?? {};
     assert.deepEqual(rest, {
-      identity: { uid: identityUid },
-      group: { uid: world.child, name: "group" },
+      identity: { uid: identityUid, name: "", description: "", subject: "", issuer: "", email: "" },
+      group: { uid: world.child, name: "group", description: "" },
       role: { uid: viewer, name: "viewer", description: "Viewer Role (built-in)" },
     });
     assert.deepEqual((await world.owner.rest("GET", `/roleBindings/${uid}`)).json, json);

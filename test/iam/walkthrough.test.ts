@@ -40,7 +40,12 @@ test("over REST", async () => {
   const identity = timed(made.json, "createTime", "updateTime", "lastSeenTime");
   assert.match(identity.uid, new RegExp(`^${group.uid}/[0-9a-f]{16}$`));
   const none = { email: "", emailUnverified: "", company: "" };
-  assert.deepEqual(identity.rest, { name: "ci", description: "builds", ...none, claimMatch });
+  assert.deepEqual(identity.rest, {
+    name: "ci",
+    description: "builds",
+    ...none,
+    claimMatch: { ...claimMatch, claims: {}, claimPatterns: {} },
+  });
 
   const roles = await rest("GET", "/roles?name=viewer");
   const [viewer, ...others] = (roles.json?.roles ?? []) as { uid: string; name: string; description: string }[];
@@ -57,7 +62,7 @@ test("over REST", async () => {
   );
   assert.match(binding.uid, new RegExp(`^${group.uid}/[0-9a-f]{16}$`));
   assert.deepEqual(binding.rest, {
-    identity: { uid: identity.uid, name: "ci", description: "builds", ...claimMatch },
+    identity: { uid: identity.uid, name: "ci", description: "builds", email: "", ...claimMatch },
     group: { uid: group.uid, name: "demo", description: "a demo" },
     role: { uid: VIEWER, name: "viewer", description: "Viewer Role (built-in)" },
   });

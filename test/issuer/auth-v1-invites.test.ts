@@ -349,6 +349,7 @@ describe("bindings as others see them", () => {
       issuer,
       subject,
       email: "accepted@example.org",
+      description: "",
     });
     const { uid, ...rest } = (answers.get(bound.uid) ?? {}) as { uid?: string };
     assert.equal(uid, bound.uid);

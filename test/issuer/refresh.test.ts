@@ -31,7 +31,7 @@ const nowMs = () => Date.now() + world.harness.skewMs;
 /** The first refresh token of a login, as logins in a browser give it. */
 function login(identity: string, limit?: TokenGrant["limit"]): Promise<string> {
   const { keys } = world.harness.app.installation;
-  const tokens = createTokens({ keys, ids: randomIds, issuer: () => world.url });
+  const tokens = createTokens({ keys, ids: randomIds, issuer: world.url });
   return world.write((tx) => tokens.createRefreshToken(tx, identity, { audience: world.url, limit }, nowMs()));
 }
 
@@ -275,7 +275,7 @@ describe("what a login is valid for", () => {
   });
 
   const scopes = "scopes must be among the groups that the login is good for";
-  const aud = "aud must be the base URL of this service";
+  const aud = "aud must name audiences of this service";
   const wider: readonly [name: string, parameters: () => Parameters, broken: readonly [string, string]][] = [
     ["a group beside", () => ({ scope: world.foreign }), ["scopes", scopes]],
     ["a group above", () => ({ scope: world.root }), ["scopes", scopes]],
@@ -294,6 +294,43 @@ describe("what a login is valid for", () => {
     });
   }
 
+  it("can become an organisation by name for those who hold a role in it, and for others none", async () => {
+    const [ours, theirs] = [await world.harness.organisation("named"), await world.harness.organisation("hidden")];
+    const below = randomIds.newUid(ours.group);
+    await world.write(async (tx) => {
+      for (const { group } of [ours, theirs]) await tx.groups.update(group, { verified: true }, nowMs());
+      await tx.groups.insert(groupRow(below));
+    });
+    const uid = await newPerson();
+    await world.harness.bind(uid, "viewer", below);
+    const first = await login(uid);
+    const rule = "scopes must be at most 32 uids of groups or names of verified organisations";
+    // A login that is limited to a group learns nothing about what its person holds elsewhere.
+    const elsewhere = await login(uid, { scope: [world.root] });
+    for (const [token, scope] of [
+      [first, "unknown"],
+      [first, "hidden"],
+      [elsewhere, "unknown"],
+      [elsewhere, "named"],
+    ] as const) {
+      assert.deepEqual((await refresh(token, { scope })).outcome, invalid(["scopes", rule]), scope);
+    }
+    assert.deepEqual(limitOf(await refreshed(elsewhere)).scope, [world.root]);
+    assert.deepEqual(limitOf(await refreshed(first, { scope: "named" })).scope, [ours.group]);
+    const same = await login(uid, { scope: [ours.group] });
+    assert.deepEqual(limitOf(await refreshed(same, { scope: "named" })).scope, [ours.group]);
+  });
+
+  it("can become several names of the service, and is what it was after that", async () => {
+    const both = [world.url, world.url.replace("127.0.0.1", "localhost")];
+    const first = await login(await newPerson());
+    const wide = await refreshed(first, { aud: both.join() });
+    assert.deepEqual(claimsOf(wide.token.token).aud, both);
+    assert.equal((await ask(world.url, "/auth/v1/ok", { bearer: wide.token.token })).status, 200);
+    const plain = await refreshed(wide.refreshToken.token);
+    assert.equal(claimsOf(plain.token.token).aud, world.url);
+  });
+
   it("stays what it was for grants below it", async () => {
     const uid = await newPerson();
     const below = randomIds.newUid(child);
@@ -306,4 +343,19 @@ describe("what a login is valid for", () => {
     assert.equal((await ask(world.url, `/iam/v2beta1/groups/${below}`, create)).status, 403);
     assert.equal((await refresh(pair.refreshToken.token, { scope: below })).status, 400);
   });
+});
+
+it("limits a renewed token to an organisation by its name, where that is verified", async () => {
+  const scopeNamed = async (name: string) => {
+    const uid = await newPerson();
+    await world.harness.bind(uid, "viewer", child);
+    const { outcome, json } = await refresh(await login(uid), { scopes: [name] });
+    const token = (json as Partial<Pair>).token?.token;
+    return token === undefined ? outcome : claimsOf(token).lim;
+  };
+  const rule = "scopes must be at most 32 uids of groups or names of verified organisations";
+  await world.write((tx) => tx.groups.update(world.root, { name: "renewed.example" }, nowMs()));
+  assert.deepEqual(await scopeNamed("renewed.example"), invalid(["scopes", rule]));
+  await world.write((tx) => tx.groups.update(world.root, { verified: true }, nowMs()));
+  assert.deepEqual(await scopeNamed("renewed.example"), { scope: [world.root] });
 });

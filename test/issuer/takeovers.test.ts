@@ -5,7 +5,7 @@ import { generateKeyPairSync } from "node:crypto";
 import { after, before, describe, it } from "node:test";
 import { signIn } from "../../src/iam/people/sign-in.js";
 import { builtinRoleUid, providerPersonUid, randomIds } from "../../src/kernel/ids.js";
-import { denied, notAssumable, unauthenticated } from "../contract/expectations.js";
+import { denied, FOR_OTHERS, invalid, notAssumable, unauthenticated } from "../contract/expectations.js";
 import { signed } from "../support/local-issuer.js";
 import { invite, register } from "./auth-world.js";
 import { type Answer, ask } from "./sts/ask.js";
@@ -35,7 +35,7 @@ describe("a tenant that names the issuer of the login provider as its own, with 
     evil.token({ sub: "victim", email: "victim@example.org", email_verified: true, ...claims });
 
   it("does not become the person who signs in there", async () => {
-    assert.deepEqual((await world.exchange({}, stolen())).outcome, unauthenticated());
+    assert.deepEqual((await world.exchange({}, stolen())).outcome, unauthenticated(FOR_OTHERS));
     assert.deepEqual(
       (await world.exchange({ identity: victim.uid }, stolen())).outcome,
       notAssumable(victim.uid, true),
@@ -51,7 +51,7 @@ describe("a tenant that names the issuer of the login provider as its own, with 
     ]) {
       assert.deepEqual((await world.exchange({}, stolen(claims))).outcome, unauthenticated(), JSON.stringify(claims));
     }
-    assert.deepEqual((await register(world, stolen(), {})).outcome, unauthenticated());
+    assert.deepEqual((await register(world, stolen(), {})).outcome, unauthenticated(FOR_OTHERS));
     assert.deepEqual(
       (await register(world, stolen(), { identityId: victim.uid })).outcome,
       notAssumable(victim.uid, true),
@@ -133,8 +133,9 @@ describe("a token that fits several identities", () => {
   });
 
   it("is invalid where no audience is named", async () => {
-    assert.deepEqual((await world.exchange({}, token())).outcome, unauthenticated());
-    assert.deepEqual((await world.exchange({ identity: "" }, token())).outcome, unauthenticated());
+    const unnamed = invalid(["identity", "name the identity to assume"]);
+    assert.deepEqual((await world.exchange({}, token())).outcome, unnamed);
+    assert.deepEqual((await world.exchange({ identity: "" }, token())).outcome, unnamed);
   });
 
   it("nor where the one that is named does not fit, although others would", async () => {

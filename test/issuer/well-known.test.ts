@@ -4,7 +4,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
 import { createRemoteJWKSet, jwtVerify } from "jose";
-import { generateKey } from "../../src/issuer/keys/key-generation.js";
+import { generateTokenKey } from "../../src/issuer/keys/key-generation.js";
 import type { KeyRing } from "../../src/issuer/keys/key-ring.js";
 import { addSuccessor, rotateKey } from "../../src/issuer/keys/key-states.js";
 import { issueToken } from "../../src/issuer/tokens.js";
@@ -50,7 +50,7 @@ beforeEach(async () => {
   };
   ring = await kit.node(0, store);
   web = createWeb({
-    routes: wellKnownRoutes({ keys: ring, issuer: () => issuer, maxAgeS: 300 }),
+    routes: wellKnownRoutes({ keys: ring, issuer, maxAgeS: 300 }),
     errorDomain: "iam.example.org",
     proxies: undefined,
     onInternalError: (error) => assert.fail(error),
@@ -128,7 +128,8 @@ describe("discovery", () => {
 describe("the public keys", () => {
   test("are those of API tokens, in every state, the newest first", async () => {
     const first = ring.signing().kid;
-    const [second, third] = [1, 2].map((ms) => generateKey("api-token", kit.masterKey, kit.nowMs + ms));
+    const second = await generateTokenKey("ES256", kit.masterKey, kit.nowMs + 1);
+    const third = await generateTokenKey("ES256", kit.masterKey, kit.nowMs + 2);
     assert.ok(second && third);
     await kit.store.write((tx) => rotateKey(tx, second));
     await kit.store.write((tx) => addSuccessor(tx, third));
@@ -146,7 +147,7 @@ describe("the public keys", () => {
 
   test("change their tag when another node changes them, and are read again within a second", async () => {
     const before = await get(JWKS);
-    const row = generateKey("api-token", kit.masterKey, kit.nowMs + 1);
+    const row = await generateTokenKey("ES256", kit.masterKey, kit.nowMs + 1);
     await kit.store.write((tx) => rotateKey(tx, row));
     kit.nowMs += SECOND;
     const now = await get(JWKS, { "if-none-match": before.headers.get("etag") ?? "" });
@@ -167,7 +168,11 @@ describe("the public keys", () => {
 
   test("verify tokens in the hands of others", async () => {
     const nowMs = Date.now();
-    const token = issueToken({ issuer, audience: issuer, identity: "a".repeat(40), lifeS: 60, nowMs }, ring, randomIds);
+    const token = await issueToken(
+      { issuer, audience: issuer, identity: "a".repeat(40), lifeS: 60, nowMs },
+      ring,
+      randomIds,
+    );
     const options = { issuer, audience: issuer, typ: "at+jwt", algorithms: ["ES256"] };
     const { protectedHeader } = await jwtVerify(token, createRemoteJWKSet(new URL(`${url}${JWKS}`)), options);
     assert.equal(protectedHeader.kid, ring.signing().kid);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { generateKey } from "../../src/issuer/keys/key-generation.js";
+import { generateTokenKey } from "../../src/issuer/keys/key-generation.js";
 import { revokeKey } from "../../src/issuer/keys/key-states.js";
 import { readMasterKey } from "../../src/issuer/keys/master-key.js";
 import { openPg } from "../../src/store/open-pg.js";
@@ -62,7 +62,8 @@ describe("keys on several nodes", () => {
     assert.equal(await statusOf(token), 200);
     const { store, keys, masterKey, clock } = here.app.installation;
     const { kid } = keys.signing();
-    await store.write((tx) => revokeKey(tx, kid, generateKey("api-token", masterKey, clock())));
+    const spare = await generateTokenKey("ES256", masterKey, clock());
+    await store.write((tx) => revokeKey(tx, kid, spare));
     const revokedMs = performance.now();
     while ((await statusOf(token)) === 200) await sleep(20);
     assert.ok(performance.now() - revokedMs < 5_000);

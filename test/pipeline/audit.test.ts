@@ -1,10 +1,11 @@
 // What a write leaves in the audit log, in the transaction of the write itself.
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Code } from "@connectrpc/connect";
 import { failedPrecondition } from "../../src/kernel/errors.js";
 import type { UnaryCall } from "../../src/pipeline/call.js";
-import { type Handler, withOutcome } from "../../src/pipeline/method-table.js";
+import { type Handler, withOutcome } from "../../src/pipeline/handlers.js";
 import { childUid, groupRow } from "../support/rows.js";
 import { errorOf, foreign, group, member, nowMs, type Pipeline, root, startPipeline } from "./pipeline.js";
 
@@ -87,6 +88,22 @@ describe("the audit log", () => {
       reason: "of a method without a caller",
     },
   ];
+
+  test("a response may be built after the commit, and take longer than a transaction may", async () => {
+    const subjectUid = childUid(group, 5);
+    let committed: string | undefined;
+    p.handler = () =>
+      withOutcome(
+        async () => {
+          await sleep(20);
+          committed = (await newest())?.subjectUid;
+          return { uid: "late" };
+        },
+        { subjectUid },
+      );
+    assert.deepEqual(await p.start("Make", good, { authorization: member }).answer, { uid: "late" });
+    assert.equal(committed, subjectUid);
+  });
 
   for (const { reason, ...row } of subjects) {
     test(`the subject of an audit row: ${reason}`, async () => {

@@ -11,8 +11,9 @@ import { failedPrecondition, notFound } from "../../src/kernel/errors.js";
 import type { Principal } from "../../src/kernel/principal.js";
 import { bitOf } from "../../src/pipeline/auth/authorize.js";
 import { type Inbound, StreamCall } from "../../src/pipeline/call.js";
+import type { Handler } from "../../src/pipeline/handlers.js";
 import { createInvokeStream, type InvokeStream } from "../../src/pipeline/invoke-stream.js";
-import { createMethodTable, type Handler, type StreamEntry } from "../../src/pipeline/method-table.js";
+import { createMethodTable, type StreamEntry } from "../../src/pipeline/method-table.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import type { Store } from "../../src/store/port.js";
 import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../support/rows.js";
@@ -326,6 +327,7 @@ function principalOf(identityUid: string): Principal {
 function inboundOf({ authorization, timeoutMs, signal }: Facts): Inbound {
   return {
     protocol: "grpc",
+    fieldSpelling: "json",
     method: "POST",
     url: "/",
     timeoutMs,

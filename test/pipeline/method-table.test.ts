@@ -7,7 +7,8 @@ import { platformServices } from "../../src/app/services.js";
 import { authV1 } from "../../src/issuer/auth-v1.js";
 import { createSecurityTokenService } from "../../src/issuer/sts/sts.js";
 import { bitOf } from "../../src/pipeline/auth/authorize.js";
-import { authRuleOf, createMethodTable, type Handler, type ServedService } from "../../src/pipeline/method-table.js";
+import type { Handler } from "../../src/pipeline/handlers.js";
+import { authRuleOf, createMethodTable, type ServedService } from "../../src/pipeline/method-table.js";
 import { declareMethod, declareService, type MethodSpec, onlyMethod, type ServiceSpec } from "./declare.js";
 
 const capabilities = [Capability.CAP_IAM_GROUPS_LIST];

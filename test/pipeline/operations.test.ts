@@ -9,13 +9,8 @@ import { BadRequestSchema } from "#gen/google/rpc/error_details_pb.js";
 import { serveAs } from "../../src/app/services.js";
 import { ApiError, invalidArgument, notFound } from "../../src/kernel/errors.js";
 import type { UnaryCall } from "../../src/pipeline/call.js";
-import {
-  createMethodTable,
-  type Handlers,
-  listInChunks,
-  serve,
-  withPreparation,
-} from "../../src/pipeline/method-table.js";
+import { type Handlers, listInChunks, withPreparation } from "../../src/pipeline/handlers.js";
+import { createMethodTable, serve } from "../../src/pipeline/method-table.js";
 import { operationsOf, renameErrorFields } from "../../src/pipeline/operations.js";
 
 const unused = () => ({});

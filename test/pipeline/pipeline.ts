@@ -10,8 +10,9 @@ import type { Principal } from "../../src/kernel/principal.js";
 import { type Authenticate, createAuthenticateCaller } from "../../src/pipeline/auth/authenticate.js";
 import { bitOf } from "../../src/pipeline/auth/authorize.js";
 import { type CallContext, type Inbound, UnaryCall } from "../../src/pipeline/call.js";
+import type { Handler } from "../../src/pipeline/handlers.js";
 import { createInvoke } from "../../src/pipeline/invoke.js";
-import { createMethodTable, type Handler, type UnaryEntry } from "../../src/pipeline/method-table.js";
+import { createMethodTable, type UnaryEntry } from "../../src/pipeline/method-table.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import type { Store } from "../../src/store/port.js";
 import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from "../support/rows.js";
@@ -154,6 +155,7 @@ export function inboundOf({ authorization, requestId, remoteAddress, timeoutMs }
   const headers: Record<string, string | undefined> = { authorization, "x-request-id": requestId };
   return {
     protocol: "rest",
+    fieldSpelling: "json",
     method: "POST",
     url: "/",
     timeoutMs,

@@ -9,7 +9,7 @@ import {
   GetSizeRequestSchema,
 } from "#gen/chainguard/platform/registry/v2beta1/images_pb.js";
 import { randomIds } from "../../src/kernel/ids.js";
-import type { PreparedHandler } from "../../src/pipeline/method-table.js";
+import type { PreparedHandler } from "../../src/pipeline/handlers.js";
 import { readSizes } from "../../src/registry/images/image-manifest.js";
 import { imagesV2beta1 } from "../../src/registry/images/image-v2beta1.js";
 import { createRegistryClient } from "../../src/registry/oci/registry-client.js";

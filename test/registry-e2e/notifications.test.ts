@@ -191,7 +191,7 @@ test("a registry that trusts the service lets it read the catalog and every repo
   try {
     assert.equal((await fetch(`${trusting.url}/v2/_catalog`)).status, 401);
     const { keys, clock } = installation;
-    const deps = { keys, clock, ids: randomIds, issuer: () => service.url, service: "arbor" };
+    const deps = { keys, clock, ids: randomIds, issuer: service.url, service: "arbor" };
     const client = createRegistryClient({ url: trusting.url, token: createInternalTokens(deps) });
     const paths: string[] = [];
     for await (const path of client.catalog("")) paths.push(path);

@@ -125,6 +125,24 @@ describe("a copy", () => {
     });
   }
 
+  it("takes the present values of its source where a request names them, and no others", async () => {
+    const origin = await world.repo(fresh(shared));
+    const uid = await world.repo(copyOf(origin));
+    const now = { bundles: ["ai"], catalogTier: "CATALOG_TIER_AI" };
+    assert.equal((await patch(origin, { ...now, aliases: ["z:1"] })).status, 200);
+    assert.deepEqual((await world.call("GET", `/repos/${uid}`)).json?.bundles, shared.bundles, "it keeps what it has");
+    const { json, text } = await patch(uid, now);
+    const taken = [json?.bundles, json?.catalogTier, json?.aliases];
+    assert.deepEqual(taken, [now.bundles, now.catalogTier, shared.aliases], text);
+    const both = await patch(uid, { bundles: shared.bundles, aliases: ["z:1"] });
+    const rule = "bundles of a repo that is copied must be that of its source";
+    assert.deepEqual(both.outcome, invalid(["bundles", rule]), "one value of each");
+    assert.equal((await world.call("DELETE", `/repos/${origin}`)).status, 200);
+    const gone = await patch(uid, { aliases: ["z:1"] });
+    assert.deepEqual(gone.outcome, invalid(["aliases", rule.replace("bundles", "aliases")]));
+    assert.equal((await patch(uid, now)).status, 200, "what it has stays allowed");
+  });
+
   it("keeps its source and its time when another field of the copy changes", async () => {
     const uid = await world.repo(copyOf(source));
     const was = (await world.call("GET", `/repos/${uid}`)).json?.sync_config as object;

@@ -122,12 +122,12 @@ test("the limits of an API token hold", async () => {
     );
   const scopes = [`repository:${world.root}/a:pull,push`, `repository:${child}/a:pull,push`];
   const pulls = capabilitySetNamed(["repo.blobs.get", "manifest.list", "tag.list"]);
-  assert.deepEqual(await granted(scopes, limited({ scope: [child] })), [entry(`${child}/a`, "pull", "push")]);
-  assert.deepEqual(await granted(scopes, limited({ cap: pulls })), [
+  assert.deepEqual(await granted(scopes, await limited({ scope: [child] })), [entry(`${child}/a`, "pull", "push")]);
+  assert.deepEqual(await granted(scopes, await limited({ cap: pulls })), [
     entry(`${world.root}/a`, "pull"),
     entry(`${child}/a`, "pull"),
   ]);
-  assert.deepEqual(await granted(scopes, limited({ cap: pulls, scope: [child] })), [entry(`${child}/a`, "pull")]);
+  assert.deepEqual(await granted(scopes, await limited({ cap: pulls, scope: [child] })), [entry(`${child}/a`, "pull")]);
 });
 
 test("a first push needs the right to create repos, a later one does not", async () => {

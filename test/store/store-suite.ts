@@ -162,17 +162,22 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
           notBefore: 7,
           providerUid: null,
           groupUid: child,
+          roleUid: viewer,
           capabilities,
           pending: false,
         };
         assert.deepEqual((await tx.access.at(caller, [root, child])).map(plain), [grant]);
-        const none = { ...grant, groupUid: null, capabilities: null, pending: null };
+        const none = { ...grant, groupUid: null, roleUid: null, capabilities: null, pending: null };
         assert.deepEqual((await tx.access.at(caller, [root])).map(plain), [none]);
         assert.deepEqual((await tx.access.at(ungranted, [root, child])).map(plain), [
           { ...none, identityUid: ungranted },
         ]);
         assert.deepEqual(await tx.access.at(rootUid(63), [root]), []);
         assert.deepEqual((await tx.access.everywhere(caller)).map((row) => row.groupUid).sort(), [child, other]);
+        assert.deepEqual((await tx.access.alone(caller)).map(plain), [none]);
+        const boundAt = (await tx.roleBindings.ofRole(viewer)).map(({ groupUid }) => groupUid);
+        assert.deepEqual(boundAt, [child, other]);
+        assert.ok((await tx.roles.outsideGroups()).some(({ uid }) => uid === viewer));
         assert.equal(await tx.roleBindings.anyGranted(child), true);
         assert.equal(await tx.roleBindings.anyGranted(root), false);
       });

@@ -48,7 +48,9 @@ async function newStorage(): Promise<Record<string, string>> {
  */
 export async function startHarness(settings: Readonly<Record<string, string | boolean>> = {}): Promise<Harness> {
   const storage = settings.databaseUrl === undefined && settings.data === undefined ? await newStorage() : {};
-  const flags = { listen: "127.0.0.1:0", data: tempDir(), accessLog: false, ...storage, ...settings };
+  // RSA keys take some hundred milliseconds to generate: tests whose subject they are ask for them.
+  const quick = { tokenAlgorithm: "ES256", accessLog: false };
+  const flags = { listen: "127.0.0.1:0", data: tempDir(), ...quick, ...storage, ...settings };
   const resolved = resolveSettings({ flags, env: {} });
   const time = { skewMs: 0 };
   const clock = () => Date.now() + time.skewMs;

@@ -51,13 +51,20 @@ export interface Running {
   stop(graceMs?: number): Promise<void>;
 }
 
-function methods(probe: Probe): MethodTable {
+/** The hand-made methods. */
+export function createMethods(probe: Probe): MethodTable {
   const service = serve(GroupsService, {
     async getGroup({ uid }, call) {
       probe.calls.push(call);
       if (uid === "slow") await probe.gate;
       if (uid === "gone") throw notFound({ displayName: "group", type: "iam.test/Group" }, uid);
       if (uid === "tricky") throw invalidArgument({ field: "uid", description: TRICKY_TEXT });
+      if (uid === "fails" || uid === "fails without headers") {
+        if (uid === "fails") call.responseHeader.set("x-header", "h");
+        call.responseTrailer.set("x-trailer", "t");
+        call.responseTrailer.set("grpc-status", "0");
+        throw notFound({ displayName: "group", type: "iam.test/Group" }, uid);
+      }
       if (uid === "bug") throw new TypeError("secret detail");
       return create(GroupSchema, { uid, name: "core", description: call.inbound.header("authorization") ?? "" });
     },
@@ -106,7 +113,7 @@ export async function startServer(
   const probe: Probe = { calls: [], gate: Promise.resolve() };
   const create = () =>
     createServer({
-      methods: methods(probe),
+      methods: createMethods(probe),
       invoke,
       authenticateCaller: () => undefined,
       gateway: {
@@ -149,10 +156,10 @@ export function transports(url: string): readonly (readonly [name: string, trans
   const h1 = { baseUrl: url, httpVersion: "1.1", nodeOptions } as const;
   const h2 = { baseUrl: url, httpVersion: "2", nodeOptions } as const;
   return [
-    ["connect http/1.1", createConnectTransport(h1)],
+    ["connect http/1.1", createConnectTransport({ ...h1, useBinaryFormat: false })],
     ["connect h2", createConnectTransport(h2)],
     ["connect h2 binary", createConnectTransport({ ...h2, useBinaryFormat: true })],
-    ["connect http/1.1 GET", createConnectTransport({ ...h1, useHttpGet: true })],
+    ["connect http/1.1 GET", createConnectTransport({ ...h1, useHttpGet: true, useBinaryFormat: false })],
     ["grpc-web http/1.1", createGrpcWebTransport(h1)],
     ["grpc-web h2", createGrpcWebTransport(h2)],
     ["grpc-web h2 JSON", createGrpcWebTransport({ ...h2, useBinaryFormat: false })],
@@ -171,6 +178,8 @@ export interface GrpcOutcome {
   readonly code: number;
   readonly details: string;
   readonly metadata: grpc.Metadata;
+  /** The headers before the answer or status. */
+  readonly header: grpc.Metadata;
   readonly response?: Record<string, unknown>;
 }
 
@@ -214,9 +223,14 @@ export class GrpcJs {
     return new Promise<GrpcOutcome>((resolve) => {
       const call: GrpcMethod | undefined = this.#client[method];
       if (call === undefined) throw new TypeError(`no method ${method}`);
-      call.call(this.#client, request, metadata, { deadline: Date.now() + 10_000, ...options }, (error, response) => {
-        if (error) resolve({ code: error.code, details: error.details, metadata: error.metadata });
-        else resolve({ code: 0, details: "", metadata: new grpc.Metadata(), ...(response && { response }) });
+      let header = new grpc.Metadata();
+      const deadline = Date.now() + 10_000;
+      const started = call.call(this.#client, request, metadata, { deadline, ...options }, (error, response) => {
+        if (error) resolve({ code: error.code, details: error.details, metadata: error.metadata, header });
+        else resolve({ code: 0, details: "", metadata: new grpc.Metadata(), header, ...(response && { response }) });
+      });
+      started.on("metadata", (fields: grpc.Metadata) => {
+        header = fields;
       });
     });
   }

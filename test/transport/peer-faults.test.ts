@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type ClientHttp2Session, constants } from "node:http2";
+import { connect as connectTcp } from "node:net";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { create, toBinary } from "@bufbuild/protobuf";
@@ -13,8 +14,10 @@ import type { Invoke } from "../../src/pipeline/invoke.js";
 import {
   DATA,
   DOMAIN,
+  END_STREAM,
   frame,
   GrpcJs,
+  HEADERS,
   HTTP2_START,
   headersFrame,
   http2Frame,
@@ -236,3 +239,55 @@ describe("streams that are reset", () => {
     await server.stop();
   });
 });
+
+describe("a body that arrives while its refusal is sent", () => {
+  let server: Running;
+  before(async () => {
+    server = await startServer({
+      authenticateCaller: () => {
+        throw unauthenticated();
+      },
+    });
+  });
+  after(() => server.stop());
+
+  for (const [name, contentType] of [
+    ["Connect", "application/json"],
+    ["gRPC-Web", "application/grpc-web+proto"],
+    ["gRPC", "application/grpc"],
+  ] as const) {
+    it(`does not end the refusal before its end is sent: ${name}`, async () => {
+      for (let i = 0; i < 60; i++) {
+        const frames = await answerFrames(server.port, contentType, i % 6);
+        const end = frames.findIndex(({ type, flags }) => (type === DATA || type === HEADERS) && flags & END_STREAM);
+        const reset = frames.findIndex(({ type }) => type === RST_STREAM);
+        assert.ok(end >= 0 && (reset < 0 || end < reset), JSON.stringify(frames));
+      }
+    });
+  }
+});
+
+interface SentFrame {
+  readonly type: number;
+  readonly flags: number;
+}
+
+/** The frames of stream 1 up to its end or reset, when the body of its request is sent after `delayMs`. */
+async function answerFrames(port: number, contentType: string, delayMs: number): Promise<SentFrame[]> {
+  const socket = connectTcp(port, "127.0.0.1");
+  const fields = [["content-type", contentType]] as const;
+  socket.write(Buffer.concat([HTTP2_START, headersFrame(1, GET, fields)]));
+  const timer = setTimeout(() => socket.write(http2Frame(DATA, END_STREAM, 1, get("u1"))), delayMs);
+  let received = Buffer.alloc(0);
+  const frames: SentFrame[] = [];
+  for await (const chunk of socket) {
+    received = Buffer.concat([received, chunk as Buffer]);
+    while (received.length >= 9 && received.length >= 9 + received.readUIntBE(0, 3)) {
+      if (received.readUInt32BE(5) === 1) frames.push({ type: received[3] ?? -1, flags: received[4] ?? 0 });
+      received = received.subarray(9 + received.readUIntBE(0, 3));
+    }
+    if (frames.some(({ type, flags }) => type === RST_STREAM || flags & END_STREAM)) break;
+  }
+  clearTimeout(timer);
+  return frames;
+}

@@ -1,15 +1,22 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { create, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { Metadata } from "@grpc/grpc-js";
+import { GetGroupRequestSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { BadRequestSchema, ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.js";
+import { createLogger } from "../../src/telemetry/logger.js";
+import { createGateway } from "../../src/transport/rest/gateway.js";
 import {
+  createMethods,
   DOMAIN,
+  frame,
   GrpcJs,
   groupsClient,
   openHttp2,
   type Running,
   rawHttp2,
+  SERVICE,
   startServer,
   TLS,
   TRICKY_TEXT,
@@ -79,6 +86,16 @@ for (const [name, options] of [
         assert.equal(trailer.get("x-trailer"), "t");
       });
 
+      it(`${protocol}: headers and trailers of a failing handler arrive`, async () => {
+        for (const uid of ["fails", "fails without headers"]) {
+          const error = await rejection(client().getGroup({ uid }));
+          assert.equal(error.code, Code.NotFound);
+          assert.equal(error.metadata.get("x-header"), uid === "fails" ? "h" : null);
+          assert.equal(error.metadata.get("x-trailer"), "t");
+          assert.equal(error.findDetails(ErrorInfoSchema)[0]?.reason, "NOT_FOUND");
+        }
+      });
+
       it(`${protocol}: says which protocol and how long the caller waits`, async () => {
         server.probe.calls = [];
         await client().getGroup({ uid: "u1" }, { timeoutMs: 5_000 });
@@ -125,6 +142,30 @@ for (const [name, options] of [
       client.close();
     });
 
+    it("grpc: headers of a failing handler come before its status, and none comes twice", async () => {
+      const session = openHttp2(server.url);
+      const call = (uid: string) =>
+        rawHttp2(session, { ":path": `${SERVICE}/GetGroup`, "content-type": "application/grpc" }, getRequest(uid));
+      const both = await call("fails");
+      assert.equal(both.headers["x-header"], "h");
+      assert.equal(both.headers["grpc-status"], undefined);
+      assert.deepEqual([both.trailers["grpc-status"], both.trailers["x-trailer"]], ["5", "t"]);
+      assert.equal(both.rstCode, 0);
+      const one = await call("fails without headers");
+      assert.deepEqual([one.headers["grpc-status"], one.headers["x-trailer"]], ["5", "t"]);
+      assert.deepEqual(one.trailers, {});
+      session.destroy();
+    });
+
+    it("grpc-js: headers and trailers of a failing handler arrive", async () => {
+      const client = new GrpcJs(server.url);
+      const error = await client.call("GetGroup", { uid: "fails" });
+      assert.equal(error.code, 5);
+      assert.deepEqual(error.metadata.get("x-trailer"), ["t"]);
+      assert.deepEqual(error.header.get("x-header"), ["h"]);
+      client.close();
+    });
+
     it("grpc-js with gzip goes through connect and keeps the text", async () => {
       const client = new GrpcJs(server.url, { "grpc.default_compression_algorithm": 2 });
       const ok = await client.call("ListGroups", { page_size: 200 });
@@ -166,6 +207,56 @@ for (const [name, options] of [
       session.destroy();
     });
   });
+}
+
+describe("a failure of the store while a caller is authenticated", () => {
+  for (const [name, authenticateCaller] of [
+    [
+      "at once",
+      () => {
+        throw new Error("secret: the disk is gone");
+      },
+    ],
+    ["later", () => Promise.reject(new Error("secret: the disk is gone"))],
+  ] as const) {
+    it(`${name} is INTERNAL over every protocol, and reported`, async () => {
+      const lines: string[] = [];
+      const logger = createLogger("info", { write: (line) => lines.push(line) });
+      const shared = { authenticateCaller, clock: Date.now, errorDomain: DOMAIN };
+      const unused = async () => assert.fail("nothing is called");
+      const table = createMethods({ calls: [], gate: Promise.resolve() });
+      const gateway = createGateway({
+        ...shared,
+        methods: table.values(),
+        invoke: unused,
+        onInternalError: (error) => logger.error({ err: error.cause }),
+      });
+      const server = await startServer({ ...shared, gateway, logger });
+      const message = "Internal: the service failed to handle the call";
+      for (const [protocol, transport] of transports(server.url)) {
+        const error = await rejection(groupsClient(transport).getGroup({ uid: "u1" }));
+        assert.deepEqual([error.code, error.rawMessage], [Code.Internal, message], protocol);
+        assert.equal(error.findDetails(ErrorInfoSchema)[0]?.reason, "INTERNAL");
+        assert.equal(lines.splice(0).filter((line) => line.includes("the disk is gone")).length, 1, protocol);
+      }
+      const rest = await fetch(`${server.url}/iam/v2beta1/groups/u1`);
+      assert.deepEqual([rest.status, ((await rest.json()) as { message: string }).message], [500, message]);
+      const text = await fetch(`${server.url}${SERVICE}/GetGroup`, {
+        method: "POST",
+        headers: { "content-type": "application/grpc-web-text" },
+        body: "AAAAAAA=",
+      });
+      assert.deepEqual(
+        [text.status, text.headers.get("grpc-status"), text.headers.get("grpc-message")],
+        [200, "13", message],
+      );
+      await server.stop();
+    });
+  }
+});
+
+function getRequest(uid: string): Buffer {
+  return frame(toBinary(GetGroupRequestSchema, create(GetGroupRequestSchema, { uid })));
 }
 
 async function rejection(promise: Promise<unknown>): Promise<ConnectError> {

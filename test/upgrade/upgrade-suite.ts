@@ -27,9 +27,12 @@ export async function compareAnswers(
   return found;
 }
 
+/** The versions that signed with ES256 alone. */
+const BEFORE_RS256: ReadonlySet<string> = new Set(["0.1.0", "0.2.0", "0.2.1"]);
+
 /** Starts the current service on a restored database. */
 export function startUpgraded(settings: DatabaseSettings): Promise<Harness> {
-  return startHarness({ ...settings, baseUrl: FIXTURE_BASE_URL });
+  return startHarness({ ...settings, baseUrl: FIXTURE_BASE_URL, tokenAlgorithm: "RS256" });
 }
 
 /**
@@ -65,6 +68,22 @@ export function upgradeSuite(version: string, expected: Expected, restore: () =>
       const { store } = harness.app.installation;
       const count = (identity: string) => store.read((tx) => tx.usage.count("roots", identity, 20));
       assert.deepEqual([await count(expected.owner), await count(expected.guest)], [0, 1]);
+    });
+
+    it("signs with RS256; where ES256 was before, that key signs and verifies meanwhile", async () => {
+      const { keys } = harness.app.installation;
+      const before = BEFORE_RS256.has(version) ? ["ES256"] : [];
+      const token = await harness.token(expected.owner);
+      const { alg, kid } = JSON.parse(Buffer.from(token.split(".")[0] ?? "", "base64url").toString());
+      assert.equal(alg, before[0] ?? "RS256");
+      for (let i = 0; i < 400 && keys.published().length <= before.length; i++) await sleep(50);
+      assert.deepEqual(
+        keys.published().map((jwk) => jwk.alg),
+        ["RS256", ...before],
+      );
+      assert.equal(keys.signing().kid, kid);
+      const headers = { authorization: `Bearer ${token}` };
+      assert.equal((await fetch(`${harness.url}/iam/v2beta1/groups`, { headers })).status, 200);
     });
 
     it("accepts writes, and lists and counts new rows together with old ones", async () => {

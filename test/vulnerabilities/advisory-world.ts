@@ -94,6 +94,7 @@ function principalOf(identityUid: string): Principal {
 function inboundOf(identity: string): Inbound {
   return {
     protocol: "grpc",
+    fieldSpelling: "json",
     method: "POST",
     url: "/",
     header: (name) => ({ authorization: identity, "x-request-id": "request" })[name],

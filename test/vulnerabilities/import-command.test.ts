@@ -12,7 +12,7 @@ import { tempDir } from "../support/temp-dir.js";
 import { manyRecord, osvRecord } from "./osv-kit.js";
 import { writeZip } from "./zip-writer.js";
 
-const RECORDS = 6_000;
+const RECORDS = 3_000;
 const data = tempDir();
 let host: Host;
 let group: string;

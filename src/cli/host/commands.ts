@@ -38,7 +38,12 @@ export function addHostCommands(arbor: Command): void {
     .requiredOption("--identity <uid>", "the identity")
     .requiredOption("--role <uid>", "the role")
     .requiredOption("--group <uid>", "the group")
+    .option("--internal", "the role is an operator role")
     .action(async (options) => (await import("./host.js")).bindCommand(readSettings(options), options));
+  addSettings(admin.command("unbind <uid>").description("delete a role binding"), hostSettings).action(
+    async (uid, options) => (await import("./host.js")).unbindCommand(readSettings(options), uid),
+  );
+  addRoleCommands(admin);
   addSettings(
     admin.command("identity").command("revoke <uid>").description("make all tokens of an identity void"),
     hostSettings,
@@ -95,12 +100,14 @@ export function addHostCommands(arbor: Command): void {
   const advisories = arbor.command("advisories").description("advisories about vulnerabilities, on the host");
   addSettings(advisories.command("import <paths...>").description("import OSV records"), hostSettings)
     .requiredOption("--group <uid>", "the group that the advisories belong to")
-    .option("--progress", "show progress on standard error, even if that is no terminal")
+    .option("--progress", "show progress on standard error, even if that is not a terminal")
     .action(async (paths, options) =>
       (await import("./advisories/import.js")).importCommand(readSettings(options), paths, options),
     );
 
-  const registry = arbor.command("registry").description("have a container registry trust this service, on the host");
+  const registry = arbor
+    .command("registry")
+    .description("a container registry that trusts this service: set it up on the host; its repos and tags");
   addSettings(registry.command("configure").description("write what the registry's configuration needs"), [
     ...hostSettings,
     "registryService",
@@ -116,7 +123,7 @@ export function addHostCommands(arbor: Command): void {
     "registryUrl",
     "registryService",
   ])
-    .option("--progress", "show progress on standard error, even if that is no terminal")
+    .option("--progress", "show progress on standard error, even if that is not a terminal")
     .action(async (options) => (await import("./registry/sync.js")).syncCommand(readSettings(options), options));
 
   arbor
@@ -125,6 +132,26 @@ export function addHostCommands(arbor: Command): void {
     .option("--data <directory>", "where to keep it; unless set, it is gone when the demo ends")
     .option("--listen <host:port>", "address to listen on: 127.0.0.1 or localhost", "127.0.0.1:8080")
     .action(async (options) => (await import("./demo/demo.js")).demoCommand(options));
+}
+
+function addRoleCommands(admin: Command): void {
+  const role = admin.command("role").description("operator roles, which no organisation can give itself, on the host");
+  addSettings(role.command("create").description("create an operator role and print its uid"), hostSettings)
+    .requiredOption(
+      "--capability <names>",
+      "what it allows, such as repo.update,repo.internal.admin; can be given more than once",
+      (text: string, before: readonly string[] = []) => [...before, ...text.split(",")],
+    )
+    .option("--name <name>", "the name that is shown on its bindings", "operator")
+    .option("--description <text>", "what it is for", "")
+    .action(async (options) => (await import("./role.js")).roleCreateCommand(readSettings(options), options));
+  addSettings(role.command("list").description("print the operator roles and how often each is bound"), hostSettings)
+    .option("--json", "print a JSON object per line, with the bindings")
+    .action(async (options) => (await import("./role.js")).roleListCommand(readSettings(options), options));
+  addSettings(
+    role.command("delete <uid>").description("delete an operator role that is not bound"),
+    hostSettings,
+  ).action(async (uid, options) => (await import("./role.js")).roleDeleteCommand(readSettings(options), uid));
 }
 
 function addSettings(command: Command, names: readonly SettingName[]): Command {

@@ -5,7 +5,14 @@ import type { Settings } from "../../config/config.js";
 import { resolveOrigin } from "../../config/origin.js";
 import { identities } from "../../iam/identities/identity.js";
 import { bootstrap } from "../../iam/operator/bootstrap.js";
-import { auditOnHost, bindIdentity, revokeTokens, verifyGroup } from "../../iam/operator/operate.js";
+import {
+  auditOnHost,
+  bindIdentity,
+  type HostBinding,
+  revokeTokens,
+  unbindIdentity,
+  verifyGroup,
+} from "../../iam/operator/operate.js";
 import { issueToken } from "../../issuer/tokens.js";
 import { invalidArgument, notFound } from "../../kernel/errors.js";
 import { randomIds } from "../../kernel/ids.js";
@@ -25,7 +32,7 @@ export async function bootstrapCommand(
     const owner = issuer !== undefined && subject !== undefined ? { owner: { issuer, subject } } : {};
     const created = await host.store.write((tx) => bootstrap(tx, { org, ...owner }, randomIds, host.clock()));
     const { baseUrl, issuer: hostIssuer } = await readOrigin(host, settings);
-    const token = issueToken(
+    const token = await issueToken(
       { issuer: hostIssuer, audience: baseUrl, identity: created.identity, lifeS: HOUR_S, nowMs: host.clock() },
       host.keys,
       randomIds,
@@ -49,18 +56,22 @@ export async function tokenCommand(
       await auditOnHost(tx, "arbor.token.issued.v1", identity, nowMs, randomIds);
     });
     const { baseUrl, issuer } = await readOrigin(host, settings);
-    print(issueToken({ issuer, audience: audience ?? baseUrl, identity, lifeS, nowMs }, host.keys, randomIds));
+    print(await issueToken({ issuer, audience: audience ?? baseUrl, identity, lifeS, nowMs }, host.keys, randomIds));
   });
 }
 
 /** `arbor admin bind` */
-export async function bindCommand(
-  settings: Settings,
-  binding: { identity: string; role: string; group: string },
-): Promise<void> {
+export async function bindCommand(settings: Settings, binding: HostBinding): Promise<void> {
   await onHost(settings, async (host) => {
     print(await host.store.write((tx) => bindIdentity(tx, binding, { ids: randomIds, nowMs: host.clock() })));
   });
+}
+
+/** `arbor admin unbind` */
+export async function unbindCommand(settings: Settings, uid: string): Promise<void> {
+  await onHost(settings, (host) =>
+    host.store.write((tx) => unbindIdentity(tx, uid, { ids: randomIds, nowMs: host.clock() })),
+  );
 }
 
 /** `arbor admin identity revoke` */

@@ -2,7 +2,7 @@
 // servers see within seconds.
 import type { Settings } from "../../config/config.js";
 import { auditOnHost } from "../../iam/operator/operate.js";
-import { generateKey } from "../../issuer/keys/key-generation.js";
+import { generateKey, generateTokenKey } from "../../issuer/keys/key-generation.js";
 import { addSuccessor, revokeKey, rotateKey, rotateRegistryKey, type Successor } from "../../issuer/keys/key-states.js";
 import { randomIds } from "../../kernel/ids.js";
 import type { KeyPurpose, KeyRow, Tx } from "../../store/port.js";
@@ -16,9 +16,11 @@ const BEFORE_THE_NEXT =
 
 /** `arbor admin keys rotate`: prints the kid of the new key and, on standard error, when it will be used. */
 export async function rotateCommand(settings: Settings, { purpose }: { purpose: KeyPurpose }): Promise<void> {
-  await onHost(settings, async ({ store, masterKey, clock }) => {
+  await onHost(settings, async ({ store, keys, masterKey, clock }) => {
     const nowMs = clock();
-    const key = generateKey(purpose, masterKey, nowMs);
+    const key = await (purpose === "api-token"
+      ? generateTokenKey(keys.tokenAlgorithm(), masterKey, nowMs)
+      : generateKey(purpose, masterKey, nowMs));
     const { kid, isNew } = await store.write(async (tx) => {
       const next = await rotate(tx, key);
       if (next.isNew) await auditOnHost(tx, "arbor.key.rotated.v1", "", nowMs, randomIds);
@@ -45,9 +47,9 @@ async function rotate(tx: Tx, key: KeyRow): Promise<Successor> {
  * @throws ApiError NOT_FOUND; FAILED_PRECONDITION for a key with another purpose than API tokens.
  */
 export async function revokeCommand(settings: Settings, kid: string): Promise<void> {
-  await onHost(settings, async ({ store, masterKey, clock }) => {
+  await onHost(settings, async ({ store, keys, masterKey, clock }) => {
     const nowMs = clock();
-    const spare = generateKey("api-token", masterKey, nowMs);
+    const spare = await generateTokenKey(keys.tokenAlgorithm(), masterKey, nowMs);
     const { state, replaced } = await store.write(async (tx) => {
       const revocation = await revokeKey(tx, kid, spare);
       await auditOnHost(tx, "arbor.key.revoked.v1", "", nowMs, randomIds);

@@ -86,7 +86,7 @@ export interface ProgressStream {
 /**
  * Creates the progress of a list.
  *
- * @param always write progress also where `stream` is no terminal, as a line for each page
+ * @param always write progress also where `stream` is not a terminal, as a line for each page
  */
 export function createProgress(stream: ProgressStream, always: boolean): Progress {
   const { clear, show } = createProgressLine(stream);

@@ -21,6 +21,7 @@ import {
   tokenFile,
 } from "../../client/index.js";
 import { assertMayCarryToken, serviceUrl } from "../../client/token-source.js";
+import { toJsonMaskPath } from "../../codec/field-mask.js";
 import { createJsonWriters } from "../../codec/json-writer.js";
 import { Code, CommandError, invalidFlag } from "../errors.js";
 import { escapeControls } from "../output/escape.js";
@@ -115,7 +116,7 @@ export function toCommandError(error: unknown, anonymous: boolean): unknown {
   if (!(error instanceof ConnectError)) return error;
   const lines = [
     error.rawMessage,
-    ...fieldViolations(error).map(({ field, description }) => `  ${field}: ${description}`),
+    ...fieldViolations(error).map(({ field, description }) => `  ${toJsonMaskPath(field)}: ${description}`),
     ...preconditionViolations(error).map(({ type, description }) => `  ${type}: ${description}`),
     ...quotaViolations(error).map(({ subject, description }) => `  ${subject}: ${description}`),
   ];

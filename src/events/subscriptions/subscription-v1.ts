@@ -7,7 +7,8 @@ import {
   Subscriptions,
 } from "#gen/chainguard/platform/events/subscriptions_pb.js";
 import type { SubscriptionsService } from "#gen/chainguard/platform/events/v2beta1/subscriptions_pb.js";
-import { listInChunks, type ServedService, serve } from "../../pipeline/method-table.js";
+import { listInChunks } from "../../pipeline/handlers.js";
+import { type ServedService, serve } from "../../pipeline/method-table.js";
 import { operationsOf } from "../../pipeline/operations.js";
 import { getResource } from "../../pipeline/resource/read.js";
 import { createChunkReader } from "../../pipeline/resource/unpaginated-list.js";

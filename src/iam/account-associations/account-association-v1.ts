@@ -11,7 +11,8 @@ import type {
   AccountAssociation,
   AccountAssociationsService,
 } from "#gen/chainguard/platform/iam/v2beta1/account_associations_pb.js";
-import { listInChunks, type ServedService, serve } from "../../pipeline/method-table.js";
+import { listInChunks } from "../../pipeline/handlers.js";
+import { type ServedService, serve } from "../../pipeline/method-table.js";
 import { operationsOf } from "../../pipeline/operations.js";
 import { requireUidFilter } from "../../pipeline/resource/rules.js";
 import { createChunkReader } from "../../pipeline/resource/unpaginated-list.js";

@@ -24,7 +24,7 @@ const isGoogle: FieldRule = (value, field) => {
   if (value === undefined) return undefined;
   const { projectId, projectNumber } = value as NonNullable<AccountAssociation["google"]>;
   if (!isText(projectId)) return `${field}.projectId is required`;
-  return /^[0-9]{1,20}$/.test(projectNumber) ? undefined : `${field}.projectNumber must be digits`;
+  return isText(projectNumber) ? undefined : `${field}.projectNumber is required`;
 };
 
 const isAzure: FieldRule = (value, field) => {
@@ -76,7 +76,7 @@ export const accountAssociations = defineResource({
   // An association has the uid of its group.
   parent: {
     type: "iam.chainguard.dev/Group",
-    onDelete: { cascade: (tx, groupUid) => tx.accountAssociations.delete(groupUid) },
+    onDelete: { restrict: async (tx, groupUid) => (await tx.accountAssociations.get(groupUid)) !== undefined },
   },
   stable: StableAccountAssociationsService,
   sort: ["group", "uid", "name", "created_at", "updated_at"],

@@ -2,30 +2,35 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Binding, BindingSchema, BindingsService } from "#gen/arbor/bindings/v1/bindings_pb.js";
-import { invalidArgument, permissionDenied } from "../../kernel/errors.js";
-import type { PageTokens } from "../../kernel/page-token.js";
+import { invalidArgument, notPermitted } from "../../kernel/errors.js";
 import { isUidp } from "../../kernel/uidp.js";
 import type { UnaryCall } from "../../pipeline/call.js";
-import { serve, withOutcome } from "../../pipeline/method-table.js";
-import { parsePageSize } from "../../pipeline/resource/list-query.js";
-import { acceptBinding, dropBinding, listOwnBindings, type OwnBinding } from "../people/pending-bindings.js";
+import { withOutcome } from "../../pipeline/handlers.js";
+import { serve } from "../../pipeline/method-table.js";
+import type { ResourceDeps } from "../../pipeline/resource/read.js";
+import type { HydratedBinding, ListQuery, Page, Tx } from "../../store/port.js";
+import { acceptBinding, addOrganization, dropBinding, type OwnBinding } from "../people/pending-bindings.js";
+import { roleBindings } from "../role-bindings/role-binding.js";
 
 /** Creates BindingsService. */
-export function bindingsV1({ tokens }: { readonly tokens: PageTokens }) {
+export function bindingsV1({ listResources }: Pick<ResourceDeps, "listResources">) {
   return serve(BindingsService, {
-    async listBindings({ pending, pageSize, pageToken }, call) {
-      const { tx, startMs } = call;
+    async listBindings({ pending, ...page }, call) {
+      const { tx } = call;
       const identityUid = requireUnlimitedCaller(call, "listing bindings");
-      const limit = parsePageSize(pageSize);
-      const binding = JSON.stringify(["ListBindings", identityUid, pending]);
-      const cursor = pageToken === "" ? undefined : tokens.read(pageToken, binding, startMs);
-      const rows = await listOwnBindings(tx, identityUid, { pending, limit: limit + 1, after: cursor?.uid ?? "" });
-      const last = rows.length > limit ? rows[limit - 1] : undefined;
-      return {
-        bindings: rows.slice(0, limit).map(bindingToProto),
-        nextPageToken: last ? tokens.make({ key: last.uid, uid: last.uid, skip: 0 }, binding, startMs) : "",
-        totalCount: BigInt(await tx.roleBindings.countPending(identityUid, pending)),
+      const options = {
+        method: `ListBindings ${identityUid} ${pending}`,
+        visible: [],
+        readPage: (query: ListQuery) => readOwnPage(query, { tx, identityUid, pending }),
       };
+      const { resources, nextPageToken, totalCount } = await listResources(
+        call,
+        roleBindings,
+        { ...page, orderBy: "", skip: 0 },
+        async (row) => bindingToProto(await addOrganization(tx, row)),
+        options,
+      );
+      return { bindings: resources, nextPageToken, totalCount };
     },
 
     async acceptBinding({ uid }, call) {
@@ -40,9 +45,27 @@ export function bindingsV1({ tokens }: { readonly tokens: PageTokens }) {
   });
 }
 
+interface OwnBindings {
+  readonly tx: Tx;
+  readonly identityUid: string;
+  readonly pending: boolean;
+}
+
+// The bindings of one identity lie in groups of any organisation, so their order is that of their uids alone.
+async function readOwnPage(
+  { after, limit }: ListQuery,
+  { tx, identityUid, pending }: OwnBindings,
+): Promise<Page<HydratedBinding>> {
+  const found = await tx.roleBindings.byPending(identityUid, pending, after?.uid ?? "", limit + 1);
+  const rows = found.slice(0, limit);
+  const last = found.length > limit ? rows.at(-1) : undefined;
+  const total = await tx.roleBindings.countPending(identityUid, pending);
+  return { rows, next: last && { key: last.uid, uid: last.uid }, total };
+}
+
 // A limited token neither shows nor changes the other rights of its bearer.
 function requireUnlimitedCaller({ caller }: UnaryCall, action: string): string {
-  if (!caller.unlimited) throw permissionDenied(`${action} with a token that is limited`);
+  if (!caller.unlimited) throw notPermitted(`${action} needs a token that is not limited`);
   return caller.uid;
 }
 

@@ -15,7 +15,8 @@ import type {
   GroupInvite as GroupInviteV2,
 } from "#gen/chainguard/platform/iam/v2beta1/group_invites_pb.js";
 import { unimplemented } from "../../kernel/errors.js";
-import { listInChunks, type ServedService, serve } from "../../pipeline/method-table.js";
+import { listInChunks } from "../../pipeline/handlers.js";
+import { type ServedService, serve } from "../../pipeline/method-table.js";
 import { operationsOf } from "../../pipeline/operations.js";
 import { requireUidFilter } from "../../pipeline/resource/rules.js";
 import { type ChunkFilter, createChunkReader } from "../../pipeline/resource/unpaginated-list.js";

@@ -5,6 +5,7 @@ import {
   GroupInviteSchema,
   GroupInvitesService,
 } from "#gen/chainguard/platform/iam/v2beta1/group_invites_pb.js";
+import { unchanged } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
@@ -52,16 +53,17 @@ export function groupInvitesV2beta1({ listResources, ids }: Pick<ResourceDeps, "
     // The code stays valid. A new time to live counts from now.
     async updateGroupInvite({ groupInvite, updateMask }, { tx, caller, startMs }) {
       const before = await getRow(tx, groupInvites, groupInvite?.uid ?? "");
-      const { email, singleUse } = before;
+      const { email, singleUse, roleUid } = before;
       const { ttl, ...patch } = buildPatch(
         groupInvites,
         groupInvite,
         updateMask,
-        create(GroupInviteSchema, { email, singleUse }),
+        create(GroupInviteSchema, { email, singleUse, roleUid }),
       );
       // Somebody who changes the address of an invite could accept it and gain its role.
       const role = await requireAvailableRole(before.roleUid, before.groupUid, tx, "roleUid");
       requireGrantable(caller, role, before.groupUid);
+      if (ttl === undefined && Object.keys(patch).length === 0) return unchanged(groupInviteToProto(before, role));
       const row = {
         ...before,
         ...patch,

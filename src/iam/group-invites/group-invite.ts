@@ -11,6 +11,7 @@ import {
 } from "#gen/chainguard/platform/iam/v2beta1/group_invites_pb.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { deleteRows } from "../../pipeline/resource/delete.js";
+import { immutable } from "../../pipeline/resource/fixed-fields.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
 import { type FieldRule, isAnything, isPrintable } from "../../pipeline/resource/rules.js";
 import type { GroupInviteRow, RoleRow } from "../../store/port.js";
@@ -30,7 +31,7 @@ const isEmail: FieldRule = (value, field) =>
     ? undefined
     : `${field} must be an e-mail address`;
 
-/** The group invite resource. Its role cannot change. */
+/** The group invite resource. */
 export const groupInvites = defineResource({
   displayName: "group invite",
   type: "iam.chainguard.dev/GroupInvite",
@@ -57,6 +58,7 @@ export const groupInvites = defineResource({
   sort: ["uid", "created_at"],
   defaultOrder: "created_at desc",
   mutable: { email: isEmail, ttl: isTtl, singleUse: isAnything },
+  fixed: { roleUid: immutable("create another invite") },
 });
 
 /** Converts a duration to whole milliseconds, rounded down. */

@@ -10,11 +10,17 @@ import type {
   ExternalGroupRoleMappingsService,
   ExternalGroupRoleMapping as MappingV2,
 } from "#gen/chainguard/platform/iam/v2beta1/external_group_role_mappings_pb.js";
-import { listInChunks, type ServedService, serve, withOutcome } from "../../pipeline/method-table.js";
+import { listInChunks, withOutcome } from "../../pipeline/handlers.js";
+import { type ServedService, serve } from "../../pipeline/method-table.js";
 import { operationsOf } from "../../pipeline/operations.js";
+import { defineFixedFields, requireCreated } from "../../pipeline/resource/fixed-fields.js";
 import { requireUidFilter } from "../../pipeline/resource/rules.js";
 import { type ChunkFilter, createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
 import { groupMappings, groupMappingToProto } from "./group-mapping.js";
+
+const fixed = defineFixedFields(ExternalGroupRoleMappingSchema, {
+  identityProviderUidp: { rule: "must be the parent of the mapping" },
+});
 
 /** Creates ExternalGroupRoleMappings of version 1. */
 export function groupMappingsV1(served: ServedService<typeof ExternalGroupRoleMappingsService>) {
@@ -23,7 +29,8 @@ export function groupMappingsV1(served: ServedService<typeof ExternalGroupRoleMa
     async create({ parentId, mapping }, call) {
       const { externalGroupId = "", roleUidp: roleUid = "", scope = "" } = mapping ?? {};
       const externalGroupRoleMapping = { externalGroupId, roleUid, scope };
-      return toProtoV1(await v2.createExternalGroupRoleMapping({ parent: parentId, externalGroupRoleMapping }, call));
+      const created = await v2.createExternalGroupRoleMapping({ parent: parentId, externalGroupRoleMapping }, call);
+      return requireCreated(fixed, mapping, toProtoV1(created));
     },
 
     get: async ({ uid }, call) => toProtoV1(await v2.getExternalGroupRoleMapping({ uid }, call)),

@@ -5,7 +5,8 @@ import {
 } from "#gen/chainguard/platform/iam/v2beta1/external_group_role_mappings_pb.js";
 import { alreadyExists, invalidArgument } from "../../kernel/errors.js";
 import { parentOf, rootOf } from "../../kernel/uidp.js";
-import { serve, withOutcome } from "../../pipeline/method-table.js";
+import { withOutcome } from "../../pipeline/handlers.js";
+import { serve } from "../../pipeline/method-table.js";
 import { buildValues } from "../../pipeline/resource/patch.js";
 import { getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import type { GroupMappingRow, Tx } from "../../store/port.js";

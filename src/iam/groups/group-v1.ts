@@ -4,15 +4,28 @@ import { type DeleteGroupRequest, type Group, GroupSchema, Groups } from "#gen/c
 import type { GroupsService, Group as GroupV2 } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { limitsFor, type QuotaLimits } from "../../kernel/quotas.js";
 import type { UnaryCall } from "../../pipeline/call.js";
-import { listInChunks, type ServedService, serve, withOutcome, withPreparation } from "../../pipeline/method-table.js";
+import { type Handlers, listInChunks, withOutcome, withPreparation } from "../../pipeline/handlers.js";
+import { type ServedService, serve } from "../../pipeline/method-table.js";
 import { operationsOf } from "../../pipeline/operations.js";
+import {
+  defineFixedFields,
+  requireCreated,
+  requireUpdated,
+  setByOperator,
+  setByService,
+} from "../../pipeline/resource/fixed-fields.js";
 import { getResource } from "../../pipeline/resource/read.js";
 import { createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
 import type { GroupRow } from "../../store/port.js";
-import { groups, groupToProto } from "./group.js";
+import { groups, groupToProto, operatorFields } from "./group.js";
 import { deleteExpiredInvites, type GroupsDeps } from "./group-v2beta1.js";
 
 const fullMask = { paths: ["name", "description"] };
+const fixed = defineFixedFields(GroupSchema, {
+  ...operatorFields,
+  resourceLimits: setByOperator("arbor admin quota set"),
+  status: setByService(),
+});
 
 /** Creates Groups of version 1. */
 export function groupsV1(
@@ -22,15 +35,15 @@ export function groupsV1(
   const v2 = operationsOf(served, { uid: "id", groupUid: "groupId" });
   const toProto = (row: GroupRow) => groupToProtoV1(row, limits);
   const get = (uid: string, { tx }: UnaryCall) => getResource(tx, groups, uid, toProto);
-  return serve(Groups, {
+  const handlers: Handlers<typeof Groups> = {
     async create({ parent, group }, call) {
       const { uid } = await v2.createGroup({ parent: parent === "/" ? "" : parent, group: groupFromV1(group) }, call);
-      return get(uid, call);
+      return requireCreated(fixed, group, await get(uid, call));
     },
 
     async update(group, call) {
       const { uid } = await v2.updateGroup({ group: groupFromV1(group), updateMask: fullMask }, call);
-      return get(uid, call);
+      return requireUpdated(fixed, group, await get(uid, call));
     },
 
     list: listInChunks(createChunkReader(groups, toProto)),
@@ -51,7 +64,8 @@ export function groupsV1(
     },
 
     checkEligibility: async (_, call) => ({ eligible: (await v2.checkEligibility({}, call)).eligible }),
-  });
+  };
+  return serve(Groups, handlers, { create: { allowEmptyPath: true } });
 }
 
 // The fields that callers set.

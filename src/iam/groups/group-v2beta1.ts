@@ -4,6 +4,7 @@ import {
   failedPrecondition,
   invalidArgument,
   notFound,
+  notPermitted,
   permissionDenied,
   resourceExhausted,
 } from "../../kernel/errors.js";
@@ -11,7 +12,8 @@ import { ANONYMOUS_UID, builtinRoleUid, type Ids } from "../../kernel/ids.js";
 import { depthOf, isUidp, MAX_GROUP_DEPTH } from "../../kernel/uidp.js";
 import { notFoundOrDenied } from "../../pipeline/auth/authorize.js";
 import type { UnaryCall } from "../../pipeline/call.js";
-import { type Handlers, serve, withOutcome, withPreparation } from "../../pipeline/method-table.js";
+import { type Handlers, unchanged, withOutcome, withPreparation } from "../../pipeline/handlers.js";
+import { serve } from "../../pipeline/method-table.js";
 import { cascadeDelete, guardDelete } from "../../pipeline/resource/delete.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
@@ -71,7 +73,7 @@ export function groupsV2beta1({ ids, listResources, definitions, rootCreation, s
       const before = await getRow(tx, groups, uid);
       const patch = buildPatch(groups, group, updateMask, groupToProto(before));
       if (before.verified && patch.name !== undefined && patch.name !== before.name) throw frozenName();
-      if (Object.keys(patch).length === 0) return groupToProto(before);
+      if (Object.keys(patch).length === 0) return unchanged(groupToProto(before));
       const row = await tx.groups.update(uid, patch, startMs);
       if (row === undefined) throw notFound(groups, uid);
       return groupToProto(row);
@@ -112,7 +114,7 @@ export function groupsV2beta1({ ids, listResources, definitions, rootCreation, s
       return { eligible: (await findDomain(call)) !== undefined };
     },
   };
-  return serve(GroupsService, handlers);
+  return serve(GroupsService, handlers, { createGroup: { allowEmptyPath: true } });
 }
 
 /**
@@ -177,8 +179,11 @@ function frozenName() {
 // People of an organisation's own provider and callers with a limited token create no root groups either.
 async function requireRootCreation(rule: RootCreation, { caller, tx }: UnaryCall): Promise<void> {
   const isPerson = !caller.uid.includes("/") && caller.uid !== ANONYMOUS_UID && caller.providerUid === null;
-  if (!caller.unlimited) throw permissionDenied("creation of root groups");
-  if (isPerson && rule === "users") return;
-  if (isPerson && rule === "owners" && (await tx.roleBindings.holdsAtRoot(caller.uid, owner))) return;
-  throw permissionDenied("creation of root groups");
+  if (rule === "off") throw notPermitted("root groups are created on the host only");
+  if (!isPerson)
+    throw notPermitted("root groups are created by people only, who signed in at a login provider of the service");
+  if (!caller.unlimited) throw notPermitted("root groups are created with a token that is not limited");
+  if (rule === "owners" && !(await tx.roleBindings.holdsAtRoot(caller.uid, owner))) {
+    throw notPermitted("root groups are created by people who own one only");
+  }
 }

@@ -8,6 +8,7 @@ import { isUidp, lineageOf, rootOf } from "../../kernel/uidp.js";
 import { bitOf, withMapped } from "../../pipeline/auth/authorize.js";
 import type { Caller } from "../../pipeline/auth/caller.js";
 import { defineResource, type RequestedAddition } from "../../pipeline/resource/define.js";
+import { setByOperator } from "../../pipeline/resource/fixed-fields.js";
 import { creates } from "../../pipeline/resource/quota.js";
 import { isDescription, isName } from "../../pipeline/resource/rules.js";
 import type { GroupRow, Tx } from "../../store/port.js";
@@ -15,7 +16,13 @@ import type { GroupRow, Tx } from "../../store/port.js";
 /** The capability to create a group below another. */
 export const createGroups = [{ bit: bitOf(Capability.CAP_IAM_GROUPS_CREATE) }];
 
-/** The group resource. `verified` and `kind` are not mutable: only the operator sets them. */
+/** The fields of a group that only the operator sets, in both versions. */
+export const operatorFields = {
+  verified: setByOperator("arbor admin group verify UID"),
+  kind: setByOperator("arbor admin group verify UID --kind KIND"),
+};
+
+/** The group resource. */
 export const groups = defineResource({
   displayName: "group",
   plural: "groups",
@@ -33,6 +40,7 @@ export const groups = defineResource({
   stable: StableGroupsService,
   sort: ["uid", "name", "created_at", "updated_at"],
   mutable: { name: isName, description: isDescription },
+  fixed: operatorFields,
 });
 
 // The method is unscoped: the caller comes without grants, so the right to create at the parent is checked here.

@@ -14,7 +14,8 @@ import type {
   Identity_AWSIdentity as V2AwsIdentity,
   Identity_ClaimMatch as V2ClaimMatch,
 } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
-import { listInChunks, type ServedService, serve } from "../../pipeline/method-table.js";
+import { listInChunks } from "../../pipeline/handlers.js";
+import { type ServedService, serve } from "../../pipeline/method-table.js";
 import { operationsOf } from "../../pipeline/operations.js";
 import { createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
 import { identities, identityToProto } from "./identity.js";

@@ -1,5 +1,5 @@
 // The handlers of IdentitiesService in version 2beta1.
-import { clone, create, equals } from "@bufbuild/protobuf";
+import { clone, create } from "@bufbuild/protobuf";
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import {
   IdentitiesService,
@@ -8,7 +8,9 @@ import {
 } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import { personUid } from "../../kernel/ids.js";
-import { type Handlers, serve } from "../../pipeline/method-table.js";
+import { type Handlers, unchanged } from "../../pipeline/handlers.js";
+import { serve } from "../../pipeline/method-table.js";
+import { isSameMessage } from "../../pipeline/resource/fixed-fields.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { requireSecureIssuer } from "../../pipeline/resource/rules.js";
@@ -78,7 +80,7 @@ export function identitiesV2beta1({ listResources, ids, trustedIssuers }: Identi
         if (changed) await requireRightsOf(call, uid);
         Object.assign(patch, changed);
       }
-      if (Object.keys(patch).length === 0) return identityToProto(before);
+      if (Object.keys(patch).length === 0) return unchanged(identityToProto(before));
       return identityToProto((await tx.identities.update(uid, patch, startMs)) ?? before);
     },
 
@@ -96,6 +98,7 @@ export function identitiesV2beta1({ listResources, ids, trustedIssuers }: Identi
     async updateIdentityMetadata({ identityMetadata, updateMask }, { tx, caller, startMs }) {
       const before = await getRow(tx, identities, caller.uid);
       const metadata = patchMetadata(before.metadata, identityMetadata, updateMask);
+      if (metadata === undefined) return unchanged(metadataToProto(before));
       const row = await tx.identities.update(caller.uid, { metadata }, startMs);
       return metadataToProto(row ?? before);
     },
@@ -139,8 +142,8 @@ function withExpiry(keys: Extract<Relationship, { case: "staticKeys" }>["value"]
 }
 
 // An identity may change between claim match and AWS account. Static keys and service principals are fixed: a
-// change to or from them would be another identity. Undefined where nothing changes, because the stored value
-// may break a rule by now, such as keys that have expired.
+// change to or from them would be another identity. Undefined where nothing changes, times to the second, because the
+// stored value may break a rule by now, such as keys that have expired.
 function changeRelationship(
   before: IdentityRow,
   members: Members,
@@ -162,7 +165,7 @@ function changeRelationship(
 }
 
 function isSame(a: Relationship, b: Relationship): boolean {
-  return equals(
+  return isSameMessage(
     IdentitySchema,
     create(IdentitySchema, { relationship: a }),
     create(IdentitySchema, { relationship: b }),

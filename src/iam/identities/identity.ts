@@ -66,26 +66,38 @@ export function identityToProto(row: IdentityRow): Identity {
   });
 }
 
-/** Makes sure that the identity `anonymous` exists. It has no relationship, so nobody can assume it. */
-export async function seedAnonymous(tx: Tx, nowMs: number): Promise<void> {
-  if ((await tx.identities.get(ANONYMOUS_UID)) !== undefined) return;
-  await tx.identities.insert({
-    uid: ANONYMOUS_UID,
+/**
+ * Builds the row of an identity that belongs to no organisation: a person, or one that Arbor itself defines.
+ *
+ * @param nowMs epoch milliseconds, of its creation and of its last use
+ */
+export function buildIdentityOutside(
+  nowMs: number,
+  fields: Pick<IdentityRow, "uid" | "name"> & Partial<IdentityRow>,
+): IdentityRow {
+  return {
     groupUid: null,
-    name: "anonymous",
-    description: "Everybody, without credentials (built-in)",
+    description: "",
     issuer: "",
     subject: "",
     email: "",
     emailUnverified: "",
-    providerUid: null,
     company: "",
+    providerUid: null,
     relation: 0,
     relationship: {},
     metadata: {},
     notBefore: 0,
-    lastSeenTimeMs: nowMs,
     createTimeMs: nowMs,
     updateTimeMs: nowMs,
-  });
+    lastSeenTimeMs: nowMs,
+    ...fields,
+  };
+}
+
+/** Makes sure that the identity `anonymous` exists. It has no relationship, so nobody can assume it. */
+export async function seedAnonymous(tx: Tx, nowMs: number): Promise<void> {
+  if ((await tx.identities.get(ANONYMOUS_UID)) !== undefined) return;
+  const description = "Everybody, without credentials (built-in)";
+  await tx.identities.insert(buildIdentityOutside(nowMs, { uid: ANONYMOUS_UID, name: "anonymous", description }));
 }

@@ -34,9 +34,18 @@ export function metadataToProto(row: Pick<IdentityRow, "uid" | "name" | "metadat
   return create(IdentityMetadataSchema, { ...stored, uid: row.uid, name: row.name });
 }
 
-/** Builds the metadata to store after a change; throws ApiError INVALID_ARGUMENT as every patch does. */
-export function patchMetadata(stored: object, body: IdentityMetadata | undefined, mask: FieldMask | undefined): object {
+/**
+ * Builds the metadata to store after a change; undefined where the request names no field. Throws ApiError
+ * INVALID_ARGUMENT as every patch does.
+ */
+export function patchMetadata(
+  stored: object,
+  body: IdentityMetadata | undefined,
+  mask: FieldMask | undefined,
+): object | undefined {
   const before = metadataToProto({ uid: "", name: "", metadata: stored });
-  const after = create(IdentityMetadataSchema, { ...before, ...buildPatch(identityMetadata, body, mask, before) });
+  const patch = buildPatch(identityMetadata, body, mask, before);
+  if (Object.keys(patch).length === 0) return undefined;
+  const after = create(IdentityMetadataSchema, { ...before, ...patch });
   return toJson(IdentityMetadataSchema, after) as JsonObject;
 }

@@ -184,12 +184,29 @@ const findIssuerPatternFault: Fault = (text, field) => {
   if (broken) return broken;
   if (measureProgram(text) > MAX_ISSUER_PROGRAM)
     return `${field} must be a smaller regular expression: at most ${MAX_ISSUER_PROGRAM} steps of RE2`;
-  const { prefix, prefixComplete } = RE2JS.compile(text).re2();
-  const host = /^https:\/\/[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::[0-9]{1,5})?(\/|$)/.exec(String(prefix));
-  return host && (host[1] === "/" || prefixComplete)
+  const { prefix, isWhole } = findLiteralPrefix(withoutAnchors(text));
+  const host = /^https:\/\/[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::[0-9]{1,5})?(\/|$)/.exec(prefix);
+  return host && (host[1] === "/" || isWhole)
     ? undefined
     : `${field} must begin with https:// and a literal host, its dots escaped`;
 };
+
+// Patterns must match the whole text, so one ^ before and one $ behind say nothing more. An escaped $ does.
+function withoutAnchors(pattern: string): string {
+  const start = pattern.startsWith("^") ? 1 : 0;
+  const isAnchored = /(?<!\\)(?:\\\\)*\$$/.test(pattern);
+  return pattern.slice(start, isAnchored ? -1 : undefined);
+}
+
+function findLiteralPrefix(pattern: string): { readonly prefix: string; readonly isWhole: boolean } {
+  try {
+    const { prefix, prefixComplete } = RE2JS.compile(pattern).re2();
+    return { prefix: String(prefix), isWhole: Boolean(prefixComplete) };
+  } catch {
+    // An anchor that was repeated leaves nothing to repeat.
+    return { prefix: "", isWhole: false };
+  }
+}
 
 function findClaimsFault(claims: Readonly<Record<string, string>>, field: string, fault: Fault): string | undefined {
   const entries = Object.entries(claims);

@@ -13,8 +13,15 @@ import type {
   IdentityProvider as ProviderV2,
   IdentityProvider_SCIM as ScimV2,
 } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
-import { listInChunks, type ServedService, serve, withOutcome } from "../../pipeline/method-table.js";
+import { listInChunks, withOutcome } from "../../pipeline/handlers.js";
+import { type ServedService, serve } from "../../pipeline/method-table.js";
 import { operationsOf } from "../../pipeline/operations.js";
+import {
+  defineFixedFields,
+  requireCreated,
+  requireUpdated,
+  setByService,
+} from "../../pipeline/resource/fixed-fields.js";
 import { createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
 import { identityProviders, identityProviderToProto } from "./identity-provider.js";
 
@@ -22,18 +29,26 @@ import { identityProviders, identityProviderToProto } from "./identity-provider.
 // read and sent back has none, and its stored secret must stay.
 const fullMask = { paths: ["name", "description", "default_role", "oidc"] };
 
+// What else there is of SCIM changes without a request, such as the state of its tokens.
+const fixed = defineFixedFields(IdentityProviderSchema, {
+  "scim.enabled": { rule: "is changed with SetScimEnabled" },
+  "scim.endpointUrl": setByService(),
+});
+
 /** Creates IdentityProviders of version 1. */
 export function identityProvidersV1(served: ServedService<typeof IdentityProvidersService>) {
   const names = { uid: "id", parent: "parentId", identityProviderUid: "identityProviderId" };
   const v2 = operationsOf(served, names);
   return serve(IdentityProviders, {
-    create: async ({ parentId, identityProvider }, call) =>
-      toProtoV1(
-        await v2.createIdentityProvider({ parent: parentId, identityProvider: fromV1(identityProvider) }, call),
-      ),
+    async create({ parentId, identityProvider }, call) {
+      const request = { parent: parentId, identityProvider: fromV1(identityProvider) };
+      return requireCreated(fixed, identityProvider, toProtoV1(await v2.createIdentityProvider(request, call)));
+    },
 
-    update: async (provider, call) =>
-      toProtoV1(await v2.updateIdentityProvider({ identityProvider: fromV1(provider), updateMask: fullMask }, call)),
+    async update(provider, call) {
+      const request = { identityProvider: fromV1(provider), updateMask: fullMask };
+      return requireUpdated(fixed, provider, toProtoV1(await v2.updateIdentityProvider(request, call)));
+    },
 
     list: listInChunks(
       createChunkReader(identityProviders, (row, { startMs }) => toProtoV1(identityProviderToProto(row, startMs))),

@@ -7,7 +7,8 @@ import {
   IdentityProvidersService,
 } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
 import { invalidArgument } from "../../kernel/errors.js";
-import { type Handlers, serve } from "../../pipeline/method-table.js";
+import { type Handlers, unchanged } from "../../pipeline/handlers.js";
+import { serve } from "../../pipeline/method-table.js";
 import { cascadeDelete, guardDelete } from "../../pipeline/resource/delete.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
@@ -74,6 +75,7 @@ export function identityProvidersV2beta1(deps: IdentityProviderDeps) {
       const before = await getRow(tx, identityProviders, identityProvider?.uid ?? "");
       const view = identityProviderToProto(before, startMs);
       const { oidc: changed, ...patch } = buildPatch(identityProviders, identityProvider, updateMask, view);
+      if (changed === undefined && Object.keys(patch).length === 0) return unchanged(view);
       if (patch.defaultRole !== undefined && patch.defaultRole !== before.defaultRole) {
         const role = await requireAvailableRole(patch.defaultRole, before.groupUid, tx, "defaultRole");
         requireGrantable(caller, role, before.groupUid);
@@ -84,7 +86,6 @@ export function identityProvidersV2beta1(deps: IdentityProviderDeps) {
         // Somebody who redirects logins could log in as any person of the provider.
         requireOwnersRights(caller, before.groupUid);
         requireSecureIssuer(oidc.issuer, "oidc", trustedIssuers);
-        if (oidc.correlationRule !== oidcFromJson(before.oidc).correlationRule) throw fixedRule();
         const keeps = keepsSecret(oidc, updateMask);
         if (keeps && before.sealedSecret !== "") requireSameIssuer(oidc, before);
         row.oidc = oidcToJson(oidc);
@@ -135,8 +136,4 @@ function keepsSecret({ clientSecret }: IdentityProvider_OIDC, mask: FieldMask | 
 
 function isSame(oidc: IdentityProvider_OIDC, before: IdentityProviderRow, mask: FieldMask | undefined): boolean {
   return keepsSecret(oidc, mask) && equals(IdentityProvider_OIDCSchema, oidc, oidcFromJson(before.oidc));
-}
-
-function fixedRule() {
-  return invalidArgument({ field: "oidc.correlationRule", description: "correlationRule cannot change" });
 }

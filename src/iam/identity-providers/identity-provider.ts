@@ -14,6 +14,7 @@ import {
 } from "#gen/chainguard/platform/iam/v2beta1/identity_providers_pb.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { hasRows } from "../../pipeline/resource/delete.js";
+import { immutable } from "../../pipeline/resource/fixed-fields.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
 import {
   type FieldRule,
@@ -71,6 +72,7 @@ export const identityProviders = defineResource({
   stable: StableIdentityProvidersService,
   sort: ["uid", "name", "created_at", "updated_at"],
   mutable: { name: isName, description: isDescription, defaultRole: isRequiredUid, oidc: isOidc },
+  fixed: { "oidc.correlationRule": immutable() },
 });
 
 /** Converts OIDC settings to what is stored: the JSON of their message without the client secret. */

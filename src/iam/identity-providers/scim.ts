@@ -7,7 +7,7 @@ import { aborted, failedPrecondition, invalidArgument, notFound } from "../../ke
 import { builtinRoleUid } from "../../kernel/ids.js";
 import { rootOf } from "../../kernel/uidp.js";
 import type { UnaryCall } from "../../pipeline/call.js";
-import { type Handlers, withOutcome } from "../../pipeline/method-table.js";
+import { type Handlers, withOutcome } from "../../pipeline/handlers.js";
 import { getRow } from "../../pipeline/resource/read.js";
 import type { IdentityProviderRow, ScimState } from "../../store/port.js";
 import { formatScimPath, identityProviders } from "./identity-provider.js";

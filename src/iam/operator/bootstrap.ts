@@ -2,6 +2,7 @@ import { failedPrecondition, invalidArgument } from "../../kernel/errors.js";
 import { builtinIdentityUid, builtinRoleUid, type Ids, personUid } from "../../kernel/ids.js";
 import { isName } from "../../pipeline/resource/rules.js";
 import type { Tx } from "../../store/port.js";
+import { buildIdentityOutside } from "../identities/identity.js";
 import { insertBinding } from "../role-bindings/create-binding.js";
 import { auditOnHost } from "./operate.js";
 
@@ -48,25 +49,16 @@ export async function bootstrap(tx: Tx, { org, owner }: Bootstrap, ids: Ids, now
   });
   const identity = owner ? personUid(owner.issuer, owner.subject) : builtinIdentityUid(`owner@${group}`);
   if ((await tx.identities.get(identity)) === undefined) {
-    await tx.identities.insert({
-      uid: identity,
-      groupUid: null,
-      name: "owner",
-      // Callers of other organisations can read the description once they bind the identity.
-      description: "Owner of an organisation",
-      issuer: owner?.issuer ?? "",
-      subject: owner?.subject ?? "",
-      email: "",
-      emailUnverified: "",
-      providerUid: null,
-      company: "",
-      relation: 0,
-      relationship: {},
-      metadata: {},
-      notBefore: 0,
-      lastSeenTimeMs: nowMs,
-      ...times,
-    });
+    await tx.identities.insert(
+      buildIdentityOutside(nowMs, {
+        uid: identity,
+        name: "owner",
+        // Callers of other organisations can read the description once they bind the identity.
+        description: "Owner of an organisation",
+        issuer: owner?.issuer ?? "",
+        subject: owner?.subject ?? "",
+      }),
+    );
   }
   const grant = { identityUid: identity, roleUid: builtinRoleUid("owner") };
   const { uid } = await insertBinding(tx, group, grant, { ids, nowMs }, { automatic: true });

@@ -7,7 +7,10 @@ import { getRow } from "../../pipeline/resource/read.js";
 import type { Awaitable, GroupPatch, Tx } from "../../store/port.js";
 import { groups } from "../groups/group.js";
 import { identities } from "../identities/identity.js";
+import { requireOwner } from "../rights.js";
 import { insertBinding } from "../role-bindings/create-binding.js";
+import { roleBindings } from "../role-bindings/role-binding.js";
+import { isOperatorRole } from "../roles/builtin-roles.js";
 import { roles } from "../roles/role.js";
 
 /** The time and the ids of an operation on the host. */
@@ -58,23 +61,55 @@ export async function revokeTokens(tx: Tx, uid: string, { ids, nowMs }: HostCont
   await auditOnHost(tx, "arbor.identity.revoked.v1", uid, nowMs, ids);
 }
 
+/** An identity, a role and the group to bind them at. */
+export interface HostBinding {
+  readonly identity: string;
+  readonly role: string;
+  readonly group: string;
+  /** Whether the role is an operator role. It is said on purpose, because such roles exceed what organisations have. */
+  readonly internal?: boolean;
+}
+
 /**
  * Binds an identity to a role at a group; returns the uid of the binding.
  *
- * @throws ApiError NOT_FOUND when the group, the identity or the role does not exist.
+ * @throws ApiError NOT_FOUND when the group, the identity or the role does not exist, FAILED_PRECONDITION for an
+ * operator role without `internal` or another role with it, and for an operator role of somebody who logs in through
+ * an organisation's own provider, because that organisation decides who they are.
  */
 export async function bindIdentity(
   tx: Tx,
-  binding: { readonly identity: string; readonly role: string; readonly group: string },
+  { identity, role, group, internal = false }: HostBinding,
   { ids, nowMs }: HostContext,
 ): Promise<string> {
-  const { identity, role, group } = binding;
   await getRow(tx, groups, group);
-  await getRow(tx, identities, identity);
+  const { providerUid } = await getRow(tx, identities, identity);
   await getRow(tx, roles, role);
+  if (isOperatorRole(role) !== internal) {
+    const rule = internal
+      ? "not an operator role: bind it without --internal"
+      : "an operator role: bind it with --internal";
+    throw failedPrecondition("ROLE_NOT_BINDABLE", `role ${role} is ${rule}`);
+  }
+  if (internal && providerUid !== null) {
+    const rule = "logs in through an organisation's own provider, so no operator role can be bound to it";
+    throw failedPrecondition("IDENTITY_NOT_BINDABLE", `identity ${identity} ${rule}`);
+  }
   const { uid } = await insertBinding(tx, group, { identityUid: identity, roleUid: role }, { ids, nowMs });
   await auditOnHost(tx, "arbor.role_binding.created.v1", uid, nowMs, ids);
   return uid;
+}
+
+/**
+ * Deletes a binding, of any role.
+ *
+ * @throws ApiError NOT_FOUND, or FAILED_PRECONDITION where an organisation would be left without an owner.
+ */
+export async function unbindIdentity(tx: Tx, uid: string, { ids, nowMs }: HostContext): Promise<void> {
+  const { groupUid } = await getRow(tx, roleBindings, uid);
+  await tx.roleBindings.delete(uid);
+  await requireOwner(tx, groupUid);
+  await auditOnHost(tx, "arbor.role_binding.deleted.v1", uid, nowMs, ids);
 }
 
 /** Records an operation on the host in the audit log. No identity is its actor. */

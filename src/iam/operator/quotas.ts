@@ -26,7 +26,7 @@ export interface QuotaUsage {
  *
  * @param root its root group
  * @param limits what the settings say
- * @throws ApiError NOT_FOUND, FAILED_PRECONDITION for a group that is no root
+ * @throws ApiError NOT_FOUND, FAILED_PRECONDITION for a group that is not a root
  */
 export async function listQuotas(tx: Tx, root: string, limits: QuotaLimits): Promise<QuotaUsage[]> {
   const { resourceLimits } = await getRoot(tx, root);
@@ -44,7 +44,7 @@ export async function listQuotas(tx: Tx, root: string, limits: QuotaLimits): Pro
  * they exceed the limit.
  *
  * @param changes the new limits; undefined restores that of the settings
- * @throws ApiError NOT_FOUND, FAILED_PRECONDITION for a group that is no root
+ * @throws ApiError NOT_FOUND, FAILED_PRECONDITION for a group that is not a root
  */
 export async function setQuotas(
   tx: Tx,

@@ -5,7 +5,7 @@ import { permissionDenied } from "../../kernel/errors.js";
 import { ANONYMOUS_UID, builtinRoleUid } from "../../kernel/ids.js";
 import { parentOf, rootOf } from "../../kernel/uidp.js";
 import type { HydratedBinding, Tx } from "../../store/port.js";
-import { requireOwner } from "../rights.js";
+import { requireNotOperatorRole, requireOwner } from "../rights.js";
 
 /** The largest number of bindings that one unit of work accepts; the next call accepts others. */
 export const MAX_ACCEPTED = 200;
@@ -34,25 +34,8 @@ export interface OwnBinding extends HydratedBinding {
   readonly organization: { readonly uid: string; readonly name: string; readonly verified: boolean };
 }
 
-/**
- * Lists the bindings of a person that are pending, or those that are not, in the order of their uids.
- *
- * @param after the uid of the last binding of the page before; empty for the first page
- * @param limit the largest number of bindings
- */
-export async function listOwnBindings(
-  tx: Tx,
-  identityUid: string,
-  { pending, after = "", limit }: { readonly pending: boolean; readonly after?: string; readonly limit: number },
-): Promise<OwnBinding[]> {
-  const found: OwnBinding[] = [];
-  for (const row of await tx.roleBindings.byPending(identityUid, pending, after, limit)) {
-    found.push(await addOrganization(tx, row));
-  }
-  return found;
-}
-
-async function addOrganization(tx: Tx, row: HydratedBinding): Promise<OwnBinding> {
+/** Adds the organisation of its group to a binding. */
+export async function addOrganization(tx: Tx, row: HydratedBinding): Promise<OwnBinding> {
   const uid = rootOf(row.groupUid);
   const root = await tx.groups.get(uid);
   return { ...row, organization: { uid, name: root?.name ?? "", verified: root?.verified ?? false } };
@@ -91,11 +74,12 @@ export async function acceptBinding(tx: Tx, identityUid: string, uid: string): P
 /**
  * Deletes a binding of the person.
  *
- * @throws ApiError PERMISSION_DENIED for a binding that does not exist or belongs to another identity,
- * FAILED_PRECONDITION where an organisation would be left without an owner.
+ * @throws ApiError PERMISSION_DENIED for a binding that does not exist, belongs to another identity or was created by
+ * the operator with an operator role, FAILED_PRECONDITION where an organisation would be left without an owner.
  */
 export async function dropBinding(tx: Tx, identityUid: string, uid: string): Promise<void> {
   const row = await getOwnBinding(tx, identityUid, uid, "dropping");
+  requireNotOperatorRole(row.roleUid, `dropping binding ${uid}`);
   await tx.roleBindings.delete(uid);
   if (row.roleUid === owner && parentOf(row.groupUid) === undefined) await requireOwner(tx, row.groupUid);
 }

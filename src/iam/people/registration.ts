@@ -4,7 +4,7 @@ import { personUid, providerPersonUid } from "../../kernel/ids.js";
 import { rootOf } from "../../kernel/uidp.js";
 import { getRow } from "../../pipeline/resource/read.js";
 import type { IdentityProviderRow, IdentityRow, Tx } from "../../store/port.js";
-import { identities } from "../identities/identity.js";
+import { buildIdentityOutside, identities } from "../identities/identity.js";
 import { requireOwner } from "../rights.js";
 
 /** The person that a login provider asserts in a verified token. */
@@ -37,25 +37,13 @@ export function parseEmail({ claims, provider }: AssertedIdentity): Pick<Identit
 /** Stores a new person. */
 export async function register(tx: Tx, asserted: AssertedIdentity, nowMs: number): Promise<IdentityRow> {
   const { issuer, subject, claims, provider } = asserted;
-  const row: IdentityRow = {
+  const row = buildIdentityOutside(nowMs, {
     uid: derivePersonUid(asserted),
-    groupUid: null,
     name: typeof claims.name === "string" ? claims.name.slice(0, 255) : "",
-    description: "",
-    issuer,
-    subject,
-    ...parseEmail(asserted),
-    company: "",
-    providerUid: provider?.uid ?? null,
-    relation: 0,
-    relationship: {},
-    metadata: {},
+    ...{ issuer, subject, ...parseEmail(asserted), providerUid: provider?.uid ?? null },
     // The uid may be that of a person who was deleted. Tokens from before stay revoked.
     notBefore: Math.floor(nowMs / 1000),
-    createTimeMs: nowMs,
-    updateTimeMs: nowMs,
-    lastSeenTimeMs: nowMs,
-  };
+  });
   await tx.identities.insert(row);
   return row;
 }
@@ -63,7 +51,7 @@ export async function register(tx: Tx, asserted: AssertedIdentity, nowMs: number
 /**
  * Deletes the identity of a person with all of its role bindings.
  *
- * @throws ApiError INVALID_ARGUMENT for an identity that is no person, FAILED_PRECONDITION where an
+ * @throws ApiError INVALID_ARGUMENT for an identity that is not a person, FAILED_PRECONDITION where an
  * organisation would be left without an owner.
  */
 export async function deletePerson(tx: Tx, uid: string): Promise<void> {

@@ -13,8 +13,10 @@ import type {
   RoleBinding as RoleBindingV2,
 } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
 import type { UnaryCall } from "../../pipeline/call.js";
-import { listInChunks, type ServedService, serve, withOutcome } from "../../pipeline/method-table.js";
+import { listInChunks, withOutcome } from "../../pipeline/handlers.js";
+import { type ServedService, serve } from "../../pipeline/method-table.js";
 import { operationsOf } from "../../pipeline/operations.js";
+import { defineFixedFields, requireCreated, requireUpdated } from "../../pipeline/resource/fixed-fields.js";
 import { createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
 import type { RoleBindingRow } from "../../store/port.js";
 import { roleBindings, roleBindingToProto } from "./role-binding.js";
@@ -22,24 +24,33 @@ import { roleBindings, roleBindingToProto } from "./role-binding.js";
 const fullMask = { paths: ["identity_uid", "role_uid"] };
 const names = { uid: "id", requests: "roleBindings", roleBinding: "", identityUid: "identity", roleUid: "role" };
 
+const fixed = defineFixedFields(RoleBindingSchema, {
+  group: { rule: "must be the group in which the binding is created" },
+});
+
 /** Creates RoleBindings of version 1. */
 export function roleBindingsV1(served: ServedService<typeof RoleBindingsService>) {
   const v2 = operationsOf(served, names);
   return serve(RoleBindings, {
-    create: async ({ parent, roleBinding }, call) =>
-      toProtoV1(await v2.createRoleBinding({ parent, roleBinding: fromV1(roleBinding) }, call), call),
+    async create({ parent, roleBinding }, call) {
+      const created = await v2.createRoleBinding({ parent, roleBinding: fromV1(roleBinding) }, call);
+      return requireCreated(fixed, roleBinding, await toProtoV1(created, call));
+    },
 
     async createBatch({ parent, roleBindings: bindings }, call) {
       const requests = bindings.map((one) => ({ roleBinding: fromV1(one) }));
       const batch = await v2.batchCreateRoleBindings({ parent, requests }, call);
       const answers: RoleBinding[] = [];
-      for (const one of batch.roleBindings) answers.push(await toProtoV1(one, call));
+      for (const [i, one] of batch.roleBindings.entries()) {
+        answers.push(requireCreated(fixed, bindings[i], await toProtoV1(one, call), `roleBindings[${i}].`));
+      }
       return withOutcome({ roleBindings: answers }, { subjectUid: parent });
     },
 
-    async update({ id, ...binding }, call) {
-      const roleBinding = { uid: id, ...fromV1(binding) };
-      return toProtoV1(await v2.updateRoleBinding({ roleBinding, updateMask: fullMask }, call), call);
+    async update(binding, call) {
+      const roleBinding = { uid: binding.id, ...fromV1(binding) };
+      const updated = await v2.updateRoleBinding({ roleBinding, updateMask: fullMask }, call);
+      return requireUpdated(fixed, binding, await toProtoV1(updated, call));
     },
 
     list: listInChunks(createChunkReader(roleBindings, (row) => hydratedToProtoV1(roleBindingToProto(row), row))),
@@ -48,7 +59,7 @@ export function roleBindingsV1(served: ServedService<typeof RoleBindingsService>
   });
 }
 
-// The parent of the request names the group, so the field `group` is ignored.
+// The parent of the request names the group.
 function fromV1({ identity = "", role = "" }: Partial<RoleBinding> = {}) {
   return { identityUid: identity, roleUid: role };
 }

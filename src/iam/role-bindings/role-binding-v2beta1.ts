@@ -8,13 +8,14 @@ import {
 } from "#gen/chainguard/platform/iam/v2beta1/role_bindings_pb.js";
 import { alreadyExists, type FieldViolation, invalidArgument, notFound } from "../../kernel/errors.js";
 import { rootOf } from "../../kernel/uidp.js";
-import { serve, withOutcome } from "../../pipeline/method-table.js";
+import { unchanged, withOutcome } from "../../pipeline/handlers.js";
+import { serve } from "../../pipeline/method-table.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import type { Awaitable, Tx } from "../../store/port.js";
 import { groups } from "../groups/group.js";
 import { isPendingFor } from "../people/pending-bindings.js";
-import { requireOwner } from "../rights.js";
+import { requireNotOperatorRole, requireOwner } from "../rights.js";
 import { ensureBinding, requireBindable } from "./create-binding.js";
 import { MAX_BATCH, roleBindings, roleBindingToProto } from "./role-binding.js";
 
@@ -63,7 +64,8 @@ export function roleBindingsV2beta1({ listResources, ids }: Pick<ResourceDeps, "
         create(RoleBindingSchema, { identityUid, roleUid }),
       );
       const grant = { identityUid, roleUid, ...patch };
-      if (grant.identityUid === identityUid && grant.roleUid === roleUid) return toProto(uid, tx);
+      if (grant.identityUid === identityUid && grant.roleUid === roleUid) return unchanged(await toProto(uid, tx));
+      requireNotOperatorRole(roleUid, `changing binding ${uid}`);
       await requireBindable(groupUid, grant, call);
       if (await tx.roleBindings.same(groupUid, grant.identityUid, grant.roleUid))
         throw alreadyExists(roleBindings, uid);
@@ -79,6 +81,7 @@ export function roleBindingsV2beta1({ listResources, ids }: Pick<ResourceDeps, "
     async deleteRoleBinding({ uid }, { tx }) {
       const row = await tx.roleBindings.get(uid);
       if (row === undefined) return {};
+      requireNotOperatorRole(row.roleUid, `deleting binding ${uid}`);
       await tx.roleBindings.delete(uid);
       await requireOwner(tx, row.groupUid);
       return {};

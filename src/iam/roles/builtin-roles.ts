@@ -149,6 +149,19 @@ export const builtinRoles: Readonly<Record<string, readonly string[]>> = {
   `),
 };
 
+/** The uids of the built-in roles, which every caller sees. */
+export const builtinRoleUids: readonly string[] = Object.keys(builtinRoles).map(builtinRoleUid);
+
+const builtin = new Set(builtinRoleUids);
+
+/**
+ * Whether this is the uid of an operator role, which only the operator creates, binds and deletes. Operator roles lie
+ * in no group, as built-in roles do; custom roles lie in one.
+ */
+export function isOperatorRole(roleUid: string): boolean {
+  return !roleUid.includes("/") && !builtin.has(roleUid);
+}
+
 /** Brings the stored built-in roles up to this version. Their uids never change. */
 export async function seedRoles(tx: Tx, nowMs: number): Promise<void> {
   for (const [roleName, names] of Object.entries(builtinRoles)) {

@@ -5,7 +5,8 @@ import { type Role, type RoleFilter, RoleSchema, Roles } from "#gen/chainguard/p
 import type { RolesService, Role as RoleV2 } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import { isUidp } from "../../kernel/uidp.js";
-import { listInChunks, type ServedService, serve } from "../../pipeline/method-table.js";
+import { listInChunks } from "../../pipeline/handlers.js";
+import { type ServedService, serve } from "../../pipeline/method-table.js";
 import { operationsOf } from "../../pipeline/operations.js";
 import { type ChunkFilter, createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
 import type { RoleRow } from "../../store/port.js";

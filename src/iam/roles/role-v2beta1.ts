@@ -5,6 +5,7 @@ import { failedPrecondition, invalidArgument, notFound, permissionDenied } from 
 import { isUidp, parentOf } from "../../kernel/uidp.js";
 import { notFoundOrDenied } from "../../pipeline/auth/authorize.js";
 import type { UnaryCall } from "../../pipeline/call.js";
+import { unchanged } from "../../pipeline/handlers.js";
 import { serve } from "../../pipeline/method-table.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
@@ -12,6 +13,7 @@ import type { RoleRow } from "../../store/port.js";
 import { groups } from "../groups/group.js";
 import { requireRights } from "../rights.js";
 import { requireNotPublic } from "../role-bindings/create-binding.js";
+import { isOperatorRole } from "./builtin-roles.js";
 import { capabilitySetNumbered } from "./capability-names.js";
 import { roles, roleToProto } from "./role.js";
 
@@ -53,7 +55,7 @@ export function rolesV2beta1({ listResources, ids }: Pick<ResourceDeps, "listRes
         await requireRightsWhereBound(before, change.capabilities, call);
         await requireNotPublic(tx, { uid: before.uid, capabilities: change.capabilities });
       }
-      if (Object.keys(change).length === 0) return roleToProto(before);
+      if (Object.keys(change).length === 0) return unchanged(roleToProto(before));
       return roleToProto((await tx.roles.update(before.uid, change, startMs)) ?? before);
     },
 
@@ -68,12 +70,12 @@ export function rolesV2beta1({ listResources, ids }: Pick<ResourceDeps, "listRes
 }
 
 // The method is unscoped because built-in roles lie in no group. A custom role needs the right to list roles of
-// its group.
+// its group. An operator role is shown on its bindings alone.
 async function getVisibleRole(uid: string, call: UnaryCall): Promise<RoleRow> {
   const { tx } = call;
   if (!isUidp(uid))
     throw invalidArgument({ field: "uid", description: "uid must be a uid, such as the service assigns" });
-  const row = await tx.roles.get(uid);
+  const row = isOperatorRole(uid) ? undefined : await tx.roles.get(uid);
   const group = parentOf(uid);
   if (row?.groupUid === null) return row;
   const absent = notFound(roles, uid);

@@ -4,13 +4,12 @@ import { Roles } from "#gen/chainguard/platform/iam/role_pb.js";
 import { RolesService as StableRolesService } from "#gen/chainguard/platform/iam/v2/roles_pb.js";
 import { type Role, RoleSchema, RolesService } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
 import { invalidArgument } from "../../kernel/errors.js";
-import { builtinRoleUid } from "../../kernel/ids.js";
 import { isUidp, isWithin } from "../../kernel/uidp.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
 import { type FieldRule, isDescription, isName } from "../../pipeline/resource/rules.js";
 import type { RoleRow, Tx } from "../../store/port.js";
-import { builtinRoles } from "./builtin-roles.js";
+import { builtinRoleUids, isOperatorRole } from "./builtin-roles.js";
 import { capabilitiesIn, capabilitySetNumbered } from "./capability-names.js";
 
 const areCapabilities: FieldRule = (value, field) => {
@@ -18,9 +17,6 @@ const areCapabilities: FieldRule = (value, field) => {
   if (numbers.length === 0) return `${field} must name at least one capability`;
   return capabilitySetNumbered(numbers) ? undefined : `${field} must name capabilities that exist`;
 };
-
-/** The uids of the built-in roles, which every caller sees. */
-export const builtinRoleUids: readonly string[] = Object.keys(builtinRoles).map(builtinRoleUid);
 
 /** The role resource. */
 export const roles = defineResource({
@@ -58,7 +54,7 @@ export function roleToProto(row: RoleRow): Role {
 
 /** Finds a role that can be used at `group`: a built-in one, or one of the group or of a group above it. */
 export async function findAvailableRole(uid: string, group: string, tx: Tx): Promise<RoleRow | undefined> {
-  const role = isUidp(uid) ? await tx.roles.get(uid) : undefined;
+  const role = isUidp(uid) && !isOperatorRole(uid) ? await tx.roles.get(uid) : undefined;
   return role && (role.groupUid === null || isWithin(group, role.groupUid)) ? role : undefined;
 }
 

@@ -2,7 +2,8 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Terms, type TermsDocumentStatusSchema } from "#gen/chainguard/platform/iam/terms_pb.js";
 import type { TermsAcceptance, TermsService } from "#gen/chainguard/platform/iam/v2beta1/terms_pb.js";
-import { listInChunks, type ServedService, serve, withOutcome } from "../../pipeline/method-table.js";
+import { listInChunks, withOutcome } from "../../pipeline/handlers.js";
+import { type ServedService, serve } from "../../pipeline/method-table.js";
 import { operationsOf } from "../../pipeline/operations.js";
 
 const CHUNK_SIZE = 200;

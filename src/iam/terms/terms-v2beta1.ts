@@ -7,7 +7,9 @@ import {
   TermsService,
 } from "#gen/chainguard/platform/iam/v2beta1/terms_pb.js";
 import { invalidArgument } from "../../kernel/errors.js";
-import { serve, withOutcome } from "../../pipeline/method-table.js";
+import { lineageOf } from "../../kernel/uidp.js";
+import { withOutcome } from "../../pipeline/handlers.js";
+import { serve } from "../../pipeline/method-table.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { isPrintable } from "../../pipeline/resource/rules.js";
@@ -50,21 +52,31 @@ export function termsV2beta1({ listResources }: Pick<ResourceDeps, "listResource
       return withOutcome({ group, documentIds }, { subjectUid: group });
     },
 
+    // What a group above has accepted holds for the group as well. Who accepted it there is shown to those who may
+    // list the acceptances of that group.
     async listTermsAcceptances(request, call) {
       const { group } = request;
-      const options = { method: `ListTermsAcceptances ${group}`, visible: [group] };
-      const { resources, ...page } = await listResources(call, termsAcceptances, request, toProto, options);
+      const options = { method: `ListTermsAcceptances ${group}`, visible: lineageOf(group) };
+      const { resources, ...page } = await listResources(
+        call,
+        termsAcceptances,
+        request,
+        (row) => toProto(row, call.caller.holdsNeeded(row.groupUid)),
+        options,
+      );
       return { termsAcceptances: resources, ...page };
     },
   });
 }
 
-// A group accepts few documents, so a page is cut from all of them.
+// A group and those above it accept few documents, so a page is cut from all of them.
 async function readPage(query: ListQuery, tx: Tx): Promise<Page<TermsAcceptanceRow>> {
   const { visible, order, after, skip, limit } = query;
-  const rows = await tx.terms.of(visible[0] ?? "");
+  const rows: TermsAcceptanceRow[] = [];
+  for (const group of visible) rows.push(...(await tx.terms.of(group)));
   const sign = order.descending ? -1 : 1;
-  const key = ({ createTimeMs, docId }: TermsAcceptanceRow) => `${String(createTimeMs).padStart(16, "0")} ${docId}`;
+  const key = ({ createTimeMs, docId, groupUid }: TermsAcceptanceRow) =>
+    `${String(createTimeMs).padStart(16, "0")} ${docId} ${groupUid}`;
   const sorted = [...rows].sort((a, b) => (key(a) < key(b) ? -sign : sign));
   const follows = (row: TermsAcceptanceRow, last: string) => (order.descending ? key(row) < last : key(row) > last);
   const rest = after === undefined ? sorted : sorted.filter((row) => follows(row, String(after.key)));
@@ -74,11 +86,12 @@ async function readPage(query: ListQuery, tx: Tx): Promise<Page<TermsAcceptanceR
   return { rows: cut, next, total: rows.length };
 }
 
-function toProto({ docId, acceptedBy, groupUid, createTimeMs }: TermsAcceptanceRow): TermsAcceptance {
+function toProto(row: TermsAcceptanceRow, showsWho: boolean): TermsAcceptance {
+  const { docId, acceptedBy, groupUid, createTimeMs } = row;
   return {
     $typeName: "chainguard.platform.iam.v2beta1.TermsAcceptance",
     docId,
-    acceptedBy,
+    acceptedBy: showsWho ? acceptedBy : "",
     orgUid: groupUid,
     createTime: timestampFromMs(createTimeMs),
   };

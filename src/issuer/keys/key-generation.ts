@@ -3,12 +3,15 @@ import {
   createHash,
   createPrivateKey,
   createPublicKey,
+  generateKeyPair,
   generateKeyPairSync,
   type JsonWebKey,
   type KeyObject,
   randomBytes,
 } from "node:crypto";
+import { promisify } from "node:util";
 import { encodeBase32 } from "../../kernel/base32.js";
+import { algorithmOf, RSA_BITS, type TokenAlgorithm } from "../../kernel/jws.js";
 import type { KeyPurpose, KeyRow } from "../../store/port.js";
 import type { MasterKey } from "./master-key.js";
 
@@ -22,15 +25,50 @@ const computeKid: Readonly<Record<SigningPurpose, (publicKey: KeyObject) => stri
   registry: computeLibtrustFingerprint,
 };
 
+/** The purposes of keys other than those of API tokens, which {@link generateTokenKey} generates. */
+export type OtherPurpose = Exclude<KeyPurpose, "api-token">;
+
 /**
  * Generates an active key for a purpose: a secret for page tokens, an ES256 key otherwise.
  *
  * @param nowMs the create time, in epoch milliseconds
  */
-export function generateKey(purpose: KeyPurpose, masterKey: MasterKey, nowMs: number): KeyRow {
-  return purpose === "page-token"
-    ? generatePageTokenKey(masterKey, nowMs)
-    : generateSigningKey(purpose, masterKey, nowMs);
+export function generateKey(purpose: OtherPurpose, masterKey: MasterKey, nowMs: number): KeyRow {
+  if (purpose === "page-token") return generatePageTokenKey(masterKey, nowMs);
+  const pair = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const kid = computeKid[purpose](pair.publicKey);
+  // Commands would read such a kid as an option.
+  return kid.startsWith("-")
+    ? generateKey(purpose, masterKey, nowMs)
+    : sealKeyPair({ kid, purpose, nowMs }, pair, masterKey);
+}
+
+/**
+ * Generates an active key for API tokens. A thread of libuv's pool does it, because an RSA key takes some hundred
+ * milliseconds.
+ *
+ * @param nowMs the create time, in epoch milliseconds
+ */
+export async function generateTokenKey(
+  algorithm: TokenAlgorithm,
+  masterKey: MasterKey,
+  nowMs: number,
+): Promise<KeyRow> {
+  const pair = await generators[algorithm]();
+  const kid = computeThumbprint(pair.publicKey);
+  if (kid.startsWith("-")) return generateTokenKey(algorithm, masterKey, nowMs);
+  return sealKeyPair({ kid, purpose: "api-token", nowMs }, pair, masterKey);
+}
+
+const generatePair = promisify(generateKeyPair);
+const generators: Readonly<Record<TokenAlgorithm, () => Promise<KeyPair>>> = {
+  RS256: () => generatePair("rsa", { modulusLength: RSA_BITS }),
+  ES256: () => generatePair("ec", { namedCurve: "P-256" }),
+};
+
+/** The algorithm of a stored key, for planning: what verifies is decided by the key that the master key decrypts. */
+export function plannedAlgorithmOf({ publicJwk }: Pick<KeyRow, "publicJwk">): TokenAlgorithm {
+  return (JSON.parse(publicJwk) as JsonWebKey).kty === "RSA" ? "RS256" : "ES256";
 }
 
 /** Generates an active secret for page tokens. */
@@ -47,16 +85,16 @@ export function generatePageTokenKey(masterKey: MasterKey, nowMs: number): KeyRo
   return { ...row, sealed: masterKey.seal(randomBytes(32), buildContext(row)) };
 }
 
-function generateSigningKey(purpose: SigningPurpose, masterKey: MasterKey, nowMs: number): KeyRow {
-  const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-  const kid = computeKid[purpose](publicKey);
-  // Commands would read such a kid as an option.
-  if (kid.startsWith("-")) return generateSigningKey(purpose, masterKey, nowMs);
+function sealKeyPair(
+  { kid, purpose, nowMs }: { readonly kid: string; readonly purpose: SigningPurpose; readonly nowMs: number },
+  { publicKey, privateKey }: KeyPair,
+  masterKey: MasterKey,
+): KeyRow {
   const row = {
     kid,
     purpose,
     state: "active",
-    publicJwk: JSON.stringify({ ...publicKey.export({ format: "jwk" }), alg: "ES256", use: "sig" }),
+    publicJwk: JSON.stringify({ ...publicKey.export({ format: "jwk" }), alg: algorithmOf(publicKey), use: "sig" }),
     createTimeMs: nowMs,
     nextTimeMs: null,
   } as const;
@@ -64,11 +102,11 @@ function generateSigningKey(purpose: SigningPurpose, masterKey: MasterKey, nowMs
   return { ...row, sealed: masterKey.seal(secret, buildContext(row)) };
 }
 
-// RFC 7638: the hash of the required members in lexicographic order. It is synchronous, so that a transaction can
-// generate a key.
+// RFC 7638: the hash of the required members in lexicographic order.
 function computeThumbprint(publicKey: KeyObject): string {
-  const { crv, kty, x, y } = publicKey.export({ format: "jwk" });
-  return createHash("sha256").update(JSON.stringify({ crv, kty, x, y })).digest("base64url");
+  const { crv, e, kty, n, x, y } = publicKey.export({ format: "jwk" });
+  const members = kty === "RSA" ? { e, kty, n } : { crv, kty, x, y };
+  return createHash("sha256").update(JSON.stringify(members)).digest("base64url");
 }
 
 /**

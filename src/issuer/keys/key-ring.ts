@@ -2,11 +2,19 @@
 // all nodes follow changes.
 import type { JsonWebKey, KeyObject } from "node:crypto";
 import type { Clock } from "../../kernel/clock.js";
+import { algorithmOf, type SigningKey, type TokenAlgorithm, tokenAlgorithms } from "../../kernel/jws.js";
 import type { PageKey } from "../../kernel/page-token.js";
-import type { SigningKey } from "../../pipeline/auth/api-token.js";
-import type { KeyPurpose, KeyRow, Store } from "../../store/port.js";
-import { generateKey, type KeyPair, type SigningPurpose, unsealKeyPair, unsealSecret } from "./key-generation.js";
-import { applyDueChanges, isChangeDue, type KeySchedule, type KeyStateChange } from "./key-states.js";
+import type { KeyRow, Store, Tx } from "../../store/port.js";
+import {
+  generateKey,
+  generateTokenKey,
+  type KeyPair,
+  type OtherPurpose,
+  type SigningPurpose,
+  unsealKeyPair,
+  unsealSecret,
+} from "./key-generation.js";
+import { applyDueChanges, isChangeDue, isSuccessorDue, type KeySchedule, type KeyStateChange } from "./key-states.js";
 import { checkMasterKey, type MasterKey } from "./master-key.js";
 
 /** The keys in memory. */
@@ -21,6 +29,8 @@ export interface KeyRing {
   verifying(kid: string): KeyObject | undefined;
   /** The public keys of API tokens as JWKs, newest first (RFC 7517). */
   published(): readonly JsonWebKey[];
+  /** The algorithm that the next key of API tokens will have, as of the last read of the store. */
+  tokenAlgorithm(): TokenAlgorithm;
   /** The secrets of page tokens: the first one encrypts, all decrypt. */
   pageKeys(): readonly PageKey[];
   /** The key that signs heads of the audit log. */
@@ -53,12 +63,25 @@ export interface KeyRingDeps {
   readonly store: Store;
   readonly masterKey: MasterKey;
   readonly clock: Clock;
+  /** The algorithm of API tokens until a server stores one, see {@link storeTokenAlgorithm}. */
+  readonly tokenAlgorithm: TokenAlgorithm;
 }
 
 /** The pause between reads that callers cause with unknown kids, in milliseconds. */
 const REFRESH_PAUSE_MS = 1_000;
 
-const purposes: readonly KeyPurpose[] = ["api-token", "page-token", "audit", "registry"];
+const otherPurposes: readonly OtherPurpose[] = ["page-token", "audit", "registry"];
+
+/** The name of the stored algorithm. */
+const ALGORITHM = "token-algorithm";
+
+/**
+ * Stores the algorithm of API tokens for the whole installation. Servers do it once, when they start, so nodes with
+ * different settings agree on what the last one has, instead of each replacing the key of the other.
+ */
+export async function storeTokenAlgorithm(tx: Tx, algorithm: TokenAlgorithm): Promise<void> {
+  await tx.settings.put(ALGORITHM, algorithm);
+}
 
 /**
  * Loads the keys and generates the missing ones, which are active at once: no cache can have the public keys of an
@@ -66,18 +89,30 @@ const purposes: readonly KeyPurpose[] = ["api-token", "page-token", "audit", "re
  *
  * @throws Error when the keys were encrypted with another master key
  */
-export async function openKeyRing({ store, masterKey, clock }: KeyRingDeps): Promise<KeyRing> {
+export async function openKeyRing({ store, masterKey, clock, tokenAlgorithm }: KeyRingDeps): Promise<KeyRing> {
+  const isSigning = ({ purpose, state }: KeyRow) => purpose === "api-token" && state === "active";
+  // Generated before the transaction, which must not wait.
+  const first = (await store.read((tx) => tx.keys.list())).some(isSigning)
+    ? undefined
+    : await generateTokenKey(tokenAlgorithm, masterKey, clock());
   await store.write(async (tx) => {
     await checkMasterKey(tx, masterKey);
     const known = await tx.keys.list();
-    for (const purpose of purposes) {
+    if (first !== undefined && !known.some(isSigning)) await tx.keys.insert(first);
+    for (const purpose of otherPurposes) {
       const inUse = known.some((row) => row.purpose === purpose && row.state === "active");
       if (!inUse) await tx.keys.insert(generateKey(purpose, masterKey, clock()));
     }
     const inWaiting = known.some((row) => row.purpose === "registry" && row.state === "pending");
     if (!inWaiting) await tx.keys.insert({ ...generateKey("registry", masterKey, clock()), state: "pending" });
   });
-  const rows = () => store.read((tx) => tx.keys.list());
+  let algorithm = tokenAlgorithm;
+  const rows = () =>
+    store.read(async (tx) => {
+      const stored = await tx.settings.get(ALGORITHM);
+      algorithm = tokenAlgorithms.find((one) => one === stored) ?? tokenAlgorithm;
+      return tx.keys.list();
+    });
   let readMs = clock();
   let view = buildKeyView(await rows(), masterKey);
   let reloading: Promise<boolean> | undefined;
@@ -102,6 +137,7 @@ export async function openKeyRing({ store, masterKey, clock }: KeyRingDeps): Pro
     signing: () => view.apiToken.signing,
     verifying: (kid) => view.apiToken.pairs.get(kid)?.publicKey,
     published: () => view.published,
+    tokenAlgorithm: () => algorithm,
     pageKeys: () => view.pageKeys,
     auditSigning: () => view.audit.signing,
     auditVerifying: (kid) => view.audit.pairs.get(kid)?.publicKey,
@@ -113,9 +149,10 @@ export async function openKeyRing({ store, masterKey, clock }: KeyRingDeps): Pro
     },
     async advanceKeys(schedule) {
       await reload();
-      if (!isChangeDue(view.rows, schedule, clock())) return [];
-      const spare = generateKey("api-token", masterKey, clock());
-      const changes = await store.write((tx) => applyDueChanges(tx, schedule, clock(), spare));
+      const plan = { rows: view.rows, schedule, algorithm, nowMs: clock() };
+      if (!isChangeDue(plan)) return [];
+      const spare = isSuccessorDue(plan) ? await generateTokenKey(algorithm, masterKey, clock()) : undefined;
+      const changes = await store.write((tx) => applyDueChanges(tx, { ...plan, nowMs: clock() }, spare));
       await reload();
       return changes;
     },
@@ -208,8 +245,10 @@ function buildPageKeys(rows: readonly KeyRow[], masterKey: MasterKey): PageKey[]
 }
 
 function toJwks({ pairs }: SigningKeys): JsonWebKey[] {
-  return [...pairs].reverse().map(([kid, { publicKey }]) => {
-    const { kty, crv, x, y } = publicKey.export({ format: "jwk" });
-    return { kty, crv, x, y, kid, alg: "ES256", use: "sig" } as JsonWebKey;
-  });
+  return [...pairs].reverse().map(([kid, { publicKey }]) => ({
+    ...publicKey.export({ format: "jwk" }),
+    kid,
+    alg: algorithmOf(publicKey),
+    use: "sig",
+  }));
 }

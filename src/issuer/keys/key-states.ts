@@ -2,8 +2,10 @@
 // states first, so concurrent changes of nodes and commands are serialized.
 
 import { failedPrecondition, notFound, type ResourceKind } from "../../kernel/errors.js";
+import type { TokenAlgorithm } from "../../kernel/jws.js";
 import { LEEWAY_S, MAX_TOKEN_LIFE_S } from "../../pipeline/auth/api-token.js";
 import type { KeyRow, KeyState, Tx } from "../../store/port.js";
+import { plannedAlgorithmOf } from "./key-generation.js";
 
 /** How long a key stays in each state, in milliseconds. */
 export interface KeySchedule {
@@ -37,31 +39,40 @@ export function buildKeySchedule(settings: { readonly keyRotation: number; reado
 }
 
 /** Whether {@link applyDueChanges} would change anything. */
-export function isChangeDue(rows: readonly KeyRow[], schedule: KeySchedule, nowMs: number): boolean {
-  return listDueChanges(rows, schedule, nowMs).length > 0 || isSuccessorDue(rows, schedule, nowMs);
+export function isChangeDue(plan: KeyPlan): boolean {
+  return listDueChanges(plan).length > 0 || isSuccessorDue(plan);
+}
+
+/** What changes of keys depend on. */
+export interface KeyPlan {
+  readonly rows: readonly KeyRow[];
+  readonly schedule: KeySchedule;
+  /** The algorithm that API tokens are to have. */
+  readonly algorithm: TokenAlgorithm;
+  readonly nowMs: number;
 }
 
 /**
- * Applies the changes that are due: adds a pending successor before the active key ends, activates it when it was
- * published for long enough, and removes keys that no valid token needs. The active key stays active until another
- * replaces it, however late this runs.
+ * Applies the changes that are due: adds a pending successor before the active key ends or when it has another
+ * algorithm, activates it when it was published for long enough, and removes keys that no valid token needs. The active
+ * key stays active until another replaces it, however late this runs.
  *
- * @param spare a new key, which becomes the successor if one is due
+ * @param spare a new key, which becomes the successor if one is due; without one, none is added
  */
 export async function applyDueChanges(
   tx: Tx,
-  schedule: KeySchedule,
-  nowMs: number,
-  spare: KeyRow,
+  given: Omit<KeyPlan, "rows">,
+  spare: KeyRow | undefined,
 ): Promise<readonly KeyStateChange[]> {
-  const rows = await tx.keys.list();
+  const { schedule, nowMs } = given;
+  const plan = { ...given, rows: await tx.keys.list() };
   const changes: KeyStateChange[] = [];
-  for (const { kid, from, to, nextTimeMs } of listDueChanges(rows, schedule, nowMs)) {
+  for (const { kid, from, to, nextTimeMs } of listDueChanges(plan)) {
     if (to === "removed") await tx.keys.delete(kid);
     else await tx.keys.setState(kid, to, nextTimeMs);
     if (to !== from) changes.push({ kid, state: to });
   }
-  if (isSuccessorDue(rows, schedule, nowMs)) {
+  if (spare !== undefined && isSuccessorDue(plan)) {
     await tx.keys.insert({ ...spare, state: "pending", nextTimeMs: nowMs + schedule.pending });
     changes.push({ kid: spare.kid, state: "pending" });
   }
@@ -75,7 +86,7 @@ interface DueChange {
   readonly nextTimeMs: number;
 }
 
-function listDueChanges(rows: readonly KeyRow[], schedule: KeySchedule, nowMs: number): DueChange[] {
+function listDueChanges({ rows, schedule, nowMs }: Omit<KeyPlan, "algorithm">): DueChange[] {
   const keys = rows.filter(signsTokens);
   const successor = keys.find((row) => row.state === "pending" && isDue(row, nowMs));
   return keys.flatMap((row): DueChange | [] => {
@@ -89,10 +100,13 @@ function listDueChanges(rows: readonly KeyRow[], schedule: KeySchedule, nowMs: n
   });
 }
 
-function isSuccessorDue(rows: readonly KeyRow[], schedule: KeySchedule, nowMs: number): boolean {
+/** Whether {@link applyDueChanges} would add a successor, which needs a new key. */
+export function isSuccessorDue({ rows, schedule, algorithm, nowMs }: KeyPlan): boolean {
   const keys = rows.filter(signsTokens);
   if (keys.some(({ state }) => state === "pending")) return false;
-  return keys.some((row) => row.state === "active" && isDue(row, nowMs + schedule.pending));
+  const active = keys.find(({ state }) => state === "active");
+  if (active === undefined) return false;
+  return plannedAlgorithmOf(active) !== algorithm || isDue(active, nowMs + schedule.pending);
 }
 
 function signsTokens({ purpose }: KeyRow): boolean {

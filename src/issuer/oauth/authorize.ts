@@ -5,18 +5,33 @@ import { ApiError, invalidArgument, permissionDenied } from "../../kernel/errors
 import { addressKey } from "../../kernel/ip-address.js";
 import type { WebAnswer, WebRequest } from "../../kernel/web.js";
 import { hostOf, type LoginContext } from "./context.js";
-import { computeConfirmationCode, isHeadlessOpen, lockHeadlessSession, requireHeadlessKey } from "./headless.js";
+import {
+  computeConfirmationCode,
+  findTerminal,
+  isHeadlessOpen,
+  lockHeadlessSession,
+  requireHeadlessKey,
+  showsCode,
+} from "./headless.js";
 import { loginOverError, toOAuthError } from "./oauth-error.js";
 import { html, redirect } from "./page.js";
-import { deviceIntro, headlessPage, providerSelectionPage } from "./pages.js";
+import { CONFIRMATION, deviceIntro, explicitPage, headlessPage, providerSelectionPage } from "./pages.js";
 import type { Provider } from "./provider-selection.js";
-import { normalizeCode, omitParameters, parseDestination, parseLoginRequest, parseNamedProvider } from "./request.js";
+import {
+  normalizeCode,
+  normalizeWords,
+  omitParameters,
+  parseDestination,
+  parseLoginRequest,
+  parseNamedProvider,
+} from "./request.js";
 import { errorPage, respondWithError } from "./responses.js";
 import {
   type Browser,
   createSecret,
   findBrowser,
   getBrowser,
+  type HeadlessDestination,
   LOGIN_MS,
   type LoginRequest,
   type NamedProvider,
@@ -35,8 +50,8 @@ export async function beginLogin(context: LoginContext, request: WebRequest): Pr
     return errorPage(context, error);
   }
   try {
-    const login = parseLoginRequest(query, to, context.origin().audiences);
-    if (to.kind === "headless") return await showConfirmation(context, request, query, to.key, browser, false);
+    const login = parseLoginRequest(query, to, context);
+    if (to.kind === "headless") return await showConfirmation(context, request, query, to, browser, false);
     return await selectProvider(context, {
       login,
       named: parseNamedProvider(query),
@@ -118,7 +133,8 @@ function buildIntro(context: LoginContext, { to }: LoginRequest, providers: read
     return { title: "How do you sign in?", intro: html`<p>${text}</p>` };
   }
   if (to.kind === "headless") {
-    return { title: "Code confirmed", intro: html`<p>Sign in to give the terminal access in your name.</p>` };
+    const intro = html`<p>Sign in to give the terminal access in your name.</p>`;
+    return { title: showsCode(to) ? "Code confirmed" : "Confirmed", intro };
   }
   const program = to.kind === "code" ? to.clientId : "A program";
   return {
@@ -145,17 +161,18 @@ async function redirectToProvider(
   const sentTo = { id, issuer, clientId, callbackPath };
   const sent = { stage: "provider", browser: browser.hash, request: login, sentTo, nonce, verifier } as const;
   startLimit.start(request.remoteAddress, sent);
-  const url = await oidc.authorizationUrl(provider, `${origin().issuer}${callbackPath}`, secrets);
+  const url = await oidc.authorizationUrl(provider, `${origin.issuer}${callbackPath}`, secrets);
   if (typeof url !== "string") return respondWithError(context, login.to, url);
   await store.write((tx) => tickets.put(tx, "authorization", state, sent, clock() + LOGIN_MS));
   return redirect(url, browser.cookie);
 }
 
-// A headless login continues only for a person who sees the terminal: they type the code that it shows.
+// A headless login of the command line continues only for a person who sees the terminal: they type the code that it
+// shows. Other programs show none. There the person confirms in words, unless the operator rejects such programs.
 
-/** `POST /oauth`: a person typed the code of a headless login. */
+/** `POST /oauth`: a person typed the code of a headless login, or confirmed it in words. */
 export async function confirmHeadless(context: LoginContext, request: WebRequest): Promise<WebAnswer> {
-  const { store, tickets, clock, secure, codeLimiter, startLimit } = context;
+  const { store, tickets, clock, secure, startLimit } = context;
   const form = await request.form();
   try {
     const browser = requireOwnForm(form, findBrowser(request, secure));
@@ -163,18 +180,9 @@ export async function confirmHeadless(context: LoginContext, request: WebRequest
     if (to.kind !== "headless") {
       throw invalidArgument({ field: "headless_code", description: "headless_code is required" });
     }
-    const login = parseLoginRequest(form, to, context.origin().audiences);
-    const code = computeConfirmationCode(requireHeadlessKey(to.key));
-    const wrong = permissionDenied("this code");
-    try {
-      await codeLimiter.guard([`${addressKey(request.remoteAddress)} ${to.key}`], () => {
-        if (normalizeCode(form.get("user_code") ?? "") !== code) throw wrong;
-      });
-    } catch (error) {
-      if (error === wrong) return await showConfirmation(context, request, form, to.key, browser, true);
-      // A person who guesses does not see the terminal, so the login ends.
-      if (isExhausted(error)) await store.write((tx) => lockHeadlessSession(tx, to.key, clock()));
-      throw error;
+    const login = parseLoginRequest(form, to, context);
+    if (!(await isConfirmed(context, request, form, to))) {
+      return await showConfirmation(context, request, form, to, browser, true);
     }
     const key = createSecret();
     const confirmed = {
@@ -191,25 +199,65 @@ export async function confirmHeadless(context: LoginContext, request: WebRequest
   }
 }
 
+/** Whether the form has the code of the terminal, or for a program that shows none the words of the page. */
+async function isConfirmed(
+  context: LoginContext,
+  request: WebRequest,
+  form: URLSearchParams,
+  to: HeadlessDestination,
+): Promise<boolean> {
+  const { store, clock, codeLimiter } = context;
+  if (!showsCode(to)) {
+    requireWordsAllowed(context);
+    return normalizeWords(form.get("confirmation") ?? "") === CONFIRMATION;
+  }
+  const code = computeConfirmationCode(requireHeadlessKey(to.key));
+  const wrong = permissionDenied("this code");
+  try {
+    await codeLimiter.guard([`${addressKey(request.remoteAddress)} ${to.key}`], () => {
+      if (normalizeCode(form.get("user_code") ?? "") !== code) throw wrong;
+    });
+    return true;
+  } catch (error) {
+    if (error === wrong) return false;
+    // A person who guesses does not see the terminal, so the login ends.
+    if (isExhausted(error)) await store.write((tx) => lockHeadlessSession(tx, to.key, clock()));
+    throw error;
+  }
+}
+
 /**
- * Answers with the page that asks for the code of the terminal.
+ * Answers with the page that asks for the code of the terminal, or for a confirmation in words.
  *
  * @param parameters of the request, which the form repeats
- * @param key the public key of the terminal
  */
 async function showConfirmation(
   context: LoginContext,
   request: WebRequest,
   parameters: URLSearchParams,
-  key: string,
+  to: HeadlessDestination,
   browser: Browser,
   isWrong: boolean,
 ): Promise<WebAnswer> {
-  const { store, clock } = context;
-  if (!(await store.read((tx) => isHeadlessOpen(tx, key, clock())))) return errorPage(context, loginOverError());
-  const hidden = [...omitParameters(parameters, ["form", "user_code"]), ["form", browser.formSecret] as const];
+  const { store, tickets, clock } = context;
+  const nowMs = clock();
+  if (!showsCode(to)) requireWordsAllowed(context);
+  const { isOpen, terminal } = await store.read(async (tx) => ({
+    isOpen: await isHeadlessOpen(tx, to.key, nowMs),
+    terminal: await findTerminal(tx, tickets, to.key, nowMs),
+  }));
+  if (!isOpen) return errorPage(context, loginOverError());
+  const repeated = omitParameters(parameters, ["form", "user_code", "confirmation"]);
+  const frame = { host: hostOf(context), cookie: browser.cookie };
   const address = request.remoteAddress ?? "unknown";
-  return headlessPage({ host: hostOf(context), cookie: browser.cookie }, { hidden, address, atMs: clock(), isWrong });
+  const page = { hidden: [...repeated, ["form", browser.formSecret] as const], address, atMs: nowMs, isWrong };
+  return showsCode(to) ? headlessPage(frame, page) : explicitPage(frame, { ...page, clientId: to.clientId, terminal });
+}
+
+function requireWordsAllowed({ headlessConfirmation }: LoginContext): void {
+  if (headlessConfirmation === "explicit") return;
+  const rule = "this service accepts headless logins of programs that show a code, such as arbor auth login --headless";
+  throw invalidArgument({ field: "client_id", description: rule });
 }
 
 function isExhausted(error: unknown): boolean {

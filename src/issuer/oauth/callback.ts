@@ -29,7 +29,7 @@ export async function handleCallback(context: LoginContext, request: WebRequest)
     }
     const provider = await getSentProvider(providers, sentTo);
     if (isOAuthError(provider)) return respondWithError(context, login.to, provider);
-    const url = new URL(`${origin().issuer}${request.path}?${request.query}`);
+    const url = new URL(`${origin.issuer}${request.path}?${request.query}`);
     const verified = await oidc.exchangeCode(provider, url, { state, nonce, verifier });
     if (isOAuthError(verified)) return respondWithError(context, login.to, verified);
     const completion = { login, provider, verified, browser: authorization.browser, request };

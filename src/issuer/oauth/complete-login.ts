@@ -6,6 +6,7 @@ import { rootOf } from "../../kernel/uidp.js";
 import { CALLBACK_PATH, type WebAnswer, type WebRequest } from "../../kernel/web.js";
 import type { Tx } from "../../store/port.js";
 import { inviteFailureKey } from "../sts/failure-limiter.js";
+import { resolveScopes } from "../sts/scopes.js";
 import { parseTokenGrant } from "../sts/token-request.js";
 import type { TokenGrant } from "../tokens.js";
 import { hostOf, type LoginContext } from "./context.js";
@@ -16,7 +17,7 @@ import { redirect } from "./page.js";
 import { donePage } from "./pages.js";
 import { applyBindingDecisions } from "./pending-bindings.js";
 import type { Provider } from "./provider-selection.js";
-import { redirectToClient, respondWithError, withParameters } from "./responses.js";
+import { type AfterCommit, redirectToClient, respondWithError, withParameters, writeAndAnswer } from "./responses.js";
 import { createSecret, LOGIN_MS, type LoginRequest, type SignedInFor } from "./state.js";
 
 /** How long an authorization code is valid, in milliseconds. */
@@ -49,7 +50,7 @@ export async function completeLogin(context: LoginContext, completion: LoginComp
   const answer = await inviteLimiter.guard(limiterKeys, async () => {
     const signInRequest = buildSignIn(context, completion);
     await store.read((tx) => requireRoomForLogin(tx, signInRequest, { quotas, nowMs: clock() }));
-    return store.write((tx) => signInAndAnswer(tx, context, completion));
+    return writeAndAnswer(store, (tx) => signInAndAnswer(tx, context, completion));
   });
   if (provider.providerUid === undefined) startLimit.finish(request.remoteAddress);
   return answer;
@@ -74,12 +75,18 @@ export function getsRefreshToken({ refresh }: LoginRequest, { providerUid }: Pro
   return refresh && providerUid === undefined;
 }
 
-/** Builds what tokens of a login are valid for. */
-export function buildTokenGrant(
-  { asked: tokenRequest, mappings, informative }: SignedInFor,
+/**
+ * Builds what tokens of a login are valid for.
+ *
+ * @throws ApiError INVALID_ARGUMENT when a scope names no organisation in which the person holds a grant
+ */
+export async function buildTokenGrant(
+  tx: Tx,
+  { asked: tokenRequest, identityUid, mappings, informative, atMs }: SignedInFor,
   audiences: readonly string[],
-): TokenGrant {
-  return { ...parseTokenGrant(tokenRequest, audiences), mappings, informative };
+): Promise<TokenGrant> {
+  const requested = await resolveScopes(tx, parseTokenGrant(tokenRequest, audiences), { identityUid, mappings });
+  return { ...requested, mappings, ...(mappings.length > 0 && { mappedMs: atMs }), informative };
 }
 
 async function assumeIdentity(context: LoginContext, { login, verified, request }: LoginCompletion, identity: string) {
@@ -88,7 +95,11 @@ async function assumeIdentity(context: LoginContext, { login, verified, request 
   return redirectWithToken(login, token, undefined);
 }
 
-async function signInAndAnswer(tx: Tx, context: LoginContext, completion: LoginCompletion): Promise<WebAnswer> {
+async function signInAndAnswer(
+  tx: Tx,
+  context: LoginContext,
+  completion: LoginCompletion,
+): Promise<AfterCommit<WebAnswer>> {
   const { clock, ids } = context;
   const { login, provider, request, decisions } = completion;
   const nowMs = clock();
@@ -109,11 +120,12 @@ async function deliverOutcome(
   context: LoginContext,
   { login, provider, verified, browser }: LoginCompletion,
   known: SignedInFor,
-): Promise<WebAnswer> {
+): Promise<AfterCommit<WebAnswer>> {
   const { tickets, tokens, origin } = context;
   const { to, challenge = "" } = login;
-  const { idToken } = verified;
   const nowMs = known.atMs;
+  // Also where tokens are issued later, so that the person learns now that a scope is refused.
+  const grant = await buildTokenGrant(tx, known, origin.audiences);
   switch (to.kind) {
     case "code": {
       const code = createSecret();
@@ -123,16 +135,16 @@ async function deliverOutcome(
       return redirectToClient(context, to, { code });
     }
     case "redirect": {
-      const grant = buildTokenGrant(known, origin().audiences);
       const refresh = known.refresh ? await tokens.createRefreshToken(tx, known.identityUid, grant, nowMs) : undefined;
-      return redirectWithToken(login, tokens.issue(known.identityUid, grant, nowMs).token, refresh);
+      const token = tokens.issue(known.identityUid, grant, nowMs);
+      return async () => redirectWithToken(login, (await tokens.sign(token)).token, refresh);
     }
     case "headless": {
       if (!(await isHeadlessOpen(tx, to.key, nowMs))) return respondWithError(context, to, loginOverError());
       const outcome =
         provider.providerUid === undefined
-          ? idToken
-          : JSON.stringify({ id_token: idToken, identity_provider: provider.providerUid });
+          ? verified.idToken
+          : JSON.stringify({ id_token: verified.idToken, identity_provider: provider.providerUid });
       await completeHeadlessSession(tx, to.key, outcome, nowMs);
       const text = "The terminal has access now. You can close this page and go back to it.";
       return donePage({ host: hostOf(context) }, "Signed in", text);
@@ -140,7 +152,7 @@ async function deliverOutcome(
     case "device": {
       const approval = createSecret();
       const { userCode, asker } = to;
-      const outcome = { login: known, idToken };
+      const outcome = { login: known, providerUid: provider.providerUid };
       const pending = {
         stage: "approval",
         browser,

@@ -17,6 +17,7 @@ import { inviteFailureKey } from "../sts/failure-limiter.js";
 import type { TokenRequest } from "../sts/token-request.js";
 import { buildSignIn, completeLogin, displayNameOf, getsRefreshToken, type LoginCompletion } from "./complete-login.js";
 import { hostOf, type LoginContext } from "./context.js";
+import { showsCode } from "./headless.js";
 import { isOAuthError, loginOverError, oauthError } from "./oauth-error.js";
 import type { VerifiedIdToken } from "./oidc.js";
 import { type Html, html, redirect, renderPage } from "./page.js";
@@ -268,7 +269,8 @@ function programName(to: Destination): Html {
     case "redirect":
       return html`a program on this computer <span class="note">at ${new URL(to.url).host}</span>`;
     case "headless":
-      return html`the terminal whose code you typed`;
+      if (showsCode(to)) return html`the terminal whose code you typed`;
+      return html`${to.clientId ?? "a program"} <span class="note">on another computer</span>`;
     case "device":
       return html`${to.asker.clientId}`;
   }

@@ -7,26 +7,32 @@ import type { MasterKey } from "../keys/master-key.js";
 import type { Exchanger } from "../sts/exchange.js";
 import type { FailureLimiter } from "../sts/failure-limiter.js";
 import type { Tokens } from "../tokens.js";
+import type { IdTokens } from "./id-tokens.js";
 import type { LoginProvider } from "./login-providers.js";
 import type { OidcClient } from "./oidc.js";
 import type { Providers } from "./provider-selection.js";
 import type { StartLimit } from "./start-limit.js";
 import type { Tickets } from "./state.js";
 
+/** What a headless login needs when its program shows no code: a confirmation in words, or a program that shows one. */
+export type HeadlessConfirmation = "explicit" | "code";
+
 export interface LoginDeps {
   readonly store: Store;
   readonly tokens: Tokens;
   readonly exchanger: Pick<Exchanger, "exchange">;
+  readonly idTokens: Pick<IdTokens, "create">;
+  readonly tickets: Tickets;
   readonly masterKey: MasterKey;
   /** All requests to providers go through it. */
   readonly fetch: GuardedFetch;
   readonly clock: Clock;
   readonly ids: Ids;
-  /** A function, because with port 0 the address is known only after the service listens. */
-  readonly origin: () => LoginOrigin;
+  readonly origin: LoginOrigin;
   readonly loginProviders: readonly LoginProvider[];
   /** Whether people may register without an invite. */
   readonly registration: "invite" | "open";
+  readonly headlessConfirmation: HeadlessConfirmation;
   /** Whether browsers reach the service over HTTPS. */
   readonly secure: boolean;
   readonly quotas: Quotas;
@@ -45,12 +51,11 @@ export interface LoginOrigin {
 
 /** The host name of this service, as pages show it. */
 export function hostOf({ origin }: Pick<LoginDeps, "origin">): string {
-  return new URL(origin().issuer).host;
+  return new URL(origin.issuer).host;
 }
 
 /** What the handlers of all login routes share. */
 export interface LoginContext extends LoginDeps {
-  readonly tickets: Tickets;
   readonly providers: Providers;
   readonly oidc: OidcClient;
   /** Limit wrong codes that people type: one code from one address, and all codes from one address. */

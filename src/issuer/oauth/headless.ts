@@ -4,8 +4,10 @@ import { createHash, createPublicKey, diffieHellman, generateKeyPairSync, type K
 import { encodeBase32 } from "../../kernel/base32.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import { seal } from "../../kernel/seal.js";
-import type { Tx } from "../../store/port.js";
-import { hashTicket, LOGIN_MS } from "./state.js";
+import { CLI_CLIENT_ID } from "../../kernel/web.js";
+import type { Store, Tx } from "../../store/port.js";
+import type { StartLimit } from "./start-limit.js";
+import { type HeadlessDestination, hashTicket, LOGIN_MS, type Tickets, type WaitingTerminal } from "./state.js";
 
 /** The outcome of a headless login, as the terminal reads it. */
 export interface HeadlessSession {
@@ -24,7 +26,7 @@ const KEY_BYTES = 32;
 /**
  * Decodes the raw public key in a `headless_code`.
  *
- * @throws ApiError INVALID_ARGUMENT when it is no X25519 key, or one with which every key agreement has the same
+ * @throws ApiError INVALID_ARGUMENT when it is not a X25519 key, or one with which every key agreement has the same
  * result (RFC 7748, section 6.1)
  */
 export function requireHeadlessKey(code: string): Buffer {
@@ -32,6 +34,11 @@ export function requireHeadlessKey(code: string): Buffer {
   if (raw.length === KEY_BYTES && raw.toString("base64url") === code && isUsableKey(raw)) return raw;
   const rule = "headless_code must be the base64url of an X25519 public key";
   throw invalidArgument({ field: "headless_code", description: rule });
+}
+
+/** Whether the program of a headless login shows the confirmation code: only the command line does. */
+export function showsCode({ clientId }: Pick<HeadlessDestination, "clientId">): boolean {
+  return clientId === CLI_CLIENT_ID;
 }
 
 /** Computes the confirmation code of a terminal's raw public key: the first 40 bits of its SHA-256, in base32. */
@@ -79,6 +86,64 @@ export async function takeHeadlessSession(tx: Tx, code: string, nowMs: number): 
     ecdhPublicKey: Buffer.from(session.ecdhPublicKey),
     encryptedIdtoken: Buffer.from(session.encryptedIdtoken, "base64"),
   };
+}
+
+/**
+ * Notes where a terminal polls from, so that the confirmation page can show it.
+ *
+ * @param code the `headless_code` of the login; others are not noted
+ * @param address of the terminal
+ */
+export type NoteTerminal = (code: string, address: string | undefined, nowMs: number) => Promise<void>;
+
+/** The largest number of addresses that are noted for a login. */
+const MAX_ADDRESSES = 4;
+const HEADLESS_CODE = /^[A-Za-z0-9_-]{43}$/;
+
+/**
+ * Creates the function that notes terminals. Polls need no authentication, so the limit bounds the rows that one
+ * address causes.
+ */
+export function createTerminalNotes(deps: {
+  readonly store: Pick<Store, "read" | "write">;
+  readonly tickets: Tickets;
+  readonly startLimit: Pick<StartLimit, "start">;
+}): NoteTerminal {
+  const { store, tickets, startLimit } = deps;
+  const isComplete = (known: WaitingTerminal | undefined, address: string) =>
+    known !== undefined && (known.addresses.length >= MAX_ADDRESSES || known.addresses.includes(address));
+
+  return async (code, remoteAddress, nowMs) => {
+    const address = remoteAddress ?? "unknown";
+    if (!HEADLESS_CODE.test(code)) return;
+    if (isComplete(await store.read((tx) => findTerminal(tx, tickets, code, nowMs)), address)) return;
+    try {
+      startLimit.start(remoteAddress, {});
+    } catch {
+      return;
+    }
+    await store.write(async (tx) => {
+      const known = await findTerminal(tx, tickets, code, nowMs);
+      if (isComplete(known, address)) return;
+      const noted = { addresses: [...(known?.addresses ?? []), address], atMs: known?.atMs ?? nowMs };
+      await tickets.put(tx, "terminal", terminalKey(code), noted, noted.atMs + LOGIN_MS);
+    });
+  };
+}
+
+/** Finds the terminal that waits for the outcome of a login. */
+export function findTerminal(
+  tx: Tx,
+  tickets: Tickets,
+  code: string,
+  nowMs: number,
+): Promise<WaitingTerminal | undefined> {
+  return tickets.get(tx, "terminal", terminalKey(code), nowMs);
+}
+
+// The outcome of the login has the code itself as its key.
+function terminalKey(code: string): string {
+  return `terminal ${code}`;
 }
 
 async function putSession(tx: Tx, code: string, data: StoredSession, nowMs: number): Promise<void> {

@@ -2,7 +2,7 @@
 import type { WebAnswer } from "../../kernel/web.js";
 import { ACCOUNT_NOT_FOUND, LOGIN_OVER, type OAuthError } from "./oauth-error.js";
 import { type Html, type HtmlPage, html, renderPage } from "./page.js";
-import type { DeviceClient } from "./state.js";
+import type { DeviceClient, WaitingTerminal } from "./state.js";
 
 /** The properties that all pages have. */
 export type PageFrame = Pick<HtmlPage, "host" | "cookie">;
@@ -74,6 +74,51 @@ ${codeInput("Code in your terminal", html`Eight letters and digits, such as <spa
 <p class="hint after">If you did not start this in your own terminal just now, close this page. Otherwise the person who sent you here
 gets access in your name.</p>`;
   return renderPage({ ...frame, title: "Give a terminal access?", body, status: isWrong ? 400 : 200 });
+}
+
+/** The words that a person types to confirm a headless login whose program shows no code. */
+export const CONFIRMATION = "give access";
+
+/** Renders the page that asks for a confirmation in words, for a headless login whose program shows no code. */
+export function explicitPage(
+  frame: PageFrame,
+  page: {
+    readonly hidden: Hidden;
+    readonly clientId: string | undefined;
+    /** The terminal that waits; undefined before its first poll. */
+    readonly terminal: WaitingTerminal | undefined;
+    /** The address of the browser. */
+    readonly address: string;
+    readonly atMs: number;
+    readonly isWrong: boolean;
+  },
+): WebAnswer {
+  const { hidden, clientId, terminal, address, atMs, isWrong } = page;
+  const wrong = html`<p class="wrong" id="wrong" role="alert">Those are not the words. Nothing was given access.</p>`;
+  const invalid = isWrong ? html` aria-invalid="true"` : undefined;
+  const unnamed = html`unknown <span class="note">(it does not name itself)</span>`;
+  const named = html`${clientId} <span class="note">(a name that nobody has verified)</span>`;
+  const unknown = html`unknown <span class="note">(no program waits yet; reload this page once yours does)</span>`;
+  const body = html`<p>A program on another computer asks for access in your name. It shows no code, so only you can tell whether it
+is yours.</p>
+<dl>
+<dt>Program</dt><dd>${clientId === undefined ? unnamed : named}</dd>
+<dt>It may act</dt><dd>in your name</dd>
+<dt>Rights</dt><dd>all of them</dd>
+<dt>Asked from</dt><dd>${terminal?.addresses.join(", ") ?? unknown}</dd>
+<dt>${terminal === undefined ? "Time" : "Asked at"}</dt><dd>${formatTime(terminal?.atMs ?? atMs)}</dd>
+<dt>This browser</dt><dd>${address}</dd>
+</dl>
+<p><strong>If somebody sent you here, close this page.</strong> They would get access in your name and could do whatever you can.</p>
+<form method="post" action="/oauth">${hiddenInputs(hidden)}
+<label for="confirmation">Type “${CONFIRMATION}” to go on</label>
+<p class="hint" id="hint">Only if you started this yourself just now, on the computer that asks</p>
+${isWrong ? wrong : undefined}
+<input type="text" id="confirmation" name="confirmation" required maxlength="32" autocomplete="off"
+ autocapitalize="none" spellcheck="false" aria-describedby="${isWrong ? "hint wrong" : "hint"}"${invalid}>
+<button class="button">Continue</button>
+</form>`;
+  return renderPage({ ...frame, title: "Give another computer access?", body, status: isWrong ? 400 : 200 });
 }
 
 /** Renders the page that asks for the user code of a device. */

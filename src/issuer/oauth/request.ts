@@ -2,6 +2,7 @@
 import { invalidArgument, malformedRequest } from "../../kernel/errors.js";
 import { isUidp } from "../../kernel/uidp.js";
 import { parseTokenGrant, type TokenRequest } from "../sts/token-request.js";
+import type { LoginContext } from "./context.js";
 import { requireHeadlessKey } from "./headless.js";
 import { requireChallenge } from "./pkce.js";
 import type { Destination, LoginRequest, NamedProvider } from "./state.js";
@@ -23,7 +24,7 @@ export function parseDestination(query: URLSearchParams): Exclude<Destination, {
   if (form === "headless_code") {
     const key = findParameter(query, "headless_code") ?? "";
     requireHeadlessKey(key);
-    return { kind: "headless", key };
+    return { kind: "headless", key, clientId: query.get("client_id") ? requireClientId(query) : undefined };
   }
   if (form === "redirect") {
     const exit = findParameter(query, "exit") ?? "redirect";
@@ -46,14 +47,14 @@ export function parseDestination(query: URLSearchParams): Exclude<Destination, {
 /**
  * Parses the rest of a login request.
  *
- * @param audiences of this service
  * @throws ApiError INVALID_ARGUMENT
  */
 export function parseLoginRequest(
   query: URLSearchParams,
   to: LoginRequest["to"],
-  audiences: readonly string[],
+  { origin }: Pick<LoginContext, "origin">,
 ): LoginRequest {
+  const { audiences } = origin;
   const scopes = query.getAll("scope").map((scope) => (to.kind === "redirect" ? unescapeScope(scope) : scope));
   const tokenRequest = parseTokenRequest(query, audiences, scopes);
   parseTokenGrant(tokenRequest, audiences);
@@ -103,7 +104,7 @@ function unescapeScope(scope: string): string {
 /** A subset of RFC 6749, appendix A.1, without spaces, so that a client_id cannot read as a sentence on pages. */
 const CLIENT_ID = /^[A-Za-z0-9._~-]{1,128}$/;
 
-/** Scopes of OpenID Connect, which many programs send. The other scopes are uids of groups. */
+/** Scopes of OpenID Connect, which many programs send. The other scopes name groups. */
 const OPENID_SCOPES: ReadonlySet<string> = new Set(["openid", "email", "profile", "offline_access"]);
 
 /**
@@ -141,8 +142,8 @@ export function requireClientId(parameters: URLSearchParams): string {
 }
 
 /**
- * Parses what a token shall be valid for: `audience` or `resource` (RFC 8693), `cap`, and the uids of groups in
- * `scope`. Each may be repeated.
+ * Parses what a token shall be valid for: `audience` or `resource` (RFC 8693), `cap`, and groups in `scope`, by uid or
+ * by the name of their organisation. Each may be repeated.
  *
  * @param audiences of this service; the first is the default
  * @param scopes the values of `scope`
@@ -203,6 +204,11 @@ function isLoopbackUrl(text: string): boolean {
   const url = new URL(text);
   const isSame = url.hostname === host && (url.port || "80") === port && url.pathname === path;
   return isSame && url.protocol === "http:" && url.username === "" && url.password === "" && url.hash === "";
+}
+
+/** Normalizes words that a person typed: in small letters, with one space between two words. */
+export function normalizeWords(text: string): string {
+  return text.slice(0, 64).trim().replace(/\s+/g, " ").toLowerCase();
 }
 
 /** Normalizes a code that a person typed: in capitals, without spaces and punctuation. */

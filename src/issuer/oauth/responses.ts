@@ -2,6 +2,7 @@
 
 import { invalidArgument } from "../../kernel/errors.js";
 import type { WebAnswer, WebRequest } from "../../kernel/web.js";
+import type { Store, Tx } from "../../store/port.js";
 import { hostOf, type LoginContext } from "./context.js";
 import { ACCOUNT_NOT_FOUND, isOAuthError, type OAuthError, oauthError, toOAuthError } from "./oauth-error.js";
 import { redirect } from "./page.js";
@@ -47,7 +48,7 @@ export function redirectToClient(
   { redirectUri, state }: Extract<Destination, { kind: "code" }>,
   parameters: Readonly<Record<string, string>>,
 ): WebAnswer {
-  return redirect(withParameters(redirectUri, { ...parameters, state, iss: origin().issuer }));
+  return redirect(withParameters(redirectUri, { ...parameters, state, iss: origin.issuer }));
 }
 
 /** Renders an error page; rethrows internal errors. */
@@ -60,6 +61,18 @@ function requireOAuthError(error: unknown): OAuthError {
   const found = toOAuthError(error);
   if (found === undefined) throw error;
   return found;
+}
+
+/** What a transaction answers: a response, or a function that builds it after the commit, which may sign tokens. */
+export type AfterCommit<T> = T | (() => Promise<T>);
+
+/** Runs a transaction and builds its response after the commit. */
+export async function writeAndAnswer<T extends object>(
+  store: Pick<Store, "write">,
+  unit: (tx: Tx) => Promise<AfterCommit<T>>,
+): Promise<T> {
+  const answer = await store.write(unit);
+  return typeof answer === "function" ? answer() : answer;
 }
 
 // Requests and responses of the endpoints that programs call.

@@ -10,7 +10,6 @@ import { activate, authorizeDevice, showActivate } from "./device.js";
 import { createOidcClient } from "./oidc.js";
 import { createOrgCheck, createProviders } from "./provider-selection.js";
 import { createStartLimit } from "./start-limit.js";
-import { createTickets } from "./state.js";
 import { handleToken } from "./token.js";
 
 /** Wrong attempts at one code from one address, within ten minutes. */
@@ -25,7 +24,6 @@ const MAX_TOKEN_FORM_BYTES = 32 * 1024;
 export function createLoginRoutes(deps: LoginDeps): WebRoutes {
   const context: LoginContext = {
     ...deps,
-    tickets: createTickets(deps.masterKey),
     providers: createProviders(deps),
     oidc: createOidcClient(deps),
     codeLimiter: createFailureLimiter(CODE_FAILURE_LIMIT),

@@ -7,6 +7,7 @@ import type { WebRequest } from "../../kernel/web.js";
 import type { TicketKind, Tx } from "../../store/port.js";
 import type { MasterKey } from "../keys/master-key.js";
 import type { TokenRequest } from "../sts/token-request.js";
+import type { TokenGrant } from "../tokens.js";
 
 /** Where the outcome of a login goes. */
 export type Destination =
@@ -20,9 +21,12 @@ export type Destination =
   /** A program on the same machine gets the tokens in the redirect, as published clients expect. */
   | { readonly kind: "redirect"; readonly url: string }
   /** A terminal on another machine polls, and gets the outcome encrypted for its public key. */
-  | { readonly kind: "headless"; readonly key: string }
+  | { readonly kind: "headless"; readonly key: string; readonly clientId?: string | undefined }
   /** A device polls (RFC 8628). */
   | { readonly kind: "device"; readonly userCode: string; readonly asker: DeviceClient };
+
+/** The destination of a headless login. */
+export type HeadlessDestination = Extract<Destination, { kind: "headless" }>;
 
 /** The device that requests access. */
 export interface DeviceClient {
@@ -122,8 +126,18 @@ export type IssuedCode =
 /** What a device gets after the approval. */
 export interface DeviceOutcome {
   readonly login: SignedInFor;
-  /** The ID token of the provider. */
-  readonly idToken: string;
+  /** The uid of the organisation's provider that the person signed in through, if any. */
+  readonly providerUid?: string | undefined;
+}
+
+/** A login that an ID token of this service stands for, until it is exchanged. */
+export interface IdTokenLogin {
+  readonly identityUid: string;
+  readonly grant: TokenGrant;
+  /** The uid of the organisation's provider that the person signed in through, if any. */
+  readonly providerUid?: string | undefined;
+  /** The time of the login, in epoch milliseconds. */
+  readonly atMs: number;
 }
 
 /** The request of a device. */
@@ -141,6 +155,14 @@ export interface DeviceRequest {
   readonly decision: "none" | "denied" | DeviceOutcome;
 }
 
+/** A terminal that waits for the outcome of a headless login. */
+export interface WaitingTerminal {
+  /** The addresses from which it polls. */
+  readonly addresses: readonly string[];
+  /** The time of the first poll, in epoch milliseconds. */
+  readonly atMs: number;
+}
+
 // Tickets store the state of logins. A ticket is encrypted, and found by the hash of a secret that only the browser,
 // program or device has.
 
@@ -150,6 +172,8 @@ export interface TicketValues {
   readonly code: IssuedCode;
   readonly device: DeviceRequest;
   readonly "user-code": { readonly deviceCode: string };
+  readonly "id-token": IdTokenLogin;
+  readonly terminal: WaitingTerminal;
 }
 
 type Kind = keyof TicketValues & TicketKind;

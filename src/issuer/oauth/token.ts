@@ -4,14 +4,15 @@ import { Code } from "@connectrpc/connect";
 import { ApiError, type FieldViolation, invalidArgument } from "../../kernel/errors.js";
 import type { WebAnswer, WebRequest } from "../../kernel/web.js";
 import type { Tx } from "../../store/port.js";
-import { parseTokenGrant, parseTokenLimit } from "../sts/token-request.js";
-import type { IssuedToken, TokenGrant } from "../tokens.js";
+import { findAudienceHint } from "../sts/audience.js";
+import { parseTokenGrant, parseTokenLimit, type RequestedGrant } from "../sts/token-request.js";
+import { type IssuedToken, isLoginValid, type UnsignedToken } from "../tokens.js";
 import { buildTokenGrant } from "./complete-login.js";
 import type { LoginContext } from "./context.js";
 import { type OAuthError, oauthError } from "./oauth-error.js";
 import { provesChallenge } from "./pkce.js";
 import { findParameter, parseTokenRequest, requireClientId, requireParameter } from "./request.js";
-import { handleForm, jsonResponse } from "./responses.js";
+import { type AfterCommit, handleForm, jsonResponse, writeAndAnswer } from "./responses.js";
 import type { SignedInFor } from "./state.js";
 
 type Answer = WebAnswer | OAuthError;
@@ -51,7 +52,7 @@ async function redeemCode(context: LoginContext, form: URLSearchParams): Promise
   const redirectUri = requireParameter(form, "redirect_uri");
   const verifier = requireParameter(form, "code_verifier");
   const code = requireParameter(form, "code");
-  return store.write(async (tx) => {
+  return writeAndAnswer(store, async (tx): Promise<AfterCommit<Answer>> => {
     const nowMs = clock();
     const issued = await tickets.get(tx, "code", code, nowMs);
     if (issued?.used) {
@@ -63,30 +64,31 @@ async function redeemCode(context: LoginContext, form: URLSearchParams): Promise
     const { login, challenge } = issued;
     const isValid =
       issued.clientId === clientId && issued.redirectUri === redirectUri && provesChallenge(verifier, challenge);
-    if (!isValid || !(await isStillValid(tx, login))) {
+    if (!isValid || !(await isLoginValid(tx, login.identityUid, login.atMs))) {
       await tickets.delete(tx, code);
       return invalidGrant("code");
     }
-    const { body, refreshToken } = await issueTokens(tx, context, login, nowMs);
+    const { token, refreshToken } = await issueTokens(tx, context, login, nowMs);
     await tickets.put(tx, "code", code, { used: true, refreshToken }, nowMs + USED_CODE_RETENTION_MS);
-    return jsonResponse(200, body);
+    return async () => jsonResponse(200, await buildTokenBody(context, token, nowMs, refreshToken));
   });
 }
 
-async function refreshTokens({ store, tokens, clock, origin }: LoginContext, form: URLSearchParams): Promise<Answer> {
+async function refreshTokens(context: LoginContext, form: URLSearchParams): Promise<Answer> {
+  const { store, tokens, clock, origin } = context;
   const refreshToken = requireParameter(form, "refresh_token");
-  const requested = parseNarrowedGrant(form, origin().audiences);
+  const requested = parseNarrowedGrant(form, origin.audiences);
   const nowMs = clock();
   const refreshed = await store.write((tx) => tokens.rotate(tx, refreshToken, requested, nowMs));
   if (refreshed === undefined) return invalidGrant("refresh_token");
-  return jsonResponse(200, { ...tokenBody(refreshed.token, nowMs), refresh_token: refreshed.refreshToken });
+  return jsonResponse(200, await buildTokenBody(context, refreshed.token, nowMs, refreshed.refreshToken));
 }
 
 async function pollDevice(context: LoginContext, form: URLSearchParams): Promise<Answer> {
-  const { store, tickets, clock } = context;
+  const { store, tickets, idTokens, clock } = context;
   const clientId = requireClientId(form);
   const deviceCode = requireParameter(form, "device_code");
-  return store.write(async (tx): Promise<Answer> => {
+  return writeAndAnswer(store, async (tx): Promise<AfterCommit<Answer>> => {
     const nowMs = clock();
     const device = await tickets.get(tx, "device", deviceCode, nowMs);
     if (device?.asker.clientId !== clientId) return invalidGrant("device_code");
@@ -95,18 +97,23 @@ async function pollDevice(context: LoginContext, form: URLSearchParams): Promise
     if (decision === "none") {
       const isEarly = nowMs - device.polledMs < device.intervalMs - POLL_TOLERANCE_MS;
       const intervalMs = device.intervalMs + (isEarly ? SLOW_DOWN_MS : 0);
-      const polled = { ...device, intervalMs, polledMs: nowMs };
-      await tickets.put(tx, "device", deviceCode, polled, device.forgetTimeMs);
+      const waiting = { ...device, intervalMs, polledMs: nowMs };
+      await tickets.put(tx, "device", deviceCode, waiting, device.forgetTimeMs);
       return isEarly
         ? oauthError("slow_down", `wait ${intervalMs / 1000} seconds between two polls`)
         : oauthError("authorization_pending", "nobody has approved this yet");
     }
     await tickets.delete(tx, deviceCode);
     if (decision === "denied") return oauthError("access_denied", "access was denied");
-    if (!(await isStillValid(tx, decision.login))) return invalidGrant("device_code");
-    const { body } = await issueTokens(tx, context, decision.login, nowMs);
-    // Published clients exchange this ID token.
-    return jsonResponse(200, { ...body, id_token: decision.idToken });
+    const { login, providerUid } = decision;
+    if (!(await isLoginValid(tx, login.identityUid, login.atMs))) return invalidGrant("device_code");
+    const { token, refreshToken, grant } = await issueTokens(tx, context, login, nowMs);
+    const known = { identityUid: login.identityUid, grant, providerUid, atMs: login.atMs };
+    const signIdToken = await idTokens.create(tx, clientId, known, nowMs);
+    return async () => {
+      const body = await buildTokenBody(context, token, nowMs, refreshToken);
+      return jsonResponse(200, { ...body, id_token: await signIdToken() });
+    };
   });
 }
 
@@ -119,7 +126,7 @@ async function exchange(context: LoginContext, form: URLSearchParams, address: s
     throw invalidArgument({ field: "actor_token", description: "actor_token is not supported" });
   }
   const exchangeRequest = {
-    ...parseTokenRequest(form, origin().audiences),
+    ...parseTokenRequest(form, origin.audiences),
     identity: findParameter(form, "identity") ?? "",
     identityProvider: findParameter(form, "identity_provider") ?? "",
   };
@@ -129,7 +136,7 @@ async function exchange(context: LoginContext, form: URLSearchParams, address: s
   } catch (error) {
     // RFC 8693, section 2.2.2, has one error code for every token that is not accepted.
     if (error instanceof ApiError && error.code === Code.Unauthenticated) {
-      return oauthError("invalid_request", "subject_token is not valid here");
+      return oauthError("invalid_request", `subject_token is not valid here${findAudienceHint(error)}`);
     }
     if (error instanceof ApiError && error.code === Code.PermissionDenied) {
       return oauthError("invalid_request", error.message);
@@ -139,24 +146,26 @@ async function exchange(context: LoginContext, form: URLSearchParams, address: s
 }
 
 async function issueTokens(tx: Tx, { tokens, origin }: LoginContext, login: SignedInFor, nowMs: number) {
-  const grant = buildTokenGrant(login, origin().audiences);
+  const grant = await buildTokenGrant(tx, login, origin.audiences);
   const { identityUid, refresh } = login;
   const refreshToken = refresh ? await tokens.createRefreshToken(tx, identityUid, grant, nowMs) : undefined;
-  const body = tokenBody(tokens.issue(identityUid, grant, nowMs), nowMs);
-  return { body: { ...body, refresh_token: refreshToken }, refreshToken };
+  return { token: tokens.issue(identityUid, grant, nowMs), refreshToken, grant };
+}
+
+async function buildTokenBody(
+  { tokens }: Pick<LoginContext, "tokens">,
+  token: UnsignedToken,
+  nowMs: number,
+  refreshToken: string | undefined,
+) {
+  return { ...tokenBody(await tokens.sign(token), nowMs), refresh_token: refreshToken };
 }
 
 function tokenBody({ token, expiresAtMs }: IssuedToken, nowMs: number) {
   return { access_token: token, token_type: "Bearer", expires_in: Math.floor((expiresAtMs - nowMs) / 1000) };
 }
 
-// The person may have been deleted, or their logins revoked, since the login.
-async function isStillValid(tx: Tx, { identityUid, atMs }: SignedInFor): Promise<boolean> {
-  const identity = await tx.identities.get(identityUid);
-  return identity !== undefined && identity.notBefore * 1000 <= atMs;
-}
-
-function parseNarrowedGrant(form: URLSearchParams, audiences: readonly string[]): Partial<TokenGrant> {
+function parseNarrowedGrant(form: URLSearchParams, audiences: readonly string[]): Partial<RequestedGrant> {
   const tokenRequest = parseTokenRequest(form, []);
   if (tokenRequest.aud.length > 0) return parseTokenGrant(tokenRequest, audiences);
   const violations: FieldViolation[] = [];

@@ -1,3 +1,4 @@
+import { Code } from "@connectrpc/connect";
 import { ApiError, permissionDenied } from "../../kernel/errors.js";
 import { invalidToken } from "../upstream/token.js";
 
@@ -32,6 +33,7 @@ export function requireAudience(
 /**
  * Requires that a token was not issued by this service. Otherwise tokens could be exchanged for new ones without end.
  *
+ * @param ownUrls the URLs of this service; further audiences may be names of other issuers
  * @throws ApiError UNAUTHENTICATED
  */
 export function requireForeignIssuer(issuer: string, ownUrls: readonly string[]): void {
@@ -54,9 +56,25 @@ function trimSlash(name: string): string {
  * @param cause for the log
  */
 export function notAssumable(identityUid: string, isForOthers = false, cause?: unknown): ApiError {
-  const hint = isForOthers ? " with a token whose aud names none of this service's audiences" : "";
+  const hint = isForOthers ? ` with a token whose ${AUDIENCE_HINT}` : "";
   const { code, reason, message, details } = permissionDenied(`assuming ${identityUid}${hint}`);
   return new ApiError(code, reason, message, details, cause);
+}
+
+/** What refusals of a token add that is for others. */
+const AUDIENCE_HINT = "aud names none of this service's audiences";
+
+/** Adds to UNAUTHENTICATED and INVALID_ARGUMENT errors that the token is for others; returns other errors as they are. */
+export function addAudienceHint(error: unknown): unknown {
+  if (!(error instanceof ApiError)) return error;
+  const { code, reason, message, details, cause } = error;
+  if (code !== Code.Unauthenticated && code !== Code.InvalidArgument) return error;
+  return new ApiError(code, reason, `${message}; the token's ${AUDIENCE_HINT}`, details, cause);
+}
+
+/** The hint that {@link addAudienceHint} added to an error, for answers with a text of their own; empty without one. */
+export function findAudienceHint({ message }: ApiError): string {
+  return message.endsWith(AUDIENCE_HINT) ? `; the token's ${AUDIENCE_HINT}` : "";
 }
 
 /** A custom claim differs or is absent. Only a bearer whose signature and other claims match gets this error. */

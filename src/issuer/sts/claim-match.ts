@@ -1,6 +1,6 @@
 import type { Identity_ClaimMatch } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import type { VerifiedToken } from "../upstream/token.js";
-import { invalidClaim, notAssumable, requireAudience, requireForeignIssuer } from "./audience.js";
+import { invalidClaim, notAssumable, requireAudience } from "./audience.js";
 import { identityBudget, issuerBudget, matchesPattern, matchesValue } from "./pattern.js";
 
 /**
@@ -16,11 +16,11 @@ export function matchesIssuer(match: Identity_ClaimMatch, issuer: string): boole
  * with patterns that must match the whole value. A boolean claim is compared as the text `true` or `false`. Other
  * claims that are not text, such as numbers, never match.
  *
- * @param ownAudiences the URLs of this service: its issuer and its base URL
+ * @param ownAudiences what the `aud` of a token for this service may be
  * @param identityUid the uid of the identity to assume
  * @throws ApiError PERMISSION_DENIED: `invalid "<claim>"` for a custom claim that differs or is absent, and the text
  * of an unknown identity for every other difference; UNAUTHENTICATED when the match states no audience and the token
- * is not for this service, or when this service issued it
+ * is not for this service
  */
 export function requireClaimMatch(
   match: Identity_ClaimMatch,
@@ -29,7 +29,6 @@ export function requireClaimMatch(
   identityUid: string,
 ): void {
   const { sub, aud, claims, claimPatterns } = match;
-  requireForeignIssuer(token.issuer, ownAudiences);
   const budget = identityBudget();
   if (!matchesIssuer(match, token.issuer) || !matchesValue(sub, token.subject, budget)) throw notAssumable(identityUid);
   const stated = aud.case === undefined ? undefined : (audience: string) => matchesValue(aud, audience, budget);

@@ -5,53 +5,61 @@ import { LRUCache } from "lru-cache";
 import { bitsOf, type CapabilitySet, unionOf } from "../../kernel/capability-set.js";
 import type { Clock } from "../../kernel/clock.js";
 import { unauthenticated } from "../../kernel/errors.js";
-import type { Principal } from "../../kernel/principal.js";
-import { withMapped } from "../../pipeline/auth/authorize.js";
-import { effectiveGrants, type Grant as Held } from "../../pipeline/auth/grants.js";
+import type { Grant as Held } from "../../pipeline/auth/grants.js";
 import type { Tx } from "../../store/port.js";
 import type { LastSeen } from "../maintenance.js";
-import type { IssuedToken, TokenGrant, Tokens } from "../tokens.js";
+import type { IdTokens } from "../oauth/id-tokens.js";
+import type { IssuedToken, Tokens, UnsignedToken } from "../tokens.js";
+import { parseUpstreamToken } from "../upstream/token.js";
+import { isOwnUrl } from "./audience.js";
 import type { FailureThrottle } from "./failure-throttle.js";
 import {
   type AssertedClaims,
   decide,
   type IdentifiedBearer,
   type IdentifyDeps,
+  type IdTokenProof,
   type Proof,
   verifyBearer,
 } from "./identify.js";
-import { parseTokenGrant, type TokenRequest } from "./token-request.js";
+import { readGrants, resolveScopes } from "./scopes.js";
+import { parseTokenGrant, type RequestedGrant, type TokenRequest } from "./token-request.js";
 
 /** A request for an API token. */
 export type ExchangeRequest = TokenRequest & AssertedClaims;
 
 /** An exchange whose bearer was verified outside the transaction. */
-export interface VerifiedExchange {
-  readonly grant: TokenGrant;
-  readonly proof: Proof;
-}
+export type VerifiedExchange =
+  | { readonly proof: Proof; readonly requested: RequestedGrant }
+  /** The login has the grant of the token already. */
+  | { readonly proof: IdTokenProof };
 
 /** An API token, and the uid of its identity. */
 export interface ExchangedToken extends IssuedToken {
   readonly identityUid: string;
 }
 
+/** The same before it is signed. */
+export interface UnsignedExchange extends UnsignedToken {
+  readonly identityUid: string;
+}
+
 /** Exchanges tokens of other issuers for API tokens. */
 export interface Exchanger {
   /**
-   * Exchanges a token: both halves below.
+   * Exchanges a token: both halves below, and the signature.
    *
-   * @param bearer the token of the other issuer
+   * @param bearer the token of the other issuer, or the ID token of a device login
    * @param remoteAddress failures are counted by address and by the identity or provider in the request
    * @throws ApiError INVALID_ARGUMENT, UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE, RESOURCE_EXHAUSTED
    */
   exchange(request: ExchangeRequest, bearer: string, remoteAddress: string | undefined): Promise<ExchangedToken>;
 
-  /** The first half, before the transaction: it may wait for the network. */
+  /** The first half, before the transaction: it may wait for the network. It uses up an ID token of this service. */
   verify(request: ExchangeRequest, bearer: string, remoteAddress: string | undefined): Promise<VerifiedExchange>;
 
-  /** The second half, in the transaction. */
-  finish(tx: Tx, verified: VerifiedExchange, remoteAddress: string | undefined): Promise<ExchangedToken>;
+  /** The second half, in the transaction. The token is signed after it. */
+  finish(tx: Tx, verified: VerifiedExchange, remoteAddress: string | undefined): Promise<UnsignedExchange>;
 
   /** The same two halves for methods that authenticate their caller with a token of another issuer. */
   verifyBearer(asserted: AssertedClaims, bearer: string, remoteAddress: string | undefined): Promise<Proof>;
@@ -59,39 +67,60 @@ export interface Exchanger {
 }
 
 export interface ExchangerDeps extends IdentifyDeps {
-  readonly tokens: Pick<Tokens, "issue">;
+  readonly tokens: Pick<Tokens, "issue" | "sign">;
+  readonly idTokens: Pick<IdTokens, "redeem">;
   readonly lastSeen: LastSeen;
   readonly limiter: FailureThrottle;
   readonly clock: Clock;
-  /**
-   * The accepted values of a token's `aud`; a function, because the address may be known only after the service
-   * listens.
-   */
-  readonly audiences: () => readonly string[];
 }
 
 /** Creates the exchanger. */
 export function createExchanger(deps: ExchangerDeps): Exchanger {
-  const { store, tokens, lastSeen, limiter, clock, audiences } = deps;
+  const { store, tokens, idTokens, lastSeen, limiter, clock, audiences, ownUrls } = deps;
   const buildClaimant = ({ identity, identityProvider }: AssertedClaims, remoteAddress: string | undefined) => ({
     remoteAddress,
     name: identity || identityProvider,
   });
-  const throttleName = (proof: Proof) => (proof.by === "person" ? (proof.providerUid ?? "") : proof.identity);
+  const throttleName = (proof: VerifiedExchange["proof"]) => {
+    if (proof.by === "identity") return proof.identity;
+    return proof.by === "person" ? (proof.providerUid ?? "") : "";
+  };
+
+  // The ID token of a device login is the only token of this service that can be exchanged, and only here: the other
+  // methods call `verifyBearer`.
+  async function redeemIdToken(
+    { identity, identityProvider }: AssertedClaims,
+    bearer: string,
+    requested: RequestedGrant,
+    nowMs: number,
+  ): Promise<IdTokenProof | undefined> {
+    if (identity !== "" || !isOwnUrl(parseUpstreamToken(bearer).issuer, ownUrls)) return undefined;
+    const login = await idTokens.redeem(bearer, identityProvider, requested, nowMs);
+    if (login === undefined) throw unauthenticated();
+    return { by: "id-token", login };
+  }
 
   function verify(request: ExchangeRequest, bearer: string, address: string | undefined): Promise<VerifiedExchange> {
     return limiter.run(buildClaimant(request, address), async () => {
-      const grant = parseTokenGrant(request, audiences());
-      return { grant, proof: await verifyBearer(request, bearer, clock(), deps) };
+      const requested = parseTokenGrant(request, audiences);
+      const nowMs = clock();
+      const idTokenProof = await redeemIdToken(request, bearer, requested, nowMs);
+      if (idTokenProof !== undefined) return { proof: idTokenProof };
+      return { requested, proof: await verifyBearer(request, bearer, nowMs, deps) };
     });
   }
 
-  function finish(tx: Tx, { grant, proof }: VerifiedExchange, address: string | undefined): Promise<ExchangedToken> {
+  function finish(tx: Tx, verified: VerifiedExchange, address: string | undefined): Promise<UnsignedExchange> {
+    const { proof } = verified;
     return limiter.count({ remoteAddress: address, name: throttleName(proof) }, async () => {
       const nowMs = clock();
       const { identityUid, mappings, informative } = await decide(tx, proof, nowMs, deps);
+      const grant =
+        "requested" in verified
+          ? await resolveScopes(tx, verified.requested, { identityUid, mappings })
+          : verified.proof.login.grant;
       const limited = { ...grant, mappings };
-      const cap = buildCapClaim(await readGrants(tx, identityUid, limited));
+      const cap = buildCapClaim(await readGrants(tx, { ...limited, identityUid }));
       const token = tokens.issue(
         identityUid,
         { ...limited, informative: { ...informative, ...(cap && { cap }) } },
@@ -111,21 +140,10 @@ export function createExchanger(deps: ExchangerDeps): Exchanger {
       limiter.count({ remoteAddress: address, name: throttleName(proof) }, () => decide(tx, proof, clock(), deps)),
     async exchange(request, bearer, address) {
       const verified = await verify(request, bearer, address);
-      return store.read((tx) => finish(tx, verified, address));
+      const { identityUid, ...unsigned } = await store.read((tx) => finish(tx, verified, address));
+      return { ...(await tokens.sign(unsigned)), identityUid };
     },
   };
-}
-
-async function readGrants(tx: Tx, identityUid: string, { limit, mappings }: TokenGrant) {
-  const principal: Principal = {
-    identityUid,
-    tokenId: "",
-    issuedAt: 0,
-    expiresAt: 0,
-    ...(limit && { limit }),
-    ...(mappings?.length && { mappings }),
-  };
-  return effectiveGrants(principal, await withMapped(principal, tx.access.everywhere(identityUid), tx));
 }
 
 /** The characters of a token: b64token of RFC 6750, which signed requests have too. */

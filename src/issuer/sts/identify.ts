@@ -8,10 +8,11 @@ import { invalidArgument, unauthenticated } from "../../kernel/errors.js";
 import { isUidp, rootOf } from "../../kernel/uidp.js";
 import type { GuardedFetch } from "../../outbound/guarded-fetch.js";
 import type { Store, Tx } from "../../store/port.js";
+import { isLoginValid, type TokenGrant } from "../tokens.js";
 import type { Issuers } from "../upstream/issuers.js";
 import { verifyWithDummyKey } from "../upstream/jwks.js";
 import { assertTimes, type ParsedToken, parseUpstreamToken, type VerifiedToken } from "../upstream/token.js";
-import { InvalidClaim, isOwnUrl, notAssumable, requireForeignIssuer } from "./audience.js";
+import { addAudienceHint, InvalidClaim, isOwnUrl, notAssumable, requireForeignIssuer } from "./audience.js";
 import { type AwsCaller, getCallerIdentity, parseAwsRequest, requireAwsMatch } from "./aws.js";
 import { matchesIssuer, requireClaimMatch } from "./claim-match.js";
 import { isRejection } from "./failure-limiter.js";
@@ -47,6 +48,21 @@ export type Proof =
     }
   | { readonly by: "person"; readonly token: VerifiedToken; readonly providerUid: string | undefined };
 
+/** The proof of a person by an ID token of this service, which only the exchange accepts. */
+export interface IdTokenProof {
+  readonly by: "id-token";
+  readonly login: RedeemedLogin;
+}
+
+/** The login of an ID token of this service, which cannot be used again. */
+export interface RedeemedLogin {
+  readonly identityUid: string;
+  /** What the token of the exchange is valid for. */
+  readonly grant: TokenGrant;
+  /** The time of the login, in epoch milliseconds. */
+  readonly atMs: number;
+}
+
 /** The bearer of a token. */
 export interface IdentifiedBearer {
   readonly identityUid: string;
@@ -62,8 +78,10 @@ export interface IdentifyDeps {
   readonly loginProviders: readonly TrustedProvider[];
   /** Origins of AWS security token services. */
   readonly stsOrigins: readonly string[];
-  /** The URLs of this service; a function, because the address may be known only after the service listens. */
-  readonly ownUrls: () => readonly string[];
+  /** The URLs of this service. */
+  readonly ownUrls: readonly string[];
+  /** What the `aud` of a token for this service may be, besides its URLs. */
+  readonly audiences: readonly string[];
 }
 
 /**
@@ -72,7 +90,7 @@ export interface IdentifyDeps {
  *
  * @throws ApiError UNAUTHENTICATED for a token that is malformed or not valid at this time; PERMISSION_DENIED, with
  * one text, for an identity that does not exist or that the token, including its signature, does not match;
- * INVALID_ARGUMENT; UNAVAILABLE when the issuer cannot be reached
+ * INVALID_ARGUMENT, also without an identity for a token of no login provider; UNAVAILABLE when the issuer cannot be reached
  */
 export async function verifyBearer(
   { identity, identityProvider, asPassword = false }: AssertedClaims,
@@ -87,28 +105,49 @@ export async function verifyBearer(
     const rule = "identityProvider must be empty where identity is given";
     throw invalidArgument({ field: "identityProvider", description: rule });
   }
-  return identity === ""
-    ? personProof(parseUpstreamToken(bearer), identityProvider, nowMs, deps)
-    : identityProof(identity, bearer, asPassword, nowMs, deps);
+  // A JWT has dots, a signed request has none. Both are parsed before anything is read, so that their errors are the
+  // same for every identity.
+  const token = identity === "" || bearer.includes(".") ? parseUpstreamToken(bearer) : undefined;
+  try {
+    if (identity !== "") return await identityProof(identity, token ?? bearer, asPassword, nowMs, deps);
+    return await personProof(token ?? parseUpstreamToken(bearer), identityProvider, nowMs, deps);
+  } catch (error) {
+    // Tokens of an organisation's provider are for its client, which nobody else may learn.
+    throw token !== undefined && identityProvider === "" && isForOthers(token, deps, identity === "")
+      ? addAudienceHint(error)
+      : error;
+  }
+}
+
+/** What the `aud` of a token for this service may be. */
+function listAudiences({ ownUrls, audiences }: Pick<IdentifyDeps, "ownUrls" | "audiences">): readonly string[] {
+  return [...ownUrls, ...audiences];
+}
+
+// Only the token tells it, so that the hint reveals nothing. Tokens of people are for the client of a login provider.
+function isForOthers(token: ParsedToken, deps: IdentifyDeps, ofPerson: boolean): boolean {
+  const clients = ofPerson ? deps.loginProviders.filter(({ issuer }) => issuer === token.issuer) : [];
+  const accepted = [...listAudiences(deps), ...clients.map(({ clientId }) => clientId)];
+  return !token.audiences.some((audience) => isOwnUrl(audience, accepted));
 }
 
 async function identityProof(
   identity: string,
-  bearer: string,
+  given: ParsedToken | string,
   asPassword: boolean,
   nowMs: number,
-  { store, issuers, fetch, stsOrigins, ownUrls }: IdentifyDeps,
+  deps: IdentifyDeps,
 ): Promise<Proof> {
+  const { store, issuers, fetch, stsOrigins, ownUrls } = deps;
   const maxLifeS = asPassword ? MAX_PASSWORD_LIFE_S : undefined;
-  // A JWT has dots, a signed request has none. Both are parsed before the identity is read, so that their errors are
-  // the same for every identity.
-  const token = bearer.includes(".") ? parseUpstreamToken(bearer) : undefined;
+  const audiences = listAudiences(deps);
+  const token = typeof given === "string" ? undefined : given;
   if (token !== undefined) {
-    requireForeignIssuer(token.issuer, ownUrls());
+    requireForeignIssuer(token.issuer, ownUrls);
     assertTimes(token, nowMs, maxLifeS);
   }
-  const expected = { stsHosts: stsOrigins, audiences: ownUrls(), identity, nowMs };
-  const request = token === undefined ? parseAwsRequest(bearer, expected) : undefined;
+  const expected = { stsHosts: stsOrigins, audiences, identity, nowMs };
+  const request = typeof given === "string" ? parseAwsRequest(given, expected) : undefined;
   const row = await store.read((tx) => tx.identities.get(identity));
   const relationship = relationshipFromJson(row?.relationship ?? {});
   const organisation = rootOf(identity);
@@ -126,10 +165,10 @@ async function identityProof(
   };
   try {
     const credential = await gatherCredential();
-    requireAssumable(relationship, credential, { identity, ownUrls: ownUrls(), nowMs });
+    requireAssumable(relationship, credential, { identity, audiences, nowMs });
     return { by: "identity", identity, credential, relationship: row?.relationship ?? {} };
   } catch (error) {
-    throw maskIdentityError(error, identity, token?.audiences, ownUrls());
+    throw maskIdentityError(error, identity, token?.audiences, audiences);
   }
 }
 
@@ -138,20 +177,24 @@ function maskIdentityError(
   error: unknown,
   identity: string,
   audiences: readonly string[] | undefined,
-  ownUrls: readonly string[],
+  accepted: readonly string[],
 ) {
   if (!isRejection(error) || error instanceof InvalidClaim) return error;
-  const isForOthers = audiences !== undefined && !audiences.some((audience) => isOwnUrl(audience, ownUrls));
-  return notAssumable(identity, isForOthers, error.cause ?? error);
+  const forOthers = audiences !== undefined && !audiences.some((audience) => isOwnUrl(audience, accepted));
+  return notAssumable(identity, forOthers, error.cause ?? error);
 }
 
 async function personProof(
   token: ParsedToken,
   identityProvider: string,
   nowMs: number,
-  { store, issuers, loginProviders }: IdentifyDeps,
+  { store, issuers, loginProviders, ownUrls }: IdentifyDeps,
 ): Promise<Proof> {
   let trusted = loginProviders.find(({ issuer }) => issuer === token.issuer);
+  if (identityProvider === "" && trusted === undefined && !isOwnUrl(token.issuer, ownUrls)) {
+    // Only login providers identify people; every other token is of a workload.
+    throw invalidArgument({ field: "identity", description: "name the identity to assume" });
+  }
   if (identityProvider !== "") {
     const row = await store.read((tx) => tx.identityProviders.get(identityProvider));
     trusted = row && oidcFromJson(row.oidc);
@@ -179,10 +222,15 @@ function isIssuedFor(clientId: string, { audiences, claims }: VerifiedToken): bo
  */
 export async function decide(
   tx: Tx,
-  proof: Proof,
+  proof: Proof | IdTokenProof,
   nowMs: number,
-  { ownUrls }: Pick<IdentifyDeps, "ownUrls">,
+  deps: Pick<IdentifyDeps, "ownUrls" | "audiences">,
 ): Promise<IdentifiedBearer> {
+  if (proof.by === "id-token") {
+    const { identityUid, grant, atMs } = proof.login;
+    if (!(await isLoginValid(tx, identityUid, atMs))) throw unauthenticated();
+    return { identityUid, mappings: grant.mappings ?? [], informative: grant.informative ?? {} };
+  }
   if (proof.by === "person") {
     const { token, providerUid } = proof;
     const provider = providerUid === undefined ? undefined : await tx.identityProviders.get(providerUid);
@@ -194,11 +242,12 @@ export async function decide(
   const stored = (await tx.identities.get(identity))?.relationship ?? {};
   // The credential is checked again only when the identity changed in the meantime.
   if (!isDeepStrictEqual(stored, proof.relationship)) {
-    const urls = ownUrls();
+    const audiences = listAudiences(deps);
     try {
-      requireAssumable(relationshipFromJson(stored), credential, { identity, ownUrls: urls, nowMs });
+      requireAssumable(relationshipFromJson(stored), credential, { identity, audiences, nowMs });
     } catch (error) {
-      throw maskIdentityError(error, identity, credential.by === "aws" ? undefined : credential.token.audiences, urls);
+      const given = credential.by === "aws" ? undefined : credential.token.audiences;
+      throw maskIdentityError(error, identity, given, audiences);
     }
   }
   const act =
@@ -224,8 +273,8 @@ type IdentityCredential =
 interface AssumeContext {
   /** The uid of the identity to assume. */
   readonly identity: string;
-  /** The URLs of this service. */
-  readonly ownUrls: readonly string[];
+  /** What the `aud` of a token for this service may be. */
+  readonly audiences: readonly string[];
   /** The time, in epoch milliseconds. */
   readonly nowMs: number;
 }
@@ -239,12 +288,12 @@ interface AssumeContext {
 function requireAssumable(
   relationship: Relationship,
   credential: IdentityCredential,
-  { identity, ownUrls, nowMs }: AssumeContext,
+  { identity, audiences, nowMs }: AssumeContext,
 ): void {
   if (relationship.case === "claimMatch" && credential.by === "claims") {
-    requireClaimMatch(relationship.value, credential.token, ownUrls, identity);
+    requireClaimMatch(relationship.value, credential.token, audiences, identity);
   } else if (relationship.case === "staticKeys" && credential.by === "keys") {
-    verifyStaticKeys(relationship.value, credential.token, ownUrls, identity, nowMs, credential.maxLifeS);
+    verifyStaticKeys(relationship.value, credential.token, audiences, identity, nowMs, credential.maxLifeS);
   } else if (relationship.case === "awsIdentity" && credential.by === "aws") {
     requireAwsMatch(relationship.value, credential.caller, identity);
   } else {

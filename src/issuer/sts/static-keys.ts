@@ -5,7 +5,7 @@ import { MAX_STATIC_KEY_VALUES } from "../../iam/identities/relationship.js";
 import { hasFewValues } from "../../kernel/strict-json.js";
 import { parseJwks, type UsableKeys, verifyWithDummyKey, verifyWithKeys } from "../upstream/jwks.js";
 import { invalidToken, type ParsedToken, type VerifiedToken } from "../upstream/token.js";
-import { notAssumable, requireAudience, requireForeignIssuer } from "./audience.js";
+import { notAssumable, requireAudience } from "./audience.js";
 
 /** The size of the cache of parsed key sets, in bytes. */
 const MAX_CACHED_BYTES = 16 * 1024 * 1024;
@@ -22,13 +22,13 @@ export const MAX_PASSWORD_LIFE_S = 365 * 24 * 3600;
  * compared byte for byte. Issuer and subject are compared first, so that a token for another identity reveals nothing
  * about the keys.
  *
- * @param ownAudiences the URLs of this service: its issuer and its base URL
+ * @param ownAudiences what the `aud` of a token for this service may be
  * @param identityUid the uid of the identity to assume
  * @param nowMs the time, in epoch milliseconds
  * @param maxLifeS the longest life of the token, in seconds; a day unless given. It never outlives the keys
  * @throws ApiError PERMISSION_DENIED, with the text of an unknown identity, when issuer, subject or the stated
- * audience differs; UNAUTHENTICATED when the keys have expired, cannot be parsed or do not verify the token, when this
- * service issued the token, and when no audience is stated and the token is not for this service
+ * audience differs; UNAUTHENTICATED when the keys have expired, cannot be parsed or do not verify the token, and when no
+ * audience is stated and the token is not for this service
  */
 export function verifyStaticKeys(
   keys: Identity_StaticKeys,
@@ -39,7 +39,6 @@ export function verifyStaticKeys(
   maxLifeS?: number,
 ): VerifiedToken {
   const { issuer, subject, issuerKeys, expirationTime, audiences } = keys;
-  requireForeignIssuer(token.issuer, ownAudiences);
   if (token.issuer !== issuer || token.subject !== subject) {
     verifyWithDummyKey(token);
     throw notAssumable(identityUid);

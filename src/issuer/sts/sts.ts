@@ -3,12 +3,13 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
 import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { ApiError, type FieldViolation, invalidArgument, unauthenticated } from "../../kernel/errors.js";
-import { serve, withOutcome, withPreparation } from "../../pipeline/method-table.js";
+import { withOutcome, withPreparation } from "../../pipeline/handlers.js";
+import { serve } from "../../pipeline/method-table.js";
 import type { LastSeen } from "../maintenance.js";
 import type { IssuedToken, RefreshedLogin, Tokens } from "../tokens.js";
 import { type ExchangeRequest, type Exchanger, parseBearer, type VerifiedExchange } from "./exchange.js";
 import type { FailureThrottle } from "./failure-throttle.js";
-import { isOwnAudience, parseAudienceList, parseTokenLimit, type TokenRequest } from "./token-request.js";
+import { parseAudience, parseTokenLimit, type TokenRequest } from "./token-request.js";
 
 /** The throttle's name for failed refresh tokens, which have no uid of an identity. */
 const REFRESH = "refresh";
@@ -18,11 +19,8 @@ export interface StsDeps {
   readonly tokens: Tokens;
   readonly limiter: FailureThrottle;
   readonly lastSeen: LastSeen;
-  /**
-   * The accepted values of a token's `aud`; a function, because the address may be known only after the service
-   * listens.
-   */
-  readonly audiences: () => readonly string[];
+  /** The accepted values of a token's `aud`. */
+  readonly audiences: readonly string[];
 }
 
 /** Creates the handlers of SecurityTokenService. */
@@ -42,7 +40,8 @@ export function createSecurityTokenService({ exchanger, tokens, limiter, audienc
           );
         },
         async handle(_request, { tx, inbound }, verified: VerifiedExchange) {
-          return toRawToken(await exchanger.finish(tx, verified, inbound.remoteAddress));
+          const issued = await exchanger.finish(tx, verified, inbound.remoteAddress);
+          return withOutcome(async () => toRawToken(await tokens.sign(issued)), {});
         },
       }),
 
@@ -59,7 +58,8 @@ export function createSecurityTokenService({ exchanger, tokens, limiter, audienc
             refreshed = await limiter.count({ remoteAddress: inbound.remoteAddress, name: REFRESH }, async () => {
               const bearer = parseBearer(inbound.header("authorization"));
               subjectUid = await tokens.findIdentityUid(tx, bearer);
-              const requested = parseRequestedGrant({ aud, cap, scopes: [scope, ...scopes] }, audiences());
+              const request = { aud, cap, scopes: [scope, ...scopes] };
+              const requested = parseRequestedGrant(request, audiences);
               const found = await tokens.rotate(tx, bearer, requested, startMs);
               if (found === undefined) throw unauthenticated();
               return found;
@@ -72,10 +72,14 @@ export function createSecurityTokenService({ exchanger, tokens, limiter, audienc
             return withOutcome({}, { subjectUid, error });
           }
           lastSeen.touch(refreshed.identityUid, startMs);
-          const expiry = timestampFromMs(refreshed.refreshExpiresAtMs);
+          const { identityUid, token, refreshToken, refreshExpiresAtMs } = refreshed;
+          const expiry = timestampFromMs(refreshExpiresAtMs);
           return withOutcome(
-            { token: toRawToken(refreshed.token), refreshToken: { token: refreshed.refreshToken, expiry } },
-            { subjectUid, actorUid: refreshed.identityUid },
+            async () => ({
+              token: toRawToken(await tokens.sign(token)),
+              refreshToken: { token: refreshToken, expiry },
+            }),
+            { subjectUid, actorUid: identityUid },
           );
         },
       }),
@@ -96,10 +100,7 @@ function parseRequestedGrant(
 ) {
   const violations: FieldViolation[] = [];
   const limit = parseTokenLimit({ cap, scopes }, violations);
-  const [audience, ...more] = parseAudienceList(aud);
-  if (more.length > 0 || (audience !== undefined && !isOwnAudience(audience, audiences))) {
-    violations.push({ field: "aud", description: "aud must be the base URL of this service" });
-  }
+  const audience = parseAudience(aud, audiences, violations);
   if (violations.length > 0) throw invalidArgument(...violations);
   return { ...(audience !== undefined && { audience }), ...(limit && { limit }) };
 }

@@ -1,52 +1,89 @@
 // What a token shall be valid for: audience, capabilities and groups.
 
 import { capabilitySetNamed, isCapabilityName } from "../../iam/roles/capability-names.js";
+import type { CapabilitySet } from "../../kernel/capability-set.js";
 import { type FieldViolation, invalidArgument } from "../../kernel/errors.js";
-import type { TokenLimit } from "../../kernel/principal.js";
 import { isUidp } from "../../kernel/uidp.js";
-import { MAX_SCOPES } from "../../pipeline/auth/api-token.js";
-import type { TokenGrant } from "../tokens.js";
+import { MAX_AUDIENCES, MAX_SCOPES } from "../../pipeline/auth/api-token.js";
+import { isName } from "../../pipeline/resource/rules.js";
 
 /** A token request, not validated. */
 export interface TokenRequest {
-  /** Base URLs; each entry may be a comma-separated list. */
+  /** Audiences of this service, such as its base URL; each entry may be a comma-separated list. */
   readonly aud: readonly string[];
   /** Names of capabilities. */
   readonly cap: readonly string[];
-  /** Uids of groups. */
+  /** Uids of groups and names of organisations. */
   readonly scopes: readonly string[];
 }
 
+/** A group that a request names, by its uid or by the name of an organisation. */
+export type RequestedScope = { readonly uid: string } | { readonly name: string };
+
+/** The limit of a request of valid form. `resolveScopes` replaces the names when the bearer is known. */
+export interface RequestedLimit {
+  readonly cap?: CapabilitySet;
+  readonly scope?: readonly RequestedScope[];
+}
+
+/** A token request of valid form. */
+export interface RequestedGrant {
+  readonly audience: string | readonly string[];
+  readonly limit?: RequestedLimit | undefined;
+}
+
 const MAX_CAPABILITIES = 512;
+/** The rule for scopes. One text for all causes, so that callers cannot tell them apart. */
+export const SCOPES_RULE = `scopes must be at most ${MAX_SCOPES} uids of groups or names of verified organisations`;
 
 /**
- * Validates a token request.
+ * Validates a token request. Of the names of organisations only the form: which of them the bearer may use is for
+ * `resolveScopes`.
  *
- * @param audiences of this service; the requested audience must be one of them
+ * @param audiences of this service; each requested one must be among them
  * @throws ApiError INVALID_ARGUMENT naming each invalid field
  */
-export function parseTokenGrant(request: TokenRequest, audiences: readonly string[]): TokenGrant {
+export function parseTokenGrant(request: TokenRequest, audiences: readonly string[]): RequestedGrant {
   const violations: FieldViolation[] = [];
-  const [audience = "", ...more] = parseAudienceList(request.aud);
-  if (audience === "") violations.push({ field: "aud", description: "Audience must be specified" });
-  else if (more.length > 0) violations.push({ field: "aud", description: "aud must be one audience" });
-  else if (!isOwnAudience(audience, audiences)) {
-    violations.push({ field: "aud", description: "aud must be the base URL of this service" });
+  const audience = parseAudience(request.aud, audiences, violations);
+  if (audience === undefined && violations.length === 0) {
+    violations.push({ field: "aud", description: "Audience must be specified" });
   }
   const limit = parseTokenLimit(request, violations);
   if (violations.length > 0) throw invalidArgument(...violations);
-  return { audience, ...(limit && { limit }) };
+  return { audience: audience ?? "", ...(limit && { limit }) };
+}
+
+/**
+ * Parses the requested audience: one, or several as a list; undefined where there is none. Adds an invalid one to
+ * `violations`.
+ *
+ * @param aud each entry may be a comma-separated list
+ * @param audiences of this service; each requested one must be among them
+ */
+export function parseAudience(
+  aud: readonly string[],
+  audiences: readonly string[],
+  violations: FieldViolation[],
+): string | readonly string[] | undefined {
+  const requested = parseAudienceList(aud);
+  if (requested.length > MAX_AUDIENCES) {
+    violations.push({ field: "aud", description: `aud must be at most ${MAX_AUDIENCES} audiences` });
+  } else if (!requested.every((one) => isOwnAudience(one, audiences))) {
+    violations.push({ field: "aud", description: "aud must name audiences of this service" });
+  }
+  return requested.length > 1 ? requested : requested[0];
 }
 
 /** Parses the limit that `cap` and `scopes` set; undefined where they set none. Adds invalid fields to `violations`. */
 export function parseTokenLimit(
   { cap, scopes }: Omit<TokenRequest, "aud">,
   violations: FieldViolation[],
-): TokenLimit | undefined {
+): RequestedLimit | undefined {
   const groups = distinct(scopes);
   const names = distinct(cap);
-  if (groups.length > MAX_SCOPES || !groups.every(isUidp)) {
-    violations.push({ field: "scopes", description: `scopes must be at most ${MAX_SCOPES} uids of groups` });
+  if (groups.length > MAX_SCOPES || !groups.every((group) => isUidp(group) || isName(group, "scopes") === undefined)) {
+    violations.push({ field: "scopes", description: SCOPES_RULE });
   }
   if (names.length > MAX_CAPABILITIES || !names.every(isCapabilityName)) {
     violations.push({ field: "cap", description: "cap must name capabilities that exist, such as groups.list" });
@@ -54,12 +91,12 @@ export function parseTokenLimit(
   if (violations.length > 0 || (groups.length === 0 && names.length === 0)) return undefined;
   return {
     ...(names.length > 0 && { cap: capabilitySetNamed(names) }),
-    ...(groups.length > 0 && { scope: groups }),
+    ...(groups.length > 0 && { scope: groups.map((group) => (isUidp(group) ? { uid: group } : { name: group })) }),
   };
 }
 
 /** Parses a list of comma-separated lists; audiences that differ in a trailing slash count once. */
-export function parseAudienceList(aud: readonly string[]): string[] {
+function parseAudienceList(aud: readonly string[]): string[] {
   const found = new Map<string, string>();
   for (const one of aud.flatMap((list) => list.split(","))) {
     const audience = one.trim();
@@ -69,7 +106,7 @@ export function parseAudienceList(aud: readonly string[]): string[] {
 }
 
 /** Whether `audience` is one of `audiences`, with or without a trailing slash. */
-export function isOwnAudience(audience: string, audiences: readonly string[]): boolean {
+function isOwnAudience(audience: string, audiences: readonly string[]): boolean {
   return audiences.some((ours) => ours.replace(/\/$/, "") === audience.replace(/\/$/, ""));
 }
 

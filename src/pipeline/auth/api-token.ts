@@ -1,7 +1,16 @@
 // API tokens: JWTs that this service signs and only this service verifies. So
 // the verifier accepts exactly what the signer makes, byte for byte, and every
 // liberty that JOSE allows beyond that is refused (RFC 8725).
-import { type KeyObject, sign, verify } from "node:crypto";
+import { type KeyObject, verify } from "node:crypto";
+import {
+  algorithmOf,
+  encodeJwt,
+  SIGNATURE_LENGTHS,
+  type SigningKey,
+  signingOptions,
+  tokenAlgorithms,
+  type UnsignedJwt,
+} from "../../kernel/jws.js";
 import type { Principal, TokenLimit } from "../../kernel/principal.js";
 import { isUidp } from "../../kernel/uidp.js";
 
@@ -13,7 +22,8 @@ export const MAX_TOKEN_LIFE_S = 3600;
 export const LEEWAY_S = 30;
 /** The longest API token, in characters. */
 export const MAX_TOKEN_LENGTH = 8192;
-const MAX_AUDIENCES = 8;
+/** The largest number of audiences of a token. */
+export const MAX_AUDIENCES = 8;
 /** At most this many groups limit a token. */
 export const MAX_SCOPES = 32;
 /** At most this many mappings of a directory's groups count in a token. */
@@ -22,7 +32,8 @@ export const MAX_MAPPINGS = 32;
 /** What to put into a token. */
 export interface TokenClaims {
   readonly issuer: string;
-  readonly audience: string;
+  /** One audience, or several. */
+  readonly audience: string | readonly string[];
   /** The uid of the identity. */
   readonly subject: string;
   readonly tokenId: string;
@@ -38,14 +49,8 @@ export interface TokenClaims {
   readonly informative?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** A key that signs API tokens. */
-export interface SigningKey {
-  readonly kid: string;
-  readonly key: KeyObject;
-}
-
-/** Signs an API token with ES256 (RFC 7518, section 3.4). */
-export function signApiToken(claims: TokenClaims, { kid, key }: SigningKey): string {
+/** Encodes an API token, which `signJwt` signs. */
+export function encodeApiToken(claims: TokenClaims, key: SigningKey): UnsignedJwt {
   const { issuer, audience, subject, tokenId, issuedAt, lifeS, limit, mappings, informative } = claims;
   const payload = {
     ...informative,
@@ -58,12 +63,7 @@ export function signApiToken(claims: TokenClaims, { kid, key }: SigningKey): str
     ...(limit && { lim: limit }),
     ...(mappings?.length && { map: mappings }),
   };
-  const input = `${encoded({ alg: "ES256", kid, typ: TYPE })}.${encoded(payload)}`;
-  return `${input}.${sign("sha256", Buffer.from(input), { key, dsaEncoding: "ieee-p1363" }).toString("base64url")}`;
-}
-
-function encoded(value: object): string {
-  return Buffer.from(JSON.stringify(value)).toString("base64url");
+  return encodeJwt(TYPE, payload, key);
 }
 
 /** Who may have issued a token, and for whom. */
@@ -78,31 +78,35 @@ export function keyIdOf(token: string): string | undefined {
   if (token.length > MAX_TOKEN_LENGTH) return undefined;
   const parts = token.split(".");
   if (parts.length !== 3 || parts.some((part) => !isCanonicalBase64url(part))) return undefined;
-  // An ES256 signature is two 32-byte numbers; anything else is another algorithm or another encoding.
-  if (parts[2]?.length !== 86) return undefined;
   const header = parseCanonical(parts[0] ?? "");
   if (header === undefined || Object.keys(header).sort().join() !== "alg,kid,typ") return undefined;
   const { alg, kid, typ } = header;
-  if (alg !== "ES256" || typeof kid !== "string" || typeof typ !== "string" || typ.toLowerCase() !== TYPE)
-    return undefined;
+  const algorithm = tokenAlgorithms.find((one) => one === alg);
+  // Another length is another algorithm or another encoding.
+  if (algorithm === undefined || parts[2]?.length !== SIGNATURE_LENGTHS[algorithm]) return undefined;
+  if (typeof kid !== "string" || typeof typ !== "string" || typ.toLowerCase() !== TYPE) return undefined;
   return kid;
 }
 
 /**
- * Verifies a token whose {@link keyIdOf} led to `key`.
+ * Verifies a token whose {@link keyIdOf} led to `key`, with the algorithm of the key.
  *
- * @returns who bears it, or undefined when anything about it is not as it should be
+ * @returns who bears it; "expired" when nothing else is wrong with it; undefined when anything else about it is not as it
+ * should be
  */
 export function verifyApiToken(
   token: string,
   key: KeyObject,
   policy: TokenPolicy,
   nowMs: number,
-): Principal | undefined {
+): Principal | "expired" | undefined {
   const end = token.lastIndexOf(".");
   const signature = Buffer.from(token.slice(end + 1), "base64url");
   const input = Buffer.from(token.slice(0, end));
-  if (!verify("sha256", input, { key, dsaEncoding: "ieee-p1363" }, signature)) return undefined;
+  const algorithm = algorithmOf(key);
+  // The header must name the algorithm that is used, so that other verifiers judge the token alike.
+  if (parseCanonical(token.slice(0, token.indexOf(".")))?.alg !== algorithm) return undefined;
+  if (!verify("sha256", input, { key, ...signingOptions[algorithm] }, signature)) return undefined;
   const claims = parseCanonical(token.slice(token.indexOf(".") + 1, end));
   if (claims === undefined || claims.iss !== policy.issuer || !admitsAudience(claims.aud, policy.audiences))
     return undefined;
@@ -110,14 +114,14 @@ export function verifyApiToken(
   if (![exp, iat, nbf].every((time) => Number.isSafeInteger(time))) return undefined;
   const [expiresAt, issuedAt, notBefore] = [Number(exp), Number(iat), Number(nbf)];
   const now = nowMs / 1000;
-  if (now > expiresAt + LEEWAY_S || issuedAt > now + LEEWAY_S || notBefore > now + LEEWAY_S) return undefined;
+  if (issuedAt > now + LEEWAY_S || notBefore > now + LEEWAY_S) return undefined;
   if (expiresAt - issuedAt > MAX_TOKEN_LIFE_S || expiresAt <= issuedAt) return undefined;
   if (typeof sub !== "string" || !isUidp(sub) || typeof jti !== "string" || jti === "" || jti.length > 128)
     return undefined;
   const limit = claims.lim === undefined ? undefined : limitIn(claims.lim);
   // A limit that is not understood must not become none.
   if (limit === null || (claims.map !== undefined && !areUids(claims.map, MAX_MAPPINGS))) return undefined;
-  return {
+  const principal: Principal = {
     identityUid: sub,
     tokenId: jti,
     issuedAt,
@@ -125,6 +129,7 @@ export function verifyApiToken(
     ...(limit && { limit }),
     ...(claims.map !== undefined && { mappings: claims.map }),
   };
+  return isExpired(principal, nowMs) ? "expired" : principal;
 }
 
 function limitIn(lim: unknown): TokenLimit | null {
@@ -164,7 +169,7 @@ function isCanonicalBase64url(text: string): boolean {
 function parseCanonical(part: string): Record<string, unknown> | undefined {
   const bytes = Buffer.from(part, "base64url");
   const text = bytes.toString();
-  // Decoding puts the same replacement for everything that is no UTF-8.
+  // Decoding puts the same replacement for everything that is not UTF-8.
   if (!Buffer.from(text).equals(bytes)) return undefined;
   try {
     const value: unknown = JSON.parse(text);

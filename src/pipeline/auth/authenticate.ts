@@ -1,7 +1,7 @@
 import type { KeyObject } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../kernel/clock.js";
-import { unauthenticated } from "../../kernel/errors.js";
+import { tokenExpired, unauthenticated } from "../../kernel/errors.js";
 import type { Principal } from "../../kernel/principal.js";
 import type { AuthRule } from "../method-table.js";
 import { isExpired, keyIdOf, type TokenPolicy, verifyApiToken } from "./api-token.js";
@@ -10,7 +10,7 @@ import { isExpired, keyIdOf, type TokenPolicy, verifyApiToken } from "./api-toke
  * Verifies the token in the value of the Authorization header. A token that was verified before is answered
  * synchronously. Whether the identity still exists is read later, with every call.
  *
- * @throws ApiError UNAUTHENTICATED, with one text for every cause.
+ * @throws ApiError UNAUTHENTICATED, with one text for every cause but the expiry of a token of this service.
  */
 export type Authenticate = (authorization: string | undefined) => Principal | Promise<Principal>;
 
@@ -78,6 +78,7 @@ export function createAuthenticate({ keys, policy, clock }: AuthenticateDeps): A
 
   function verifyWith(key: KeyObject, kid: string, token: string, authorization: string): Principal {
     const principal = verifyApiToken(token, key, policy, clock());
+    if (principal === "expired") throw tokenExpired();
     if (principal === undefined) throw unauthenticated();
     remembered.set(authorization.slice(-TAIL), { authorization, principal, key, kid });
     return principal;
@@ -88,7 +89,7 @@ export function createAuthenticate({ keys, policy, clock }: AuthenticateDeps): A
     const known = remembered.get(authorization.slice(-TAIL));
     // A key that was withdrawn takes with it what it verified.
     if (known?.authorization === authorization && keys.verifying(known.kid) === known.key) {
-      if (isExpired(known.principal, clock())) throw unauthenticated();
+      if (isExpired(known.principal, clock())) throw tokenExpired();
       return known.principal;
     }
     return verify(authorization);

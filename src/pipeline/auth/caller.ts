@@ -68,6 +68,12 @@ export class Caller {
     return unionOf(this.#setsAt(scope));
   }
 
+  /** What the caller holds at `scope`, there or above it, by roles whose uids `counts` admits. */
+  rightsByRoles(scope: string, counts: (roleUid: string) => boolean): CapabilitySet {
+    const counted = this.#grants.filter(({ groupUid, roleUid }) => isWithin(scope, groupUid) && counts(roleUid));
+    return unionOf(counted.map(({ capabilities }) => capabilities));
+  }
+
   /**
    * The highest groups at which the caller holds all that an unscoped method needs: what a list may
    * show lies within them.

@@ -7,6 +7,7 @@ import type { AccessRow } from "../../store/port.js";
 /** A grant: capabilities at a group, and so below it. */
 export interface Grant {
   readonly groupUid: string;
+  readonly roleUid: string;
   readonly capabilities: CapabilitySet;
 }
 
@@ -22,8 +23,8 @@ export function effectiveGrants(principal: Principal, rows: readonly AccessRow[]
   return principal.limit === undefined ? within : limited(within, principal.limit);
 }
 
-function isGrant(row: Pick<AccessRow, "groupUid" | "capabilities">): row is AccessRow & Grant {
-  return row.groupUid !== null && row.capabilities !== null;
+function isGrant(row: AccessRow): row is AccessRow & Grant {
+  return row.groupUid !== null && row.roleUid !== null && row.capabilities !== null;
 }
 
 function inRootOf(uid: string, groupUid: string): boolean {
@@ -34,12 +35,12 @@ function limited(grants: readonly Grant[], { cap, scope }: NonNullable<Principal
   const scoped =
     scope === undefined
       ? grants
-      : grants.flatMap(({ groupUid, capabilities }) =>
-          highestWithin(groupUid, scope).map((uid) => ({ groupUid: uid, capabilities })),
+      : grants.flatMap(({ groupUid, roleUid, capabilities }) =>
+          highestWithin(groupUid, scope).map((uid) => ({ groupUid: uid, roleUid, capabilities })),
         );
   return cap === undefined
     ? scoped
-    : scoped.map(({ groupUid, capabilities }) => ({ groupUid, capabilities: intersectionOf(capabilities, cap) }));
+    : scoped.map(({ capabilities, ...grant }) => ({ ...grant, capabilities: intersectionOf(capabilities, cap) }));
 }
 
 // Of two groups that limit a token and lie one below the other, what comes from above both counts at

@@ -7,6 +7,7 @@ import type { OrganisationQuota, QuotaKind } from "../../kernel/quotas.js";
 import type { Awaitable, ListQuery, Page, Tx } from "../../store/port.js";
 import type { Caller } from "../auth/caller.js";
 import type { Addition } from "../quotas.js";
+import type { FixedFields } from "./fixed-fields.js";
 import type { FieldRule } from "./rules.js";
 
 type OneofMember<T> = {
@@ -27,8 +28,10 @@ export type FieldValues<D extends DescMessage, M extends FieldName<D>> = {
 export interface MutableFields<D extends DescMessage, M extends FieldName<D> = FieldName<D>> extends ResourceKind {
   /** The message of the newest version of the API. */
   readonly message: D;
-  /** Each field with the rule for its values. Other fields are ignored in requests. */
+  /** Each field with the rule for its values. */
   readonly mutable: Readonly<Record<M, FieldRule>>;
+  /** The fields that requests may name with their stored value alone. The others are output-only, and ignored. */
+  readonly fixed?: FixedFields;
 }
 
 /** Declares the mutable fields of a message that is part of another resource, such as the readme of a repo. */

@@ -55,7 +55,7 @@ const MAX_IDS = 1_000;
  * Parses a list request.
  *
  * @throws ApiError INVALID_ARGUMENT for a negative size or skip, an order the resource does not offer,
- * a filter that is no uid, or a page token of another list.
+ * a filter that is not a uid, or a page token of another list.
  */
 export function parseListQuery<D extends DescMessage, M extends FieldName<D>, Row>(
   resource: Pick<Resource<D, M, Row>, "sort" | "defaultOrder">,
@@ -82,7 +82,7 @@ export function parseListQuery<D extends DescMessage, M extends FieldName<D>, Ro
     ...(also && { also }),
     filter,
     order,
-    limit: parsePageSize(request.pageSize),
+    limit: Math.min(request.pageSize || DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE),
     // A caller repeats the whole query for the next page, so a skip that the token was issued under is not applied again.
     skip: cursor?.skip === skip ? 0 : skip,
     ...(cursor && { after: { key: cursor.key, uid: cursor.uid } }),
@@ -95,17 +95,6 @@ export function parseListQuery<D extends DescMessage, M extends FieldName<D>, Ro
       skipped: skip,
     }),
   };
-}
-
-/**
- * The largest number of elements of a page.
- *
- * @param pageSize as requested; 0 asks for the default
- * @throws ApiError INVALID_ARGUMENT when it is negative.
- */
-export function parsePageSize(pageSize: number): number {
-  if (pageSize < 0) throw invalidArgument({ field: "pageSize", description: "pageSize must not be negative" });
-  return Math.min(pageSize || DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE);
 }
 
 /** Records a field and the rule that it breaks. */

@@ -12,29 +12,36 @@ import { reflect } from "@bufbuild/protobuf/reflect";
 import type { FieldMask } from "@bufbuild/protobuf/wkt";
 import { type FieldViolation, invalidArgument } from "../../kernel/errors.js";
 import type { FieldName, FieldValues, MutableFields } from "./define.js";
+import { type FixedPath, fieldValue, isZeroAt, requireStored, resolveFixed } from "./fixed-fields.js";
 
 /**
  * Builds the values of a new resource: every mutable field, validated.
  *
  * @param at prefix of the field names in errors
- * @throws ApiError INVALID_ARGUMENT naming each field that breaks its rule.
+ * @throws ApiError INVALID_ARGUMENT naming each field that breaks its rule, PERMISSION_DENIED naming each that
+ * only the operator sets.
  */
 export function buildValues<D extends DescMessage, M extends FieldName<D>>(
   resource: MutableFields<D, M>,
   body: MessageShape<D> | undefined,
   at = "",
 ): FieldValues<D, M> {
-  const values = validate(resource, body ?? create(resource.message), mutableFields(resource), at);
+  const source = body ?? create(resource.message);
+  const fixed = fixedFields(resource).filter((field) => field.immutable !== true);
+  requireStored(fixed, source, [create(resource.message)], { at });
+  const values = validate(resource, source, mutableFields(resource), at);
   return values as FieldValues<D, M>;
 }
 
 /**
  * Builds the values to change. Without a mask (absent or empty) these are the fields populated in `body`;
  * over REST the gateway has made a mask of the keys present. With a mask only its fields count:
- * a field absent from the body is cleared. Fields that callers cannot change are ignored. A
- * path into a message changes that field and keeps the others as they are in `before`.
+ * a field absent from the body is cleared. A path into a message changes that field and keeps the others as they are
+ * in `before`. Output-only fields are ignored. A fixed field that the request names must have its value of `before`;
+ * zero names it only where a path of the mask ends in the field.
  *
- * @throws ApiError INVALID_ARGUMENT for a path that names no field, or a value that breaks its rule.
+ * @throws ApiError INVALID_ARGUMENT for a path that names no field, or a value that breaks its rule, PERMISSION_DENIED
+ * for the value of a field that only the operator sets.
  */
 export function buildPatch<D extends DescMessage, M extends FieldName<D>>(
   resource: MutableFields<D, M>,
@@ -46,6 +53,9 @@ export function buildPatch<D extends DescMessage, M extends FieldName<D>>(
   const after = clone(resource.message, before);
   const paths = selectedPaths(resource, source, mask?.paths ?? []);
   for (const path of paths) copy(after, source, path);
+  const fixed = fixedFields(resource);
+  for (const { path } of fixed) if (!endsIn(path, paths, mask) && isZeroAt(after, path)) copy(after, before, path);
+  requireStored(fixed, after, [before], { zero: true });
   const changed = mutableFields(resource).filter((field) => paths.some(([head]) => head === field));
   return validate(resource, after, changed) as Partial<FieldValues<D, M>>;
 }
@@ -57,13 +67,20 @@ function selectedPaths<D extends DescMessage, M extends FieldName<D>>(
   body: MessageShape<D>,
   paths: readonly string[],
 ): readonly Path[] {
-  const mutable = mutableFields(resource);
-  if (paths.length === 0) return mutable.filter((field) => isFieldSet(body, field)).map((field) => [field]);
+  const heads = fixedFields(resource).flatMap(({ path }) => path.slice(0, 1));
+  const named = [...new Set([...mutableFields(resource), ...heads])];
+  if (paths.length === 0) return named.filter((field) => isFieldSet(body, field)).map((field) => [field]);
   if (paths.includes("*")) {
     if (paths.length > 1) throw invalidMask("* must stand alone");
-    return mutable.map((field) => [field]);
+    return named.map((field) => [field]);
   }
-  return paths.map((path) => parsePath(resource, path)).filter(([head]) => head && mutable.includes(head));
+  return paths.map((path) => parsePath(resource, path)).filter(([head]) => head && named.includes(head));
+}
+
+// Whether a mask other than `*` names the field itself, and not just a message around it.
+function endsIn(field: Path, paths: readonly Path[], mask: FieldMask | undefined): boolean {
+  if (!mask?.paths.length || mask.paths.includes("*")) return false;
+  return paths.some((path) => field.every((one, i) => path[i] === one));
 }
 
 function parsePath<D extends DescMessage, M extends FieldName<D>>(resource: MutableFields<D, M>, path: string): Path {
@@ -117,17 +134,17 @@ function validate<D extends DescMessage, M extends FieldName<D>>(
   return values;
 }
 
-function fieldValue(message: Message, field: DescField): unknown {
-  const fields = message as unknown as Record<string, unknown>;
-  if (field.oneof === undefined) return fields[field.localName];
-  const member = fields[field.oneof.localName] as { case?: string; value?: unknown } | undefined;
-  return member?.case === field.localName ? member.value : undefined;
-}
-
 function mutableFields<D extends DescMessage, M extends FieldName<D>>(
   resource: MutableFields<D, M>,
 ): readonly DescField[] {
   return resource.message.fields.filter(({ localName }) => Object.hasOwn(resource.mutable, localName));
+}
+
+function fixedFields<D extends DescMessage, M extends FieldName<D>>({
+  message,
+  fixed,
+}: MutableFields<D, M>): readonly FixedPath[] {
+  return fixed ? resolveFixed(message, fixed) : [];
 }
 
 function withArticle(name: string): string {

@@ -21,7 +21,7 @@ const CHUNK_SIZE = 200;
  * Builds the query for the chunk of a list that follows `after`. Rows are in the order of uids, so that a
  * group comes before its descendants.
  *
- * @throws ApiError INVALID_ARGUMENT for a filter that is no uid.
+ * @throws ApiError INVALID_ARGUMENT for a filter that is not a uid.
  */
 export function buildChunkQuery(
   { id = "", ...request }: UnpaginatedRequest,

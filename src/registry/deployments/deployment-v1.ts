@@ -2,7 +2,7 @@
 // the id of the repo.
 import type { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
 import { alreadyExists, invalidArgument, notFound } from "../../kernel/errors.js";
-import type { Handlers } from "../../pipeline/method-table.js";
+import type { Handlers } from "../../pipeline/handlers.js";
 import { getRow } from "../../pipeline/resource/read.js";
 import type { DeploymentRow, Tx } from "../../store/port.js";
 import { repos } from "../repos/repo.js";

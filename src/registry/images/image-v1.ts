@@ -10,7 +10,7 @@ import type { Registry } from "#gen/chainguard/platform/registry/registry_pb.js"
 import { groups } from "../../iam/groups/group.js";
 import { deadlineExceeded, notFound } from "../../kernel/errors.js";
 import { MAX_CALL_MS } from "../../pipeline/call.js";
-import { type Handlers, withPreparation } from "../../pipeline/method-table.js";
+import { type Handlers, withPreparation } from "../../pipeline/handlers.js";
 import { buildChunkQuery } from "../../pipeline/resource/unpaginated-list.js";
 import type { ListPosition } from "../../store/port.js";
 import {

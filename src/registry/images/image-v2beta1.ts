@@ -1,6 +1,7 @@
 // The handlers of ImagesService in version 2beta1.
 import { type GetSizeRequest, ImagesService } from "#gen/chainguard/platform/registry/v2beta1/images_pb.js";
-import { type Handlers, serve, withPreparation } from "../../pipeline/method-table.js";
+import { type Handlers, withPreparation } from "../../pipeline/handlers.js";
+import { serve } from "../../pipeline/method-table.js";
 import { createImageSource, getSize, type ImageDeps, listArchitectures } from "./image.js";
 
 /** Creates ImagesService. */

@@ -22,8 +22,8 @@ export interface Credential {
 export interface CredentialDeps {
   readonly authenticate: Authenticate;
   readonly exchanger: Pick<Exchanger, "verifyBearer" | "decide">;
-  /** The issuer of API tokens; a function, because the address may not be bound yet. */
-  readonly issuer: () => string;
+  /** The issuer of API tokens. */
+  readonly issuer: string;
   readonly clock: Clock;
 }
 
@@ -73,7 +73,7 @@ export async function verifyCredential(
   if (credential === undefined) return () => buildPrincipal(ANONYMOUS_UID, clock());
   const { user, password } = credential;
   return maskFailure(async () => {
-    if (!isUidp(user) || isApiToken(password, issuer())) {
+    if (!isUidp(user) || isApiToken(password, issuer)) {
       const principal = await authenticate(`Bearer ${password}`);
       return () => principal;
     }

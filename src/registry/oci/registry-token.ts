@@ -4,7 +4,7 @@ import { sign } from "node:crypto";
 import type { KeyRing } from "../../issuer/keys/key-ring.js";
 import type { Clock } from "../../kernel/clock.js";
 import type { Ids } from "../../kernel/ids.js";
-import type { SigningKey } from "../../pipeline/auth/api-token.js";
+import { encodeJwt, type SigningKey, signingOptions } from "../../kernel/jws.js";
 import type { RegistryClientOptions } from "./registry-client.js";
 import type { Access } from "./scope.js";
 
@@ -25,7 +25,7 @@ export interface RegistryTokenClaims {
 }
 
 /** Signs a token for the registry with ES256 (RFC 7518, section 3.4). */
-export function signRegistryToken(claims: RegistryTokenClaims, { kid, key }: SigningKey): string {
+export function signRegistryToken(claims: RegistryTokenClaims, signingKey: SigningKey): string {
   const { issuer, service, subject, access, tokenId, issuedAt } = claims;
   const payload = {
     iss: issuer,
@@ -37,16 +37,16 @@ export function signRegistryToken(claims: RegistryTokenClaims, { kid, key }: Sig
     jti: tokenId,
     access,
   };
-  const input = `${encode({ alg: "ES256", kid, typ: "JWT" })}.${encode(payload)}`;
-  return `${input}.${sign("sha256", Buffer.from(input), { key, dsaEncoding: "ieee-p1363" }).toString("base64url")}`;
+  const { input, key } = encodeJwt("JWT", payload, signingKey);
+  return `${input}.${sign("sha256", Buffer.from(input), { key, ...signingOptions.ES256 }).toString("base64url")}`;
 }
 
 export interface InternalTokenDeps {
   readonly keys: Pick<KeyRing, "registrySigning">;
   readonly clock: Clock;
   readonly ids: Ids;
-  /** The issuer that the registry trusts; a function, because the address may not be bound yet. */
-  readonly issuer: () => string;
+  /** The issuer that the registry trusts. */
+  readonly issuer: string;
   /** The name of the registry, as its own configuration has it. */
   readonly service: string;
 }
@@ -57,7 +57,7 @@ export function createInternalTokens(deps: InternalTokenDeps): RegistryClientOpt
   return (access) =>
     signRegistryToken(
       {
-        issuer: issuer(),
+        issuer,
         service,
         subject: "arbor",
         // The claim has the type of what callers get, and no caller gets the catalog.
@@ -67,8 +67,4 @@ export function createInternalTokens(deps: InternalTokenDeps): RegistryClientOpt
       },
       keys.registrySigning(),
     );
-}
-
-function encode(value: object): string {
-  return Buffer.from(JSON.stringify(value)).toString("base64url");
 }

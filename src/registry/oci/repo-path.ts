@@ -26,7 +26,7 @@ export function isRepoName(name: string): boolean {
   return name.length <= MAX_REPO && COMPONENT.test(name);
 }
 
-/** Parses a path; undefined for a text that is no path of a repo. */
+/** Parses a path; undefined for a text that is not a path of a repo. */
 export function parseRepoPath(path: string): RepoPath | undefined {
   if (path.length > MAX_PATH) return undefined;
   const slash = path.lastIndexOf("/");

@@ -19,8 +19,8 @@ export interface TokenDeps extends CredentialDeps {
   readonly ids: Ids;
   /** The name of the registry, as its own configuration has it. */
   readonly service: string;
-  /** The base URL of the service; a function, because the address may not be bound yet. */
-  readonly baseUrl: () => string;
+  /** The base URL of the service. */
+  readonly baseUrl: string;
   /** Records that an identity got a token, at a time in epoch milliseconds. */
   readonly onToken: (identityUid: string, nowMs: number) => void;
 }
@@ -56,7 +56,7 @@ export function tokenRoutes(deps: TokenDeps): WebRoutes {
             issue(credential, requested, remoteAddress),
           );
     } catch (error) {
-      if (error instanceof ApiError && error.code === Code.Unauthenticated) return unauthorized(deps.baseUrl());
+      if (error instanceof ApiError && error.code === Code.Unauthenticated) return unauthorized(deps.baseUrl);
       throw error;
     }
   }
@@ -74,7 +74,7 @@ export function tokenRoutes(deps: TokenDeps): WebRoutes {
     const nowMs = deps.clock();
     const issuedAt = Math.floor(nowMs / 1000);
     const { issuer, service, ids, keys } = deps;
-    const claims = { issuer: issuer(), service, subject, access, tokenId: ids.newId(), issuedAt };
+    const claims = { issuer, service, subject, access, tokenId: ids.newId(), issuedAt };
     const token = signRegistryToken(claims, keys.registrySigning());
     if (subject !== ANONYMOUS_UID) deps.onToken(subject, nowMs);
     return json(200, {

@@ -11,7 +11,7 @@ import { Caller } from "../../pipeline/auth/caller.js";
 import type { UnaryCall } from "../../pipeline/call.js";
 import type { RepoRow, Tx } from "../../store/port.js";
 import { findGroupOfOrg, parseRepoPath } from "../oci/repo-path.js";
-import { copiedFields, type RepoConfig, repoToProto } from "./repo.js";
+import { copiedFields, type InheritedField, type RepoConfig, repoToProto } from "./repo.js";
 
 /** How long images are copied from the start: 14 days, in milliseconds. */
 const SYNC_LIFE_MS = 14 * 24 * 60 * 60 * 1000;
@@ -23,8 +23,13 @@ const pull = [Capability.CAP_REPO_BLOBS_GET, Capability.CAP_MANIFEST_LIST, Capab
   bit: bitOf(one),
 }));
 
+type CopiedField = (typeof copiedFields)[number];
+
 /** The values of fields that are not set. */
 const unset = [[], 0];
+
+/** The fields of a repo that a change names. */
+export type NamedFields = Partial<RepoConfig> & { readonly description?: string };
 
 /** The fields of a repo before a change and after it. */
 export interface Change {
@@ -33,32 +38,42 @@ export interface Change {
   /** Its uid, where it exists already. */
   readonly uid?: string;
   readonly before: RepoConfig;
-  readonly after: RepoConfig;
+  /** The fields that the request names. */
+  readonly named: NamedFields;
+  /** Those of the fields before that its caller has left out. */
+  readonly inherited?: readonly InheritedField[];
 }
 
 /** The fields to store, and the source where the change starts a copy. */
 export interface ResolvedSource {
   readonly config: RepoConfig;
   readonly startedFrom?: RepoRow;
+  /** The fields of a copy that its caller leaves out. */
+  readonly inherited?: readonly InheritedField[];
 }
 
 /**
  * Resolves the fields of a repo that may be a copy. A copy takes the fields of its source when copying starts,
- * and keeps them.
+ * and keeps them; a request may name the present value of the source, which the copy takes then.
  *
  * @throws ApiError INVALID_ARGUMENT when there is no such source that the caller may pull from, or a
  * field of a copy would differ from its source's.
  */
 export async function resolveSource(change: Change, call: UnaryCall): Promise<ResolvedSource> {
-  const { before, after } = change;
+  const { before, named } = change;
+  const after: RepoConfig = { ...before, ...named };
   if (after.syncConfig === undefined) return { config: after };
   const { source, google, amazon, azure } = after.syncConfig;
   const current = before.syncConfig;
-  const keep = (sync: SyncConfig): ResolvedSource => {
-    requireCopied((field) => isOneOf(after[field], [before[field], ...unset]));
-    const { catalogTier, bundles, aliases, activeTags } = before;
+  const keep = async (sync: SyncConfig): Promise<ResolvedSource> => {
+    const others = copiedFields.filter((field) => !isOneOf(after[field], [before[field], ...unset]));
+    const present = others.length > 0 ? await findPresent(sync.source, call) : undefined;
+    requireCopied((field) => !others.includes(field) || (present && isOneOf(after[field], [present[field]])) === true);
+    const taken = present && Object.fromEntries(others.map((field) => [field, present[field]]));
+    const { catalogTier, bundles, aliases, activeTags } = { ...before, ...taken };
     const syncConfig = { ...sync, google, amazon, azure };
-    return { config: { ...after, catalogTier, bundles, aliases, activeTags, syncConfig } };
+    const inherited = leftOut(change, change.inherited ?? []);
+    return { config: { ...after, catalogTier, bundles, aliases, activeTags, syncConfig }, inherited };
   };
   if (current?.source === source) return keep(current);
   const found = await getSource(source, change, call);
@@ -69,10 +84,31 @@ export async function resolveSource(change: Change, call: UnaryCall): Promise<Re
   const { catalogTier, bundles, aliases, activeTags } = copied;
   const expirationTime = timestampFromMs(call.startMs + SYNC_LIFE_MS);
   const syncConfig = create(SyncConfigSchema, { source: found.uid, google, amazon, azure, expirationTime });
-  return { config: { ...after, catalogTier, bundles, aliases, activeTags, syncConfig }, startedFrom: found };
+  const config = { ...after, catalogTier, bundles, aliases, activeTags, syncConfig };
+  // The readme comes from the source with every start; a description, only where the repo has none.
+  const inherited = leftOut(change, [...copiedFields, "readme"]);
+  return { config, startedFrom: found, inherited };
 }
 
-function requireCopied(isCopied: (field: (typeof copiedFields)[number]) => boolean): void {
+// Of the fields, those that the request does not name with a value. A field that it names without one is left out.
+function leftOut({ named }: Change, unnamed: readonly InheritedField[]): readonly InheritedField[] {
+  const all = new Set<InheritedField>(unnamed);
+  for (const field of copiedFields) {
+    if (!(field in named)) continue;
+    if (isOneOf(named[field], unset)) all.add(field);
+    else all.delete(field);
+  }
+  if (named.description !== undefined) all.delete("description");
+  return [...all];
+}
+
+// The source as it is now, where it still exists and the caller may still pull from it.
+async function findPresent(uid: string, call: UnaryCall): Promise<RepoConfig | undefined> {
+  const row = await call.tx.repos.get(uid);
+  return row && (await canPull(uid, call)) ? repoToProto(row) : undefined;
+}
+
+function requireCopied(isCopied: (field: CopiedField) => boolean): void {
   const broken = copiedFields.filter((field) => !isCopied(field));
   if (broken.length === 0) return;
   throw invalidArgument(

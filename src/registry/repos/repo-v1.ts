@@ -2,6 +2,7 @@
 // tiers and the names of accounts in overlays differ between the versions.
 import { setImmediate as yieldToEventLoop } from "node:timers/promises";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { reflect } from "@bufbuild/protobuf/reflect";
 import type { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
 import {
   type CustomOverlay,
@@ -18,23 +19,23 @@ import {
   ReposService,
   type Repo as RepoV2,
 } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
-import { deadlineExceeded, permissionDenied, resourceExhausted } from "../../kernel/errors.js";
-import { namesOf } from "../../pipeline/auth/authorize.js";
+import { deadlineExceeded, resourceExhausted } from "../../kernel/errors.js";
 import type { CallContext, UnaryCall } from "../../pipeline/call.js";
-import {
-  capabilitiesFor,
-  type Handlers,
-  listInChunks,
-  type ServedService,
-  withPreparation,
-} from "../../pipeline/method-table.js";
+import { type Handlers, listInChunks, withPreparation } from "../../pipeline/handlers.js";
+import { capabilitiesFor, type ServedService } from "../../pipeline/method-table.js";
 import { operationsOf } from "../../pipeline/operations.js";
+import {
+  defineFixedFields,
+  requireCreated,
+  requireUpdated,
+  setByService,
+} from "../../pipeline/resource/fixed-fields.js";
 import { getRow } from "../../pipeline/resource/read.js";
 import { buildChunkQuery, createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
 import type { ListPosition, RepoRow, Store, Tx } from "../../store/port.js";
 import type { ImageDeps } from "../images/image.js";
 import { isRepoName } from "../oci/repo-path.js";
-import { findSource, repos, repoToProto } from "./repo.js";
+import { findSource, inheritedFields, markInherited, repos, repoToProto } from "./repo.js";
 
 /** The difference between the numbers of tiers; 0 is 0 in both versions. */
 const TIER_OFFSET = 3;
@@ -44,25 +45,38 @@ const CHUNK_SIZE = 100;
 const MAX_COUNTED = 50_000;
 
 const paths = ["name", "description", "catalog_tier", "bundles", "aliases", "active_tags", "sync_config"];
-const fullMask = { paths: [...paths, "custom_overlay"] };
+const fullMask = [...paths, "custom_overlay"];
+const fixed = defineFixedFields(RepoSchema, {
+  "syncConfig.uniqueTags": setByService(),
+  "syncConfig.expiration": setByService("14 days from the start of the copy"),
+  "syncConfig.syncApks": { rule: "is no longer used" },
+  "syncConfig.apkoOverlay": setByService(),
+  "syncConfig.gracePeriod": setByService(),
+});
 const update = capabilitiesFor(ReposService.method.updateRepo);
 const readReadme = capabilitiesFor(ReposService.method.getRepoReadme);
-const changeReadme = capabilitiesFor(ReposService.method.updateRepoReadme);
 
 /** Creates the handlers of Registry for repos. */
 export function repoHandlersV1(served: ServedService<typeof ReposService>, { store }: Pick<ImageDeps, "store">) {
   const v2 = operationsOf(served, { uid: "id", parent: "parentId" });
   const readmes = operationsOf(served, { uid: "id", content: "readme" });
 
-  // Only the operator changes readmes. An empty readme deletes the stored one only for a caller who may change it.
+  // In version 1 the readme is a field of the repo, and asks for no more than the other fields do. A copy keeps the
+  // readme of its source when a request leaves it out. So does a caller who may not read it: to them it shows as empty,
+  // and they send back what they have read.
   async function updateReadme(uid: string, readme: string, call: UnaryCall): Promise<RepoRow> {
     const row = await getRow(call.tx, repos, uid);
-    if (readme === row.readme) return row;
-    const may = call.caller.holds(changeReadme, uid);
-    if (readme === "" && (!may || findSource(row) !== undefined)) return row;
-    if (!may) throw permissionDenied(`${namesOf(changeReadme)} at ${uid}`);
+    const isLeftOut = readme === "" && (findSource(row) !== undefined || !call.caller.holds(readReadme, uid));
+    if (readme === row.readme || isLeftOut) return row;
     await readmes.updateRepoReadme({ repoReadme: { uid, content: readme }, updateMask: { paths: ["content"] } }, call);
     return getRow(call.tx, repos, uid);
+  }
+
+  // An empty description leaves an inherited one as it is, as it does in the other fields of a copy.
+  async function updateFields(fields: ReturnType<typeof repoFromV1>, before: RepoRow | undefined, call: UnaryCall) {
+    const keeps = fields.description === "" && before !== undefined && inheritedFields(before).includes("description");
+    const mask = { paths: keeps ? fullMask.filter((path) => path !== "description") : fullMask };
+    return v2.updateRepo({ repo: fields, updateMask: mask }, call);
   }
 
   return {
@@ -73,14 +87,17 @@ export function repoHandlersV1(served: ServedService<typeof ReposService>, { sto
       // A caller who may only create gets ALREADY_EXISTS of version 2.
       const { uid } =
         existing && call.caller.holds(update, existing.uid)
-          ? await v2.updateRepo({ repo: { ...fields, uid: existing.uid }, updateMask: fullMask }, call)
+          ? await updateFields({ ...fields, uid: existing.uid }, existing, call)
           : await v2.createRepo({ parent: parentId, repo: fields }, call);
-      return maskReadme(await updateReadme(uid, repo?.readme ?? "", call), call);
+      const readme = repo?.readme ?? "";
+      const row = await rememberReadme(await updateReadme(uid, readme, call), readme, call.tx);
+      return requireCreated(fixed, repo, maskReadme(row, call));
     },
 
     async updateRepo(repo, call) {
-      const { uid } = await v2.updateRepo({ repo: repoFromV1(repo), updateMask: fullMask }, call);
-      return maskReadme(await updateReadme(uid, repo.readme, call), call);
+      const { uid } = await updateFields(repoFromV1(repo), await call.tx.repos.get(repo.id), call);
+      const row = await rememberReadme(await updateReadme(uid, repo.readme, call), repo.readme, call.tx);
+      return requireUpdated(fixed, repo, maskReadme(row, call));
     },
 
     listRepos: listInChunks(
@@ -100,8 +117,20 @@ export function repoHandlersV1(served: ServedService<typeof ReposService>, { sto
   } satisfies Partial<Handlers<typeof Registry>>;
 }
 
+// A copy shows the fields that its caller has left out as they were sent: clients compare both.
 function toProtoV1(row: RepoRow): Repo {
-  return fromV2(repoToProto(row), row.readme);
+  const repo = fromV2(repoToProto(row), row.readme);
+  for (const field of inheritedFields(row)) reflect(RepoSchema, repo).clear(RepoSchema.field[field]);
+  return repo;
+}
+
+// The readme of a copy is that of its source. It shows in version 1 once the caller has sent it.
+async function rememberReadme(row: RepoRow, sent: string, tx: Tx): Promise<RepoRow> {
+  const isInherited = findSource(row) !== undefined && sent === "";
+  if (inheritedFields(row).includes("readme") === isInherited) return row;
+  const marked = markInherited(row, "readme", isInherited);
+  await tx.repos.replace(marked);
+  return marked;
 }
 
 // As in version 2, a caller sees a readme only with the right to read it.

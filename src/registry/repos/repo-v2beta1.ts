@@ -2,13 +2,14 @@
 import { ReposService } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
 import { groups } from "../../iam/groups/group.js";
 import { alreadyExists, failedPrecondition, invalidArgument } from "../../kernel/errors.js";
-import { type Handlers, serve } from "../../pipeline/method-table.js";
+import { type Handlers, unchanged } from "../../pipeline/handlers.js";
+import { serve } from "../../pipeline/method-table.js";
 import { cascadeDelete, guardDelete } from "../../pipeline/resource/delete.js";
 import { buildPatch, buildValues } from "../../pipeline/resource/patch.js";
 import { getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import type { RepoRow, Tx } from "../../store/port.js";
 import { parseRepoPath } from "../oci/repo-path.js";
-import { buildRepo, configToJson, readmes, readmeToProto, repos, repoToProto } from "./repo.js";
+import { buildRepo, configToJson, inheritedFields, readmes, readmeToProto, repos, repoToProto } from "./repo.js";
 import { MAX_README_REQUEST, MAX_REPO_REQUEST } from "./repo-rules.js";
 import { resolveSource } from "./repo-source.js";
 
@@ -26,17 +27,16 @@ export function reposV2beta1({ listResources, definitions, ids }: ResourceDeps) 
     async createRepo({ parent, repo }, call) {
       const { tx, startMs } = call;
       await getRow(tx, groups, parent);
-      const { name, description, ...after } = buildValues(repos, repo);
+      const { name, ...named } = buildValues(repos, repo);
       await requireFreeName(parent, name, tx);
       const unset = buildRepo(parent, name, { ids, nowMs: startMs });
-      const { config, startedFrom } = await resolveSource(
-        { groupUid: parent, before: repoToProto(unset), after },
-        call,
-      );
+      const change = { groupUid: parent, before: repoToProto(unset), named };
+      const { config, startedFrom, inherited = [] } = await resolveSource(change, call);
+      const takesDescription = named.description === "" && startedFrom !== undefined;
       const row: RepoRow = {
         ...unset,
-        description: description || (startedFrom?.description ?? ""),
-        config: configToJson(config),
+        description: takesDescription ? startedFrom.description : named.description,
+        config: configToJson(config, takesDescription ? [...inherited, "description"] : inherited),
         readme: startedFrom?.readme ?? "",
       };
       await tx.repos.insert(row);
@@ -48,22 +48,20 @@ export function reposV2beta1({ listResources, definitions, ids }: ResourceDeps) 
       const before = await getRow(tx, repos, repo?.uid ?? "");
       const view = repoToProto(before);
       const patch = buildPatch(repos, repo, updateMask, view);
-      if (Object.keys(patch).length === 0) return view;
-      const { name = before.name, description = before.description, ...own } = patch;
+      if (Object.keys(patch).length === 0) return unchanged(view);
+      const { name = before.name, ...named } = patch;
       if (name !== before.name) {
         await requireFreeName(before.groupUid, name, tx);
         await requireNoTags(before.uid, tx);
       }
       const { uid, groupUid } = before;
-      const { config, startedFrom } = await resolveSource(
-        { groupUid, uid, before: view, after: { ...view, ...own } },
-        call,
-      );
+      const change = { groupUid, uid, before: view, named, inherited: inheritedFields(before) };
+      const { config, startedFrom, inherited } = await resolveSource(change, call);
       const row: RepoRow = {
         ...before,
         name,
-        description,
-        config: configToJson(config),
+        description: named.description ?? before.description,
+        config: configToJson(config, inherited),
         readme: startedFrom?.readme ?? before.readme,
         updateTimeMs: startMs,
       };
@@ -85,7 +83,7 @@ export function reposV2beta1({ listResources, definitions, ids }: ResourceDeps) 
     async updateRepoReadme({ repoReadme, updateMask }, { tx, startMs }) {
       const before = await getRow(tx, repos, repoReadme?.uid ?? "");
       const { content = before.readme } = buildPatch(readmes, repoReadme, updateMask, readmeToProto(before));
-      if (content === before.readme) return readmeToProto(before);
+      if (content === before.readme) return unchanged(readmeToProto(before));
       if (repoToProto(before).syncConfig) throw readmeIsCopied();
       const row: RepoRow = { ...before, readme: content, updateTimeMs: startMs };
       await tx.repos.replace(row);

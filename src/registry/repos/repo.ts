@@ -73,11 +73,18 @@ export const readmes = defineMutableFields({
 /** The fields that a copy shares with its source. */
 export const copiedFields = ["catalogTier", "bundles", "aliases", "activeTags"] as const;
 
+/** A field that a copy takes from its source where the caller leaves it out. */
+export type InheritedField = (typeof copiedFields)[number] | "description" | "readme";
+
 /** The fields of a repo that are stored as one JSON value. */
 export type RepoConfig = Pick<Repo, (typeof copiedFields)[number] | "syncConfig" | "customOverlay">;
 
-/** Converts the fields to what is stored: the JSON of their message. */
-export function configToJson(config: RepoConfig): object {
+/**
+ * Converts the fields to what is stored: the JSON of their message.
+ *
+ * @param inherited the fields of a copy that its caller has left out
+ */
+export function configToJson(config: RepoConfig, inherited: readonly InheritedField[] = []): object {
   const { catalogTier, bundles, aliases, activeTags, syncConfig, customOverlay } = config;
   const message = create(RepoSchema, {
     catalogTier,
@@ -87,7 +94,7 @@ export function configToJson(config: RepoConfig): object {
     ...(syncConfig && { syncConfig }),
     ...(customOverlay && { customOverlay }),
   });
-  return toJson(RepoSchema, message) as JsonObject;
+  return { ...(toJson(RepoSchema, message) as JsonObject), ...(inherited.length > 0 && { inherited }) };
 }
 
 /** Converts a stored repo to version 2. */
@@ -99,6 +106,19 @@ export function repoToProto(row: RepoRow): Repo {
   repo.createTime = timestampFromMs(row.createTimeMs);
   repo.updateTime = timestampFromMs(row.updateTimeMs);
   return repo;
+}
+
+/** The fields of a stored copy that its caller has left out. Copies that are older than this list have none. */
+export function inheritedFields({ config }: Pick<RepoRow, "config">): readonly InheritedField[] {
+  return (config as { inherited?: readonly InheritedField[] }).inherited ?? [];
+}
+
+/** Marks a field of a stored copy as inherited, or as given by the caller. */
+export function markInherited(row: RepoRow, field: InheritedField, isInherited: boolean): RepoRow {
+  const { inherited: _, ...config } = row.config as Record<string, unknown>;
+  const others = inheritedFields(row).filter((one) => one !== field);
+  const inherited = isInherited ? [...others, field] : others;
+  return { ...row, config: { ...config, ...(inherited.length > 0 && { inherited }) } };
 }
 
 /** Finds the uid of the repo that a stored one is copied from. */

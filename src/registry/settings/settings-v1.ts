@@ -3,7 +3,7 @@ import { type Registry, RegistrySettingsSchema } from "#gen/chainguard/platform/
 import { groups } from "../../iam/groups/group.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import { rootOf } from "../../kernel/uidp.js";
-import type { Handlers } from "../../pipeline/method-table.js";
+import type { Handlers } from "../../pipeline/handlers.js";
 import type { ResourceDefinition } from "../../pipeline/resource/define.js";
 import { getRow } from "../../pipeline/resource/read.js";
 import type { Tx } from "../../store/port.js";

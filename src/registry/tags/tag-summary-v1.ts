@@ -3,7 +3,7 @@ import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
 import type { TagHistoryFilter } from "#gen/chainguard/platform/registry/tag_pb.js";
 import { invalidArgument } from "../../kernel/errors.js";
-import { type Handlers, listInChunks } from "../../pipeline/method-table.js";
+import { type Handlers, listInChunks } from "../../pipeline/handlers.js";
 import { getRow } from "../../pipeline/resource/read.js";
 import type { ListPosition, ListQuery, TagFamily, TagRow, Tx } from "../../store/port.js";
 import { repos } from "../repos/repo.js";

@@ -6,7 +6,8 @@ import type { Registry } from "#gen/chainguard/platform/registry/registry_pb.js"
 import { type Tag, type TagFilter, TagSchema } from "#gen/chainguard/platform/registry/tag_pb.js";
 import { TagSchema as TagSchemaV2, type TagsService } from "#gen/chainguard/platform/registry/v2beta1/tags_pb.js";
 import { alreadyExists, failedPrecondition } from "../../kernel/errors.js";
-import { type Handlers, listInChunks, type ServedService } from "../../pipeline/method-table.js";
+import { type Handlers, listInChunks } from "../../pipeline/handlers.js";
+import type { ServedService } from "../../pipeline/method-table.js";
 import { operationsOf } from "../../pipeline/operations.js";
 import { buildValues } from "../../pipeline/resource/patch.js";
 import { getRow, type ResourceDeps } from "../../pipeline/resource/read.js";

@@ -2,6 +2,7 @@
 import { isUtf8 } from "node:buffer";
 import { promisify } from "node:util";
 import { brotliDecompress, gunzip } from "node:zlib";
+import { decodePaddedBase64 } from "../../codec/base64.js";
 import {
   CALLER_GONE,
   invalidArgument,
@@ -56,6 +57,25 @@ export async function readBody(req: HttpRequest, limit: number): Promise<Uint8Ar
 export async function readRaw(req: HttpRequest, limit: number): Promise<Uint8Array> {
   if (Number(req.headers["content-length"] ?? 0) > limit) throw tooLarge(limit);
   return collect(req, limit);
+}
+
+/** What the padding of a body in several pieces may add to it, in bytes. */
+const PADDING_BYTES = 4 * 1024;
+
+/**
+ * Reads a body in base64, which may come in padded pieces. Both its forms are charged.
+ *
+ * @param limit the most bytes it may have, decoded.
+ * @throws HttpError 413; ApiError INVALID_ARGUMENT for what is not base64, RESOURCE_EXHAUSTED where the service holds
+ * too much already; CALLER_GONE.
+ */
+export async function readBase64(req: HttpRequest, limit: number): Promise<Uint8Array> {
+  const text = await readRaw(req, Math.ceil(limit / 3) * 4 + PADDING_BYTES);
+  buffersOf(req)?.chargeRequest((text.length / 4) * 3);
+  const bytes = decodePaddedBase64(text);
+  if (bytes === undefined) throw invalidArgument({ field: "body", description: "body is not valid base64" });
+  if (bytes.length > limit) throw tooLarge(limit);
+  return bytes;
 }
 
 /**

@@ -8,8 +8,11 @@ export type HostFault = string | undefined;
 
 /** Checks of the authority of requests (RFC 9110 section 7.2, RFC 9113 section 8.3.1). */
 export interface HostCheck {
-  /** An HTTP/1.1 request: `host` is its Host header, `count` how many there are. */
-  http1(host: string | undefined, count: number): HostFault;
+  /**
+   * A request of HTTP/1.x: `host` is its Host header, `count` how many there are. HTTP/1.0 need not send one
+   * (RFC 9112, section 3.2).
+   */
+  http1(host: string | undefined, count: number, minorVersion: number): HostFault;
 
   /** An HTTP/2 request: its `:authority` and, if there is one, its Host header. */
   http2(authority: string | undefined, host: string | undefined, hostCount: number): HostFault;
@@ -31,7 +34,8 @@ export function createHostCheck(cacheEntries: number): HostCheck {
   }
 
   return {
-    http1(host, count) {
+    http1(host, count, minorVersion) {
+      if (count === 0 && minorVersion === 0) return undefined;
       if (count !== 1 || host === undefined) return "exactly one host header is required";
       return fault(host);
     },

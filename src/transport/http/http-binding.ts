@@ -1,13 +1,13 @@
 // The HTTP rules of a method (google.api.http), checked against its request
 // and answer. Whatever a rule gets wrong is an error at boot, so that none is
 // left for a request to find.
-import { type DescField, type DescMessage, getOption, hasOption } from "@bufbuild/protobuf";
+import { type DescField, type DescMessage, getOption, hasOption, ScalarType } from "@bufbuild/protobuf";
 import { http } from "#gen/google/api/annotations_pb.js";
 import type { HttpRule } from "#gen/google/api/http_pb.js";
 import { fieldsByName } from "../../codec/fields.js";
 import { createTextReader, type TextReader } from "../../codec/query-value.js";
 import type { MethodEntry } from "../../pipeline/method-table.js";
-import { parseTemplate, type Template } from "./http-rule.js";
+import { omitWildcard, parseTemplate, type Template } from "./http-rule.js";
 
 /** A variable of a path and the field it sets. */
 export interface BoundVariable {
@@ -27,7 +27,7 @@ export interface HttpBinding {
   /** The HTTP method, `*` for any. */
   readonly method: string;
   readonly template: Template;
-  /** In the order of the template's variables. */
+  /** In the order of the template's variables; one that the template leaves out is empty. */
   readonly variables: readonly BoundVariable[];
   /** What the body is: nothing, the whole request, or one field of it. */
   readonly body: "none" | "all" | DescField;
@@ -35,6 +35,8 @@ export interface HttpBinding {
   readonly responseBody: DescField | undefined;
   /** Whether it is one of the rule's additional bindings. */
   readonly additional: boolean;
+  /** The template in place of which an older version of the API has this one; undefined for a current path. */
+  readonly current?: Template;
 }
 
 const TOKEN = /^[A-Z][A-Z0-9-]*$/;
@@ -56,7 +58,30 @@ export function buildBindings(entry: MethodEntry): HttpBinding[] {
     if (additional.additionalBindings.length > 0) throw new TypeError(`${where}: additional_bindings cannot be nested`);
     return bindingOf(entry, additional, where, true);
   });
-  return [bindingOf(entry, rule, where, false), ...extra];
+  const current = [bindingOf(entry, rule, where, false), ...extra];
+  return [
+    ...current,
+    ...(entry.allowEmptyPath ? [emptyPathOf(current[0], where)] : []),
+    ...formerOf(entry, rule, where),
+  ];
+}
+
+function emptyPathOf(binding: HttpBinding | undefined, where: string): HttpBinding {
+  const scalar = binding?.variables.at(-1)?.field.scalar;
+  if (binding === undefined || scalar !== ScalarType.STRING) throw new TypeError(`${where}: the path sets no text`);
+  return { ...binding, template: omitWildcard(binding.template, where), additional: true };
+}
+
+function formerOf(entry: MethodEntry, rule: HttpRule, where: string): HttpBinding[] {
+  const [method, path] = patternOf(rule, where);
+  const spellings = (entry.formerPaths ?? []).filter(({ current }) => path.includes(current));
+  return spellings.map(({ current, former }) => {
+    const pattern = {
+      case: "custom",
+      value: { kind: method, path: path.replace(current, former) },
+    } as HttpRule["pattern"];
+    return { ...bindingOf(entry, { ...rule, pattern }, where, true), current: parseTemplate(path, where) };
+  });
 }
 
 function bindingOf(entry: MethodEntry, rule: HttpRule, where: string, additional: boolean): HttpBinding {

@@ -40,6 +40,8 @@ export interface Template {
   readonly star2Captured: boolean;
   /** What stands after the last colon; undefined without one. */
   readonly verb: string | undefined;
+  /** Whether the path ends in a slash; never as parsed, see {@link omitWildcard}. */
+  readonly trailingSlash: boolean;
 }
 
 const IDENT = /^[A-Za-z_][A-Za-z0-9_]*$/;
@@ -135,7 +137,30 @@ export function parseTemplate(text: string, where: string): Template {
     verb = literal("a verb");
   }
   if (at < text.length) fail(`unexpected "${text.charAt(at)}"`);
-  return { text, segments, variables, star2, star2Captured, verb };
+  return { text, segments, variables, star2, star2Captured, verb, trailingSlash: false };
+}
+
+/**
+ * The template of the paths on which the `**` at the end of a template matches no segment, such as `/v1/things/` of
+ * `/v1/things/{parent=**}`. Its last variable captures nothing and is left out.
+ *
+ * @param where what to call the owner of the template in errors
+ * @throws TypeError when the template does not end in a variable that is `**` alone
+ */
+export function omitWildcard({ text, segments, variables, star2, verb }: Template, where: string): Template {
+  const last = variables.at(-1);
+  if (verb !== undefined || star2 !== segments.length - 1 || last?.first !== star2 || last.last !== star2) {
+    throw new TypeError(`${where}: path template "${text}" does not end in a variable that is **`);
+  }
+  return {
+    text: text.slice(0, last.column - 1),
+    segments: segments.slice(0, star2),
+    variables: variables.slice(0, -1),
+    star2: -1,
+    star2Captured: false,
+    verb: undefined,
+    trailingSlash: true,
+  };
 }
 
 /**

@@ -5,6 +5,9 @@ import { enqueue } from "./fair-queue.js";
 import type { Limits } from "./limits.js";
 import { attachBuffers, buffersOf, type RequestBuffers } from "./request-buffers.js";
 
+/** How many requests are ignored on a connection that ends; then it is cut. */
+const MAX_IGNORED = 100;
+
 /** The HTTP/1.1 side of the port. It never listens; sockets are handed to it. */
 export interface Http1 {
   /** Serves a socket that is known to speak HTTP/1.x. */
@@ -35,6 +38,9 @@ export function createHttp1(options: Http1Options): Http1 {
   // By connection the answers that are not over, in their order. No Map of answers: its old tables, which refer to
   // the next one, would keep every answer until the next full collection.
   const open = new Map<Socket, ServerResponse[]>();
+  // Connections that end with the request before, and how many requests were ignored on each since: the peer may have
+  // meant other requests than the parser sees. The parser keeps each of them until the answer before it is over.
+  const ending = new WeakMap<Socket, number>();
   let draining = false;
 
   const server = createServer({
@@ -85,6 +91,12 @@ export function createHttp1(options: Http1Options): Http1 {
   // Every request enters here, so that no error of one ends anything but that one.
   const entry = (handle: Handle): Handle => {
     return (req, res) => {
+      const ignored = ending.get(req.socket);
+      if (ignored !== undefined) {
+        if (ignored >= MAX_IGNORED) req.socket.destroy();
+        ending.set(req.socket, ignored + 1);
+        return;
+      }
       track(req.socket, res);
       const buffers = options.beginRequest(req);
       attachBuffers(buffers, req, res);
@@ -95,6 +107,15 @@ export function createHttp1(options: Http1Options): Http1 {
       if (req.httpVersionMajor !== 1) {
         refuse(res, 505);
         return;
+      }
+      if (hasUnsupportedCoding(req)) {
+        refuse(res, 501);
+        return;
+      }
+      // The parser stops after such a request and drops what was sent with it: nothing may follow on this connection.
+      if (req.headers.upgrade !== undefined) {
+        res.shouldKeepAlive = false;
+        ending.set(req.socket, 0);
       }
       if (buffers.peer.open > limits.requestsPerAddress) {
         refuse(res, 503);
@@ -113,9 +134,12 @@ export function createHttp1(options: Http1Options): Http1 {
     };
   };
 
-  function refuse(res: ServerResponse, status: 503 | 505): void {
-    res.writeHead(status, { "content-type": "application/json", connection: "close" });
-    res.end(options.errorBody(status));
+  function refuse(res: ServerResponse, status: 501 | 503 | 505): void {
+    ending.set(res.req.socket, 0);
+    const body = options.errorBody(status);
+    const length = Buffer.byteLength(body);
+    res.writeHead(status, { "content-type": "application/json", "content-length": length, connection: "close" });
+    res.end(body);
   }
 
   server.on("request", entry(options.onRequest));
@@ -152,7 +176,7 @@ export function createHttp1(options: Http1Options): Http1 {
       socket.destroy();
       return;
     }
-    const status = statusOfParserError[error.code ?? ""] ?? 400;
+    const status = statusOfParserError(error);
     const body = options.errorBody(status);
     // Who asks for the head alone takes a body for the next answer (RFC 9110, section 9.3.2).
     const isHead = error.rawPacket?.subarray(0, 5).toString("latin1") === "HEAD ";
@@ -187,18 +211,30 @@ export function createHttp1(options: Http1Options): Http1 {
 interface ClientError extends NodeJS.ErrnoException {
   /** What came last, of errors of the parser. */
   readonly rawPacket?: Buffer;
+  /** The rule that is broken, of errors of the parser. */
+  readonly reason?: string;
 }
 
-const statusOfParserError: Readonly<Record<string, number>> = {
-  HPE_HEADER_OVERFLOW: 431,
-  ERR_HTTP_REQUEST_TIMEOUT: 408,
-};
+function statusOfParserError({ code, reason = "" }: ClientError): number {
+  if (code === "HPE_HEADER_OVERFLOW") return 431;
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT") return 408;
+  // The parser has the same code for Content-Length beside chunks, which is 400.
+  return code === "HPE_INVALID_TRANSFER_ENCODING" && !reason.includes("Content-Length") ? 501 : 400;
+}
 
 const reasons: Readonly<Record<number, string>> = {
   400: "Bad Request",
   408: "Request Timeout",
   431: "Request Header Fields Too Large",
+  501: "Not Implemented",
 };
+
+// Codings besides chunked are not undone here, and HTTP/1.0 has none: peers that read such a message in another way
+// see other requests in its body (RFC 9112, section 6.1).
+function hasUnsupportedCoding({ headers, httpVersionMinor }: IncomingMessage): boolean {
+  const coding = headers["transfer-encoding"];
+  return coding !== undefined && (coding.toLowerCase() !== "chunked" || httpVersionMinor === 0);
+}
 
 function closeAll(answers: readonly ServerResponse[]): void {
   for (const res of [...answers]) {

@@ -58,18 +58,32 @@ export function resetStream(stream: ServerHttp2Stream, code: number): void {
 }
 
 /**
+ * How long the rest of a refused request may still arrive, in milliseconds. Most requests are whole by then, and some
+ * clients forget an answer whose stream is reset while they send.
+ */
+const REMAINDER_MS = 100;
+/** After how many of these an answer is given up whose end the peer leaves no room for. */
+const MAX_LOOKS = 10;
+
+/**
  * Ends a stream whose answer is complete although its request is not (RFC 9113, section 8.1). The answer must
- * have been handed over. The reset follows it by a tick: in the same one some versions of Node send the reset
- * first, and the answer is lost.
+ * have been handed over. What arrives of the request is dropped. The reset follows when the end of the answer has been
+ * sent: a reset takes the place of frames that wait, and the answer is lost.
  */
 export function resetUnreadRequest(stream: ServerHttp2Stream): void {
+  let looks = 0;
   const reset = () => {
+    if (stream.destroyed || stream.closed || stream.readableEnded) return;
     // To HEAD there is nothing to finish: the answer may still have to begin.
-    if (!stream.headersSent && !stream.destroyed) setImmediate(reset);
-    else if (!stream.readableEnded) resetStream(stream, NGHTTP2_NO_ERROR);
+    const isSent = stream.headersSent && (stream.state.localClose === 1 || looks++ >= MAX_LOOKS);
+    if (isSent) resetStream(stream, NGHTTP2_NO_ERROR);
+    else resetSoon();
   };
-  if (stream.writableFinished) reset();
-  else stream.once("finish", reset);
+  const resetSoon = () => setTimeout(reset, REMAINDER_MS).unref();
+  // Node resets a stream that nobody reads as soon as its answer is handed over, which is too early.
+  stream.resume();
+  if (stream.writableFinished) resetSoon();
+  else stream.once("finish", resetSoon);
 }
 
 /** Cuts off an answer that cannot be completed, so that it does not look complete. */

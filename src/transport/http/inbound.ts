@@ -1,11 +1,13 @@
 import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import type { HandlerContext } from "@connectrpc/connect";
 import type { Inbound, Protocol } from "../../pipeline/call.js";
+import type { FieldSpelling } from "../../pipeline/field-names.js";
 import { disconnectSignal } from "./http-message.js";
 
 /** A unary gRPC call on its stream; what it tells is worked out when it is asked. */
 export class StreamInbound implements Inbound {
   readonly protocol = "grpc";
+  readonly fieldSpelling = "proto";
   readonly method = "POST";
   readonly timeoutMs: number | undefined;
   readonly remoteAddress: string | undefined;
@@ -57,6 +59,13 @@ export class ContextInbound implements Inbound {
   get protocol(): Protocol {
     const name = this.#context.protocolName;
     return name === "grpc" || name === "grpc-web" ? name : "connect";
+  }
+
+  // Over gRPC and gRPC-Web errors come in binary, whatever the format of messages is.
+  get fieldSpelling(): FieldSpelling {
+    if (this.protocol !== "connect") return "proto";
+    const format = this.header("content-type") ?? new URLSearchParams(this.url.split("?")[1]).get("encoding");
+    return format?.includes("json") ? "json" : "proto";
   }
 
   get method(): string {

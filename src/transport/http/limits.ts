@@ -24,6 +24,10 @@ const table = {
     value: 384 * 1024 * 1024,
     why: "answers held at one time, lists without pages included; shares as with requests",
   },
+  compressingBytes: {
+    value: 4 * 1024 * 1024,
+    why: "gRPC answers compressed at one time, 50 ms of a thread; one alone may be larger, those beyond are sent as they are",
+  },
   waitingBodies: { value: 128, why: "request bodies that wait for room, each with a stream's window at most" },
   answerStallMs: { value: 60_000, why: "an answer of which the peer takes nothing; as long as HTTP/1.1 lets it" },
   callMs: { value: MAX_CALL_MS, why: "a unary call's deadline, whatever the caller allows; enforced by the pipeline" },

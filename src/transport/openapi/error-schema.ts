@@ -44,12 +44,12 @@ const details: readonly { desc: DescMessage; about: string; required: readonly s
 /** The schemas of errors and of all their details, by name. */
 export function errorSchemas(): Record<string, Schema> {
   const schemas = createSchemas(() => "");
-  for (const { desc } of details) schemas.refTo(desc, "nested");
+  for (const { desc } of details) schemas.refTo(desc, "detail");
   const made = schemas.components();
   for (const { desc, about, required } of details) {
     const type = { type: "string", const: TYPE + desc.typeName };
-    const own = made[`${desc.typeName}-nested`];
-    delete made[`${desc.typeName}-nested`];
+    const own = made[`${desc.typeName}-detail`];
+    delete made[`${desc.typeName}-detail`];
     made[desc.typeName] = {
       type: "object",
       ...buildDescription(about),

@@ -3,6 +3,7 @@ import { isRequired } from "../../codec/field-behavior.js";
 import type { Comments } from "../../codec/proto-comments.js";
 import type { MethodEntry } from "../../pipeline/method-table.js";
 import type { HttpBinding } from "../http/http-binding.js";
+import type { Template } from "../http/http-rule.js";
 import { ERROR_RESPONSE, STATUS } from "./error-schema.js";
 import { buildExample, fieldExample } from "./example.js";
 import { buildDescription, type Json, type Schema } from "./json.js";
@@ -24,7 +25,7 @@ export function buildOperation(
   path: DocumentPath,
   { schemas, comments }: OperationContext,
 ): Schema {
-  const { entry, name } = route;
+  const { entry, name, current } = route;
   const { desc } = entry;
   const comment = comments(name);
   const [summary = "", ...rest] = comment.split(/\.(?:\s|$)/).filter((sentence) => sentence !== "");
@@ -35,13 +36,17 @@ export function buildOperation(
     operationId,
     tags: [desc.parent.typeName],
     summary: summary || desc.name,
-    ...buildDescription([more, rightsOf(entry)].filter((part) => part !== "").join("\n\n")),
-    ...(desc.deprecated && { deprecated: true }),
+    ...buildDescription([more, rightsOf(entry), replacementOf(current)].filter((part) => part !== "").join("\n\n")),
+    ...((desc.deprecated || current !== undefined) && { deprecated: true }),
     parameters,
     ...(requestBody && { requestBody }),
     responses: { "200": answerOf(route, { schemas, comments }), "4XX": ERROR_RESPONSE, "5XX": ERROR_RESPONSE },
     ...buildSecurity(entry),
   };
+}
+
+function replacementOf(current: Template | undefined): string {
+  return current === undefined ? "" : `A former spelling of \`${current.text.replace(/=[^}]*/g, "")}\`.`;
 }
 
 function rightsOf({ auth }: MethodEntry): string {
@@ -100,7 +105,7 @@ function answerOf({ entry, method, responseBody }: HttpBinding, { schemas, comme
   if (responseBody === undefined && output.typeName === "google.protobuf.Empty" && method === "DELETE") {
     return { description: "Done. There is no body." };
   }
-  const schema = responseBody ? schemas.ofField(responseBody, "element") : schemas.refTo(output, "answer");
+  const schema = responseBody ? schemas.ofField(responseBody, "answer") : schemas.refTo(output, "answer");
   if (methodKind !== "unary") return streamOf(schema);
   const side = { side: "answer", comments } as const;
   const example = responseBody ? fieldExample(responseBody, side) : buildExample(output, side);

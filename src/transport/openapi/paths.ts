@@ -79,5 +79,6 @@ function textOf({ template }: HttpBinding, names: readonly string[]): string {
   const segments = template.segments.map((segment) =>
     segment.kind === "literal" ? segment.text : `{${names[slot++] ?? ""}}`,
   );
-  return `/${segments.join("/")}${template.verb === undefined ? "" : `:${template.verb}`}`;
+  const end = template.trailingSlash ? "/" : template.verb === undefined ? "" : `:${template.verb}`;
+  return `/${segments.join("/")}${end}`;
 }

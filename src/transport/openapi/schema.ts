@@ -1,23 +1,23 @@
 // JSON Schemas of messages, as they stand in requests and answers. A message has
 // more than one: what an answer always prints is required of no request, what
-// only the service sets is no part of one, and a message within another prints
-// only what is set.
+// only the service sets is no part of one, and the detail of an error prints only
+// what is set.
 //
 // Answers do not say `additionalProperties: false`. A field more is a change that
 // the API may make within a version, and a client that validates by today's
 // document must not break on it; the project's own tests close the schemas.
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
-import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 import { isInputOnly, isOutputOnly, isRequired } from "../../codec/field-behavior.js";
+import { isPrintedEmpty } from "../../codec/json-writer.js";
 import type { Comments } from "../../codec/proto-comments.js";
 import { buildDescription, type Schema } from "./json.js";
 import { enumSchema, mapSchema, scalarSchema, wellKnownSchema } from "./value-schema.js";
 
 /**
- * Where a message stands: `answer` is the whole answer, `element` one of a list or a field sent in
- * place of the answer, `nested` anything deeper; `body` what a request must hold, `patch` what it may.
+ * Where a message stands: in an `answer`, at any depth, or in the `detail` of an error; `body` what a
+ * request must hold, `patch` what it may.
  */
-export type Form = "answer" | "element" | "nested" | "body" | "patch";
+export type Form = "answer" | "detail" | "body" | "patch";
 
 /** The schemas of a document by name, made as they are referred to. */
 export interface Schemas {
@@ -58,11 +58,10 @@ export function createSchemas(comments: Comments): Schemas {
   function messageSchema(desc: DescMessage, form: Form, inPath: readonly string[]): Schema {
     const fields = desc.fields.filter((field) => isShown(field, form) && !inPath.includes(field.name));
     const required = fields.filter((field) => isAlwaysThere(field, form)).map(({ jsonName }) => jsonName);
-    const isList = form === "answer" && isListAnswer(desc);
-    const properties = fields.map((field) => {
-      const inside = isList && field.fieldKind === "list" ? "element" : nestedForm(form);
-      return [field.jsonName, { ...fieldSchema(field, inside, below(inPath, field)), ...notesOf(field, form) }];
-    });
+    const properties = fields.map((field) => [
+      field.jsonName,
+      { ...fieldSchema(field, form, below(inPath, field)), ...notesOf(field, form) },
+    ]);
     return {
       type: "object",
       ...buildDescription(comments(desc.typeName)),
@@ -82,7 +81,7 @@ export function createSchemas(comments: Comments): Schemas {
     return {
       ...buildDescription(notes.filter((note) => note !== "").join(" ")),
       ...(field.deprecated && { deprecated: true }),
-      ...(!isIncoming(form) && isPageToken(field) && { minLength: 1 }),
+      ...(!isIncoming(form) && field.name === "next_page_token" && { minLength: 1 }),
     };
   }
 
@@ -136,31 +135,13 @@ function isIncoming(form: Form): boolean {
   return form === "body" || form === "patch";
 }
 
-function nestedForm(form: Form): Form {
-  return isIncoming(form) ? form : "nested";
-}
-
 // No name in a proto holds a hyphen, so the suffixes make no two names the same.
 function componentName(desc: DescMessage, form: Form): string {
   const { typeName } = desc;
-  if (form === "answer" || (form === "element" && !isListAnswer(desc))) return typeName;
-  return `${typeName}-${form}`;
+  return form === "answer" ? typeName : `${typeName}-${form}`;
 }
 
 function isAlwaysThere(field: DescField, form: Form): boolean {
   if (form === "body") return isRequired(field);
-  if (form !== "answer" && form !== "element") return false;
-  if (field.oneof !== undefined) return false;
-  if (field.fieldKind === "list" || field.fieldKind === "map") return true;
-  if (field.fieldKind !== "scalar" || isPageToken(field)) return false;
-  return field.presence === FeatureSet_FieldPresence.IMPLICIT;
-}
-
-// By the same mark as the writer of answers.
-function isListAnswer(desc: DescMessage): boolean {
-  return desc.fields.some((field) => isPageToken(field) || (field.name === "items" && field.fieldKind === "list"));
-}
-
-function isPageToken(field: DescField): boolean {
-  return field.name === "next_page_token";
+  return form === "answer" && isPrintedEmpty(field);
 }

@@ -136,10 +136,7 @@ function maskCompletion({
       given.paths = given.paths.map((path) => protoMaskPath(resource, path));
       return;
     }
-    if (decoded === undefined) {
-      throw invalidArgument({ field: "body", description: `body must be given unless ${mask.jsonName} is` });
-    }
-    const paths = findMaskPaths(resource, decoded.json, inPath);
+    const paths = decoded === undefined ? [] : findMaskPaths(resource, decoded.json, inPath);
     setField(message, mask, paths.length === 0 ? undefined : create(FieldMaskSchema, { paths }));
   };
 }

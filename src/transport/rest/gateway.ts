@@ -106,7 +106,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const methods = [...options.methods];
   const registry = createTypeRegistry(methods);
   const writers = createJsonWriters(registry);
-  const failures = createFailures({ errorDomain, writers, onInternalError });
+  const failures = createFailures({ errorDomain, writers: writers.details, onInternalError });
   const routes = methods.flatMap((entry) => buildBindings(entry));
   const table = createRouteTable<Route>(
     routes.map((binding) => {
@@ -268,7 +268,8 @@ export function createGateway(options: GatewayOptions): Gateway {
 
   function noRoute(req: HttpRequest, res: HttpResponse, method: string, path: string): void {
     const allow = allowedAt(path);
-    if (allow === undefined) {
+    // A path that ends in a slash names no resource, so it has no other methods than those that are served for it.
+    if (allow === undefined || (path.endsWith("/") && method !== "OPTIONS")) {
       const bare = path.endsWith("/") ? path.slice(0, -1) : "";
       const hint = bare !== "" && table.allowed(bare) !== undefined ? `, did you mean ${bare.slice(0, 100)}?` : "";
       throw noSuchRoute(path.slice(0, 80) + hint);

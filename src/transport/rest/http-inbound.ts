@@ -14,6 +14,7 @@ import {
 /** A REST request as the pipeline sees it. Made once per call; what it tells is worked out when it is asked. */
 export class HttpInbound implements Inbound {
   readonly protocol = "rest";
+  readonly fieldSpelling = "json";
   readonly timeoutMs: number | undefined;
   readonly #req: HttpRequest;
   readonly #res: HttpResponse;

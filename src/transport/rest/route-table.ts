@@ -53,6 +53,8 @@ interface Node<T> {
 
 interface MethodRoutes<T> {
   readonly plain: Node<T>;
+  /** The routes of paths that end in a slash. */
+  readonly slash: Node<T>;
   readonly verbs: Map<string, Node<T>>;
 }
 
@@ -60,6 +62,7 @@ const COLON = 58;
 // Of a verb as sent, with its colon; a bound on what has to be looked at.
 const MAX_VERB_LENGTH = 128;
 const newNode = <T>(): Node<T> => ({ literals: new Map(), star: undefined, end: undefined, deep: [] });
+const newRoutes = <T>(): MethodRoutes<T> => ({ plain: newNode(), slash: newNode(), verbs: new Map() });
 
 /**
  * Builds the table.
@@ -71,7 +74,7 @@ export function createRouteTable<T>(inputs: Iterable<RouteInput<T>>): RouteTable
   const methods = new Map<string, MethodRoutes<T>>();
   for (const input of inputs) {
     refuseRpcShape(input);
-    const routes = methods.get(input.method) ?? { plain: newNode<T>(), verbs: new Map<string, Node<T>>() };
+    const routes = methods.get(input.method) ?? newRoutes<T>();
     methods.set(input.method, routes);
     enter(routes, input);
   }
@@ -81,23 +84,25 @@ export function createRouteTable<T>(inputs: Iterable<RouteInput<T>>): RouteTable
   const search = (method: string): RouteMatch<T> | undefined => {
     const routes = methods.get(method);
     if (routes === undefined) return undefined;
-    const leaf = (routes.verbs.size > 0 ? walkVerb(routes, path) : undefined) ?? walk(routes.plain, path, 0);
+    const leaf = path.trailingSlash
+      ? walk(routes.slash, path, 0)
+      : ((routes.verbs.size > 0 ? walkVerb(routes, path) : undefined) ?? walk(routes.plain, path, 0));
     if (leaf === undefined) return undefined;
     const captures = capturesOf(leaf, path);
     // A verb was cut off the last segment: the next search needs it whole.
-    path.ends[path.count - 1] = path.raw.length;
+    path.ends[path.count - 1] = path.raw.length - Number(path.trailingSlash);
     return { target: leaf.input.target, captures };
   };
 
   return {
     find(method, raw) {
       cutPath(raw, path);
-      if (path.emptyInside || path.trailingSlash) return undefined;
+      if (path.emptyInside) return undefined;
       return search(method) ?? (method === "HEAD" ? search("GET") : undefined) ?? search("*");
     },
     allowed(raw) {
       cutPath(raw, path);
-      if (path.emptyInside || path.trailingSlash) return undefined;
+      if (path.emptyInside) return undefined;
       const found = new Set<string>();
       for (const method of methods.keys()) {
         if (search(method) === undefined) continue;
@@ -111,8 +116,8 @@ export function createRouteTable<T>(inputs: Iterable<RouteInput<T>>): RouteTable
 }
 
 function enter<T>(routes: MethodRoutes<T>, input: RouteInput<T>): void {
-  const { segments, star2, star2Captured, verb } = input.template;
-  let node = routes.plain;
+  const { segments, star2, star2Captured, verb, trailingSlash } = input.template;
+  let node = trailingSlash ? routes.slash : routes.plain;
   if (verb !== undefined) {
     node = routes.verbs.get(verb) ?? newNode<T>();
     routes.verbs.set(verb, node);

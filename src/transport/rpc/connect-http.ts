@@ -19,16 +19,20 @@ import { encodeGrpcMessage, errorTrailers, parseGrpcTimeout } from "../http/grpc
 import { disconnectSignal, type HttpRequest, type HttpResponse, isGone } from "../http/http-message.js";
 import { webHeaders } from "../http/inbound.js";
 import { connectJson } from "../http/send.js";
+import { encodeWebText, toBinaryType, toTextType } from "./web-text.js";
 
 /**
  * Writes an answer of connect's handlers, at the pace the peer reads. Resolves when all is written
  * or the peer has gone; the rest of a stream is then cancelled.
+ *
+ * @param isText whether its frames are sent as base64, as gRPC-Web may ask for
  */
 export async function writeAnswer(
   answer: UniversalServerResponse,
   res: HttpResponse,
   errorDomain: string,
   access?: AccessRecord,
+  isText = false,
 ): Promise<void> {
   if (isGone(res)) return;
   const contentType = answer.header?.get("content-type") ?? "";
@@ -37,19 +41,23 @@ export async function writeAnswer(
   if (isGone(res)) return;
   const web = contentType.startsWith("application/grpc-web");
   const stream = contentType.startsWith("application/connect+");
+  const base64 = web && isText;
+  if (base64) header?.set("content-type", toTextType(contentType));
   let bytes = 0;
   for await (const chunk of body ?? []) {
     if (isGone(res)) return;
-    const out = web
+    const frame = web
       ? repairWebTrailer(chunk, errorDomain, access)
       : stream
         ? repairEndOfStream(chunk, errorDomain)
         : chunk;
-    bytes += out.length;
-    // Where there is no room for the answer, there may still be for a status that says so.
-    chargeAnswer(res, out.length);
-    if (!res.headersSent) writeHead(res, status, nodeHeaders(header));
-    await writeCharged(res, out);
+    for (const piece of base64 ? encodeWebText(frame) : [frame]) {
+      bytes += piece.length;
+      // Where there is no room for the answer, there may still be for a status that says so.
+      chargeAnswer(res, piece.length);
+      if (!res.headersSent) writeHead(res, status, nodeHeaders(header));
+      await writeCharged(res, piece);
+    }
   }
   if (!res.headersSent) writeHead(res, status, nodeHeaders(header));
   if (answer.trailer) {
@@ -64,13 +72,17 @@ export async function writeAnswer(
 // Errors of the pipeline carry ErrorInfo and stay as they are. What is left are errors of framing,
 // size and encoding that the library found before a handler ran.
 function repair(error: ConnectError, errorDomain: string): ConnectError {
-  if (error.details.length > 0 || error.code !== Code.Internal) return connectErrorFrom(error, errorDomain);
+  if (error.details.length > 0 || error.code !== Code.Internal || PROTOCOL_FAULT.test(error.rawMessage))
+    return connectErrorFrom(error, errorDomain);
   if (!CALLERS_FAULT.test(error.rawMessage)) return connectErrorFrom(new Error(error.rawMessage), errorDomain);
   return connectErrorFrom(new ConnectError(error.rawMessage, Code.InvalidArgument), errorDomain);
 }
 
+// INTERNAL is what gRPC and Connect prescribe for these (gRPC compression, "Compression Method Asymmetry").
+const PROTOCOL_FAULT = /^received compressed envelope/;
+
 // The library calls these INTERNAL although the bytes came from the caller.
-const CALLERS_FAULT = /^(?:parse binary|received compressed envelope|decompression failed)/;
+const CALLERS_FAULT = /^(?:parse binary|decompression failed)/;
 
 async function repairUnaryError(
   answer: UniversalServerResponse,
@@ -152,7 +164,8 @@ const LONGEST_TIMEOUT_MS = 2_147_483_647;
 /**
  * A request as connect's handlers take it. The authority must have been validated.
  *
- * Against what connect-node builds, this one limits timeouts to what timers can hold.
+ * Against what connect-node builds, this one limits timeouts to what timers can hold, and gRPC-Web as text has become
+ * bytes.
  */
 export function universalRequest(
   req: HttpRequest,
@@ -162,8 +175,11 @@ export function universalRequest(
 ): UniversalServerRequest {
   const header = webHeaders(req.headers);
   limitTimeout(header);
+  const contentType = header.get("content-type");
+  if (contentType !== null) header.set("content-type", toBinaryType(contentType));
   const scheme = "encrypted" in req.socket && req.socket.encrypted ? "https" : "http";
-  const authority = req.headers[":authority"] ?? req.headers.host;
+  // HTTP/1.0 need not name the host.
+  const authority = req.headers[":authority"] ?? req.headers.host ?? "localhost";
   return {
     httpVersion: req.httpVersion,
     method: req.method ?? "",

@@ -1,6 +1,6 @@
 import type { ServerHttp2Stream } from "node:http2";
 import type { ApiError } from "../../kernel/errors.js";
-import { malformedRequest, resourceExhausted, unimplemented } from "../../kernel/errors.js";
+import { malformedRequest, protocolError, resourceExhausted, unimplemented } from "../../kernel/errors.js";
 import { collectBody } from "../http/body-collector.js";
 
 const PREFIX_BYTES = 5;
@@ -34,7 +34,7 @@ export function readMessage(
       const flag = arrived[0];
       const length = arrived.readUInt32BE(1);
       expected = PREFIX_BYTES + length;
-      if (flag !== 0) return malformedRequest(flag === 1 ? COMPRESSED : UNKNOWN_FLAG);
+      if (flag !== 0) return flag === 1 ? protocolError(COMPRESSED) : malformedRequest(UNKNOWN_FLAG);
       if (length > maxBytes) return resourceExhausted(`message: ${length} bytes are more than ${maxBytes}`);
     }
     return expected >= 0 && arrived.length > expected ? unimplemented(NOT_ONE) : undefined;

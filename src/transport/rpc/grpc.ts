@@ -21,6 +21,7 @@ import { StreamInbound } from "../http/inbound.js";
 import type { Limits } from "../http/limits.js";
 import { buffersOf } from "../http/request-buffers.js";
 import { flushPerTick } from "../http/tick.js";
+import { createFrameCompressor } from "./compression.js";
 import { readMessage } from "./grpc-body.js";
 import type { ListFrame, ListFrames } from "./list-frame.js";
 
@@ -54,8 +55,8 @@ export interface GrpcUnary {
     access?: AccessRecord,
   ): void;
 
-  /** Answers without reading the request. */
-  refuse(stream: ServerHttp2Stream, error: unknown, access?: AccessRecord): void;
+  /** Answers without reading the request, with the content type that belongs to that of the request. */
+  refuse(stream: ServerHttp2Stream, error: unknown, access?: AccessRecord, contentType?: string): void;
 }
 
 interface Answer {
@@ -64,26 +65,48 @@ interface Answer {
   readonly stream: ServerHttp2Stream;
   readonly call: UnaryCall;
   readonly frame: Buffer | ListFrame;
+  readonly isCompressed: boolean;
   readonly access: AccessRecord | undefined;
 }
 
 const CONTENT_TYPE = "application/grpc+proto";
 const OK_HEADERS: OutgoingHttpHeaders = { ":status": 200, "content-type": CONTENT_TYPE };
+const GZIP_HEADERS: OutgoingHttpHeaders = { ...OK_HEADERS, "grpc-encoding": "gzip" };
 const OK_TRAILERS: OutgoingHttpHeaders = { "grpc-status": "0" };
+const JSON_TYPE = /^application\/grpc\+json(?:;|$)/i;
 const TRAILERS_FOLLOW = { waitForTrailers: true, sendDate: false };
 const TRAILERS_ONLY = { endStream: true, sendDate: false };
 
 /** Creates the lean path (gRPC over HTTP/2). */
 export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
   const { invoke, authenticateCaller, clock, limits, listFrames } = options;
+  const compressor = createFrameCompressor(limits);
   const unary = new Map<string, UnaryEntry>();
   for (const [path, entry] of options.methods) if (entry.kind === "unary") unary.set(path, entry);
 
-  function refuse(stream: ServerHttp2Stream, error: unknown, access?: AccessRecord): void {
+  function trailersOf(error: unknown, access: AccessRecord | undefined): OutgoingHttpHeaders {
     const answer = answerError(error, options.errorDomain, ({ cause }) => options.onInternalError(cause ?? error));
     const trailers = errorTrailers(answer);
     if (access) access.grpcCode = Number(trailers["grpc-status"]);
-    sendRejection({ stream, headers: { ":status": 200, "content-type": CONTENT_TYPE, ...trailers } });
+    return trailers;
+  }
+
+  function refuse(stream: ServerHttp2Stream, error: unknown, access?: AccessRecord, requestType = ""): void {
+    const contentType = JSON_TYPE.test(requestType) ? "application/grpc+json" : CONTENT_TYPE;
+    const headers = { ":status": 200, "content-type": contentType, ...trailersOf(error, access) };
+    sendRejection({ stream, headers, trailers: undefined });
+  }
+
+  // With the headers and trailers that a handler set before it failed. Without headers one frame holds all.
+  function fail(stream: ServerHttp2Stream, call: UnaryCall, error: unknown, access: AccessRecord | undefined): void {
+    const { responseHeaderIfSet: header, responseTrailerIfSet: trailer } = call;
+    const status = trailersOf(error, access);
+    const trailers = trailer === undefined ? status : { ...withFields({}, trailer), ...status };
+    sendRejection(
+      header === undefined
+        ? { stream, headers: { ...OK_HEADERS, ...trailers }, trailers: undefined }
+        : { stream, headers: withFields(OK_HEADERS, header), trailers },
+    );
   }
 
   async function run(
@@ -94,27 +117,34 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
     bytes: Uint8Array,
     access: AccessRecord | undefined,
   ): Promise<void> {
-    const { onInternalError } = options;
+    const about = { refuse, onInternalError: options.onInternalError, stream, call, access };
+    const gone = () => stream.destroyed || stream.closed;
+    const compress = async (frame: ListFrame): Promise<void> => {
+      const compressed = await compressor.compress(stream, frame);
+      if (!gone()) answer({ ...about, frame: compressed, isCompressed: true }, compressed.bytes);
+    };
     try {
       const decode = () => requestOf(entry.desc.input, bytes);
       if (entry.list !== undefined) {
         const chunks = readChunks(invoke, clock, { entry, call, principal, request: decode });
-        const gone = () => stream.destroyed || stream.closed;
-        const buffers = buffersOf(stream);
         const cutOff = () => resetStream(stream, constants.NGHTTP2_CANCEL);
-        const frame = await listFrames({ output: entry.desc.output, chunks, gone, buffers, cutOff });
-        if (!gone()) answer({ refuse, onInternalError, stream, call, frame, access }, frame.bytes);
+        const list = { output: entry.desc.output, chunks, gone, buffers: buffersOf(stream), cutOff };
+        const frame = await listFrames(list);
+        if (gone()) return;
+        if (compressor.takes(frame.bytes, call.inbound)) await compress(frame);
+        else answer({ ...about, frame, isCompressed: false }, frame.bytes);
         return;
       }
       const response = await invoke(entry, call, principal, decode);
-      if (stream.destroyed || stream.closed) return;
+      if (gone()) return;
       const frame = encodeFrame(entry.desc.output, response);
       chargeAnswer(stream, frame.length);
-      answer({ refuse, onInternalError, stream, call, frame, access }, frame.length);
+      if (compressor.takes(frame.length, call.inbound)) await compress({ pieces: [frame], bytes: frame.length });
+      else answer({ ...about, frame, isCompressed: false }, frame.length);
     } catch (error) {
       if (error === CALLER_GONE) return;
       if (access) access.requestId = call.requestId;
-      refuse(stream, error, access);
+      fail(stream, call, error, access);
     }
   }
 
@@ -179,12 +209,20 @@ function requestOf(input: DescMessage, bytes: Uint8Array): Message {
 interface GrpcRejection {
   readonly stream: ServerHttp2Stream;
   readonly headers: OutgoingHttpHeaders;
+  /** In the headers unless given. */
+  readonly trailers: OutgoingHttpHeaders | undefined;
 }
 
 const sendRejection = flushPerTick<GrpcRejection>(
   "answers",
-  ({ stream, headers }) => {
+  ({ stream, headers, trailers }) => {
     if (stream.destroyed || stream.closed || stream.headersSent) return;
+    if (trailers !== undefined) {
+      stream.on("wantTrailers", () => sendTrailers(stream, trailers));
+      stream.respond(headers, TRAILERS_FOLLOW);
+      stream.end();
+      return;
+    }
     stream.respond(headers, TRAILERS_ONLY);
     // Nobody will read the rest of the request.
     if (!stream.readableEnded) resetUnreadRequest(stream);
@@ -194,13 +232,14 @@ const sendRejection = flushPerTick<GrpcRejection>(
 
 const sendAnswer = flushPerTick<Answer>(
   "answers",
-  ({ stream, call, frame }) => {
+  ({ stream, call, frame, isCompressed }) => {
     if (stream.destroyed || stream.closed) return;
     const header = call.responseHeaderIfSet;
     const trailer = call.responseTrailerIfSet;
     if (trailer === undefined) stream.on("wantTrailers", sendOkTrailers);
     else stream.on("wantTrailers", () => sendTrailers(stream, withFields(OK_TRAILERS, trailer)));
-    stream.respond(header === undefined ? OK_HEADERS : withFields(OK_HEADERS, header), TRAILERS_FOLLOW);
+    const headers = isCompressed ? GZIP_HEADERS : OK_HEADERS;
+    stream.respond(header === undefined ? headers : withFields(headers, header), TRAILERS_FOLLOW);
     if ("pieces" in frame) void writeList(stream, frame);
     else void endAtPace(stream, frame);
   },

@@ -9,7 +9,7 @@ const PREFIX_BYTES = 5;
 
 /** A frame in pieces. */
 export interface ListFrame {
-  readonly pieces: readonly Buffer[];
+  readonly pieces: Buffer[];
   readonly bytes: number;
 }
 

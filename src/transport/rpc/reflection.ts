@@ -4,6 +4,7 @@
 import { createRegistry, type DescFile, type DescService, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
+import { file_google_rpc_error_details as errorDetails } from "#gen/google/rpc/error_details_pb.js";
 import {
   ServerReflection,
   type ServerReflectionRequest,
@@ -15,10 +16,10 @@ import { type ExtraService, extraService } from "./connect.js";
 type Answer = MessageInitShape<typeof ServerReflectionResponseSchema>;
 type Question = Pick<ServerReflectionRequest, "host" | "messageRequest">;
 
-/** Both versions of reflection over `services` and themselves. */
+/** Both versions of reflection over `services` and themselves, and over the details of errors, which no method names. */
 export function createReflection(services: readonly DescService[]): ExtraService[] {
   const served = [...services, ServerReflection, ServerReflectionAlpha];
-  const files = closureOf(served.map(({ file }) => file));
+  const files = closureOf([...served.map(({ file }) => file), errorDetails]);
   const answer = answererOf(served, files);
 
   async function* answers(questions: AsyncIterable<Question>): AsyncIterable<Answer> {

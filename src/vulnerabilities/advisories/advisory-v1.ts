@@ -34,6 +34,13 @@ import { isUidp, parentOf } from "../../kernel/uidp.js";
 import type { UnaryCall } from "../../pipeline/call.js";
 import { serve } from "../../pipeline/method-table.js";
 import { type FieldNames, renameErrorFields } from "../../pipeline/operations.js";
+import {
+  defineFixedFields,
+  immutable,
+  requireCreated,
+  requireUpdated,
+  setByService,
+} from "../../pipeline/resource/fixed-fields.js";
 import type { ResourceDeps } from "../../pipeline/resource/read.js";
 import type { AdvisoryEventRow, AdvisoryRow, Tx } from "../../store/port.js";
 import { advisories, advisoryToProto, eventToProto, findComponentMove } from "./advisory.js";
@@ -48,6 +55,24 @@ import {
 import { type EventInput, MAX_ADVISORY_REQUEST } from "./advisory-rules.js";
 import { addEvents } from "./advisory-v2beta1.js";
 import { buildAdvisoryFilters } from "./filters.js";
+
+const fixedEvent = defineFixedFields(AdvisoryEventSchema, {
+  author: setByService(),
+  reviewer: setByService(),
+  timestamp: immutable(),
+});
+const fixedAdvisory = defineFixedFields(AdvisorySchema, {
+  deletedAt: setByService("Delete withdraws an advisory"),
+  advisoryId: setByService(),
+  author: setByService(),
+  legacyAdvisoryID: immutable(),
+  events: immutable("CreateAdvisoryEvent and UpdateAdvisoryEvent change events"),
+});
+const fixedCreation = defineFixedFields(AdvisorySchema, {
+  ...fixedAdvisory.fixed,
+  "events.author": setByService(),
+  "events.reviewer": setByService(),
+});
 
 /** The names of version 1 for the fields of version 2. */
 const namesInV1: FieldNames = {
@@ -94,13 +119,17 @@ export function advisoriesV1({ listResources, ids }: Pick<ResourceDeps, "listRes
         withV1Names(async () => {
           const events = (advisory?.events ?? []).map(eventFromV1);
           const input = { groupUid: parentId, advisory: advisoryFromV1(advisory), events };
-          return toProtoV1(await createAdvisory(input, ids, call), call.tx);
+          const created = await toProtoV1(await createAdvisory(input, ids, call), call.tx);
+          return requireCreated(fixedCreation, advisory, created);
         }),
 
       list: (filter, call) => withV1Names(() => listAdvisories(filter, listResources, call)),
 
       update: (advisory, call) =>
-        withV1Names(async () => toProtoV1(await updateAdvisory(advisoryFromV1(advisory), call), call.tx)),
+        withV1Names(async () => {
+          const updated = await toProtoV1(await updateAdvisory(advisoryFromV1(advisory), call), call.tx);
+          return requireUpdated(fixedAdvisory, advisory, updated);
+        }),
 
       async delete({ id }, call) {
         await withdrawAdvisory(id, call);
@@ -108,16 +137,21 @@ export function advisoriesV1({ listResources, ids }: Pick<ResourceDeps, "listRes
       },
 
       createAdvisoryEvent: ({ parentId, advisoryEvent }, call) =>
-        withV1Names(async () =>
-          eventToProtoV1(await createEvent({ advisoryUid: parentId, input: eventFromV1(advisoryEvent) }, ids, call)),
-        ),
+        withV1Names(async () => {
+          const request = { advisoryUid: parentId, input: eventFromV1(advisoryEvent) };
+          return requireCreated(fixedEvent, advisoryEvent, eventToProtoV1(await createEvent(request, ids, call)));
+        }),
 
       async listAdvisoryEvents({ parentId }, { tx }) {
         return { parentId, items: (await readEvents(parentId, tx)).map(eventToProtoV1) };
       },
 
       updateAdvisoryEvent: (event, call) =>
-        withV1Names(async () => eventToProtoV1(await updateEvent(eventFromV1(event), call))),
+        withV1Names(async () => {
+          const before = eventToProtoV1(await getEvent(event.id, call.tx));
+          const updated = eventToProtoV1(await updateEvent(eventFromV1(event), call));
+          return requireUpdated(fixedEvent, event, updated, before);
+        }),
     },
     { create: large, update: large, list: large },
   );

@@ -142,7 +142,7 @@ function removeDuplicates(severities: readonly OsvSeverity[]): OsvSeverity[] {
   return [...new Map(severities.map((one) => [`${one.type} ${one.score}`, one])).values()];
 }
 
-// Throws INVALID_ARGUMENT for a value that is no object.
+// Throws INVALID_ARGUMENT for a value that is not an object.
 function requireObject(value: unknown, field: string): JsonLocation {
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return { field, value: value as never };
   throw fieldError(field, "must be an object");

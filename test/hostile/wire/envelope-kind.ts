@@ -8,6 +8,7 @@ import { type Field, literal } from "./hpack.js";
 import { ANSWER_MS, sendHttp1 } from "./http1-connection.js";
 import { RPC_PATHS } from "./http2-fields.js";
 import { FLAG, FRAME, frame, openSession, uint32 } from "./http2-session.js";
+import { SERVICE_FAILED } from "./target.js";
 
 /** The most calls of a connection. */
 const BATCH = 40;
@@ -244,12 +245,15 @@ function judgeField(peer: Peer, call: RpcCall | undefined, name: string, value: 
     if (value === "500" || value === "502") peer.fault(`status ${value} to ${formatCall(call)}`);
   } else if (name === "grpc-status") {
     peer.count(`grpc ${value}`);
-    if (value === "2" || value === "13") peer.fault(`grpc-status ${value} to ${formatCall(call)}`);
+    if (value === "2") peer.fault(`grpc-status ${value} to ${formatCall(call)}`);
+  } else if (name === "grpc-message" && SERVICE_FAILED.test(value)) {
+    peer.fault(`${value} to ${formatCall(call)}`);
   }
 }
 
-// UNKNOWN and INTERNAL, as the trailers of gRPC-Web and the errors of Connect write them.
-const INTERNAL = /grpc-status: ?(?:2|13)\b|"code": ?"(?:internal|unknown)"/;
+// UNKNOWN and INTERNAL, as the trailers of gRPC-Web and the errors of Connect write them. INTERNAL with a text of its own
+// is what the protocols prescribe for some envelopes.
+const INTERNAL = new RegExp(`grpc-status: ?2\\b|"code": ?"unknown"|${SERVICE_FAILED.source}`);
 
 function judgeBody(peer: Peer, call: RpcCall | undefined, bytes: Buffer): void {
   const text = bytes.toString("latin1");

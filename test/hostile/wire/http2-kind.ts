@@ -6,6 +6,7 @@ import { addressOf, type Kind, type Peer, type Sent } from "./campaign.js";
 import type { Field } from "./hpack.js";
 import { brokenBlock, encodeBlock, fieldsFor } from "./http2-fields.js";
 import { FLAG, FRAME, frame, openSession, settingsFrame, uint32 } from "./http2-session.js";
+import { SERVICE_FAILED } from "./target.js";
 
 /** The most frames of a session that is no flood. */
 const BATCH = 60;
@@ -60,8 +61,9 @@ async function exchange({ first = [], frames }: Frames, random: Random, peer: Pe
   function judge([name, value]: Field): void {
     if (name === ":status") peer.count(value);
     if (name === "grpc-status") peer.count(`grpc ${value}`);
-    const isFault = name === ":status" ? value === "500" : name === "grpc-status" && (value === "2" || value === "13");
-    if (isFault) peer.fault(`${name} ${value}`);
+    const isFailure = name === "grpc-message" && SERVICE_FAILED.test(value);
+    if (isFailure || (name === ":status" && value === "500") || (name === "grpc-status" && value === "2"))
+      peer.fault(`${name} ${value}`);
   }
 
   if (first.length > 0) {

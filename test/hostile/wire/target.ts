@@ -16,7 +16,7 @@ export interface Target {
   readonly token: string;
   /** The uid of a root group. */
   readonly organisation: string;
-  /** What the log says that it must not say: errors, and answers of INTERNAL or 500. At most 20. */
+  /** What the log says that it must not say: errors, and answers of UNKNOWN or 500. At most 20. */
   readonly complaints: readonly string[];
   /** How the process ended; undefined while it runs. */
   ended(): string | undefined;
@@ -118,10 +118,13 @@ function isRequest(line: string): boolean {
   return line.startsWith("{") && line.endsWith(',"msg":"request"}');
 }
 
-// Codes 2 and 13 are UNKNOWN and INTERNAL: of neither may a peer be the cause. What is no JSON is a
-// warning of Node or the trace of an uncaught exception.
+/** The text of INTERNAL where the service is at fault; it stands in the log as an error too. */
+export const SERVICE_FAILED = /the(?: |%20)service(?: |%20)failed/;
+
+// Code 2 is UNKNOWN, of which no peer may be the cause. What is no JSON is a warning of Node or the trace of an
+// uncaught exception.
 function isComplaint(line: string): boolean {
-  if (isRequest(line)) return /"status":500\b|"grpcCode":(?:2|13)\b/.test(line);
+  if (isRequest(line)) return /"status":500\b|"grpcCode":2\b/.test(line);
   return !/^\{"level":"(?:info|debug|trace)"/.test(line);
 }
 

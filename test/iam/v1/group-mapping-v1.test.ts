@@ -118,12 +118,16 @@ for (const name of wireNames) {
           wire.expectError(v1.create, { parentId, mapping: { ...mapping, scope: world.child } }),
           "scope: scope must be the root group of the identity provider",
         ],
+        [
+          wire.expectError(v1.create, { parentId, mapping: { ...mapping, identityProviderUidp: world.root } }),
+          "identityProviderUidp: identityProviderUidp must be the parent of the mapping",
+        ],
         [wire.expectError(v1.create, { parentId: "nonsense", mapping }), `parentId: parentId ${rule}`],
         [wire.expectError(v1.batchDelete, { parentId }), "ids: ids is required"],
         [wire.expectError(v1.list, { uidp: { childrenOf: "x" } }), `uidp.childrenOf: uidp.childrenOf ${rule}`],
       ];
       for (const [failure, text] of rows) assert.equal(await failure, `Invalid argument: ${text}`);
-      await wire.call(v1.create, { parentId, mapping });
+      await wire.call(v1.create, { parentId, mapping: { ...mapping, identityProviderUidp: parentId } });
       assert.match(await wire.expectError(v1.create, { parentId, mapping }), /^Already exists: external group role/);
     });
 

@@ -2,6 +2,7 @@
 // and gRPC, by clients generated from the protos.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { Code } from "@connectrpc/connect";
 import { Groups, OrgKind } from "#gen/chainguard/platform/iam/group_pb.js";
 import { Roles } from "#gen/chainguard/platform/iam/role_pb.js";
 import { GroupsService as Stable } from "#gen/chainguard/platform/iam/v2/groups_pb.js";
@@ -10,7 +11,7 @@ import { RolesService } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
 import { type Connection, connectTo, staticToken } from "../../../src/client/index.js";
 import { verifyGroup } from "../../../src/iam/operator/operate.js";
 import { randomIds } from "../../../src/kernel/ids.js";
-import { invalid, precondition } from "../../contract/expectations.js";
+import { type Expected, fixed, invalid, precondition } from "../../contract/expectations.js";
 import { type Rest, restAs } from "../../contract/rest.js";
 import { type IamWorld, startIamWorld } from "../iam-world.js";
 
@@ -56,7 +57,7 @@ describe("groups", () => {
 
   it("lose the fields that an update omits in version 1, and keep them in version 2", async () => {
     const group = await world.group();
-    const put = await v1("PUT", `/groups/${group}`, { name: "renamed", description: "d", verified: true, kind: 2 });
+    const put = await v1("PUT", `/groups/${group}`, { name: "renamed", description: "d", verified: false });
     assert.deepEqual([put.json?.name, put.json?.description, put.json?.verified], ["renamed", "d", false]);
     assert.equal((await v2("PATCH", `/groups/${group}`, { name: "again" })).json?.description, "d");
     const reset = await connection.client(Groups).update({ id: group, name: "whole" });
@@ -72,14 +73,31 @@ describe("groups", () => {
     const { group, token } = await organisation("acme.example");
     const ids = { ids: randomIds, nowMs: Date.now() };
     await world.write((tx) => verifyGroup(tx, group, "ORG_KIND_CUSTOMER", ids));
-    const body = { name: "acme.example", verified: false, kind: 1, resourceLimits: { clusters: 9 }, status: 3 };
-    const { json } = await restAs(world.url, token, "/iam/v1")("PUT", `/groups/${group}`, body);
+    const put = (body: object) => restAs(world.url, token, "/iam/v1")("PUT", `/groups/${group}`, body);
+    const { json } = await put({ name: "acme.example", verified: false });
     assert.deepEqual([json?.verified, json?.kind], [true, "ORG_KIND_CUSTOMER"]);
     assert.deepEqual(json?.resourceLimits, { idps: 100, repositories: 10_000 });
+    assert.deepEqual((await put(json ?? {})).json?.kind, "ORG_KIND_CUSTOMER", "what was read is accepted");
+    const by = (command: string) => `is set by the operator alone, with \`arbor admin ${command}\``;
+    const quota = by("quota set");
+    const rejected: readonly (readonly [body: object, expected: Expected])[] = [
+      [{ kind: 1 }, fixed(["kind", `kind ${by("group verify UID --kind KIND")}`])],
+      [{ resourceLimits: { idps: 101 } }, fixed(["resourceLimits.idps", `idps ${quota}`])],
+      [{ resourceLimits: { clusters: 9 } }, fixed(["resourceLimits.clusters", `clusters ${quota}`])],
+      [{ status: 3 }, invalid(["status", "status is set by the service alone"])],
+    ];
+    for (const [body, expected] of rejected) {
+      assert.deepEqual((await put({ name: "acme.example", description: "lost", ...body })).outcome, expected);
+    }
+    const created = await v1("POST", `/groups/${world.child}`, { name: "x", verified: true });
+    assert.deepEqual(created.outcome, fixed(["verified", `verified ${by("group verify UID")}`]));
+    const overGrpc = connection.client(Groups).create({ parent: world.child, group: { name: "x", kind: 2 } });
+    await assert.rejects(overGrpc, { code: Code.PermissionDenied });
     const renamed = await restAs(world.url, token, "/iam/v1")("PUT", `/groups/${group}`, { name: "other" });
     assert.deepEqual(renamed.outcome, precondition("GROUP_VERIFIED", "cannot rename a verified group"));
     const seen = await connectOnce(token, (client) => client.list({ id: group }));
     assert.equal(seen.items[0]?.kind, OrgKind.CUSTOMER);
+    assert.equal(seen.items[0]?.description, "", "a rejected update changes nothing");
   });
 
   it("are listed without pages, ancestors first, by id, name and parent", async () => {

@@ -9,7 +9,7 @@ import { randomIds } from "../../../src/kernel/ids.js";
 import { denied, invalid } from "../../contract/expectations.js";
 import { type Rest, restAs } from "../../contract/rest.js";
 import { identityRow } from "../../support/rows.js";
-import { claimMatch, type IamWorld, type Somebody, startIamWorld } from "../iam-world.js";
+import { claimMatch, type IamWorld, noClaims, type Somebody, startIamWorld } from "../iam-world.js";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -57,7 +57,10 @@ const whole = (body: object) => fromJson(IdentitySchema, body as JsonValue);
 const idsOf = (items: readonly { readonly id?: unknown }[]) => items.map(({ id }) => id);
 const relationships = ["claimMatch", "static", "staticKeys", "awsIdentity", "servicePrincipal"];
 const relationshipOf = (shown: Fields) =>
-  Object.fromEntries(Object.entries(shown).filter(([field]) => relationships.includes(field)));
+  withoutEmpties(Object.fromEntries(Object.entries(shown).filter(([field]) => relationships.includes(field))));
+// Clients of gRPC print no empty maps, REST does.
+const withoutEmpties = (json: object): Fields =>
+  JSON.parse(JSON.stringify(json, (_, value) => (JSON.stringify(value) === "{}" ? undefined : value)));
 
 describe("a relationship is the same in both versions", () => {
   const full = {
@@ -128,7 +131,10 @@ describe("an update replaces", () => {
         const { uid, name: called, description, company, ...now } = await inV2(ids[i] ?? "");
         assert.deepEqual([called, description, company, relationshipOf(now)], ["m", "", "c", claims]);
         const times = { createdAt: now.createTime, updatedAt: now.updateTime, lastSeen: now.lastSeenTime };
-        assert.deepEqual(shown, { id: uid, name: "m", description: "", ...times, ...claims });
+        assert.deepEqual(
+          { ...shown, ...relationshipOf(shown) },
+          { id: uid, name: "m", description: "", ...times, ...claims },
+        );
       }
     });
   }
@@ -216,7 +222,7 @@ describe("callers who change how an identity is assumed", () => {
       else await call;
       const now = await inV1(id);
       if (more) assert.deepEqual(now, unchanged);
-      else assert.deepEqual(now.claimMatch, body.claimMatch);
+      else assert.deepEqual(now.claimMatch, { ...body.claimMatch, ...noClaims });
     });
   }
 

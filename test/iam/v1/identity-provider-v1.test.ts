@@ -103,6 +103,9 @@ for (const name of wireNames) {
       assert.deepEqual([changed.scim?.etag, changed.scim?.credentialState], [etag, State.LIVE]);
       assert.ok(createdAt && updatedAt);
       assert.equal(await sealedSecret(id), before);
+      const unruled = { ...few, value: { issuer, clientId } };
+      const kept = await wire.call(v1.update, { ...sent, configuration: unruled });
+      assert.equal(kept.configuration.value?.correlationRule, correlationRule, "zero is absent");
 
       // What was read can be sent back as it is.
       const [read] = await readList({ id });
@@ -158,8 +161,14 @@ for (const name of wireNames) {
         [update({ ...whole, configuration: { case: undefined } }), "oidc: oidc is required"],
         [update({ ...whole, defaultRole: "" }), "defaultRole: defaultRole is required"],
         [
-          update({ ...whole, configuration: oidc({ correlationRule: Rule.UNSPECIFIED }) }),
+          update({ ...whole, configuration: oidc({ correlationRule: Rule.SUB_EQUALS_EXTERNAL_ID }) }),
           "oidc.correlationRule: correlationRule cannot change",
+        ],
+        [update({ ...whole, scim: { enabled: true } }), "scim.enabled: enabled is changed with SetScimEnabled"],
+        [create({ ...whole, scim: { enabled: true } }), "scim.enabled: enabled is changed with SetScimEnabled"],
+        [
+          update({ ...whole, scim: { endpointUrl: "/elsewhere" } }),
+          "scim.endpointUrl: endpointUrl is set by the service alone",
         ],
         [update({ ...whole, id: "nonsense" }), `id: id ${uid}`],
         [wire.expectError(v1.list, { id: "nonsense" }), "id: id must be an id, such as the service assigns"],

@@ -58,12 +58,12 @@ describe("a binding", () => {
   it("of version 1 is one of version 2, in the group of the request", async () => {
     const [one, other] = [person(), person()];
     const { createdAt, updatedAt, ...shown } = await answer(
-      v1("POST", `/rolebindings/${world.child}`, { identity: one, role: viewer, group: world.foreign }),
+      v1("POST", `/rolebindings/${world.child}`, { identity: one, role: viewer, group: world.child }),
     );
     assert.deepEqual(shown, { id: shown.id, identity: one, group: world.child, role: viewer });
     assert.ok(createdAt === updatedAt && Math.abs(Date.parse(String(createdAt)) - Date.now()) < 60_000);
     assert.deepEqual(await grantsInV2(String(shown.id)), [one, world.child, viewer]);
-    const roleBinding = { identity: other, role: editor, group: world.foreign };
+    const roleBinding = { identity: other, role: editor, group: world.grandchild };
     const { id, group } = await grpc.create({ parent: world.grandchild, roleBinding });
     assert.equal(group, world.grandchild);
     assert.deepEqual(await grantsInV2(id), [other, world.grandchild, editor]);
@@ -78,9 +78,9 @@ describe("a binding", () => {
     const { claimMatchIssuer, claimMatchSubject, ...shown } = await inV1(String(uid));
     assert.deepEqual(shown, {
       id: uid,
-      group: { id: world.child, name: "group" },
+      group: { id: world.child, name: "group", description: "", resourceLimits: {}, verified: false },
       identity: identityUid,
-      role: { id: viewer, name: "viewer", description: "Viewer Role (built-in)" },
+      role: { id: viewer, name: "viewer", description: "Viewer Role (built-in)", capabilities: [] },
       ...{ email: "", emailUnverified: "", createdAt: createTime, updatedAt: createTime },
     });
     const [item] = (await grpc.list({ id: String(uid) })).items;
@@ -94,7 +94,7 @@ describe("a binding", () => {
     const id = await made(one);
     const put = (body: object) => v1("PUT", `/rolebindings/${id}`, body);
     world.harness.skewMs += 1_000;
-    const { createdAt, updatedAt, ...shown } = await answer(put({ identity: other, role: editor, group: world.root }));
+    const { createdAt, updatedAt, ...shown } = await answer(put({ identity: other, role: editor, group: world.child }));
     assert.deepEqual(shown, { id, identity: other, group: world.child, role: editor });
     assert.ok(Date.parse(String(updatedAt)) - Date.parse(String(createdAt)) >= 1_000);
     assert.equal((await inV1(id)).updatedAt, updatedAt);
@@ -102,6 +102,16 @@ describe("a binding", () => {
     assert.equal(((await inV1(id)).role as Fields).id, viewer);
     const { identity, role } = await grpc.update({ id, identity: one, role: editor });
     assert.deepEqual([identity, role, await grantsInV2(id)], [one, editor, [one, world.child, editor]]);
+    const elsewhere = { identity: other, role: viewer, group: world.root };
+    const ruled = "group must be the group in which the binding is created";
+    assert.deepEqual((await put(elsewhere)).outcome, invalid(["group", ruled]));
+    const created = await v1("POST", `/rolebindings/${world.child}`, elsewhere);
+    assert.deepEqual(created.outcome, invalid(["group", ruled]));
+    const fitting = { identity: other, role: viewer };
+    await assert.rejects(grpc.createBatch({ parent: world.child, roleBindings: [fitting, elsewhere] }), (error) => {
+      assert.match(String(error), /roleBindings\[1\]\.group: group must be the group/);
+      return true;
+    });
     assert.deepEqual((await put({ role: viewer })).outcome, invalid(["identity", "identity is required"]));
     assert.deepEqual((await put({ identity: one })).outcome, invalid(["role", "role is required"]));
     assert.deepEqual(await grantsInV2(id), [one, world.child, editor]);
@@ -134,7 +144,7 @@ describe("a batch", () => {
   const items = (count: number) => Array.from({ length: count }, () => ({ identity: person(), role: viewer }));
 
   it("is an array over REST, answered in its order", async () => {
-    const sent = [...items(24), { identity: person(), role: editor, group: world.foreign }];
+    const sent = [...items(24), { identity: person(), role: editor, group: world.child }];
     const { roleBindings } = (await answer(batch(sent))) as { roleBindings: Record<string, string>[] };
     assert.deepEqual(
       roleBindings.map(({ identity, role, group }) => ({ identity, role, group })),

@@ -55,6 +55,59 @@ for (const name of wireNames) {
       );
     });
 
+    it("count for the groups below, where who accepted them above is for those alone who may list it there", async () => {
+      const above = await world.group();
+      const group = await world.group(above);
+      const sibling = await world.group(above);
+      await wire.call(v2.acceptTerms, { group: above, documentIds: ["eula", "dpa"] });
+      await wire.call(v1.acceptTerms, { group, documentIds: ["eula", "sla"] });
+      const { uid, token } = await world.harness.identity();
+      await world.harness.bind(uid, "owner", group);
+      const who = world.owner.uid;
+      for (const [bearer, whoAbove] of [
+        [undefined, who],
+        [token, ""],
+      ] as const) {
+        const { termsAcceptances, totalCount } = await wire.call(v2.listTermsAcceptances, { group }, bearer);
+        assert.deepEqual(
+          termsAcceptances.map(({ docId, orgUid, acceptedBy }) => [docId, orgUid, acceptedBy]).sort(),
+          [
+            ["dpa", above, whoAbove],
+            ["eula", above, whoAbove],
+            ["eula", group, who],
+            ["sla", group, who],
+          ].sort(),
+        );
+        assert.equal(totalCount, 4n);
+        const paged: (string | undefined)[] = [];
+        for (let pageToken = ""; ; ) {
+          const page = await wire.call(v2.listTermsAcceptances, { group, pageSize: 1, pageToken }, bearer);
+          paged.push(...page.termsAcceptances.map(({ docId, orgUid }) => `${docId} ${orgUid}`));
+          pageToken = page.nextPageToken;
+          if (pageToken === "") break;
+        }
+        assert.deepEqual(
+          paged,
+          termsAcceptances.map(({ docId, orgUid }) => `${docId} ${orgUid}`),
+        );
+        const { items } = await wire.call(v1.listAccepted, { group }, bearer);
+        assert.deepEqual(
+          items.map(({ docId, acceptedBy }) => [docId, acceptedBy]).sort(),
+          [
+            ["dpa", whoAbove],
+            ["eula", whoAbove],
+            ["eula", who],
+            ["sla", who],
+          ].sort(),
+        );
+      }
+      assert.match(await wire.expectError(v1.listAccepted, { group: above }, token), /^Permission denied/);
+      const besides = await wire.call(v1.listAccepted, { group: sibling });
+      assert.deepEqual(besides.items.map(({ docId }) => docId).sort(), ["dpa", "eula"]);
+      const ofAbove = await wire.call(v1.listAccepted, { group: above });
+      assert.equal(ofAbove.items.length, 2, "what a group below accepted counts there alone");
+    });
+
     it("name what is wrong", async () => {
       const rule = "documentIds must be at most 100 ids of 1 to 256 characters";
       const rows: readonly (readonly [documentIds: string[], group: string, text: string])[] = [

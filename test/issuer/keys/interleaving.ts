@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import fc from "fast-check";
-import { generateKey } from "../../../src/issuer/keys/key-generation.js";
+import { generateTokenKey } from "../../../src/issuer/keys/key-generation.js";
 import type { KeyRing } from "../../../src/issuer/keys/key-ring.js";
 import { addSuccessor, type KeySchedule, revokeKey } from "../../../src/issuer/keys/key-states.js";
 import { DAY, HOUR, type KeyKit, MINUTE, openKit, SECOND } from "./key-kit.js";
@@ -124,9 +124,11 @@ class World {
       case "ask":
         await this.#ask(event.node);
         break;
-      case "rotate":
-        await this.#kit.store.write((tx) => addSuccessor(tx, this.#newKey()));
+      case "rotate": {
+        const spare = await this.#newKey();
+        await this.#kit.store.write((tx) => addSuccessor(tx, spare));
         break;
+      }
       case "all at once":
         await Promise.all([...this.#rings.keys()].flatMap((i) => [this.#advanceKeys(i), this.#advanceKeys(i)]));
         break;
@@ -148,7 +150,7 @@ class World {
 
   #newKey() {
     this.#tally.keys++;
-    return generateKey("api-token", this.#kit.masterKey, this.#kit.nowMs);
+    return generateTokenKey("ES256", this.#kit.masterKey, this.#kit.nowMs);
   }
 
   async #advanceKeys(i: number): Promise<void> {
@@ -213,7 +215,7 @@ class World {
   async #revoke(pick: number): Promise<void> {
     const rows = await this.#kit.rows();
     const { kid } = rows[pick % rows.length] ?? assert.fail("there is no key");
-    const spare = this.#newKey();
+    const spare = await this.#newKey();
     // Nodes may be at it in the same moment.
     const [{ replaced }] = await Promise.all([
       this.#kit.store.write((tx) => revokeKey(tx, kid, spare)),

@@ -1,10 +1,12 @@
 // Nodes that share a store, with a clock that the test sets.
 import { join } from "node:path";
+import { generateKey, generateTokenKey } from "../../../src/issuer/keys/key-generation.js";
 import { type KeyRing, openKeyRing } from "../../../src/issuer/keys/key-ring.js";
 import { buildKeySchedule } from "../../../src/issuer/keys/key-states.js";
 import { type MasterKey, readMasterKey } from "../../../src/issuer/keys/master-key.js";
+import type { TokenAlgorithm } from "../../../src/kernel/jws.js";
 import { openSqlite } from "../../../src/store/open-sqlite.js";
-import type { KeyRow, Store } from "../../../src/store/port.js";
+import type { KeyPurpose, KeyRow, Store } from "../../../src/store/port.js";
 import { tempDir } from "../../support/temp-dir.js";
 
 /** A second in milliseconds. */
@@ -19,6 +21,11 @@ export const DAY = 24 * HOUR;
 /** The default schedule of a service. */
 export const schedule = buildKeySchedule({ keyRotation: 30 * 24 * 3600, jwksMaxAge: 300 });
 
+/** Generates an active key; an ES256 key for API tokens. */
+export async function newKey(purpose: KeyPurpose, masterKey: MasterKey, nowMs: number): Promise<KeyRow> {
+  return purpose === "api-token" ? generateTokenKey("ES256", masterKey, nowMs) : generateKey(purpose, masterKey, nowMs);
+}
+
 /** A new installation. */
 export interface KeyKit {
   readonly directory: string;
@@ -26,8 +33,8 @@ export interface KeyKit {
   readonly masterKey: MasterKey;
   /** The time of all clocks, in epoch milliseconds. */
   nowMs: number;
-  /** Opens a ring, of a node whose clock is ahead by `skewMs`. */
-  node(skewMs?: number, store?: Store): Promise<KeyRing>;
+  /** Opens a ring, of a node whose clock is ahead by `skewMs`; ES256 unless given, because its keys are quickly made. */
+  node(skewMs?: number, store?: Store, tokenAlgorithm?: TokenAlgorithm): Promise<KeyRing>;
   /** The keys of API tokens, oldest first. */
   rows(): Promise<KeyRow[]>;
   /** Opens the same data once more, as another process would. */
@@ -55,7 +62,8 @@ export async function openKit(open?: () => Promise<Store>): Promise<KeyKit> {
     store,
     masterKey,
     nowMs: Date.UTC(2026, 0, 1),
-    node: (skewMs = 0, from = store) => openKeyRing({ store: from, masterKey, clock: () => kit.nowMs + skewMs }),
+    node: (skewMs = 0, from = store, tokenAlgorithm = "ES256") =>
+      openKeyRing({ store: from, masterKey, clock: () => kit.nowMs + skewMs, tokenAlgorithm }),
     async rows() {
       return (await store.read((tx) => tx.keys.list())).filter(({ purpose }) => purpose === "api-token");
     },

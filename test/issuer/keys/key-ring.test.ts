@@ -5,14 +5,14 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { calculateJwkThumbprint, type JWK } from "jose";
-import { generateKey } from "../../../src/issuer/keys/key-generation.js";
+import { generateTokenKey } from "../../../src/issuer/keys/key-generation.js";
 import type { KeyRing } from "../../../src/issuer/keys/key-ring.js";
 import { createKeyRotator } from "../../../src/issuer/keys/key-rotator.js";
 import { addSuccessor, type KeyStateChange, revokeKey, rotateKey } from "../../../src/issuer/keys/key-states.js";
 import { unavailable } from "../../../src/kernel/errors.js";
 import type { KeyPurpose, Store } from "../../../src/store/port.js";
 import { openDatabase } from "../../../src/store/sqlite-driver.js";
-import { type KeyKit, openKit, SECOND, schedule } from "./key-kit.js";
+import { type KeyKit, newKey, openKit, SECOND, schedule } from "./key-kit.js";
 import { keyNodesSuite } from "./nodes-suite.js";
 
 let kit: KeyKit;
@@ -38,7 +38,7 @@ beforeEach(async () => {
 afterEach(() => kit.close());
 
 async function rotate(purpose: KeyPurpose = "api-token"): Promise<string> {
-  const row = generateKey(purpose, kit.masterKey, ++kit.nowMs);
+  const row = await newKey(purpose, kit.masterKey, ++kit.nowMs);
   await kit.store.write((tx) => rotateKey(tx, row));
   return row.kid;
 }
@@ -58,7 +58,7 @@ describe("the key ring", () => {
   test("publishes public members alone, the newest key first, named by their thumbprints", async () => {
     const first = ring.signing().kid;
     const second = await rotate();
-    const third = generateKey("api-token", kit.masterKey, ++kit.nowMs);
+    const third = await generateTokenKey("ES256", kit.masterKey, ++kit.nowMs);
     await kit.store.write((tx) => addSuccessor(tx, third));
     await rotate("audit");
     await ring.advanceKeys(schedule);
@@ -76,7 +76,7 @@ describe("the key ring", () => {
 
   test("publishes no key that was put beside a sealed one", async () => {
     const before = ring.published();
-    const strange = generateKey("api-token", kit.masterKey, 0);
+    const strange = await generateTokenKey("ES256", kit.masterKey, 0);
     const db = openDatabase(join(kit.directory, "arbor.db"));
     db.prepare("UPDATE keys SET public_jwk = ?").run(strange.publicJwk);
     db.close();
@@ -195,7 +195,7 @@ describe("the keeper of the keys", () => {
     await sleep(2_500);
     down = false;
     const { kid } = ring.signing();
-    const spare = generateKey("api-token", kit.masterKey, kit.nowMs);
+    const spare = await generateTokenKey("ES256", kit.masterKey, kit.nowMs);
     await kit.store.write((tx) => revokeKey(tx, kid, spare));
     const revokedMs = performance.now();
     await until(() => ring.verifying(kid) === undefined);

@@ -1,13 +1,12 @@
 // The life of the keys of API tokens, as one node sees it.
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, test } from "node:test";
-import { generateKey } from "../../../src/issuer/keys/key-generation.js";
 import type { KeyRing } from "../../../src/issuer/keys/key-ring.js";
 import { addSuccessor, buildKeySchedule, revokeKey, rotateKey } from "../../../src/issuer/keys/key-states.js";
 import { ApiError } from "../../../src/kernel/errors.js";
 import { isExpired } from "../../../src/pipeline/auth/api-token.js";
-import type { KeyPurpose, KeyState } from "../../../src/store/port.js";
-import { DAY, HOUR, type KeyKit, MINUTE, openKit, SECOND, schedule } from "./key-kit.js";
+import type { KeyPurpose, KeyRow, KeyState, Tx } from "../../../src/store/port.js";
+import { DAY, HOUR, type KeyKit, MINUTE, newKey, openKit, SECOND, schedule } from "./key-kit.js";
 
 const PENDING = 330 * SECOND;
 const VERIFY = 3_630 * SECOND;
@@ -172,7 +171,7 @@ describe("keys that change state on schedule", () => {
     const others = async () =>
       (await kit.store.read((tx) => tx.keys.list())).filter((row) => row.purpose !== "api-token");
     for (const purpose of ["page-token", "audit"] as const) {
-      const row = generateKey(purpose, kit.masterKey, kit.nowMs);
+      const row = await newKey(purpose, kit.masterKey, kit.nowMs);
       await kit.store.write((tx) => rotateKey(tx, row));
     }
     const before = await others();
@@ -185,12 +184,20 @@ describe("keys that change state on schedule", () => {
 
 describe("keys that are moved by command", () => {
   // Never two at the same time, since the order of those would be chance.
-  const spare = (purpose: KeyPurpose = "api-token") => generateKey(purpose, kit.masterKey, ++kit.nowMs);
+  const spare = (purpose: KeyPurpose = "api-token") => newKey(purpose, kit.masterKey, ++kit.nowMs);
+
+  const withKey =
+    <T>(key: KeyRow, unit: (tx: Tx, key: KeyRow) => T) =>
+    (tx: Tx) =>
+      unit(tx, key);
 
   test("a successor is pending from when a server has read it, and is the only one", async () => {
     await advanceAfter(0);
-    const first = await kit.store.write((tx) => addSuccessor(tx, spare()));
-    assert.deepEqual(await kit.store.write((tx) => addSuccessor(tx, spare())), { kid: first.kid, isNew: false });
+    const first = await kit.store.write(withKey(await spare(), (tx, key) => addSuccessor(tx, key)));
+    assert.deepEqual(await kit.store.write(withKey(await spare(), (tx, key) => addSuccessor(tx, key))), {
+      kid: first.kid,
+      isNew: false,
+    });
     assert.deepEqual(await kidsOf("pending"), [first.kid]);
     assert.deepEqual(await advanceAfter(DAY), [], "nobody published it until now");
     assert.deepEqual(await advanceAfter(PENDING - 1), []);
@@ -206,13 +213,13 @@ describe("keys that are moved by command", () => {
   for (const { state, left, replaced } of revoked) {
     test(`one that is ${state} is revoked at once`, async () => {
       await advanceAfter(0);
-      await kit.store.write((tx) => addSuccessor(tx, spare()));
+      await kit.store.write(withKey(await spare(), (tx, key) => addSuccessor(tx, key)));
       await advanceAfter(0);
       await advanceAfter(PENDING);
-      await kit.store.write((tx) => addSuccessor(tx, spare()));
+      await kit.store.write(withKey(await spare(), (tx, key) => addSuccessor(tx, key)));
       await advanceAfter(MINUTE);
       const [kid = ""] = await kidsOf(state);
-      const key = spare();
+      const key = await spare();
       assert.ok(ring.verifying(kid));
       assert.deepEqual(await kit.store.write((tx) => revokeKey(tx, kid, key)), { state, replaced });
       await advanceAfter(0);
@@ -232,7 +239,7 @@ describe("keys that are moved by command", () => {
   test("what is no key of API tokens is not revoked", async () => {
     const audit = ring.auditSigning().kid;
     const page = ring.pageKeys()[0]?.id ?? "";
-    const revoke = (kid: string) => kit.store.write((tx) => revokeKey(tx, kid, spare()));
+    const revoke = async (kid: string) => kit.store.write(withKey(await spare(), (tx, key) => revokeKey(tx, kid, key)));
     const before = await kit.store.read((tx) => tx.keys.list());
     await assert.rejects(revoke(audit), rejectedAs("FAILED_PRECONDITION"));
     await assert.rejects(revoke(page), rejectedAs("FAILED_PRECONDITION"));
@@ -242,7 +249,7 @@ describe("keys that are moved by command", () => {
 
   test("a key that takes over at once leaves the one before trusted for as long as its tokens live", async () => {
     await advanceAfter(0);
-    await kit.store.write((tx) => rotateKey(tx, spare()));
+    await kit.store.write(withKey(await spare(), (tx, key) => rotateKey(tx, key)));
     await advanceAfter(0);
     assert.deepEqual(await states(), [
       ["verify", VERIFY],
@@ -250,7 +257,7 @@ describe("keys that are moved by command", () => {
     ]);
   });
 
-  test("kids are what commands can be given", () => {
-    for (let i = 0; i < 600; i++) assert.match(spare(i % 2 ? "audit" : "api-token").kid, /^[\w][\w-]{42}$/);
+  test("kids are what commands can be given", async () => {
+    for (let i = 0; i < 600; i++) assert.match((await spare(i % 2 ? "audit" : "api-token")).kid, /^[\w][\w-]{42}$/);
   });
 });

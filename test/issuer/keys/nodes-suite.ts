@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { generateKey } from "../../../src/issuer/keys/key-generation.js";
+import { generateTokenKey } from "../../../src/issuer/keys/key-generation.js";
 import type { KeyRing } from "../../../src/issuer/keys/key-ring.js";
 import { addSuccessor, revokeKey } from "../../../src/issuer/keys/key-states.js";
-import type { KeyState, Store } from "../../../src/store/port.js";
+import type { KeyRow, KeyState, Store } from "../../../src/store/port.js";
 import { type KeyKit, MINUTE, openKit, schedule } from "./key-kit.js";
 
 const NODES = 4;
@@ -63,15 +63,16 @@ export function keyNodesSuite(open: () => Promise<(() => Promise<Store>) | undef
     test("commands that are given twice, beside nodes that advance keys, leave one key in use and one waiting", async (t) => {
       const { kit, rings } = await nodes();
       t.after(kit.close);
-      const spare = () => generateKey("api-token", kit.masterKey, kit.nowMs);
+      const spare = () => generateTokenKey("ES256", kit.masterKey, kit.nowMs);
       for (let i = 0; i < 30; i++) {
         kit.nowMs += 4 * MINUTE;
         const [active] = await inState(kit, "active");
         assert.ok(active);
-        const revoke = () => kit.store.write((tx) => revokeKey(tx, active.kid, spare()));
+        const [first, second, ...others] = await Promise.all([spare(), spare(), spare(), spare()]);
+        const revoke = (key: KeyRow) => kit.store.write((tx) => revokeKey(tx, active.kid, key));
         const [revoked] = await Promise.all([
-          Promise.allSettled([revoke(), revoke()]),
-          ...[0, 1].map(() => kit.store.write((tx) => addSuccessor(tx, spare()))),
+          Promise.allSettled([revoke(first), revoke(second)]),
+          ...others.map((key) => kit.store.write((tx) => addSuccessor(tx, key))),
           ...rings.map((ring) => ring.advanceKeys(schedule)),
         ]);
         assert.deepEqual(revoked.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
-import { generateKey } from "../../../src/issuer/keys/key-generation.js";
+import { generateTokenKey } from "../../../src/issuer/keys/key-generation.js";
 import { rotateKey } from "../../../src/issuer/keys/key-states.js";
 import { type Harness, startHarness } from "../../support/harness.js";
 import { scriptArguments } from "../../support/project.js";
@@ -131,7 +131,7 @@ export async function runRotation(run: RotationRun): Promise<RotationResult> {
   async function rotateAtOnce({ app: { installation } }: Harness): Promise<void> {
     while (running()) {
       await sleep(rotationS * 1000);
-      const row = generateKey("api-token", installation.masterKey, installation.clock());
+      const row = await generateTokenKey("ES256", installation.masterKey, installation.clock());
       await installation.store.write((tx) => rotateKey(tx, row));
     }
   }

@@ -5,14 +5,15 @@ import { Code } from "@connectrpc/connect";
 import { GetGroupRequestSchema } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { ApiError } from "../../../src/kernel/errors.js";
 import { randomIds } from "../../../src/kernel/ids.js";
+import type { TokenAlgorithm } from "../../../src/kernel/jws.js";
 import { createAuthenticate } from "../../../src/pipeline/auth/authenticate.js";
 import { authorize } from "../../../src/pipeline/auth/authorize.js";
 import type { Random } from "../../support/openapi/random.js";
 import { requestH1 } from "../../support/requests.js";
-import { asGood } from "./as-good.js";
+import { asGood, asGoodEcdsa } from "./as-good.js";
 import { ageS, beyond, claimMutations, type WrongValue, wrongText } from "./claim-mutations.js";
 import { type GoodToken, goodToken } from "./good-token.js";
-import { headerMutations, moreFields } from "./header-mutations.js";
+import { headerMutations, moreFields, otherOwnKey } from "./header-mutations.js";
 import { payloadMutations } from "./payload-mutations.js";
 import { apiRules, type Claims } from "./reference.js";
 import { signatureMutations } from "./signature-mutations.js";
@@ -23,11 +24,11 @@ import { STRANGE_AUDIENCE, type World } from "./world.js";
 const HOUR_S = 3_600;
 const FULL = "f".repeat(64);
 
-/** The verifier of API tokens. */
-export function apiTokens(world: World, broken: Broken = {}): Verifier {
+/** The verifier of API tokens, for those of one algorithm. */
+export function apiTokens(world: World, alg: TokenAlgorithm, broken: Broken = {}): Verifier {
   const { url, names, group, owner } = world;
   const { store, keys, clock } = world.harness.app.installation;
-  const { kid, key } = keys.signing();
+  const { kid, key } = world.tokenKeys[alg];
   const audiences = [url, ...names, ...(broken.audience ? [STRANGE_AUDIENCE] : [])];
   const verifying = broken.key ? () => keys.verifying(kid) : keys.verifying;
   const authenticate = createAuthenticate({
@@ -38,7 +39,7 @@ export function apiTokens(world: World, broken: Broken = {}): Verifier {
   // Any URL of the service, with or without a trailing slash.
   const audience = new RegExp(`^http://(127\\.0\\.0\\.1|localhost|\\[::1\\]):${new URL(url).port}/?$`);
   const identities = new Set([owner, ...world.assumable.map(({ uid }) => uid)]);
-  const rules = apiRules({ kid, key, issuer: url, audience, identities });
+  const rules = apiRules({ alg, kid, key, issuer: url, audience, identities });
   const request = create(GetGroupRequestSchema, { uid: group });
 
   async function accepts(text: string): Promise<boolean> {
@@ -60,18 +61,19 @@ export function apiTokens(world: World, broken: Broken = {}): Verifier {
   }
 
   return {
-    name: "API token",
+    name: `API token, ${alg}`,
     classes: [
       ...textMutations,
       ...headerMutations(world.trap),
       moreFields,
+      otherOwnKey(world.tokenKeys[alg === "RS256" ? "ES256" : "RS256"]),
       ...payloadMutations,
       ...signatureMutations,
       ...claimMutations(wrongClaims(world)),
     ],
-    asGood,
+    asGood: alg === "ES256" ? [...asGood, ...asGoodEcdsa] : asGood,
     candidate(random) {
-      const header = { alg: "ES256", kid, typ: "at+jwt" };
+      const header = { alg, kid, typ: "at+jwt" };
       const good = goodToken(header, claimsOf(world, clock(), random), key);
       return { good, rules, accepts, acceptsOverHttp };
     },

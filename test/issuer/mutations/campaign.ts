@@ -12,7 +12,7 @@ import { startWorld } from "./world.js";
 
 /** What a campaign does. */
 export interface Campaign {
-  /** How many mutated tokens are presented: API tokens and foreign ones, half of each. */
+  /** How many mutated tokens are presented: API tokens of both algorithms and foreign ones, half of each. */
   readonly tokens: number;
   readonly seed: number;
   /** Guards to break: a campaign that finds nothing then is worth nothing. */
@@ -32,7 +32,9 @@ export async function runCampaign({ tokens, seed, broken = {} }: Campaign): Prom
   try {
     const random = createRandom(seed);
     const foreign = Math.floor(tokens / 2);
-    await run(apiTokens(world, broken), tokens - foreign, random, report);
+    const former = Math.floor((tokens - foreign) / 2);
+    await run(apiTokens(world, "RS256", broken), tokens - foreign - former, random, report);
+    await run(apiTokens(world, "ES256", broken), former, random, report);
     await run(foreignTokens(world, broken), foreign, random, report);
     report.calls = world.trap.calls;
     report.fetches = world.issuer.requests.length;

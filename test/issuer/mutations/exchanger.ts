@@ -1,6 +1,8 @@
 // The exchanger with everything it stands on, outside a service.
 import type { Installation } from "../../../src/app/installation.js";
 import { createLastSeen } from "../../../src/issuer/maintenance.js";
+import { createIdTokens } from "../../../src/issuer/oauth/id-tokens.js";
+import { createTickets } from "../../../src/issuer/oauth/state.js";
 import { isOwnUrl } from "../../../src/issuer/sts/audience.js";
 import { createExchanger, type Exchanger } from "../../../src/issuer/sts/exchange.js";
 import { createFailureThrottle } from "../../../src/issuer/sts/failure-throttle.js";
@@ -26,10 +28,10 @@ export interface ExchangerSetup {
 
 /** Creates an exchanger whose failure limits are never reached. */
 export function exchangerOf({ installation, url, names = [], trustedOrigins, verify }: ExchangerSetup): Exchanger {
-  const { store, keys, clock } = installation;
-  const ownUrls = () => [url, ...names];
+  const { store, keys, masterKey, clock } = installation;
+  const ownUrls = [url, ...names];
   const fetch = createGuardedFetch({ trustedOrigins });
-  const issuers = createIssuers({ fetch, clock, isOwnIssuer: (issuer) => isOwnUrl(issuer, ownUrls()) });
+  const issuers = createIssuers({ fetch, clock, isOwnIssuer: (issuer) => isOwnUrl(issuer, ownUrls) });
   return createExchanger({
     store,
     issuers: verify === undefined ? issuers : { ...issuers, verify },
@@ -37,8 +39,9 @@ export function exchangerOf({ installation, url, names = [], trustedOrigins, ver
     loginProviders: [],
     stsOrigins: [],
     ownUrls,
-    audiences: () => [url],
-    tokens: createTokens({ keys, ids: randomIds, issuer: () => url }),
+    audiences: [url],
+    idTokens: createIdTokens({ store, tickets: createTickets(masterKey), keys, issuer: url }),
+    tokens: createTokens({ keys, ids: randomIds, issuer: url }),
     lastSeen: createLastSeen(store),
     limiter: createFailureThrottle({ perName: NEVER, perAddress: NEVER }),
     clock,

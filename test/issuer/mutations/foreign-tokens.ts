@@ -4,7 +4,7 @@ import { Code } from "@connectrpc/connect";
 import { ApiError } from "../../../src/kernel/errors.js";
 import type { Random } from "../../support/openapi/random.js";
 import { requestH1 } from "../../support/requests.js";
-import { asGood, asGoodForeign } from "./as-good.js";
+import { asGood, asGoodEcdsa, asGoodForeign } from "./as-good.js";
 import { ageS, beyond, claimMutations, type WrongValue, wrongText } from "./claim-mutations.js";
 import { exchangerOf } from "./exchanger.js";
 import { type GoodToken, goodToken, type MutationClass, signedParts } from "./good-token.js";
@@ -64,7 +64,7 @@ export function foreignTokens(world: World, broken: Broken = {}): Verifier {
       ...claimMutations(wrongClaims(world)),
       furtherClaims,
     ],
-    asGood: [...asGood, ...asGoodForeign],
+    asGood: [...asGood, ...asGoodEcdsa, ...asGoodForeign],
     candidate(random): Candidate {
       const identity = random.pick(world.assumable);
       const rules = rulesOf.get(identity) ?? foreignRules(identity);

@@ -1,7 +1,8 @@
 // Mutations of the header: another algorithm, key or type, or a key of its own.
 // All are signed: by the key that the token should be signed with, or by the key
 // that the header offers to a careless reader.
-import { createHmac, createPublicKey, type KeyObject, sign } from "node:crypto";
+import { constants, createHmac, createPublicKey, type KeyObject, sign } from "node:crypto";
+import type { SigningKey } from "../../../src/kernel/jws.js";
 import { encoded } from "../../pipeline/auth/token-kit.js";
 import type { Random } from "../../support/openapi/random.js";
 import { type GoodToken, type Mutation, type MutationClass, oneOf, segmentsOf, signedText } from "./good-token.js";
@@ -38,7 +39,9 @@ function without(header: Changes, changes: Changes): Changes {
 }
 
 const ALGORITHMS = [
-  ..."ES384 ES512 ES256K RS256 RS384 RS512 PS256 PS512 HS256 HS384 HS512 EdDSA Ed25519 none None NONE nOnE".split(" "),
+  ..."ES256 ES384 ES512 ES256K RS256 RS384 RS512 PS256 PS512 HS256 HS384 HS512 EdDSA Ed25519 none None NONE nOnE".split(
+    " ",
+  ),
   ..."es256 ES256\u0000 ES256, dir A256KW RSA-OAEP PBES2-HS256+A128KW".split(" "),
   " ES256",
   "ES256 ",
@@ -47,7 +50,7 @@ const ALGORITHMS = [
 
 const otherAlgorithm = changed(({ header }, random) => {
   if (random.chance(0.2)) return { alg: otherType(header.alg, random) };
-  return { alg: random.chance(0.8) ? random.pick(ALGORITHMS) : editedText("ES256", random) };
+  return { alg: random.chance(0.8) ? random.pick(ALGORITHMS) : editedText(String(header.alg), random) };
 });
 
 // The right key, used as the algorithm it says would use a key of its own curve.
@@ -58,7 +61,7 @@ const otherHash: Mutation = ({ header, text, key }, random) => {
 };
 
 const unsigned: Mutation = ({ header, text }, random) => {
-  const alg = random.pick(["none", "None", "NONE", "nOnE", "", "ES256", undefined]);
+  const alg = random.pick(["none", "None", "NONE", "nOnE", "", header.alg, undefined]);
   return `${encoded({ ...header, alg })}.${segmentsOf(text)[1]}.`;
 };
 
@@ -66,7 +69,7 @@ const unsigned: Mutation = ({ header, text }, random) => {
 const keyedWithPublicKey: Mutation = ({ header, text, key }, random) => {
   const secret = random.pick(publicFormsOf(key));
   const bits = random.pick([256, 384, 512]);
-  const alg = random.pick([`HS${bits}`, "ES256"]);
+  const alg = random.pick([`HS${bits}`, header.alg]);
   const input = `${encoded({ ...header, alg })}.${segmentsOf(text)[1]}`;
   return `${input}.${createHmac(`sha${bits}`, secret).update(input).digest("base64url")}`;
 };
@@ -79,7 +82,9 @@ function publicFormsOf(key: KeyObject): readonly Buffer[] {
     const publicKey = createPublicKey(key);
     const pem = Buffer.from(publicKey.export({ type: "spki", format: "pem" }));
     const jwk = publicKey.export({ format: "jwk" });
-    const texts = [`${pem}`.trim(), ` ${pem}`, JSON.stringify(jwk), String(jwk.x), ""].map((text) => Buffer.from(text));
+    const texts = [`${pem}`.trim(), ` ${pem}`, JSON.stringify(jwk), String(jwk.x ?? jwk.n), ""].map((text) =>
+      Buffer.from(text),
+    );
     forms = [pem, publicKey.export({ type: "spki", format: "der" }), ...texts];
     publicForms.set(key, forms);
   }
@@ -89,7 +94,7 @@ function publicFormsOf(key: KeyObject): readonly Buffer[] {
 // A signature of another algorithm, good in itself, by a key that the header names or not.
 const otherSigner: Mutation = ({ header, text }, random) => {
   const stranger = random.pick(Object.values(strangers));
-  const alg = random.chance(0.8) ? stranger.alg : "ES256";
+  const alg = random.chance(0.8) ? stranger.alg : header.alg;
   const kid = random.chance(0.5) ? header.kid : random.pick(["stranger", undefined]);
   const input = `${encoded({ ...header, alg, kid })}.${segmentsOf(text)[1]}`;
   return `${input}.${stranger.sign(input).toString("base64url")}`;
@@ -187,6 +192,37 @@ const otherText: Mutation = ({ header, text, key }, random) => {
   ])();
   return signedText(encoded(written), segmentsOf(text)[1], key);
 };
+
+/** Confuses the two keys of the service, as verifiers may that ask the token which algorithm to use. */
+export function otherOwnKey(other: SigningKey): MutationClass {
+  return {
+    name: "header alg, own keys",
+    weight: 3,
+    mutate: ({ header, text, key }, random) => {
+      const otherAlg = header.alg === "RS256" ? "ES256" : "RS256";
+      const payload = segmentsOf(text)[1];
+      const pss = (alg: string) => {
+        const input = `${encoded({ ...header, alg })}.${payload}`;
+        const rsa = key.asymmetricKeyType === "rsa" ? key : other.key;
+        const made = sign("sha256", Buffer.from(input), {
+          key: rsa,
+          padding: constants.RSA_PKCS1_PSS_PADDING,
+          saltLength: 32,
+        });
+        return `${input}.${made.toString("base64url")}`;
+      };
+      return random.pick<() => string>([
+        () => signedText(encoded({ ...header, alg: otherAlg }), payload, key),
+        () => signedText(encoded({ ...header, alg: otherAlg }), payload, other.key),
+        () => signedText(encoded(header), payload, other.key),
+        () => signedText(encoded({ ...header, kid: other.kid }), payload, key),
+        () => signedText(encoded({ ...header, kid: other.kid }), payload, other.key),
+        () => pss("PS256"),
+        () => pss("RS256"),
+      ])();
+    },
+  };
+}
 
 /** Mutations of the header. */
 export function headerMutations(trap: Trap): readonly MutationClass[] {

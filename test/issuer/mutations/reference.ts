@@ -31,7 +31,7 @@ export function isGood(text: string, rules: TokenRules, nowS: number): boolean {
   const [first = "", second = "", third = "", ...more] = text.split(".");
   if (text.length > rules.maxLength || more.length > 0) return false;
   const [header, payload, signature] = [bytesOf(first), bytesOf(second), bytesOf(third)];
-  if (header === undefined || payload === undefined || signature?.length !== 64) return false;
+  if (header === undefined || payload === undefined || signature?.length !== signatureBytesOf(rules.key)) return false;
   const [fields, claims] = [objectIn(header, rules), objectIn(payload, rules)];
   if (fields === undefined || claims === undefined) return false;
   if (!rules.header(fields) || !rules.claims(claims, nowS)) return false;
@@ -41,6 +41,11 @@ export function isGood(text: string, rules: TokenRules, nowS: number): boolean {
     { key: publicHalf(rules.key), dsaEncoding: "ieee-p1363" },
     signature,
   );
+}
+
+// RFC 7518, sections 3.3 and 3.4: as long as the modulus, or two numbers of 32 bytes.
+function signatureBytesOf(key: KeyObject): number {
+  return key.asymmetricKeyType === "rsa" ? 256 : 64;
 }
 
 const publicHalves = new WeakMap<KeyObject, KeyObject>();
@@ -99,6 +104,7 @@ function isUidList(value: unknown, most: number): boolean {
 
 /** What API tokens of an installation must say. */
 export interface ApiFacts {
+  readonly alg: string;
   readonly kid: string;
   readonly key: KeyObject;
   readonly issuer: string;
@@ -108,14 +114,14 @@ export interface ApiFacts {
 }
 
 /** The rules of API tokens. */
-export function apiRules({ kid, key, issuer, audience, identities }: ApiFacts): TokenRules {
+export function apiRules({ alg, kid, key, issuer, audience, identities }: ApiFacts): TokenRules {
   return {
     maxLength: 8192,
     oneSpelling: true,
     key,
     header(header) {
       const typ = typeof header.typ === "string" && header.typ.toLowerCase() === "at+jwt";
-      return typ && header.alg === "ES256" && header.kid === kid && Object.keys(header).length === 3;
+      return typ && header.alg === alg && header.kid === kid && Object.keys(header).length === 3;
     },
     claims({ iss, sub, aud, iat, exp, nbf = 0, jti, lim, map }, nowS) {
       const audiences: unknown[] = Array.isArray(aud) ? aud : [aud];

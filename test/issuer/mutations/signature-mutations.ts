@@ -4,7 +4,7 @@
 // verifies as well, without the key, and says the same of the same text. That
 // pair is as good, since no token is told apart from others by its text: what
 // names it is its `jti`. So it is not among these but in as-good.ts.
-import { createHmac, sign } from "node:crypto";
+import { createHmac, createPublicKey, type KeyObject, sign } from "node:crypto";
 import type { Random } from "../../support/openapi/random.js";
 import { type GoodToken, type MutationClass, segmentsOf, signatureOver } from "./good-token.js";
 import { strangers } from "./strangers.js";
@@ -22,6 +22,18 @@ function numbersOf(signature: Buffer): [r: bigint, s: bigint] {
 function bytesOf(...numbers: readonly bigint[]): Buffer {
   const hex = numbers.map((number) => (number & (2n ** 256n - 1n)).toString(16).padStart(64, "0"));
   return Buffer.from(hex.join(""), "hex");
+}
+
+// The same number modulo that of the key, its opposite, and the numbers whose power is known.
+function aroundModulus(signature: Buffer, random: Random, key: KeyObject): Buffer {
+  if (key.asymmetricKeyType !== "rsa") return signature.subarray(1);
+  const modulus = BigInt(
+    `0x${Buffer.from(String(createPublicKey(key).export({ format: "jwk" }).n), "base64url").toString("hex")}`,
+  );
+  const value = BigInt(`0x${signature.toString("hex")}`);
+  const other = random.pick([value + modulus, modulus - value, modulus, modulus - 1n, 1n, 0n]);
+  const hex = other.toString(16);
+  return Buffer.from(hex.padStart(Math.max(512, hex.length + (hex.length % 2)), "0"), "hex");
 }
 
 /** Builds a replacement of a signature; `input` is the signed text. */
@@ -57,7 +69,11 @@ const forgeries: readonly Forgery[] = [
   // Good signatures, but of something else.
   (_signature, random, { key, text }) => signatureOver(random.pick([...segmentsOf(text).slice(0, 2), text, ""]), key),
   (_signature, random, { key }, input) => signatureOver(random.pick([` ${input}`, `${input}.`, input.slice(1)]), key),
-  (_signature, _random, _good, input) => strangers.sameCurve.sign(input),
+  (_signature, random, _good, input) => random.pick([strangers.sameCurve, strangers.rsa]).sign(input),
+  // As long as the right one, so that it is not refused for its length.
+  (signature, random) => random.pick([Buffer.alloc(signature.length), Buffer.alloc(signature.length, 0xff)]),
+  (signature, random) => Buffer.from(Array.from({ length: signature.length }, () => random.int(256))),
+  (signature, random, { key }) => aroundModulus(signature, random, key),
   (_signature, random, _good, input) => random.pick([strangers.otherCurve, strangers.edwards]).sign(input),
   (_signature, _random, _good, input) => createHmac("sha512", "").update(input).digest(),
 ];

@@ -1,7 +1,10 @@
 // A service with an owner, an issuer that it trusts, and identities that foreign
 // tokens may assume, each in another way.
 import { generateKeyPairSync, type KeyObject } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { generateTokenKey, unsealKeyPair } from "../../../src/issuer/keys/key-generation.js";
 import { randomIds } from "../../../src/kernel/ids.js";
+import type { SigningKey, TokenAlgorithm } from "../../../src/kernel/jws.js";
 import { type Harness, startHarness } from "../../support/harness.js";
 import type { Random } from "../../support/openapi/random.js";
 import { identityRow } from "../../support/rows.js";
@@ -25,6 +28,8 @@ export interface World {
   /** The other names of the service. */
   readonly names: readonly string[];
   readonly ownName: RegExp;
+  /** The keys of API tokens: that of RS256 signs them, and that of ES256 did before. */
+  readonly tokenKeys: Readonly<Record<TokenAlgorithm, SigningKey>>;
   /** The root group, and the identity that owns it. */
   readonly group: string;
   readonly owner: string;
@@ -39,7 +44,8 @@ export interface World {
 export async function startWorld(): Promise<World> {
   const published = testKey("ES256", "key-0");
   const issuer = await startIssuer([published]);
-  const harness = await startHarness({ trustedIssuers: new URL(issuer.issuer).origin });
+  const harness = await startHarness({ trustedIssuers: new URL(issuer.issuer).origin, tokenAlgorithm: "RS256" });
+  const tokenKeys = { RS256: harness.app.installation.keys.signing(), ES256: await addFormerKey(harness) };
   const trap = await serve((_req, res) => res.end());
   const { url } = harness;
   const { group, identity: owner } = await harness.organisation("example");
@@ -53,13 +59,21 @@ export async function startWorld(): Promise<World> {
     withKeys(ownName, url),
   ];
   const assumable = await Promise.all(identities.map((given) => registered(harness, group, given)));
-  return { harness, url, names, ownName, group, owner, issuer, assumable, trap: trapOf(trap), stop };
+  return { harness, url, names, ownName, group, owner, issuer, assumable, tokenKeys, trap: trapOf(trap), stop };
 
   async function stop() {
     trap.close();
     await harness.stop();
     issuer.close();
   }
+}
+
+async function addFormerKey({ app }: Harness): Promise<SigningKey> {
+  const { store, keys, masterKey, clock } = app.installation;
+  const row = await generateTokenKey("ES256", masterKey, clock() - 1);
+  await store.write((tx) => tx.keys.insert({ ...row, state: "verify" }));
+  for (let i = 0; i < 400 && keys.verifying(row.kid) === undefined; i++) await sleep(50);
+  return { kid: row.kid, key: unsealKeyPair(row, masterKey).privateKey };
 }
 
 function trapOf(listener: Listener): World["trap"] {

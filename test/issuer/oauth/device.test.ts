@@ -1,7 +1,8 @@
 // Logins for devices: RFC 8628.
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
-import { personUid } from "../../../src/kernel/ids.js";
+import { builtinRoleUid, personUid, providerPersonUid, randomIds } from "../../../src/kernel/ids.js";
+import { bindingRow } from "../../support/rows.js";
 import { scaled } from "../../support/scale.js";
 import { Agent, alice, claimsOf, hiddenIn, type LoginKit, linksIn, postForm, startLogin } from "./login-kit.js";
 
@@ -13,7 +14,9 @@ const DEVICE = "urn:ietf:params:oauth:grant-type:device_code";
 let kit: LoginKit;
 
 before(async () => {
-  kit = await startLogin();
+  kit = await startLogin(({ origin }) => ({
+    origin: { ...origin, audiences: [...origin.audiences, "https://arbor.example", "registry.example"] },
+  }));
 });
 
 beforeEach(() => {
@@ -83,9 +86,28 @@ test("a device polls, a person approves, and the device gets tokens once", async
   const { status, body } = await poll(device_code);
   assert.equal(status, 200);
   assert.equal(claimsOf(body.access_token).sub, personUid(kit.provider.issuer, "alice"));
-  assert.equal(claimsOf(body.id_token).iss, kit.provider.issuer);
+  assert.equal(claimsOf(body.id_token).iss, kit.url);
   assert.ok(body.refresh_token);
   assert.equal((await poll(device_code)).body.error, "invalid_grant");
+});
+
+test("the name of an organisation counts for a person who holds a role there, and is refused to others", async () => {
+  const { group } = await kit.organisation("scoped.example");
+  const person = personUid(kit.provider.issuer, "alice");
+  const { device_code, user_code } = await ask({ scope: "scoped.example" });
+  const refused = await signIn(new Agent(), user_code);
+  const other = await signIn(new Agent(), (await ask({ scope: "unknown.example" })).user_code);
+  assert.equal(refused.page.status, 400);
+  assert.match(refused.page.text, /names of verified organisations/);
+  assert.equal(refused.page.text, other.page.text);
+  const binding = bindingRow(randomIds.newUid(group), person, builtinRoleUid("viewer"));
+  await kit.store.write((tx) => tx.roleBindings.insert(binding));
+  // The refused login decided nothing.
+  const agent = new Agent();
+  const { page } = await signIn(agent, user_code);
+  await decide(agent, page.text, "approve");
+  const { body } = await poll(device_code);
+  assert.deepEqual(claimsOf(body.access_token).lim, { scope: [group] });
 });
 
 test("a denied device gets access_denied once", async () => {
@@ -166,7 +188,7 @@ test("approving takes the browser that signed in, its form, and happens once", a
 });
 
 test("an organisation's people approve without a refresh token", async () => {
-  await kit.organisation("devices.example");
+  const { provider } = await kit.organisation("devices.example");
   const { device_code, user_code } = await ask({ scope: "offline_access" });
   const agent = new Agent();
   const chosen = await type(agent, user_code);
@@ -178,6 +200,18 @@ test("an organisation's people approve without a refresh token", async () => {
   const { status, body } = await poll(device_code);
   assert.equal(status, 200);
   assert.equal("refresh_token" in body, false);
+  const exchange = (identity_provider: string) =>
+    postForm(`${kit.url}/oauth/token`, {
+      grant_type: "urn:ietf:params:oauth:grant-type:token-exchange",
+      subject_token: String(body.id_token),
+      subject_token_type: "urn:ietf:params:oauth:token-type:id_token",
+      identity_provider,
+    });
+  const { provider: another } = await kit.organisation("others.example");
+  assert.equal((await exchange(another)).status, 400);
+  const exchanged = await exchange(provider);
+  assert.equal(exchanged.status, 200, JSON.stringify(exchanged.body));
+  assert.equal(claimsOf(exchanged.body.access_token).sub, providerPersonUid(provider, kit.provider.issuer, "alice"));
 });
 
 test("an unknown or unverified organisation is an error, and people can try again", async () => {
@@ -197,8 +231,11 @@ test("an unknown or unverified organisation is an error, and people can try agai
 
 const broken: readonly (readonly [string, Readonly<Record<string, string>>, string])[] = [
   ["no client_id", { client_id: "" }, "invalid_request"],
+  ["one of our audiences as client_id", { client_id: "arbor.example" }, "invalid_request"],
+  ["an audience in other case as client_id", { client_id: "Registry.Example" }, "invalid_request"],
+  ["the audience of events as client_id", { client_id: "customer" }, "invalid_request"],
   ["another audience", { audience: "https://other.example" }, "invalid_target"],
-  ["a scope that is no uid", { scope: "openid everything" }, "invalid_scope"],
+  ["a scope that is no uid and no name", { scope: "openid every/thing" }, "invalid_scope"],
 ];
 
 for (const [name, more, error] of broken) {

@@ -11,7 +11,9 @@ import { createInviteCode } from "../../../src/iam/group-invites/group-invite.js
 import { bootstrap } from "../../../src/iam/operator/bootstrap.js";
 import { createLastSeen } from "../../../src/issuer/maintenance.js";
 import type { LoginDeps } from "../../../src/issuer/oauth/context.js";
+import { createIdTokens } from "../../../src/issuer/oauth/id-tokens.js";
 import { createLoginRoutes } from "../../../src/issuer/oauth/routes.js";
+import { createTickets } from "../../../src/issuer/oauth/state.js";
 import { isOwnUrl } from "../../../src/issuer/sts/audience.js";
 import { createExchanger } from "../../../src/issuer/sts/exchange.js";
 import { createFailureLimiter } from "../../../src/issuer/sts/failure-limiter.js";
@@ -69,37 +71,42 @@ export async function startLogin(
   const provider = await startOidcProvider({ account: alice, stripIss });
   const time = { skewMs: 0 };
   const clock = () => Date.now() + time.skewMs;
-  const settings = resolveSettings({ flags: { data: tempDir() }, env: {} });
+  const settings = resolveSettings({ flags: { data: tempDir(), tokenAlgorithm: "ES256" }, env: {} });
   const { store, keys, masterKey, close } = await openInstallation({ settings, clock });
   const server = tls ? createTlsServer({ cert: pem("cert"), key: pem("key") }) : createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const url = `${tls ? "https" : "http"}://127.0.0.1:${(server.address() as AddressInfo).port}`;
   provider.allowRedirect(`${url}/oauth/callback`);
   const problems: string[] = [];
-  const origin = () => ({ issuer: url, audiences: [url] });
+  const origin = { issuer: url, audiences: [url] };
   const fetch = createGuardedFetch({ trustedOrigins: [provider.issuer, ...trustedIssuers] });
   const { issuer, clientId, clientSecret } = provider;
   const loginProviders = [
     { name: "test", title: "Test Login", issuer, clientId, clientSecret, scopes: ["openid", "email", "profile"] },
   ];
-  const tokens = createTokens({ keys, ids: randomIds, issuer: () => url });
-  const ownUrls = () => [url];
+  const tokens = createTokens({ keys, ids: randomIds, issuer: url });
+  const tickets = createTickets(masterKey);
+  const idTokens = createIdTokens({ store, tickets, keys, issuer: url });
+  const ownUrls = [url];
   const made: LoginDeps = {
     store,
     tokens,
+    idTokens,
     exchanger: createExchanger({
       store,
       tokens,
+      idTokens,
       fetch,
       clock,
       ownUrls,
       audiences: ownUrls,
       loginProviders,
       stsOrigins: [],
-      issuers: createIssuers({ fetch, clock, isOwnIssuer: (name) => isOwnUrl(name, ownUrls()) }),
+      issuers: createIssuers({ fetch, clock, isOwnIssuer: (name) => isOwnUrl(name, ownUrls) }),
       lastSeen: createLastSeen(store),
       limiter: createFailureThrottle({ perName: PLENTY, perAddress: PLENTY }),
     }),
+    tickets,
     masterKey,
     fetch,
     clock,
@@ -107,6 +114,7 @@ export async function startLogin(
     origin,
     loginProviders,
     registration: "open",
+    headlessConfirmation: "explicit",
     secure: tls,
     quotas: createQuotas(defaultLimits),
     inviteLimiter: createFailureLimiter({ points: 5, seconds: 600, blocks: false }),

@@ -9,6 +9,7 @@ import {
   approvalPage,
   deviceIntro,
   donePage,
+  explicitPage,
   failurePage,
   headlessPage,
   providerSelectionPage,
@@ -30,6 +31,14 @@ const pages: Readonly<Record<string, WebAnswer>> = {
     unknownOrganisation: evil,
   }),
   headless: headlessPage(frame, { hidden, address: evil, atMs: 0, isWrong: true }),
+  explicit: explicitPage(frame, {
+    hidden,
+    clientId: evil,
+    terminal: { addresses: [evil, evil], atMs: 0 },
+    address: evil,
+    atMs: 0,
+    isWrong: true,
+  }),
   activate: activatePage(frame, { hidden, value: evil, isWrong: true }),
   approval: approvalPage(frame, { hidden, person: evil, asker, userCode: evil }),
   consent: consentPage(frame, {

@@ -190,7 +190,7 @@ test("a terminal gets what it got, and the cap claim has what was accepted", asy
   const [kept, gone] = [await offer("terminal.example"), await offer("spam.example")];
   const { key, code, open } = terminal();
   const agent = new Agent();
-  const start = await agent.get(`${kit.url}/oauth?headless_code=${key}`);
+  const start = await agent.get(`${kit.url}/oauth?client_id=arbor-cli&headless_code=${key}`);
   const confirmed = await agent.post(`${kit.url}/oauth`, { ...hiddenIn(start.text), user_code: code });
   const page = await agent.get(linksIn(confirmed)[0] ?? "");
   assert.ok(isConsent(page), page.text);

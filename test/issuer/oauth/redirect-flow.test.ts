@@ -4,8 +4,20 @@ import { after, before, beforeEach, test } from "node:test";
 import { createInviteCode } from "../../../src/iam/group-invites/group-invite.js";
 import { signIn } from "../../../src/iam/people/sign-in.js";
 import { builtinRoleUid, personUid, randomIds } from "../../../src/kernel/ids.js";
-import { identityRow } from "../../support/rows.js";
-import { Agent, alice, claimsOf, inviteTo, type LoginKit, PROGRAM, postForm, startLogin } from "./login-kit.js";
+import { bindingRow, groupRow, identityRow } from "../../support/rows.js";
+import {
+  Agent,
+  alice,
+  claimsOf,
+  codeRequest,
+  inviteTo,
+  type LoginKit,
+  newPkce,
+  PROGRAM,
+  postForm,
+  startLogin,
+} from "./login-kit.js";
+import { terminal } from "./terminal.js";
 
 let kit: LoginKit;
 
@@ -59,6 +71,111 @@ test("scopes are unescaped twice", async () => {
   assert.deepEqual(claimsOf(program.get("token")).lim, { scope: [child] });
   const wrong = await login({ scope: "%" });
   assert.equal(wrong.program.get("error"), "invalid_request");
+});
+
+const SCOPES_RULE = "scopes must be at most 32 uids of groups or names of verified organisations";
+
+/** Lets alice read a group. */
+function bind(group: string) {
+  const binding = bindingRow(
+    randomIds.newUid(group),
+    personUid(kit.provider.issuer, "alice"),
+    builtinRoleUid("viewer"),
+  );
+  return kit.store.write((tx) => tx.roleBindings.insert(binding));
+}
+
+function refresh(token: string, scope: string) {
+  return postForm(`${kit.url}/oauth/token`, { grant_type: "refresh_token", refresh_token: token, scope });
+}
+
+test("a scope may be the name of a verified organisation in which the person holds a role", async () => {
+  const { group } = await kit.organisation("named.example");
+  await bind(group);
+  // Groups of the same name that nobody has verified, before and after it in the order of uids.
+  await kit.store.write(async (tx) => {
+    for (const digit of ["0", "f"]) await tx.groups.insert(groupRow(digit.repeat(40), { name: "named.example" }));
+  });
+  const { program } = await login({ scope: "named.example" });
+  assert.deepEqual(claimsOf(program.get("token")).lim, { scope: [group] });
+  const first = (await login({ create_refresh_token: "true" })).program.get("refresh_token") ?? "";
+  const { body } = await refresh(first, `named.example ${group}`);
+  assert.deepEqual(claimsOf(body.access_token).lim, { scope: [group] });
+});
+
+test("a role below the root is enough, also one that comes with the invite of the login", async () => {
+  const { group, owner } = await kit.organisation("teams.example");
+  const child = randomIds.newUid(group);
+  await kit.store.write((tx) => tx.groups.insert(groupRow(child)));
+  const invite = await inviteTo(kit, child, owner);
+  for (const more of [{ invite }, {}]) {
+    const { program } = await login({ scope: "teams.example", ...more });
+    assert.deepEqual(claimsOf(program.get("token")).lim, { scope: [group] });
+  }
+});
+
+test("before the person is known, the answers are the same whether an organisation exists or not", async () => {
+  await kit.organisation("hidden.example");
+  await kit.organisation("unproven.example", false);
+  const { url } = kit;
+  const { challenge } = newPkce();
+  const { key } = terminal();
+  const post = async (path: string, form: Readonly<Record<string, string>>) => {
+    const { status, body } = await postForm(`${url}${path}`, form);
+    return [status, body.error, body.error_description, Object.keys(body)];
+  };
+  const leadsTo = async (query: Readonly<Record<string, string>>) => {
+    const to = await new Agent().locationOf(`${url}/oauth?${new URLSearchParams(query)}`);
+    return to.replace(/[\w-]{43}/g, "SECRET");
+  };
+  const pageOf = async (query: Readonly<Record<string, string>>) =>
+    (await new Agent().get(`${url}/oauth?${new URLSearchParams(query)}`)).status;
+  const answers = async (scope: string) => [
+    await post("/oauth/device_authorization", { client_id: "robot", scope: `openid ${scope}` }),
+    await leadsTo({ redirect, scope }),
+    await leadsTo(codeRequest(challenge, { scope })),
+    await pageOf({ headless_code: key, client_id: "arbor-cli", scope }),
+    await post("/oauth/token", { grant_type: "refresh_token", refresh_token: "e30=", scope }),
+    await post("/oauth/token", {
+      grant_type: "urn:ietf:params:oauth:grant-type:token-exchange",
+      subject_token_type: "urn:ietf:params:oauth:token-type:jwt",
+      subject_token: await kit.provider.signIdToken({ sub: "alice", aud: "another" }),
+      scope,
+    }),
+  ];
+  const unknown = await answers("unknown.example");
+  assert.equal((unknown[0] as unknown[])[0], 200);
+  assert.match(String(unknown[1]), /state=SECRET/);
+  assert.deepEqual(await answers("unproven.example"), unknown);
+  assert.deepEqual(await answers("hidden.example"), unknown);
+  // The control: what no name can be is an error at once.
+  assert.equal((await answers("no,name"))[0]?.[1 as never], "invalid_scope");
+});
+
+test("a refresh with the name of another organisation is refused as an unknown one, and ends nothing", async () => {
+  await kit.organisation("elsewhere.example");
+  const first = (await login({ create_refresh_token: "true" })).program.get("refresh_token") ?? "";
+  for (const scope of ["unknown.example", "elsewhere.example", "elsewhere.example unknown.example"]) {
+    const { status, body } = await refresh(first, scope);
+    assert.deepEqual([status, body], [400, { error: "invalid_scope", error_description: SCOPES_RULE }], scope);
+  }
+  assert.equal((await refresh(first, "")).status, 200);
+});
+
+test("an unknown name, an unverified one, a foreign one and a malformed uid are the same error", async () => {
+  const { group } = await kit.organisation("captured.example", false);
+  await bind(group);
+  await kit.organisation("foreign.example");
+  const child = randomIds.newUid(group);
+  await kit.store.write((tx) => tx.groups.insert(groupRow(child, { name: "below.example", verified: true })));
+  const errors = new Set<string>();
+  const names = ["nobody.example", "captured.example", "below.example", "foreign.example"];
+  for (const scope of [...names, group.slice(1), `${group}/`, "a,b"]) {
+    const { program } = await login({ scope });
+    assert.equal(program.get("token"), null, scope);
+    errors.add(`${program.get("error")}: ${program.get("error_description")}`);
+  }
+  assert.deepEqual([...errors], [`invalid_scope: ${SCOPES_RULE}`]);
 });
 
 test("an unknown person gets account not found with a status, and no token", async () => {

@@ -1,8 +1,8 @@
 // `POST /oauth/token` for tokens of other issuers (RFC 8693), and its errors.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { randomIds } from "../../../src/kernel/ids.js";
-import { identityRow } from "../../support/rows.js";
+import { builtinRoleUid, randomIds } from "../../../src/kernel/ids.js";
+import { bindingRow, groupRow, identityRow } from "../../support/rows.js";
 import { claimsOf, type LoginKit, postForm, startLogin } from "./login-kit.js";
 
 const EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
@@ -47,6 +47,29 @@ test("a workload gets a token, narrowed as it asks", async () => {
   assert.ok(cap);
 });
 
+test("a workload names its organisation once it holds a role there, if only below the root", async () => {
+  const before = await exchange({ scope: "workloads.example" });
+  assert.deepEqual([before.status, before.body.error], [400, "invalid_scope"]);
+  const child = randomIds.newUid(group);
+  await kit.store.write(async (tx) => {
+    await tx.groups.insert(groupRow(child));
+    await tx.roleBindings.insert(bindingRow(randomIds.newUid(child), identity, builtinRoleUid("viewer")));
+  });
+  const { body } = await exchange({ scope: "workloads.example" });
+  assert.deepEqual(claimsOf(body.access_token).lim, { scope: [group] });
+});
+
+test("the name of another organisation is refused as a name of none", async () => {
+  const strangers = await kit.organisation("strangers.example");
+  // A binding that nobody accepted is no role.
+  const pending = bindingRow(randomIds.newUid(strangers.group), identity, builtinRoleUid("viewer"), { pending: true });
+  await kit.store.write((tx) => tx.roleBindings.insert(pending));
+  const unknown = await exchange({ scope: "unknown.example" });
+  assert.deepEqual([unknown.status, unknown.body.error], [400, "invalid_scope"]);
+  const { status, body } = await exchange({ scope: "strangers.example" });
+  assert.deepEqual([status, body], [unknown.status, unknown.body]);
+});
+
 test("resource stands for audience", async () => {
   assert.equal((await exchange({ resource: kit.url })).status, 200);
 });
@@ -78,6 +101,15 @@ test("a token of another issuer is rejected, and not in the response", async () 
   const { status, body } = await exchange({}, "other");
   assert.deepEqual([status, body.error], [400, "invalid_request"]);
   assert.doesNotMatch(JSON.stringify(body), /eyJ/);
+});
+
+test("a token for others is rejected with a hint, whether it has expired or not", async () => {
+  for (const exp of [Math.floor(Date.now() / 1000) + 60, Math.floor(Date.now() / 1000) - 600]) {
+    const token = await kit.provider.signIdToken({ sub: "job", aud: "https://elsewhere.example", exp });
+    const { status, body } = await exchange({ subject_token: token });
+    assert.deepEqual([status, body.error], [400, "invalid_request"]);
+    assert.match(String(body.error_description), /aud names none of this service's audiences/);
+  }
 });
 
 test("a body that is no form gets an OAuth error", async () => {

@@ -121,13 +121,6 @@ test("a match is judged as it is now, not as it was with the token before", () =
   assertNotAssumable(() => requireClaimMatch(subjectPattern("repo:acme/.*:ref:refs/tags/.*"), token, ownUrls, uid));
 });
 
-test("tokens of this service are not exchanged, whatever the identity states", () => {
-  for (const own of [...ownUrls, `${ownUrls[0]}/`]) {
-    const match = claimMatch({ iss: { case: "issuerPattern", value: "https://[a-z.]+/?" } });
-    assertUnauthenticated(() => requireClaimMatch(match, verified({ issuer: own }), ownUrls, uid));
-  }
-});
-
 type Stated = "unstated" | "literal" | "pattern";
 const audiences: readonly (readonly [given: readonly string[], stated: Stated, outcome: "yes" | "PD" | "U"])[] = [
   [["https://issuer.arbor.example.com"], "unstated", "yes"],

@@ -6,7 +6,14 @@ import { after, before, beforeEach, describe, it } from "node:test";
 import { Code } from "@connectrpc/connect";
 import { capabilitySetNamed } from "../../../src/iam/roles/capability-names.js";
 import { builtinRoleUid, personUid, providerPersonUid, randomIds } from "../../../src/kernel/ids.js";
-import { denied, type Expected, precondition, unauthenticated } from "../../contract/expectations.js";
+import {
+  denied,
+  type Expected,
+  FOR_OTHERS,
+  invalid,
+  precondition,
+  unauthenticated,
+} from "../../contract/expectations.js";
 import { groupRow, roleRow } from "../../support/rows.js";
 import { invite } from "../auth-world.js";
 import { exchangerOf } from "../mutations/exchanger.js";
@@ -39,22 +46,29 @@ describe("a login provider of the service", () => {
     assert.equal((await ask(world.url, "/auth/v1/ok", { bearer: token })).status, 200);
   });
 
+  const UNNAMED = invalid(["identity", "name the identity to assume"]);
+  const UNNAMED_FOR_OTHERS = {
+    ...UNNAMED,
+    message: `Invalid argument: identity: name the identity to assume${FOR_OTHERS}`,
+  };
   const cases: readonly [name: string, claims: () => Readonly<Record<string, unknown>>, expected: Expected | "OK"][] = [
     ["for its client", () => ({}), "OK"],
     ["for its client, and by it", () => ({ azp: CLIENT }), "OK"],
     ["for several, and by its client", () => ({ aud: ["x", CLIENT], azp: CLIENT }), "OK"],
-    ["for another client", () => ({ aud: "another" }), unauthenticated()],
-    ["for a client of a longer name", () => ({ aud: `${CLIENT}x` }), unauthenticated()],
+    ["for another client", () => ({ aud: "another" }), unauthenticated(FOR_OTHERS)],
+    ["for a client of a longer name", () => ({ aud: `${CLIENT}x` }), unauthenticated(FOR_OTHERS)],
     ["for us instead of its client", () => ({ aud: world.url }), unauthenticated()],
     ["for several, by nobody knows whom", () => ({ aud: ["x", CLIENT] }), unauthenticated()],
     ["for several, by another", () => ({ aud: ["x", CLIENT], azp: "x" }), unauthenticated()],
     ["for its client, by another", () => ({ azp: "x" }), unauthenticated()],
-    ["by its client, for another", () => ({ aud: "x", azp: CLIENT }), unauthenticated()],
+    ["by its client, for another", () => ({ aud: "x", azp: CLIENT }), unauthenticated(FOR_OTHERS)],
     ["with an azp that is no text", () => ({ azp: [CLIENT] }), unauthenticated()],
     ["with an azp of nothing", () => ({ azp: null }), unauthenticated()],
-    ["of another issuer", () => ({ iss: "https://login.example" }), unauthenticated()],
-    ["of a like issuer", () => ({ iss: `${world.people.issuer}/` }), unauthenticated()],
-    ["of an issuer of workloads", () => ({ iss: world.workloads.issuer }), unauthenticated()],
+    ["of another issuer", () => ({ iss: "https://login.example" }), UNNAMED_FOR_OTHERS],
+    ["of a like issuer", () => ({ iss: `${world.people.issuer}/` }), UNNAMED_FOR_OTHERS],
+    ["of an issuer of workloads", () => ({ iss: world.workloads.issuer, aud: world.url }), UNNAMED],
+    ["of an issuer of workloads, for others", () => ({ iss: world.workloads.issuer }), UNNAMED_FOR_OTHERS],
+    ["of the service itself", () => ({ iss: world.url, aud: world.url }), unauthenticated()],
     ["for somebody unknown", () => ({ sub: "nobody" }), denied("Identity not found")],
     ["for somebody in another case", () => ({ sub: "Alice" }), denied("Identity not found")],
     ["that ran out", () => ({ exp: Math.floor(Date.now() / 1000) - 100 }), unauthenticated()],
@@ -115,7 +129,7 @@ describe("an organisation's own provider", () => {
       client: "client-of-theirs",
     });
     const refused: readonly [string, Promise<Answer>, Expected][] = [
-      ["without its name", world.exchange({}, provider.token({ sub: "carol" })), unauthenticated()],
+      ["without its name", world.exchange({}, provider.token({ sub: "carol" })), unauthenticated(FOR_OTHERS)],
       ["for the login provider's client", exchange({ aud: CLIENT }), unauthenticated()],
       [
         "for another's client",
@@ -276,6 +290,27 @@ describe("groups of a directory", () => {
       await call(`/externalGroupRoleMappings/${mapping}`, world.owner.token, "DELETE");
     });
   }
+
+  it("let a token name the organisation, for people who hold nothing else there", async () => {
+    const uid = await provider.signIn("hana");
+    const { group } = await world.harness.organisation("mapped.example");
+    await world.write(async (tx) => {
+      for (const binding of await tx.roleBindings.ofIdentity(uid)) await tx.roleBindings.delete(binding.uid);
+      await tx.groups.update(world.root, { name: "mapping.example", verified: true }, Date.now());
+      await tx.groups.update(group, { verified: true }, Date.now());
+    });
+    const mapping = await provider.map("eng", await newRole());
+    const limitOf = async (scope: string, groups: readonly string[]) => {
+      const parameters = { identity_provider: provider.uid, scopes: scope };
+      const { outcome, json } = await world.exchange(parameters, provider.token({ sub: "hana", groups }));
+      return json.token === undefined ? outcome : claimsOf(String(json.token)).lim;
+    };
+    const refused = await limitOf("unknown.example", ["eng"]);
+    assert.deepEqual(await limitOf("mapping.example", ["eng"]), { scope: [world.root] });
+    assert.deepEqual(await limitOf("mapping.example", []), refused);
+    assert.deepEqual(await limitOf("mapped.example", ["eng"]), refused);
+    await call(`/externalGroupRoleMappings/${mapping}`, world.owner.token, "DELETE");
+  });
 
   it("count until the mapping is deleted", async () => {
     const mapping = await provider.map("eng", await newRole());

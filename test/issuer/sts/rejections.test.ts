@@ -4,13 +4,20 @@ import assert from "node:assert/strict";
 import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import { after, before, describe, it } from "node:test";
 import { randomIds } from "../../../src/kernel/ids.js";
-import { denied, type Expected, invalid, notAssumable, unauthenticated } from "../../contract/expectations.js";
+import {
+  denied,
+  type Expected,
+  FOR_OTHERS,
+  invalid,
+  notAssumable,
+  unauthenticated,
+} from "../../contract/expectations.js";
 import { type LocalIssuer, startLocalIssuer } from "../../support/local-issuer.js";
 import { ask } from "./ask.js";
 import { dumpOf, type ExchangeWorld, type Parameters, startExchangeWorld } from "./exchange-world.js";
 
 const SUBJECT = "repo:Acme/app:ref:refs/heads/main";
-const AUD_RULE = "aud must be the base URL of this service";
+const AUD_RULE = "aud must name audiences of this service";
 const HOUR_S = 3600;
 
 let world: ExchangeWorld;
@@ -117,24 +124,38 @@ describe("malformed tokens, the same for every identity", () => {
     });
   }
 
-  it("a token of this service", async () => {
-    for (const uid of [identity, unknown, ""]) {
+  it("a token of this service, whatever the identity states", async () => {
+    const issuerPattern = `https?://[a-z0-9.:/-]+`;
+    const matching = await Promise.all(
+      [{ issuer: world.url }, { issuerPattern }].map((iss) =>
+        world.assumable({ claimMatch: { ...iss, subject: world.owner.uid } }),
+      ),
+    );
+    const issuerKeys = await (await fetch(`${world.url}/.well-known/jwks.json`)).text();
+    const expirationTime = "2099-01-01T00:00:00Z";
+    const staticKeys = { issuer: world.url, subject: world.owner.uid, issuerKeys, expirationTime };
+    const keyed = await world.assumable({ staticKeys });
+    for (const uid of [identity, unknown, "", ...matching, keyed]) {
       await rejectedWith(unauthenticated(), { identity: uid }, world.owner.token);
     }
   });
 });
 
 describe("tokens that are not valid now, the same for every identity", () => {
-  const cases: readonly [name: string, make: () => string][] = [
-    ["run out 61 s ago", () => good({ iat: nowS() - 700, exp: nowS() - 61 })],
-    ["not valid for another 65 s", () => good({ nbf: nowS() + 65 })],
-    ["issued in 65 s", () => good({ iat: nowS() + 65 })],
-    ["good for more than a day", () => good({ exp: nowS() + 24 * HOUR_S + 5 })],
-    ["older than a day, although it runs on", () => good({ iat: nowS() - 25 * HOUR_S })],
+  const cases: readonly [name: string, claims: () => Readonly<Record<string, number>>][] = [
+    ["run out 61 s ago", () => ({ iat: nowS() - 700, exp: nowS() - 61 })],
+    ["not valid for another 65 s", () => ({ nbf: nowS() + 65 })],
+    ["issued in 65 s", () => ({ iat: nowS() + 65 })],
+    ["good for more than a day", () => ({ exp: nowS() + 24 * HOUR_S + 5 })],
+    ["older than a day, although it runs on", () => ({ iat: nowS() - 25 * HOUR_S })],
   ];
-  for (const [name, make] of cases) {
+  for (const [name, claims] of cases) {
     it(name, async () => {
-      for (const uid of [identity, unknown]) await rejectedWith(unauthenticated(), { identity: uid }, make());
+      const forOthers = good({ ...claims(), aud: ["https://elsewhere.example", `${world.url}.example`] });
+      for (const uid of [identity, unknown]) {
+        await rejectedWith(unauthenticated(), { identity: uid }, good(claims()));
+        await rejectedWith(unauthenticated(FOR_OTHERS), { identity: uid }, forOthers);
+      }
     });
   }
 
@@ -226,14 +247,19 @@ describe("the token request", () => {
     ["another service", () => ({ identity, aud: "https://elsewhere.example" }), ["aud", AUD_RULE]],
     ["a part of our name", () => ({ identity, aud: "http://127.0.0.1" }), ["aud", AUD_RULE]],
     [
-      "two audiences",
+      "two audiences, one of another service",
       () => ({ identity, aud: [world.url, "https://elsewhere.example"] }),
-      ["aud", "aud must be one audience"],
+      ["aud", AUD_RULE],
     ],
     [
-      "two in a list",
+      "two in a list, one of another service",
       () => ({ identity, aud: `${world.url},https://elsewhere.example` }),
-      ["aud", "aud must be one audience"],
+      ["aud", AUD_RULE],
+    ],
+    [
+      "nine audiences",
+      () => ({ identity, aud: Array.from({ length: 9 }, (_, i) => `https://${i}.example`).join() }),
+      ["aud", "aud must be at most 8 audiences"],
     ],
     ["an identity that is no uid", () => ({ identity: "me" }), ["identity", rule]],
     ["an identity in upper case", () => ({ identity: identity.toUpperCase() }), ["identity", rule]],
@@ -258,12 +284,12 @@ describe("the token request", () => {
     [
       "a group that is none",
       () => ({ identity, scope: "ours" }),
-      ["scopes", "scopes must be at most 32 uids of groups"],
+      ["scopes", "scopes must be at most 32 uids of groups or names of verified organisations"],
     ],
     [
       "33 groups",
       () => ({ identity, scopes: Array.from({ length: 33 }, () => randomIds.newUid()) }),
-      ["scopes", "scopes must be at most 32 uids of groups"],
+      ["scopes", "scopes must be at most 32 uids of groups or names of verified organisations"],
     ],
   ];
   for (const [name, parameters, broken] of cases) {
@@ -271,8 +297,8 @@ describe("the token request", () => {
   }
 
   it("reports all violations at once", async () => {
-    const { outcome } = await world.exchange({ identity, aud: "", cap: "x", scope: "y" }, good());
-    const scopes = "scopes must be at most 32 uids of groups";
+    const { outcome } = await world.exchange({ identity, aud: "", cap: "x", scope: "y/" }, good());
+    const scopes = "scopes must be at most 32 uids of groups or names of verified organisations";
     const cap = "cap must name capabilities that exist, such as groups.list";
     assert.deepEqual(outcome, invalid(["aud", "Audience must be specified"], ["scopes", scopes], ["cap", cap]));
   });

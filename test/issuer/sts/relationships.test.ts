@@ -273,7 +273,7 @@ describe("which issuers are requested", () => {
       json: {},
       bearer: own.token({ sub: "s" }),
     });
-    assert.equal(registering.status, 401, registering.text);
+    assert.equal(registering.status, 400, registering.text);
     assert.deepEqual(
       [own.workloads.requests, own.people.requests],
       [

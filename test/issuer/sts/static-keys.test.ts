@@ -102,9 +102,3 @@ test("a stated audience replaces those of this service, and is compared byte for
   assertNotAssumable(decide(keys, await sign({ aud: "https://elsewhere.example/" })));
   assertNotAssumable(decide(keys, await sign()));
 });
-
-test("the keys of this service may stand on an identity and still make no token of it one to exchange", async () => {
-  for (const own of ownUrls) {
-    assertUnauthenticated(decide(staticKeys({ issuer: own }), await sign({ iss: own })));
-  }
-});

@@ -6,7 +6,7 @@ import { after, before, describe, test } from "node:test";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
-import { generateKey } from "../../../src/issuer/keys/key-generation.js";
+import { generateTokenKey } from "../../../src/issuer/keys/key-generation.js";
 import { rotateKey } from "../../../src/issuer/keys/key-states.js";
 import { builtinRoleUid } from "../../../src/kernel/ids.js";
 import { type Harness, startHarness } from "../../support/harness.js";
@@ -79,15 +79,15 @@ describe("API tokens", () => {
 
   for (const [name, cases] of suites) {
     describe(name, () => {
-      for (const [i, { name: what, accepted, everywhere }] of cases().entries()) {
+      for (const [i, { name: what, accepted, expired, everywhere }] of cases().entries()) {
         test(`${what}: ${accepted ? "accepted" : "refused"}`, async () => {
           const made = cases()[i];
           assert.ok(made);
           const authorization = (await made.authorization?.(kit)) ?? `Bearer ${await made.token?.(kit)}`;
           const answer = await get({ authorization });
           if (accepted) assert.equal(answer.status, 200, answer.body);
-          else assertUnauthenticated(answer, INVALID);
-          if (everywhere) await overEveryProtocol(authorization, accepted ?? false);
+          else assertUnauthenticated(answer, INVALID, expired);
+          if (everywhere) await overEveryProtocol(authorization, accepted ?? false, expired);
         });
       }
     });
@@ -195,7 +195,7 @@ describe("API tokens", () => {
   test("a retired key still verifies, and the new one does at once", async () => {
     const before = await kit.token();
     const { store, masterKey, keys, clock } = service.app.installation;
-    const key = await generateKey("api-token", masterKey, clock());
+    const key = await generateTokenKey("ES256", masterKey, clock());
     await store.write((tx) => rotateKey(tx, key));
     service.skewMs = 6_000;
     assert.equal(await keys.refresh(), true);
@@ -205,13 +205,21 @@ describe("API tokens", () => {
     assert.equal((await get({ authorization: `Bearer ${await service.token(sub)}` })).status, 200);
   });
 
-  function assertUnauthenticated({ status, headers, body }: Answer, challenge: string): void {
+  function messageOf(expired: boolean): string {
+    return expired ? "Unauthenticated: authorization: the bearer token has expired" : unauthenticated.message;
+  }
+
+  function assertUnauthenticated({ status, headers, body }: Answer, challenge: string, expired = false): void {
     assert.equal(status, 401, body);
-    assert.deepEqual(JSON.parse(body), unauthenticated);
+    assert.deepEqual(JSON.parse(body), { ...unauthenticated, message: messageOf(expired) });
     assert.equal(headers["www-authenticate"], challenge);
   }
 
-  async function overEveryProtocol(authorization: string | undefined, accepted: boolean): Promise<void> {
+  async function overEveryProtocol(
+    authorization: string | undefined,
+    accepted: boolean,
+    expired = false,
+  ): Promise<void> {
     const transports = [
       createConnectTransport({ baseUrl: service.url, httpVersion: "1.1" }),
       createGrpcTransport({ baseUrl: service.url }),
@@ -223,7 +231,7 @@ describe("API tokens", () => {
       else {
         await assert.rejects(call, (error) => {
           assert.ok(error instanceof ConnectError);
-          assert.equal(error.rawMessage, unauthenticated.message);
+          assert.equal(error.rawMessage, messageOf(expired));
           return error.code === Code.Unauthenticated;
         });
       }

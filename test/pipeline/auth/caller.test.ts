@@ -31,6 +31,7 @@ function row(groupUid: string | null, capabilities: string | null): AccessRow {
     notBefore: 0,
     providerUid: null,
     groupUid,
+    roleUid: groupUid === null ? null : rootUid(0x20),
     capabilities,
     pending: false,
   };

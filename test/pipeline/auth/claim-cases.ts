@@ -88,8 +88,13 @@ export const timeCases: readonly TokenCase[] = [
     name: "expired for 40 s",
     token: saying((c) => ({ iat: at(c, "iat") - hour - 30, exp: at(c, "iat") - 30 })),
     everywhere: true,
+    expired: true,
   },
-  { name: "expired long ago", token: saying((c) => ({ iat: at(c, "iat") - 9_999, exp: at(c, "iat") - 8_888 })) },
+  {
+    name: "expired long ago",
+    token: saying((c) => ({ iat: at(c, "iat") - 9_999, exp: at(c, "iat") - 8_888 })),
+    expired: true,
+  },
   {
     name: "issued 20 s from now",
     token: saying((c) => ({ iat: at(c, "iat") + 30, exp: at(c, "iat") + 60 })),

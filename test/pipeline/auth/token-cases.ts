@@ -20,6 +20,8 @@ export interface TokenCase {
   /** Makes the whole header value instead. */
   readonly authorization?: (kit: TokenKit) => string | Promise<string>;
   readonly accepted?: true;
+  /** Refused because it has expired, and for nothing else. */
+  readonly expired?: true;
   /** Also presented over Connect and gRPC. */
   readonly everywhere?: true;
 }

@@ -17,6 +17,21 @@ const before = create(GroupSchema, { uid: "0".repeat(40), name: "before", descri
 const patched = (body: Body | undefined, mask: readonly string[] | undefined) =>
   buildPatch(groups, groupOf(body), maskOf(mask), before);
 
+// The error names each field and the command of the operator.
+function deniedFor(...fields: readonly string[]) {
+  return (error: unknown): boolean => {
+    assert.ok(error instanceof ApiError);
+    assert.equal(error.code, Code.PermissionDenied);
+    const named = error.message.replace(/^Permission denied: /, "").split("; ");
+    for (const text of named) assert.match(text, /^(\w+): \1 is set by the operator alone, with `arbor admin /);
+    assert.deepEqual(
+      named.map((text) => text.split(":")[0]),
+      fields,
+    );
+    return true;
+  };
+}
+
 const NAME_RULE = "name must match ^[a-z0-9 ._-]{1,}$";
 const LONG_NAME = "name must be at most 1000 characters";
 const CONTROLS = "description must not contain control characters";
@@ -76,9 +91,15 @@ test("a new resource without a body names the field that is missing", () => {
   refuses(() => buildValues(groups, undefined), [{ field: "name", description: NAME_RULE }]);
 });
 
-test("a new resource takes nothing that callers cannot set", () => {
-  const body = groupOf({ uid: "0".repeat(40), name: "core", verified: true, kind: 2, resourceLimits: { idps: 9 } });
+test("a new resource takes nothing that the service sets", () => {
+  const body = groupOf({ uid: "0".repeat(40), name: "core", verified: false, kind: 0, resourceLimits: { idps: 9 } });
   assert.deepEqual(buildValues(groups, body), { name: "core", description: "" });
+});
+
+test("a new resource rejects what only the operator sets, before any rule", () => {
+  const build = (body: Body) => () => buildValues(groups, groupOf(body));
+  assert.throws(build({ name: "core", verified: true }), deniedFor("verified"));
+  assert.throws(build({ name: "NO", verified: true, kind: 2 }), deniedFor("verified", "kind"));
 });
 
 test("all that is wrong is named at once", () => {
@@ -120,12 +141,32 @@ const patches: readonly PatchCase[] = [
   { body: { name: "core" }, mask: ["*"], patch: { name: "core", description: "" }, reason: "* clears what is absent" },
   { body: full, mask: ["uid"], patch: {}, reason: "an output-only field is ignored" },
   { body: full, mask: ["name", "create_time", "createTime"], patch: { name: "core" }, reason: "and so next to others" },
-  { body: { ...full, verified: true }, mask: ["verified"], patch: {}, reason: "a field of the operator's is ignored" },
-  { body: { ...full, verified: true, kind: 2 }, patch: full, reason: "and so without a mask" },
+  { body: { ...full, verified: true }, mask: ["verified"], patch: {}, reason: "the operator's field as it is stored" },
+  { body: { ...full, verified: true }, patch: full, reason: "and so without a mask" },
+  { body: { ...full, verified: true }, mask: ["*"], patch: full, reason: "and so with *" },
+  { body: { ...full, verified: false }, patch: full, reason: "zero without a mask is absent" },
+  { body: { ...full, verified: false }, mask: ["*"], patch: full, reason: "and so with *" },
+  { body: { ...full, kind: 2 }, mask: ["name"], patch: { name: "core" }, reason: "outside the mask nothing counts" },
   { body: full, mask: ["resource_limits"], patch: {}, reason: "a map callers cannot change" },
   { body: full, mask: ["resourceLimits.idps"], patch: {}, reason: "a key of it" },
   { body: full, mask: ["create_time.seconds"], patch: {}, reason: "a part of an output-only message" },
 ];
+
+const denials: readonly { body: Body; mask?: readonly string[]; fields: readonly string[]; reason: string }[] = [
+  { body: { kind: 2 }, fields: ["kind"], reason: "in the body, without a mask" },
+  { body: { ...full, kind: 2 }, fields: ["kind"], reason: "beside what may change" },
+  { body: { kind: 2 }, mask: ["kind"], fields: ["kind"], reason: "in the mask" },
+  { body: { kind: 2 }, mask: ["name", "kind"], fields: ["kind"], reason: "in the mask, before the rule of the name" },
+  { body: { ...full, kind: 2 }, mask: ["*"], fields: ["kind"], reason: "with *" },
+  { body: {}, mask: ["verified"], fields: ["verified"], reason: "cleared by the mask" },
+  { body: { verified: false, kind: 2 }, mask: ["verified", "kind"], fields: ["verified", "kind"], reason: "both" },
+];
+
+for (const { body, mask, fields, reason } of denials) {
+  test(`another value than the stored one of the operator's field is rejected: ${reason}`, () => {
+    assert.throws(() => patched(body, mask), deniedFor(...fields));
+  });
+}
 
 for (const { body, mask, patch, reason } of patches) {
   test(`patch: ${reason}`, () => assert.deepEqual(patched(body, mask), patch));

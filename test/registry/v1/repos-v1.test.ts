@@ -3,10 +3,9 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Registry } from "#gen/chainguard/platform/registry/registry_pb.js";
-import { CatalogTier, type RepoSchema } from "#gen/chainguard/platform/registry/repo_pb.js";
+import { CatalogTier, type Repo, type RepoSchema } from "#gen/chainguard/platform/registry/repo_pb.js";
 import { ReposService, CatalogTier as TierV2 } from "#gen/chainguard/platform/registry/v2beta1/repos_pb.js";
 import { randomIds } from "../../../src/kernel/ids.js";
-import type { Somebody } from "../../iam/iam-world.js";
 import { type Wire, wireNames, wireOf } from "../../iam/v1/wires.js";
 import { type RegistryWorld, startRegistryWorld } from "../registry-world.js";
 
@@ -14,11 +13,8 @@ const v1 = Registry.method;
 const v2 = ReposService.method;
 
 let world: RegistryWorld;
-let operator: Somebody;
 before(async () => {
   world = await startRegistryWorld();
-  const capabilities = ["repo.create", "repo.update", "repo.list", "repo.internal.admin"];
-  operator = await world.caller([...capabilities, "repo.blobs.get", "manifest.list", "tag.list"]);
 });
 after(() => world.stop());
 
@@ -69,7 +65,7 @@ for (const name of wireNames) {
 
     it("are the same in both versions, whichever wrote them", async () => {
       const fields = { name: fresh(), description: "d", readme: "# Hello", ...shared, customOverlay: overlay };
-      const mine = await create(fields, operator.token);
+      const mine = await create(fields);
       const { customOverlay: _, ...shown } = plain(mine) as Record<string, unknown>;
       assert.deepEqual(shown, { name: fields.name, description: "d", readme: "# Hello", ...shared });
       assert.deepEqual(mine.customOverlay?.accounts?.users[0]?.userName, "app");
@@ -96,49 +92,63 @@ for (const name of wireNames) {
       assert.match(await wire.expectError(v1.deleteRepo, { id: mine.id }), /^Not found: repo: there is no repo/);
     });
 
-    it("lose what an update leaves out, except the readme, unless the operator updates", async () => {
-      const repo = await create({ name: fresh(), description: "d", readme: "# R", ...shared }, operator.token);
-      const by = (token?: string) => wire.call(v1.updateRepo, { id: repo.id, name: repo.name }, token);
+    it("lose what an update leaves out, the readme too", async () => {
+      const repo = await create({ name: fresh(), description: "d", readme: "# R", ...shared });
       const bare = { name: repo.name, description: "", catalogTier: 0, bundles: [], aliases: [], activeTags: [] };
-      assert.deepEqual(plain(await by()), { ...bare, readme: "# R" });
-      assert.deepEqual(plain(await by(operator.token)), { ...bare, readme: "" });
+      const updated = await wire.call(v1.updateRepo, { id: repo.id, name: repo.name });
+      assert.deepEqual(plain(updated), { ...bare, readme: "" });
     });
 
     it("show their readme to those alone who may read it", async () => {
-      const repo = await create({ name: fresh(), readme: "# R" }, operator.token);
+      const repo = await create({ name: fresh(), readme: "# R" });
       for (const [capabilities, readme] of [
         [["repo.update"], ""],
         [["repo.update", "repo.list"], "# R"],
       ] as const) {
         const { token } = await world.caller(capabilities);
         const { id, name } = repo;
-        assert.equal((await wire.call(v1.updateRepo, { id, name }, token)).readme, readme);
+        const shown = await wire.call(v1.updateRepo, { id, name, readme: "# R" }, token);
+        assert.equal(shown.readme, readme);
+        // What somebody has read can be sent back, and changes nothing.
+        await wire.call(v1.updateRepo, { id, name, readme: shown.readme }, token);
+        assert.equal((await wire.call(v2.getRepoReadme, { uid: id })).content, "# R");
       }
     });
 
-    it("have a readme that only the operator changes, and a rejected update changes nothing", async () => {
-      const repo = await create({ name: fresh() });
+    it("have a readme that asks for no more than the repo does, unlike in version 2", async () => {
+      const creator = await world.caller(["repo.create", "repo.list"]);
+      const updater = await world.caller(["repo.update", "repo.list"]);
+      const repo = await create({ name: fresh(), readme: "# Hello" }, creator.token);
+      assert.equal(repo.readme, "# Hello");
       const change = { id: repo.id, name: repo.name, description: "changed", readme: "# Mine" };
       assert.match(
-        await wire.expectError(v1.updateRepo, change),
-        /^Permission denied: repo.update and repo.internal.admin at /,
+        await wire.expectError(v1.updateRepo, change, creator.token),
+        /^Permission denied: repo.update at \S+ \(/,
       );
-      const refused = await wire.expectError(v1.createRepo, {
-        parentId: world.child,
-        repo: { name: fresh(), readme: "x" },
-      });
-      assert.match(refused, /^Permission denied: repo.update and repo.internal.admin/);
-      const half = await world.caller(["repo.create", "repo.internal.admin"]);
       const creation = { parentId: world.child, repo: { name: fresh(), readme: "x" } };
       assert.match(
-        await wire.expectError(v1.createRepo, creation, half.token),
-        /^Permission denied: repo.update and repo.internal.admin at /,
+        await wire.expectError(v1.createRepo, creation, updater.token),
+        /^Permission denied: repo.create at \S+ \(/,
       );
-      const unsafe = await wire.expectError(v1.updateRepo, { ...change, readme: "<script>" }, operator.token);
-      assert.equal(unsafe, "Invalid argument: readme: readme must not contain unsafe HTML");
+      const put = await wire.call(v1.updateRepo, change, updater.token);
+      assert.deepEqual([put.readme, put.description], ["# Mine", "changed"]);
+      const own = { repoReadme: { uid: repo.id, content: "# V2" }, updateMask: { paths: ["content"] } };
+      for (const { token } of [updater, world.owner]) {
+        const refused = await wire.expectError(v2.updateRepoReadme, own, token);
+        assert.match(refused, /^Permission denied: repo.update and repo.internal.admin at /);
+      }
+    });
+
+    it("keep all they are when a readme is rejected", async () => {
+      const repo = await create({ name: fresh(), readme: "# Safe" });
+      const change = { id: repo.id, name: repo.name, description: "changed", readme: "<script>" };
+      const rule = "Invalid argument: readme: readme must not contain unsafe HTML";
+      assert.equal(await wire.expectError(v1.updateRepo, change), rule);
+      const name = fresh();
+      const creation = { parentId: world.child, repo: { name, readme: "<script>" } };
+      assert.equal(await wire.expectError(v1.createRepo, creation), rule);
       assert.deepEqual((await readList({ id: repo.id }))[0], repo);
-      assert.deepEqual(await readList({ name: "v1-none" }), []);
-      assert.equal((await wire.call(v1.updateRepo, change, operator.token)).readme, "# Mine");
+      assert.deepEqual(await readList({ name }), []);
     });
 
     it("are replaced when created again, unless that is forbidden or the caller may only create", async () => {
@@ -152,21 +162,28 @@ for (const name of wireNames) {
       assert.equal(await attempt, `Already exists: repo: ${repo.id}`);
     });
 
-    it("that are copies have the fields of their source, whether an update sends them or not", async () => {
+    it("that are copies have the fields of their source, and show those that their caller has sent", async () => {
       const apart = await world.group();
       const repo = { name: fresh(), readme: "# Source", ...shared };
-      const source = await wire.call(v1.createRepo, { parentId: apart, repo }, operator.token);
+      const source = await wire.call(v1.createRepo, { parentId: apart, repo });
       const syncConfig = { source: source.id, google: "pkg.dev/a" };
       const copy = await create({ name: fresh(), syncConfig });
-      assert.deepEqual(plain({ ...copy, syncConfig: undefined, name: source.name }), plain(source));
+      const none = { catalogTier: 0, bundles: [], aliases: [], activeTags: [] };
+      const leftOut = { description: "", readme: "", ...none };
+      assert.deepEqual(plain({ ...copy, syncConfig: undefined }), { name: copy.name, ...leftOut });
       const expiration = copy.syncConfig?.expiration;
       assert.ok(expiration);
       const { name: copyName, id } = copy;
-      for (const fields of [{}, shared]) {
-        const body = { ...fields, id, name: copyName, syncConfig: { source: source.id, expiration: { seconds: 1n } } };
-        const put = await wire.call(v1.updateRepo, body, operator.token);
-        assert.deepEqual([put.bundles, put.catalogTier, put.readme], [shared.bundles, shared.catalogTier, "# Source"]);
+      for (const fields of [{}, shared, { readme: "# Source", bundles: shared.bundles }, {}]) {
+        const seconds = { source: source.id, expiration: { seconds: expiration.seconds, nanos: 0 } };
+        const put: Repo = await wire.call(v1.updateRepo, { ...fields, id, name: copyName, syncConfig: seconds });
+        assert.deepEqual(plain({ ...put, syncConfig: undefined }), { name: copyName, ...leftOut, ...fields });
+        assert.deepEqual((await readList({ id }))[0], put);
         assert.deepEqual([put.syncConfig?.google, put.syncConfig?.expiration], ["", expiration]);
+        const effective = await wire.call(v2.getRepo, { uid: id });
+        assert.deepEqual([effective.bundles, effective.aliases], [shared.bundles, shared.aliases]);
+        assert.deepEqual([effective.catalogTier, effective.activeTags], [TierV2.FIPS, shared.activeTags]);
+        assert.equal((await wire.call(v2.getRepoReadme, { uid: id })).content, "# Source");
       }
       const own = { id, name: copyName, syncConfig, bundles: ["ai"] };
       assert.match(
@@ -174,10 +191,11 @@ for (const name of wireNames) {
         /^Invalid argument: bundles: bundles of a repo that is copied/,
       );
       const readme = { id, name: copyName, syncConfig, readme: "own" };
-      assert.match(
-        await wire.expectError(v1.updateRepo, readme, operator.token),
-        /^Invalid argument: readme: readme of a repo/,
-      );
+      assert.match(await wire.expectError(v1.updateRepo, readme), /^Invalid argument: readme: readme of a repo/);
+      await wire.call(v1.updateRepo, { ...repo, id: source.id, bundles: ["ai"] });
+      const followed = await wire.call(v1.updateRepo, own);
+      assert.deepEqual([followed.bundles, followed.aliases], [["ai"], []], "the present value of its source");
+      assert.deepEqual((await wire.call(v2.getRepo, { uid: id })).aliases, shared.aliases);
       const count = async (token?: string) =>
         (await wire.call(v1.getRepoCountBySource, { id: source.id }, token)).count;
       assert.equal(await count(), 1n);
@@ -185,6 +203,37 @@ for (const name of wireNames) {
       assert.equal(await count(viewer.token), 0n, "the copy is out of sight");
       const free = await wire.call(v1.updateRepo, { id, name: copyName });
       assert.deepEqual([free.syncConfig, free.bundles, await count()], [undefined, [], 0n]);
+    });
+
+    it("take no value of how they are copied that would not be stored", async () => {
+      const source = await create({ name: fresh() });
+      const copy = await create({ name: fresh(), syncConfig: { source: source.id } });
+      const later = { seconds: (copy.syncConfig?.expiration?.seconds ?? 0n) + 1n };
+      const service = "is set by the service alone";
+      const rows: readonly (readonly [object, string])[] = [
+        [{ expiration: later }, `expiration: expiration ${service}: 14 days from the start of the copy`],
+        [{ gracePeriod: true }, `gracePeriod: gracePeriod ${service}`],
+        [{ uniqueTags: true }, `uniqueTags: uniqueTags ${service}`],
+        [{ syncApks: true }, "syncApks: syncApks is no longer used"],
+        [{ apkoOverlay: "{}" }, `apkoOverlay: apkoOverlay ${service}`],
+      ];
+      for (const [more, text] of rows) {
+        const syncConfig = { source: source.id, ...more };
+        const error = `Invalid argument: sync_config.${text}`;
+        const update = { id: copy.id, name: copy.name, syncConfig };
+        assert.equal(await wire.expectError(v1.updateRepo, update), error);
+        const creation = { parentId: world.child, repo: { name: fresh(), syncConfig } };
+        assert.equal(await wire.expectError(v1.createRepo, creation), error);
+        assert.deepEqual(await readList({ name: creation.repo.name }), [], "nothing is created");
+      }
+      const goZero = { seconds: -62_135_596_800n };
+      await create({ name: fresh(), syncConfig: { source: source.id, expiration: goZero } });
+      assert.deepEqual((await readList({ id: copy.id }))[0], copy);
+      const output = { source: source.id, expirationTime: later, gracePeriod: true };
+      const repo = { uid: copy.id, syncConfig: output };
+      const kept = await wire.call(v2.updateRepo, { repo, updateMask: { paths: ["sync_config"] } });
+      assert.deepEqual(kept.syncConfig?.expirationTime, copy.syncConfig?.expiration);
+      assert.equal(kept.syncConfig?.gracePeriod, false);
     });
 
     it("are listed and counted without pages, however many there are", async () => {

@@ -5,9 +5,10 @@
 import { unauthenticated } from "../../../src/kernel/errors.js";
 import { createAuthenticateCaller } from "../../../src/pipeline/auth/authenticate.js";
 import type { StreamCall, UnaryCall } from "../../../src/pipeline/call.js";
+import type { Handler } from "../../../src/pipeline/handlers.js";
 import { createInvoke } from "../../../src/pipeline/invoke.js";
 import { createInvokeStream } from "../../../src/pipeline/invoke-stream.js";
-import { createMethodTable, type Handler } from "../../../src/pipeline/method-table.js";
+import { createMethodTable } from "../../../src/pipeline/method-table.js";
 import { openSqlite } from "../../../src/store/open-sqlite.js";
 import type { Store } from "../../../src/store/port.js";
 import { createLogger } from "../../../src/telemetry/logger.js";

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { HttpRuleSchema } from "#gen/google/api/http_pb.js";
+import type { MethodEntry } from "../../../src/pipeline/method-table.js";
 import { buildBindings } from "../../../src/transport/http/http-binding.js";
 import { createGateway } from "../../../src/transport/rest/gateway.js";
 import { entryOf, featureMethod, featureService, methodWithRule } from "../../support/feature/feature.js";
@@ -164,6 +165,41 @@ test("additional bindings are bindings of their own", () => {
       ["GET", "/feature/v1/aliases/{uid}", true],
     ],
   );
+});
+
+const getThing = (path: string) => entryOf(methodWithRule(get(path)));
+const pathsOf = (entry: MethodEntry) =>
+  buildBindings(entry).map(({ template, current }) => [template.text, current?.text]);
+
+test("a path may end where its ** begins, if its method is registered so", () => {
+  const path = "/v1/{int32_value}/things/{string_value=**}";
+  const [binding, empty] = buildBindings({ ...getThing(path), allowEmptyPath: true });
+  assert.ok(binding && empty);
+  assert.deepEqual([empty.template.text, empty.additional], ["/v1/{int32_value}/things/", true]);
+  // The variable stays, so that a query cannot set its field.
+  assert.deepEqual(empty.variables, binding.variables);
+  for (const unfit of ["/v1/{string_value}", "/v1/things/**", "/v1/{string_value=**}/x", "/v1/{string_value=**}:x"]) {
+    assert.throws(() => buildBindings({ ...getThing(unfit), allowEmptyPath: true }), TypeError, unfit);
+  }
+});
+
+test("a former spelling of a path is a route beside the current one, and says which that is", () => {
+  const formerPaths = [
+    { current: "/smallThings", former: "/small_things" },
+    { current: "/smallThings:find", former: "/small_things/find" },
+  ];
+  const current = "/v1/smallThings/{string_value=**}";
+  const entry = { ...getThing(current), formerPaths };
+  assert.deepEqual(pathsOf(entry), [
+    [current, undefined],
+    ["/v1/small_things/{string_value=**}", current],
+  ]);
+  assert.deepEqual(pathsOf({ ...getThing("/v1/smallThings:find"), formerPaths }), [
+    ["/v1/smallThings:find", undefined],
+    ["/v1/small_things:find", "/v1/smallThings:find"],
+    ["/v1/small_things/find", "/v1/smallThings:find"],
+  ]);
+  assert.deepEqual(pathsOf({ ...getThing("/v1/others"), formerPaths }), [["/v1/others", undefined]]);
 });
 
 test("the gateway names both of two methods that match the same paths", () => {

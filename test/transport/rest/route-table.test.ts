@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { omitWildcard, parseTemplate } from "../../../src/transport/http/http-rule.js";
+import { createRouteTable } from "../../../src/transport/rest/route-table.js";
 import { routeFound as find, tableOf } from "../../support/route-found.js";
 
 const rows: readonly { routes: readonly string[]; path: string; found: string; reason: string }[] = [
@@ -338,4 +340,23 @@ test("any uid of clean segments comes back as it was, escaped or not", () => {
       assert.deepEqual(table.find("GET", `/v1/groups/${encodeURIComponent(uid)}`)?.captures, [uid]);
     }),
   );
+});
+
+test("only a template that ends in a slash matches a path that does, and no other", () => {
+  const deep = parseTemplate("/v1/{a}/b/{x=**}", "t");
+  const inputs = [deep, omitWildcard(deep, "t"), parseTemplate("/v1/{a}/b", "t")].map((template) => {
+    return { method: "POST", template, name: template.text, target: template.text };
+  });
+  const table = createRouteTable(inputs);
+  const found = (path: string) => {
+    const match = table.find("POST", path);
+    return match && `${match.target} [${match.captures.join(" ")}]`;
+  };
+  assert.equal(found("/v1/1/b/"), "/v1/{a}/b/ [1]");
+  assert.equal(found("/v1/%31/b/"), "/v1/{a}/b/ [1]");
+  assert.equal(found("/v1/1/b"), "/v1/{a}/b [1]");
+  assert.equal(found("/v1/1/b/2/3"), "/v1/{a}/b/{x=**} [1 2/3]");
+  for (const path of ["/v1/1/b//", "/v1/1/b/2/", "/v1/1/", "/v1//b/", "/"]) assert.equal(found(path), undefined, path);
+  assert.equal(table.find("GET", "/v1/1/b/"), undefined);
+  assert.equal(table.allowed("/v1/1/b/"), "OPTIONS, POST");
 });

@@ -71,8 +71,22 @@ const rows: readonly Row[] = [
   {
     name: "the compressed flag without grpc-encoding",
     body: frame(gzipSync(message), 1),
-    status: 3,
-    text: "Invalid argument: a message is marked as compressed, but grpc-encoding is not set",
+    status: 13,
+    text: "Internal: a message is marked as compressed, but grpc-encoding is not set",
+  },
+  {
+    name: "the compressed flag with the encoding identity",
+    headers: { "grpc-encoding": "identity" },
+    body: frame(gzipSync(message), 1),
+    status: 13,
+    text: "Internal: a message is marked as compressed, but grpc-encoding is not set",
+  },
+  {
+    name: "the compressed flag without grpc-encoding, as JSON",
+    headers: { "content-type": "application/grpc+json" },
+    body: frame(gzipSync("{}"), 1),
+    status: 13,
+    text: "received compressed envelope, but do not know how to decompress",
   },
   { name: "flag 2", body: frame(message, 2), status: 3, text: "Invalid argument: a message has an unknown flag" },
   { name: "flag 255", body: frame(message, 255), status: 3, text: "Invalid argument: a message has an unknown flag" },
@@ -122,6 +136,27 @@ const rows: readonly Row[] = [
     text: `Unimplemented: method: no such method ${SERVICE}/Nope`,
   },
   {
+    name: "an unknown method, as JSON",
+    headers: { ":path": `${SERVICE}/Nope`, "content-type": "application/grpc+json" },
+    body: frame(Buffer.from("{}")),
+    status: 12,
+    text: `Unimplemented: method: no such method ${SERVICE}/Nope`,
+  },
+  {
+    name: "an unknown method, as JSON with a parameter",
+    headers: { ":path": `${SERVICE}/Nope`, "content-type": "application/grpc+json; charset=utf-8" },
+    body: frame(Buffer.from("{}")),
+    status: 12,
+    text: `Unimplemented: method: no such method ${SERVICE}/Nope`,
+  },
+  {
+    name: "an unknown method, in an unknown form",
+    headers: { ":path": `${SERVICE}/Nope`, "content-type": "application/grpc+thrift" },
+    body: good,
+    status: 12,
+    text: `Unimplemented: method: no such method ${SERVICE}/Nope`,
+  },
+  {
     name: "an unknown service",
     headers: { ":path": "/a.B/C" },
     body: good,
@@ -155,7 +190,7 @@ const rows: readonly Row[] = [
     headers: { "grpc-encoding": "gzip" },
     body: frame(gzipSync(message).subarray(0, 15), 1),
     status: 3,
-    text: "the message is no valid gzip",
+    text: "the message is not valid gzip",
   },
   {
     name: "a gzip bomb",
@@ -197,7 +232,8 @@ describe("gRPC framing", () => {
     it(row.name, async () => {
       const answer = await call(row);
       assert.equal(answer.headers[":status"], 200);
-      assert.equal(answer.headers["content-type"], "application/grpc+proto");
+      const form = row.headers?.["content-type"]?.includes("json") ? "json" : "proto";
+      assert.equal(answer.headers["content-type"], `application/grpc+${form}`);
       const outcome = { ...answer.headers, ...answer.trailers };
       assert.equal(Number(outcome["grpc-status"]), row.status, String(outcome["grpc-message"]));
       assert.equal(outcome["grpc-message"] ?? "", row.text.replaceAll("%", "%25"));

@@ -6,11 +6,21 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import * as grpc from "@grpc/grpc-js";
-import { loadFileDescriptorSetFromBuffer, loadSync, type ServiceDefinition } from "@grpc/proto-loader";
+import {
+  loadFileDescriptorSetFromBuffer,
+  loadSync,
+  type MessageTypeDefinition,
+  type PackageDefinition,
+  type ServiceDefinition,
+} from "@grpc/proto-loader";
 import { type Harness, startHarness } from "../../support/harness.js";
 
 const IAM = "chainguard.platform.iam.v2beta1";
 const PING = "chainguard.platform.ping.v2beta1.PingService";
+const statusType = loadSync("google/rpc/status.proto", {
+  includeDirs: ["node_modules/google-proto-files"],
+  keepCase: true,
+})["google.rpc.Status"] as MessageTypeDefinition<object, object>;
 const VERSIONS = ["v1", "v1alpha"];
 
 let service: Harness;
@@ -33,6 +43,38 @@ for (const version of VERSIONS) {
       }
     }
     reflection.close();
+  });
+
+  test(`${version}: the details of errors can be read by what reflection says`, async () => {
+    const reflection = new Reflection(service.url, version);
+    for (const name of [
+      "ErrorInfo",
+      "BadRequest",
+      "PreconditionFailure",
+      "QuotaFailure",
+      "ResourceInfo",
+      "RetryInfo",
+    ]) {
+      const types = await reflection.describeFile(`google.rpc.${name}`);
+      assert.ok(`google.rpc.${name}` in types);
+    }
+    const { group, token } = await service.organisation(`details ${version}`);
+    const groups = new Caller(service.url, await reflection.describe(`${IAM}.GroupsService`), token);
+    const call = groups.call("CreateGroup", { parent: group, group: { name: "Core" } });
+    const error = await call.then(
+      () => assert.fail("a group has a wrong name"),
+      (refused: grpc.ServiceError) => refused,
+    );
+    const types = await reflection.describeFile("google.rpc.BadRequest");
+    const read = (name: string, bytes: Buffer) =>
+      (types[name] as MessageTypeDefinition<object, Record<string, unknown>>).deserialize(bytes);
+    const status = error.metadata.get("grpc-status-details-bin")[0] as Buffer;
+    const { details } = statusType.deserialize(status) as { details: { type_url: string; value: Buffer }[] };
+    const named = details.map(({ type_url: url, value }) => read(url.replace("type.googleapis.com/", ""), value));
+    assert.equal(named[0]?.reason, "INVALID_ARGUMENT");
+    assert.match(JSON.stringify(named[1]?.field_violations), /"field":"name"/);
+    reflection.close();
+    groups.close();
   });
 
   test(`${version}: clients built so call and are answered`, async () => {
@@ -117,11 +159,16 @@ class Reflection {
 
   /** The methods of a service. */
   async describe(name: string): Promise<ServiceDefinition> {
-    const { fileDescriptorResponse } = await this.#ask({ fileContainingSymbol: name });
-    const files = fileDescriptorResponse?.fileDescriptorProto ?? [];
-    const definition = loadFileDescriptorSetFromBuffer(descriptorSet(files), { longs: String });
+    const definition = await this.describeFile(name);
     assert.ok(name in definition, `${name} is described`);
     return definition[name] as ServiceDefinition;
+  }
+
+  /** All that is in the file of a symbol. */
+  async describeFile(symbol: string): Promise<PackageDefinition> {
+    const { fileDescriptorResponse } = await this.#ask({ fileContainingSymbol: symbol });
+    const files = fileDescriptorResponse?.fileDescriptorProto ?? [];
+    return loadFileDescriptorSetFromBuffer(descriptorSet(files), { longs: String });
   }
 
   close(): void {

@@ -31,8 +31,16 @@ for (const index of [0, 1]) {
       const sent = { ...artifact, ...component, aliases: ["CVE-1", `GHSA-${index}`], legacyAdvisoryID: `OLD-${index}` };
       const made = await wire().call(v1.create, {
         parentId: world.child,
-        advisory: { ...sent, id: "x", advisoryId: "CGA-mine", author: "somebody@else", events: [pending, pending] },
+        advisory: { ...sent, id: "x", author: "author@example.org", events: [pending, pending] },
       });
+      const forged = { advisoryId: "CGA-mine", author: "somebody@else", events: [{ ...pending, author: "x" }] };
+      const refused = await wire().expectError(v1.create, {
+        parentId: world.child,
+        advisory: { ...artifact, ...forged },
+      });
+      const fields = ["advisoryId", "author", "events[0].author"];
+      const rules = fields.map((field) => `${field}: ${field.replace(/.*\./, "")} is set by the service alone`);
+      assert.equal(refused, `Invalid argument: ${rules.join("; ")}`);
       assert.match(made.id, new RegExp(`^${world.child}/[0-9a-f]{16}$`));
       assert.match(made.advisoryId, /^CGA(-[23456789cfghjmpqrvwx]{4}){3}$/);
       assert.equal(made.author, "author@example.org");
@@ -89,8 +97,24 @@ for (const index of [0, 1]) {
       const before = await world.advisory({ ...component, aliases: ["A"], legacyAdvisoryID: "KEPT" });
       await world.event(before.id, pending);
       const update: AdvisoryInit = { ...artifact, id: before.id, artifactName: "wget", componentType: "go-module" };
-      const forged = { advisoryId: "CGA-x", author: "x", legacyAdvisoryID: "NEW", deletedAt: { seconds: 1n } };
-      const after = await wire().call(v1.update, { ...update, ...forged });
+      const service = "is set by the service alone";
+      const forged: readonly (readonly [values: object, rule: string])[] = [
+        [{ advisoryId: "CGA-x" }, `advisoryId: advisoryId ${service}`],
+        [{ author: "x" }, `author: author ${service}`],
+        [{ deletedAt: { seconds: 1n } }, `deletedAt: deletedAt ${service}: Delete withdraws an advisory`],
+        [{ legacyAdvisoryID: "NEW" }, "legacyAdvisoryID: legacyAdvisoryID cannot change"],
+        [
+          { events: [pending] },
+          "events[0]: events[0] cannot change: CreateAdvisoryEvent and UpdateAdvisoryEvent change events",
+        ],
+      ];
+      for (const [values, rule] of forged) {
+        assert.equal(await wire().expectError(v1.update, { ...update, ...values }), `Invalid argument: ${rule}`);
+      }
+      const [stored] = (await wire().call(v1.list, only(before.id))).items;
+      assert.equal(stored?.artifactName, before.artifactName, "nothing is stored");
+      assert.deepEqual(await wire().call(v1.update, stored ?? assert.fail()), stored, "what was read is accepted");
+      const after = await wire().call(v1.update, update);
       const { artifactName, componentName, componentLocation, componentType, aliases } = after;
       assert.deepEqual(
         [artifactName, componentName, componentLocation, componentType, aliases],

@@ -158,8 +158,7 @@ export declare const GroupFilterSchema: GenMessage<GroupFilter>;
  */
 export declare type CreateGroupRequest = Message<"chainguard.platform.iam.CreateGroupRequest"> & {
   /**
-   * The uid of the group to create it in. Empty (gRPC and Connect only): a new
-   * root group.
+   * The uid of the group to create it in. Empty: a new root group.
    *
    * @generated from field: string parent = 1;
    */
@@ -403,8 +402,8 @@ export declare const OrgStatusSchema: GenEnum<OrgStatus>;
  */
 export declare const Groups: GenService<{
   /**
-   * Creates a group in another one. Over gRPC and Connect, an empty parent
-   * creates a root group, and the caller becomes its owner.
+   * Creates a group in another one. An empty parent creates a root group, and
+   * the caller becomes its owner.
    *
    * @generated from rpc chainguard.platform.iam.Groups.Create
    */
@@ -437,9 +436,9 @@ export declare const Groups: GenService<{
   },
   /**
    * Deletes a group. Fails with FAILED_PRECONDITION if the group has children,
-   * such as groups, identities, repositories, roles, invites or role bindings.
-   * The only binding of a root group, that of its owner, is deleted with the
-   * group.
+   * such as groups, identities, repositories, roles, role bindings, invites or
+   * account associations. The only binding of a root group, that of its owner,
+   * is deleted with the group, and so are expired invites.
    *
    * @generated from rpc chainguard.platform.iam.Groups.Delete
    */

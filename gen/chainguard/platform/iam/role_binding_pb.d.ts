@@ -40,8 +40,8 @@ export declare type RoleBinding = Message<"chainguard.platform.iam.RoleBinding">
   identity: string;
 
   /**
-   * The uid of the group. Ignored when sent: the group is the one in which the
-   * binding is created.
+   * The uid of the group: the one in which the binding is created. Need not be
+   * sent; another one is rejected.
    *
    * @generated from field: string group = 3 [deprecated = true];
    * @deprecated

@@ -101,7 +101,8 @@ export declare type TermsDocumentStatus = Message<"chainguard.platform.iam.Terms
   docId: string;
 
   /**
-   * The uid of the identity that accepted it.
+   * The uid of the identity that accepted it. Empty where a group above accepted
+   * it whose acceptances the caller may not list.
    *
    * @generated from field: string accepted_by = 2;
    */
@@ -158,7 +159,8 @@ export declare const Terms: GenService<{
     output: typeof AcceptTermsResponseSchema;
   },
   /**
-   * Lists the documents that an organisation has accepted, without pages.
+   * Lists the documents that a group has accepted, without pages. What a group
+   * above it has accepted is included.
    *
    * @generated from rpc chainguard.platform.iam.Terms.ListAccepted
    */

@@ -20,8 +20,8 @@ export declare const file_chainguard_platform_oidc_oidc: GenFile;
  */
 export declare type ExchangeRequest = Message<"chainguard.platform.oidc.ExchangeRequest"> & {
   /**
-   * The base URL of the service that the token is for. Exactly one; repetitions
-   * and a comma-separated list are accepted as well.
+   * Whom the token is for: the base URL of the service or another of its
+   * audiences. Several are repeated or comma-separated.
    *
    * @generated from field: repeated string aud = 1;
    */
@@ -60,8 +60,8 @@ export declare type ExchangeRequest = Message<"chainguard.platform.oidc.Exchange
   identityProvider: string;
 
   /**
-   * The uids of the groups to which the token is limited, with their
-   * descendants. Absent: no limit.
+   * The groups to which the token is limited, with their descendants: uids, or
+   * names of verified organisations. Absent: no limit.
    *
    * @generated from field: repeated string scopes = 8;
    */
@@ -115,7 +115,7 @@ export declare const RawTokenSchema: GenMessage<RawToken>;
  */
 export declare type ExchangeRefreshTokenRequest = Message<"chainguard.platform.oidc.ExchangeRefreshTokenRequest"> & {
   /**
-   * The base URL of the service that the token is for; by default that of the
+   * Whom the token is for, as in Exchange; by default the audience of the
    * login.
    *
    * @generated from field: repeated string aud = 1;
@@ -139,8 +139,8 @@ export declare type ExchangeRefreshTokenRequest = Message<"chainguard.platform.o
   cap: string[];
 
   /**
-   * The uids of the groups to which the token is limited, of those of the
-   * login.
+   * The groups to which the token is limited, of those of the login: uids, or
+   * names of verified organisations.
    *
    * @generated from field: repeated string scopes = 4;
    */

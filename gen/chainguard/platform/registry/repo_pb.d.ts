@@ -144,14 +144,15 @@ export declare type SyncConfig = Message<"chainguard.platform.registry.SyncConfi
   source: string;
 
   /**
-   * Whether tags are made unique when they are copied to other registries.
+   * Whether tags are made unique when they are copied to other registries. Set
+   * by the service.
    *
    * @generated from field: bool unique_tags = 2;
    */
   uniqueTags: boolean;
 
   /**
-   * Until when images are copied. Absent: 14 days from now.
+   * Until when images are copied: 14 days from the start. Set by the service.
    *
    * @generated from field: google.protobuf.Timestamp expiration = 3;
    */
@@ -191,7 +192,7 @@ export declare type SyncConfig = Message<"chainguard.platform.registry.SyncConfi
 
   /**
    * A configuration of apko that is laid over that of the images when they are
-   * rebuilt on the way.
+   * rebuilt on the way. Set by the service.
    *
    * @generated from field: string apko_overlay = 8;
    */
@@ -199,7 +200,7 @@ export declare type SyncConfig = Message<"chainguard.platform.registry.SyncConfi
 
   /**
    * Whether images are copied for a while after the end of life of what is in
-   * them.
+   * them. Set by the service.
    *
    * @generated from field: bool grace_period = 9;
    */

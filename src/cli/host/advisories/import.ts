@@ -64,7 +64,7 @@ interface ImportProgress {
 /**
  * Creates the progress of an import. It has no total, because directories and archives are read one entry at a time.
  *
- * @param always write progress also where `stream` is no terminal, as a line per second
+ * @param always write progress also where `stream` is not a terminal, as a line per second
  */
 export function createImportProgress(stream: ProgressStream, always: boolean): ImportProgress {
   const isTerminal = stream.isTTY === true;

@@ -19,7 +19,7 @@ export async function syncCommand(settings: Settings, { progress = false }: { pr
   await onHost(settings, async (host) => {
     const { store, keys, clock } = host;
     const { issuer } = await readOrigin(host, settings);
-    const token = createInternalTokens({ keys, clock, ids: randomIds, issuer: () => issuer, service });
+    const token = createInternalTokens({ keys, clock, ids: randomIds, issuer, service });
     const progressLine = createProgress(process.stderr, progress);
     const startMs = performance.now();
     let first: number | undefined;

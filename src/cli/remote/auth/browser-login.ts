@@ -5,10 +5,11 @@ import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { CLI_CLIENT_ID } from "../../../kernel/web.js";
 import { Code, CommandError } from "../../errors.js";
 import { codeFromStatus } from "../service.js";
 import type { Login } from "./credentials-file.js";
-import { CLIENT_ID, type LoginRequest, limitParameters, loginParameters, redeemCode } from "./grants.js";
+import { type LoginRequest, limitParameters, loginParameters, redeemCode } from "./grants.js";
 
 const CALLBACK_PATH = "/callback";
 
@@ -33,7 +34,7 @@ export async function browserLogin(
   const loopback = await startLoopback(state, (code, redirectUri) => redeemCode(api, { code, verifier, redirectUri }));
   const query = new URLSearchParams({
     response_type: "code",
-    client_id: CLIENT_ID,
+    client_id: CLI_CLIENT_ID,
     redirect_uri: loopback.redirectUri,
     code_challenge: createHash("sha256").update(verifier).digest("base64url"),
     code_challenge_method: "S256",

@@ -14,7 +14,12 @@ export function addAuthCommands(arbor: Command): void {
     .option("--identity-provider <uid>", "uid of your organisation's login provider, or the organisation's name")
     .option("--connection <name>", "login provider of the service")
     .option("--invite-file <file>", "file with the code of an invite to accept, or - for standard input")
-    .addOption(repeatableOption("--scope <uid>", "limit the login to this group; repeatable"))
+    .addOption(
+      repeatableOption(
+        "--scope <group>",
+        "limit the login to the group with this uid, or a verified organisation; repeatable",
+      ),
+    )
     .addOption(repeatableOption("--cap <name>", "limit the login to this capability; repeatable"))
     .option("--identity <uid>", "the identity to assume")
     .option("--identity-token <file>", "file with the OIDC token to assume it with, read again for each renewal")
@@ -22,7 +27,7 @@ export function addAuthCommands(arbor: Command): void {
 
   addApiFlag(auth.command("token"))
     .description("print an API token")
-    .option("--audience <url>", "what it is for; the service itself unless set")
+    .option("--audience <names>", "what it is for, comma-separated; the service itself unless set")
     .action(async (flags) => (await import("./credentials.js")).tokenCommand(flags));
 
   addApiFlag(auth.command("status"))

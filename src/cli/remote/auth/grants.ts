@@ -3,12 +3,10 @@ import { ConnectError } from "@connectrpc/connect";
 import { exchangedToken } from "../../../client/exchanged-token.js";
 import { tokenFile } from "../../../client/token-file.js";
 import { isBearerToken } from "../../../client/token-source.js";
+import { CLI_CLIENT_ID } from "../../../kernel/web.js";
 import { Code, CommandError } from "../../errors.js";
 import { sendRequest } from "../service.js";
 import type { Login, Workload } from "./credentials-file.js";
-
-/** The client id of this program at the service. */
-export const CLIENT_ID = "arbor-cli";
 
 /** How a person wants to log in. */
 export interface LoginRequest extends TokenLimits {
@@ -71,7 +69,7 @@ export async function redeemCode(api: string, { code, verifier, redirectUri }: A
     code,
     code_verifier: verifier,
     redirect_uri: redirectUri,
-    client_id: CLIENT_ID,
+    client_id: CLI_CLIENT_ID,
   });
   const answer = await sendRequest({ method: "POST", api, path: "/oauth/token", form });
   return toLogin(answer.access_token, answer.refresh_token);

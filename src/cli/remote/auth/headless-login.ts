@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { isBearerToken } from "../../../client/token-source.js";
 import { encodeBase32 } from "../../../kernel/base32.js";
 import { unseal } from "../../../kernel/seal.js";
+import { CLI_CLIENT_ID } from "../../../kernel/web.js";
 import { Code, CommandError } from "../../errors.js";
 import { parseJsonObject, type ServiceAnswer, sendRequest } from "../service.js";
 import type { Login } from "./credentials-file.js";
@@ -39,7 +40,12 @@ export async function headlessLogin(
   { pollMs, waitMs }: HeadlessPace,
 ): Promise<Login> {
   const key = createHeadlessKey();
-  const query = new URLSearchParams([["headless_code", key.code], ...loginParameters(loginRequest)]);
+  // Only of this client the page asks for the confirmation code.
+  const query = new URLSearchParams([
+    ["headless_code", key.code],
+    ["client_id", CLI_CLIENT_ID],
+    ...loginParameters(loginRequest),
+  ]);
   show(`${api}/oauth?${query}`, key.confirmation);
   const endMs = performance.now() + waitMs;
   for (;;) {

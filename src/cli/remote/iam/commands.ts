@@ -19,8 +19,13 @@ let comments: Comments | undefined;
 /** Adds `iam` and its commands. */
 export function addIamCommands(arbor: Command): void {
   const iam = arbor.command("iam").description("manage groups, identities, roles and what goes with them");
-  for (const resource of resourceCommands) {
-    const command = iam.command(resource.name).description(`manage ${plural(resource)}`);
+  addResourceCommands(iam, resourceCommands);
+}
+
+/** Adds a command for each resource, and to it one for each verb that the resource has a method for. */
+export function addResourceCommands(parent: Command, resources: readonly ResourceCommand[]): void {
+  for (const resource of resources) {
+    const command = parent.command(resource.name).description(`manage ${plural(resource)}`);
     command.configureHelp({ optionDescription: describeOption });
     addList(command, resource);
     for (const verb of ["get", "create", "update", "delete"] as const) {
@@ -35,7 +40,7 @@ function addList(parent: Command, resource: ResourceCommand): void {
   const command = addFieldFlags(parent.command("list"), method, {})
     .description(`list ${plural(resource)}`)
     .option("--page-all", "all pages from here on, each printed as it comes")
-    .option("--progress", "show progress on standard error, even if that is no terminal");
+    .option("--progress", "show progress on standard error, even if that is not a terminal");
   addCommonFlags(command).action(async (given) =>
     (await import("./run-list.js")).runList(resource, fieldFlagsOf(command), given),
   );
@@ -69,7 +74,10 @@ const add: Readonly<
     );
   },
   delete(parent, resource, method) {
-    const command = parent.command("delete <uid>").description(`delete one ${resource.singular}`);
+    const { singular, deletionNote = "" } = resource;
+    const command = parent
+      .command("delete <uid>")
+      .description(`delete one ${singular}${deletionNote && `. ${deletionNote}`}`);
     command.option("--yes", "do not ask whether to");
     addCommonFlags(command).action(async (uid, given) =>
       (await import("./run-one.js")).runDelete(resource, method, uid, given),

@@ -25,6 +25,8 @@ export interface ResourceCommand {
   /** The verb for creating one, where it is another than `create`. */
   readonly createAlias?: string;
   readonly columns: readonly ListColumn[];
+  /** What people should know who delete one, in full sentences. */
+  readonly deletionNote?: string;
   /** Whether tables show the redirect URI, which is no field. */
   readonly hasRedirectUri?: true;
 }
@@ -184,7 +186,13 @@ export function resourceField(resource: ResourceCommand, { input }: DescMethodUn
   );
 }
 
-function column(title: string, path: string, prose = false): ListColumn {
+/**
+ * A column of a list.
+ *
+ * @param path the members that lead to its value in a row, joined by dots
+ * @param prose whether it is cut to fit on a terminal
+ */
+export function column(title: string, path: string, prose = false): ListColumn {
   const names = path.split(".");
   return { title, prose, cell: (row) => text(names.reduce<JsonValue | undefined>(member, row)) };
 }

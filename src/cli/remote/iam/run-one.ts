@@ -85,6 +85,7 @@ export async function runDelete(
     const text =
       format === "table" ? `deleted ${escapeControls(uid)}\n` : formatAnswer(format, answer, () => [], output.terminal);
     await output.write(text);
+    if (resource.deletionNote !== undefined) process.stderr.write(`arbor: ${resource.deletionNote}\n`);
   });
 }
 

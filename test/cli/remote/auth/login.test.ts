@@ -260,7 +260,8 @@ describe("arbor auth login --headless", () => {
     const { service, page, end } = await done(test, idToken, "--connection", "corp", "--cap", "groups.list");
     assert.equal(end.code, 0, end.stderr);
     assert.equal(page.origin + page.pathname, `${service.url}/oauth`);
-    assert.deepEqual([...page.searchParams.keys()], ["headless_code", "connection"]);
+    assert.deepEqual([...page.searchParams.keys()], ["headless_code", "client_id", "connection"]);
+    assert.equal(page.searchParams.get("client_id"), "arbor-cli");
     const code = page.searchParams.get("headless_code");
     const polls = service.requests.filter(({ route }) => route === "GET /sts/headless_sessions");
     assert.equal(polls.length, 2);

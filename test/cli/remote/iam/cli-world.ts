@@ -19,6 +19,8 @@ export interface CliWorld {
   readonly token: string;
   /** Runs `arbor iam` with these arguments. */
   iam(...args: readonly string[]): Promise<Finished>;
+  /** Runs `arbor registry` with these arguments. */
+  registry(...args: readonly string[]): Promise<Finished>;
   /** Runs `arbor iam` with other settings in its environment; an empty one counts as absent. */
   iamWith(env: Readonly<Record<string, string>>, ...args: readonly string[]): Promise<Finished>;
   /** What `arbor iam ... -o json` prints; fails when the command does. */
@@ -39,13 +41,15 @@ export async function startCliWorld(): Promise<CliWorld> {
   // Whatever the machine has stored for its user must not matter.
   const home = { HOME: directory, XDG_CONFIG_HOME: directory };
   let files = 0;
-  const iamWith: CliWorld["iamWith"] = (env, ...args) =>
-    host.run(["iam", ...args], { ...home, ARBOR_API: service.url, ARBOR_TOKEN: token, ...env });
+  const run = (args: readonly string[], env: Readonly<Record<string, string>> = {}) =>
+    host.run(args, { ...home, ARBOR_API: service.url, ARBOR_TOKEN: token, ...env });
+  const iamWith: CliWorld["iamWith"] = (env, ...args) => run(["iam", ...args], env);
   return {
     service,
     root,
     owner,
     token,
+    registry: (...args) => run(["registry", ...args]),
     iam: (...args) => iamWith({}, ...args),
     iamWith,
     async json(...args) {

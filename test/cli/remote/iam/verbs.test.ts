@@ -121,7 +121,9 @@ const cases: readonly Case[] = [
         issuer: "https://idp.example",
         clientId: "id",
         additionalScopes: ["groups", "roles"],
+        groupsClaim: "",
         correlationRule: "CORRELATION_RULE_SUB_EQUALS_EXTERNAL_ID",
+        pkceEnabled: false,
       },
     }),
     update: ["--oidc-groups-claim", "groups"],
@@ -132,6 +134,7 @@ const cases: readonly Case[] = [
         additionalScopes: ["groups", "roles"],
         groupsClaim: "groups",
         correlationRule: "CORRELATION_RULE_SUB_EQUALS_EXTERNAL_ID",
+        pkceEnabled: false,
       },
     },
     filter: () => ["--name", "second"],
@@ -233,6 +236,54 @@ describe("a resource", () => {
       [...cases.map(({ resource }) => resource), "terms"],
       [...resourceCommands.map(({ name }) => name)],
     );
+  });
+});
+
+describe("what the registry holds", () => {
+  const note =
+    "arbor: Images that are still in the registry come back with the next `arbor registry sync`, and when they are pushed again.\n";
+  const api = async (method: string, path: string, body?: object) => {
+    const answer = await fetch(`${world.service.url}/registry/v2beta1${path}`, {
+      method,
+      headers: { authorization: `Bearer ${world.token}`, "content-type": "application/json" },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    return { status: answer.status, json: (await answer.json()) as Readonly<Record<string, unknown>> };
+  };
+
+  it("is listed, printed and deleted with a token: tags and repos", async () => {
+    const repo = String((await api("POST", `/repos/${group}`, { name: "web", description: "the shop" })).json.uid);
+    const digest = `sha256:${"a".repeat(64)}`;
+    const tag = String((await api("POST", `/tags/${repo}`, { name: "latest", digest })).json.uid);
+    for (const [kind, uid, parent, row] of [
+      ["tags", tag, repo, /^latest {2}sha256:a{64} {2}\S+Z$/],
+      ["repos", repo, group, /^web {3}- {12}\S+Z {2}the shop$/],
+    ] as const) {
+      const { stdout } = await world.registry(kind, "list", "--children-of", parent);
+      const [, line = ""] = stdout.split("\n");
+      assert.deepEqual(line.slice(0, uid.length), uid);
+      assert.match(line.slice(uid.length).trimStart(), row);
+      const shown = await world.registry(kind, "get", uid, "-o", "json");
+      assert.deepEqual(JSON.parse(shown.stdout), (await api("GET", `/${kind}/${uid}`)).json);
+      const asked = await world.registry(kind, "delete", uid);
+      assert.deepEqual([asked.code, asked.stdout], [2, ""]);
+      assert.match(asked.stderr, /--yes is required where nobody can be asked/);
+      assert.equal((await api("GET", `/${kind}/${uid}`)).status, 200);
+      const deleted = await world.registry(kind, "delete", uid, "--yes");
+      assert.deepEqual(deleted, { code: 0, stdout: `deleted ${uid}\n`, stderr: note });
+      assert.equal((await api("GET", `/${kind}/${uid}`)).status, 404);
+      const gone = await world.registry(kind, "delete", uid, "--yes", "-o", "json");
+      assert.deepEqual([gone.code, gone.stdout], [5, ""], gone.stderr);
+      assert.doesNotMatch(gone.stderr, /come back/);
+    }
+  });
+
+  it("has no commands that create or change it", async () => {
+    for (const verb of ["create", "update"]) {
+      const { code, stderr } = await world.registry("repos", verb);
+      assert.equal(code, 2);
+      assert.match(stderr, new RegExp(`unknown command '${verb}'`));
+    }
   });
 });
 

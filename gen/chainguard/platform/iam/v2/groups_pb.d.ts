@@ -244,8 +244,7 @@ export declare const ListGroupsResponseSchema: GenMessage<ListGroupsResponse>;
  */
 export declare type CreateGroupRequest = Message<"chainguard.platform.iam.v2.CreateGroupRequest"> & {
   /**
-   * The uid of the group to create it in. Empty (gRPC and Connect only): a new
-   * root group.
+   * The uid of the group to create it in. Empty: a new root group.
    *
    * @generated from field: string parent = 1;
    */
@@ -508,9 +507,9 @@ export declare const GroupsService: GenService<{
   },
   /**
    * Deletes a group. Fails with FAILED_PRECONDITION if the group has children,
-   * such as groups, identities, repositories, roles, invites or role bindings.
-   * The only binding of a root group, that of its owner, is deleted with the
-   * group.
+   * such as groups, identities, repositories, roles, role bindings, invites or
+   * account associations. The only binding of a root group, that of its owner,
+   * is deleted with the group, and so are expired invites.
    *
    * @generated from rpc chainguard.platform.iam.v2.GroupsService.DeleteGroup
    */
@@ -530,8 +529,8 @@ export declare const GroupsService: GenService<{
     output: typeof ListGroupsResponseSchema;
   },
   /**
-   * Creates a group in another one. Over gRPC and Connect, an empty parent
-   * creates a root group, and the caller becomes its owner.
+   * Creates a group in another one. An empty parent creates a root group, and
+   * the caller becomes its owner.
    *
    * @generated from rpc chainguard.platform.iam.v2.GroupsService.CreateGroup
    */

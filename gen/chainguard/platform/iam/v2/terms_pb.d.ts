@@ -83,14 +83,16 @@ export declare type TermsAcceptance = Message<"chainguard.platform.iam.v2.TermsA
   docId: string;
 
   /**
-   * The uid of the identity that accepted it.
+   * The uid of the identity that accepted it. Empty for callers who may not list
+   * the acceptances of `org_uid`.
    *
    * @generated from field: string accepted_by = 2;
    */
   acceptedBy: string;
 
   /**
-   * The uid of the organisation it was accepted for.
+   * The uid of the organisation it was accepted for: that of the request, or a
+   * group above it.
    *
    * @generated from field: string org_uid = 3;
    */
@@ -219,7 +221,8 @@ export declare const TermsService: GenService<{
     output: typeof AcceptTermsResponseSchema;
   },
   /**
-   * Lists the documents that an organisation has accepted, in pages.
+   * Lists the documents that a group has accepted, in pages. What a group
+   * above it has accepted is included.
    *
    * @generated from rpc chainguard.platform.iam.v2.TermsService.ListTermsAcceptances
    */

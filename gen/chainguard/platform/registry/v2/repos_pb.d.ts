@@ -132,15 +132,14 @@ export declare type SyncConfig = Message<"chainguard.platform.registry.v2.SyncCo
 
   /**
    * Whether tags are made unique when they are copied to other registries.
-   * Follows the settings of the registry.
+   * Set by the service.
    *
    * @generated from field: bool unique_tags = 2;
    */
   uniqueTags: boolean;
 
   /**
-   * Until when images are copied: 14 days from the start, unless the operator
-   * has set another time.
+   * Until when images are copied: 14 days from the start.
    *
    * @generated from field: google.protobuf.Timestamp expiration_time = 3;
    */
@@ -172,7 +171,7 @@ export declare type SyncConfig = Message<"chainguard.platform.registry.v2.SyncCo
 
   /**
    * A configuration of apko that is laid over that of the images when they are
-   * rebuilt on the way. Set by the operator.
+   * rebuilt on the way. Set by the service.
    *
    * @generated from field: string apko_overlay = 7;
    */
@@ -180,7 +179,7 @@ export declare type SyncConfig = Message<"chainguard.platform.registry.v2.SyncCo
 
   /**
    * Whether images are copied for a while after the end of life of what is in
-   * them. Follows the settings of the registry.
+   * them. Set by the service.
    *
    * @generated from field: bool grace_period = 8;
    */
@@ -888,7 +887,8 @@ export declare const ReposService: GenService<{
     output: typeof RepoReadmeSchema;
   },
   /**
-   * Updates the readme of a repository and returns it. Only the operator may.
+   * Updates the readme of a repository and returns it. Needs
+   * `repo.internal.admin`, which operator roles alone give.
    *
    * @generated from rpc chainguard.platform.registry.v2.ReposService.UpdateRepoReadme
    */

@@ -102,7 +102,8 @@ export declare type Advisory = Message<"chainguard.platform.vulnerabilities.v1.A
   aliases: string[];
 
   /**
-   * What has happened since, oldest first.
+   * What has happened since, oldest first. An update rejects events that are
+   * not stored.
    *
    * @generated from field: repeated chainguard.platform.vulnerabilities.v1.AdvisoryEvent events = 14;
    */
@@ -125,7 +126,7 @@ export declare type Advisory = Message<"chainguard.platform.vulnerabilities.v1.A
 
   /**
    * The id that the advisory had before it was moved here. Absent: it was not
-   * moved.
+   * moved. Cannot be changed.
    *
    * @generated from field: optional string legacyAdvisoryID = 19;
    */
@@ -153,7 +154,7 @@ export declare type AdvisoryEvent = Message<"chainguard.platform.vulnerabilities
   id: string;
 
   /**
-   * When it happened; absent when it is created: now. A change keeps it.
+   * When it happened; absent when it is created: now. Cannot be changed.
    *
    * @generated from field: google.protobuf.Timestamp timestamp = 2;
    */

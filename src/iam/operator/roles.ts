@@ -1,0 +1,84 @@
+// Operator roles: roles with capabilities that organisations never have. They lie in no group, so no caller of the API can
+// reach them, and a caller that holds one cannot pass it on.
+import { create } from "@bufbuild/protobuf";
+import { RoleSchema } from "#gen/chainguard/platform/iam/v2beta1/roles_pb.js";
+import { failedPrecondition, invalidArgument, notFound } from "../../kernel/errors.js";
+import { buildValues } from "../../pipeline/resource/patch.js";
+import type { RoleBindingRow, RoleRow, Tx } from "../../store/port.js";
+import { builtinRoles, isOperatorRole } from "../roles/builtin-roles.js";
+import { capabilitiesNamed, capabilitySetNamed, isCapabilityName } from "../roles/capability-names.js";
+import { roles } from "../roles/role.js";
+import { auditOnHost, type HostContext } from "./operate.js";
+
+/** An operator role that is to be created. */
+export interface NewOperatorRole {
+  readonly name: string;
+  readonly description: string;
+  /** Dotted names. */
+  readonly capabilities: readonly string[];
+}
+
+/**
+ * Creates an operator role; returns its uid.
+ *
+ * @throws ApiError INVALID_ARGUMENT for a capability that does not exist, none at all, a name or description that breaks
+ * its rule, or the name of a built-in role, as which organisations would see it on its bindings.
+ */
+export async function createOperatorRole(
+  tx: Tx,
+  { name, description, capabilities }: NewOperatorRole,
+  { ids, nowMs }: HostContext,
+): Promise<string> {
+  const unknown = capabilities.filter((one) => !isCapabilityName(one));
+  if (unknown.length > 0) {
+    throw invalidArgument({ field: "capability", description: `there is no capability ${unknown.join(", ")}` });
+  }
+  if (Object.hasOwn(builtinRoles, name)) {
+    throw invalidArgument({ field: "name", description: "name must not be that of a built-in role" });
+  }
+  const role = create(RoleSchema, { name, description, capabilities: capabilitiesNamed(capabilities) });
+  const values = buildValues(roles, role);
+  const uid = ids.newUid();
+  await tx.roles.insert({
+    uid,
+    groupUid: null,
+    name: values.name,
+    description: values.description,
+    capabilities: capabilitySetNamed(capabilities),
+    createTimeMs: nowMs,
+    updateTimeMs: nowMs,
+  });
+  await auditOnHost(tx, "arbor.role.created.v1", uid, nowMs, ids);
+  return uid;
+}
+
+/** An operator role and its bindings. */
+export interface OperatorRole {
+  readonly row: RoleRow;
+  readonly bindings: readonly RoleBindingRow[];
+}
+
+/** Lists the operator roles, in the order of uids. */
+export async function listOperatorRoles(tx: Tx): Promise<OperatorRole[]> {
+  const listed: OperatorRole[] = [];
+  for (const row of await tx.roles.outsideGroups()) {
+    if (isOperatorRole(row.uid)) listed.push({ row, bindings: await tx.roleBindings.ofRole(row.uid) });
+  }
+  return listed;
+}
+
+/**
+ * Deletes an operator role.
+ *
+ * @throws ApiError NOT_FOUND, also for any other role, or FAILED_PRECONDITION while it is bound.
+ */
+export async function deleteOperatorRole(tx: Tx, uid: string, { ids, nowMs }: HostContext): Promise<void> {
+  if (!isOperatorRole(uid) || (await tx.roles.get(uid)) === undefined) {
+    throw notFound(roles, uid, `there is no operator role ${uid}`);
+  }
+  if ((await tx.roleBindings.groupsOfRole(uid)).length > 0) {
+    throw failedPrecondition("RESOURCE_IN_USE", "cannot delete role that is in use");
+  }
+  await tx.roles.delete(uid);
+  await auditOnHost(tx, "arbor.role.deleted.v1", uid, nowMs, ids);
+}

@@ -1,0 +1,99 @@
+// ID tokens of device logins (OpenID Connect Core 1.0, section 2). The device verifies one with the public keys of this
+// service, and may exchange it once. The store keeps the login until then, so that this holds on all nodes.
+import { errors, type JWTHeaderParameters, jwtVerify } from "jose";
+import { algorithmOf, encodeJwt, signJwt } from "../../kernel/jws.js";
+import type { Store, Tx } from "../../store/port.js";
+import type { KeyRing } from "../keys/key-ring.js";
+import type { RedeemedLogin } from "../sts/identify.js";
+import { resolveScopes } from "../sts/scopes.js";
+import type { RequestedGrant } from "../sts/token-request.js";
+import { isLoginValid, narrowGrant } from "../tokens.js";
+import { createSecret, type IdTokenLogin, type Tickets } from "./state.js";
+
+/** How long an ID token is valid, in seconds. */
+const LIFE_S = 600;
+/** The header `typ`, which no API token has. */
+const TYPE = "JWT";
+
+/** Issues ID tokens and takes them back. */
+export interface IdTokens {
+  /**
+   * Stores a login for an ID token.
+   *
+   * @param clientId the audience of the ID token
+   * @returns signs the ID token; called after the commit
+   */
+  create(tx: Tx, clientId: string, login: IdTokenLogin, nowMs: number): Promise<() => Promise<string>>;
+
+  /**
+   * Takes the login of an ID token, which can be taken once. Returns undefined when the ID token is not valid, was
+   * taken before, or is of a person who was deleted or revoked since, and for another provider than the person's.
+   *
+   * @param identityProvider the uid of the organisation's provider that the request names; empty where it names none
+   * @param requested what to narrow the login to
+   * @throws ApiError INVALID_ARGUMENT when it exceeds what the login is valid for, or names an organisation in which the
+   * person holds nothing; the ID token stays valid
+   */
+  redeem(
+    idToken: string,
+    identityProvider: string,
+    requested: RequestedGrant,
+    nowMs: number,
+  ): Promise<RedeemedLogin | undefined>;
+}
+
+/** Creates the issuer of ID tokens. */
+export function createIdTokens(deps: {
+  readonly store: Pick<Store, "write">;
+  readonly tickets: Tickets;
+  readonly keys: Pick<KeyRing, "signing" | "verifying" | "refresh">;
+  /** The issuer URL. */
+  readonly issuer: string;
+}): IdTokens {
+  const { store, tickets, keys, issuer } = deps;
+
+  // The key determines the algorithm, not the token (RFC 8725, section 3.1).
+  async function getKey({ kid = "", alg }: JWTHeaderParameters) {
+    const key = keys.verifying(kid) ?? ((await keys.refresh()) ? keys.verifying(kid) : undefined);
+    if (key === undefined || algorithmOf(key) !== alg) throw new errors.JWKSNoMatchingKey();
+    return key;
+  }
+
+  async function verify(idToken: string, nowMs: number): Promise<string | undefined> {
+    try {
+      const options = { issuer, typ: TYPE, requiredClaims: ["jti"], currentDate: new Date(nowMs) };
+      const { payload } = await jwtVerify(idToken, getKey, options);
+      return payload.jti;
+    } catch (error) {
+      if (error instanceof errors.JOSEError) return undefined;
+      throw error;
+    }
+  }
+
+  return {
+    async create(tx, clientId, login, nowMs) {
+      const jti = createSecret();
+      await tickets.put(tx, "id-token", jti, login, nowMs + LIFE_S * 1000);
+      const { email, email_verified } = login.grant.informative ?? {};
+      const iat = Math.floor(nowMs / 1000);
+      const claims = { iss: issuer, sub: login.identityUid, aud: clientId, iat, exp: iat + LIFE_S, jti };
+      const jwt = encodeJwt(TYPE, { ...claims, ...(email !== undefined && { email, email_verified }) }, keys.signing());
+      return () => signJwt(jwt);
+    },
+
+    async redeem(idToken, identityProvider, requested, nowMs) {
+      const jti = await verify(idToken, nowMs);
+      if (jti === undefined) return undefined;
+      return store.write(async (tx) => {
+        const login = await tickets.get(tx, "id-token", jti, nowMs);
+        if (login === undefined) return undefined;
+        const { identityUid, grant, providerUid, atMs } = login;
+        if (identityProvider !== "" && identityProvider !== providerUid) return undefined;
+        if (!(await isLoginValid(tx, identityUid, atMs))) return undefined;
+        const narrowed = narrowGrant(grant, await resolveScopes(tx, requested, { ...grant, identityUid }));
+        await tickets.delete(tx, jti);
+        return { identityUid, grant: narrowed, atMs };
+      });
+    },
+  };
+}

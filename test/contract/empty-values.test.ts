@@ -1,0 +1,131 @@
+// What REST prints of an answer in which every message is set and nothing else, for every method that is served, in
+// every version. Both the answer and what must be printed follow from the descriptors.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
+import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
+import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
+import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
+import { isInputOnly } from "../../src/codec/field-behavior.js";
+import { isWrapper, wellKnownName } from "../../src/codec/fields.js";
+import { createJsonWriters } from "../../src/codec/json-writer.js";
+import { createTypeRegistry } from "../../src/codec/type-registry.js";
+import { buildBindings } from "../../src/transport/http/http-binding.js";
+import { createEncode } from "../../src/transport/rest/encode.js";
+import { entryOf } from "../support/feature/feature.js";
+import { services } from "./iam-methods.js";
+
+type Plain = Record<string, unknown>;
+
+const methods = [...services.map(({ desc }) => desc), SecurityTokenService, Auth].flatMap(({ methods }) => methods);
+const writers = createJsonWriters(createTypeRegistry(methods.map((desc) => ({ desc }))));
+/** Of a oneof with as many members as this, each is set in one of the answers. */
+const MAX_MEMBERS = 4;
+
+// A message whose messages are all set, down to the first that holds itself. What has presence is set to zero.
+function filled(desc: DescMessage, choice: number, above: readonly DescMessage[] = []): Plain | undefined {
+  if (above.includes(desc)) return undefined;
+  if (wellKnownName(desc) !== undefined) return {};
+  const message: Plain = {};
+  const within = [...above, desc];
+  for (const field of desc.fields) {
+    const value = emptyValueOf(field, choice, within);
+    if (value === undefined) continue;
+    const members = field.oneof?.fields;
+    if (members === undefined) message[field.localName] = value;
+    else if (members[choice % members.length] === field)
+      message[field.oneof?.localName ?? ""] = { case: field.localName, value };
+  }
+  return message;
+}
+
+function emptyValueOf(field: DescField, choice: number, within: readonly DescMessage[]): unknown {
+  if (field.message !== undefined) {
+    // Wrappers are kept as the bare value.
+    if (isWrapper(field.message)) return undefined;
+    const message = filled(field.message, choice, within);
+    if (message === undefined || field.fieldKind === "message") return message;
+    return field.fieldKind === "list" ? [message] : { key: message };
+  }
+  if (field.presence === FeatureSet_FieldPresence.IMPLICIT) return undefined;
+  switch (field.scalar) {
+    case ScalarType.STRING:
+      return "";
+    case ScalarType.BOOL:
+      return false;
+    case ScalarType.BYTES:
+      return new Uint8Array();
+    default:
+      return 0;
+  }
+}
+
+// The paths that are printed of such a message, in JSON.
+function expectedPaths(desc: DescMessage, message: Plain, at = ""): string[] {
+  if (wellKnownName(desc) !== undefined) return [];
+  return desc.fields.flatMap((field) => {
+    const path = at === "" ? field.jsonName : `${at}.${field.jsonName}`;
+    const member = field.oneof && (message[field.oneof.localName] as { case?: string; value?: unknown } | undefined);
+    const value = field.oneof === undefined ? message[field.localName] : undefined;
+    const set = member?.case === field.localName ? member.value : value;
+    if (isInputOnly(field) || field.name === "next_page_token") return [];
+    if (set === undefined) {
+      const isEmpty = field.presence === FeatureSet_FieldPresence.IMPLICIT && field.fieldKind !== "enum";
+      return isEmpty ? [path] : [];
+    }
+    if (field.message === undefined) return [path];
+    const inner = field.fieldKind === "message" ? [["", set]] : Object.entries(set as object);
+    return [
+      path,
+      ...inner.flatMap(([key, one]) =>
+        expectedPaths(field.message as DescMessage, one as Plain, key === "" ? path : `${path}.${key}`),
+      ),
+    ];
+  });
+}
+
+// The paths that an answer has. Of lists and maps without elements and of values of well-known types it is their own.
+function printedPaths(desc: DescMessage, json: Plain, at = ""): string[] {
+  return Object.entries(json).flatMap(([key, value]) => {
+    const path = at === "" ? key : `${at}.${key}`;
+    const field = desc.fields.find(({ jsonName }) => jsonName === key);
+    assert.ok(field, path);
+    if (field.message === undefined || wellKnownName(field.message) !== undefined) return [path];
+    const inner = field.fieldKind === "message" ? [["", value]] : Object.entries(value as object);
+    return [
+      path,
+      ...inner.flatMap(([key, one]) =>
+        printedPaths(field.message as DescMessage, one as Plain, key === "" ? path : `${path}.${key}`),
+      ),
+    ];
+  });
+}
+
+const nested = new Set<string>();
+let routes = 0;
+
+for (const desc of methods) {
+  for (const binding of buildBindings(entryOf(desc))) {
+    routes++;
+    if (binding.responseBody !== undefined || desc.output.typeName === "google.api.HttpBody") continue;
+    const encode = createEncode(binding, writers);
+    test(`${binding.method} ${binding.name}`, () => {
+      for (let choice = 0; choice < MAX_MEMBERS; choice++) {
+        const answer = filled(desc.output, choice) ?? {};
+        const { body } = encode(answer);
+        if (body === "") continue;
+        const expected = expectedPaths(desc.output, answer).sort();
+        const printed = printedPaths(desc.output, JSON.parse(String(body)) as Plain).sort();
+        assert.deepEqual(printed, expected);
+        for (const path of printed) if (path.includes(".")) nested.add(`${desc.output.name}.${path}`);
+      }
+    });
+  }
+}
+
+test("the paths within messages are many, and those that clients iterate over are among them", () => {
+  assert.ok(routes > 200, `${routes} routes`);
+  assert.ok(nested.size > 500, `${nested.size} paths`);
+  for (const path of ["Identity.claimMatch.claims", "GroupInvite.role.capabilities", "IdentityProvider.scim.enabled"])
+    assert.ok(nested.has(path), path);
+});

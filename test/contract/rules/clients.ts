@@ -1,0 +1,200 @@
+// Any method over REST, gRPC and Connect, and every answer in one form.
+import {
+  createRegistry,
+  type DescMethodUnary,
+  fromBinary,
+  fromJson,
+  type JsonObject,
+  type JsonValue,
+  type Message,
+  toBinary,
+  toJson,
+} from "@bufbuild/protobuf";
+import { ConnectError } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import * as grpc from "@grpc/grpc-js";
+import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
+import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
+import { file_google_rpc_error_details as errorDetailsFile } from "#gen/google/rpc/error_details_pb.js";
+import { StatusSchema } from "#gen/google/rpc/status_pb.js";
+import { sendHttp } from "../../support/send-http.js";
+import { restRequest } from "../iam-clients.js";
+import { methods, nameOf } from "../iam-methods.js";
+import { codeName } from "../wire.js";
+import type { Protocol } from "./rule.js";
+
+/** An answer over any protocol. */
+export interface RuleAnswer {
+  /** The name of the code, or `OK`. */
+  readonly code: string;
+  /** The text of an error. */
+  readonly message: string;
+  /** The details of an error in the JSON form. */
+  readonly details: readonly JsonValue[];
+  /** The answer with its empty scalars and lists. */
+  readonly result: JsonValue;
+  /** What REST adds. */
+  readonly http?: HttpPart;
+}
+
+/** What was sent over HTTP. */
+export interface HttpPart {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  readonly json: JsonValue;
+}
+
+/** A client of one protocol. */
+export interface RuleClient {
+  readonly name: Protocol;
+  call(method: DescMethodUnary, request: Message, token: string | undefined): Promise<RuleAnswer>;
+  close(): void;
+}
+
+const registry = createRegistry(errorDetailsFile);
+const named = new Map<string, DescMethodUnary>();
+for (const method of [...methods, ...Object.values(SecurityTokenService.method), ...Object.values(Auth.method)]) {
+  named.set(nameOf(method), method);
+  if (method.parent.typeName.includes(".v2beta1.")) named.set(method.name, method);
+}
+
+/** A method by the name that rows of the table use. */
+export function findMethod(name: string): DescMethodUnary {
+  const method = named.get(name);
+  if (method === undefined) throw new TypeError(`no method ${name}`);
+  return method;
+}
+
+/** Clients of the three protocols. */
+export function ruleClients(url: string): readonly RuleClient[] {
+  return [overRest(url), overGrpc(url), overConnect(url)];
+}
+
+function success(method: DescMethodUnary, message: Message, http?: HttpPart): RuleAnswer {
+  const result = toJson(method.output, message, { registry, alwaysEmitImplicit: true });
+  return { code: "OK", message: "", details: [], result, ...(http && { http }) };
+}
+
+function failure(code: number, message: string, details: readonly JsonValue[], http?: HttpPart): RuleAnswer {
+  return { code: codeName(code), message, details, result: {}, ...(http && { http }) };
+}
+
+function overRest(url: string): RuleClient {
+  return {
+    name: "REST",
+    async call(method, request, token) {
+      const { verb, path, body } = restRequest(method, request);
+      const http = await sendRest(url, `${verb} ${path}`, { body: body as object | undefined, token });
+      if (http.status !== 200) return errorOf(http);
+      // Strictly: REST sends no key that the proto does not have.
+      return success(method, fromJson(method.output, http.text === "" ? {} : http.json, { registry }), http);
+    },
+    close() {},
+  };
+}
+
+/** An error over REST in the common form. */
+export function errorOf(http: HttpPart): RuleAnswer {
+  const { code, message, details } = http.json as { code: number; message: string; details: JsonValue[] };
+  return failure(code, message, details, http);
+}
+
+/** What is sent besides the request line. */
+export interface RestOptions {
+  readonly body?: object | string | undefined;
+  readonly token: string | undefined;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+}
+
+/** Sends a request; `line` is method, path and query. */
+export async function sendRest(url: string, line: string, { body, token, headers }: RestOptions): Promise<HttpPart> {
+  const [method = "", path = ""] = line.split(" ", 2);
+  const sent = body === undefined || typeof body === "string" ? body : JSON.stringify(body);
+  const answer = await sendHttp(url + path, {
+    method,
+    headers: {
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      ...(sent !== undefined && { "content-type": "application/json" }),
+      ...headers,
+    },
+    ...(sent !== undefined && { body: sent }),
+  });
+  const isJson = /json/.test(answer.headers.get("content-type") ?? "") && answer.text !== "";
+  const { status, text } = answer;
+  return { status, text, headers: answer.headers, json: isJson ? (JSON.parse(text) as JsonValue) : null };
+}
+
+function overGrpc(url: string): RuleClient {
+  const client = new grpc.Client(new URL(url).host, grpc.credentials.createInsecure());
+  return {
+    name: "gRPC",
+    call(method, request, token) {
+      const metadata = new grpc.Metadata();
+      if (token !== undefined) metadata.set("authorization", `Bearer ${token}`);
+      return new Promise((resolve, reject) => {
+        client.makeUnaryRequest(
+          `/${method.parent.typeName}/${method.name}`,
+          (message: Message) => Buffer.from(toBinary(method.input, message)),
+          (bytes: Buffer) => fromBinary(method.output, bytes),
+          request,
+          metadata,
+          { deadline: Date.now() + 20_000 },
+          (error, answer) => {
+            try {
+              if (error) resolve(statusOf(error));
+              else if (answer) resolve(success(method, answer));
+              else reject(new TypeError("neither an answer nor an error"));
+            } catch (broken) {
+              reject(broken);
+            }
+          },
+        );
+      });
+    },
+    close: () => client.close(),
+  };
+}
+
+function statusOf({ code, details: text, metadata }: grpc.ServiceError): RuleAnswer {
+  const [bytes] = metadata.get("grpc-status-details-bin");
+  if (!Buffer.isBuffer(bytes)) return failure(code, text, []);
+  const status = fromBinary(StatusSchema, bytes);
+  // The status is told twice; clients read either.
+  if (status.code !== code || status.message !== text) throw new TypeError(`${text} is not ${status.message}`);
+  return failure(
+    code,
+    text,
+    status.details.map(({ typeUrl, value }) => detailOf(typeUrl.slice(typeUrl.lastIndexOf("/") + 1), value)),
+  );
+}
+
+function detailOf(type: string, value: Uint8Array): JsonValue {
+  const desc = registry.getMessage(type);
+  if (desc === undefined) throw new TypeError(`no message ${type}`);
+  const fields = toJson(desc, fromBinary(desc, value)) as JsonObject;
+  return { "@type": `type.googleapis.com/${type}`, ...fields };
+}
+
+// In JSON: gRPC has the binary form already.
+function overConnect(url: string): RuleClient {
+  const transport = createConnectTransport({ baseUrl: url, httpVersion: "1.1", useBinaryFormat: false });
+  return {
+    name: "Connect",
+    async call(method, request, token) {
+      const header = token === undefined ? {} : { authorization: `Bearer ${token}` };
+      try {
+        const { message } = await transport.unary(method, undefined, 20_000, header, request);
+        return success(method, message);
+      } catch (error) {
+        if (!(error instanceof ConnectError)) throw error;
+        const details = error.details.map((detail) => {
+          if ("type" in detail) return detailOf(detail.type, detail.value);
+          throw new TypeError(`a detail that came over no wire: ${error.rawMessage}`, { cause: error });
+        });
+        return failure(error.code, error.rawMessage, details);
+      }
+    },
+    close() {},
+  };
+}

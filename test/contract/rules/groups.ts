@@ -1,0 +1,334 @@
+// What docs/api-rules.md says about groups and their deletion.
+import { absent, denied, notFound, precondition, type Rule, type Step } from "./rule.js";
+
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z$/;
+
+const named = (name: string): Step => ({
+  call: "CreateGroup",
+  request: { parent: "<fresh>", group: { name } },
+  expect: { result: { name } },
+});
+
+/** Groups. */
+const groupRules: readonly Rule[] = [
+  {
+    anchor: "groups",
+    says: "a new group has a uid, its times, empty limits, and is not verified",
+    call: "CreateGroup",
+    request: { parent: "<fresh>", group: { name: "core", description: "Kern – ü" } },
+    expect: {
+      result: {
+        uid: /^<fresh>\/[0-9a-f]{16}$/,
+        name: "core",
+        description: "Kern – ü",
+        resourceLimits: {},
+        verified: false,
+        createTime: TIME,
+        updateTime: TIME,
+      },
+      json: { resourceLimits: {}, verified: false, kind: absent, status: absent },
+    },
+  },
+  {
+    anchor: "groups",
+    says: "a description is optional",
+    call: "CreateGroup",
+    request: { parent: "<fresh>", group: { name: "core" } },
+    expect: { result: { name: "core", description: "" } },
+  },
+  {
+    anchor: "groups",
+    says: "several groups may have one name",
+    steps: [named("twice"), named("twice")],
+  },
+  {
+    anchor: "groups",
+    says: "who creates a root group owns it",
+    over: ["gRPC", "Connect"],
+    steps: [
+      {
+        call: "CreateGroup",
+        as: "person",
+        request: { group: { name: "mine" } },
+        expect: { result: { uid: /^[0-9a-f]{40}$/, name: "mine" } },
+        keep: { made: "uid" },
+      },
+      { call: "CreateGroup", as: "person", request: { parent: "<made>", group: { name: "child" } }, expect: {} },
+    ],
+  },
+  {
+    anchor: "groups",
+    says: "--root-creation decides who may create one",
+    shownBy: "test/contract/groups-access.test.ts",
+    test: "is for *",
+  },
+  {
+    anchor: "groups",
+    says: "POST on the collection with a slash at its end creates a root group",
+    http: "POST /iam/v2beta1/groups/",
+    as: "person",
+    body: { name: "mine" },
+    expect: { json: { uid: /^[0-9a-f]{40}$/, name: "mine" } },
+  },
+  {
+    anchor: "groups",
+    says: "a workload creates no root group, and the refusal does not speak of what might not exist",
+    call: "CreateGroup",
+    as: "ciIdentity",
+    over: ["gRPC", "Connect"],
+    request: { group: { name: "mine" } },
+    expect: { code: "PERMISSION_DENIED", message: /^Permission denied: (?!.*might not exist).*people/ },
+  },
+  {
+    anchor: "groups",
+    says: "a group is created in no group that does not exist",
+    call: "CreateGroup",
+    request: { parent: "<ghost>", group: { name: "core" } },
+    expect: notFound("iam.chainguard.dev/Group", "<ghost>"),
+  },
+  {
+    anchor: "groups",
+    says: "a group is created in no group of others",
+    call: "CreateGroup",
+    request: { parent: "<foreign>", group: { name: "core" } },
+    expect: denied("groups.create at <foreign>"),
+  },
+  {
+    anchor: "groups",
+    says: "a root group keeps an owner",
+    call: "DeleteRoleBinding",
+    as: "freshOwner",
+    request: { uid: "<freshOwnerBinding>" },
+    expect: precondition("OWNER_REQUIRED", "a root group must keep an owner"),
+  },
+  {
+    anchor: "fixed-fields",
+    says: "a value for verified that would not be stored is refused where it is named",
+    http: "PATCH /iam/v2beta1/groups/<fresh>?updateMask=verified",
+    body: { verified: true },
+    expect: { code: "PERMISSION_DENIED", message: /verified is set by the operator/ },
+  },
+  {
+    anchor: "fixed-fields",
+    says: "a value for kind that would not be stored is refused where it is named",
+    call: "UpdateGroup",
+    request: { group: { uid: "<fresh>", kind: "ORG_KIND_CUSTOMER" }, updateMask: "kind" },
+    expect: { code: "PERMISSION_DENIED", message: /kind is set by the operator/ },
+  },
+  {
+    anchor: "fixed-fields",
+    says: "the value that is stored may be sent",
+    call: "UpdateGroup",
+    request: { group: { uid: "<fresh>", verified: false, name: "after" }, updateMask: "verified,name" },
+    expect: { result: { name: "after", verified: false } },
+  },
+  {
+    anchor: "fixed-fields",
+    says: "a create may name a fixed field with the value that would be stored, and with no other",
+    http: "POST /iam/v2beta1/groups/<org>",
+    body: { name: "fixed", verified: true },
+    expect: { code: "PERMISSION_DENIED", message: /verified is set by the operator/ },
+  },
+  {
+    anchor: "groups",
+    says: "a verified group keeps its name",
+    shownBy: "test/contract/groups-rules.test.ts",
+    test: "leaves a verified root its name and its kind",
+  },
+];
+
+// What keeps `<fresh>` from being deleted, by the words of the error.
+const guards: Readonly<Record<string, string>> = {
+  repos: "<freshRepo>",
+  advisories: "<freshAdvisory>",
+  groups: "<freshChild>",
+  identities: "<freshIdentity>",
+  roles: "<freshRole>",
+  "role bindings": "<freshForeignBinding>",
+  "group invites": "<freshInvite>",
+};
+
+const kept = (children: string) => precondition("RESOURCE_NOT_EMPTY", `cannot delete group with child ${children}`);
+const deletesFresh = (...calls: readonly Step[]): readonly Step[] => [
+  ...calls,
+  { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: { text: "" } },
+  { call: "GetGroup", request: { uid: "<fresh>" }, expect: notFound("iam.chainguard.dev/Group", "<fresh>") },
+];
+// A step that needs nothing but what it names to be there.
+const given = (...made: readonly string[]): Step => ({
+  call: "GetGroup",
+  request: { uid: "<fresh>" },
+  made,
+  expect: { result: { uid: "<fresh>" } },
+});
+
+/** Deletion. */
+const deletion: readonly Rule[] = [
+  ...Object.entries(guards).map(
+    ([children, placeholder]): Rule => ({
+      anchor: "deletion",
+      says: `a group with ${children} is not deleted`,
+      steps: [
+        given(placeholder),
+        { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: kept(children) },
+        { call: "GetGroup", request: { uid: "<fresh>" }, expect: { result: { uid: "<fresh>" } } },
+      ],
+    }),
+  ),
+  {
+    anchor: "deletion",
+    says: "a group with identity providers is not deleted",
+    steps: [
+      {
+        call: "CreateIdentityProvider",
+        as: "freshOwner",
+        request: {
+          parent: "<freshRoot>",
+          identityProvider: {
+            name: "p",
+            defaultRole: "<viewerRole>",
+            oidc: { issuer: "https://login.example", clientId: "id", clientSecret: "s" },
+          },
+        },
+        expect: {},
+      },
+      { call: "DeleteGroup", as: "freshOwner", request: { uid: "<freshRoot>" }, expect: kept("identity providers") },
+    ],
+  },
+  {
+    anchor: "deletion",
+    says: "a group with account associations is not deleted",
+    steps: [
+      {
+        call: "CreateAccountAssociation",
+        request: { parent: "<fresh>", accountAssociation: { name: "a" } },
+        expect: {},
+      },
+      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: kept("account associations") },
+    ],
+  },
+  {
+    anchor: "deletion",
+    says: "of several kinds of children the error names the first: repos before all others",
+    steps: [
+      given("<freshRepo>", "<freshAdvisory>", "<freshChild>", "<freshIdentity>", "<freshRole>", "<freshInvite>"),
+      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: kept("repos") },
+      { call: "DeleteRepo", request: { uid: "<freshRepo>" }, expect: {} },
+      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: kept("advisories") },
+    ],
+  },
+  {
+    anchor: "deletion",
+    says: "then groups, identities, roles, role bindings and invites, and without them the group goes",
+    steps: deletesFresh(
+      given("<freshChild>", "<freshIdentity>", "<freshRole>", "<freshForeignBinding>", "<freshInvite>"),
+      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: kept("groups") },
+      { call: "DeleteGroup", request: { uid: "<freshChild>" }, expect: {} },
+      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: kept("identities") },
+      { call: "DeleteIdentity", request: { uid: "<freshIdentity>" }, expect: {} },
+      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: kept("roles") },
+      { call: "DeleteRole", request: { uid: "<freshRole>" }, expect: {} },
+      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: kept("role bindings") },
+      { call: "DeleteRoleBinding", request: { uid: "<freshForeignBinding>" }, expect: {} },
+      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: kept("group invites") },
+      { call: "DeleteGroupInvite", request: { uid: "<freshInvite>" }, expect: {} },
+    ),
+  },
+  {
+    anchor: "deletion",
+    says: "account associations are named after all others",
+    steps: [
+      given("<freshInvite>"),
+      {
+        call: "CreateAccountAssociation",
+        request: { parent: "<fresh>", accountAssociation: { name: "a" } },
+        expect: {},
+      },
+      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: kept("group invites") },
+      { call: "DeleteGroupInvite", request: { uid: "<freshInvite>" }, expect: {} },
+      { call: "DeleteGroup", request: { uid: "<fresh>" }, expect: kept("account associations") },
+    ],
+  },
+  {
+    anchor: "deletion",
+    says: "advisories do not count when all are withdrawn, and are deleted with their group",
+    steps: deletesFresh({
+      call: "vulnerabilities.v1.Advisories.Delete",
+      as: "admin",
+      request: { id: "<freshAdvisory>" },
+      expect: {},
+    }),
+  },
+  {
+    anchor: "deletion",
+    says: "expired invites do not count and are deleted with their group",
+    steps: deletesFresh(given("<freshExpiredInvite>")),
+  },
+  {
+    anchor: "deletion",
+    says: "subscriptions do not count and are deleted with their group",
+    steps: deletesFresh(given("<freshSubscription>")),
+  },
+  {
+    anchor: "deletion",
+    says: "an empty root group is deleted with the binding of its owner",
+    call: "DeleteGroup",
+    as: "freshOwner",
+    request: { uid: "<freshRoot>" },
+    expect: { text: "" },
+  },
+  {
+    anchor: "deletion",
+    says: "the binding, then the identity, then the group: in this order all go",
+    steps: deletesFresh(
+      { call: "DeleteRoleBinding", request: { uid: "<freshBinding>" }, expect: { text: "" } },
+      { call: "DeleteIdentity", request: { uid: "<freshIdentity>" }, expect: { text: "" } },
+    ),
+  },
+  {
+    anchor: "deletion",
+    says: "an identity is deleted with its role bindings",
+    steps: deletesFresh(given("<freshBinding>"), {
+      call: "DeleteIdentity",
+      request: { uid: "<freshIdentity>" },
+      expect: {},
+    }),
+  },
+  {
+    anchor: "deletion",
+    says: "a repo is deleted with its tags",
+    steps: [
+      given("<freshTag>"),
+      { call: "DeleteRepo", request: { uid: "<freshRepo>" }, expect: { text: "" } },
+      { call: "GetTag", request: { uid: "<freshTag>" }, expect: { code: "NOT_FOUND" } },
+    ],
+  },
+  {
+    anchor: "deletion",
+    says: "a role that is bound is not deleted",
+    call: "DeleteRole",
+    request: { uid: "<role>" },
+    expect: precondition("RESOURCE_IN_USE", "cannot delete role that is in use"),
+  },
+  ...["Group", "Identity", "Role", "IdentityProvider", "Repo"].map(
+    (name): Rule => ({
+      anchor: "deletion",
+      says: `Delete${name} of what does not exist is NOT_FOUND`,
+      call: `Delete${name}`,
+      request: { uid: "<fresh>/0123456789abcdef" },
+      expect: { code: "NOT_FOUND", details: [{ resourceType: /./, resourceName: "<fresh>/0123456789abcdef" }] },
+    }),
+  ),
+  ...["RoleBinding", "AccountAssociation", "GroupInvite"].map(
+    (name): Rule => ({
+      anchor: "deletion",
+      says: `Delete${name} of what does not exist succeeds`,
+      call: `Delete${name}`,
+      request: { uid: "<fresh>/0123456789abcdef" },
+      expect: { text: "" },
+    }),
+  ),
+];
+
+/** Groups and their deletion. */
+export const groups: readonly Rule[] = [...groupRules, ...deletion];

@@ -1,0 +1,252 @@
+// What docs/api-rules.md says about identities and roles.
+import { absent, denied, each, invalid, type Pattern, type Rule } from "./rule.js";
+import type { CallerName } from "./world.js";
+
+const TIME = /^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z$/;
+const issuer = "https://issuer.example";
+
+function creates(says: string, identity: object, result: Pattern): Rule {
+  return {
+    anchor: "identities",
+    says,
+    call: "CreateIdentity",
+    request: { parent: "<fresh>", identity: { name: "bot", ...identity } },
+    expect: { result },
+  };
+}
+
+function refuses(says: string, identity: object, field: string | RegExp): Rule {
+  return {
+    anchor: "identities",
+    says,
+    call: "CreateIdentity",
+    request: { parent: "<fresh>", identity: { name: "bot", ...identity } },
+    expect: invalid([field, /./]),
+  };
+}
+
+// Creates an identity and exchanges a token of the issuer of workloads for it.
+function assumes(says: string, match: object, as: CallerName, matches: boolean): Rule {
+  return {
+    anchor: "identities",
+    says,
+    steps: [
+      {
+        call: "CreateIdentity",
+        request: { parent: "<fresh>", identity: { name: "bot", claimMatch: { issuer: "<workloads>", ...match } } },
+        expect: {},
+        keep: { made: "uid" },
+      },
+      {
+        call: "oidc.SecurityTokenService.Exchange",
+        as,
+        request: { aud: ["<url>"], identity: "<made>" },
+        expect: matches ? { result: { token: /./ } } : { code: "PERMISSION_DENIED" },
+      },
+    ],
+  };
+}
+
+/** Identities and roles. */
+export const identities: readonly Rule[] = [
+  creates(
+    "a new identity has a uid, what was given, and the times of creation, change and last use",
+    { description: "d", claimMatch: { issuer, subject: "s" } },
+    {
+      uid: /^<fresh>\/[0-9a-f]{16}$/,
+      name: "bot",
+      description: "d",
+      claimMatch: { issuer, subject: "s" },
+      lastSeenTime: TIME,
+      createTime: TIME,
+      updateTime: TIME,
+    },
+  ),
+  creates(
+    "a claim match may have patterns, an audience and claims",
+    {
+      claimMatch: {
+        issuerPattern: "https://issuer\\.example/.*",
+        subjectPattern: "repo:.*",
+        audience: "other",
+        claims: { ref: "main" },
+        claimPatterns: { actor: ".*" },
+      },
+    },
+    { claimMatch: { subjectPattern: "repo:.*", audience: "other", claims: { ref: "main" }, issuer: absent } },
+  ),
+  {
+    ...creates(
+      "a pattern may be anchored",
+      { claimMatch: { issuerPattern: "^https://accounts\\.example$", subject: "s" } },
+      { claimMatch: { issuerPattern: "^https://accounts\\.example$" } },
+    ),
+  },
+  creates(
+    "an identity may be assumed with keys that are stored with it",
+    {
+      staticKeys: {
+        issuer,
+        subject: "s",
+        issuerKeys:
+          '{"keys":[{"kty":"EC","crv":"P-256","kid":"k","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}]}',
+      },
+    },
+    { staticKeys: { issuer, subject: "s", expirationTime: TIME } },
+  ),
+  creates(
+    "an identity may be assumed by a user or role of AWS",
+    { awsIdentity: { awsAccount: "123456789012", arnPattern: "arn:aws:sts::123456789012:.*", userIdPattern: ".*" } },
+    { awsIdentity: { awsAccount: "123456789012" } },
+  ),
+  refuses(
+    "an issuer pattern has a literal host",
+    { claimMatch: { issuerPattern: ".*", subject: "s" } },
+    /^claim_?[mM]atch/,
+  ),
+  refuses("an issuer is a URL", { claimMatch: { issuer: "issuer", subject: "s" } }, /^claim_?[mM]atch/),
+  refuses("a claim match has a subject", { claimMatch: { issuer } }, /^claim_?[mM]atch/),
+  {
+    anchor: "identities",
+    says: "the form over REST: claimMatch with issuer and subject, and all of its empty fields",
+    http: "GET /iam/v2beta1/identities/<ci>",
+    expect: {
+      json: {
+        uid: "<ci>",
+        name: "identity",
+        description: "",
+        claimMatch: { issuer: "<workloads>", subject: "ci", claims: {}, claimPatterns: {} },
+        lastSeenTime: /Z$/,
+      },
+    },
+  },
+  {
+    anchor: "identities",
+    says: "identities are filtered by the kind of their relationship",
+    call: "ListIdentities",
+    request: { uidp: { ids: ["<ci>", "<self>"] }, relationshipType: "RELATIONSHIP_TYPE_CLAIM_MATCH" },
+    expect: { result: { identities: [{ uid: "<ci>" }], totalCount: "1" } },
+  },
+
+  assumes("an identity is assumed by a token that matches its pattern", { subjectPattern: "c." }, "ciToken", true),
+  assumes("a pattern matches the whole value", { subjectPattern: "c" }, "ciToken", false),
+  assumes("every claim must match", { subject: "ci", claims: { ref: "main" } }, "ciToken", false),
+  assumes(
+    "without an audience of its own it needs a token for this service",
+    { subject: "ci" },
+    "foreignAudienceToken",
+    false,
+  ),
+  assumes(
+    "with an audience of its own it needs a token for that",
+    { subject: "ci", audience: "https://elsewhere.example" },
+    "foreignAudienceToken",
+    true,
+  ),
+
+  {
+    anchor: "roles",
+    says: "there is a built-in role viewer, whose description tells that it is built in",
+    call: "ListRoles",
+    request: { name: "viewer" },
+    expect: {
+      result: { roles: [{ uid: "<viewerRole>", name: "viewer", description: /\(built-in\)$/ }], totalCount: "1" },
+    },
+  },
+  {
+    anchor: "roles",
+    says: "the uid of viewer is the published one",
+    http: "GET /iam/v2beta1/roles?name=viewer",
+    expect: { json: { roles: [{ uid: "63921b2c44617e3f2603851537be0123af4a57d7" }] } },
+  },
+  {
+    anchor: "roles",
+    says: "built-in roles are visible to everybody",
+    call: "ListRoles",
+    as: "nobody",
+    request: { uidp: { inRoot: true }, pageSize: 200 },
+    expect: { result: { roles: each({ uid: /^[0-9a-f]{40}$/, description: /\(built-in\)$/ }) } },
+  },
+  {
+    anchor: "roles",
+    says: "a built-in role is changed by nobody",
+    call: "UpdateRole",
+    request: { role: { uid: "<viewerRole>", description: "mine" } },
+    expect: denied("roles.update at <viewerRole>"),
+  },
+  {
+    anchor: "roles",
+    says: "a custom role has its capabilities",
+    call: "GetRole",
+    request: { uid: "<role>" },
+    expect: { result: { name: "one", capabilities: ["CAP_IAM_GROUPS_LIST"], createTime: /Z$/, updateTime: /Z$/ } },
+  },
+  {
+    anchor: "roles",
+    says: "a role has at least one capability",
+    call: "CreateRole",
+    request: { parent: "<fresh>", role: { name: "r" } },
+    expect: invalid(["capabilities", /./]),
+  },
+  {
+    anchor: "roles",
+    says: "a custom role is bound in its group and in descendants",
+    steps: [
+      {
+        call: "CreateRoleBinding",
+        made: ["<freshChild>"],
+        request: { parent: "<freshChild>", roleBinding: { identityUid: "<freshIdentity>", roleUid: "<freshRole>" } },
+        expect: { result: { role: { uid: "<freshRole>" } } },
+      },
+    ],
+  },
+  {
+    anchor: "roles",
+    says: "a custom role is not bound elsewhere",
+    call: "CreateRoleBinding",
+    request: { parent: "<freshOther>", roleBinding: { identityUid: "<freshPerson>", roleUid: "<freshRole>" } },
+    expect: invalid([/^role_?[uU]id$/, /./]),
+  },
+  {
+    anchor: "roles",
+    says: "a change of a role takes effect at once",
+    steps: [
+      {
+        call: "CreateRole",
+        request: { parent: "<fresh>", role: { name: "r", capabilities: ["CAP_IAM_ROLES_LIST"] } },
+        expect: {},
+        keep: { made: "uid" },
+      },
+      {
+        call: "CreateRoleBinding",
+        request: { parent: "<fresh>", roleBinding: { identityUid: "<freshPerson>", roleUid: "<made>" } },
+        expect: {},
+      },
+      {
+        call: "GetGroup",
+        as: "freshPerson",
+        request: { uid: "<fresh>" },
+        expect: denied("groups.list at <fresh>"),
+      },
+      {
+        call: "UpdateRole",
+        request: { role: { uid: "<made>", capabilities: ["CAP_IAM_GROUPS_LIST"] } },
+        expect: { result: { capabilities: ["CAP_IAM_GROUPS_LIST"] } },
+      },
+      { call: "GetGroup", as: "freshPerson", request: { uid: "<fresh>" }, expect: { result: { uid: "<fresh>" } } },
+    ],
+  },
+  {
+    anchor: "roles",
+    says: "nobody grants what it does not hold, by a role, a binding, an invite, a mapping or a default role",
+    shownBy: "test/iam/escalation.test.ts",
+    test: "* with more is rejected, and changes nothing",
+  },
+  {
+    anchor: "roles",
+    says: "nobody puts a capability into a role that it does not hold itself",
+    call: "CreateRole",
+    request: { parent: "<fresh>", role: { name: "r", capabilities: ["CAP_INTERNAL"] } },
+    expect: { code: "PERMISSION_DENIED" },
+  },
+];

@@ -1,0 +1,178 @@
+// What docs/api-rules.md says about role bindings.
+import { absent, denied, each, invalid, type Rule, type Step } from "./rule.js";
+
+const TIME = /^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z$/;
+
+const binds: Step = {
+  call: "CreateRoleBinding",
+  request: { parent: "<fresh>", roleBinding: { identityUid: "<freshIdentity>", roleUid: "<viewerRole>" } },
+  expect: {},
+  keep: { made: "uid" },
+};
+
+/** Role bindings. */
+export const roleBindings: readonly Rule[] = [
+  {
+    anchor: "role-bindings",
+    says: "a new binding shows identity, group and role with their fields",
+    call: "CreateRoleBinding",
+    request: { parent: "<fresh>", roleBinding: { identityUid: "<freshIdentity>", roleUid: "<viewerRole>" } },
+    expect: {
+      result: {
+        uid: /^<fresh>\/[0-9a-f]{16}$/,
+        identity: {
+          uid: "<freshIdentity>",
+          name: "identity",
+          description: "",
+          subject: "fresh",
+          issuer: "<workloads>",
+        },
+        group: { uid: "<fresh>", name: "before", description: "as it was" },
+        role: { uid: "<viewerRole>", name: "viewer", description: /\(built-in\)$/ },
+        createTime: TIME,
+        updateTime: absent,
+      },
+    },
+  },
+  {
+    anchor: "role-bindings",
+    says: "over REST the fields of identity, group and role are texts, and there is no updateTime",
+    http: "GET /iam/v2beta1/roleBindings/<roleBinding>",
+    expect: {
+      json: {
+        identity: { uid: "<identity>", name: "one", description: "one", subject: "one", issuer: /^https/, email: /.*/ },
+        group: { uid: "<full>", name: "full" },
+        role: { uid: "<role>", name: "one", description: "one" },
+        createTime: /\.000Z$/,
+        updateTime: absent,
+        identityUid: absent,
+        roleUid: absent,
+      },
+    },
+  },
+  {
+    anchor: "role-bindings",
+    says: "the empty texts of an identity are printed over REST",
+    steps: [
+      binds,
+      {
+        http: "GET /iam/v2beta1/roleBindings/<made>",
+        expect: { json: { identity: { description: "", email: "" } } },
+      },
+    ],
+    over: ["REST"],
+  },
+  {
+    anchor: "role-bindings",
+    says: "a list has the same form",
+    call: "ListRoleBindings",
+    request: { group: "<full>" },
+    expect: {
+      result: {
+        roleBindings: [
+          {
+            uid: "<roleBinding>",
+            identity: { uid: "<identity>", name: "one" },
+            group: { uid: "<full>", name: "full" },
+            role: { uid: "<role>", name: "one" },
+            createTime: /Z$/,
+          },
+        ],
+        totalCount: "1",
+      },
+    },
+  },
+  {
+    anchor: "role-bindings",
+    says: "identity_uid is required",
+    call: "CreateRoleBinding",
+    request: { parent: "<fresh>", roleBinding: { roleUid: "<viewerRole>" } },
+    expect: invalid([/^identity_?[uU]id$/, /is required/]),
+  },
+  {
+    anchor: "role-bindings",
+    says: "role_uid is required",
+    call: "CreateRoleBinding",
+    request: { parent: "<fresh>", roleBinding: { identityUid: "<freshIdentity>" } },
+    expect: invalid([/^role_?[uU]id$/, /is required/]),
+  },
+  {
+    anchor: "role-bindings",
+    says: "a binding grants the role in the group and its descendants, from the next call on",
+    steps: [
+      {
+        call: "CreateGroup",
+        request: { parent: "<fresh>", group: { name: "child" } },
+        expect: {},
+        keep: { child: "uid" },
+      },
+      {
+        call: "GetGroup",
+        as: "freshPerson",
+        request: { uid: "<child>" },
+        expect: denied("groups.list at <child>"),
+      },
+      {
+        call: "CreateRoleBinding",
+        request: { parent: "<fresh>", roleBinding: { identityUid: "<freshPerson>", roleUid: "<viewerRole>" } },
+        expect: {},
+      },
+      { call: "GetGroup", as: "freshPerson", request: { uid: "<child>" }, expect: { result: { uid: "<child>" } } },
+      {
+        call: "GetGroup",
+        as: "freshPerson",
+        request: { uid: "<org>" },
+        expect: denied("groups.list at <org>"),
+      },
+    ],
+  },
+  {
+    anchor: "role-bindings",
+    says: "creating a binding that exists returns it",
+    steps: [binds, { ...binds, expect: { result: { uid: "<made>" } } }],
+  },
+  {
+    anchor: "role-bindings",
+    says: "a batch creates up to 25",
+    call: "BatchCreateRoleBindings",
+    request: {
+      parent: "<fresh>",
+      requests: ["<viewerRole>", "<editorRole>"].map((roleUid) => ({
+        roleBinding: { identityUid: "<freshIdentity>", roleUid },
+      })),
+    },
+    expect: { result: { roleBindings: each({ uid: /^<fresh>\// }, 2) } },
+  },
+  {
+    anchor: "role-bindings",
+    says: "a batch has not more than 25",
+    call: "BatchCreateRoleBindings",
+    request: {
+      parent: "<fresh>",
+      roleUid: "<viewerRole>",
+      requests: Array.from({ length: 26 }, () => ({ roleBinding: { identityUid: "<freshIdentity>" } })),
+    },
+    expect: invalid(["requests", /25/]),
+  },
+  {
+    anchor: "role-bindings",
+    says: "nobody binds a role whose capabilities it does not hold",
+    call: "CreateRoleBinding",
+    as: "editor",
+    request: { parent: "<fresh>", roleBinding: { identityUid: "<freshIdentity>", roleUid: "<ownerRole>" } },
+    expect: { code: "PERMISSION_DENIED" },
+  },
+  {
+    anchor: "role-bindings",
+    says: "the name of a person who has not joined is not shown",
+    call: "CreateRoleBinding",
+    request: { parent: "<fresh>", roleBinding: { identityUid: "<freshPerson>", roleUid: "<viewerRole>" } },
+    expect: { result: { identity: { uid: "<freshPerson>", name: "", email: "" } } },
+  },
+  {
+    anchor: "role-bindings",
+    says: "a pending binding counts for calls that name the group, and not for lists",
+    shownBy: "test/iam/pending-bindings.test.ts",
+    test: "is pending, grants its role at its group, and is in no list over all groups",
+  },
+];
