@@ -15,7 +15,6 @@ import type { MethodTable, UnaryEntry } from "../../pipeline/method-table.js";
 import type { AccessRecord } from "../http/access-log.js";
 import { chargeAnswer, endAtPace, writeCharged } from "../http/answer-writer.js";
 import { errorTrailers, isProtocolField, parseGrpcTimeout } from "../http/grpc-fields.js";
-import { isGone } from "../http/http-message.js";
 import { resetStream, resetUnreadRequest } from "../http/http2-end.js";
 import { StreamInbound } from "../http/inbound.js";
 import type { Limits } from "../http/limits.js";
@@ -79,13 +78,13 @@ const TRAILERS_ONLY = { endStream: true, sendDate: false };
 
 /** Creates the lean path (gRPC over HTTP/2). */
 export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
-  const { invoke, authenticateCaller, clock, limits, listFrames } = options;
+  const { invoke, authenticateCaller, clock, limits, listFrames, onInternalError } = options;
   const compressor = createFrameCompressor(limits);
   const unary = new Map<string, UnaryEntry>();
   for (const [path, entry] of options.methods) if (entry.kind === "unary") unary.set(path, entry);
 
   function trailersOf(error: unknown, access: AccessRecord | undefined): OutgoingHttpHeaders {
-    const answer = answerError(error, options.errorDomain, ({ cause }) => options.onInternalError(cause ?? error));
+    const answer = answerError(error, options.errorDomain, ({ cause }) => onInternalError(cause ?? error));
     const trailers = errorTrailers(answer);
     if (access) access.grpcCode = Number(trailers["grpc-status"]);
     return trailers;
@@ -117,35 +116,42 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
     bytes: Uint8Array,
     access: AccessRecord | undefined,
   ): Promise<void> {
-    const about = { refuse, onInternalError: options.onInternalError, stream, call, access };
-    const gone = () => stream.destroyed || stream.closed;
-    const compress = async (frame: ListFrame): Promise<void> => {
-      const compressed = await compressor.compress(stream, frame);
-      if (!gone()) answer({ ...about, frame: compressed, isCompressed: true }, compressed.bytes);
-    };
     try {
       const decode = () => requestOf(entry.desc.input, bytes);
       if (entry.list !== undefined) {
         const chunks = readChunks(invoke, clock, { entry, call, principal, request: decode });
+        const gone = () => isStreamGone(stream);
         const cutOff = () => resetStream(stream, constants.NGHTTP2_CANCEL);
         const list = { output: entry.desc.output, chunks, gone, buffers: buffersOf(stream), cutOff };
         const frame = await listFrames(list);
-        if (gone()) return;
-        if (compressor.takes(frame.bytes, call.inbound)) await compress(frame);
-        else answer({ ...about, frame, isCompressed: false }, frame.bytes);
+        if (isStreamGone(stream)) return;
+        if (compressor.takes(frame.bytes, call.inbound)) await answerCompressed(stream, call, frame, access);
+        else answer(stream, call, frame, frame.bytes, access);
         return;
       }
       const response = await invoke(entry, call, principal, decode);
-      if (gone()) return;
+      if (isStreamGone(stream)) return;
       const frame = encodeFrame(entry.desc.output, response);
-      chargeAnswer(stream, frame.length);
-      if (compressor.takes(frame.length, call.inbound)) await compress({ pieces: [frame], bytes: frame.length });
-      else answer({ ...about, frame, isCompressed: false }, frame.length);
+      const { length } = frame;
+      chargeAnswer(stream, length);
+      if (compressor.takes(length, call.inbound))
+        await answerCompressed(stream, call, { pieces: [frame], bytes: length }, access);
+      else answer(stream, call, frame, length, access);
     } catch (error) {
       if (error === CALLER_GONE) return;
       if (access) access.requestId = call.requestId;
       fail(stream, call, error, access);
     }
+  }
+
+  async function answerCompressed(
+    stream: ServerHttp2Stream,
+    call: UnaryCall,
+    plain: ListFrame,
+    access: AccessRecord | undefined,
+  ): Promise<void> {
+    const frame = await compressor.compress(stream, plain);
+    if (!isStreamGone(stream)) answer(stream, call, frame, frame.bytes, access, true);
   }
 
   function read(
@@ -162,14 +168,20 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
     });
   }
 
-  function answer(made: Answer, bytes: number): void {
-    const { access, call } = made;
+  function answer(
+    stream: ServerHttp2Stream,
+    call: UnaryCall,
+    frame: Buffer | ListFrame,
+    bytes: number,
+    access: AccessRecord | undefined,
+    isCompressed = false,
+  ): void {
     if (access) {
       access.grpcCode = 0;
       access.bytes = bytes;
       access.requestId = call.requestId;
     }
-    sendAnswer(made);
+    sendAnswer({ refuse, onInternalError, stream, call, frame, isCompressed, access });
   }
 
   return {
@@ -198,6 +210,10 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
   };
 }
 
+function isStreamGone(stream: ServerHttp2Stream): boolean {
+  return stream.destroyed || stream.closed;
+}
+
 function requestOf(input: DescMessage, bytes: Uint8Array): Message {
   try {
     return fromBinary(input, bytes, KNOWN_FIELDS);
@@ -216,7 +232,7 @@ interface GrpcRejection {
 const sendRejection = flushPerTick<GrpcRejection>(
   "answers",
   ({ stream, headers, trailers }) => {
-    if (stream.destroyed || stream.closed || stream.headersSent) return;
+    if (isStreamGone(stream) || stream.headersSent) return;
     if (trailers !== undefined) {
       stream.on("wantTrailers", () => sendTrailers(stream, trailers));
       stream.respond(headers, TRAILERS_FOLLOW);
@@ -233,7 +249,7 @@ const sendRejection = flushPerTick<GrpcRejection>(
 const sendAnswer = flushPerTick<Answer>(
   "answers",
   ({ stream, call, frame, isCompressed }) => {
-    if (stream.destroyed || stream.closed) return;
+    if (isStreamGone(stream)) return;
     const header = call.responseHeaderIfSet;
     const trailer = call.responseTrailerIfSet;
     if (trailer === undefined) stream.on("wantTrailers", sendOkTrailers);
@@ -255,7 +271,7 @@ const sendAnswer = flushPerTick<Answer>(
 
 async function writeList(stream: ServerHttp2Stream, { pieces }: ListFrame): Promise<void> {
   for (const piece of pieces) await writeCharged(stream, piece);
-  if (!isGone(stream)) stream.end();
+  if (!isStreamGone(stream)) stream.end();
 }
 
 // Nothing reads unknown fields; kept, they would cost memory for as long as the message lives.
@@ -268,7 +284,7 @@ function sendOkTrailers(this: ServerHttp2Stream): void {
 }
 
 function sendTrailers(stream: ServerHttp2Stream, trailers: OutgoingHttpHeaders): void {
-  if (!stream.destroyed && !stream.closed) stream.sendTrailers(trailers);
+  if (!isStreamGone(stream)) stream.sendTrailers(trailers);
 }
 
 function withFields(base: OutgoingHttpHeaders, fields: Headers): OutgoingHttpHeaders {
