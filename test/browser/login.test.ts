@@ -168,7 +168,7 @@ for (const { provider, stripIss, sizes } of variants) {
           await page.goto(oauth({ headless_code: key, client_id: "auth0" }));
           await look("Give another computer access?");
           const main = (await page.getByRole("main").innerText()).replace(/\s+/g, " ");
-          assert.match(main, /Program auth0 .* It may act in your name Rights all of them Asked from unknown/);
+          assert.match(main, /Program auth0 .* It may act in your name Rights all of them Requested from unknown/);
           const field = page.getByLabel("Type “give access” to go on");
           await field.focus();
           await page.keyboard.press("Enter");

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
+import { bootstrap } from "../../src/iam/operator/bootstrap.js";
 import { capabilityNamesIn } from "../../src/iam/roles/capability-names.js";
 import { builtinRoleUid, personUid, randomIds } from "../../src/kernel/ids.js";
 import { denied, invalid, notPermitted, precondition, unauthenticated } from "../contract/expectations.js";
@@ -230,6 +231,21 @@ describe("having oneself forgotten", () => {
         [child],
       );
       assert.deepEqual((await ask(world.url, "/auth/v1/ok", { bearer: token })).outcome, unauthenticated());
+    } finally {
+      world.harness.skewMs = 0;
+    }
+  });
+
+  it("leaves nothing for a person who is then made the owner of an organisation on the host", async () => {
+    const { uid, token } = await newcomer("founder");
+    await forget(token, uid);
+    world.harness.skewMs = 2_000;
+    try {
+      const owner = { issuer: world.people.issuer, subject: "founder" };
+      const made = await world.write((tx) => bootstrap(tx, { org: "founded", owner }, randomIds, Date.now() + 2_000));
+      assert.equal(made.identity, uid);
+      assert.deepEqual((await ask(world.url, "/auth/v1/ok", { bearer: token })).outcome, unauthenticated());
+      assert.deepEqual((await whoAmI(await world.harness.token(uid))).subject, uid);
     } finally {
       world.harness.skewMs = 0;
     }

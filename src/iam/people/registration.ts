@@ -41,8 +41,6 @@ export async function register(tx: Tx, asserted: AssertedIdentity, nowMs: number
     uid: derivePersonUid(asserted),
     name: typeof claims.name === "string" ? claims.name.slice(0, 255) : "",
     ...{ issuer, subject, ...parseEmail(asserted), providerUid: provider?.uid ?? null },
-    // The uid may be that of a person who was deleted. Tokens from before stay revoked.
-    notBefore: Math.floor(nowMs / 1000),
   });
   await tx.identities.insert(row);
   return row;

@@ -105,8 +105,8 @@ is yours.</p>
 <dt>Program</dt><dd>${clientId === undefined ? unnamed : named}</dd>
 <dt>It may act</dt><dd>in your name</dd>
 <dt>Rights</dt><dd>all of them</dd>
-<dt>Asked from</dt><dd>${terminal?.addresses.join(", ") ?? unknown}</dd>
-<dt>${terminal === undefined ? "Time" : "Asked at"}</dt><dd>${formatTime(terminal?.atMs ?? atMs)}</dd>
+<dt>Requested from</dt><dd>${terminal?.addresses.join(", ") ?? unknown}</dd>
+<dt>${terminal === undefined ? "Time" : "Requested at"}</dt><dd>${formatTime(terminal?.atMs ?? atMs)}</dd>
 <dt>This browser</dt><dd>${address}</dd>
 </dl>
 <p><strong>If somebody sent you here, close this page.</strong> They would get access in your name and could do whatever you can.</p>
@@ -209,8 +209,8 @@ are wrong.`,
 
 function deviceRows({ clientId, address, atMs }: DeviceClient): Html {
   return html`<dt>Program</dt><dd>${clientId}</dd>
-<dt>Asked from</dt><dd>${address}</dd>
-<dt>Asked at</dt><dd>${formatTime(atMs)}</dd>`;
+<dt>Requested from</dt><dd>${address}</dd>
+<dt>Requested at</dt><dd>${formatTime(atMs)}</dd>`;
 }
 
 function codeInput(label: string, hint: Html, { isWrong, value }: { isWrong: boolean; value: string }): Html {

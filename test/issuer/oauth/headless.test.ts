@@ -194,7 +194,7 @@ describe("a program that shows no code", () => {
         `Program ${client.client_id || "unknown"} `,
         "in your name",
         "all of them",
-        "Asked from unknown",
+        "Requested from unknown",
         "127.0.0.1",
       ];
       for (const text of shown) assert.ok(textOf(page).includes(text), text);
@@ -297,7 +297,7 @@ describe("the page of a program that shows no code", () => {
 
   const findAddress = async (key: string, agent = new Agent()) => {
     const page = await agent.get(`${world.harness.url}/oauth?headless_code=${key}`);
-    const [, rows = ""] = /<dt>Asked from<\/dt><dd>(.*?)<\/dd>/s.exec(page.text) ?? [];
+    const [, rows = ""] = /<dt>Requested from<\/dt><dd>(.*?)<\/dd>/s.exec(page.text) ?? [];
     return { page, from: rows };
   };
 
