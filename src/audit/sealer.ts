@@ -1,18 +1,9 @@
 // Appends the rows of the audit log to their chains, after the transactions that write them
 // (docs/adr/0006-audit-chain.md).
-import type { KeyObject } from "node:crypto";
-import type { Clock } from "../kernel/clock.js";
+import type { Clock } from "../kernel/time.js";
 import type { AuditHead, SealerRow, Store, StoredAuditRow, Tx } from "../store/port.js";
-import { type Batch, buildBatch, CHAIN_START, formatLogName, type HeadKey, type Link } from "./chain.js";
-import { createHeadVerifier, type VerificationFailure } from "./head-verifier.js";
-
-/** The keys of the audit log. */
-export interface AuditKeys {
-  auditSigning(): HeadKey;
-  auditVerifying(kid: string): KeyObject | undefined;
-  /** Reads the keys that other nodes generated. */
-  refresh(): Promise<boolean>;
-}
+import { type AuditKeys, type Batch, buildBatch, CHAIN_START, formatLogName, type Link } from "./chain.js";
+import { createHeadVerifier, type VerificationFailure } from "./verify.js";
 
 export interface SealerDeps {
   readonly store: Store;

@@ -1,6 +1,6 @@
 // Background work of the issuer: writes last-seen times and deletes expired rows.
 import { setImmediate } from "node:timers/promises";
-import type { Clock } from "../kernel/clock.js";
+import type { Clock } from "../kernel/time.js";
 import type { Store, Tx } from "../store/port.js";
 
 /** How late `lastSeenTime` may be, in milliseconds. */

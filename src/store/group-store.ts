@@ -2,7 +2,6 @@
 import { and, eq, gt, isNull, lte, sql } from "drizzle-orm";
 import { addToIndex, reindex, removeFromIndex } from "./index-maintenance.js";
 import { IndexedTable } from "./indexed-table.js";
-import { groupInviteLists } from "./kinds.js";
 import { listPage } from "./ordered-list.js";
 import type {
   AccessRequestStore,
@@ -17,7 +16,7 @@ import type {
   TermsAcceptanceRow,
   TermsStore,
 } from "./port.js";
-import { defineResourceIndex, usualSorts } from "./resource-index.js";
+import { defineResourceIndex, groupInviteLists, usualSorts } from "./resource-index.js";
 import {
   buildInsertValues,
   buildUpdateValues,

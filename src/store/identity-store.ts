@@ -1,9 +1,8 @@
 // The stores of identities and of identity providers.
 import { and, asc, eq, lt, sql } from "drizzle-orm";
 import { IndexedTable } from "./indexed-table.js";
-import { identityProviderLists } from "./kinds.js";
 import type { Awaitable, IdentityProviderRow, IdentityProviderStore, IdentityRow, IdentityStore } from "./port.js";
-import { defineResourceIndex, usualSorts } from "./resource-index.js";
+import { defineResourceIndex, identityProviderLists, usualSorts } from "./resource-index.js";
 import { discardRows, type Executor, mapRows, statement } from "./statement.js";
 
 /** The index of identities. */

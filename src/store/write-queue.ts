@@ -1,8 +1,8 @@
 // Group commit on SQLite's one writer connection: calls queue, a batch of them runs in one transaction with
 // a savepoint each, and no call is answered before the commit that makes the batch durable
 // (docs/adr/0003-group-commit.md).
-import type { Clock } from "../kernel/clock.js";
 import { ApiError, deadlineExceeded, unavailable } from "../kernel/errors.js";
+import type { Clock } from "../kernel/time.js";
 import type { Awaitable, Tx, UnitOptions } from "./port.js";
 import type { Executor } from "./statement.js";
 import { Transaction } from "./transaction.js";

@@ -1,7 +1,7 @@
 // Rows as aligned columns. A terminal cannot act upon their text. On a terminal, prose is cut so that lines do not wrap.
 import stringWidth from "string-width";
-import { escapeControls } from "./escape.js";
 import type { Terminal } from "./terminal.js";
+import { escapeControls } from "./terminal.js";
 
 const GAP = "  ";
 /** The width that prose keeps at least, in columns of the terminal. */

@@ -1,8 +1,8 @@
 // Limits unfinished logins by address. Each is a row in the store, written before the caller has authenticated.
 import { LRUCache } from "lru-cache";
-import type { Clock } from "../../kernel/clock.js";
 import { invalidArgument, resourceExhausted } from "../../kernel/errors.js";
 import { addressKey } from "../../kernel/ip-address.js";
+import type { Clock } from "../../kernel/time.js";
 
 /** The limit per window, and the length of a window in milliseconds. */
 const MAX_STARTED = 300;
