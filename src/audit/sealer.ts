@@ -19,19 +19,6 @@ export interface SealerDeps {
   readonly batchRows?: number;
 }
 
-/** Seals the log while the service runs. */
-export interface Sealer {
-  /** Starts: now, then every half second. */
-  start(): void;
-  /**
-   * Seals all rows, unless another node does, for a second at most. Resolves to the number of rows. Concurrent calls
-   * share a pass.
-   */
-  pass(): Promise<number>;
-  /** Seals the remaining rows, releases the lease, and stops. */
-  stop(): Promise<void>;
-}
-
 /** The period of passes, in milliseconds. */
 const PERIOD_MS = 500;
 /** The longest pass, in milliseconds; the next one continues. */
@@ -60,8 +47,8 @@ interface UnsealedRows {
   readonly ends: ReadonlyMap<string, StoredChainEnd>;
 }
 
-/** Creates the sealer; it seals after `start` or `pass`. */
-export function createSealer(deps: SealerDeps): Sealer {
+/** Creates the sealer, which seals the log while the service runs: after `start` or `pass`. */
+export function createSealer(deps: SealerDeps) {
   const { store, keys, clock, holder, onProblem, batchRows = BATCH_ROWS } = deps;
   const monotonic = deps.monotonic ?? (() => performance.now());
   const watermark = createWatermark(store.lateCommitMs);
@@ -193,13 +180,19 @@ export function createSealer(deps: SealerDeps): Sealer {
   }
 
   return {
-    start() {
+    /** Starts: now, then every half second. */
+    start(): void {
       void tick();
       timer = setInterval(() => void tick(), PERIOD_MS);
       timer.unref();
     },
+    /**
+     * Seals all rows, unless another node does, for a second at most. Resolves to the number of rows. Concurrent calls
+     * share a pass.
+     */
     pass,
-    async stop() {
+    /** Seals the remaining rows, releases the lease, and stops. */
+    async stop(): Promise<void> {
       clearInterval(timer);
       try {
         await running?.catch(() => {});

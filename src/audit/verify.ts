@@ -103,22 +103,14 @@ export type VerificationFailure =
   | "its head is signed with an unknown key"
   | "the signature of its head is wrong";
 
-/** Verifies that the end of a chain is the signed one. */
-export interface HeadVerifier {
-  /** Verifies the end of a chain; undefined when the chain may be continued. */
-  check(rootUid: string, head: AuditHead | undefined, lastSeq: number): Promise<VerificationFailure | undefined>;
-  /** Remembers a head that this node signed. */
-  remember(head: AuditHead): void;
-}
-
 /** The largest number of remembered heads; the signatures of others are verified again. */
 const MAX_REMEMBERED = 10_000;
 
 /**
- * Creates the verifier. Remembered heads save a verification per batch, and reveal heads that were replaced by older
- * ones.
+ * Creates the verifier that the end of a chain is the signed one. Remembered heads save a verification per batch, and
+ * reveal heads that were replaced by older ones.
  */
-export function createHeadVerifier(keys: Pick<AuditKeys, "auditVerifying" | "refresh">): HeadVerifier {
+export function createHeadVerifier(keys: Pick<AuditKeys, "auditVerifying" | "refresh">) {
   const remembered = new Map<string, AuditHead>();
 
   function remember(head: AuditHead): void {
@@ -136,8 +128,14 @@ export function createHeadVerifier(keys: Pick<AuditKeys, "auditVerifying" | "ref
   }
 
   return {
+    /** Remembers a head that this node signed. */
     remember,
-    async check(rootUid, head, lastSeq) {
+    /** Verifies the end of a chain; undefined when the chain may be continued. */
+    async check(
+      rootUid: string,
+      head: AuditHead | undefined,
+      lastSeq: number,
+    ): Promise<VerificationFailure | undefined> {
       const known = remembered.get(rootUid);
       if (head === undefined) {
         if (lastSeq > 0) return "its chain has no signed head";

@@ -15,20 +15,13 @@ const SWEEP_MS = 600_000;
  */
 const SWEEP_ROWS = 50;
 
-/** Background work. */
-export interface Maintenance {
-  start(): void;
-  /** Stops, after the pending last-seen times are written. */
-  stop(): Promise<void>;
-}
-
 /** Creates the background work; `onProblem` gets errors of attempts, which are repeated. */
 export function createMaintenance(deps: {
   readonly store: Store;
   readonly lastSeen: LastSeen;
   readonly clock: Clock;
   readonly onProblem: (problem: string, error: unknown) => void;
-}): Maintenance {
+}) {
   const { store, lastSeen, clock, onProblem } = deps;
   const flush = () => lastSeen.flush().catch((error) => onProblem("last-seen times could not be written", error));
   let stopped = false;
@@ -43,11 +36,12 @@ export function createMaintenance(deps: {
   };
   let timers: NodeJS.Timeout[] = [];
   return {
-    start() {
+    start(): void {
       timers = [setInterval(flush, FLUSH_MS), setInterval(sweep, SWEEP_MS)];
       for (const timer of timers) timer.unref();
     },
-    async stop() {
+    /** Stops, after the pending last-seen times are written. */
+    async stop(): Promise<void> {
       stopped = true;
       for (const timer of timers) clearInterval(timer);
       await sweeping;

@@ -62,13 +62,6 @@ export function detectTerminal(
   return { colour: !env.NO_COLOR && env.TERM !== "dumb", width: stream.columns || undefined };
 }
 
-/** A line with the progress of a command. */
-export interface ProgressLine {
-  /** Removes the line before other text is written to the same terminal. */
-  clear(): void;
-  show(text: string): void;
-}
-
 /** The progress of a long list. */
 export interface Progress {
   /** Removes the line before other text is written to the same terminal. */
@@ -94,15 +87,19 @@ export function createProgress(stream: ProgressStream, always: boolean): Progres
   return { clear, show: (done, total) => isShown && show(`${done} of ${total}`) };
 }
 
-/** Creates a line that replaces itself on a terminal. Elsewhere each text is a line of its own. */
-export function createProgressLine(stream: ProgressStream): ProgressLine {
+/**
+ * Creates a line with the progress of a command, which replaces itself on a terminal. Elsewhere each text is a line of its
+ * own.
+ */
+export function createProgressLine(stream: ProgressStream) {
   let isShown = false;
   return {
-    clear() {
+    /** Removes the line before other text is written to the same terminal. */
+    clear(): void {
       if (isShown) stream.write("\r\u001b[K");
       isShown = false;
     },
-    show(text) {
+    show(text: string): void {
       isShown = stream.isTTY === true;
       stream.write(isShown ? `\r\u001b[K${text}` : `${text}\n`);
     },

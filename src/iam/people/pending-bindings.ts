@@ -96,20 +96,6 @@ async function getOwnBinding(tx: Tx, identityUid: string, uid: string, action: s
 // The first call of a person that names a group accepts the pending bindings there. The call itself may be a read, so
 // the acceptance is written after the response.
 
-/** Queues the pending bindings that calls have used, and accepts them in batches. */
-export interface Acceptances {
-  /**
-   * Queues the organisation in which a pending binding has authorized a call.
-   *
-   * @param groupUid the uid of any group in the organisation
-   */
-  note(identityUid: string, groupUid: string): void;
-  /** Accepts what is queued. What cannot be written is queued again by the next call. */
-  flush(): Promise<void>;
-  /** Accepts what is queued and closes the queue. */
-  stop(): Promise<void>;
-}
-
 export interface AcceptancesDeps {
   readonly store: Store;
   readonly clock: Clock;
@@ -127,8 +113,8 @@ interface Acceptance {
   readonly groupUid: string;
 }
 
-/** Creates the queue. */
-export function createAcceptances({ store, clock, ids, onProblem }: AcceptancesDeps): Acceptances {
+/** Creates a queue of the pending bindings that calls have used. It accepts them in batches. */
+export function createAcceptances({ store, clock, ids, onProblem }: AcceptancesDeps) {
   let queue = new Map<string, Acceptance>();
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
@@ -166,7 +152,12 @@ export function createAcceptances({ store, clock, ids, onProblem }: AcceptancesD
   }
 
   return {
-    note(identityUid, groupUid) {
+    /**
+     * Queues the organisation in which a pending binding has authorized a call.
+     *
+     * @param groupUid the uid of any group in the organisation
+     */
+    note(identityUid: string, groupUid: string): void {
       if (stopped || queue.size >= MAX_QUEUED) return;
       queue.set(`${identityUid} ${groupUid}`, { identityUid, groupUid });
       timer ??= setTimeout(() => {
@@ -174,8 +165,10 @@ export function createAcceptances({ store, clock, ids, onProblem }: AcceptancesD
         void flush();
       }, DELAY_MS).unref();
     },
+    /** Accepts what is queued. What cannot be written is queued again by the next call. */
     flush,
-    async stop() {
+    /** Accepts what is queued and closes the queue. */
+    async stop(): Promise<void> {
       stopped = true;
       clearTimeout(timer);
       await flush();

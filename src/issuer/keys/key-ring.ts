@@ -264,19 +264,11 @@ export interface KeyRotatorDeps {
   readonly onProblem: (problem: string, cause: unknown) => void;
 }
 
-/** Rotates the keys while the service runs. */
-export interface KeyRotator {
-  /** Starts: now, then every second. */
-  start(): void;
-  /** Stops; resolves when no rotation is running. */
-  stop(): Promise<void>;
-}
-
 /** The period in milliseconds: a revoked key is trusted at most this much longer. */
 const PERIOD_MS = 1_000;
 
-/** Creates the rotator; it does nothing before it is started. */
-export function createKeyRotator({ keys, schedule, onKeyStateChange, onProblem }: KeyRotatorDeps): KeyRotator {
+/** Creates the rotator, which rotates the keys while the service runs; it does nothing before it is started. */
+export function createKeyRotator({ keys, schedule, onKeyStateChange, onProblem }: KeyRotatorDeps) {
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | undefined;
   let failing = false;
@@ -298,12 +290,14 @@ export function createKeyRotator({ keys, schedule, onKeyStateChange, onProblem }
   }
 
   return {
-    start() {
+    /** Starts: now, then every second. */
+    start(): void {
       tick();
       timer = setInterval(tick, PERIOD_MS);
       timer.unref();
     },
-    async stop() {
+    /** Stops; resolves when no rotation is running. */
+    async stop(): Promise<void> {
       clearInterval(timer);
       await running;
     },

@@ -71,15 +71,11 @@ export interface FailureLimit {
 /** The largest number of counted names; beyond it the least recently counted one is forgotten. */
 const MAX_NAMES = 20_000;
 
-/** Counts failures by name, in windows that start with the first failure, for a bounded number of names. */
-export interface FailureCounter {
-  add(name: string): void;
-  /** How long the limit stays reached, in milliseconds; 0 when it is not reached. */
-  exhaustedForMs(name: string): number;
-}
-
-/** Creates the counter, in memory. */
-export function createFailureCounter({ points, seconds }: FailureLimit, maxNames = MAX_NAMES): FailureCounter {
+/**
+ * Creates a counter of failures by name, in memory and in windows that start with the first failure, for a bounded number
+ * of names.
+ */
+export function createFailureCounter({ points, seconds }: FailureLimit, maxNames = MAX_NAMES) {
   const windows = new LRUCache<string, { failures: number; readonly endMs: number }>({ max: maxNames });
 
   function findWindow(name: string) {
@@ -88,12 +84,13 @@ export function createFailureCounter({ points, seconds }: FailureLimit, maxNames
   }
 
   return {
-    add(name) {
+    add(name: string): void {
       const found = findWindow(name);
       if (found !== undefined) found.failures++;
       else windows.set(name, { failures: 1, endMs: performance.now() + seconds * 1000 });
     },
-    exhaustedForMs(name) {
+    /** How long the limit stays reached, in milliseconds; 0 when it is not reached. */
+    exhaustedForMs(name: string): number {
       const found = findWindow(name);
       return found !== undefined && found.failures >= points ? found.endMs - performance.now() : 0;
     },
