@@ -65,18 +65,14 @@ export async function deleteExpired(store: Store, nowMs: number, isStopped: () =
   }
 }
 
-/** Collects the last-seen times of identities and writes them in batches instead of with every exchange. */
-export interface LastSeen {
-  touch(identityUid: string, nowMs: number): void;
-  /** Writes the pending times; those that cannot be written stay pending. */
-  flush(): Promise<void>;
-}
-
 /** How many times are written in one transaction. */
 const BATCH = 200;
 
+/** Collects the last-seen times of identities and writes them in batches instead of with every exchange. */
+export type LastSeen = ReturnType<typeof createLastSeen>;
+
 /** Creates the collector. */
-export function createLastSeen(store: Store): LastSeen {
+export function createLastSeen(store: Store) {
   let times = new Map<string, number>();
 
   function touch(identityUid: string, nowMs: number): void {
@@ -85,7 +81,8 @@ export function createLastSeen(store: Store): LastSeen {
 
   return {
     touch,
-    async flush() {
+    /** Writes the pending times; those that cannot be written stay pending. */
+    async flush(): Promise<void> {
       const pending = [...times];
       times = new Map();
       for (let i = 0; i < pending.length; i += BATCH) {

@@ -15,17 +15,6 @@ export interface FailureLimiterOptions extends FailureLimit {
   readonly blocks?: boolean;
 }
 
-/** Limits failed attempts of one kind. */
-export interface FailureLimiter {
-  /**
-   * Does `work`, and counts a failure for each of `keys` when it is rejected with UNAUTHENTICATED, PERMISSION_DENIED,
-   * INVALID_ARGUMENT or NOT_FOUND.
-   *
-   * @throws ApiError RESOURCE_EXHAUSTED with the time to wait; whatever `work` throws
-   */
-  guard<T>(keys: readonly string[], work: () => T | Promise<T>): Promise<T>;
-}
-
 const REJECTION_CODES: ReadonlySet<Code> = new Set([
   Code.Unauthenticated,
   Code.PermissionDenied,
@@ -38,8 +27,11 @@ export function isRejection(error: unknown): error is ApiError {
   return error instanceof ApiError && REJECTION_CODES.has(error.code);
 }
 
+/** Limits failed attempts of one kind. */
+export type FailureLimiter = ReturnType<typeof createFailureLimiter>;
+
 /** Creates a limiter that counts in memory, for a bounded number of keys. */
-export function createFailureLimiter({ blocks = true, ...limit }: FailureLimiterOptions): FailureLimiter {
+export function createFailureLimiter({ blocks = true, ...limit }: FailureLimiterOptions) {
   const counter = createFailureCounter(limit);
 
   function assertBelowLimit(keys: readonly string[]): void {
@@ -48,7 +40,13 @@ export function createFailureLimiter({ blocks = true, ...limit }: FailureLimiter
   }
 
   return {
-    async guard(keys, work) {
+    /**
+     * Does `work`, and counts a failure for each of `keys` when it is rejected with UNAUTHENTICATED, PERMISSION_DENIED,
+     * INVALID_ARGUMENT or NOT_FOUND.
+     *
+     * @throws ApiError RESOURCE_EXHAUSTED with the time to wait; whatever `work` throws
+     */
+    async guard<T>(keys: readonly string[], work: () => T | Promise<T>): Promise<T> {
       if (blocks) assertBelowLimit(keys);
       try {
         return await work();

@@ -91,34 +91,32 @@ export interface Addition {
 }
 
 /** The quotas of the installation. */
-export interface Quotas {
-  /** What the settings say; an organisation's own limits take their place. */
-  readonly limits: QuotaLimits;
+export type Quotas = ReturnType<typeof createQuotas>;
 
-  /**
-   * Makes sure that there is room for `addition`. To be called in a read, and for callers alone who
-   * may create it: whether a quota is full is nobody else's to know.
-   *
-   * @throws ApiError RESOURCE_EXHAUSTED with QuotaFailure
-   */
-  requireRoom(tx: Tx, addition: Addition): Promise<void>;
-}
+/** Creates the quotas from what the settings say; an organisation's own limits take their place. */
+export function createQuotas(limits: QuotaLimits) {
+  return {
+    /** What the settings say. */
+    limits,
 
-/** Creates the quotas from what the settings say. */
-export function createQuotas(limits: QuotaLimits): Quotas {
-  async function requireRoom(tx: Tx, { kind, ownerUid, most = 1, exact }: Addition): Promise<void> {
-    const { per, displayName } = quotas[kind];
-    const own = per === "organisation" ? (await tx.groups.get(ownerUid))?.resourceLimits : undefined;
-    const limit = limitsFor(own, limits)[kind];
-    const used = await tx.usage.count(kind, ownerUid, limit);
-    if (used + most <= limit) return;
-    const more = exact === undefined ? most : await exact(tx);
-    if (more === 0 || used + more <= limit) return;
-    const [subject, owner] =
-      per === "person" ? [`identity:${ownerUid}`, "a person"] : [`group:${ownerUid}`, "the organisation"];
-    const rule = `${owner}'s limit of ${displayName} is ${limit}, and ${more} more would exceed it`;
-    throw quotaExceeded(subject, kind, rule);
-  }
-
-  return { limits, requireRoom };
+    /**
+     * Makes sure that there is room for `addition`. To be called in a read, and for callers alone who
+     * may create it: whether a quota is full is nobody else's to know.
+     *
+     * @throws ApiError RESOURCE_EXHAUSTED with QuotaFailure
+     */
+    async requireRoom(tx: Tx, { kind, ownerUid, most = 1, exact }: Addition): Promise<void> {
+      const { per, displayName } = quotas[kind];
+      const own = per === "organisation" ? (await tx.groups.get(ownerUid))?.resourceLimits : undefined;
+      const limit = limitsFor(own, limits)[kind];
+      const used = await tx.usage.count(kind, ownerUid, limit);
+      if (used + most <= limit) return;
+      const more = exact === undefined ? most : await exact(tx);
+      if (more === 0 || used + more <= limit) return;
+      const [subject, owner] =
+        per === "person" ? [`identity:${ownerUid}`, "a person"] : [`group:${ownerUid}`, "the organisation"];
+      const rule = `${owner}'s limit of ${displayName} is ${limit}, and ${more} more would exceed it`;
+      throw quotaExceeded(subject, kind, rule);
+    },
+  };
 }
