@@ -9,7 +9,7 @@ import { isDeepStrictEqual, parseArgs } from "node:util";
 import { openInstallation } from "../src/app/installation.js";
 import { resolveSettings } from "../src/config/config.js";
 import { builtinRoleUid } from "../src/kernel/ids.js";
-import { groupLists } from "../src/store/group-store.js";
+import { groupIndex } from "../src/store/group-store.js";
 import { openSqlite } from "../src/store/open-sqlite.js";
 import type { GroupRow, RoleBindingRow } from "../src/store/port.js";
 import { openDatabase, type SqliteDatabase } from "../src/store/sqlite-driver.js";
@@ -26,8 +26,8 @@ export interface Seeded {
 }
 
 const PREFIX = "arbor-bench-";
-const NAME_LIST = groupLists.sorts.name?.list ?? 0;
-const TIME_LISTS = Object.values(groupLists.sorts).filter(({ type }) => type === "time");
+const NAME_LIST = groupIndex.sorts.name?.list ?? 0;
+const TIME_LISTS = Object.values(groupIndex.sorts).filter(({ type }) => type === "time");
 
 /**
  * The data directory with this many groups, created unless an earlier run has. A change of
@@ -124,7 +124,7 @@ function fillLists(db: SqliteDatabase): void {
     const key = column === "createTimeMs" ? "create_time_ms" : "update_time_ms";
     db.exec(`INSERT INTO time_order SELECT ${list}, scope, ${key}, uid FROM (${LINEAGE}) ORDER BY scope, ${key}, uid`);
   }
-  const { counter } = groupLists;
+  const { counter } = groupIndex;
   db.exec(`INSERT INTO counters SELECT ${counter}, scope, 0, count(*) FROM (${LINEAGE}) GROUP BY scope ORDER BY scope`);
   db.exec(`INSERT INTO counters SELECT ${counter + 1}, parent_uid, 0, count(*) FROM groups
     WHERE parent_uid IS NOT NULL GROUP BY parent_uid ORDER BY parent_uid`);

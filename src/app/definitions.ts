@@ -8,7 +8,7 @@ import { identities } from "../iam/identities/identity.js";
 import { identityProviders } from "../iam/identity-providers/identity-provider.js";
 import { roleBindings } from "../iam/role-bindings/role-binding.js";
 import { roles } from "../iam/roles/role.js";
-import { termsAcceptances } from "../iam/terms/terms-v2beta1.js";
+import { termsAcceptances } from "../iam/terms/terms.js";
 import type { ResourceDefinition } from "../pipeline/resource/define.js";
 import { deployments } from "../registry/deployments/deployment.js";
 import { repos } from "../registry/repos/repo.js";

@@ -6,7 +6,7 @@ import { seedAnonymous } from "../iam/identities/identity.js";
 import { seedRoles } from "../iam/roles/builtin-roles.js";
 import { type KeyRing, openKeyRing } from "../issuer/keys/key-ring.js";
 import { type MasterKey, readMasterKey } from "../issuer/keys/master-key.js";
-import { type Clock, systemClock } from "../kernel/clock.js";
+import { type Clock, systemClock } from "../kernel/time.js";
 import { openPg } from "../store/open-pg.js";
 import { openSqlite } from "../store/open-sqlite.js";
 import type { Store } from "../store/port.js";

@@ -61,6 +61,14 @@ export interface HeadKey {
   readonly key: KeyObject;
 }
 
+/** The keys of the audit log. */
+export interface AuditKeys {
+  auditSigning(): HeadKey;
+  auditVerifying(kid: string): KeyObject | undefined;
+  /** Reads the keys that other nodes generated. */
+  refresh(): Promise<boolean>;
+}
+
 /** The result of verifying a head's signature. */
 type SignatureState = "signed" | "forged" | "unknown key";
 

@@ -1,18 +1,9 @@
 // Appends the rows of the audit log to their chains, after the transactions that write them
 // (docs/adr/0006-audit-chain.md).
-import type { KeyObject } from "node:crypto";
-import type { Clock } from "../kernel/clock.js";
+import type { Clock } from "../kernel/time.js";
 import type { AuditHead, SealerRow, Store, StoredAuditRow, Tx } from "../store/port.js";
-import { type Batch, buildBatch, CHAIN_START, formatLogName, type HeadKey, type Link } from "./chain.js";
-import { createHeadVerifier, type VerificationFailure } from "./head-verifier.js";
-
-/** The keys of the audit log. */
-export interface AuditKeys {
-  auditSigning(): HeadKey;
-  auditVerifying(kid: string): KeyObject | undefined;
-  /** Reads the keys that other nodes generated. */
-  refresh(): Promise<boolean>;
-}
+import { type AuditKeys, type Batch, buildBatch, CHAIN_START, formatLogName, type Link } from "./chain.js";
+import { createHeadVerifier, type VerificationFailure } from "./verify.js";
 
 export interface SealerDeps {
   readonly store: Store;
@@ -26,19 +17,6 @@ export interface SealerDeps {
   readonly monotonic?: () => number;
   /** The largest number of rows in one transaction. */
   readonly batchRows?: number;
-}
-
-/** Seals the log while the service runs. */
-export interface Sealer {
-  /** Starts: now, then every half second. */
-  start(): void;
-  /**
-   * Seals all rows, unless another node does, for a second at most. Resolves to the number of rows. Concurrent calls
-   * share a pass.
-   */
-  pass(): Promise<number>;
-  /** Seals the remaining rows, releases the lease, and stops. */
-  stop(): Promise<void>;
 }
 
 /** The period of passes, in milliseconds. */
@@ -69,8 +47,8 @@ interface UnsealedRows {
   readonly ends: ReadonlyMap<string, StoredChainEnd>;
 }
 
-/** Creates the sealer; it seals after `start` or `pass`. */
-export function createSealer(deps: SealerDeps): Sealer {
+/** Creates the sealer, which seals the log while the service runs: after `start` or `pass`. */
+export function createSealer(deps: SealerDeps) {
   const { store, keys, clock, holder, onProblem, batchRows = BATCH_ROWS } = deps;
   const monotonic = deps.monotonic ?? (() => performance.now());
   const watermark = createWatermark(store.lateCommitMs);
@@ -202,13 +180,19 @@ export function createSealer(deps: SealerDeps): Sealer {
   }
 
   return {
-    start() {
+    /** Starts: now, then every half second. */
+    start(): void {
       void tick();
       timer = setInterval(() => void tick(), PERIOD_MS);
       timer.unref();
     },
+    /**
+     * Seals all rows, unless another node does, for a second at most. Resolves to the number of rows. Concurrent calls
+     * share a pass.
+     */
     pass,
-    async stop() {
+    /** Seals the remaining rows, releases the lease, and stops. */
+    async stop(): Promise<void> {
       clearInterval(timer);
       try {
         await running?.catch(() => {});

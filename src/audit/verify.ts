@@ -1,8 +1,7 @@
 // Recomputes chains from the rows and compares them with the signed heads. In the database it trusts only signatures
 // by keys that the master key decrypts.
 import type { AuditHead, SealedRow, Store, Tx, UnsealedTail } from "../store/port.js";
-import { buildNextLink, CHAIN_START, type Link, verifyHead } from "./chain.js";
-import type { AuditKeys } from "./sealer.js";
+import { type AuditKeys, buildNextLink, CHAIN_START, type Link, verifyHead } from "./chain.js";
 
 /** A place where a log differs from what was sealed. */
 export interface Fault {
@@ -90,4 +89,66 @@ async function findHeadFault(head: AuditHead | undefined, end: Link, keys: Audit
   return end.hash === head.hash
     ? undefined
     : { seq, what: "the chain was computed anew: it does not end in what was signed" };
+}
+
+// Before the sealer continues a chain, it verifies the signed head alone.
+
+/** Why a chain must not be continued. */
+export type VerificationFailure =
+  | "its chain has no signed head"
+  | "its signed head is missing"
+  | "its chain does not end at its signed head"
+  | "its head was replaced by an older one"
+  | "its head was replaced by another one"
+  | "its head is signed with an unknown key"
+  | "the signature of its head is wrong";
+
+/** The largest number of remembered heads; the signatures of others are verified again. */
+const MAX_REMEMBERED = 10_000;
+
+/**
+ * Creates the verifier that the end of a chain is the signed one. Remembered heads save a verification per batch, and
+ * reveal heads that were replaced by older ones.
+ */
+export function createHeadVerifier(keys: Pick<AuditKeys, "auditVerifying" | "refresh">) {
+  const remembered = new Map<string, AuditHead>();
+
+  function remember(head: AuditHead): void {
+    remembered.delete(head.rootUid);
+    remembered.set(head.rootUid, head);
+    const [oldest] = remembered.keys();
+    if (remembered.size > MAX_REMEMBERED && oldest !== undefined) remembered.delete(oldest);
+  }
+
+  async function verifySignature(head: AuditHead): Promise<VerificationFailure | undefined> {
+    let state = await verifyHead(head, keys.auditVerifying);
+    if (state === "unknown key" && (await keys.refresh())) state = await verifyHead(head, keys.auditVerifying);
+    if (state === "unknown key") return "its head is signed with an unknown key";
+    return state === "forged" ? "the signature of its head is wrong" : undefined;
+  }
+
+  return {
+    /** Remembers a head that this node signed. */
+    remember,
+    /** Verifies the end of a chain; undefined when the chain may be continued. */
+    async check(
+      rootUid: string,
+      head: AuditHead | undefined,
+      lastSeq: number,
+    ): Promise<VerificationFailure | undefined> {
+      const known = remembered.get(rootUid);
+      if (head === undefined) {
+        if (lastSeq > 0) return "its chain has no signed head";
+        return known === undefined ? undefined : "its signed head is missing";
+      }
+      if (head.seq !== lastSeq) return "its chain does not end at its signed head";
+      if (known !== undefined && head.seq < known.seq) return "its head was replaced by an older one";
+      if (known !== undefined && head.seq === known.seq) {
+        return head.hash === known.hash ? undefined : "its head was replaced by another one";
+      }
+      const failure = await verifySignature(head);
+      if (failure === undefined) remember(head);
+      return failure;
+    },
+  };
 }

@@ -1,7 +1,7 @@
 // The errors of commands, and the exit codes that follow from them. This file loads no RPC library: docker starts the
 // credential helper for every pull, and a library would take longer to load than the helper to answer.
 import type { Code as ConnectCode } from "@connectrpc/connect";
-import { escapeLines } from "./output/escape.js";
+import { escapeLines } from "./output/terminal.js";
 
 /** The gRPC status codes that commands know, with the numbers of google/rpc/code.proto. */
 export const Code = {

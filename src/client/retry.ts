@@ -48,24 +48,7 @@ function isUnavailable(error: unknown): boolean {
 }
 
 /** The deadline of a call over all its attempts, and waits that end with it. */
-export interface CallDeadline {
-  /** Whole milliseconds left, at least 1; undefined without a deadline. */
-  leftMs(): number | undefined;
-  /** Whether there is more than `ms` milliseconds left. */
-  hasMoreThan(ms: number): boolean;
-  /**
-   * Awaits `promise`.
-   *
-   * @throws ConnectError DEADLINE_EXCEEDED or CANCELED when the call ends before
-   */
-  within<T>(promise: Promise<T>): Promise<T>;
-  /**
-   * Waits `ms` milliseconds.
-   *
-   * @throws ConnectError CANCELED when the call is cancelled
-   */
-  pause(ms: number): Promise<void>;
-}
+export type CallDeadline = ReturnType<typeof startDeadline>;
 
 /**
  * Starts the deadline of a call.
@@ -73,13 +56,20 @@ export interface CallDeadline {
  * @param timeoutMs its timeout in milliseconds; 0 or less for none
  * @param signal cancels it
  */
-export function startDeadline(timeoutMs: number, signal?: AbortSignal): CallDeadline {
+export function startDeadline(timeoutMs: number, signal?: AbortSignal) {
   const endMs = timeoutMs > 0 ? performance.now() + timeoutMs : Number.POSITIVE_INFINITY;
   const cancelled = () => ConnectError.from(signal?.reason, Code.Canceled);
   return {
+    /** Whole milliseconds left, at least 1; undefined without a deadline. */
     leftMs: () => (endMs === Number.POSITIVE_INFINITY ? undefined : Math.max(1, Math.ceil(endMs - performance.now()))),
-    hasMoreThan: (ms) => endMs - performance.now() > ms,
-    async within(promise) {
+    /** Whether there is more than `ms` milliseconds left. */
+    hasMoreThan: (ms: number) => endMs - performance.now() > ms,
+    /**
+     * Awaits `promise`.
+     *
+     * @throws ConnectError DEADLINE_EXCEEDED or CANCELED when the call ends before
+     */
+    async within<T>(promise: Promise<T>): Promise<T> {
       let timer: NodeJS.Timeout | undefined;
       let onAbort: (() => void) | undefined;
       const end = new Promise<never>((_, reject) => {
@@ -97,7 +87,12 @@ export function startDeadline(timeoutMs: number, signal?: AbortSignal): CallDead
         if (onAbort !== undefined) signal?.removeEventListener("abort", onAbort);
       }
     },
-    async pause(ms) {
+    /**
+     * Waits `ms` milliseconds.
+     *
+     * @throws ConnectError CANCELED when the call is cancelled
+     */
+    async pause(ms: number): Promise<void> {
       await sleep(ms, undefined, signal && { signal }).catch(() => {
         throw cancelled();
       });

@@ -9,7 +9,7 @@ import {
   FileDescriptorProtoSchema,
   FileDescriptorSetSchema,
 } from "@bufbuild/protobuf/wkt";
-import { runSync } from "../kernel/event-loop.js";
+import { runSync } from "../kernel/time.js";
 
 /** The comment of a message, field, enum, value, service or method by its full name; empty if it has none. */
 export type Comments = (fullName: string) => string;

@@ -11,8 +11,7 @@ import {
   type IdentityMetadata as IdentityMetadataV2,
   IdentityMetadataSchema as IdentityMetadataV2Schema,
 } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
-import { identities } from "../iam/identities/identity.js";
-import { metadataToProto, patchMetadata } from "../iam/identities/metadata.js";
+import { identities, metadataToProto, patchMetadata } from "../iam/identities/identity.js";
 import { invalidArgument, unimplemented } from "../kernel/errors.js";
 import { withOutcome } from "../pipeline/handlers.js";
 import { serve } from "../pipeline/method-table.js";

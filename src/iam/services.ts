@@ -1,7 +1,10 @@
-// Every service of iam.
+// Every service of iam, and PingService, which answers any caller.
 
+import { PingService as PingServiceV1 } from "#gen/chainguard/platform/ping/ping_pb.js";
+import { PingService } from "#gen/chainguard/platform/ping/v2beta1/ping_pb.js";
 import type { QuotaLimits } from "../kernel/quotas.js";
-import type { FormerPath, ServedService } from "../pipeline/method-table.js";
+import { type FormerPath, type ServedService, serve } from "../pipeline/method-table.js";
+import { operationsOf } from "../pipeline/operations.js";
 import { accountAssociationsV1 } from "./account-associations/account-association-v1.js";
 import { accountAssociationsV2beta1 } from "./account-associations/account-association-v2beta1.js";
 import { bindingsV1 } from "./bindings/bindings-v1.js";
@@ -15,13 +18,11 @@ import { identitiesV1 } from "./identities/identity-v1.js";
 import { identitiesV2beta1 } from "./identities/identity-v2beta1.js";
 import { identityProvidersV1 } from "./identity-providers/identity-provider-v1.js";
 import { type IdentityProviderDeps, identityProvidersV2beta1 } from "./identity-providers/identity-provider-v2beta1.js";
-import { pingV1, pingV2beta1 } from "./ping.js";
 import { roleBindingsV1 } from "./role-bindings/role-binding-v1.js";
 import { roleBindingsV2beta1 } from "./role-bindings/role-binding-v2beta1.js";
 import { rolesV1 } from "./roles/role-v1.js";
 import { rolesV2beta1 } from "./roles/role-v2beta1.js";
-import { termsV1 } from "./terms/terms-v1.js";
-import { termsV2beta1 } from "./terms/terms-v2beta1.js";
+import { termsV1, termsV2beta1 } from "./terms/terms.js";
 
 /** What the services need. */
 export interface IamDeps extends GroupsDeps, IdentityProviderDeps {
@@ -85,4 +86,17 @@ export function iamServices(deps: IamDeps): ServedService[] {
     pingV1(ping),
     bindingsV1(deps),
   ];
+}
+
+/** Creates PingService. */
+function pingV2beta1() {
+  return serve(PingService, { ping: () => ({ response: "pong" }) });
+}
+
+/** Creates PingService of version 1. */
+function pingV1(served: ServedService<typeof PingService>) {
+  const v2 = operationsOf(served);
+  return serve(PingServiceV1, {
+    ping: async (_, call) => ({ response: (await v2.ping({}, call)).response }),
+  });
 }

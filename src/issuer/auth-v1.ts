@@ -20,7 +20,7 @@ import type { UnaryCall } from "../pipeline/call.js";
 import { withOutcome, withPreparation } from "../pipeline/handlers.js";
 import { serve } from "../pipeline/method-table.js";
 import { renameErrorFields } from "../pipeline/operations.js";
-import type { Quotas } from "../pipeline/quotas.js";
+import type { Quotas } from "../pipeline/resource/quota.js";
 import type { RoleRow, Store, Tx } from "../store/port.js";
 import { type NoteTerminal, takeHeadlessSession } from "./oauth/headless.js";
 import { type Exchanger, parseBearer } from "./sts/exchange.js";

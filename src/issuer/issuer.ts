@@ -1,14 +1,14 @@
 // The composition of the issuer: token exchange, browser login and signing keys.
-import type { Clock } from "../kernel/clock.js";
 import type { Ids } from "../kernel/ids.js";
+import type { Clock } from "../kernel/time.js";
 import type { WebRoutes } from "../kernel/web.js";
 import { createGuardedFetch } from "../outbound/guarded-fetch.js";
 import type { ServedService } from "../pipeline/method-table.js";
-import type { Quotas } from "../pipeline/quotas.js";
+import type { Quotas } from "../pipeline/resource/quota.js";
 import type { Store } from "../store/port.js";
 import { authV1 } from "./auth-v1.js";
 import type { KeyRing } from "./keys/key-ring.js";
-import { createKeyRotator } from "./keys/key-rotator.js";
+import { createKeyRotator } from "./keys/key-ring.js";
 import { buildKeySchedule } from "./keys/key-states.js";
 import type { MasterKey } from "./keys/master-key.js";
 import { createLastSeen, createMaintenance, type LastSeen } from "./maintenance.js";

@@ -1,6 +1,6 @@
 // Background work of the issuer: writes last-seen times and deletes expired rows.
 import { setImmediate } from "node:timers/promises";
-import type { Clock } from "../kernel/clock.js";
+import type { Clock } from "../kernel/time.js";
 import type { Store, Tx } from "../store/port.js";
 
 /** How late `lastSeenTime` may be, in milliseconds. */
@@ -15,20 +15,13 @@ const SWEEP_MS = 600_000;
  */
 const SWEEP_ROWS = 50;
 
-/** Background work. */
-export interface Maintenance {
-  start(): void;
-  /** Stops, after the pending last-seen times are written. */
-  stop(): Promise<void>;
-}
-
 /** Creates the background work; `onProblem` gets errors of attempts, which are repeated. */
 export function createMaintenance(deps: {
   readonly store: Store;
   readonly lastSeen: LastSeen;
   readonly clock: Clock;
   readonly onProblem: (problem: string, error: unknown) => void;
-}): Maintenance {
+}) {
   const { store, lastSeen, clock, onProblem } = deps;
   const flush = () => lastSeen.flush().catch((error) => onProblem("last-seen times could not be written", error));
   let stopped = false;
@@ -43,11 +36,12 @@ export function createMaintenance(deps: {
   };
   let timers: NodeJS.Timeout[] = [];
   return {
-    start() {
+    start(): void {
       timers = [setInterval(flush, FLUSH_MS), setInterval(sweep, SWEEP_MS)];
       for (const timer of timers) timer.unref();
     },
-    async stop() {
+    /** Stops, after the pending last-seen times are written. */
+    async stop(): Promise<void> {
       stopped = true;
       for (const timer of timers) clearInterval(timer);
       await sweeping;
@@ -71,18 +65,14 @@ export async function deleteExpired(store: Store, nowMs: number, isStopped: () =
   }
 }
 
-/** Collects the last-seen times of identities and writes them in batches instead of with every exchange. */
-export interface LastSeen {
-  touch(identityUid: string, nowMs: number): void;
-  /** Writes the pending times; those that cannot be written stay pending. */
-  flush(): Promise<void>;
-}
-
 /** How many times are written in one transaction. */
 const BATCH = 200;
 
+/** Collects the last-seen times of identities and writes them in batches instead of with every exchange. */
+export type LastSeen = ReturnType<typeof createLastSeen>;
+
 /** Creates the collector. */
-export function createLastSeen(store: Store): LastSeen {
+export function createLastSeen(store: Store) {
   let times = new Map<string, number>();
 
   function touch(identityUid: string, nowMs: number): void {
@@ -91,7 +81,8 @@ export function createLastSeen(store: Store): LastSeen {
 
   return {
     touch,
-    async flush() {
+    /** Writes the pending times; those that cannot be written stay pending. */
+    async flush(): Promise<void> {
       const pending = [...times];
       times = new Map();
       for (let i = 0; i < pending.length; i += BATCH) {

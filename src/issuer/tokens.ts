@@ -55,43 +55,7 @@ export interface RefreshedLogin {
 }
 
 /** Issues API tokens and rotates refresh tokens. */
-export interface Tokens {
-  /**
-   * Issues an API token for an identity, valid for an hour. A transaction can do this, and its caller signs the token
-   * after the commit.
-   *
-   * @throws ApiError INVALID_ARGUMENT when the token would be too long
-   */
-  issue(identityUid: string, grant: TokenGrant, nowMs: number): UnsignedToken;
-
-  /** Signs an issued token, outside any transaction. */
-  sign(token: UnsignedToken): Promise<IssuedToken>;
-
-  /** Creates the first refresh token of a login. */
-  createRefreshToken(tx: Tx, identityUid: string, grant: TokenGrant, nowMs: number): Promise<string>;
-
-  /**
-   * Exchanges a refresh token for an API token and a new refresh token. Reuse of a rotated token means that it was
-   * stolen, so it ends the login (RFC 9700, section 4.14). Returns undefined for that, and for unknown, expired and
-   * revoked tokens.
-   *
-   * @param requested what to narrow the API token to
-   * @throws ApiError INVALID_ARGUMENT when it exceeds what the login is valid for, or names an organisation in which the
-   * identity holds nothing
-   */
-  rotate(
-    tx: Tx,
-    refreshToken: string,
-    requested: Partial<RequestedGrant>,
-    nowMs: number,
-  ): Promise<RefreshedLogin | undefined>;
-
-  /** Finds the uid of the identity that a refresh token was issued to. */
-  findIdentityUid(tx: Tx, refreshToken: string): Promise<string | undefined>;
-
-  /** Ends the login of a refresh token; does nothing for an unknown token. */
-  revoke(tx: Tx, refreshToken: string): Promise<void>;
-}
+export type Tokens = ReturnType<typeof createTokens>;
 
 /** Creates the issuer of tokens. */
 export function createTokens(deps: {
@@ -99,7 +63,7 @@ export function createTokens(deps: {
   readonly ids: Ids;
   /** The issuer URL. */
   readonly issuer: string;
-}): Tokens {
+}) {
   const { keys, ids, issuer } = deps;
 
   function issue(identity: string, grant: TokenGrant, nowMs: number): UnsignedToken {
@@ -123,16 +87,38 @@ export function createTokens(deps: {
   }
 
   return {
+    /**
+     * Issues an API token for an identity, valid for an hour. A transaction can do this, and its caller signs the token
+     * after the commit.
+     *
+     * @throws ApiError INVALID_ARGUMENT when the token would be too long
+     */
     issue,
 
-    sign: async ({ jwt, expiresAtMs }) => ({ token: await signJwt(jwt), expiresAtMs }),
+    /** Signs an issued token, outside any transaction. */
+    sign: async ({ jwt, expiresAtMs }: UnsignedToken) => ({ token: await signJwt(jwt), expiresAtMs }),
 
-    createRefreshToken(tx, identityUid, grant, nowMs) {
+    /** Creates the first refresh token of a login. */
+    createRefreshToken(tx: Tx, identityUid: string, grant: TokenGrant, nowMs: number): Promise<string> {
       const expireTimeMs = nowMs + MAX_LOGIN_MS;
       return insert(tx, { family: ids.newId(), identityUid, grant, createTimeMs: nowMs, expireTimeMs });
     },
 
-    async rotate(tx, refreshToken, requested, nowMs) {
+    /**
+     * Exchanges a refresh token for an API token and a new refresh token. Reuse of a rotated token means that it was
+     * stolen, so it ends the login (RFC 9700, section 4.14). Returns undefined for that, and for unknown, expired and
+     * revoked tokens.
+     *
+     * @param requested what to narrow the API token to
+     * @throws ApiError INVALID_ARGUMENT when it exceeds what the login is valid for, or names an organisation in which the
+     * identity holds nothing
+     */
+    async rotate(
+      tx: Tx,
+      refreshToken: string,
+      requested: Partial<RequestedGrant>,
+      nowMs: number,
+    ): Promise<RefreshedLogin | undefined> {
       const row = await findRow(tx, refreshToken);
       if (row === undefined || row.expireTimeMs <= nowMs) return undefined;
       if (row.used) {
@@ -149,11 +135,13 @@ export function createTokens(deps: {
       return { identityUid, token, refreshToken: await insert(tx, login), refreshExpiresAtMs };
     },
 
-    async findIdentityUid(tx, refreshToken) {
+    /** Finds the uid of the identity that a refresh token was issued to. */
+    async findIdentityUid(tx: Tx, refreshToken: string): Promise<string | undefined> {
       return (await findRow(tx, refreshToken))?.identityUid;
     },
 
-    async revoke(tx, refreshToken) {
+    /** Ends the login of a refresh token; does nothing for an unknown token. */
+    async revoke(tx: Tx, refreshToken: string): Promise<void> {
       const row = await findRow(tx, refreshToken);
       if (row) await tx.refreshTokens.deleteFamily(row.family);
     },

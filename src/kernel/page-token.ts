@@ -31,31 +31,28 @@ const SKEW_MS = 5 * 60 * 1000;
 const CONTEXT = "arbor page token 1";
 const MAX_LENGTH = 4096;
 
-/** Creates and reads page tokens. */
-export interface PageTokens {
-  /** Creates the token for the page after `cursor` of the list that `binding` describes. */
-  make(cursor: PageCursor, binding: string, nowMs: number): string;
-  /**
-   * Reads the cursor in `token`; undefined when the token has expired, and the list starts again.
-   *
-   * @throws ApiError INVALID_ARGUMENT when this service did not create the token, or it belongs to another list
-   */
-  read(token: string, binding: string, nowMs: number): PageCursor | undefined;
-}
-
 type Payload = readonly [binding: string, issuedMs: number, key: string | number, uid: string, skip: number];
 
+/** Creates and reads page tokens. */
+export type PageTokens = ReturnType<typeof createPageTokens>;
+
 /** Creates the codec of page tokens. */
-export function createPageTokens(keys: PageKeys): PageTokens {
+export function createPageTokens(keys: PageKeys) {
   return {
-    make(cursor, binding, nowMs) {
+    /** Creates the token for the page after `cursor` of the list that `binding` describes. */
+    make(cursor: PageCursor, binding: string, nowMs: number): string {
       const [key] = keys();
       if (key === undefined) throw new TypeError("there is no key for page tokens");
       const payload: Payload = [digestOf(binding), nowMs, cursor.key, cursor.uid, cursor.skip];
       const sealed = seal(key.secret, Buffer.from(JSON.stringify(payload)), CONTEXT);
       return Buffer.concat([Buffer.from(key.id, "hex"), sealed]).toString("base64url");
     },
-    read(token, binding, nowMs) {
+    /**
+     * Reads the cursor in `token`; undefined when the token has expired, and the list starts again.
+     *
+     * @throws ApiError INVALID_ARGUMENT when this service did not create the token, or it belongs to another list
+     */
+    read(token: string, binding: string, nowMs: number): PageCursor | undefined {
       const [bound, issuedMs, key, uid, skip] = unsealToken(keys(), token);
       if (bound !== digestOf(binding)) throw invalidPageToken("belongs to a list with other filters or another order");
       if (nowMs - issuedMs > PAGE_TOKEN_LIFE_MS || issuedMs - nowMs > SKEW_MS) return undefined;

@@ -9,27 +9,13 @@ export interface SlotLimits {
   readonly waitingPerAccount: number;
 }
 
-/** Limits how much work, such as requests, runs at once: in all, for each account and to each target. */
-export interface Slots {
-  /**
-   * Acquires a slot, and waits where none is free. Waiting accounts are served round-robin, so that an account with
-   * many requests delays only its own; those of one account are served in order of arrival.
-   *
-   * @param account the owner of the work
-   * @param target the destination, such as an origin
-   * @returns the function that releases the slot, to be called once
-   * @throws the reason of `signal` when it is aborted first, or an OutboundError when too many wait already
-   */
-  acquire(account: string, target: string, signal: AbortSignal): Promise<() => void>;
-}
-
 interface Waiter {
   readonly target: string;
   start(): void;
 }
 
-/** Creates the slots. */
-export function createSlots(limits: SlotLimits): Slots {
+/** Creates slots, which limit how much work, such as requests, runs at once: in all, for each account and to each target. */
+export function createSlots(limits: SlotLimits) {
   const byAccount = new Counter();
   const byTarget = new Counter();
   // A map keeps the order of insertion: a served account moves to the end.
@@ -99,7 +85,16 @@ export function createSlots(limits: SlotLimits): Slots {
   }
 
   return {
-    async acquire(account, target, signal) {
+    /**
+     * Acquires a slot, and waits where none is free. Waiting accounts are served round-robin, so that an account with
+     * many requests delays only its own; those of one account are served in order of arrival.
+     *
+     * @param account the owner of the work
+     * @param target the destination, such as an origin
+     * @returns the function that releases the slot, to be called once
+     * @throws the reason of `signal` when it is aborted first, or an OutboundError when too many wait already
+     */
+    async acquire(account: string, target: string, signal: AbortSignal): Promise<() => void> {
       signal.throwIfAborted();
       return canRun(account, target) ? run(account, target) : wait(account, target, signal);
     },

@@ -2,9 +2,9 @@
 // the call; the stream itself, which may last for days, runs outside any transaction.
 import type { Message } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
-import type { Clock } from "../kernel/clock.js";
 import { CALLER_GONE, connectErrorFrom, deadlineExceeded } from "../kernel/errors.js";
 import type { Principal } from "../kernel/principal.js";
+import type { Clock } from "../kernel/time.js";
 import { authorize, maskNotFound } from "./auth/authorize.js";
 import type { Caller } from "./auth/caller.js";
 import { MAX_CALL_MS, type StreamCall } from "./call.js";

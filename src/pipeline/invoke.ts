@@ -3,9 +3,9 @@
 // the audit row. The response is returned after the commit.
 import type { DescMethod, Message } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
-import type { Clock } from "../kernel/clock.js";
 import { answerError, deadlineExceeded } from "../kernel/errors.js";
 import type { Principal } from "../kernel/principal.js";
+import type { Clock } from "../kernel/time.js";
 import { rootOf } from "../kernel/uidp.js";
 import type { AuditRow, Awaitable, Store, Tx } from "../store/port.js";
 import { authorize, type Guard, maskNotFound } from "./auth/authorize.js";

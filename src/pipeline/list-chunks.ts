@@ -1,10 +1,9 @@
 // Lists that have no pages. Front ends that can send them piece by piece read their
 // chunks; the others read all chunks as one message.
 import type { Message } from "@bufbuild/protobuf";
-import type { Clock } from "../kernel/clock.js";
 import { CALLER_GONE, deadlineExceeded, resourceExhausted } from "../kernel/errors.js";
-import { yieldToEventLoop } from "../kernel/event-loop.js";
 import type { Principal } from "../kernel/principal.js";
+import { type Clock, yieldToEventLoop } from "../kernel/time.js";
 import type { UnaryCall } from "./call.js";
 import type { Invoke } from "./invoke.js";
 import type { UnaryEntry } from "./method-table.js";

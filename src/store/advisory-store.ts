@@ -64,7 +64,7 @@ const filters: Readonly<Record<string, (name: string) => Filter>> = {
 };
 
 /** The index of advisories. */
-export const advisoryLists = defineResourceIndex(12, {
+export const advisoryIndex = defineResourceIndex(12, {
   table: (t) => t.advisories,
   parent: "groupUid",
   sorts: [
@@ -116,7 +116,7 @@ const deleteAliases = statement<Pick<AdvisoryAliasRow, "advisoryUid">>((q, t) =>
 /** Advisories; see {@link AdvisoryStore}. Their aliases are indexed in a table of their own. */
 export class Advisories extends IndexedTable<AdvisoryRow> implements AdvisoryStore {
   constructor(tx: Executor) {
-    super(tx, advisoryLists);
+    super(tx, advisoryIndex);
   }
 
   override async insert(row: AdvisoryRow): Promise<void> {

@@ -2,7 +2,6 @@
 import { and, eq, gt, isNull, lte, sql } from "drizzle-orm";
 import { addToIndex, reindex, removeFromIndex } from "./index-maintenance.js";
 import { IndexedTable } from "./indexed-table.js";
-import { groupInviteLists } from "./kinds.js";
 import { listPage } from "./ordered-list.js";
 import type {
   AccessRequestStore,
@@ -17,7 +16,7 @@ import type {
   TermsAcceptanceRow,
   TermsStore,
 } from "./port.js";
-import { defineResourceIndex, usualSorts } from "./resource-index.js";
+import { defineResourceIndex, groupInviteIndex, usualSorts } from "./resource-index.js";
 import {
   buildInsertValues,
   buildUpdateValues,
@@ -32,7 +31,7 @@ import {
 import type { AccessRequestRow } from "./tables/groups.js";
 
 /** The index of groups. */
-export const groupLists = defineResourceIndex(1, {
+export const groupIndex = defineResourceIndex(1, {
   table: (t) => t.groups,
   parent: "parentUid",
   includesSelf: "always",
@@ -90,7 +89,7 @@ export class Groups implements GroupStore {
 
   async insert(row: GroupRow): Promise<void> {
     await this.#tx.rows(insert, row);
-    await addToIndex(this.#tx, groupLists, row);
+    await addToIndex(this.#tx, groupIndex, row);
   }
 
   async update(uid: string, patch: GroupPatch, nowMs: number): Promise<GroupRow | undefined> {
@@ -98,17 +97,17 @@ export class Groups implements GroupStore {
     if (before === undefined) return undefined;
     const after = { ...before, ...patch, updateTimeMs: nowMs };
     await this.#tx.rows(update, after);
-    await reindex(this.#tx, groupLists, before, after);
+    await reindex(this.#tx, groupIndex, before, after);
     return after;
   }
 
   async delete(row: GroupRow): Promise<void> {
-    await removeFromIndex(this.#tx, groupLists, row);
+    await removeFromIndex(this.#tx, groupIndex, row);
     await this.#tx.rows(remove, { uid: row.uid });
   }
 
   list(query: ListQuery): Promise<Page<GroupRow>> {
-    return listPage<GroupRow>(this.#tx, groupLists, query);
+    return listPage<GroupRow>(this.#tx, groupIndex, query);
   }
 
   hasChildren(uid: string): Awaitable<boolean> {
@@ -142,7 +141,7 @@ const invitesByExpiry = statementFamily<boolean, { groupUid: string; nowMs: numb
 /** Group invites; see {@link GroupInviteStore}. */
 export class GroupInvites extends IndexedTable<GroupInviteRow> implements GroupInviteStore {
   constructor(tx: Executor) {
-    super(tx, groupInviteLists);
+    super(tx, groupInviteIndex);
   }
 
   async byExpiry(groupUid: string, nowMs: number, live: boolean, limit: number): Promise<string[]> {

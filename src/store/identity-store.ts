@@ -1,13 +1,12 @@
 // The stores of identities and of identity providers.
 import { and, asc, eq, lt, sql } from "drizzle-orm";
 import { IndexedTable } from "./indexed-table.js";
-import { identityProviderLists } from "./kinds.js";
 import type { Awaitable, IdentityProviderRow, IdentityProviderStore, IdentityRow, IdentityStore } from "./port.js";
-import { defineResourceIndex, usualSorts } from "./resource-index.js";
+import { defineResourceIndex, identityProviderIndex, usualSorts } from "./resource-index.js";
 import { discardRows, type Executor, mapRows, statement } from "./statement.js";
 
 /** The index of identities. */
-export const identityLists = defineResourceIndex(2, {
+export const identityIndex = defineResourceIndex(2, {
   table: (t) => t.identities,
   parent: "groupUid",
   sorts: usualSorts,
@@ -29,7 +28,7 @@ const updateLastSeen = statement<{ uid: string; lastSeenTimeMs: number }>((q, t)
 /** Identities; see {@link IdentityStore}. */
 export class Identities extends IndexedTable<IdentityRow> implements IdentityStore {
   constructor(tx: Executor) {
-    super(tx, identityLists);
+    super(tx, identityIndex);
   }
 
   async anyIn(groupUid: string): Promise<boolean> {
@@ -57,7 +56,7 @@ const unchangedSince = statement<{ timeMs: number; limit: number }, { uid: strin
 /** Identity providers; see {@link IdentityProviderStore}. */
 export class IdentityProviders extends IndexedTable<IdentityProviderRow> implements IdentityProviderStore {
   constructor(tx: Executor) {
-    super(tx, identityProviderLists);
+    super(tx, identityProviderIndex);
   }
 
   unchangedSince(timeMs: number, limit: number): Awaitable<string[]> {

@@ -1,7 +1,7 @@
 // Reads pages of lists of every kind, in any declared order, by cursor and by skip, and their totals, at a
 // cost that does not grow with the number of rows (docs/adr/0004-order-tables.md). Nothing here depends
 // on a kind.
-import { createRowFilter, planList } from "./list-plan.js";
+import { isBelow, isWithin, lineageOf, parentOf } from "../kernel/uidp.js";
 import {
   CHUNK,
   countSegment,
@@ -12,8 +12,8 @@ import {
   type Segment,
   sortRows,
 } from "./list-segment.js";
-import type { ListQuery, Page } from "./port.js";
-import type { IndexedRow, ResourceIndex } from "./resource-index.js";
+import type { ListFilter, ListQuery, Page } from "./port.js";
+import { columnValue, type IndexedRow, type ResourceIndex } from "./resource-index.js";
 import type { Executor } from "./statement.js";
 import { countLargest, MAX_SCAN, readFilteredPage } from "./subtrees-filtered.js";
 import { createTop, type ListRows, readMergedPage, readNamedPage, readUidPage } from "./subtrees-page.js";
@@ -72,12 +72,12 @@ async function readUids(
   uids: readonly string[],
   rowLimit: number,
 ): Promise<ListRows> {
-  const matches = createRowFilter(query, kind);
+  const isMatch = createRowFilter(query, kind);
   const top = createTop(kind, query, query.skip + rowLimit);
   let total = 0;
   for (let start = 0; start < uids.length; start += CHUNK) {
     const rows = await readChunk(tx, kind, uids.slice(start, start + CHUNK), query.filter.equals);
-    const matching = rows.filter(matches);
+    const matching = rows.filter(isMatch);
     total += matching.length;
     top.add(filterAfter(matching, kind, query));
     await tx.pause?.();
@@ -120,4 +120,72 @@ async function skipInSteps(tx: Executor, kind: ResourceIndex, query: ListQuery, 
     await tx.pause?.();
   }
   return start;
+}
+
+// A plan is made from uids alone. The visible rows of a caller are subtrees, so every filter on the hierarchy leads to
+// one of these plans.
+
+/** Where the rows of a list are read: from subtrees in stored order, from the children of one group, or by uid. */
+type ListPlan =
+  | { readonly from: "subtrees"; readonly scopes: readonly Subtree[]; readonly also: readonly string[] }
+  | { readonly from: "children"; readonly parent: string }
+  | { readonly from: "uids"; readonly uids: readonly string[] };
+
+/** The descendants of a group, with or without the group itself. */
+interface Subtree {
+  readonly scope: string;
+  readonly withSelf: boolean;
+}
+
+/** The fields of a query that a plan depends on. */
+type PlanInput = Pick<ListQuery, "visible" | "also" | "filter">;
+
+/** Plans a query. Rows of a `uids` plan must still pass {@link createRowFilter}. */
+function planList({ visible, also = [], filter }: PlanInput): ListPlan {
+  if (filter.uids) return { from: "uids", uids: [...new Set(filter.uids)] };
+  if (filter.ancestorsOf !== undefined) return { from: "uids", uids: lineageOf(filter.ancestorsOf) };
+  if (filter.inRoot || filter.childrenOf === "/") return { from: "uids", uids: [...visible.filter(isRoot), ...also] };
+  const { childrenOf: parent, descendantsOf: top } = filter;
+  if (parent !== undefined) {
+    if (!isVisible(visible, parent)) return { from: "uids", uids: visible.filter((uid) => parentOf(uid) === parent) };
+    if (top !== undefined && !isWithin(parent, top)) return { from: "uids", uids: [] };
+    return { from: "children", parent };
+  }
+  const withSelf = (scopes: readonly string[]) => scopes.map((scope) => ({ scope, withSelf: true }));
+  if (top === undefined) return { from: "subtrees", scopes: withSelf(visible), also };
+  if (isVisible(visible, top)) return { from: "subtrees", scopes: [{ scope: top, withSelf: false }], also: [] };
+  return { from: "subtrees", scopes: withSelf(visible.filter((uid) => isBelow(uid, top))), also: [] };
+}
+
+/** Creates the test whether a row is visible and passes every filter that the database did not evaluate. */
+function createRowFilter(
+  { visible, also = [], filter }: PlanInput,
+  kind: Pick<ResourceIndex, "filters">,
+): (row: IndexedRow) => boolean {
+  const tops = new Set(visible);
+  return (row) =>
+    (lineageOf(row.uid).some((uid) => tops.has(uid)) || also.includes(row.uid)) && matches(filter, row, kind);
+}
+
+function matches(filter: ListFilter, row: IndexedRow, { filters }: Pick<ResourceIndex, "filters">): boolean {
+  const { uid } = row;
+  return (
+    (filter.name === undefined || columnValue(row, "name") === filter.name) &&
+    (filter.uids === undefined || filter.uids.includes(uid)) &&
+    (filter.ancestorsOf === undefined || isBelow(filter.ancestorsOf, uid)) &&
+    (filter.descendantsOf === undefined || isBelow(uid, filter.descendantsOf)) &&
+    (filter.childrenOf === undefined || (parentOf(uid) ?? "/") === filter.childrenOf) &&
+    (!filter.inRoot || isRoot(uid)) &&
+    Object.entries(filter.equals ?? {}).every(
+      ([name, value]) => filters?.[name] !== undefined || columnValue(row, name) === value,
+    )
+  );
+}
+
+function isVisible(visible: readonly string[], uid: string): boolean {
+  return visible.some((top) => isWithin(uid, top));
+}
+
+function isRoot(uid: string): boolean {
+  return !uid.includes("/");
 }

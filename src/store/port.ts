@@ -1,27 +1,7 @@
 // What the rest of the service knows of storage: types only. SQLite and PostgreSQL implement it;
 // `test/store/store-suite.ts` tests what both must do.
-import type { QuotaKind } from "../kernel/quotas.js";
-import type {
-  AccessRequestStore,
-  AccessStore,
-  GroupInviteStore,
-  GroupStore,
-  IdentityProviderStore,
-  IdentityStore,
-  RoleBindingStore,
-  RoleStore,
-  TermsStore,
-} from "./port-iam.js";
-import type { Awaitable, IndexedStore } from "./port-lists.js";
-import type { AdvisoryStore, RegistryStore, RepoStore, TagStore } from "./port-registry.js";
-import type { AuditHead, AuditRow, ChainEntry, SealerRow, StoredAuditRow } from "./tables/audit.js";
-import type { AccountAssociationRow, SubscriptionRow } from "./tables/groups.js";
-import type { GroupMappingRow } from "./tables/identities.js";
-import type { KeyRow, KeyState, RefreshTokenRow, TicketKind, TicketRow } from "./tables/tokens.js";
-
 export type * from "./port-iam.js";
 export type * from "./port-lists.js";
-export type * from "./port-registry.js";
 export type { AdvisoryEventRow, AdvisoryRow } from "./tables/advisories.js";
 export type { AuditHead, AuditRow, ChainEntry, SealerRow, StoredAuditRow } from "./tables/audit.js";
 export type { AccountAssociationRow, GroupRow, SubscriptionRow, TermsAcceptanceRow } from "./tables/groups.js";
@@ -37,6 +17,34 @@ export type {
 } from "./tables/registry.js";
 export type { GroupInviteRow, RoleBindingRow, RoleRow } from "./tables/roles.js";
 export type { KeyPurpose, KeyRow, KeyState, RefreshTokenRow, TicketKind, TicketRow } from "./tables/tokens.js";
+
+import type { QuotaKind } from "../kernel/quotas.js";
+import type {
+  AccessRequestStore,
+  AccessStore,
+  GroupInviteStore,
+  GroupStore,
+  IdentityProviderStore,
+  IdentityStore,
+  RoleBindingStore,
+  RoleStore,
+  TermsStore,
+} from "./port-iam.js";
+import type { Awaitable, IndexedStore, ListQuery, Page } from "./port-lists.js";
+import type { AdvisoryEventRow, AdvisoryRow } from "./tables/advisories.js";
+import type { AuditHead, AuditRow, ChainEntry, SealerRow, StoredAuditRow } from "./tables/audit.js";
+import type { AccountAssociationRow, SubscriptionRow } from "./tables/groups.js";
+import type { GroupMappingRow } from "./tables/identities.js";
+import type {
+  DeploymentRow,
+  ManifestRow,
+  RegistrySettingsRow,
+  RepoRow,
+  TagFamily,
+  TagMove,
+  TagRow,
+} from "./tables/registry.js";
+import type { KeyRow, KeyState, RefreshTokenRow, TicketKind, TicketRow } from "./tables/tokens.js";
 
 /** Limits of one unit of work. */
 export interface UnitOptions {
@@ -196,4 +204,59 @@ export interface AuditChainStore {
   putHead(head: AuditHead): Awaitable<void>;
   /** Every organisation that has rows, a chain or a head, in order. */
   roots(): Awaitable<string[]>;
+}
+
+// Repos, tags, images and advisories.
+
+/** Repos. */
+export interface RepoStore extends IndexedStore<RepoRow> {
+  /** The child of the group with this name. */
+  named(groupUid: string, name: string): Awaitable<RepoRow | undefined>;
+}
+
+/** Tags. `list` without a filter on families contains only usual tags, whose order is stored separately. */
+export interface TagStore extends IndexedStore<TagRow> {
+  named(repoUid: string, name: string): Awaitable<TagRow | undefined>;
+  /** Lists tags of these families, or of all. */
+  listAll(query: ListQuery, families?: readonly TagFamily[]): Promise<Page<TagRow>>;
+  /** Records the digest that a tag points to; does nothing when it is already recorded. */
+  moved(move: TagMove): Awaitable<void>;
+  /** The moves of a tag from `fromMs` to before `toMs`, oldest first, at most `limit`. */
+  history(tagUid: string, fromMs: number, toMs: number, limit: number): Awaitable<TagMove[]>;
+  /** When a tag was last pushed or deleted according to the registry; undefined: never. */
+  mark(repoUid: string, name: string): Awaitable<number | undefined>;
+  putMark(repoUid: string, name: string, timeMs: number): Awaitable<void>;
+  /** Deletes all tags of a repo with their histories and marks. */
+  deleteOf(repoUid: string): Promise<void>;
+  /** Deletes marks older than `timeMs` of tags that no longer exist. */
+  sweepMarks(timeMs: number): Awaitable<void>;
+}
+
+/** Events of a registry, contents of its manifests, and its settings. */
+export interface RegistryStore {
+  /** Records an event of a registry; false when it is already recorded. */
+  see(id: string, timeMs: number): Promise<boolean>;
+  /** Deletes events older than `timeMs`. */
+  sweep(timeMs: number): Awaitable<void>;
+  manifest(repoUid: string, digest: string): Awaitable<ManifestRow | undefined>;
+  putManifest(row: ManifestRow): Awaitable<void>;
+  deleteManifestsOf(repoUid: string): Awaitable<void>;
+  deployment(repoUid: string): Awaitable<DeploymentRow | undefined>;
+  /** Inserts or replaces a deployment. */
+  putDeployment(row: DeploymentRow): Awaitable<void>;
+  deleteDeployment(repoUid: string): Awaitable<void>;
+  settings(groupUid: string): Awaitable<RegistrySettingsRow | undefined>;
+  /** Inserts or replaces the settings of a group. */
+  putSettings(row: RegistrySettingsRow): Awaitable<void>;
+  deleteSettings(groupUid: string): Awaitable<void>;
+}
+
+/** Advisories. Their filters are named in `ListFilter.equals`; see advisory-store.ts. */
+export interface AdvisoryStore extends IndexedStore<AdvisoryRow> {
+  /** The advisory that was imported from this record. */
+  fromSource(groupUid: string, sourceKey: string): Awaitable<AdvisoryRow | undefined>;
+  /** The events of these advisories, ordered by advisory, then oldest first. */
+  events(advisoryUids: readonly string[]): Awaitable<AdvisoryEventRow[]>;
+  putEvent(row: AdvisoryEventRow): Awaitable<void>;
+  deleteEvents(advisoryUid: string): Awaitable<void>;
 }

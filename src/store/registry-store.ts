@@ -15,7 +15,7 @@ import { buildInsertValues, buildUpsertValues, discardRows, type Executor, state
 import type { RegistryEventRow } from "./tables/registry.js";
 
 /** The index of repos. */
-export const repoLists = defineResourceIndex(9, { table: (t) => t.repos, parent: "groupUid", sorts: usualSorts });
+export const repoIndex = defineResourceIndex(9, { table: (t) => t.repos, parent: "groupUid", sorts: usualSorts });
 
 const repoByName = statement<{ groupUid: string; name: string }, RepoRow>((q, t) =>
   q
@@ -27,7 +27,7 @@ const repoByName = statement<{ groupUid: string; name: string }, RepoRow>((q, t)
 /** Repos; see {@link RepoStore}. */
 export class Repos extends IndexedTable<RepoRow> implements RepoStore {
   constructor(tx: Executor) {
-    super(tx, repoLists);
+    super(tx, repoIndex);
   }
 
   named(groupUid: string, name: string): Awaitable<RepoRow | undefined> {

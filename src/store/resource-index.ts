@@ -107,3 +107,43 @@ export function columnOf(table: IndexedTables, property: string): AnySQLiteColum
 export function columnValue(row: IndexedRow, property: string): string | number {
   return (row as unknown as Record<string, string | number>)[property] ?? "";
 }
+
+// The indexes of kinds that have no store class of their own, or only a small one.
+
+const byCreation = [{ field: "created_at", type: "time", column: "createTimeMs" }] as const;
+
+/** Identity providers. */
+export const identityProviderIndex = defineResourceIndex(5, {
+  table: (t) => t.identityProviders,
+  parent: "groupUid",
+  sorts: usualSorts,
+});
+
+/** Account associations; each has the uid of its group. */
+export const accountAssociationIndex = defineResourceIndex(6, {
+  table: (t) => t.accountAssociations,
+  parent: "parentUid",
+  includesSelf: "sometimes",
+  sorts: usualSorts,
+});
+
+/** Group invites. */
+export const groupInviteIndex = defineResourceIndex(7, {
+  table: (t) => t.groupInvites,
+  parent: "groupUid",
+  sorts: byCreation,
+});
+
+/** Subscriptions to events. */
+export const subscriptionIndex = defineResourceIndex(13, {
+  table: (t) => t.subscriptions,
+  parent: "groupUid",
+  sorts: byCreation,
+});
+
+/** Mappings of directories' groups; their parent is the provider. */
+export const groupMappingIndex = defineResourceIndex(8, {
+  table: (t) => t.groupMappings,
+  parent: "providerUid",
+  sorts: byCreation,
+});

@@ -20,7 +20,7 @@ import * as statements from "./role-binding-statements.js";
 import { discardRows, type Executor, hasRows, statement, takeFirst } from "./statement.js";
 
 /** The index of custom roles; built-in roles belong to no group. */
-export const roleLists = defineResourceIndex(3, { table: (t) => t.roles, parent: "groupUid", sorts: usualSorts });
+export const roleIndex = defineResourceIndex(3, { table: (t) => t.roles, parent: "groupUid", sorts: usualSorts });
 
 // They are few: one for each built-in role, and what the operator made.
 const outsideGroups = statement<Record<string, never>, RoleRow>((q, t) =>
@@ -30,7 +30,7 @@ const outsideGroups = statement<Record<string, never>, RoleRow>((q, t) =>
 /** Roles; see {@link RoleStore}. */
 export class Roles extends IndexedTable<RoleRow> implements RoleStore {
   constructor(tx: Executor) {
-    super(tx, roleLists);
+    super(tx, roleIndex);
   }
 
   async anyIn(groupUid: string): Promise<boolean> {
@@ -43,7 +43,7 @@ export class Roles extends IndexedTable<RoleRow> implements RoleStore {
 }
 
 /** The index of role bindings; they have no names. */
-export const roleBindingLists = defineResourceIndex(4, {
+export const roleBindingIndex = defineResourceIndex(4, {
   table: (t) => t.roleBindings,
   parent: "groupUid",
   sorts: [{ field: "created_at", type: "time", column: "createTimeMs" }],
@@ -72,12 +72,12 @@ export class RoleBindings implements RoleBindingStore {
   }
 
   async hydrated(uids: readonly string[]): Promise<HydratedBinding[]> {
-    return (await readByUids(this.#tx, roleBindingLists, uids)) as HydratedBinding[];
+    return (await readByUids(this.#tx, roleBindingIndex, uids)) as HydratedBinding[];
   }
 
   async insert(row: RoleBindingRow): Promise<void> {
     await this.#tx.rows(statements.insert, row);
-    await addToIndex(this.#tx, roleBindingLists, row);
+    await addToIndex(this.#tx, roleBindingIndex, row);
   }
 
   update(uid: string, change: BindingChange, nowMs: number): Awaitable<void> {
@@ -87,12 +87,12 @@ export class RoleBindings implements RoleBindingStore {
   async delete(uid: string): Promise<void> {
     const row = await this.get(uid);
     if (row === undefined) return;
-    await removeFromIndex(this.#tx, roleBindingLists, row);
+    await removeFromIndex(this.#tx, roleBindingIndex, row);
     await this.#tx.rows(statements.remove, { uid });
   }
 
   list(query: ListQuery): Promise<Page<HydratedBinding>> {
-    return listPage<HydratedBinding>(this.#tx, roleBindingLists, query);
+    return listPage<HydratedBinding>(this.#tx, roleBindingIndex, query);
   }
 
   ofIdentity(identityUid: string, limit = NO_LIMIT): Awaitable<RoleBindingRow[]> {

@@ -10,16 +10,6 @@ export interface ReadConnection extends Executor {
   close(): void;
 }
 
-/** Runs units of work on SQLite's read-only connections. */
-export interface SnapshotReader {
-  /** Runs `unit` on the snapshot of the current tick of the event loop. */
-  read<T>(unit: (tx: Tx) => Awaitable<T>): Awaitable<T>;
-  /** Ends the current snapshot, so that the next read sees all commits. */
-  endSnapshot(): void;
-  /** Closes the connections after all paused units have settled. */
-  close(): Promise<void>;
-}
-
 /** How long the units of one snapshot may run before they pause, in milliseconds. */
 const SLICE_MS = 3;
 
@@ -35,7 +25,7 @@ const MAX_PINNED = 4;
  *
  * @param open opens a connection; called once at the start, and again when all others are pinned
  */
-export function createSnapshotReader(open: () => ReadConnection): SnapshotReader {
+export function createSnapshotReader(open: () => ReadConnection) {
   const primary = open();
   const idle: ReadConnection[] = [primary];
   /** Paused units, in the order in which they resume. */
@@ -134,9 +124,12 @@ export function createSnapshotReader(open: () => ReadConnection): SnapshotReader
   }
 
   return {
-    read: (unit) => readOn(currentSnapshot(), unit),
+    /** Runs `unit` on the snapshot of the current tick of the event loop. */
+    read: <T>(unit: (tx: Tx) => Awaitable<T>): Awaitable<T> => readOn(currentSnapshot(), unit),
+    /** Ends the current snapshot, so that the next read sees all commits. */
     endSnapshot,
-    async close() {
+    /** Closes the connections after all paused units have settled. */
+    async close(): Promise<void> {
       endSnapshot();
       if (pinned > 0) await new Promise<void>((resolve) => (resolveClose = resolve));
       for (const connection of idle) connection.close();

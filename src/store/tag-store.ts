@@ -22,10 +22,10 @@ const declaration = {
 const DELETE_BATCH = 500;
 
 /** The index of tags of all families. */
-export const tagLists = defineResourceIndex(10, declaration);
+export const tagIndex = defineResourceIndex(10, declaration);
 
 /** The index of usual tags, which lists contain by default: the cost of those lists does not depend on other tags. */
-export const usualTagLists: ResourceIndex = defineResourceIndex(11, {
+export const usualTagIndex: ResourceIndex = defineResourceIndex(11, {
   ...declaration,
   where: { includes: (row) => (row as TagRow).family === 0, condition: (t) => eq(t.tags.family, 0) },
 });
@@ -92,31 +92,31 @@ const sweepMarks = statement<{ timeMs: number }>((q, t) =>
 /** Tags; see {@link TagStore}. */
 export class Tags extends IndexedTable<TagRow> implements TagStore {
   constructor(tx: Executor) {
-    super(tx, tagLists);
+    super(tx, tagIndex);
   }
 
   override async insert(row: TagRow): Promise<void> {
     await super.insert(row);
-    await addToIndex(this.tx, usualTagLists, row);
+    await addToIndex(this.tx, usualTagIndex, row);
   }
 
   override async replace(row: TagRow): Promise<void> {
     const before = await this.get(row.uid);
     if (before === undefined) return;
     await super.replace(row);
-    await reindex(this.tx, usualTagLists, before, row);
+    await reindex(this.tx, usualTagIndex, before, row);
   }
 
   override async delete(uid: string): Promise<void> {
     const row = await this.get(uid);
     if (row === undefined) return;
-    await removeFromIndex(this.tx, usualTagLists, row);
+    await removeFromIndex(this.tx, usualTagIndex, row);
     await super.delete(uid);
     await this.tx.rows(deleteMoves, { tagUid: uid });
   }
 
   override list(query: ListQuery): Promise<Page<TagRow>> {
-    return listPage<TagRow>(this.tx, usualTagLists, query);
+    return listPage<TagRow>(this.tx, usualTagIndex, query);
   }
 
   listAll(query: ListQuery, families?: readonly TagFamily[]): Promise<Page<TagRow>> {

@@ -5,9 +5,9 @@ import { AccessRequests, GroupInvites, Groups, Terms } from "./group-store.js";
 import { Identities, IdentityProviders } from "./identity-store.js";
 import { IndexedTable } from "./indexed-table.js";
 import { Keys, Settings } from "./key-store.js";
-import { accountAssociationLists, groupMappingLists, subscriptionLists } from "./kinds.js";
 import type { AccountAssociationRow, Awaitable, GroupMappingRow, SubscriptionRow, Tx } from "./port.js";
 import { Registry, Repos } from "./registry-store.js";
+import { accountAssociationIndex, groupMappingIndex, subscriptionIndex } from "./resource-index.js";
 import { RoleBindings, Roles } from "./role-store.js";
 import type { Executor, Statement } from "./statement.js";
 import { Tags } from "./tag-store.js";
@@ -73,7 +73,7 @@ export class Transaction implements Tx, Executor {
   }
 
   get accountAssociations(): IndexedTable<AccountAssociationRow> {
-    return new IndexedTable(this, accountAssociationLists);
+    return new IndexedTable(this, accountAssociationIndex);
   }
 
   get groupInvites(): GroupInvites {
@@ -81,7 +81,7 @@ export class Transaction implements Tx, Executor {
   }
 
   get groupMappings(): IndexedTable<GroupMappingRow> {
-    return new IndexedTable(this, groupMappingLists);
+    return new IndexedTable(this, groupMappingIndex);
   }
 
   get terms(): Terms {
@@ -93,7 +93,7 @@ export class Transaction implements Tx, Executor {
   }
 
   get subscriptions(): IndexedTable<SubscriptionRow> {
-    return new IndexedTable(this, subscriptionLists);
+    return new IndexedTable(this, subscriptionIndex);
   }
 
   get keys(): Keys {

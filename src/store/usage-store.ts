@@ -1,31 +1,31 @@
 // Counts resources for quotas, mostly by the counters that lists keep.
 import { and, eq, gt, lt, sql } from "drizzle-orm";
 import type { QuotaKind } from "../kernel/quotas.js";
-import { advisoryLists } from "./advisory-store.js";
-import { groupLists } from "./group-store.js";
-import { identityLists } from "./identity-store.js";
-import { groupInviteLists, groupMappingLists, identityProviderLists, subscriptionLists } from "./kinds.js";
+import { advisoryIndex } from "./advisory-store.js";
+import { groupIndex } from "./group-store.js";
+import { identityIndex } from "./identity-store.js";
 import { counterTotal } from "./list-statements.js";
 import type { UsageStore } from "./port.js";
-import { repoLists } from "./registry-store.js";
+import { repoIndex } from "./registry-store.js";
 import type { ResourceIndex } from "./resource-index.js";
-import { roleBindingLists, roleLists } from "./role-store.js";
+import { groupInviteIndex, groupMappingIndex, identityProviderIndex, subscriptionIndex } from "./resource-index.js";
+import { roleBindingIndex, roleIndex } from "./role-store.js";
 import { type Executor, statement } from "./statement.js";
-import { tagLists } from "./tag-store.js";
+import { tagIndex } from "./tag-store.js";
 
 /** The indexes whose counters count the resources of a kind in the subtree of a root group. */
 const indexes: Readonly<Record<Exclude<QuotaKind, "roots">, ResourceIndex>> = {
-  groups: groupLists,
-  identities: identityLists,
-  roles: roleLists,
-  bindings: roleBindingLists,
-  invites: groupInviteLists,
-  providers: identityProviderLists,
-  mappings: groupMappingLists,
-  subscriptions: subscriptionLists,
-  repos: repoLists,
-  tags: tagLists,
-  advisories: advisoryLists,
+  groups: groupIndex,
+  identities: identityIndex,
+  roles: roleIndex,
+  bindings: roleBindingIndex,
+  invites: groupInviteIndex,
+  providers: identityProviderIndex,
+  mappings: groupMappingIndex,
+  subscriptions: subscriptionIndex,
+  repos: repoIndex,
+  tags: tagIndex,
+  advisories: advisoryIndex,
 };
 
 const rootsOf = statement<{ createdBy: string; cap: number }, { uid: string }>((q, t) =>

@@ -2,18 +2,11 @@
 import { unavailable } from "../kernel/errors.js";
 import type { Awaitable, Store, Tx } from "./port.js";
 
-/** A store and the switch that stops it from beginning work. */
-export interface WorkGate {
-  readonly store: Store;
-  /** Rejects every unit of work that has not begun, also those in a queue; units that have begun run to their commit. */
-  refuse(): void;
-}
-
 /**
  * Wraps a store. After `refuse`, `read`, `write` and `check` fail with UNAVAILABLE, which tells callers that
  * nothing was done and that they may try again elsewhere.
  */
-export function createWorkGate(inner: Store): WorkGate {
+export function createWorkGate(inner: Store) {
   let refusing = false;
   const assertOpen = () => {
     if (refusing) throw unavailable("the service is stopping");
@@ -26,24 +19,26 @@ export function createWorkGate(inner: Store): WorkGate {
       return unit(tx);
     };
 
-  return {
-    store: {
-      read(unit, options) {
-        assertOpen();
-        return inner.read(unit, options);
-      },
-      async write(unit, options) {
-        assertOpen();
-        return inner.write(checkFirst(unit), options);
-      },
-      lateCommitMs: inner.lateCommitMs,
-      async check() {
-        assertOpen();
-        await inner.check();
-      },
-      close: () => inner.close(),
+  const store: Store = {
+    read(unit, options) {
+      assertOpen();
+      return inner.read(unit, options);
     },
-    refuse() {
+    async write(unit, options) {
+      assertOpen();
+      return inner.write(checkFirst(unit), options);
+    },
+    lateCommitMs: inner.lateCommitMs,
+    async check() {
+      assertOpen();
+      await inner.check();
+    },
+    close: () => inner.close(),
+  };
+  return {
+    store,
+    /** Rejects every unit of work that has not begun, also those in a queue; units that have begun run to their commit. */
+    refuse(): void {
       refusing = true;
     },
   };

@@ -1,8 +1,8 @@
 // Group commit on SQLite's one writer connection: calls queue, a batch of them runs in one transaction with
 // a savepoint each, and no call is answered before the commit that makes the batch durable
 // (docs/adr/0003-group-commit.md).
-import type { Clock } from "../kernel/clock.js";
 import { ApiError, deadlineExceeded, unavailable } from "../kernel/errors.js";
+import type { Clock } from "../kernel/time.js";
 import type { Awaitable, Tx, UnitOptions } from "./port.js";
 import type { Executor } from "./statement.js";
 import { Transaction } from "./transaction.js";
@@ -32,25 +32,18 @@ interface QueuedCall {
 
 type Outcome = { readonly call: QueuedCall } & ({ readonly value: unknown } | { readonly error: unknown });
 
-/** The queue in front of the writer connection. */
-export interface WriteQueue {
-  /** Queues `unit`; resolves after the commit, rejects with what the unit threw. */
-  submit<T>(unit: (tx: Tx) => Awaitable<T>, options?: UnitOptions): Promise<T>;
-  /** Accepts no more units; resolves when those in the queue have run. */
-  close(): Promise<void>;
-}
-
 /**
  * Creates the queue. `beforeAnswer` runs after every commit and before any call of the batch is
  * answered, so that callers can then read what they wrote.
  */
-export function createWriteQueue(connection: WriterConnection, clock: Clock, beforeAnswer: () => void): WriteQueue {
+export function createWriteQueue(connection: WriterConnection, clock: Clock, beforeAnswer: () => void) {
   const queue: QueuedCall[] = [];
   let draining = false;
   let closed = false;
   let resolveClose: (() => void) | undefined;
 
   return {
+    /** Queues `unit`; resolves after the commit, rejects with what the unit threw. */
     submit<T>(unit: (tx: Tx) => Awaitable<T>, options?: UnitOptions): Promise<T> {
       if (closed) return Promise.reject(unavailable("the service is stopping"));
       return new Promise<T>((resolve, reject) => {
@@ -59,7 +52,8 @@ export function createWriteQueue(connection: WriterConnection, clock: Clock, bef
         if (!draining) schedule(clock() + BUSY_LIMIT_MS);
       });
     },
-    close() {
+    /** Accepts no more units; resolves when those in the queue have run. */
+    close(): Promise<void> {
       closed = true;
       return draining ? new Promise((resolve) => (resolveClose = resolve)) : Promise.resolve();
     },

@@ -19,7 +19,7 @@ import {
   peerAddress,
   type TrustedProxies,
 } from "./http/http-message.js";
-import type { OnHttp2Stream, StreamRequest } from "./http/http2.js";
+import type { StreamRequest } from "./http/http2.js";
 import { resetStream } from "./http/http2-end.js";
 import type { Ops } from "./http/ops.js";
 import { sendGrpcStatus, sendJson, statusJson } from "./http/send.js";
@@ -54,16 +54,8 @@ export interface DispatchOptions {
   readonly cors?: Cors | undefined;
 }
 
-/** The two ways in. */
-export interface Dispatch {
-  onHttp1(req: IncomingMessage, res: ServerResponse): void;
-  readonly onHttp2Stream: OnHttp2Stream;
-  /** The body of the answer to what is refused before anybody looks at it, by HTTP status. */
-  errorBody(status: number): string;
-}
-
 /** Creates the dispatcher. */
-export function createDispatch(options: DispatchOptions): Dispatch {
+export function createDispatch(options: DispatchOptions) {
   const { grpc, connect, ops, web, gateway, hosts, proxies, accessLog, cors } = options;
   // Filled and read before anything else runs, so one is enough.
   const counts: FieldCounts = { host: 0, authorization: 0 };
@@ -158,7 +150,8 @@ export function createDispatch(options: DispatchOptions): Dispatch {
   return {
     onHttp1,
     onHttp2Stream,
-    errorBody(status) {
+    /** The body of the answer to what is refused before anybody looks at it, by HTTP status. */
+    errorBody(status: number): string {
       if (status === 503) return bodyOf(resourceExhausted("too many requests of this address are open", RETRY_MS));
       if (status === 501) return bodyOf(unimplemented("transfer-encoding: must be chunked, on HTTP/1.1"));
       if (status === 505) return bodyOf(malformedRequest("the HTTP version must be 1.0, 1.1 or 2"));

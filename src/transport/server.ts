@@ -1,5 +1,5 @@
 import { encodeFrame } from "../codec/frame-writer.js";
-import type { Clock } from "../kernel/clock.js";
+import type { Clock } from "../kernel/time.js";
 import type { WebRoutes } from "../kernel/web.js";
 import type { AuthenticateCaller } from "../pipeline/auth/authenticate.js";
 import type { Invoke } from "../pipeline/invoke.js";

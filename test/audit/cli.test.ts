@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as afterMs } from "node:timers/promises";
-import { escapeControls } from "../../src/cli/output/escape.js";
+import { escapeControls } from "../../src/cli/output/terminal.js";
 import { type Host, type Organisation, startHost, startService } from "../e2e/process.js";
 import { tempDir } from "../support/temp-dir.js";
 import { attack, auditRow, openLog } from "./log-kit.js";

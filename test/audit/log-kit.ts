@@ -1,6 +1,6 @@
 // An audit log in a data directory, with what writes, seals, verifies and attacks it.
 import { join } from "node:path";
-import { createSealer, type Sealer, type SealerDeps } from "../../src/audit/sealer.js";
+import { createSealer, type SealerDeps } from "../../src/audit/sealer.js";
 import { type LogReport, verifyLog } from "../../src/audit/verify.js";
 import { type KeyRing, openKeyRing } from "../../src/issuer/keys/key-ring.js";
 import { type MasterKey, readMasterKey } from "../../src/issuer/keys/master-key.js";
@@ -35,7 +35,7 @@ export interface Log {
   /** Writes rows one after another, each in a transaction of its own. */
   append(...rows: readonly AuditRow[]): Promise<void>;
   /** A sealer with the name `holder`; the default is that of the log. */
-  sealer(values?: Partial<SealerDeps>): Sealer;
+  sealer(values?: Partial<SealerDeps>): ReturnType<typeof createSealer>;
   verify(rootUid: string): Promise<LogReport>;
   close(): Promise<void>;
 }

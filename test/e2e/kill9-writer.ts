@@ -5,8 +5,8 @@
 //
 // In control mode it prints before the commit, which a kill must show to be a lie.
 import { writeSync } from "node:fs";
-import { systemClock as clock } from "../../src/kernel/clock.js";
 import { randomIds } from "../../src/kernel/ids.js";
+import { systemClock as clock } from "../../src/kernel/time.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import type { GroupRow, Tx } from "../../src/store/port.js";
 import { groupRow } from "../support/rows.js";

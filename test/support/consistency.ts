@@ -1,28 +1,28 @@
 // Checks a SQLite database: the integrity of the file, and whether the order tables and counters match the
 // rows. The expected entries are computed from the rows, without the code that maintains them.
 import { getTableColumns, getTableName } from "drizzle-orm";
-import { advisoryLists } from "../../src/store/advisory-store.js";
-import { groupLists } from "../../src/store/group-store.js";
-import { identityLists } from "../../src/store/identity-store.js";
-import { subscriptionLists } from "../../src/store/kinds.js";
-import { repoLists } from "../../src/store/registry-store.js";
+import { advisoryIndex } from "../../src/store/advisory-store.js";
+import { groupIndex } from "../../src/store/group-store.js";
+import { identityIndex } from "../../src/store/identity-store.js";
+import { repoIndex } from "../../src/store/registry-store.js";
 import type { IndexedRow, ResourceIndex } from "../../src/store/resource-index.js";
-import { roleBindingLists, roleLists } from "../../src/store/role-store.js";
+import { subscriptionIndex } from "../../src/store/resource-index.js";
+import { roleBindingIndex, roleIndex } from "../../src/store/role-store.js";
 import * as schema from "../../src/store/schema-sqlite.js";
 import type { SqliteDatabase } from "../../src/store/sqlite-driver.js";
 import type { Tables } from "../../src/store/tables.js";
-import { tagLists, usualTagLists } from "../../src/store/tag-store.js";
+import { tagIndex, usualTagIndex } from "../../src/store/tag-store.js";
 
 const kinds: readonly ResourceIndex[] = [
-  groupLists,
-  identityLists,
-  roleLists,
-  roleBindingLists,
-  repoLists,
-  tagLists,
-  usualTagLists,
-  advisoryLists,
-  subscriptionLists,
+  groupIndex,
+  identityIndex,
+  roleIndex,
+  roleBindingIndex,
+  repoIndex,
+  tagIndex,
+  usualTagIndex,
+  advisoryIndex,
+  subscriptionIndex,
 ];
 const tables = schema as unknown as Tables;
 /** How many differences of one sort are printed; the rest are counted. */

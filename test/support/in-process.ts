@@ -13,8 +13,7 @@ import { defaultLimits, type QuotaLimits } from "../../src/kernel/quotas.js";
 import { type Inbound, UnaryCall } from "../../src/pipeline/call.js";
 import { createInvoke } from "../../src/pipeline/invoke.js";
 import { createMethodTable } from "../../src/pipeline/method-table.js";
-import { createQuotas } from "../../src/pipeline/quotas.js";
-import { buildRoomChecks } from "../../src/pipeline/resource/quota.js";
+import { buildRoomChecks, createQuotas } from "../../src/pipeline/resource/quota.js";
 import type { Store } from "../../src/store/port.js";
 
 /** Calls a method by its RPC path as an identity; rejects with a ConnectError. */

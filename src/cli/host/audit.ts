@@ -5,8 +5,8 @@ import { type LogReport, verifyLog } from "../../audit/verify.js";
 import type { Settings } from "../../config/config.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import type { AuditRow } from "../../store/port.js";
-import { escapeControls } from "../output/escape.js";
 import { createTable } from "../output/table.js";
+import { escapeControls } from "../output/terminal.js";
 
 /** An unsealed row older than this causes a warning, in milliseconds. A running service seals within a second. */
 const TAIL_WARNING_MS = 5_000;

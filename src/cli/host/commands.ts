@@ -61,7 +61,7 @@ export function addHostCommands(arbor: Command): void {
   ])
     .requiredOption("--group <uid>", "the root group of the organisation")
     .option("--json", "print a JSON object per line")
-    .action(async (options) => (await import("./quota.js")).quotaListCommand(readSettings(options), options));
+    .action(async (options) => (await import("./admin.js")).quotaListCommand(readSettings(options), options));
   addSettings(
     quota
       .command("set <quota=limit...>")
@@ -70,7 +70,7 @@ export function addHostCommands(arbor: Command): void {
   )
     .requiredOption("--group <uid>", "the root group of the organisation")
     .action(async (limits, options) =>
-      (await import("./quota.js")).quotaSetCommand(readSettings(options), limits, options),
+      (await import("./admin.js")).quotaSetCommand(readSettings(options), limits, options),
     );
   const keys = admin.command("keys").description("keys of the installation, on the host");
   addSettings(keys.command("rotate").description("make a new key"), hostSettings)
@@ -144,14 +144,14 @@ function addRoleCommands(admin: Command): void {
     )
     .option("--name <name>", "the name that is shown on its bindings", "operator")
     .option("--description <text>", "what it is for", "")
-    .action(async (options) => (await import("./role.js")).roleCreateCommand(readSettings(options), options));
+    .action(async (options) => (await import("./admin.js")).roleCreateCommand(readSettings(options), options));
   addSettings(role.command("list").description("print the operator roles and how often each is bound"), hostSettings)
     .option("--json", "print a JSON object per line, with the bindings")
-    .action(async (options) => (await import("./role.js")).roleListCommand(readSettings(options), options));
+    .action(async (options) => (await import("./admin.js")).roleListCommand(readSettings(options), options));
   addSettings(
     role.command("delete <uid>").description("delete an operator role that is not bound"),
     hostSettings,
-  ).action(async (uid, options) => (await import("./role.js")).roleDeleteCommand(readSettings(options), uid));
+  ).action(async (uid, options) => (await import("./admin.js")).roleDeleteCommand(readSettings(options), uid));
 }
 
 function addSettings(command: Command, names: readonly SettingName[]): Command {

@@ -2,9 +2,9 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { Document, isScalar, Scalar, visit } from "yaml";
 import type { Format } from "../remote/flags.js";
-import { escapeControls, escapeLines } from "./escape.js";
 import { createTable, type TableColumn } from "./table.js";
 import type { Terminal } from "./terminal.js";
+import { escapeControls, escapeLines } from "./terminal.js";
 
 /** The text of a list, page by page. */
 export interface ListFormatter {

@@ -1,7 +1,7 @@
 // Rows as aligned columns. A terminal cannot act upon their text. On a terminal, prose is cut so that lines do not wrap.
 import stringWidth from "string-width";
-import { escapeControls } from "./escape.js";
 import type { Terminal } from "./terminal.js";
+import { escapeControls } from "./terminal.js";
 
 const GAP = "  ";
 /** The width that prose keeps at least, in columns of the terminal. */
@@ -17,17 +17,15 @@ export interface TableColumn {
 }
 
 /** A table whose rows arrive in several calls. */
-export interface Table {
-  /** The lines of more rows, the header before the first. Columns never get narrower from one call to the next. */
-  lines(rows: readonly (readonly string[])[]): string[];
-}
+export type Table = ReturnType<typeof createTable>;
 
 /** Creates a table. */
-export function createTable(columns: readonly TableColumn[], terminal: Terminal): Table {
+export function createTable(columns: readonly TableColumn[], terminal: Terminal) {
   let widths = columns.map(({ title }) => stringWidth(title));
   let hasHeader = false;
   return {
-    lines(rows) {
+    /** The lines of more rows, the header before the first. Columns never get narrower from one call to the next. */
+    lines(rows: readonly (readonly string[])[]): string[] {
       const cells = rows.map((row) => columns.map((_, i) => escapeControls(row[i] || "-")));
       const needed = widths.map((width, i) => Math.max(width, ...cells.map((row) => stringWidth(row[i] ?? ""))));
       widths = fitWidths(needed, columns, terminal.width);

@@ -1,5 +1,5 @@
-// Standard output, whose reader may be slow or go away, as `head` does; and the progress of long commands on standard
-// error, where it is no part of the answer.
+// Standard output, whose reader may be slow or go away, as `head` does; the progress of long commands on standard error,
+// where it is no part of the answer; and the escapes of what a terminal would act upon.
 import { once } from "node:events";
 
 /** How tables look on the terminal. */
@@ -62,13 +62,6 @@ export function detectTerminal(
   return { colour: !env.NO_COLOR && env.TERM !== "dumb", width: stream.columns || undefined };
 }
 
-/** A line with the progress of a command. */
-export interface ProgressLine {
-  /** Removes the line before other text is written to the same terminal. */
-  clear(): void;
-  show(text: string): void;
-}
-
 /** The progress of a long list. */
 export interface Progress {
   /** Removes the line before other text is written to the same terminal. */
@@ -94,17 +87,39 @@ export function createProgress(stream: ProgressStream, always: boolean): Progres
   return { clear, show: (done, total) => isShown && show(`${done} of ${total}`) };
 }
 
-/** Creates a line that replaces itself on a terminal. Elsewhere each text is a line of its own. */
-export function createProgressLine(stream: ProgressStream): ProgressLine {
+/**
+ * Creates a line with the progress of a command, which replaces itself on a terminal. Elsewhere each text is a line of its
+ * own.
+ */
+export function createProgressLine(stream: ProgressStream) {
   let isShown = false;
   return {
-    clear() {
+    /** Removes the line before other text is written to the same terminal. */
+    clear(): void {
       if (isShown) stream.write("\r\u001b[K");
       isShown = false;
     },
-    show(text) {
+    show(text: string): void {
       isShown = stream.isTTY === true;
       stream.write(isShown ? `\r\u001b[K${text}` : `${text}\n`);
     },
   };
+}
+
+// Control characters, and characters that change the direction or the width of the text beside them.
+const ACTIVE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+/** `text` with all that a terminal may act upon as `\u` escapes. Within JSON these leave its meaning as it is. */
+export function escapeControls(text: string): string {
+  return text.replace(ACTIVE, (found) => {
+    return Array.from(
+      { length: found.length },
+      (_, i) => `\\u${found.charCodeAt(i).toString(16).padStart(4, "0")}`,
+    ).join("");
+  });
+}
+
+/** `text` with the same escapes, except for the ends of its lines. */
+export function escapeLines(text: string): string {
+  return text.split("\n").map(escapeControls).join("\n");
 }

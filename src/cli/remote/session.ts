@@ -24,8 +24,7 @@ import { assertMayCarryToken, serviceUrl } from "../../client/token-source.js";
 import { toJsonMaskPath } from "../../codec/field-mask.js";
 import { createJsonWriters } from "../../codec/json-writer.js";
 import { Code, CommandError, invalidFlag } from "../errors.js";
-import { escapeControls } from "../output/escape.js";
-import { type Output, withStdout } from "../output/terminal.js";
+import { escapeControls, type Output, withStdout } from "../output/terminal.js";
 import type { CommonFlags } from "./flags.js";
 import { apiSetting, asFlagError } from "./service.js";
 

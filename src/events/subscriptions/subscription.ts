@@ -1,16 +1,29 @@
-// The subscription resource: its definition, the rule for sinks, and how version 2 shows it.
+// Subscriptions: the resource with the rule for sinks, SubscriptionsService in version 2beta1, and version 1 as a view of
+// it.
 import { create } from "@bufbuild/protobuf";
-import { Subscriptions } from "#gen/chainguard/platform/events/subscriptions_pb.js";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import {
+  Subscriptions,
+  type Subscription as SubscriptionV1,
+  SubscriptionSchema as SubscriptionV1Schema,
+} from "#gen/chainguard/platform/events/subscriptions_pb.js";
 import { SubscriptionsService as StableSubscriptionsService } from "#gen/chainguard/platform/events/v2/subscriptions_pb.js";
 import {
   type Subscription,
   SubscriptionSchema,
   SubscriptionsService,
 } from "#gen/chainguard/platform/events/v2beta1/subscriptions_pb.js";
+import { groups } from "../../iam/groups/group.js";
+import { listInChunks } from "../../pipeline/handlers.js";
+import { type ServedService, serve } from "../../pipeline/method-table.js";
+import { operationsOf } from "../../pipeline/operations.js";
 import { defineResource } from "../../pipeline/resource/define.js";
 import { deleteRows } from "../../pipeline/resource/delete.js";
+import { buildValues } from "../../pipeline/resource/patch.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
+import { getResource, getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import type { FieldRule } from "../../pipeline/resource/rules.js";
+import { createChunkReader } from "../../pipeline/resource/unpaginated-list.js";
 import type { SubscriptionRow } from "../../store/port.js";
 
 const MAX_SINK = 2_048;
@@ -54,6 +67,60 @@ export const subscriptions = defineResource({
 });
 
 /** Converts a stored subscription to version 2. */
-export function subscriptionToProto({ uid, sink }: SubscriptionRow): Subscription {
+function subscriptionToProto({ uid, sink }: SubscriptionRow): Subscription {
   return create(SubscriptionSchema, { uid, sink });
+}
+
+/** Creates SubscriptionsService. */
+export function subscriptionsV2beta1({ listResources, ids }: Pick<ResourceDeps, "listResources" | "ids">) {
+  return serve(SubscriptionsService, {
+    getSubscription: ({ uid }, { tx }) => getResource(tx, subscriptions, uid, subscriptionToProto),
+
+    async listSubscriptions(request, call) {
+      const { resources, ...page } = await listResources(call, subscriptions, request, subscriptionToProto);
+      return { subscriptions: resources, ...page };
+    },
+
+    async createSubscription({ parent, subscription }, call) {
+      const { tx, startMs } = call;
+      await getRow(tx, groups, parent);
+      const row: SubscriptionRow = {
+        uid: ids.newUid(parent),
+        groupUid: parent,
+        ...buildValues(subscriptions, subscription),
+        createTimeMs: startMs,
+        updateTimeMs: startMs,
+      };
+      await tx.subscriptions.insert(row);
+      return subscriptionToProto(row);
+    },
+
+    async deleteSubscription({ uid }, { tx }) {
+      await getRow(tx, subscriptions, uid);
+      await tx.subscriptions.delete(uid);
+      return {};
+    },
+  });
+}
+
+/** Creates Subscriptions of version 1. */
+export function subscriptionsV1(served: ServedService<typeof SubscriptionsService>) {
+  const v2 = operationsOf(served, { uid: "id", parent: "parentId" });
+  return serve(Subscriptions, {
+    async create({ parentId, subscription }, call) {
+      const input = { sink: subscription?.sink ?? "" };
+      const { uid } = await v2.createSubscription({ parent: parentId, subscription: input }, call);
+      // Version 2 shows no times.
+      return getResource(call.tx, subscriptions, uid, toProtoV1);
+    },
+
+    list: listInChunks(createChunkReader(subscriptions, toProtoV1)),
+
+    delete: ({ id }, call) => v2.deleteSubscription({ uid: id }, call),
+  });
+}
+
+function toProtoV1({ uid, sink, createTimeMs, updateTimeMs }: SubscriptionRow): SubscriptionV1 {
+  const times = { createdAt: timestampFromMs(createTimeMs), updatedAt: timestampFromMs(updateTimeMs) };
+  return create(SubscriptionV1Schema, { id: uid, sink, ...times });
 }

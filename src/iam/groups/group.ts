@@ -7,9 +7,9 @@ import { type Group, GroupSchema, GroupsService } from "#gen/chainguard/platform
 import { isUidp, lineageOf, rootOf } from "../../kernel/uidp.js";
 import { bitOf, withMapped } from "../../pipeline/auth/authorize.js";
 import type { Caller } from "../../pipeline/auth/caller.js";
-import { defineResource, type RequestedAddition } from "../../pipeline/resource/define.js";
+import { defineResource } from "../../pipeline/resource/define.js";
 import { setByOperator } from "../../pipeline/resource/fixed-fields.js";
-import { creates } from "../../pipeline/resource/quota.js";
+import { creates, type RequestedAddition } from "../../pipeline/resource/quota.js";
 import { isDescription, isName } from "../../pipeline/resource/rules.js";
 import type { GroupRow, Tx } from "../../store/port.js";
 

@@ -17,8 +17,7 @@ import { requireSecureIssuer } from "../../pipeline/resource/rules.js";
 import type { IdentityRow } from "../../store/port.js";
 import { groups } from "../groups/group.js";
 import { requireOwner, requireRightsOf } from "../rights.js";
-import { identities, identityToProto } from "./identity.js";
-import { metadataToProto, patchMetadata } from "./metadata.js";
+import { identities, identityToProto, metadataToProto, patchMetadata } from "./identity.js";
 import { MAX_STATIC_KEY_LIFE_MS, type Relationship, relationshipToJson, relationTypes } from "./relationship.js";
 
 /** What the handlers need besides the call. */

@@ -1,17 +1,20 @@
-// The identity resource: its definition, how version 2 shows it, and the built-in identity `anonymous`.
-import { create } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+// The identity resource: its definition, how version 2 shows it, the built-in identity `anonymous`, and metadata.
+import { create, fromJson, type JsonObject, toJson } from "@bufbuild/protobuf";
+import { type FieldMask, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Identities } from "#gen/chainguard/platform/iam/identity_pb.js";
 import { IdentitiesService as StableIdentitiesService } from "#gen/chainguard/platform/iam/v2/identities_pb.js";
 import {
   IdentitiesService,
   type Identity,
+  type IdentityMetadata,
+  IdentityMetadataSchema,
   IdentitySchema,
 } from "#gen/chainguard/platform/iam/v2beta1/identities_pb.js";
 import { ANONYMOUS_UID } from "../../kernel/ids.js";
-import { defineResource } from "../../pipeline/resource/define.js";
+import { defineMutableFields, defineResource } from "../../pipeline/resource/define.js";
+import { buildPatch } from "../../pipeline/resource/patch.js";
 import { createsInScope } from "../../pipeline/resource/quota.js";
-import { isDescription, isName } from "../../pipeline/resource/rules.js";
+import { isAnything, isDescription, isName } from "../../pipeline/resource/rules.js";
 import type { IdentityRow, Tx } from "../../store/port.js";
 import {
   areStaticKeys,
@@ -103,4 +106,48 @@ export async function seedAnonymous(tx: Tx, nowMs: number): Promise<void> {
   // Nobody has a token of it that could be revoked; its pulls do not depend on what the clock was at the first start.
   const anonymous = { uid: ANONYMOUS_UID, name: "anonymous", description, notBefore: 0 };
   await tx.identities.insert(buildIdentityOutside(nowMs, anonymous));
+}
+
+// The metadata of an identity, which only its person sees and changes.
+const identityMetadata = defineMutableFields({
+  displayName: "identity metadata",
+  type: "iam.chainguard.dev/IdentityMetadata",
+  message: IdentityMetadataSchema,
+  mutable: {
+    company: isDescription,
+    updatesOptIn: isAnything,
+    product: isDescription,
+    jobTitle: isDescription,
+    utmCampaign: isDescription,
+    utmContent: isDescription,
+    utmMedium: isDescription,
+    utmSource: isDescription,
+    utmTerm: isDescription,
+    latestFormSubmitUrl: isDescription,
+    latestInternalReferringUrl: isDescription,
+    hubspotUtk: isDescription,
+    selfServe: isAnything,
+  },
+});
+
+/** Converts the metadata of an identity to version 2. */
+export function metadataToProto(row: Pick<IdentityRow, "uid" | "name" | "metadata">): IdentityMetadata {
+  const stored = fromJson(IdentityMetadataSchema, row.metadata as JsonObject, { ignoreUnknownFields: true });
+  return create(IdentityMetadataSchema, { ...stored, uid: row.uid, name: row.name });
+}
+
+/**
+ * Builds the metadata to store after a change; undefined where the request names no field. Throws ApiError
+ * INVALID_ARGUMENT as every patch does.
+ */
+export function patchMetadata(
+  stored: object,
+  body: IdentityMetadata | undefined,
+  mask: FieldMask | undefined,
+): object | undefined {
+  const before = metadataToProto({ uid: "", name: "", metadata: stored });
+  const patch = buildPatch(identityMetadata, body, mask, before);
+  if (Object.keys(patch).length === 0) return undefined;
+  const after = create(IdentityMetadataSchema, { ...before, ...patch });
+  return toJson(IdentityMetadataSchema, after) as JsonObject;
 }

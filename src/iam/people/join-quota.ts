@@ -1,8 +1,8 @@
 // Checks the quotas of an organisation before a person joins it. The check is read before the unit of work that
-// writes; src/pipeline/quotas.ts says why.
+// writes; src/pipeline/resource/quota.ts says why.
 import { ApiError } from "../../kernel/errors.js";
 import { rootOf } from "../../kernel/uidp.js";
-import type { Quotas } from "../../pipeline/quotas.js";
+import type { Quotas } from "../../pipeline/resource/quota.js";
 import type { GroupInviteRow, Tx } from "../../store/port.js";
 import { type Invitee, requireAcceptable, requireInvite } from "./accept-invite.js";
 import { derivePersonUid, parseEmail } from "./registration.js";

@@ -10,7 +10,7 @@ import {
   randomBytes,
 } from "node:crypto";
 import { promisify } from "node:util";
-import { encodeBase32 } from "../../kernel/base32.js";
+import { encodeBase32 } from "../../kernel/ids.js";
 import { algorithmOf, RSA_BITS, type TokenAlgorithm } from "../../kernel/jws.js";
 import type { KeyPurpose, KeyRow } from "../../store/port.js";
 import type { MasterKey } from "./master-key.js";

@@ -1,9 +1,9 @@
 // The keys of the installation in memory. They are stored, so that all nodes share them, and read repeatedly, so that
 // all nodes follow changes.
 import type { JsonWebKey, KeyObject } from "node:crypto";
-import type { Clock } from "../../kernel/clock.js";
 import { algorithmOf, type SigningKey, type TokenAlgorithm, tokenAlgorithms } from "../../kernel/jws.js";
 import type { PageKey } from "../../kernel/page-token.js";
+import type { Clock } from "../../kernel/time.js";
 import type { KeyRow, Store, Tx } from "../../store/port.js";
 import {
   generateKey,
@@ -251,4 +251,55 @@ function toJwks({ pairs }: SigningKeys): JsonWebKey[] {
     alg: algorithmOf(publicKey),
     use: "sig",
   }));
+}
+
+// Once a second the rotator reads the changes of other nodes and commands, and applies state changes that are due.
+
+export interface KeyRotatorDeps {
+  readonly keys: Pick<KeyRing, "advanceKeys">;
+  readonly schedule: KeySchedule;
+  /** Called with each state change that this node made. */
+  readonly onKeyStateChange: (change: KeyStateChange) => void;
+  /** Called once when the keys cannot be read, and again only after a success. */
+  readonly onProblem: (problem: string, cause: unknown) => void;
+}
+
+/** The period in milliseconds: a revoked key is trusted at most this much longer. */
+const PERIOD_MS = 1_000;
+
+/** Creates the rotator, which rotates the keys while the service runs; it does nothing before it is started. */
+export function createKeyRotator({ keys, schedule, onKeyStateChange, onProblem }: KeyRotatorDeps) {
+  let timer: NodeJS.Timeout | undefined;
+  let running: Promise<void> | undefined;
+  let failing = false;
+
+  async function pass(): Promise<void> {
+    try {
+      for (const change of await keys.advanceKeys(schedule)) onKeyStateChange(change);
+      failing = false;
+    } catch (error) {
+      if (!failing) onProblem("the keys could not be read again and will be tried again", error);
+      failing = true;
+    }
+  }
+
+  function tick(): void {
+    running ??= pass().finally(() => {
+      running = undefined;
+    });
+  }
+
+  return {
+    /** Starts: now, then every second. */
+    start(): void {
+      tick();
+      timer = setInterval(tick, PERIOD_MS);
+      timer.unref();
+    },
+    /** Stops; resolves when no rotation is running. */
+    async stop(): Promise<void> {
+      clearInterval(timer);
+      await running;
+    },
+  };
 }

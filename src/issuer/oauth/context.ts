@@ -1,7 +1,7 @@
-import type { Clock } from "../../kernel/clock.js";
 import type { Ids } from "../../kernel/ids.js";
+import type { Clock } from "../../kernel/time.js";
 import type { GuardedFetch } from "../../outbound/guarded-fetch.js";
-import type { Quotas } from "../../pipeline/quotas.js";
+import type { Quotas } from "../../pipeline/resource/quota.js";
 import type { Store } from "../../store/port.js";
 import type { MasterKey } from "../keys/master-key.js";
 import type { Exchanger } from "../sts/exchange.js";

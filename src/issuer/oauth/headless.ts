@@ -1,8 +1,8 @@
 // Logins for a terminal without a browser. The terminal creates an X25519 key pair, a person signs in with any
 // browser, and the outcome is encrypted for the key of the terminal.
 import { createHash, createPublicKey, diffieHellman, generateKeyPairSync, type KeyObject } from "node:crypto";
-import { encodeBase32 } from "../../kernel/base32.js";
 import { invalidArgument } from "../../kernel/errors.js";
+import { encodeBase32 } from "../../kernel/ids.js";
 import { seal } from "../../kernel/seal.js";
 import { CLI_CLIENT_ID } from "../../kernel/web.js";
 import type { Store, Tx } from "../../store/port.js";

@@ -16,31 +16,7 @@ const LIFE_S = 600;
 const TYPE = "JWT";
 
 /** Issues ID tokens and takes them back. */
-export interface IdTokens {
-  /**
-   * Stores a login for an ID token.
-   *
-   * @param clientId the audience of the ID token
-   * @returns signs the ID token; called after the commit
-   */
-  create(tx: Tx, clientId: string, login: IdTokenLogin, nowMs: number): Promise<() => Promise<string>>;
-
-  /**
-   * Takes the login of an ID token, which can be taken once. Returns undefined when the ID token is not valid, was
-   * taken before, or is of a person who was deleted or revoked since, and for another provider than the person's.
-   *
-   * @param identityProvider the uid of the organisation's provider that the request names; empty where it names none
-   * @param requested what to narrow the login to
-   * @throws ApiError INVALID_ARGUMENT when it exceeds what the login is valid for, or names an organisation in which the
-   * person holds nothing; the ID token stays valid
-   */
-  redeem(
-    idToken: string,
-    identityProvider: string,
-    requested: RequestedGrant,
-    nowMs: number,
-  ): Promise<RedeemedLogin | undefined>;
-}
+export type IdTokens = ReturnType<typeof createIdTokens>;
 
 /** Creates the issuer of ID tokens. */
 export function createIdTokens(deps: {
@@ -49,7 +25,7 @@ export function createIdTokens(deps: {
   readonly keys: Pick<KeyRing, "signing" | "verifying" | "refresh">;
   /** The issuer URL. */
   readonly issuer: string;
-}): IdTokens {
+}) {
   const { store, tickets, keys, issuer } = deps;
 
   // The key determines the algorithm, not the token (RFC 8725, section 3.1).
@@ -71,7 +47,13 @@ export function createIdTokens(deps: {
   }
 
   return {
-    async create(tx, clientId, login, nowMs) {
+    /**
+     * Stores a login for an ID token.
+     *
+     * @param clientId the audience of the ID token
+     * @returns signs the ID token; called after the commit
+     */
+    async create(tx: Tx, clientId: string, login: IdTokenLogin, nowMs: number): Promise<() => Promise<string>> {
       const jti = createSecret();
       await tickets.put(tx, "id-token", jti, login, nowMs + LIFE_S * 1000);
       const { email, email_verified } = login.grant.informative ?? {};
@@ -81,7 +63,21 @@ export function createIdTokens(deps: {
       return () => signJwt(jwt);
     },
 
-    async redeem(idToken, identityProvider, requested, nowMs) {
+    /**
+     * Takes the login of an ID token, which can be taken once. Returns undefined when the ID token is not valid, was
+     * taken before, or is of a person who was deleted or revoked since, and for another provider than the person's.
+     *
+     * @param identityProvider the uid of the organisation's provider that the request names; empty where it names none
+     * @param requested what to narrow the login to
+     * @throws ApiError INVALID_ARGUMENT when it exceeds what the login is valid for, or names an organisation in which the
+     * person holds nothing; the ID token stays valid
+     */
+    async redeem(
+      idToken: string,
+      identityProvider: string,
+      requested: RequestedGrant,
+      nowMs: number,
+    ): Promise<RedeemedLogin | undefined> {
       const jti = await verify(idToken, nowMs);
       if (jti === undefined) return undefined;
       return store.write(async (tx) => {

@@ -27,20 +27,6 @@ export interface VerifiedIdToken {
   readonly claims: Readonly<Record<string, unknown>>;
 }
 
-/** Authenticates people at OpenID Providers. */
-export interface OidcClient {
-  /**
-   * Builds the URL to redirect the browser to; an error when the provider cannot be reached or its metadata are wrong.
-   */
-  authorizationUrl(provider: Provider, redirectUri: string, secrets: LoginSecrets): Promise<string | OAuthError>;
-  /**
-   * Exchanges the code in an authorization response for an ID token, and verifies it.
-   *
-   * @param callback the URL that the browser was redirected to, with its query
-   */
-  exchangeCode(provider: Provider, callback: URL, secrets: LoginSecrets): Promise<VerifiedIdToken | OAuthError>;
-}
-
 interface OidcDeps {
   /** All requests to providers go through it. */
   readonly fetch: GuardedFetch;
@@ -48,8 +34,11 @@ interface OidcDeps {
   readonly onProblem: (problem: string) => void;
 }
 
+/** Authenticates people at OpenID Providers. */
+export type OidcClient = ReturnType<typeof createOidcClient>;
+
 /** Creates the client of all providers. */
-export function createOidcClient({ fetch, onProblem }: OidcDeps): OidcClient {
+export function createOidcClient({ fetch, onProblem }: OidcDeps) {
   const configurations = createConfigurationCache((provider: Provider) => {
     const { issuer } = provider;
     const guarded = asFetch((url, init) => fetch(url, { ...init, issuer }), organisationOf(provider));
@@ -77,7 +66,14 @@ export function createOidcClient({ fetch, onProblem }: OidcDeps): OidcClient {
   }
 
   return {
-    async authorizationUrl(provider, redirectUri, { state, nonce, verifier }) {
+    /**
+     * Builds the URL to redirect the browser to; an error when the provider cannot be reached or its metadata are wrong.
+     */
+    async authorizationUrl(
+      provider: Provider,
+      redirectUri: string,
+      { state, nonce, verifier }: LoginSecrets,
+    ): Promise<string | OAuthError> {
       try {
         const configuration = await getConfiguration(provider);
         return client.buildAuthorizationUrl(configuration, {
@@ -93,7 +89,16 @@ export function createOidcClient({ fetch, onProblem }: OidcDeps): OidcClient {
       }
     },
 
-    async exchangeCode(provider, callback, { state, nonce, verifier }) {
+    /**
+     * Exchanges the code in an authorization response for an ID token, and verifies it.
+     *
+     * @param callback the URL that the browser was redirected to, with its query
+     */
+    async exchangeCode(
+      provider: Provider,
+      callback: URL,
+      { state, nonce, verifier }: LoginSecrets,
+    ): Promise<VerifiedIdToken | OAuthError> {
       try {
         const configuration = await getConfiguration(provider);
         const answer = await client.authorizationCodeGrant(configuration, callback, {

@@ -27,18 +27,6 @@ export interface Provider {
   readonly providerUid?: string;
 }
 
-/** The providers of the service and of organisations. */
-export interface Providers {
-  /**
-   * Finds the providers that a request names, or all login providers of the service.
-   *
-   * @throws ApiError INVALID_ARGUMENT when the named provider does not exist
-   */
-  named(named: NamedProvider): Promise<readonly Provider[]>;
-  /** Finds the provider with this id. */
-  find(id: string): Promise<Provider | undefined>;
-}
-
 const SCOPES = ["openid", "email", "profile"];
 /** The number of an organisation's providers that a page lists. */
 const MAX_OF_ORGANISATION = 20;
@@ -49,8 +37,11 @@ interface ProvidersDeps {
   readonly loginProviders: readonly LoginProvider[];
 }
 
+/** The providers of the service and of organisations. */
+export type Providers = ReturnType<typeof createProviders>;
+
 /** Creates the lookup of providers. */
-export function createProviders({ store, masterKey, loginProviders }: ProvidersDeps): Providers {
+export function createProviders({ store, masterKey, loginProviders }: ProvidersDeps) {
   const own: readonly Provider[] = loginProviders.map((provider) => ({
     ...provider,
     id: provider.name,
@@ -80,7 +71,12 @@ export function createProviders({ store, masterKey, loginProviders }: ProvidersD
   }
 
   return {
-    async named({ connection, idpId }) {
+    /**
+     * Finds the providers that a request names, or all login providers of the service.
+     *
+     * @throws ApiError INVALID_ARGUMENT when the named provider does not exist
+     */
+    async named({ connection, idpId }: NamedProvider): Promise<readonly Provider[]> {
       if (idpId !== undefined) {
         const found = await listOfOrganisation(idpId);
         if (found.length > 0) return found;
@@ -94,7 +90,8 @@ export function createProviders({ store, masterKey, loginProviders }: ProvidersD
       throw invalidArgument({ field: "connection", description: rule });
     },
 
-    async find(id) {
+    /** Finds the provider with this id. */
+    async find(id: string): Promise<Provider | undefined> {
       if (id.includes("/")) return (await listOfOrganisation(id))[0];
       return own.find((provider) => provider.id === id);
     },

@@ -1,7 +1,7 @@
 // Notices for the operator's log at start: the redirect URIs that must be registered at providers before people can
 // sign in through them.
 
-import type { Clock } from "../../kernel/clock.js";
+import type { Clock } from "../../kernel/time.js";
 import { CALLBACK_PATH } from "../../kernel/web.js";
 import type { Store } from "../../store/port.js";
 import type { LoginProvider } from "./login-providers.js";

@@ -1,8 +1,8 @@
 // Limits unfinished logins by address. Each is a row in the store, written before the caller has authenticated.
 import { LRUCache } from "lru-cache";
-import type { Clock } from "../../kernel/clock.js";
 import { invalidArgument, resourceExhausted } from "../../kernel/errors.js";
 import { addressKey } from "../../kernel/ip-address.js";
+import type { Clock } from "../../kernel/time.js";
 
 /** The limit per window, and the length of a window in milliseconds. */
 const MAX_STARTED = 300;
@@ -19,20 +19,10 @@ const MAX_ADDRESSES = 20_000;
 const MAX_ROW_CHARS = 8 * 1024;
 
 /** Limits the unfinished logins of addresses. */
-export interface StartLimit {
-  /**
-   * Counts a login that an address starts.
-   *
-   * @param stored the row to be stored
-   * @throws ApiError INVALID_ARGUMENT when the row is too large, RESOURCE_EXHAUSTED with the time to wait
-   */
-  start(address: string | undefined, stored: object): void;
-  /** Uncounts a finished login, so that addresses from which people sign in are not limited. */
-  finish(address: string | undefined): void;
-}
+export type StartLimit = ReturnType<typeof createStartLimit>;
 
 /** Creates the limit. It counts in memory, which is bounded. */
-export function createStartLimit(clock: Clock): StartLimit {
+export function createStartLimit(clock: Clock) {
   const windows = new LRUCache<string, { count: number; readonly endMs: number }>({ max: MAX_ADDRESSES });
 
   function getWindow(key: string, nowMs: number) {
@@ -45,7 +35,13 @@ export function createStartLimit(clock: Clock): StartLimit {
   }
 
   return {
-    start(address, stored) {
+    /**
+     * Counts a login that an address starts.
+     *
+     * @param stored the row to be stored
+     * @throws ApiError INVALID_ARGUMENT when the row is too large, RESOURCE_EXHAUSTED with the time to wait
+     */
+    start(address: string | undefined, stored: object): void {
       assertSmall(stored);
       const nowMs = clock();
       const window = getWindow(addressKey(address), nowMs);
@@ -54,7 +50,8 @@ export function createStartLimit(clock: Clock): StartLimit {
       }
       window.count++;
     },
-    finish(address) {
+    /** Uncounts a finished login, so that addresses from which people sign in are not limited. */
+    finish(address: string | undefined): void {
       const window = windows.get(addressKey(address));
       if (window !== undefined) window.count = Math.max(0, window.count - COUNTS_PER_LOGIN);
     },

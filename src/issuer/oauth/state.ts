@@ -178,15 +178,6 @@ export interface TicketValues {
 
 type Kind = keyof TicketValues & TicketKind;
 
-/** The store of tickets. */
-export interface Tickets {
-  /** Finds the value of a ticket; undefined when there is none or it has expired. */
-  get<K extends Kind>(tx: Tx, kind: K, secret: string, nowMs: number): Promise<TicketValues[K] | undefined>;
-  /** Stores a ticket, in place of the one with the same secret. */
-  put<K extends Kind>(tx: Tx, kind: K, secret: string, value: TicketValues[K], expireTimeMs: number): Promise<void>;
-  delete(tx: Tx, secret: string): Promise<void>;
-}
-
 /** Creates a secret of 256 bits. */
 export function createSecret(): string {
   return randomBytes(32).toString("base64url");
@@ -197,12 +188,16 @@ export function hashTicket(secret: string): string {
   return createHash("sha256").update(secret).digest("hex");
 }
 
+/** The store of tickets. */
+export type Tickets = ReturnType<typeof createTickets>;
+
 /** Creates the store of tickets. */
-export function createTickets(masterKey: MasterKey): Tickets {
+export function createTickets(masterKey: MasterKey) {
   const contextOf = (kind: Kind, hash: string) => `login ${kind} ${hash}`;
 
   return {
-    async get<K extends Kind>(tx: Tx, kind: K, secret: string, nowMs: number) {
+    /** Finds the value of a ticket; undefined when there is none or it has expired. */
+    async get<K extends Kind>(tx: Tx, kind: K, secret: string, nowMs: number): Promise<TicketValues[K] | undefined> {
       const hash = hashTicket(secret);
       const row = await tx.tickets.get(kind, hash);
       if (row === undefined || row.expireTimeMs <= nowMs) return undefined;
@@ -210,13 +205,20 @@ export function createTickets(masterKey: MasterKey): Tickets {
       return JSON.parse(masterKey.unseal(sealed, contextOf(kind, hash)).toString()) as TicketValues[K];
     },
 
-    async put(tx, kind, secret, value, expireTimeMs) {
+    /** Stores a ticket, in place of the one with the same secret. */
+    async put<K extends Kind>(
+      tx: Tx,
+      kind: K,
+      secret: string,
+      value: TicketValues[K],
+      expireTimeMs: number,
+    ): Promise<void> {
       const hash = hashTicket(secret);
       const sealed = masterKey.seal(Buffer.from(JSON.stringify(value)), contextOf(kind, hash));
       await tx.tickets.put({ hash, kind, data: { sealed }, expireTimeMs });
     },
 
-    async delete(tx, secret) {
+    async delete(tx: Tx, secret: string): Promise<void> {
       await tx.tickets.delete(hashTicket(secret));
     },
   };

@@ -3,9 +3,9 @@
 
 import { LRUCache } from "lru-cache";
 import { bitsOf, type CapabilitySet, unionOf } from "../../kernel/capability-set.js";
-import type { Clock } from "../../kernel/clock.js";
 import { unauthenticated } from "../../kernel/errors.js";
-import type { Grant as Held } from "../../pipeline/auth/grants.js";
+import type { Clock } from "../../kernel/time.js";
+import type { Grant as Held } from "../../pipeline/auth/caller.js";
 import type { Tx } from "../../store/port.js";
 import type { LastSeen } from "../maintenance.js";
 import type { IdTokens } from "../oauth/id-tokens.js";

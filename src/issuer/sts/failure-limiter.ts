@@ -15,17 +15,6 @@ export interface FailureLimiterOptions extends FailureLimit {
   readonly blocks?: boolean;
 }
 
-/** Limits failed attempts of one kind. */
-export interface FailureLimiter {
-  /**
-   * Does `work`, and counts a failure for each of `keys` when it is rejected with UNAUTHENTICATED, PERMISSION_DENIED,
-   * INVALID_ARGUMENT or NOT_FOUND.
-   *
-   * @throws ApiError RESOURCE_EXHAUSTED with the time to wait; whatever `work` throws
-   */
-  guard<T>(keys: readonly string[], work: () => T | Promise<T>): Promise<T>;
-}
-
 const REJECTION_CODES: ReadonlySet<Code> = new Set([
   Code.Unauthenticated,
   Code.PermissionDenied,
@@ -38,8 +27,11 @@ export function isRejection(error: unknown): error is ApiError {
   return error instanceof ApiError && REJECTION_CODES.has(error.code);
 }
 
+/** Limits failed attempts of one kind. */
+export type FailureLimiter = ReturnType<typeof createFailureLimiter>;
+
 /** Creates a limiter that counts in memory, for a bounded number of keys. */
-export function createFailureLimiter({ blocks = true, ...limit }: FailureLimiterOptions): FailureLimiter {
+export function createFailureLimiter({ blocks = true, ...limit }: FailureLimiterOptions) {
   const counter = createFailureCounter(limit);
 
   function assertBelowLimit(keys: readonly string[]): void {
@@ -48,7 +40,13 @@ export function createFailureLimiter({ blocks = true, ...limit }: FailureLimiter
   }
 
   return {
-    async guard(keys, work) {
+    /**
+     * Does `work`, and counts a failure for each of `keys` when it is rejected with UNAUTHENTICATED, PERMISSION_DENIED,
+     * INVALID_ARGUMENT or NOT_FOUND.
+     *
+     * @throws ApiError RESOURCE_EXHAUSTED with the time to wait; whatever `work` throws
+     */
+    async guard<T>(keys: readonly string[], work: () => T | Promise<T>): Promise<T> {
       if (blocks) assertBelowLimit(keys);
       try {
         return await work();
@@ -71,15 +69,11 @@ export interface FailureLimit {
 /** The largest number of counted names; beyond it the least recently counted one is forgotten. */
 const MAX_NAMES = 20_000;
 
-/** Counts failures by name, in windows that start with the first failure, for a bounded number of names. */
-export interface FailureCounter {
-  add(name: string): void;
-  /** How long the limit stays reached, in milliseconds; 0 when it is not reached. */
-  exhaustedForMs(name: string): number;
-}
-
-/** Creates the counter, in memory. */
-export function createFailureCounter({ points, seconds }: FailureLimit, maxNames = MAX_NAMES): FailureCounter {
+/**
+ * Creates a counter of failures by name, in memory and in windows that start with the first failure, for a bounded number
+ * of names.
+ */
+export function createFailureCounter({ points, seconds }: FailureLimit, maxNames = MAX_NAMES) {
   const windows = new LRUCache<string, { failures: number; readonly endMs: number }>({ max: maxNames });
 
   function findWindow(name: string) {
@@ -88,12 +82,13 @@ export function createFailureCounter({ points, seconds }: FailureLimit, maxNames
   }
 
   return {
-    add(name) {
+    add(name: string): void {
       const found = findWindow(name);
       if (found !== undefined) found.failures++;
       else windows.set(name, { failures: 1, endMs: performance.now() + seconds * 1000 });
     },
-    exhaustedForMs(name) {
+    /** How long the limit stays reached, in milliseconds; 0 when it is not reached. */
+    exhaustedForMs(name: string): number {
       const found = findWindow(name);
       return found !== undefined && found.failures >= points ? found.endMs - performance.now() : 0;
     },

@@ -22,23 +22,6 @@ export interface FailureLimits {
   readonly perAddress: FailureLimit;
 }
 
-/** Slows down callers that fail often. */
-export interface FailureThrottle {
-  /**
-   * Does `work`. A caller over its limit waits at most 2 s for one of two slots, and after rejected work the slot
-   * stays taken for another 100 ms. Rejected means UNAUTHENTICATED, PERMISSION_DENIED, INVALID_ARGUMENT or NOT_FOUND.
-   * A name that succeeded from an address within the last ten minutes is not slowed down by other names of that
-   * address.
-   *
-   * @throws ApiError RESOURCE_EXHAUSTED when 40 callers are waiting or after 2 s; whatever `work` throws
-   */
-  run<T>(claimant: Claimant, work: () => T | Promise<T>): Promise<T>;
-  /** Waits in the same way before work that must not wait, as in a transaction, and takes the slot for 100 ms. */
-  admit(claimant: Claimant): Promise<void>;
-  /** Does such work without waiting, and counts its failures. */
-  count<T>(claimant: Claimant, work: () => T | Promise<T>): Promise<T>;
-}
-
 /** How many callers over their limit are served at once, and how many may wait. */
 const SLOTS = 2;
 const WAITING = 40;
@@ -52,8 +35,11 @@ const MAX_PROVEN = 20_000;
 /** Longer names are counted by their hash, so that each takes a bounded amount of memory. */
 const MAX_NAME = 100;
 
+/** Slows down callers that fail often. */
+export type FailureThrottle = ReturnType<typeof createFailureThrottle>;
+
 /** Creates a throttle that counts in memory, for a bounded number of addresses and names. */
-export function createFailureThrottle({ perName, perAddress }: FailureLimits): FailureThrottle {
+export function createFailureThrottle({ perName, perAddress }: FailureLimits) {
   const names = createFailureCounter(perName);
   const addresses = createFailureCounter(perAddress);
   const proven = new LRUCache<string, number>({ max: MAX_PROVEN });
@@ -111,7 +97,15 @@ export function createFailureThrottle({ perName, perAddress }: FailureLimits): F
   }
 
   return {
-    async run(claimant, work) {
+    /**
+     * Does `work`. A caller over its limit waits at most 2 s for one of two slots, and after rejected work the slot
+     * stays taken for another 100 ms. Rejected means UNAUTHENTICATED, PERMISSION_DENIED, INVALID_ARGUMENT or NOT_FOUND.
+     * A name that succeeded from an address within the last ten minutes is not slowed down by other names of that
+     * address.
+     *
+     * @throws ApiError RESOURCE_EXHAUSTED when 40 callers are waiting or after 2 s; whatever `work` throws
+     */
+    async run<T>(claimant: Claimant, work: () => T | Promise<T>): Promise<T> {
       const { address, name } = buildKeys(claimant);
       const release = await takeSlot(address, name);
       let wasRejected = false;
@@ -124,11 +118,13 @@ export function createFailureThrottle({ perName, perAddress }: FailureLimits): F
         release(wasRejected);
       }
     },
-    async admit(claimant) {
+    /** Waits in the same way before work that must not wait, as in a transaction, and takes the slot for 100 ms. */
+    async admit(claimant: Claimant): Promise<void> {
       const { address, name } = buildKeys(claimant);
       (await takeSlot(address, name))(true);
     },
-    count(claimant, work) {
+    /** Does such work without waiting, and counts its failures. */
+    count<T>(claimant: Claimant, work: () => T | Promise<T>): Promise<T> {
       const { address, name } = buildKeys(claimant);
       return runCounted(address, name, work);
     },

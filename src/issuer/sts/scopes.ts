@@ -3,7 +3,7 @@ import { invalidArgument } from "../../kernel/errors.js";
 import type { Principal, TokenLimit } from "../../kernel/principal.js";
 import { rootOf } from "../../kernel/uidp.js";
 import { withMapped } from "../../pipeline/auth/authorize.js";
-import { effectiveGrants, type Grant } from "../../pipeline/auth/grants.js";
+import { effectiveGrants, type Grant } from "../../pipeline/auth/caller.js";
 import type { Tx } from "../../store/port.js";
 import { type RequestedLimit, SCOPES_RULE } from "./token-request.js";
 

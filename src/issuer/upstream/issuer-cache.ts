@@ -16,13 +16,6 @@ export interface IssuerEntry {
   readonly proven: boolean;
 }
 
-/** Caches entries by organisation and issuer, the most recently used ones. */
-export interface IssuerCache {
-  /** Gets an entry, and marks it as used. */
-  get(organisation: string | undefined, issuer: string): IssuerEntry | undefined;
-  set(organisation: string | undefined, issuer: string, entry: IssuerEntry): void;
-}
-
 /** The limits of the cache. */
 export interface IssuerCacheLimits {
   /**
@@ -48,12 +41,15 @@ const TIERS: readonly Tier[] = ["failed", "fetched", "proven"];
 /** A map keeps the order of insertion: a used entry moves to the end. */
 type Partition = Record<Tier, Map<string, IssuerEntry>> & { bytes: number };
 
+/** Caches entries by organisation and issuer, the most recently used ones. */
+export type IssuerCache = ReturnType<typeof createIssuerCache>;
+
 /**
  * Creates the cache. Within an organisation, an issuer that never verified a token evicts only issuers of the same
  * kind, because anybody can send unsigned tokens. When the cache exceeds its size, entries of the largest organisation
  * are evicted; those of the operator stay.
  */
-export function createIssuerCache(limits: IssuerCacheLimits = LIMITS): IssuerCache {
+export function createIssuerCache(limits: IssuerCacheLimits = LIMITS) {
   const operator = newPartition();
   const organisations = new Map<string, Partition>();
   let bytes = 0;
@@ -85,7 +81,8 @@ export function createIssuerCache(limits: IssuerCacheLimits = LIMITS): IssuerCac
   }
 
   return {
-    get(organisation, issuer) {
+    /** Gets an entry, and marks it as used. */
+    get(organisation: string | undefined, issuer: string): IssuerEntry | undefined {
       const partition = organisation === undefined ? operator : organisations.get(organisation);
       if (partition === undefined) return undefined;
       for (const tier of TIERS.toReversed()) {
@@ -97,7 +94,7 @@ export function createIssuerCache(limits: IssuerCacheLimits = LIMITS): IssuerCac
       }
       return undefined;
     },
-    set(organisation, issuer, entry) {
+    set(organisation: string | undefined, issuer: string, entry: IssuerEntry): void {
       let partition = organisation === undefined ? operator : organisations.get(organisation);
       if (partition === undefined) {
         partition = newPartition();

@@ -1,8 +1,8 @@
 // The keys of other issuers (OpenID Connect Discovery 1.0), cached in memory. No token is valid while the keys of its
 // issuer cannot be fetched. Callers can cause at most one request per 30 s to an issuer with cached keys.
-import type { Clock } from "../../kernel/clock.js";
 import { type ApiError, unavailable } from "../../kernel/errors.js";
 import { parseJsonObject } from "../../kernel/strict-json.js";
+import type { Clock } from "../../kernel/time.js";
 import { type GuardedFetch, GuardedFetchError, type GuardedRequest } from "../../outbound/guarded-fetch.js";
 import { OutboundError } from "../../outbound/http-request.js";
 import { createIssuerCache, type IssuerCache, type IssuerEntry } from "./issuer-cache.js";

@@ -1,8 +1,8 @@
 import type { KeyObject } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import type { Clock } from "../../kernel/clock.js";
 import { tokenExpired, unauthenticated } from "../../kernel/errors.js";
 import type { Principal } from "../../kernel/principal.js";
+import type { Clock } from "../../kernel/time.js";
 import type { AuthRule } from "../method-table.js";
 import { isExpired, keyIdOf, type TokenPolicy, verifyApiToken } from "./api-token.js";
 

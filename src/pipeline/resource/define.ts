@@ -1,13 +1,11 @@
 // The resource kit: a kind of resource is declared once, as data that the compiler checks against its
 // message. Handlers pass the definition to the functions of the kit. What concerns all kinds, such as
 // deletion, quotas and stable names, reads the list of definitions that src/app/definitions.ts holds.
-import type { DescMessage, DescMethod, DescService, Message, MessageShape } from "@bufbuild/protobuf";
+import type { DescMessage, DescService, MessageShape } from "@bufbuild/protobuf";
 import type { ResourceKind } from "../../kernel/errors.js";
-import type { OrganisationQuota, QuotaKind } from "../../kernel/quotas.js";
 import type { Awaitable, ListQuery, Page, Tx } from "../../store/port.js";
-import type { Caller } from "../auth/caller.js";
-import type { Addition } from "../quotas.js";
 import type { FixedFields } from "./fixed-fields.js";
+import type { ResourceQuota } from "./quota.js";
 import type { FieldRule } from "./rules.js";
 
 type OneofMember<T> = {
@@ -57,23 +55,6 @@ export interface Parent {
   /** The resource type of the parent, such as `iam.chainguard.dev/Group`. */
   readonly type: string;
   readonly onDelete: OnDelete & (Required<Pick<OnDelete, "restrict">> | Required<Pick<OnDelete, "cascade">>);
-}
-
-/** What a request adds; the quota is that of the kind unless another is named. */
-export type RequestedAddition = Omit<Addition, "kind"> & { readonly kind?: QuotaKind };
-
-/** A method that creates resources of a kind, and how many of them a request creates. */
-export interface CreatingMethod {
-  readonly method: DescMethod;
-  /** Undefined for a request that the caller may not make: the handler rejects it with the right error. */
-  readonly addition: (request: Message, caller: Caller, tx: Tx) => Awaitable<RequestedAddition | undefined>;
-}
-
-/** How the number of resources of a kind is limited. */
-export interface ResourceQuota {
-  readonly name: OrganisationQuota;
-  /** The methods that create such a resource, in both versions; stable names follow from those of the beta. */
-  readonly createdBy: readonly CreatingMethod[];
 }
 
 /** What the readers of all definitions need of each. */

@@ -14,7 +14,7 @@ import { reflect } from "@bufbuild/protobuf/reflect";
 import { TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { FieldBehavior } from "#gen/google/api/field_behavior_pb.js";
 import { deniedField, invalidArgument } from "../../kernel/errors.js";
-import { hasBehavior } from "../field-behavior.js";
+import { hasBehavior } from "../validate-request.js";
 
 /** A field whose value callers do not choose. */
 export interface FixedField {

@@ -1,13 +1,30 @@
-// Which methods create what quotas limit, as the definitions of the kinds say it. Only these methods are
+// Quotas: which methods create what they limit, as the definitions of the kinds say it. Only these methods are
 // checked: events of a registry and commands on the host are recorded regardless, and their rows count.
 // Logins that create people or role bindings check by themselves (src/iam/people/join-quota.ts).
-import type { DescMessage, DescMethod, DescMethodUnary, MessageShape } from "@bufbuild/protobuf";
+import type { DescMessage, DescMethod, DescMethodUnary, Message, MessageShape } from "@bufbuild/protobuf";
+import { quotaExceeded } from "../../kernel/errors.js";
+import { limitsFor, type OrganisationQuota, type QuotaKind, type QuotaLimits, quotas } from "../../kernel/quotas.js";
 import { rootOf } from "../../kernel/uidp.js";
 import type { Awaitable, Tx } from "../../store/port.js";
 import type { Caller } from "../auth/caller.js";
 import { authRuleOf, type RoomCheck } from "../method-table.js";
-import type { Addition, Quotas } from "../quotas.js";
-import type { CreatingMethod, RequestedAddition, ResourceDefinition } from "./define.js";
+
+/** What a request adds; the quota is that of the kind unless another is named. */
+export type RequestedAddition = Omit<Addition, "kind"> & { readonly kind?: QuotaKind };
+
+/** A method that creates resources of a kind, and how many of them a request creates. */
+export interface CreatingMethod {
+  readonly method: DescMethod;
+  /** Undefined for a request that the caller may not make: the handler rejects it with the right error. */
+  readonly addition: (request: Message, caller: Caller, tx: Tx) => Awaitable<RequestedAddition | undefined>;
+}
+
+/** How the number of resources of a kind is limited. */
+export interface ResourceQuota {
+  readonly name: OrganisationQuota;
+  /** The methods that create such a resource, in both versions; stable names follow from those of the beta. */
+  readonly createdBy: readonly CreatingMethod[];
+}
 
 /** Declares a method that creates resources. */
 export function creates<I extends DescMessage>(
@@ -39,7 +56,7 @@ export function createsInScope<I extends DescMessage>(
  * @returns for each method its check; undefined for a method that creates nothing a quota limits
  */
 export function buildRoomChecks(
-  definitions: readonly ResourceDefinition[],
+  definitions: readonly { readonly quota?: ResourceQuota }[],
   quotas: Quotas,
 ): (method: DescMethod) => RoomCheck | undefined {
   const checks = new Map<string, RoomCheck>();
@@ -56,4 +73,50 @@ export function buildRoomChecks(
 
 function betaName({ parent, name }: DescMethod): string {
   return `${parent.typeName.replace(".v2.", ".v2beta1.")}.${name}`;
+}
+
+// The count is read outside the unit of work that creates: within it, all who create something in one organisation would
+// write after reading the same counter, and lose against each other. So calls in flight at the same time may exceed a
+// quota by as many as they are.
+
+/** What a call would add to what a quota limits. */
+export interface Addition {
+  readonly kind: QuotaKind;
+  /** The root group of the organisation, or the person where the quota is a person's. */
+  readonly ownerUid: string;
+  /** How many things at most; 1 unless set. */
+  readonly most?: number;
+  /** How many exactly, where some of them may exist already; read only where `most` are too many. */
+  readonly exact?: (tx: Tx) => Awaitable<number>;
+}
+
+/** The quotas of the installation. */
+export type Quotas = ReturnType<typeof createQuotas>;
+
+/** Creates the quotas from what the settings say; an organisation's own limits take their place. */
+export function createQuotas(limits: QuotaLimits) {
+  return {
+    /** What the settings say. */
+    limits,
+
+    /**
+     * Makes sure that there is room for `addition`. To be called in a read, and for callers alone who
+     * may create it: whether a quota is full is nobody else's to know.
+     *
+     * @throws ApiError RESOURCE_EXHAUSTED with QuotaFailure
+     */
+    async requireRoom(tx: Tx, { kind, ownerUid, most = 1, exact }: Addition): Promise<void> {
+      const { per, displayName } = quotas[kind];
+      const own = per === "organisation" ? (await tx.groups.get(ownerUid))?.resourceLimits : undefined;
+      const limit = limitsFor(own, limits)[kind];
+      const used = await tx.usage.count(kind, ownerUid, limit);
+      if (used + most <= limit) return;
+      const more = exact === undefined ? most : await exact(tx);
+      if (more === 0 || used + more <= limit) return;
+      const [subject, owner] =
+        per === "person" ? [`identity:${ownerUid}`, "a person"] : [`group:${ownerUid}`, "the organisation"];
+      const rule = `${owner}'s limit of ${displayName} is ${limit}, and ${more} more would exceed it`;
+      throw quotaExceeded(subject, kind, rule);
+    },
+  };
 }

@@ -2,10 +2,10 @@
 // exchanged for one.
 import { Code } from "@connectrpc/connect";
 import type { Exchanger } from "../../issuer/sts/exchange.js";
-import type { Clock } from "../../kernel/clock.js";
 import { ApiError, unauthenticated } from "../../kernel/errors.js";
 import { ANONYMOUS_UID } from "../../kernel/ids.js";
 import type { Principal } from "../../kernel/principal.js";
+import type { Clock } from "../../kernel/time.js";
 import { isUidp } from "../../kernel/uidp.js";
 import { keyIdOf } from "../../pipeline/auth/api-token.js";
 import type { Authenticate } from "../../pipeline/auth/authenticate.js";

@@ -2,9 +2,9 @@
 // 200 only after the commit.
 import { createHash, timingSafeEqual } from "node:crypto";
 import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
-import type { Clock } from "../../kernel/clock.js";
 import { unauthenticated } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
+import type { Clock } from "../../kernel/time.js";
 import type { WebRoutes } from "../../kernel/web.js";
 import type { Store } from "../../store/port.js";
 import { applyEvents } from "./apply-event.js";

@@ -2,9 +2,9 @@
 // registry expects `aud` as one string and times in whole seconds, and finds the key by the `kid` alone.
 import { sign } from "node:crypto";
 import type { KeyRing } from "../../issuer/keys/key-ring.js";
-import type { Clock } from "../../kernel/clock.js";
 import type { Ids } from "../../kernel/ids.js";
 import { encodeJwt, type SigningKey, signingOptions } from "../../kernel/jws.js";
+import type { Clock } from "../../kernel/time.js";
 import type { RegistryClientOptions } from "./registry-client.js";
 import type { Access } from "./scope.js";
 

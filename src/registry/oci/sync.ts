@@ -1,8 +1,8 @@
 // Synchronizes the store with a whole registry, for a registry that existed before, or whose events were lost:
 // first it adds missing tags, then it removes tags that the registry does not have. The position is stored with
 // every batch, so that an interrupted run can resume.
-import type { Clock } from "../../kernel/clock.js";
 import type { Ids } from "../../kernel/ids.js";
+import type { Clock } from "../../kernel/time.js";
 import type { AuditRow, RepoRow, Store, TagRow, Tx } from "../../store/port.js";
 import { type AuditContext, ensureAuditedRepo, recordTag } from "./apply-event.js";
 import { isDigest } from "./notification.js";

@@ -1,4 +1,4 @@
-// The column types of the schema in SQLite; columns-pg.ts exports the same names.
+// The column types of the schema in SQLite; schema-pg.ts has the same names.
 import { type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 

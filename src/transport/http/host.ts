@@ -7,22 +7,13 @@ const SHAPE = /^(?:\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._~-]{1,255})(?::[0-9]{1,5}
 export type HostFault = string | undefined;
 
 /** Checks of the authority of requests (RFC 9110 section 7.2, RFC 9113 section 8.3.1). */
-export interface HostCheck {
-  /**
-   * A request of HTTP/1.x: `host` is its Host header, `count` how many there are. HTTP/1.0 need not send one
-   * (RFC 9112, section 3.2).
-   */
-  http1(host: string | undefined, count: number, minorVersion: number): HostFault;
-
-  /** An HTTP/2 request: its `:authority` and, if there is one, its Host header. */
-  http2(authority: string | undefined, host: string | undefined, hostCount: number): HostFault;
-}
+export type HostCheck = ReturnType<typeof createHostCheck>;
 
 /**
  * Creates the check. Values found valid are remembered, up to `cacheEntries` of them, so that the
  * usual request costs one lookup; callers with many made-up hosts only lose that shortcut.
  */
-export function createHostCheck(cacheEntries: number): HostCheck {
+export function createHostCheck(cacheEntries: number) {
   const valid = new Set<string>();
 
   function fault(value: string): HostFault {
@@ -34,12 +25,17 @@ export function createHostCheck(cacheEntries: number): HostCheck {
   }
 
   return {
-    http1(host, count, minorVersion) {
+    /**
+     * A request of HTTP/1.x: `host` is its Host header, `count` how many there are. HTTP/1.0 need not send one
+     * (RFC 9112, section 3.2).
+     */
+    http1(host: string | undefined, count: number, minorVersion: number): HostFault {
       if (count === 0 && minorVersion === 0) return undefined;
       if (count !== 1 || host === undefined) return "exactly one host header is required";
       return fault(host);
     },
-    http2(authority, host, hostCount) {
+    /** An HTTP/2 request: its `:authority` and, if there is one, its Host header. */
+    http2(authority: string | undefined, host: string | undefined, hostCount: number): HostFault {
       if (host === undefined) return authority === undefined ? "an authority is required" : fault(authority);
       if (hostCount > 1) return "at most one host header is allowed";
       if (authority !== undefined && authority.toLowerCase() !== host.toLowerCase()) {

@@ -8,18 +8,6 @@ import { attachBuffers, buffersOf, type RequestBuffers } from "./request-buffers
 /** How many requests are ignored on a connection that ends; then it is cut. */
 const MAX_IGNORED = 100;
 
-/** The HTTP/1.1 side of the port. It never listens; sockets are handed to it. */
-export interface Http1 {
-  /** Serves a socket that is known to speak HTTP/1.x. */
-  serve(socket: Socket): void;
-
-  /** Closes idle connections now and every other one after the answer it waits for. */
-  drain(): void;
-
-  /** Stops the timers. Connections must be gone. */
-  close(): void;
-}
-
 /** What {@link createHttp1} is made of. */
 export interface Http1Options {
   readonly limits: Limits;
@@ -32,8 +20,10 @@ export interface Http1Options {
   readonly errorBody: (status: number) => string;
 }
 
-/** Creates the HTTP/1.1 side (RFC 9112) with every timeout set. */
-export function createHttp1(options: Http1Options): Http1 {
+/**
+ * Creates the HTTP/1.1 side of the port (RFC 9112), with every timeout set. It never listens; sockets are handed to it.
+ */
+export function createHttp1(options: Http1Options) {
   const { limits } = options;
   // By connection the answers that are not over, in their order. No Map of answers: its old tables, which refer to
   // the next one, would keep every answer until the next full collection.
@@ -191,10 +181,12 @@ export function createHttp1(options: Http1Options): Http1 {
   server.emit("listening");
 
   return {
-    serve(socket) {
+    /** Serves a socket that is known to speak HTTP/1.x. */
+    serve(socket: Socket): void {
       server.emit("connection", socket);
     },
-    drain() {
+    /** Closes idle connections now and every other one after the answer it waits for. */
+    drain(): void {
       draining = true;
       for (const answers of open.values()) {
         const last = answers.at(-1);
@@ -202,7 +194,8 @@ export function createHttp1(options: Http1Options): Http1 {
       }
       closeIdle();
     },
-    close() {
+    /** Stops the timers. Connections must be gone. */
+    close(): void {
       server.close(ignore);
     },
   };

@@ -28,15 +28,6 @@ export interface StreamRequest {
 /** Answers one HTTP/2 stream. */
 export type OnHttp2Stream = (request: StreamRequest) => void;
 
-/** The HTTP/2 side of the port. It never listens; sockets are handed to it. */
-export interface Http2 {
-  /** Serves a socket that is known to speak HTTP/2. */
-  serve(socket: Socket): void;
-
-  /** Tells every peer to open no more streams (GOAWAY); sessions end with their last stream. */
-  drain(): void;
-}
-
 /** What {@link createHttp2} is made of. */
 export interface Http2Options {
   readonly limits: Limits;
@@ -53,7 +44,7 @@ export interface Http2Options {
  * There must be no `request` listener: Node would then attach its compatibility layer to every
  * stream and send trailers itself.
  */
-export function createHttp2(options: Http2Options): Http2 {
+export function createHttp2(options: Http2Options) {
   const { limits } = options;
   const sessions = new Set<ServerHttp2Session>();
   let draining = false;
@@ -89,10 +80,12 @@ export function createHttp2(options: Http2Options): Http2 {
   server.on("sessionError", (_error, session) => destroySession(session));
 
   return {
-    serve(socket) {
+    /** Serves a socket that is known to speak HTTP/2. */
+    serve(socket: Socket): void {
       server.emit("connection", socket);
     },
-    drain() {
+    /** Tells every peer to open no more streams (GOAWAY); sessions end with their last stream. */
+    drain(): void {
       draining = true;
       for (const session of sessions) drainSession(session);
     },

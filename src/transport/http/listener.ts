@@ -86,19 +86,10 @@ export interface ListenerOptions {
 }
 
 /** Serves the connections of a port. */
-export interface Listener {
-  /** Begins to serve. */
-  start(): void;
-
-  /**
-   * Accepts no more, asks every peer to go (GOAWAY, `Connection: close`), waits up to `graceMs` for
-   * calls in flight and then cuts what is left, long streams included. May be called again.
-   */
-  stop(graceMs?: number): Promise<void>;
-}
+export type Listener = ReturnType<typeof createListener>;
 
 /** Creates a listener that does not serve yet. */
-export function createListener(options: ListenerOptions): Listener {
+export function createListener(options: ListenerOptions) {
   const { limits, logger, connections } = options;
   const onError = (err: unknown) => logger?.error({ err }, "a request failed outside of its handler");
   const holders = new WeakMap<Socket, ConnectionHolders>();
@@ -166,13 +157,18 @@ export function createListener(options: ListenerOptions): Listener {
   }
 
   return {
-    start() {
+    /** Begins to serve. */
+    start(): void {
       // Running out of file descriptors is reported here and must not end the process.
       const onAcceptError = (err: Error) => logger?.error({ err }, "accepting a connection failed");
       options.port.accept(onConnection, onAcceptError, limits.connections);
     },
 
-    async stop(graceMs = limits.drainMs) {
+    /**
+     * Accepts no more, asks every peer to go (GOAWAY, `Connection: close`), waits up to `graceMs` for
+     * calls in flight and then cuts what is left, long streams included. May be called again.
+     */
+    async stop(graceMs = limits.drainMs): Promise<void> {
       options.port.close();
       for (const socket of sniffed) socket.destroy();
       http1.drain();

@@ -203,13 +203,7 @@ export function buffersOf(of: Carrier | Http2ServerRequest | Http2ServerResponse
 }
 
 /** Keeps the accounts of bytes of all connections. */
-export interface Connections {
-  /** Opens the holders of a connection; the code that opens them closes them with it. */
-  open(socketAddress: string | undefined): ConnectionHolders;
-
-  /** Opens the buffers of a request. */
-  begin(connection: ConnectionHolders, socketAddress: string | undefined, headers: IncomingHttpHeaders): RequestBuffers;
-}
+export type Connections = ReturnType<typeof createConnections>;
 
 /**
  * Creates it.
@@ -217,16 +211,14 @@ export interface Connections {
  * @param proxies whose requests count as those of the addresses they name
  * @param behindProxy whether every connection is a proxy's, also where none is trusted to name addresses
  */
-export function createConnections(
-  buffers: Buffers,
-  proxies: TrustedProxies | undefined,
-  behindProxy: boolean,
-): Connections {
+export function createConnections(buffers: Buffers, proxies: TrustedProxies | undefined, behindProxy: boolean) {
   const isProxy = (address: string | undefined) =>
     behindProxy || (proxies !== undefined && isTrustedProxy(address, proxies));
   return {
-    open: (address) => buffers.connect(address, isProxy(address)),
-    begin(connection, address, headers) {
+    /** Opens the holders of a connection; the code that opens them closes them with it. */
+    open: (address: string | undefined) => buffers.connect(address, isProxy(address)),
+    /** Opens the buffers of a request. */
+    begin(connection: ConnectionHolders, address: string | undefined, headers: IncomingHttpHeaders): RequestBuffers {
       const peer = connection.isProxy ? peerAddress(address, headers, proxies) : undefined;
       return new RequestBuffers(buffers, connection, peer === address ? undefined : peer);
     },

@@ -16,16 +16,6 @@ export interface StaticDocumentOptions {
   readonly load: () => string | Buffer | Promise<string>;
 }
 
-/** A document that can be sent. */
-export interface StaticDocument {
-  /**
-   * Answers GET or HEAD, in the coding the caller prefers, or with 304 when the caller has it.
-   *
-   * @throws whatever `load` throws; nothing is sent then.
-   */
-  send(res: HttpResponse): Promise<void>;
-}
-
 /** The bytes of one coding; each has a tag of its own (RFC 9110, section 8.8.3.3). */
 interface Variant {
   readonly bytes: Buffer;
@@ -48,8 +38,11 @@ const encode: Readonly<Record<Coding, (bytes: Buffer) => Promise<Buffer>>> = {
     }),
 };
 
+/** A document that can be sent. */
+export type StaticDocument = ReturnType<typeof createStaticDocument>;
+
 /** Creates a document; nothing is done until it is asked for. */
-export function createStaticDocument({ contentType, headers, load }: StaticDocumentOptions): StaticDocument {
+export function createStaticDocument({ contentType, headers, load }: StaticDocumentOptions) {
   let plain: Promise<Variant> | undefined;
   const coded = new Map<Coding, Promise<Variant>>();
 
@@ -85,7 +78,12 @@ export function createStaticDocument({ contentType, headers, load }: StaticDocum
   }
 
   return {
-    async send(res) {
+    /**
+     * Answers GET or HEAD, in the coding the caller prefers, or with 304 when the caller has it.
+     *
+     * @throws whatever `load` throws; nothing is sent then.
+     */
+    async send(res: HttpResponse): Promise<void> {
       const { method, headers: requestHeaders } = res.req;
       const whole = await loaded();
       const compressible = whole.bytes.length >= MIN_COMPRESSED_BYTES;

@@ -25,15 +25,10 @@ export interface WebOptions {
 }
 
 /** Answers requests for the routes. */
-export interface Web {
-  /** Answers if `path` is one of them; false if it is not. */
-  handle(req: HttpRequest, res: HttpResponse, path: string): boolean;
-  /** The methods that a path is served for, as in an Allow header; undefined when there are none. */
-  allowed(path: string): string | undefined;
-}
+export type Web = ReturnType<typeof createWeb>;
 
 /** Creates it. */
-export function createWeb({ routes, errorDomain, proxies, onInternalError }: WebOptions): Web {
+export function createWeb({ routes, errorDomain, proxies, onInternalError }: WebOptions) {
   const table = createWebTable(routes);
 
   async function answer(found: FoundRoute, req: HttpRequest, res: HttpResponse, path: string): Promise<void> {
@@ -55,8 +50,10 @@ export function createWeb({ routes, errorDomain, proxies, onInternalError }: Web
   }
 
   return {
+    /** The methods that a path is served for, as in an Allow header; undefined when there are none. */
     allowed: table.allowed,
-    handle(req, res, path) {
+    /** Answers if `path` is one of them; false if it is not. */
+    handle(req: HttpRequest, res: HttpResponse, path: string): boolean {
       const allow = table.allowed(path);
       if (allow === undefined) return false;
       const found = table.find(req.method === "HEAD" ? "GET" : (req.method ?? ""), path);

@@ -22,7 +22,6 @@ import {
 } from "@connectrpc/connect";
 import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { codeToHttpStatus } from "@connectrpc/connect/protocol-connect";
-import type { Clock } from "../../kernel/clock.js";
 import {
   type ApiError,
   answerError,
@@ -32,8 +31,8 @@ import {
   malformedRequest,
   unimplemented,
 } from "../../kernel/errors.js";
-import { yieldToEventLoop } from "../../kernel/event-loop.js";
 import type { Principal } from "../../kernel/principal.js";
+import { type Clock, yieldToEventLoop } from "../../kernel/time.js";
 import type { AuthenticateCaller } from "../../pipeline/auth/authenticate.js";
 import { type Inbound, StreamCall, UnaryCall } from "../../pipeline/call.js";
 import type { Invoke } from "../../pipeline/invoke.js";

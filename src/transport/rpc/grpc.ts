@@ -4,9 +4,9 @@
 import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import { type DescMessage, fromBinary, type Message } from "@bufbuild/protobuf";
 import { encodeFrame } from "../../codec/frame-writer.js";
-import type { Clock } from "../../kernel/clock.js";
 import { answerError, CALLER_GONE, deadlineExceeded, malformedRequest } from "../../kernel/errors.js";
 import type { Principal } from "../../kernel/principal.js";
+import type { Clock } from "../../kernel/time.js";
 import type { AuthenticateCaller } from "../../pipeline/auth/authenticate.js";
 import { UnaryCall } from "../../pipeline/call.js";
 import type { Invoke } from "../../pipeline/invoke.js";

@@ -53,8 +53,7 @@ import {
   withdrawAdvisory,
 } from "./advisory-changes.js";
 import { type EventInput, MAX_ADVISORY_REQUEST } from "./advisory-rules.js";
-import { addEvents } from "./advisory-v2beta1.js";
-import { buildAdvisoryFilters } from "./filters.js";
+import { addEvents, buildAdvisoryFilters } from "./advisory-v2beta1.js";
 
 const fixedEvent = defineFixedFields(AdvisoryEventSchema, {
   author: setByService(),

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { calculateJwkThumbprint, type JWK } from "jose";
 import { generateTokenKey } from "../../../src/issuer/keys/key-generation.js";
 import type { KeyRing } from "../../../src/issuer/keys/key-ring.js";
-import { createKeyRotator } from "../../../src/issuer/keys/key-rotator.js";
+import { createKeyRotator } from "../../../src/issuer/keys/key-ring.js";
 import { addSuccessor, type KeyStateChange, revokeKey, rotateKey } from "../../../src/issuer/keys/key-states.js";
 import { unavailable } from "../../../src/kernel/errors.js";
 import type { KeyPurpose, Store } from "../../../src/store/port.js";

@@ -23,7 +23,7 @@ import { createIssuers } from "../../../src/issuer/upstream/issuers.js";
 import { builtinRoleUid, randomIds } from "../../../src/kernel/ids.js";
 import { defaultLimits } from "../../../src/kernel/quotas.js";
 import { createGuardedFetch } from "../../../src/outbound/guarded-fetch.js";
-import { createQuotas } from "../../../src/pipeline/quotas.js";
+import { createQuotas } from "../../../src/pipeline/resource/quota.js";
 import type { Store } from "../../../src/store/port.js";
 import { createWeb } from "../../../src/transport/http/web-routes.js";
 import { type OidcAccount, type OidcProvider, startOidcProvider } from "../../support/oidc-provider.js";

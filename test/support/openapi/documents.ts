@@ -7,7 +7,7 @@ import { Auth } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { GroupsService } from "#gen/chainguard/platform/iam/v2beta1/groups_pb.js";
 import { SecurityTokenService } from "#gen/chainguard/platform/oidc/oidc_pb.js";
 import { type Comments, parseComments } from "../../../src/codec/proto-comments.js";
-import { runSync } from "../../../src/kernel/event-loop.js";
+import { runSync } from "../../../src/kernel/time.js";
 import { authRuleOf } from "../../../src/pipeline/method-table.js";
 import { buildBindings, type HttpBinding } from "../../../src/transport/http/http-binding.js";
 import { openApiDocument } from "../../../src/transport/openapi/document.js";

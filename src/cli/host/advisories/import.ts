@@ -5,8 +5,7 @@ import { auditOnHost } from "../../../iam/operator/operate.js";
 import { notFound } from "../../../kernel/errors.js";
 import { randomIds } from "../../../kernel/ids.js";
 import { type ImportCounts, importOsv } from "../../../vulnerabilities/osv/import.js";
-import { escapeControls } from "../../output/escape.js";
-import { createProgressLine, type ProgressStream } from "../../output/terminal.js";
+import { createProgressLine, escapeControls, type ProgressStream } from "../../output/terminal.js";
 import { onHost, print } from "../host.js";
 import { recordFiles } from "./record-files.js";
 

@@ -6,8 +6,8 @@ import {
   DropBindingRequestSchema,
   ListBindingsRequestSchema,
 } from "#gen/arbor/bindings/v1/bindings_pb.js";
-import { escapeControls } from "../../output/escape.js";
 import { createListFormatter, formatAnswer, type ListColumn } from "../../output/format.js";
+import { escapeControls } from "../../output/terminal.js";
 import type { CommonFlags } from "../flags.js";
 import { confirmDelete, withSession } from "../session.js";
 

@@ -4,7 +4,7 @@ import { mkdir, readFile, realpath, stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { Code, CommandError, invalidFlag } from "../../errors.js";
-import { escapeControls } from "../../output/escape.js";
+import { escapeControls } from "../../output/terminal.js";
 import { replaceFile } from "../../shared-file.js";
 import { type ApiFlags, resolveApi } from "../service.js";
 import { changeCredentials, credentialsFile } from "./credentials-file.js";

@@ -3,7 +3,7 @@
 import { createHash, createPublicKey, diffieHellman, generateKeyPairSync, type KeyObject } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isBearerToken } from "../../../client/token-source.js";
-import { encodeBase32 } from "../../../kernel/base32.js";
+import { encodeBase32 } from "../../../kernel/ids.js";
 import { unseal } from "../../../kernel/seal.js";
 import { CLI_CLIENT_ID } from "../../../kernel/web.js";
 import { Code, CommandError } from "../../errors.js";

@@ -3,8 +3,9 @@ import { readFile, stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import { text } from "node:stream/consumers";
 import { invalidFlag } from "../../errors.js";
-import { escapeControls } from "../../output/escape.js";
+import { escapeControls } from "../../output/terminal.js";
 import { type ApiFlags, resolveApi } from "../service.js";
+import { parseClaims } from "./credentials.js";
 import {
   changeCredentials,
   credentialsFile,
@@ -14,7 +15,6 @@ import {
   withLogin,
 } from "./credentials-file.js";
 import { type LoginRequest, workloadToken } from "./grants.js";
-import { parseClaims } from "./token-claims.js";
 
 /** How long a person may take, in milliseconds. */
 const WAIT_MS = 600_000;

@@ -6,9 +6,8 @@ import { formatAnswer } from "../../output/format.js";
 import { withStdout } from "../../output/terminal.js";
 import type { Format } from "../flags.js";
 import { type ApiFlags, resolveApi, type ServiceAnswer, sendRequest } from "../service.js";
-import { findStoredToken } from "./credentials.js";
+import { findStoredToken, parseClaims, refreshExpiryMs } from "./credentials.js";
 import { credentialsFile, type Login, readCredentials } from "./credentials-file.js";
-import { parseClaims, refreshExpiryMs } from "./token-claims.js";
 
 /** The flags of `arbor auth status`. */
 export interface StatusFlags extends ApiFlags {

@@ -1,13 +1,23 @@
 // A request from the flags of a command and the file of `--file`; flags win over the file. Values are read like those of
 // query strings. Besides, durations may be written as `7d`, and enum values by their short names.
-import { create, createRegistry, type DescField, fromJson, type JsonValue, type Message } from "@bufbuild/protobuf";
-import { violationIn } from "../../../codec/body-check.js";
+import { readFile } from "node:fs/promises";
+import { text } from "node:stream/consumers";
+import {
+  create,
+  createRegistry,
+  type DescField,
+  type DescMessage,
+  fromJson,
+  type JsonValue,
+  type Message,
+} from "@bufbuild/protobuf";
+import { LineCounter, parseDocument } from "yaml";
+import { isObject, unsafeIntegerIn, violationIn } from "../../../codec/body-check.js";
 import { findMaskPaths } from "../../../codec/field-mask.js";
 import { ensureContainer, setField, wellKnownName } from "../../../codec/fields.js";
 import { createKeyReader, createTextReader, type TextReader } from "../../../codec/query-value.js";
 import { invalidFlag } from "../../errors.js";
 import { enumRule, type FieldFlag, findEnumValue, isRepeated, isSwitch } from "./field-flags.js";
-import { parseYaml, readResource, readText } from "./resource-file.js";
 
 const DURATION = /^(?=.)(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,12})(\.\d{1,9})?s)?$/;
 
@@ -166,4 +176,69 @@ function parseMessage(field: DescField, json: JsonValue, flag: string): unknown 
 
 function rejectFlag(flag: string, rule: string): never {
   throw invalidFlag(flag, `${flag} ${rule}`);
+}
+
+// Resources come from files in JSON or YAML, with the field names of REST. Errors give the position and never the
+// content, because files contain secrets.
+
+/** A resource from a file. */
+interface FileResource {
+  readonly message: Message;
+  /** The JSON of the file. It tells an empty field from an absent one. */
+  readonly json: JsonValue;
+}
+
+/**
+ * Reads the text of a file.
+ *
+ * @param file its path, or `-` for standard input
+ * @param flag the flag with the path
+ * @throws CommandError INVALID_ARGUMENT when it cannot be read
+ */
+export async function readText(file: string, flag: string): Promise<string> {
+  try {
+    return await (file === "-" ? text(process.stdin) : readFile(file, "utf8"));
+  } catch (error) {
+    const { code = "unknown" } = error as NodeJS.ErrnoException;
+    throw invalidFlag(flag, `${file} cannot be read (${code})`);
+  }
+}
+
+/**
+ * Reads a resource.
+ *
+ * @throws CommandError INVALID_ARGUMENT with the first field that `desc` lacks, or whose value is wrong
+ */
+async function readResource(file: string, desc: DescMessage, flag: string): Promise<FileResource> {
+  const json = parseYaml(await readText(file, flag), flag);
+  if (!isObject(json)) throw invalidFlag(flag, "the file must hold one object, the resource");
+  const unsafe = unsafeIntegerIn(desc, json, "");
+  if (unsafe !== undefined) throw invalidFlag(flag, `${unsafe} must be a string of digits, as it is beyond 2^53`);
+  const registry = createRegistry();
+  try {
+    return { message: fromJson(desc, json, { registry }), json };
+  } catch {
+    throw invalidFlag(flag, violationIn(desc, json, "", registry).description);
+  }
+}
+
+/**
+ * Parses YAML 1.2, of which JSON is a part.
+ *
+ * @throws CommandError INVALID_ARGUMENT with line and column of the first fault
+ */
+function parseYaml(source: string, flag: string): JsonValue {
+  const lineCounter = new LineCounter();
+  const document = parseDocument(source, { lineCounter, prettyErrors: false, resolveKnownTags: false });
+  const [fault] = [...document.errors, ...document.warnings];
+  if (fault !== undefined) {
+    const { line, col } = lineCounter.linePos(fault.pos[0]);
+    throw invalidFlag(flag, `no JSON or YAML at line ${line}, column ${col} (${fault.code})`);
+  }
+  try {
+    return document.toJS() as JsonValue;
+  } catch {
+    // Nested aliases, which would expand without a limit.
+    throw invalidFlag(flag, "no JSON or YAML that can be written out");
+  }
 }

@@ -2,9 +2,8 @@
 import type { JsonObject, Message } from "@bufbuild/protobuf";
 import { setField } from "../../../codec/fields.js";
 import { buildCallbackPath } from "../../../kernel/web.js";
-import { escapeControls } from "../../output/escape.js";
 import { createListFormatter } from "../../output/format.js";
-import { createProgress, type Progress } from "../../output/terminal.js";
+import { createProgress, escapeControls, type Progress } from "../../output/terminal.js";
 import type { CommonFlags } from "../flags.js";
 import { type ApiFlags, fetchIssuer, resolveApi } from "../service.js";
 import { type Session, withSession } from "../session.js";

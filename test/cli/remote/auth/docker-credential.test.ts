@@ -45,11 +45,10 @@ describe("the credential helper", () => {
     assert.deepEqual(JSON.parse(stdout), { ServerURL: HOST, Username: "_token", Secret: "a.b.c" });
     assert.deepEqual(modules.sort(), [
       "cli/errors",
-      "cli/output/escape",
+      "cli/output/terminal",
       "cli/remote/auth/credentials",
       "cli/remote/auth/credentials-file",
       "cli/remote/auth/docker-credential",
-      "cli/remote/auth/token-claims",
       "cli/remote/service",
       "client/token-source",
       "main",

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { encodeBase32 } from "../../src/kernel/base32.js";
+import { encodeBase32 } from "../../src/kernel/ids.js";
 
 // RFC 4648, section 10, without the padding.
 const vectors: readonly (readonly [text: string, encoded: string])[] = [

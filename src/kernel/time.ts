@@ -1,4 +1,10 @@
-// Cooperative scheduling: long work yields to the event loop, so that short calls are not delayed.
+// The clock, and time slices: long work yields to the event loop, so that short calls are not delayed.
+
+/** Returns the time in epoch milliseconds; replaced in tests. */
+export type Clock = () => number;
+
+/** The clock of the system. */
+export const systemClock: Clock = () => Date.now();
 
 /** The longest time slice, in milliseconds. */
 const SLICE_MS = 5;

@@ -1,0 +1,116 @@
+// The commands `arbor admin quota` and `arbor admin role`. Running servers use a new limit or role from the next call on.
+import type { Settings } from "../../config/config.js";
+import { listQuotas, type QuotaUsage, setQuotas } from "../../iam/operator/quotas.js";
+import {
+  createOperatorRole,
+  deleteOperatorRole,
+  listOperatorRoles,
+  type NewOperatorRole,
+  type OperatorRole,
+} from "../../iam/operator/roles.js";
+import { capabilityNamesIn } from "../../iam/roles/capability-names.js";
+import { invalidArgument } from "../../kernel/errors.js";
+import { randomIds } from "../../kernel/ids.js";
+import { isOrganisationQuota, type OrganisationQuota, organisationQuotas, parseLimit } from "../../kernel/quotas.js";
+import { createTable } from "../output/table.js";
+import { escapeControls } from "../output/terminal.js";
+import { onHost, print } from "./host.js";
+
+/** `arbor admin quota list`: the usage and the limits of an organisation. */
+export async function quotaListCommand(
+  settings: Settings,
+  { group, json = false }: { group: string; json?: boolean },
+): Promise<void> {
+  await onHost(settings, async ({ store }) => {
+    const rows = await store.read((tx) => listQuotas(tx, group, settings.quotas));
+    for (const line of json ? rows.map((row) => JSON.stringify(row)) : formatQuotas(rows)) print(line);
+  });
+}
+
+/**
+ * `arbor admin quota set`
+ *
+ * @param assignments such as `repos=500`, or `repos=default` for the limit of the settings
+ * @throws ApiError INVALID_ARGUMENT for an invalid assignment
+ */
+export async function quotaSetCommand(
+  settings: Settings,
+  assignments: readonly string[],
+  { group }: { group: string },
+): Promise<void> {
+  const changes = new Map(assignments.map(parseAssignment));
+  await onHost(settings, async ({ store, clock }) => {
+    await store.write((tx) => setQuotas(tx, group, changes, { ids: randomIds, nowMs: clock() }));
+  });
+}
+
+function parseAssignment(text: string): [OrganisationQuota, number | undefined] {
+  const [, quota = "", limit = ""] = /^([a-z]+)=([^=]+)$/.exec(text) ?? [];
+  if (!isOrganisationQuota(quota)) {
+    const names = organisationQuotas.join(", ");
+    throw invalidArgument({ field: "quota", description: `${text} must be NAME=LIMIT, and NAME one of ${names}` });
+  }
+  if (limit === "default") return [quota, undefined];
+  try {
+    return [quota, parseLimit(limit)];
+  } catch (error) {
+    throw invalidArgument({ field: quota, description: `${quota} ${(error as Error).message}, or default` });
+  }
+}
+
+function formatQuotas(rows: readonly QuotaUsage[]): string[] {
+  const columns = ["QUOTA", "USED", "LIMIT", "SET FOR"].map((title) => ({ title }));
+  const cells = rows.map(({ quota, used, limit, own }) => [
+    quota,
+    String(used),
+    String(limit),
+    own ? "this organisation" : "all",
+  ]);
+  return createTable(columns, { colour: false, width: undefined }).lines(cells);
+}
+
+/** `arbor admin role create` */
+export async function roleCreateCommand(
+  settings: Settings,
+  { name, description, capability }: Omit<NewOperatorRole, "capabilities"> & { capability: readonly string[] },
+): Promise<void> {
+  const role = { name, description, capabilities: capability.map((one) => one.trim()) };
+  await onHost(settings, async ({ store, clock }) => {
+    print(await store.write((tx) => createOperatorRole(tx, role, { ids: randomIds, nowMs: clock() })));
+  });
+}
+
+/** `arbor admin role list` */
+export async function roleListCommand(settings: Settings, { json = false }: { json?: boolean }): Promise<void> {
+  await onHost(settings, async ({ store }) => {
+    const listed = await store.read(listOperatorRoles);
+    for (const line of json ? listed.map(roleToJson) : formatRoles(listed)) print(escapeControls(line));
+  });
+}
+
+/** `arbor admin role delete` */
+export async function roleDeleteCommand(settings: Settings, uid: string): Promise<void> {
+  await onHost(settings, ({ store, clock }) =>
+    store.write((tx) => deleteOperatorRole(tx, uid, { ids: randomIds, nowMs: clock() })),
+  );
+}
+
+function roleToJson({ row, bindings }: OperatorRole): string {
+  const { uid, name, description } = row;
+  return JSON.stringify({
+    ...{ uid, name, description, capabilities: capabilityNamesIn(row.capabilities) },
+    createTime: new Date(row.createTimeMs).toISOString(),
+    bindings: bindings.map(({ uid, identityUid, groupUid }) => ({ uid, identityUid, groupUid })),
+  });
+}
+
+function formatRoles(listed: readonly OperatorRole[]): string[] {
+  const columns = ["UID", "NAME", "BOUND", "CAPABILITIES"].map((title) => ({ title }));
+  const cells = listed.map(({ row: { uid, name, capabilities }, bindings }) => [
+    uid,
+    name,
+    String(bindings.length),
+    capabilityNamesIn(capabilities).join(","),
+  ]);
+  return createTable(columns, { colour: false, width: undefined }).lines(cells);
+}
