@@ -80,10 +80,11 @@ export interface FailureCounter {
 
 /** Creates the counter, in memory. */
 export function createFailureCounter({ points, seconds }: FailureLimit, maxNames = MAX_NAMES): FailureCounter {
-  const windows = new LRUCache<string, { failures: number; readonly endMs: number }>({ max: maxNames });
+  // Made at the first failure: it takes the memory of all its names at once.
+  let windows: LRUCache<string, { failures: number; readonly endMs: number }> | undefined;
 
   function findWindow(name: string) {
-    const found = windows.get(name);
+    const found = windows?.get(name);
     return found !== undefined && found.endMs > performance.now() ? found : undefined;
   }
 
@@ -91,7 +92,10 @@ export function createFailureCounter({ points, seconds }: FailureLimit, maxNames
     add(name) {
       const found = findWindow(name);
       if (found !== undefined) found.failures++;
-      else windows.set(name, { failures: 1, endMs: performance.now() + seconds * 1000 });
+      else {
+        windows ??= new LRUCache({ max: maxNames });
+        windows.set(name, { failures: 1, endMs: performance.now() + seconds * 1000 });
+      }
     },
     exhaustedForMs(name) {
       const found = findWindow(name);
