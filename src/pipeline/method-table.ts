@@ -264,10 +264,17 @@ export function capabilitiesFor(method: DescMethod): readonly NeededCapability[]
 }
 
 function neededCapability(number: number, method: string): NeededCapability {
+  const known = knownCapabilities.get(number);
+  if (known !== undefined) return known;
   const value = CapabilitySchema.values.find((v) => v.number === number);
   if (value === undefined || !hasOption(value, bit)) throw new TypeError(`${method}: capability ${number} has no bit`);
-  return { name: getOption(value, capabilityName), bit: getOption(value, bit) };
+  const needed = { name: getOption(value, capabilityName), bit: getOption(value, bit) };
+  knownCapabilities.set(number, needed);
+  return needed;
 }
+
+// Reading an option parses it, and many methods need the same capabilities.
+const knownCapabilities = new Map<number, NeededCapability>();
 
 type Scope = NonNullable<Extract<AuthRule, { mode: "guarded" }>["scope"]>;
 

@@ -11,7 +11,7 @@ import { openSqlite } from "../../src/store/open-sqlite.js";
 import type { Tx } from "../../src/store/port.js";
 import { createRandom } from "../support/openapi/random.js";
 import { bindingRow, groupRow, identityRow, roleRow } from "../support/rows.js";
-import { tempDir } from "../support/temp-dir.js";
+import { memoryDir } from "../support/temp-dir.js";
 import { allows, emptyModel, type Model, visible } from "./reference-model.js";
 
 /** What a run found. */
@@ -41,7 +41,7 @@ const pool = [
 export async function runDecisions(count: number, seed: number, { inherits = true } = {}): Promise<DecisionRun> {
   const { chance, pick, text } = createRandom(seed);
   const model = emptyModel(inherits);
-  const store = openSqlite({ directory: tempDir(), clock: () => 0, exclusive: false });
+  const store = openSqlite({ directory: memoryDir(), clock: () => 0, exclusive: false });
   const differences: string[] = [];
   let [allowed, mutations, depth, decided] = [0, 0, 0, 0];
   const newUid = (parent?: string) => {

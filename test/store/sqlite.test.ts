@@ -2,14 +2,14 @@
 import { join } from "node:path";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import { openDatabase } from "../../src/store/sqlite-driver.js";
-import { tempDir } from "../support/temp-dir.js";
+import { memoryDir } from "../support/temp-dir.js";
 import { storeSuite } from "./store-suite.js";
 import { creatorsSuite, usageSuite } from "./usage-suite.js";
 
-storeSuite("the store on SQLite", async () => openSqlite({ directory: tempDir() }));
-usageSuite("usage on SQLite", async () => openSqlite({ directory: tempDir() }));
+storeSuite("the store on SQLite", async () => openSqlite({ directory: memoryDir() }));
+usageSuite("usage on SQLite", async () => openSqlite({ directory: memoryDir() }));
 
-const directory = tempDir();
+const directory = memoryDir();
 creatorsSuite(
   "sqlite",
   async () => openSqlite({ directory }),

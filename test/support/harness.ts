@@ -13,7 +13,7 @@ import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import type { IdentityRow } from "../../src/store/port.js";
 import { emptyDatabase } from "../pg/empty-database.js";
 import { identityRow } from "./rows.js";
-import { tempDir } from "./temp-dir.js";
+import { memoryDir, tempDir } from "./temp-dir.js";
 
 /** A running service and what tests need of it. */
 export interface Harness {
@@ -50,7 +50,7 @@ export async function startHarness(settings: Readonly<Record<string, string | bo
   const storage = settings.databaseUrl === undefined && settings.data === undefined ? await newStorage() : {};
   // RSA keys take some hundred milliseconds to generate: tests whose subject they are ask for them.
   const quick = { tokenAlgorithm: "ES256", accessLog: false };
-  const flags = { listen: "127.0.0.1:0", data: tempDir(), ...quick, ...storage, ...settings };
+  const flags = { listen: "127.0.0.1:0", data: memoryDir(), ...quick, ...storage, ...settings };
   const resolved = resolveSettings({ flags, env: {} });
   const time = { skewMs: 0 };
   const clock = () => Date.now() + time.skewMs;

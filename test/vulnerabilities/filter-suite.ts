@@ -6,6 +6,7 @@ import fc from "fast-check";
 import { ListAdvisoriesRequestSchema } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
 import { isWithin } from "../../src/kernel/uidp.js";
 import type { Store } from "../../src/store/port.js";
+import { scaled } from "../support/scale.js";
 import {
   aliases,
   lets,
@@ -59,7 +60,7 @@ const parents: readonly ListRequest["uidp"][] = [
 ];
 
 /** Registers the tests. */
-export function filterSuite(name: string, open: () => Promise<Store>, runs = 300): void {
+export function filterSuite(name: string, open: () => Promise<Store>, runs = scaled(300, 60)): void {
   describe(name, () => {
     let store: Store;
     let world: AdvisoryWorld;
@@ -117,7 +118,7 @@ export function filterSuite(name: string, open: () => Promise<Store>, runs = 300
             const found = await agrees({ [field]: value, ...(uidp && { uidp }) } as ListRequest);
             if (found > 0 && found < model.length) hits++;
           }),
-          { seed: SEED, numRuns: 40 },
+          { seed: SEED, numRuns: scaled(40, 10) },
         );
         assert.ok(hits > 0, "no value told some advisories from others");
       });
@@ -138,7 +139,7 @@ export function filterSuite(name: string, open: () => Promise<Store>, runs = 300
       for (const [i, a] of fields.entries()) {
         for (const b of fields.slice(i + 1)) {
           const both = fc.record({ [a]: filters[a] as never, [b]: filters[b] as never });
-          for (const request of fc.sample(both, { numRuns: 4, seed: SEED + i }))
+          for (const request of fc.sample(both, { numRuns: scaled(4, 2), seed: SEED + i }))
             if ((await agrees(request)) > 0) hits++;
         }
       }

@@ -1,5 +1,5 @@
 import { openSqlite } from "../../src/store/open-sqlite.js";
-import { tempDir } from "../support/temp-dir.js";
+import { memoryDir } from "../support/temp-dir.js";
 import { filterSuite } from "./filter-suite.js";
 
-filterSuite("lists of advisories on SQLite", async () => openSqlite({ directory: tempDir() }));
+filterSuite("lists of advisories on SQLite", async () => openSqlite({ directory: memoryDir() }));

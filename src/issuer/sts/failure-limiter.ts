@@ -74,10 +74,11 @@ const MAX_NAMES = 20_000;
  * of names.
  */
 export function createFailureCounter({ points, seconds }: FailureLimit, maxNames = MAX_NAMES) {
-  const windows = new LRUCache<string, { failures: number; readonly endMs: number }>({ max: maxNames });
+  // Made at the first failure: it takes the memory of all its names at once.
+  let windows: LRUCache<string, { failures: number; readonly endMs: number }> | undefined;
 
   function findWindow(name: string) {
-    const found = windows.get(name);
+    const found = windows?.get(name);
     return found !== undefined && found.endMs > performance.now() ? found : undefined;
   }
 
@@ -85,7 +86,10 @@ export function createFailureCounter({ points, seconds }: FailureLimit, maxNames
     add(name: string): void {
       const found = findWindow(name);
       if (found !== undefined) found.failures++;
-      else windows.set(name, { failures: 1, endMs: performance.now() + seconds * 1000 });
+      else {
+        windows ??= new LRUCache({ max: maxNames });
+        windows.set(name, { failures: 1, endMs: performance.now() + seconds * 1000 });
+      }
     },
     /** How long the limit stays reached, in milliseconds; 0 when it is not reached. */
     exhaustedForMs(name: string): number {

@@ -8,7 +8,7 @@ import type { IdentityRow, Tx } from "../../../src/store/port.js";
 import { openDatabase } from "../../../src/store/sqlite-driver.js";
 import { type Harness, startHarness } from "../../support/harness.js";
 import { type LocalIssuer, startLocalIssuer } from "../../support/local-issuer.js";
-import { tempDir } from "../../support/temp-dir.js";
+import { memoryDir } from "../../support/temp-dir.js";
 import { type Answer, ask, queryOf } from "./ask.js";
 
 /** The client of this service at its login provider. */
@@ -66,7 +66,7 @@ export async function startExchangeWorld(
   const time: { harness?: Harness } = {};
   const clock = () => Date.now() + (time.harness?.skewMs ?? 0);
   const [workloads, people] = [await startLocalIssuer(clock), await startLocalIssuer(clock)];
-  const data = tempDir();
+  const data = memoryDir();
   const loginProviders = join(data, "login-providers.json");
   const provider = { name: "people", title: "People", issuer: people.issuer, clientId: CLIENT };
   writeFileSync(loginProviders, JSON.stringify([provider]));

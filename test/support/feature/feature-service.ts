@@ -15,7 +15,7 @@ import { createLogger } from "../../../src/telemetry/logger.js";
 import { bindPort } from "../../../src/transport/http/listener.js";
 import { createGateway } from "../../../src/transport/rest/gateway.js";
 import { createServer } from "../../../src/transport/server.js";
-import { tempDir } from "../temp-dir.js";
+import { memoryDir } from "../temp-dir.js";
 import { featureService } from "./feature.js";
 
 /** The requests of streams. */
@@ -40,7 +40,7 @@ const uidOf = ({ uid }: { uid: string }) => ({ uid });
 export async function startFeatureStack(): Promise<FeatureStack> {
   const clock = Date.now;
   const errorDomain = "feature.test";
-  const store = openSqlite({ directory: tempDir(), clock });
+  const store = openSqlite({ directory: memoryDir(), clock });
   const stack: Pick<FeatureStack, "watch"> = { watch: things };
   const answers: Record<string, (request: never, call: UnaryCall) => object> = {
     getThing: ({ uid }: { uid: string }) => ({ uid, displayName: `thing ${uid}`, labels: { a: "b" } }),

@@ -30,7 +30,7 @@ export class FieldFlag extends Option {
     this.path = path;
     this.field = lastOf(path);
     this.fromFile = fromFile;
-    if (this.field.enum !== undefined) this.argChoices = enumNames(this.field.enum);
+    if (this.field.enum !== undefined) this.argChoices = [...enumNames(this.field.enum)];
   }
 }
 
@@ -135,9 +135,17 @@ export function formatEnumValue(value: DescEnumValue): string {
 }
 
 /** The names that flags accept: all but that of the unspecified value. */
-export function enumNames(desc: DescEnum): string[] {
-  return desc.values.filter(({ number }) => number !== 0).map(formatEnumValue);
+export function enumNames(desc: DescEnum): readonly string[] {
+  let names = namesByEnum.get(desc);
+  if (names === undefined) {
+    names = desc.values.filter(({ number }) => number !== 0).map(formatEnumValue);
+    namesByEnum.set(desc, names);
+  }
+  return names;
 }
+
+// Reading an option parses it, and many flags take the same hundred names.
+const namesByEnum = new WeakMap<DescEnum, readonly string[]>();
 
 /** The value with the name `text`, in commands or in the proto, in any case; undefined for none. */
 export function findEnumValue(desc: DescEnum, text: string): DescEnumValue | undefined {
