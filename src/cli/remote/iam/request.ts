@@ -1,9 +1,10 @@
 // A request from the flags of a command and the file of `--file`; flags win over the file. Values are read like those of
 // query strings. Besides, durations may be written as `7d`, and enum values by their short names.
-import { create, createRegistry, type DescField, fromJson, type JsonValue, type Message } from "@bufbuild/protobuf";
-import { violationIn } from "../../../codec/body-check.js";
+import { create, createRegistry, type DescField, type JsonValue, type Message } from "@bufbuild/protobuf";
 import { findMaskPaths } from "../../../codec/field-mask.js";
 import { ensureContainer, setField, wellKnownName } from "../../../codec/fields.js";
+import { JsonReadError } from "../../../codec/json-read-value.js";
+import { readMessage } from "../../../codec/json-reader.js";
 import { createKeyReader, createTextReader, type TextReader } from "../../../codec/query-value.js";
 import { invalidFlag } from "../../errors.js";
 import { enumRule, type FieldFlag, findEnumValue, isRepeated, isSwitch } from "./field-flags.js";
@@ -156,11 +157,11 @@ function parseDuration(text: string): string | undefined {
 // A message in a list has no flags of its own. Its text is JSON or YAML.
 function parseMessage(field: DescField, json: JsonValue, flag: string): unknown {
   if (field.message === undefined) throw new TypeError(`no flag can set ${field}`);
-  const registry = createRegistry();
   try {
-    return fromJson(field.message, json, { registry });
-  } catch {
-    return rejectFlag(flag, `is not understood: ${violationIn(field.message, json, "value", registry).description}`);
+    return readMessage(field.message, json, "value", { registry: createRegistry(), ignoreUnknown: false });
+  } catch (error) {
+    if (!(error instanceof JsonReadError)) throw error;
+    return rejectFlag(flag, `is not understood: ${error.message}`);
   }
 }
 

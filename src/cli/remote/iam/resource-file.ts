@@ -2,9 +2,11 @@
 // because files contain secrets.
 import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
-import { createRegistry, type DescMessage, fromJson, type JsonValue, type Message } from "@bufbuild/protobuf";
+import { createRegistry, type DescMessage, type JsonValue, type Message } from "@bufbuild/protobuf";
 import { LineCounter, parseDocument } from "yaml";
-import { isObject, unsafeIntegerIn, violationIn } from "../../../codec/body-check.js";
+import { isObject } from "../../../codec/fields.js";
+import { JsonReadError } from "../../../codec/json-read-value.js";
+import { readMessage } from "../../../codec/json-reader.js";
 import { invalidFlag } from "../../errors.js";
 
 /** A resource from a file. */
@@ -38,13 +40,10 @@ export async function readText(file: string, flag: string): Promise<string> {
 export async function readResource(file: string, desc: DescMessage, flag: string): Promise<FileResource> {
   const json = parseYaml(await readText(file, flag), flag);
   if (!isObject(json)) throw invalidFlag(flag, "the file must hold one object, the resource");
-  const unsafe = unsafeIntegerIn(desc, json, "");
-  if (unsafe !== undefined) throw invalidFlag(flag, `${unsafe} must be a string of digits, as it is beyond 2^53`);
-  const registry = createRegistry();
   try {
-    return { message: fromJson(desc, json, { registry }), json };
-  } catch {
-    throw invalidFlag(flag, violationIn(desc, json, "", registry).description);
+    return { message: readMessage(desc, json, "", { registry: createRegistry(), ignoreUnknown: false }), json };
+  } catch (error) {
+    throw error instanceof JsonReadError ? invalidFlag(flag, error.message) : error;
   }
 }
 
