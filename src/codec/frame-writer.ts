@@ -78,11 +78,11 @@ function taggedWriter(field: DescField, number: number): Write {
   const { message, scalar = ScalarType.INT32 } = field;
   if (message === undefined) return taggedScalar(scalar, number);
   const write = messageWriter(message);
-  if (field.fieldKind !== "map" && field.delimitedEncoding) return (value) => grouped(number, write, value);
+  const enclosed = field.fieldKind !== "map" && field.delimitedEncoding ? grouped : delimited;
   const toMessage = messageForm(field, message);
   return toMessage === undefined
-    ? (value) => delimited(number, write, value)
-    : (value) => delimited(number, write, toMessage(value));
+    ? (value) => enclosed(number, write, value)
+    : (value) => enclosed(number, write, toMessage(value));
 }
 
 function taggedScalar(type: ScalarType, number: number): Write {

@@ -65,7 +65,8 @@ export function createJsonWriters(registry: Registry, timestamps: TimestampDigit
  * whose zero means something. An empty page token is not: it stands for no further page.
  */
 export function isPrintedEmpty(field: DescField): boolean {
-  if (hasPresence(field) || field.name === "next_page_token") return false;
+  if (hasPresence(field)) return false;
+  if (field.fieldKind === "scalar") return field.name !== "next_page_token" || field.scalar !== ScalarType.STRING;
   return field.fieldKind !== "enum" || !NOTHING_SAID.test(field.enum.values[0]?.name ?? "");
 }
 
