@@ -33,6 +33,16 @@ export function encodeFrame(desc: DescMessage, answer: object): Buffer {
   return takeFrame();
 }
 
+/**
+ * Asserts that an answer can be written, for what is then written by protobuf-es, which replaces some values by others.
+ *
+ * @throws TypeError, RangeError as {@link encodeFrame} does.
+ */
+export function assertWritable(desc: DescMessage, answer: object): void {
+  beginFrame();
+  messageWriter(desc)(answer);
+}
+
 // What is written goes to the scratch buffer, from its end to its beginning.
 const messageWriter = createMessageCompiler<Write, void>({
   order: "descending",

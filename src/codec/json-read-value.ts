@@ -12,7 +12,7 @@ import {
   ScalarType,
 } from "@bufbuild/protobuf";
 import { base64Decode } from "@bufbuild/protobuf/wire";
-import type { FieldViolation } from "../kernel/errors.js";
+import { type FieldViolation, invalidArgument } from "../kernel/errors.js";
 import { toJsonMaskPath } from "./field-mask.js";
 import { isObject, wellKnownName } from "./fields.js";
 import { enumRule, integerRange, isLong, messageRule, scalarRule } from "./value-rules.js";
@@ -40,8 +40,17 @@ export class JsonReadError extends Error {
   }
 }
 
-const MAX_NAME = 100;
+/** Reads JSON of a request: what cannot be read is ApiError INVALID_ARGUMENT. */
+export function orInvalidArgument<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw error instanceof JsonReadError ? invalidArgument(error.violation) : error;
+  }
+}
+
 /** Names of fields and keys that callers send may be long. */
+const MAX_NAME = 100;
 const MAX_DEPTH = 100;
 /** The time it takes to parse an integer grows faster than its text. */
 const MAX_NUMBER = 100;

@@ -15,7 +15,7 @@ import { invalidArgument } from "../kernel/errors.js";
 import { parseStrictJson } from "../kernel/strict-json.js";
 import { parseMaskPath } from "./field-mask.js";
 import { isWrapper, wellKnownName } from "./fields.js";
-import { JsonReadError } from "./json-read-value.js";
+import { orInvalidArgument } from "./json-read-value.js";
 import { readValue } from "./json-reader.js";
 import { enumRule, integerRange, isLong, messageRule, scalarRule } from "./value-rules.js";
 
@@ -138,9 +138,5 @@ const NO_TYPES = { registry: createRegistry(), ignoreUnknown: false };
 
 // As in a body, in the form that the field keeps the value in.
 function fromText(field: DescField, json: JsonValue, name: string): unknown {
-  try {
-    return readValue(field, json, name, NO_TYPES);
-  } catch (error) {
-    throw error instanceof JsonReadError ? invalidArgument(error.violation) : error;
-  }
+  return orInvalidArgument(() => readValue(field, json, name, NO_TYPES));
 }

@@ -1,7 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { create, type DescField } from "@bufbuild/protobuf";
-import { anyPack, StringValueSchema, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { create, createFileRegistry, type DescField } from "@bufbuild/protobuf";
+import {
+  anyPack,
+  FileDescriptorProtoSchema,
+  StringValueSchema,
+  FieldDescriptorProto_Type as Type,
+  timestampFromDate,
+} from "@bufbuild/protobuf/wkt";
 import fc from "fast-check";
 import { formatDuration, formatTimestamp, quote } from "../../src/codec/json-scalar.js";
 import { createJsonWriters } from "../../src/codec/json-writer.js";
@@ -242,6 +248,39 @@ test("a field that stands for the whole answer", () => {
   assert.equal(writers.answerField(field("detail_map"))({ a: {} }), `{"a":${emptyDetail}}`);
   assert.equal(writers.answerField(field("size"))(7n), '"7"');
   assert.equal(writers.answerField(field("size"))(undefined), '"0"');
+  assert.equal(writers.answerField(field("color"))(undefined), '"COLOR_UNSPECIFIED"');
+});
+
+const unset = ["timestamp", "duration", "fieldMask", "struct", "value", "listValue", "any", "stringWrapper"];
+for (const name of [...unset, "optionalInt32", "optionalColor", "choiceString", "choiceWrapper"]) {
+  test(`null stands for a whole answer that is an unset ${name}`, () => {
+    const field = kinds.fields.find(({ jsonName }) => jsonName === name);
+    assert.ok(field);
+    assert.equal(writers.answerField(field)(undefined), "null");
+  });
+}
+
+test("an answer prints an enum at zero unless its name says that nothing is said", () => {
+  for (const [zero, text] of [
+    ["TAG_ACTIVE", '{"state":"TAG_ACTIVE"}'],
+    ["STATE_UNSPECIFIED", "{}"],
+    ["UNKNOWN", "{}"],
+    ["Unknown", "{}"],
+    ["WELL_KNOWN", '{"state":"WELL_KNOWN"}'],
+  ]) {
+    const file = create(FileDescriptorProtoSchema, {
+      name: "state.proto",
+      syntax: "proto3",
+      enumType: [{ name: "State", value: [{ name: zero ?? "", number: 0 }] }],
+      messageType: [
+        { name: "Tag", field: [{ name: "state", jsonName: "state", number: 1, type: Type.ENUM, typeName: ".State" }] },
+      ],
+    });
+    const tag = createFileRegistry(file, () => undefined).getMessage("Tag");
+    assert.ok(tag);
+    assert.equal(writers.answer(tag)({}), text);
+    assert.equal(writers.details.nested(tag)({ state: 0 }), "{}");
+  }
 });
 
 test("times are cut to milliseconds for every day there is", () => {

@@ -9,9 +9,8 @@ import {
   type Registry,
 } from "@bufbuild/protobuf";
 import { setField } from "../../codec/fields.js";
-import { JsonReadError } from "../../codec/json-read-value.js";
+import { orInvalidArgument } from "../../codec/json-read-value.js";
 import { readMessage, readValue } from "../../codec/json-reader.js";
-import { invalidArgument } from "../../kernel/errors.js";
 import { parseStrictJson } from "../../kernel/strict-json.js";
 
 /** A request made of a body, and the JSON it was made of. */
@@ -41,11 +40,7 @@ export function createBodyReader(
 
   return (text) => {
     const json = parseStrictJson(text, "body");
-    try {
-      return { message: read(json), json };
-    } catch (error) {
-      throw error instanceof JsonReadError ? invalidArgument(error.violation) : error;
-    }
+    return { message: orInvalidArgument(() => read(json)), json };
   };
 
   // A message as the body stands for itself: errors name its fields as its own JSON does. Any other
