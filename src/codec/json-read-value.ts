@@ -12,6 +12,7 @@ import {
   ScalarType,
 } from "@bufbuild/protobuf";
 import { base64Decode } from "@bufbuild/protobuf/wire";
+import { TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { type FieldViolation, invalidArgument } from "../kernel/errors.js";
 import { toJsonMaskPath } from "./field-mask.js";
 import { isObject, wellKnownName } from "./fields.js";
@@ -198,7 +199,7 @@ function isInt32(value: number): boolean {
 export function leafReader(desc: DescMessage): ReadValue<Message> | undefined {
   switch (wellKnownName(desc)) {
     case "Timestamp":
-      return libraryReader(desc, (json) => (typeof json === "string" && isCalendarTime(json) ? json : undefined));
+      return readTimestamp;
     case "Duration":
       return libraryReader(desc, (json) => (typeof json === "string" && DURATION.test(json) ? json : undefined));
     case "FieldMask":
@@ -229,11 +230,20 @@ function libraryReader(desc: DescMessage, check: (json: JsonValue) => JsonValue 
   };
 }
 
+const TIME =
+  /^([0-9]{4}-[0-9]{2}-([0-9]{2}))T([0-9]{2}):([0-9]{2}:[0-9]{2})(?:\.([0-9]{1,9}))?(Z|[+-][0-9]{2}:[0-9]{2})$/;
+const MIN_TIME = Date.parse("0001-01-01T00:00:00Z");
+const MAX_TIME = Date.parse("9999-12-31T23:59:59Z");
+
 // Date.parse makes the first of March of 30 February, and the next day of 24:00.
-function isCalendarTime(text: string): boolean {
-  const local = text.slice(0, 19);
-  const ms = Date.parse(`${local}Z`);
-  return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(local);
+function readTimestamp(json: JsonValue, context: ReadContext): Message {
+  const [, date = "", day, hour = "", rest = "", fraction = "", zone = ""] =
+    (typeof json === "string" && TIME.exec(json)) || [];
+  const midnight = new Date(`${date}T00:00:00Z`);
+  const ms =
+    midnight.getUTCDate() === Number(day) && hour < "24" ? Date.parse(`${date}T${hour}:${rest}${zone}`) : Number.NaN;
+  if (!(ms >= MIN_TIME && ms <= MAX_TIME)) reject(context, messageRule(TimestampSchema));
+  return create(TimestampSchema, { seconds: BigInt(ms / 1000), nanos: Number(fraction.padEnd(9, "0")) });
 }
 
 /** Makes the reader of a wrapper as a message; null is its zero, as it has no other form where it stands alone. */

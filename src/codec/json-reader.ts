@@ -86,6 +86,8 @@ function fieldReader(field: DescField): ReadValue {
 
 interface NamedField {
   readonly field: DescField;
+  /** The other spelling of its name; undefined where there is one alone. */
+  readonly otherName: string | undefined;
   readonly skipsNull: boolean;
   /** Compiled when it is first read, because a message may hold itself. */
   read: ReadValue | undefined;
@@ -101,26 +103,27 @@ function compileMessage(desc: DescMessage): ReadValue<Message> {
   const rule = messageRule(desc);
   const fields = new Map<string, NamedField>();
   for (const field of desc.fields) {
-    const named: NamedField = { field, skipsNull: !takesNull(field), read: undefined };
-    fields.set(field.name, named).set(field.jsonName, named);
+    const { name, jsonName } = field;
+    const named = { field, skipsNull: !takesNull(field), read: undefined };
+    const otherName = name === jsonName ? undefined : jsonName;
+    fields.set(name, { ...named, otherName });
+    if (otherName !== undefined) fields.set(jsonName, { ...named, otherName: name });
   }
   return (json, context) => {
     if (!isObject(json)) return reject(context, rule);
     deepen(context);
     const message = create(desc);
     const { path } = context;
-    const seen = new Map<NamedField, string>();
     for (const key of Object.keys(json)) {
       const named = fields.get(key);
       if (named === undefined) {
         if (context.ignoreUnknown) continue;
         return rejectAt(context, key, "is not a field of this request");
       }
-      const { field } = named;
+      const { field, otherName } = named;
       path.push(field.jsonName);
-      const before = seen.get(named);
-      if (before !== undefined) reject(context, `is given twice, as ${before} and as ${key}`);
-      seen.set(named, key);
+      if (otherName !== undefined && Object.hasOwn(json, otherName))
+        reject(context, `is given twice, as ${key} and as ${otherName}`);
       const value = json[key] as JsonValue;
       if (value !== null || !named.skipsNull) {
         if (field.oneof !== undefined) assertOnlyMember(message, field, context);

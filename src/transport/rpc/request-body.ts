@@ -47,7 +47,7 @@ export async function readRequest(
   }
   const read = isText ? readBase64 : readRaw;
   const bytes = mayHaveBody(req) ? await read(req, maxBytes + ENVELOPE_BYTES) : new Uint8Array();
-  return (registry && readJson(method, req, bytes, registry)) ?? { body: once(bytes), message: undefined };
+  return (registry && readJson(method, req, bytes, maxBytes, registry)) ?? { body: once(bytes), message: undefined };
 }
 
 async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
@@ -58,11 +58,12 @@ const ENVELOPED = /^application\/(?:connect|grpc|grpc-web|grpc-web-text)\+json$/
 const EMPTY = Buffer.from("{}");
 const EMPTY_ENVELOPE = Buffer.from([0, 0, 0, 0, EMPTY.length, ...EMPTY]);
 
-// Undefined for what is not JSON, is compressed, or is not framed as it should be. The library reads these.
+// Undefined for what is not JSON, is compressed, is too large, or is not framed as it should be. These are the library's.
 function readJson(
   { input }: DescMethod,
   req: HttpRequest,
   bytes: Uint8Array,
+  maxBytes: number,
   registry: Registry,
 ): RequestBody | undefined {
   const [given = ""] = (req.headers["content-type"] ?? "").toLowerCase().split(";");
@@ -72,7 +73,8 @@ function readJson(
   const isCompressed = (req.headers["content-encoding"] ?? "identity") !== "identity";
   const text = isEnveloped ? unwrap(bytes) : isCompressed ? undefined : bytes;
   // An empty message of such a type is not `{}`.
-  if (text === undefined || text.length === 0 || hasCustomJsonRepresentation(input)) return undefined;
+  if (text === undefined || text.length === 0 || text.length > maxBytes || hasCustomJsonRepresentation(input))
+    return undefined;
   const json = parseStrictJson(decodeJsonText(text, undefined), "body");
   const message = orInvalidArgument(() => readMessage(input, json, "", { registry, ignoreUnknown: true }));
   return { body: once(isEnveloped ? EMPTY_ENVELOPE : EMPTY), message };
