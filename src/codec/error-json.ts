@@ -36,7 +36,7 @@ export function httpStatusOf(code: Code): number {
 /** The body of an error: `code`, `message` and `details`, all three always there. */
 export function formatError(error: ConnectError, writers: MessageWriters): string {
   const details = error.details.map((detail) => detailText(detail, writers)).join(",");
-  return `{"code":${error.code},"message":${quote(error.rawMessage)},"details":[${details}]}`;
+  return `{"code":${error.code},"message":${quote(error.rawMessage.toWellFormed())},"details":[${details}]}`;
 }
 
 /** When the caller may try again, in whole seconds, if the error says so (google.rpc.RetryInfo). */
@@ -50,7 +50,7 @@ export function retryAfterOf(error: ConnectError): number | undefined {
 // A detail is either a type and an init object, or bytes that came over the wire. One that cannot be
 // written must not cost the caller the error, so each falls back to something poorer.
 function detailText(detail: Detail, writers: MessageWriters): string {
-  if ("type" in detail) return anyText({ typeUrl: TYPE_PREFIX + detail.type, value: detail.value }, writers);
+  if ("type" in detail) return encodedText(TYPE_PREFIX + detail.type, detail.value, writers);
   const typeUrl = TYPE_PREFIX + detail.desc.typeName;
   try {
     return typedText(typeUrl, detail.desc, detail.value, writers);
@@ -59,12 +59,24 @@ function detailText(detail: Detail, writers: MessageWriters): string {
   }
 }
 
+function encodedText(typeUrl: string, value: Uint8Array, writers: MessageWriters): string {
+  try {
+    return anyText({ typeUrl, value }, writers);
+  } catch {
+    return bytesText(typeUrl, value);
+  }
+}
+
+function bytesText(typeUrl: string, value: Uint8Array): string {
+  return `{"@type":${quote(typeUrl)},"value":${formatBytes(value)}}`;
+}
+
 function fallbackText(typeUrl: string, { desc, value }: Exclude<Detail, { type: string }>): string {
   try {
     const message = isMessage(value, desc) ? value : create(desc, value as Record<string, unknown>);
     const bytes = toBinary(desc, message);
     fromBinary(desc, bytes);
-    return `{"@type":${quote(typeUrl)},"value":${formatBytes(bytes)}}`;
+    return bytesText(typeUrl, bytes);
   } catch {
     return `{"@type":${quote(typeUrl)}}`;
   }

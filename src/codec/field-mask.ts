@@ -1,8 +1,7 @@
 // Paths of field masks. Callers may write field names in snake_case or camelCase;
 // handlers get the names of the proto.
 import type { DescField, DescMessage, JsonValue } from "@bufbuild/protobuf";
-import { isObject } from "./body-check.js";
-import { fieldsByName, wellKnownName } from "./fields.js";
+import { fieldsByName, isObject, wellKnownName } from "./fields.js";
 
 /**
  * The paths of the leaves present in `json`, sorted, as the proto spells them. Lists, maps,

@@ -1,7 +1,16 @@
 // Reading and writing message fields by descriptor, the way protobuf-es lays
 // messages out: a member of a oneof lives in the oneof's property, everything
 // else in its own.
-import { create, type DescField, type DescMessage, equals, isMessage, type Message } from "@bufbuild/protobuf";
+import {
+  create,
+  type DescField,
+  type DescMessage,
+  equals,
+  isMessage,
+  type JsonObject,
+  type JsonValue,
+  type Message,
+} from "@bufbuild/protobuf";
 
 /** A message, or an init object for one, as the plain object it is. */
 export type Fields = Record<string, unknown>;
@@ -9,6 +18,18 @@ export type Fields = Record<string, unknown>;
 type OneofValue = { readonly case?: string | undefined; readonly value?: unknown };
 
 const names = new WeakMap<DescMessage, ReadonlyMap<string, DescField>>();
+
+/** Whether a JSON value is an object. */
+export function isObject(json: JsonValue): json is JsonObject {
+  return typeof json === "object" && json !== null && !Array.isArray(json);
+}
+
+/** Whether a value is an object that is an instance of nothing. */
+export function isPlainObject(value: unknown): value is Fields {
+  if (typeof value !== "object" || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
 
 /** The fields of a message by both their names: that of the proto and that of JSON. */
 export function fieldsByName(desc: DescMessage): ReadonlyMap<string, DescField> {

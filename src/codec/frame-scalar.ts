@@ -10,6 +10,17 @@ import {
   writeText,
   writeVarint,
 } from "./frame-scratch.js";
+import {
+  checkBoolean,
+  checkBytes,
+  checkDouble,
+  checkFloat,
+  checkInt32,
+  checkLong,
+  checkUint32,
+  isSignedLong,
+  rejectValue,
+} from "./scalar-check.js";
 
 /** Writes a value before all that is written. */
 export type Write = (value: unknown) => void;
@@ -43,59 +54,53 @@ export function scalarWriter(type: ScalarType): Write {
   switch (type) {
     case ScalarType.STRING:
       return (value) => {
+        if (typeof value !== "string") rejectValue(value, "string");
         const before = bytesWritten();
-        writeText(value as string);
+        writeText(value);
         writeVarint(bytesWritten() - before);
       };
     case ScalarType.BYTES:
       return (value) => {
-        writeRaw(value as Uint8Array);
-        writeVarint((value as Uint8Array).length);
+        const bytes = checkBytes(value);
+        writeRaw(bytes);
+        writeVarint(bytes.length);
       };
     case ScalarType.BOOL:
-      return (value) => writeVarint(value ? 1 : 0);
+      return (value) => writeVarint(checkBoolean(value) ? 1 : 0);
     case ScalarType.DOUBLE:
-      return (value) => writeDouble(value as number);
+      return (value) => writeDouble(checkDouble(value));
     case ScalarType.FLOAT:
-      return (value) => writeFloat(value as number);
+      return (value) => writeFloat(checkFloat(value));
     case ScalarType.UINT32:
-      return (value) => writeVarint(unsigned(value));
+      return (value) => writeVarint(checkUint32(value));
     case ScalarType.INT32:
-      return (value) => (signed(value) < 0 ? writeLongVarint(BigInt(value as number)) : writeVarint(value as number));
+      return (value) =>
+        checkInt32(value) < 0 ? writeLongVarint(BigInt(value as number)) : writeVarint(value as number);
     case ScalarType.SINT32:
-      return (value) => writeVarint(((signed(value) << 1) ^ (signed(value) >> 31)) >>> 0);
+      return (value) => writeVarint(((checkInt32(value) << 1) ^ (checkInt32(value) >> 31)) >>> 0);
     case ScalarType.FIXED32:
-      return (value) => writeFixed32(unsigned(value));
+      return (value) => writeFixed32(checkUint32(value));
     case ScalarType.SFIXED32:
-      return (value) => writeFixed32(signed(value));
+      return (value) => writeFixed32(checkInt32(value));
     case ScalarType.FIXED64:
+      return (value) => writeFixed64(checkLong(value, false));
     case ScalarType.SFIXED64:
-      return (value) => writeFixed64(long(value));
+      return (value) => writeFixed64(checkLong(value, true));
     case ScalarType.SINT64:
-      return (value) => writeLongVarint((long(value) << 1n) ^ (long(value) >> 63n));
-    default:
-      return writeLong;
+      return (value) => {
+        const long = checkLong(value, true);
+        writeLongVarint((long << 1n) ^ (long >> 63n));
+      };
+    default: {
+      const isSigned = isSignedLong(type);
+      return (value) => writeLong(value, isSigned);
+    }
   }
 }
 
 // Seconds of timestamps and counts, which is most of them, need no arithmetic on big integers.
-function writeLong(value: unknown): void {
-  const near = Number(value);
+function writeLong(value: unknown, isSigned: boolean): void {
+  const near = typeof value === "bigint" ? Number(value) : -1;
   if (near >>> 0 === near) writeVarint(near);
-  else writeLongVarint(long(value));
-}
-
-function signed(value: unknown): number {
-  if (typeof value !== "number" || (value | 0) !== value) throw new RangeError(`${value} is no integer of 32 bits`);
-  return value;
-}
-
-function unsigned(value: unknown): number {
-  if (typeof value !== "number" || value >>> 0 !== value) throw new RangeError(`${value} is no natural of 32 bits`);
-  return value;
-}
-
-// Longs may be kept as texts.
-function long(value: unknown): bigint {
-  return typeof value === "bigint" ? value : BigInt(value as string);
+  else writeLongVarint(checkLong(value, isSigned));
 }

@@ -2,6 +2,8 @@
 // length of what is nested is known when it is due, and nothing is measured
 // first. There is one for all, since a frame is written without a break.
 
+import { checkText } from "./scalar-check.js";
+
 const SMALL_BYTES = 64 * 1024;
 /** A buffer that a rare answer made larger than this is given back. */
 const KEPT_BYTES = 1024 * 1024;
@@ -100,9 +102,14 @@ export function writeRaw(value: Uint8Array): void {
   scratch.set(value, at);
 }
 
-/** Writes a text in UTF-8. */
+/**
+ * Writes a text in UTF-8.
+ *
+ * @throws RangeError for half a surrogate pair, which UTF-8 does not have.
+ */
 export function writeText(value: string): void {
   if (value.length <= SHORT && shortAscii(value)) return;
+  checkText(value);
   const size = Buffer.byteLength(value);
   reserve(size);
   at -= size;

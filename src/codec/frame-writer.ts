@@ -1,21 +1,25 @@
 // Answers as gRPC frames, by writers made once per message type. They read init
 // objects as well as messages, so an answer is written without first being made
 // a message.
-import {
-  create,
-  type DescField,
-  type DescMessage,
-  type MessageInitShape,
-  ScalarType,
-  toBinary,
-} from "@bufbuild/protobuf";
-import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
-import type { Fields } from "./fields.js";
+import { type DescField, type DescMessage, isMessage, ScalarType } from "@bufbuild/protobuf";
+import { type Fields, isPlainObject, isWrapper } from "./fields.js";
 import { scalarWriter, type Write, wireTypeOf } from "./frame-scalar.js";
-import { beginFrame, bytesWritten, takeFrame, writeRaw, writeVarint } from "./frame-scratch.js";
-import { createMessageCompiler, fieldAccess, type OneofMember, type WriteField } from "./message-walk.js";
+import { beginFrame, bytesWritten, takeFrame, writeVarint } from "./frame-scratch.js";
+import { isWrapperMessage } from "./json-wkt.js";
+import {
+  assertMap,
+  assertMessage,
+  createMessageCompiler,
+  fieldAccess,
+  keyReader,
+  type OneofMember,
+  type WriteField,
+} from "./message-walk.js";
+import { checkList, rejectValue } from "./scalar-check.js";
 
 const LENGTH_DELIMITED = 2;
+const START_GROUP = 3;
+const END_GROUP = 4;
 
 /**
  * The frame of an answer, a message or an init object for one: its prefix and the message in binary
@@ -29,17 +33,29 @@ export function encodeFrame(desc: DescMessage, answer: object): Buffer {
   return takeFrame();
 }
 
+/**
+ * Asserts that an answer can be written, for what is then written by protobuf-es, which replaces some values by others.
+ *
+ * @throws TypeError, RangeError as {@link encodeFrame} does.
+ */
+export function assertWritable(desc: DescMessage, answer: object): void {
+  beginFrame();
+  messageWriter(desc)(answer);
+}
+
 // What is written goes to the scratch buffer, from its end to its beginning.
 const messageWriter = createMessageCompiler<Write, void>({
   order: "descending",
-  message: (fields) => (value) => {
-    for (let i = 0; i < fields.length; i++) (fields[i] as WriteField<void>)(value as Fields);
-  },
+  message:
+    (fields, { typeName }) =>
+    (value) => {
+      assertMessage(value, typeName);
+      for (let i = 0; i < fields.length; i++) (fields[i] as WriteField<void>)(value);
+    },
   field: fieldWriter,
 });
 
 function fieldWriter(field: DescField): WriteField<void> {
-  if (hasOwnForm(field)) return libraryWriter(field);
   if (field.fieldKind === "map") return mapWriter(field);
   const write = taggedWriter(field, field.number);
   if (field.fieldKind === "list") return listWriter(field, write);
@@ -59,45 +75,57 @@ function fieldWriter(field: DescField): WriteField<void> {
       if (value !== undefined && !isZero(value)) write(value);
     };
   }
+  const isRequired = access.kind === "present" && access.isRequired;
   return (message) => {
     const value = Object.hasOwn(message, property) ? message[property] : undefined;
     if (value !== undefined && value !== null) write(value);
-  };
-}
-
-// Wrappers are kept as the bare value and Structs as JSON; groups are of another encoding.
-function hasOwnForm(field: DescField): boolean {
-  const { message } = field;
-  if (message === undefined) return false;
-  if (field.fieldKind !== "map" && field.delimitedEncoding) return true;
-  return isWrapperDesc(message) || message.typeName === "google.protobuf.Struct";
-}
-
-// Rare enough to be made a message of that one field.
-function libraryWriter({ parent, oneof, localName }: DescField): WriteField<void> {
-  const property = oneof?.localName ?? localName;
-  return (message) => {
-    const value = message[property];
-    if (value === undefined || (oneof && (value as { readonly case?: string }).case !== localName)) return;
-    writeRaw(toBinary(parent, create(parent, { [property]: value } as MessageInitShape<DescMessage>)));
+    else if (isRequired) rejectValue(value, `value of ${field}, which is required`);
   };
 }
 
 // Writes a value and the tag before it.
-function taggedWriter(
-  { message, scalar = ScalarType.INT32 }: Pick<DescField, "message" | "scalar">,
-  number: number,
-): Write {
-  if (message !== undefined) {
-    const write = messageWriter(message);
-    return (value) => delimited(number, write, value);
-  }
-  const write = scalarWriter(scalar);
-  const tag = ((number << 3) | wireTypeOf(scalar)) >>> 0;
+function taggedWriter(field: DescField, number: number): Write {
+  const { message, scalar = ScalarType.INT32 } = field;
+  if (message === undefined) return taggedScalar(scalar, number);
+  const write = messageWriter(message);
+  const enclosed = field.fieldKind !== "map" && field.delimitedEncoding ? grouped : delimited;
+  const toMessage = messageForm(field, message);
+  return toMessage === undefined
+    ? (value) => enclosed(number, write, value)
+    : (value) => enclosed(number, write, toMessage(value));
+}
+
+function taggedScalar(type: ScalarType, number: number): Write {
+  const write = scalarWriter(type);
+  const tag = ((number << 3) | wireTypeOf(type)) >>> 0;
   return (value) => {
     write(value);
     writeVarint(tag);
   };
+}
+
+// Fields keep a wrapper as its bare value where they can, and a Struct as JSON.
+function messageForm(field: DescField, message: DescMessage): ((value: unknown) => unknown) | undefined {
+  if (isWrapper(message))
+    return (value) =>
+      isWrapperMessage(value) ? value : value === undefined ? rejectValue(value, message.typeName) : { value };
+  if (message.typeName !== "google.protobuf.Struct" || field.parent.typeName === "google.protobuf.Value")
+    return undefined;
+  return (value) => (isMessage(value) ? value : structOf(value));
+}
+
+function structOf(json: unknown): object {
+  if (!isPlainObject(json)) return rejectValue(json, "object of JSON");
+  return { fields: Object.fromEntries(Object.entries(json).map(([key, value]) => [key, { kind: kindOf(value) }])) };
+}
+
+function kindOf(json: unknown): OneofMember {
+  if (json === null) return { case: "nullValue", value: 0 };
+  if (typeof json === "string") return { case: "stringValue", value: json };
+  if (typeof json === "boolean") return { case: "boolValue", value: json };
+  if (typeof json === "number" && Number.isFinite(json)) return { case: "numberValue", value: json };
+  if (!Array.isArray(json)) return { case: "structValue", value: structOf(json) };
+  return { case: "listValue", value: { values: json.map((item) => ({ kind: kindOf(item) })) } };
 }
 
 function delimited(number: number, write: Write, value: unknown): void {
@@ -107,9 +135,16 @@ function delimited(number: number, write: Write, value: unknown): void {
   writeVarint(((number << 3) | LENGTH_DELIMITED) >>> 0);
 }
 
+// The older encoding of messages, with a tag at either end.
+function grouped(number: number, write: Write, value: unknown): void {
+  writeVarint(((number << 3) | END_GROUP) >>> 0);
+  write(value);
+  writeVarint(((number << 3) | START_GROUP) >>> 0);
+}
+
 function listWriter(field: DescField & { readonly fieldKind: "list" }, write: Write): WriteField<void> {
   const { localName: name, number } = field;
-  const itemsOf = (message: Fields) => (message[name] ?? []) as readonly unknown[];
+  const itemsOf = (message: Fields) => checkList(message[name] ?? []);
   if (field.listKind === "message" || !field.packed) {
     return (message) => {
       const items = itemsOf(message);
@@ -128,7 +163,7 @@ function listWriter(field: DescField & { readonly fieldKind: "list" }, write: Wr
 
 function mapWriter(field: DescField & { readonly fieldKind: "map" }): WriteField<void> {
   const { localName: name, number } = field;
-  const writeKey = taggedWriter({ message: undefined, scalar: field.mapKey }, 1);
+  const writeKey = taggedScalar(field.mapKey, 1);
   const writeValue = taggedWriter(field, 2);
   const keyOf = keyReader(field.mapKey);
   const writeEntry = (entry: unknown) => {
@@ -137,15 +172,8 @@ function mapWriter(field: DescField & { readonly fieldKind: "map" }): WriteField
     writeKey(keyOf(key));
   };
   return (message) => {
-    for (const entry of Object.entries(message[name] ?? {}).reverse()) delimited(number, writeEntry, entry);
+    const map = message[name] ?? {};
+    assertMap(map);
+    for (const entry of Object.entries(map).reverse()) delimited(number, writeEntry, entry);
   };
 }
-
-// Keys of objects are texts, whatever the keys of the map are.
-function keyReader(type: ScalarType): (key: string) => unknown {
-  if (type === ScalarType.STRING) return (key) => key;
-  if (type === ScalarType.BOOL) return (key) => key === "true";
-  return wireTypeOf(type) === 1 || LONG_VARINTS.has(type) ? BigInt : Number;
-}
-
-const LONG_VARINTS: ReadonlySet<ScalarType> = new Set([ScalarType.INT64, ScalarType.UINT64, ScalarType.SINT64]);

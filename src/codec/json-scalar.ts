@@ -1,29 +1,39 @@
 // JSON text of scalars and of well-known types that are written like scalars.
+import { checkBytes, checkDouble, checkInt32, checkLong, checkText, rejectValue } from "./scalar-check.js";
 
 const SHORT = 80;
 
-/** A string as JSON. Short ones that need no escape, which is most, are not handed to JSON.stringify. */
+/**
+ * A string as JSON. Short ones that need no escape, which is most, are not handed to JSON.stringify.
+ *
+ * @throws RangeError for half a surrogate pair, which is no text.
+ */
 export function quote(text: string): string {
-  if (text.length > SHORT) return JSON.stringify(text);
+  if (typeof text !== "string") return rejectValue(text, "string");
+  if (text.length > SHORT) return JSON.stringify(checkText(text));
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i);
-    if (code < 32 || code === 34 || code === 92 || (code >= 0xd800 && code <= 0xdfff)) return JSON.stringify(text);
+    if (code < 32 || code === 34 || code === 92) return JSON.stringify(checkText(text));
+    if (code >= 0xd800 && code <= 0xdfff) return JSON.stringify(checkText(text));
   }
   return `"${text}"`;
 }
 
 /** A float or double as JSON; what JSON has no number for is a string. */
 export function formatNumber(value: number): string {
-  if (!Number.isFinite(value)) return Number.isNaN(value) ? '"NaN"' : value > 0 ? '"Infinity"' : '"-Infinity"';
+  if (!Number.isFinite(checkDouble(value)))
+    return Number.isNaN(value) ? '"NaN"' : value > 0 ? '"Infinity"' : '"-Infinity"';
   return Object.is(value, -0) ? "-0" : String(value);
 }
 
 /** Bytes as JSON: padded base64 of the standard alphabet. */
 export function formatBytes(bytes: Uint8Array): string {
-  return `"${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64")}"`;
+  const { buffer, byteOffset, byteLength } = checkBytes(bytes);
+  return `"${Buffer.from(buffer, byteOffset, byteLength).toString("base64")}"`;
 }
 
-const DAY_MS = 86_400_000;
+const DAY_SECONDS = 86_400;
+const SECOND_NANOS = 1_000_000_000;
 const MIN_SECONDS = -62_135_596_800;
 const MAX_SECONDS = 253_402_300_799;
 const TWO = Array.from({ length: 100 }, (_, i) => String(i).padStart(2, "0"));
@@ -31,58 +41,83 @@ const TWO = Array.from({ length: 100 }, (_, i) => String(i).padStart(2, "0"));
 const MAX_DAYS = 4096;
 const dayTexts = new Map<number, string>();
 
+/** How many fraction digits of a timestamp are printed: always three, or as many of 0, 3, 6 and 9 as it takes. */
+export type TimestampDigits = "milliseconds" | "exact";
+
 /**
- * A google.protobuf.Timestamp as JSON: RFC 3339 in UTC with exactly three fraction digits, truncated
- * rather than rounded.
+ * A google.protobuf.Timestamp as JSON: RFC 3339 in UTC. Digits that are not printed are cut off, not rounded.
  *
  * @param seconds since 1970, in whole seconds.
  * @param nanos fraction of the second in nanoseconds, never negative.
- * @throws RangeError outside the years 1 to 9999.
+ * @throws RangeError outside the years 1 to 9999, and for a fraction that is none.
  */
-export function formatTimestamp(seconds: bigint | number | string, nanos: number): string {
-  const whole = Number(seconds);
-  if (!(whole >= MIN_SECONDS && whole <= MAX_SECONDS)) throw new RangeError(`no timestamp: ${whole} s`);
-  const ms = whole * 1000 + Math.floor(nanos / 1_000_000);
-  const day = Math.floor(ms / DAY_MS);
-  const rest = ms - day * DAY_MS;
-  const hour = TWO[Math.floor(rest / 3_600_000)];
-  const minute = TWO[Math.floor(rest / 60_000) % 60];
-  const second = TWO[Math.floor(rest / 1000) % 60];
-  const milli = rest % 1000;
-  const fraction = milli < 10 ? `00${milli}` : milli < 100 ? `0${milli}` : milli;
-  return `${dayTexts.get(day) ?? newDayText(day)}${hour}:${minute}:${second}.${fraction}Z"`;
+export function formatTimestamp(seconds: unknown, nanos: unknown, digits: TimestampDigits): string {
+  const whole = wholeSeconds(seconds);
+  if (!(whole >= MIN_SECONDS && whole <= MAX_SECONDS)) rejectValue(`${whole} s`, "timestamp");
+  if (checkInt32(nanos) < 0 || (nanos as number) >= SECOND_NANOS) rejectValue(`${nanos} ns`, "part of a timestamp");
+  const day = Math.floor(whole / DAY_SECONDS);
+  const rest = whole - day * DAY_SECONDS;
+  const hour = TWO[Math.floor(rest / 3600)];
+  const minute = TWO[Math.floor(rest / 60) % 60];
+  const fraction = digits === "exact" ? fractionOf(nanos as number) : threeDigits(nanos as number);
+  return `${dayTexts.get(day) ?? newDayText(day)}${hour}:${minute}:${TWO[rest % 60]}${fraction}Z"`;
+}
+
+function wholeSeconds(seconds: unknown): number {
+  if (typeof seconds === "bigint") return Number(seconds);
+  return Number(checkLong(seconds, true));
+}
+
+function threeDigits(nanos: number): string {
+  const ms = Math.floor(nanos / 1_000_000);
+  return ms < 10 ? `.00${ms}` : ms < 100 ? `.0${ms}` : `.${ms}`;
+}
+
+function fractionOf(nanos: number): string {
+  if (nanos === 0) return "";
+  const digits = String(nanos).padStart(9, "0");
+  if (digits.endsWith("000000")) return `.${digits.slice(0, 3)}`;
+  return digits.endsWith("000") ? `.${digits.slice(0, 6)}` : `.${digits}`;
 }
 
 // Working a date out costs as much as writing the rest of a small answer.
 function newDayText(day: number): string {
   if (dayTexts.size === MAX_DAYS) dayTexts.clear();
-  const text = `"${new Date(day * DAY_MS).toISOString().slice(0, 11)}`;
+  const text = `"${new Date(day * DAY_SECONDS * 1000).toISOString().slice(0, 11)}`;
   dayTexts.set(day, text);
   return text;
 }
+
+const MAX_DURATION = 315_576_000_000;
 
 /**
  * A google.protobuf.Duration as JSON: seconds with 0, 3, 6 or 9 fraction digits and the suffix `s`.
  *
  * @param seconds whole seconds.
  * @param nanos fraction in nanoseconds, of the same sign as the seconds.
+ * @throws RangeError beyond 10,000 years, for a fraction that is none, and for different signs.
  */
-export function formatDuration(seconds: bigint | number | string, nanos: number): string {
-  const whole = BigInt(seconds);
-  const sign = whole < 0n || nanos < 0 ? "-" : "";
-  let fraction = "";
-  if (nanos !== 0) {
-    fraction = String(Math.abs(nanos)).padStart(9, "0");
-    if (fraction.endsWith("000000")) fraction = fraction.slice(0, 3);
-    else if (fraction.endsWith("000")) fraction = fraction.slice(0, 6);
-    fraction = `.${fraction}`;
-  }
-  return `"${sign}${whole < 0n ? -whole : whole}${fraction}s"`;
+export function formatDuration(seconds: unknown, nanos: unknown): string {
+  const whole = wholeSeconds(seconds);
+  if (Math.abs(whole) > MAX_DURATION) rejectValue(`${whole} s`, "duration");
+  const part = checkInt32(nanos);
+  if (Math.abs(part) >= SECOND_NANOS || whole * part < 0) rejectValue(`${part} ns`, "part of a duration");
+  const sign = whole < 0 || part < 0 ? "-" : "";
+  return `"${sign}${Math.abs(whole)}${fractionOf(Math.abs(part))}s"`;
 }
 
-/** The paths of a google.protobuf.FieldMask as JSON: camelCase, separated by commas. */
-export function formatFieldMask(paths: readonly string[]): string {
-  return quote(
-    paths.map((path) => path.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())).join(","),
-  );
+/**
+ * The paths of a google.protobuf.FieldMask as JSON: camelCase, separated by commas.
+ *
+ * @throws RangeError for a path that would be read as another, such as `a__b` or `aB`.
+ */
+export function formatFieldMask(paths: readonly unknown[]): string {
+  return quote(paths.map(toCamelCase).join(","));
+}
+
+function toCamelCase(path: unknown): string {
+  if (typeof path !== "string") return rejectValue(path, "path");
+  const camelCase = path.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  const isReversible = camelCase.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`) === path;
+  return isReversible && !/[_,]/.test(camelCase) ? camelCase : rejectValue(path, "path that JSON can represent");
 }

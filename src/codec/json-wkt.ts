@@ -1,62 +1,95 @@
 // JSON of the well-known types whose form is not that of their fields. Values
 // may be messages or the init objects that protobuf-es makes messages of.
 import { type DescMessage, fromBinary, isMessage, type Registry } from "@bufbuild/protobuf";
-import { type Any, AnySchema, type ListValue, type Struct, type Value } from "@bufbuild/protobuf/wkt";
-import { isWrapper, wellKnownName } from "./fields.js";
-import { formatBytes, formatDuration, formatFieldMask, formatTimestamp, quote } from "./json-scalar.js";
+import { type Any, hasCustomJsonRepresentation, type ListValue, type Struct, type Value } from "@bufbuild/protobuf/wkt";
+import { type Fields, isPlainObject, isWrapper, wellKnownName } from "./fields.js";
+import { formatDuration, formatFieldMask, formatTimestamp, quote, type TimestampDigits } from "./json-scalar.js";
+import { assertMessage } from "./message-walk.js";
+import { checkBoolean, checkBytes, checkList, rejectValue } from "./scalar-check.js";
 
-/** Writes one value as JSON. */
+/** Writes one value as JSON; throws for a value that the type cannot hold. */
 export type ValueWriter = (value: unknown) => string;
 
 /** What the writers of well-known types need of the writer of messages. */
 export interface MessageWriters {
   readonly registry: Registry;
+  readonly timestamps: TimestampDigits;
   /** The writer of a message that is nested in another. */
   nested(desc: DescMessage): ValueWriter;
   /** The writer of the value a wrapper holds; undefined stands for the zero value. */
   scalar(desc: DescMessage): ValueWriter;
 }
 
-type Seconds = { readonly seconds?: bigint; readonly nanos?: number };
-
 /** The writer of a well-known type; undefined for every message with fields of its own in JSON. */
 export function wellKnownWriter(desc: DescMessage, writers: MessageWriters): ValueWriter | undefined {
+  const write = textWriter(desc, writers);
+  if (write === undefined) return isWrapper(desc) ? wrapperWriter(writers.scalar(desc)) : undefined;
+  return (value) => {
+    assertMessage(value, desc.typeName);
+    return write(value);
+  };
+}
+
+// Of a message, or an init object for one.
+function textWriter(desc: DescMessage, writers: MessageWriters): ((value: Fields) => string) | undefined {
   switch (wellKnownName(desc)) {
-    case "Timestamp":
-      return (value) => formatTimestamp((value as Seconds).seconds ?? 0n, (value as Seconds).nanos ?? 0);
+    case "Timestamp": {
+      const { timestamps } = writers;
+      return ({ seconds = NO_SECONDS, nanos = 0 }) => formatTimestamp(seconds, nanos, timestamps);
+    }
     case "Duration":
-      return (value) => formatDuration((value as Seconds).seconds ?? 0n, (value as Seconds).nanos ?? 0);
+      return ({ seconds = NO_SECONDS, nanos = 0 }) => formatDuration(seconds, nanos);
     case "FieldMask":
-      return (value) => formatFieldMask((value as { paths?: string[] }).paths ?? []);
+      return ({ paths = [] }) => formatFieldMask(checkList(paths));
     case "Struct":
       return structText;
     case "Value":
       return valueText;
     case "ListValue":
-      return (value) => listText(value as Partial<ListValue>);
+      return listText;
     case "Any":
-      return (value) => anyText(value as Partial<Any>, writers);
+      return (value) => anyText(value, writers);
     default:
-      if (!isWrapper(desc)) return undefined;
-      return wrapperWriter(writers.scalar(desc));
+      return undefined;
   }
 }
 
+const NO_SECONDS = 0n;
+
 // A wrapper is a message in lists, maps and oneofs, and the bare value elsewhere.
 function wrapperWriter(write: ValueWriter): ValueWriter {
-  return (value) => write(isWrapperMessage(value) ? value.value : value);
+  return (value) =>
+    isWrapperMessage(value) ? write(value.value) : value === undefined ? rejectValue(value, "wrapper") : write(value);
 }
 
-function isWrapperMessage(value: unknown): value is { value?: unknown } {
+/** Whether the value of a wrapper is given as a message. */
+export function isWrapperMessage(value: unknown): value is { value?: unknown } {
   return typeof value === "object" && value !== null && !(value instanceof Uint8Array);
 }
 
-// As a field a Struct is a plain JSON object, anywhere else a message.
-function structText(value: unknown): string {
-  return isMessage(value) ? structMessageText(value as Struct) : JSON.stringify(value);
+/** A google.protobuf.Struct in a field, which keeps it as JSON. */
+export function structFieldText(value: unknown): string {
+  if (isMessage(value)) return structText(value as Struct);
+  return isPlainObject(value) ? jsonText(value) : rejectValue(value, "object of JSON");
 }
 
-function structMessageText({ fields = {} }: Partial<Struct>): string {
+// JSON.stringify would write NaN as null and leave out what is undefined.
+function jsonText(value: unknown): string {
+  if (typeof value === "string") return quote(value);
+  if (typeof value === "boolean" || value === null) return String(value);
+  if (typeof value === "number") return finiteText(value);
+  if (Array.isArray(value)) return `[${value.map(jsonText).join(",")}]`;
+  if (!isPlainObject(value)) return rejectValue(value, "JSON");
+  return `{${Object.keys(value)
+    .map((key) => `${quote(key)}:${jsonText(value[key])}`)
+    .join(",")}}`;
+}
+
+function finiteText(value: number): string {
+  return Number.isFinite(value) ? String(value) : rejectValue(value, "number in JSON");
+}
+
+function structText({ fields = {} }: Partial<Struct>): string {
   return `{${Object.entries(fields)
     .map(([key, item]) => `${quote(key)}:${valueText(item)}`)
     .join(",")}}`;
@@ -68,50 +101,42 @@ function valueText(value: unknown): string {
     case "stringValue":
       return quote(kind.value);
     case "numberValue":
-      if (!Number.isFinite(kind.value)) throw new RangeError("google.protobuf.Value cannot hold a number without end");
-      return String(kind.value);
+      return finiteText(kind.value);
     case "boolValue":
-      return kind.value ? "true" : "false";
+      return checkBoolean(kind.value) ? "true" : "false";
     case "structValue":
-      return structMessageText(kind.value);
+      return structText(kind.value);
     case "listValue":
       return listText(kind.value);
-    default:
+    case "nullValue":
       return "null";
+    default:
+      return rejectValue(kind?.case, "kind of google.protobuf.Value");
   }
 }
 
-function listText(list: Partial<ListValue>): string {
-  return `[${(list.values ?? []).map(valueText).join(",")}]`;
+function listText({ values = [] }: Partial<ListValue>): string {
+  return `[${checkList(values).map(valueText).join(",")}]`;
 }
 
 /**
- * An Any as JSON, with `@type` first. What cannot be unpacked is kept as base64 under `value`, as an
- * answer with something unreadable in it is better than none.
+ * An Any as JSON, with `@type` first.
+ *
+ * @throws when the registry does not have its type, or its bytes are not of that type.
  */
 export function anyText(any: Partial<Any>, writers: MessageWriters): string {
   const { typeUrl = "", value = new Uint8Array() } = any;
-  if (typeUrl === "") return "{}";
+  if (typeUrl === "")
+    return checkBytes(value).length === 0 ? "{}" : rejectValue("google.protobuf.Any", "message of a type");
   const desc = writers.registry.getMessage(typeUrl.slice(typeUrl.lastIndexOf("/") + 1));
-  if (desc !== undefined) {
-    try {
-      return typedText(typeUrl, desc, fromBinary(desc, value), writers);
-    } catch {
-      // Not what its type says: kept below.
-    }
-  }
-  return `{"@type":${quote(typeUrl)},"value":${formatBytes(value)}}`;
+  if (desc === undefined) return rejectValue(typeUrl, "known type");
+  return typedText(typeUrl, desc, fromBinary(desc, checkBytes(value)), writers);
 }
 
 /** A message as JSON with `@type` first, the form it has within an Any. */
 export function typedText(typeUrl: string, desc: DescMessage, value: object, writers: MessageWriters): string {
   const text = writers.nested(desc)(value);
   const type = `{"@type":${quote(typeUrl)}`;
-  const special = desc.typeName === AnySchema.typeName || isSpecial(desc, writers);
-  if (special) return `${type},"value":${text}}`;
+  if (hasCustomJsonRepresentation(desc)) return `${type},"value":${text}}`;
   return text === "{}" ? `${type}}` : `${type},${text.slice(1)}`;
-}
-
-function isSpecial(desc: DescMessage, writers: MessageWriters): boolean {
-  return wellKnownWriter(desc, writers) !== undefined;
 }

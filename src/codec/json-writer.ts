@@ -1,15 +1,35 @@
 // Writes responses as JSON (docs/api-rules.md#transcoding), with closures that are
 // compiled once per message type. They read init objects as well as messages, so no
 // message has to be created first.
-import { type DescField, type DescMessage, type Registry, ScalarType } from "@bufbuild/protobuf";
+import { type DescEnum, type DescField, type DescMessage, type Registry, ScalarType } from "@bufbuild/protobuf";
+import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { isInputOnly } from "./field-behavior.js";
 import type { Fields } from "./fields.js";
-import { formatBytes, formatNumber, quote } from "./json-scalar.js";
-import { type MessageWriters, type ValueWriter, wellKnownWriter } from "./json-wkt.js";
-import { createMessageCompiler, fieldAccess, hasPresence, type OneofMember, type WriteField } from "./message-walk.js";
+import { formatBytes, formatNumber, quote, type TimestampDigits } from "./json-scalar.js";
+import { type MessageWriters, structFieldText, type ValueWriter, wellKnownWriter } from "./json-wkt.js";
+import {
+  assertMap,
+  assertMessage,
+  createMessageCompiler,
+  fieldAccess,
+  hasPresence,
+  keyReader,
+  type OneofMember,
+  type WriteField,
+} from "./message-walk.js";
+import {
+  checkBoolean,
+  checkFloat,
+  checkInt32,
+  checkList,
+  checkLong,
+  checkUint32,
+  isSignedLong,
+  rejectValue,
+} from "./scalar-check.js";
 import { isLong } from "./value-rules.js";
 
-/** Writes messages as JSON; see {@link createJsonWriters}. */
+/** Writes messages as JSON; see {@link createJsonWriters}. A value that its field cannot hold is a RangeError or TypeError. */
 export interface JsonWriters {
   /** Writers of the details of errors, which print only what is set. */
   readonly details: MessageWriters;
@@ -25,26 +45,39 @@ export interface JsonWriters {
  * Creates the writers.
  *
  * @param registry the types that may stand in an Any.
+ * @param timestamps `milliseconds` is what this API promises; `exact` is what the JSON mapping of protobuf prints.
  */
-export function createJsonWriters(registry: Registry): JsonWriters {
-  const full = createWriters(registry, isPrintedEmpty);
+export function createJsonWriters(registry: Registry, timestamps: TimestampDigits = "milliseconds"): JsonWriters {
+  const full = createWriters(registry, timestamps, isPrintedEmpty);
   return {
-    details: createWriters(registry, () => false).messages,
+    details: createWriters(registry, timestamps, () => false).messages,
     answer: (desc) => full.messages.nested(desc),
     answerField(field) {
       const write = full.value(field);
-      const empty = field.fieldKind === "message" ? "{}" : field.fieldKind === "enum" ? write(0) : emptyText(field);
-      return (value) => (value === undefined ? empty : write(value));
+      const unset = unsetText(field);
+      return (value) => (value === undefined ? unset : write(value));
     },
   };
 }
 
 /**
- * Whether a field of an answer is printed where it is empty: every scalar without presence, list and map, except an
- * empty page token, which stands for no further page.
+ * Whether a field of an answer is printed where it is empty: every scalar without presence, list and map, and an enum
+ * whose zero means something. An empty page token is not: it stands for no further page.
  */
 export function isPrintedEmpty(field: DescField): boolean {
-  return !hasPresence(field) && field.fieldKind !== "enum" && field.name !== "next_page_token";
+  if (hasPresence(field)) return false;
+  if (field.fieldKind === "scalar") return field.name !== "next_page_token" || field.scalar !== ScalarType.STRING;
+  return field.fieldKind !== "enum" || !NOTHING_SAID.test(field.enum.values[0]?.name ?? "");
+}
+
+// The names that AIP-126 and older protos give to the value that an enum has when nobody set it.
+const NOTHING_SAID = /(?:^|_)(?:UNSPECIFIED|UNKNOWN)$/i;
+
+// Of a field that is sent in place of the whole answer, and is not set. `{}` is no form of a time, and zero no form of
+// an optional number that is not set.
+function unsetText(field: DescField): string {
+  if (field.fieldKind === "message") return hasCustomJsonRepresentation(field.message) ? "null" : "{}";
+  return hasPresence(field) ? "null" : emptyText(field);
 }
 
 interface Writers {
@@ -53,37 +86,42 @@ interface Writers {
   value(field: DescField): ValueWriter;
 }
 
-function createWriters(registry: Registry, printsEmpty: (field: DescField) => boolean): Writers {
+function createWriters(
+  registry: Registry,
+  timestamps: TimestampDigits,
+  printsEmpty: (field: DescField) => boolean,
+): Writers {
   const compiled = createMessageCompiler<ValueWriter, string>({
     order: "ascending",
     isWritten: (field) => !isInputOnly(field),
-    message: (fields) => (value) => {
-      let out = "{";
-      for (let i = 0; i < fields.length; i++) out = (fields[i] as WriteField<string>)(value as Fields, out);
-      return `${out}}`;
-    },
+    message:
+      (fields, { typeName }) =>
+      (value) => {
+        assertMessage(value, typeName);
+        let out = "{";
+        for (let i = 0; i < fields.length; i++) out = (fields[i] as WriteField<string>)(value as Fields, out);
+        return `${out}}`;
+      },
     field: (field) => fieldWriter(field, value(field), printsEmpty(field)),
   });
 
   const value = (field: DescField): ValueWriter => {
     const write = elementWriter(field);
-    if (field.fieldKind === "list") return (list) => listText(list as readonly unknown[], write);
-    if (field.fieldKind === "map") return (map) => mapText(map as Fields, write);
+    if (field.fieldKind === "list") return (list) => listText(checkList(list), write);
+    if (field.fieldKind === "map") return mapWriter(field, write);
     return write;
   };
 
   const elementWriter = (field: DescField): ValueWriter => {
+    if (field.message?.typeName === "google.protobuf.Struct") return structFieldText;
     if (field.message !== undefined) return messages.nested(field.message);
-    if (field.enum !== undefined) {
-      const names = new Map(field.enum.values.map((value) => [value.number, quote(value.name)]));
-      if (field.enum.typeName === "google.protobuf.NullValue") return () => "null";
-      return (number) => names.get(number as number) ?? String(number);
-    }
+    if (field.enum !== undefined) return enumWriter(field.enum);
     return scalarWriter(field.scalar ?? ScalarType.STRING);
   };
 
   const messages: MessageWriters = {
     registry,
+    timestamps,
     nested: (desc) => wellKnownWriter(desc, messages) ?? compiled(desc),
     scalar: (desc) => {
       const type = desc.fields[0]?.scalar ?? ScalarType.STRING;
@@ -109,11 +147,14 @@ function fieldWriter(field: DescField, write: ValueWriter, printsEmpty: boolean)
         return member?.case === name ? append(out, write(member.value)) : out;
       };
     }
-    case "present":
+    case "present": {
+      const { isRequired } = access;
       return (message, out) => {
         const value = Object.hasOwn(message, property) ? message[property] : undefined;
-        return value === undefined || value === null ? out : append(out, write(value));
+        if (value !== undefined && value !== null) return append(out, write(value));
+        return isRequired ? rejectValue(value, `value of ${field}, which is required`) : out;
       };
+    }
     case "implicit": {
       const { isZero } = access;
       return (message, out) => {
@@ -135,7 +176,17 @@ const NOTHING = { list: [], map: {} };
 // What a field prints that is a list or map without elements, or a scalar at zero.
 function emptyText(field: DescField): string {
   if (field.fieldKind === "list") return "[]";
-  return field.fieldKind === "map" ? "{}" : zeroText(field.scalar);
+  if (field.fieldKind === "map") return "{}";
+  return field.enum === undefined ? zeroText(field.scalar) : enumWriter(field.enum)(0);
+}
+
+function enumWriter(desc: DescEnum): ValueWriter {
+  if (desc.typeName === "google.protobuf.NullValue")
+    return (number) => (checkInt32(number) === 0 ? "null" : rejectValue(number, "null"));
+  const names = new Map<number, string>();
+  // Of names for one number, the first.
+  for (const { number, jsonName } of desc.values) if (!names.has(number)) names.set(number, quote(jsonName));
+  return (number) => names.get(number as number) ?? String(checkInt32(number));
 }
 
 function zeroText(type: ScalarType | undefined): string {
@@ -149,14 +200,21 @@ function scalarWriter(type: ScalarType): ValueWriter {
     case ScalarType.STRING:
       return (value) => quote(value as string);
     case ScalarType.BOOL:
-      return (value) => (value ? "true" : "false");
+      return (value) => (checkBoolean(value) ? "true" : "false");
     case ScalarType.BYTES:
       return (value) => formatBytes(value as Uint8Array);
     case ScalarType.DOUBLE:
-    case ScalarType.FLOAT:
       return (value) => formatNumber(value as number);
-    default:
-      return isLong(type) ? (value) => `"${value}"` : (value) => String(value);
+    case ScalarType.FLOAT:
+      return (value) => formatNumber(checkFloat(value));
+    case ScalarType.UINT32:
+    case ScalarType.FIXED32:
+      return (value) => String(checkUint32(value));
+    default: {
+      if (!isLong(type)) return (value) => String(checkInt32(value));
+      const isSigned = isSignedLong(type);
+      return (value) => `"${checkLong(value, isSigned)}"`;
+    }
   }
 }
 
@@ -166,11 +224,16 @@ function listText(list: readonly unknown[], write: ValueWriter): string {
   return `${out}]`;
 }
 
-function mapText(map: Fields, write: ValueWriter): string {
-  let out = "{";
-  for (const key of Object.keys(map)) {
-    const member = `${quote(key)}:${write(map[key])}`;
-    out += out.length === 1 ? member : `,${member}`;
-  }
-  return `${out}}`;
+function mapWriter({ mapKey }: DescField & { readonly fieldKind: "map" }, write: ValueWriter): ValueWriter {
+  const keyOf = keyReader(mapKey);
+  return (map) => {
+    assertMap(map);
+    let out = "{";
+    for (const key of Object.keys(map)) {
+      // As the key of that type is written, such as 1 for 01.
+      const member = `${quote(String(keyOf(key)))}:${write(map[key])}`;
+      out += out.length === 1 ? member : `,${member}`;
+    }
+    return `${out}}`;
+  };
 }

@@ -3,10 +3,10 @@
 // wrong shows its caller the wrong things.
 import {
   create,
+  createRegistry,
   type DescEnum,
   type DescField,
   type DescMessage,
-  fromJson,
   type JsonValue,
   ScalarType,
 } from "@bufbuild/protobuf";
@@ -14,7 +14,9 @@ import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
 import { invalidArgument } from "../kernel/errors.js";
 import { parseStrictJson } from "../kernel/strict-json.js";
 import { parseMaskPath } from "./field-mask.js";
-import { type Fields, isWrapper, wellKnownName } from "./fields.js";
+import { isWrapper, wellKnownName } from "./fields.js";
+import { orInvalidArgument } from "./json-read-value.js";
+import { readValue } from "./json-reader.js";
 import { enumRule, integerRange, isLong, messageRule, scalarRule } from "./value-rules.js";
 
 /**
@@ -115,11 +117,11 @@ function messageReader(field: DescField, desc: DescMessage): TextReader | undefi
       };
     case "Timestamp":
     case "Duration":
-      return (text, name) => fromText(field, text, name, rule);
+      return (text, name) => fromText(field, text, name);
     case "Struct":
     case "Value":
     case "ListValue":
-      return (text, name) => fromText(field, parseStrictJson(text, name).value, name, rule);
+      return (text, name) => fromText(field, parseStrictJson(text, name), name);
     default: {
       if (!isWrapper(desc)) return undefined;
       const value = desc.fields[0];
@@ -132,13 +134,9 @@ function messageReader(field: DescField, desc: DescMessage): TextReader | undefi
   }
 }
 
-// Lets protobuf-es read the one field, which also gives the value the form it has there.
-function fromText(field: DescField, json: JsonValue, name: string, rule: string): unknown {
-  try {
-    const probe = fromJson(field.parent, { [field.jsonName]: json }) as unknown as Fields;
-    if (field.oneof === undefined) return probe[field.localName];
-    return (probe[field.oneof.localName] as { value: unknown }).value;
-  } catch {
-    return refuse(name, rule);
-  }
+const NO_TYPES = { registry: createRegistry(), ignoreUnknown: false };
+
+// As in a body, in the form that the field keeps the value in.
+function fromText(field: DescField, json: JsonValue, name: string): unknown {
+  return orInvalidArgument(() => readValue(field, json, name, NO_TYPES));
 }

@@ -12,13 +12,6 @@ export type JsonObject = { [name: string]: JsonValue };
 /** The deepest nesting of objects and arrays. */
 export const MAX_JSON_DEPTH = 64;
 
-/** A parsed text. */
-export interface StrictJson {
-  readonly value: JsonValue;
-  /** Whether it contains an integer beyond 2^53, which a double may not represent exactly. */
-  readonly hasUnsafeInteger: boolean;
-}
-
 const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
 const LONE_SURROGATE = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
 
@@ -28,10 +21,8 @@ const LONE_SURROGATE = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[
  * @param what the field in errors that cannot name one within the text
  * @throws ApiError INVALID_ARGUMENT.
  */
-export function parseStrictJson(text: string, what: string): StrictJson {
-  const reader = new Reader(text, what);
-  const value = reader.document();
-  return { value, hasUnsafeInteger: reader.hasUnsafeInteger };
+export function parseStrictJson(text: string, what: string): JsonValue {
+  return new Reader(text, what).document();
 }
 
 class Reader {
@@ -39,7 +30,6 @@ class Reader {
   readonly #what: string;
   readonly #path: (string | number)[] = [];
   #at = 0;
-  hasUnsafeInteger = false;
 
   constructor(text: string, what: string) {
     this.#text = text;
@@ -173,7 +163,6 @@ class Reader {
     if (literal === undefined) return this.#broken();
     const value = Number(literal);
     if (!Number.isFinite(value)) this.#refuse("must be a number that a double can hold");
-    if (Number.isInteger(value) && !Number.isSafeInteger(value)) this.hasUnsafeInteger = true;
     this.#at += literal.length;
     return value;
   }
@@ -240,7 +229,7 @@ export function parseJsonObject(
   try {
     const text = utf8.decode(bytes);
     if (!hasFewValues(text, maxValues)) return undefined;
-    value = parseStrictJson(text, "json").value;
+    value = parseStrictJson(text, "json");
   } catch {
     return undefined;
   }

@@ -45,7 +45,7 @@ function emptyValueOf(field: DescField, choice: number, within: readonly DescMes
     if (isWrapper(field.message)) return undefined;
     const message = filled(field.message, choice, within);
     if (message === undefined || field.fieldKind === "message") return message;
-    return field.fieldKind === "list" ? [message] : { key: message };
+    return field.fieldKind === "list" ? [message] : { 1: message };
   }
   if (field.presence === FeatureSet_FieldPresence.IMPLICIT) return undefined;
   switch (field.scalar) {
@@ -70,8 +70,9 @@ function expectedPaths(desc: DescMessage, message: Plain, at = ""): string[] {
     const set = member?.case === field.localName ? member.value : value;
     if (isInputOnly(field) || field.name === "next_page_token") return [];
     if (set === undefined) {
-      const isEmpty = field.presence === FeatureSet_FieldPresence.IMPLICIT && field.fieldKind !== "enum";
-      return isEmpty ? [path] : [];
+      if (field.presence !== FeatureSet_FieldPresence.IMPLICIT) return [];
+      const zero = field.fieldKind === "enum" ? field.enum.values[0]?.name.toUpperCase().split("_").at(-1) : undefined;
+      return zero === "UNSPECIFIED" || zero === "UNKNOWN" ? [] : [path];
     }
     if (field.message === undefined) return [path];
     const inner = field.fieldKind === "message" ? [["", set]] : Object.entries(set as object);

@@ -79,21 +79,12 @@ const good: readonly string[] = [
 
 for (const text of good) {
   test(`reads ${text.slice(0, 60)} as JSON.parse does`, () => {
-    assert.equal(JSON.stringify(parseStrictJson(text, "body").value), JSON.stringify(JSON.parse(text)));
+    assert.equal(JSON.stringify(parseStrictJson(text, "body")), JSON.stringify(JSON.parse(text)));
   });
 }
 
-test("whole numbers beyond 2^53 are noticed, others are not", () => {
-  for (const text of ["9007199254740993", "[-9007199254740993]", '{"a":1e18}', "1e300"]) {
-    assert.equal(parseStrictJson(text, "body").hasUnsafeInteger, true, text);
-  }
-  for (const text of ["9007199254740991", '"9007199254740993"', "0.1", "1e15"]) {
-    assert.equal(parseStrictJson(text, "body").hasUnsafeInteger, false, text);
-  }
-});
-
 test("objects have no prototype and pollute none", () => {
-  const { value } = parseStrictJson('{"constructor":{"prototype":{"polluted":true}}}', "body");
+  const value = parseStrictJson('{"constructor":{"prototype":{"polluted":true}}}', "body");
   assert.equal(Object.getPrototypeOf(value), null);
   assert.equal(({} as { polluted?: boolean }).polluted, undefined);
 });
@@ -110,7 +101,7 @@ test("whatever JSON.stringify writes is read back the same", () => {
     fc.property(fc.jsonValue({ maxDepth: 5 }), (value) => {
       const text = JSON.stringify(value);
       fc.pre(!text.includes("\\u0000") && !/\\ud[89a-f]/.test(text) && !text.includes("__proto__"));
-      assert.equal(JSON.stringify(parseStrictJson(text, "body").value), text);
+      assert.equal(JSON.stringify(parseStrictJson(text, "body")), text);
     }),
   );
 });
@@ -122,7 +113,7 @@ test("whatever is accepted, JSON.parse accepts and understands the same", () => 
       const text = parts.join("");
       let value: unknown;
       try {
-        value = parseStrictJson(text, "body").value;
+        value = parseStrictJson(text, "body");
       } catch {
         return;
       }

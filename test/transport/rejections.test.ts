@@ -221,10 +221,7 @@ describe("what is not served", () => {
       headers: { ":path": GET, ...json },
       body: Buffer.from('{"uid":1}'),
       status: 400,
-      error: connectError(
-        "invalid_argument",
-        "cannot decode field chainguard.platform.iam.v2beta1.GetGroupRequest.uid from JSON: expected string, got 1",
-      ),
+      error: connectError("invalid_argument", "Invalid argument: uid: uid must be a string"),
     },
     {
       name: "no protobuf",

@@ -22,6 +22,8 @@ import {
 } from "@connectrpc/connect";
 import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { codeToHttpStatus } from "@connectrpc/connect/protocol-connect";
+import { assertWritable } from "../../codec/frame-writer.js";
+import { createTypeRegistry } from "../../codec/type-registry.js";
 import {
   type ApiError,
   answerError,
@@ -40,7 +42,7 @@ import type { InvokeStream } from "../../pipeline/invoke-stream.js";
 import { readAll } from "../../pipeline/list-chunks.js";
 import type { MethodEntry, MethodTable, StreamEntry, UnaryEntry } from "../../pipeline/method-table.js";
 import type { AccessRecord } from "../http/access-log.js";
-import { discardRest, mayHaveBody, readBase64, readRaw } from "../http/body-reader.js";
+import { discardRest, mayHaveBody } from "../http/body-reader.js";
 import { isProtocolField } from "../http/grpc-fields.js";
 import {
   abort,
@@ -60,6 +62,7 @@ import { connectJson, sendEndStream, sendGrpcStatus, sendJson } from "../http/se
 import { gzip } from "./compression.js";
 import { universalRequest, writeAnswer } from "./connect-http.js";
 import type { ListFrames } from "./list-frame.js";
+import { ENVELOPE_BYTES, readRequest } from "./request-body.js";
 import { createStreamShares } from "./stream-shares.js";
 import { findWebText } from "./web-text.js";
 
@@ -113,11 +116,13 @@ export interface Connect {
 const remoteAddressKey = createContextKey<string | undefined>(undefined);
 const principalKey = createContextKey<Principal | undefined>(undefined);
 const responseKey = createContextKey<HttpResponse | undefined>(undefined);
+const requestKey = createContextKey<Message | undefined>(undefined);
 
 /** Creates the adapter. */
 export function createConnect(options: ConnectOptions): Connect {
   const { errorDomain, limits } = options;
   const handlers = createHandlers(options);
+  const registry = createTypeRegistry(options.methods.values());
   const streams = createStreamShares("streams", {
     total: limits.openStreams,
     perConnection: limits.openStreamsPerConnection,
@@ -146,8 +151,10 @@ export function createConnect(options: ConnectOptions): Connect {
         .set(principalKey, principal)
         .set(responseKey, res);
       const maxBytes = entry?.maxRequestBytes ?? limits.publicRequestBytes;
-      const body = await bodyOf(handler.method, maxBytes, req, webText?.request);
-      const response = await handler(universalRequest(req, res, values, body));
+      const { body, message } = await readRequest(handler.method, maxBytes, req, entry && registry, webText?.request);
+      const request = universalRequest(req, res, values.set(requestKey, message), body);
+      if (message !== undefined) request.header.delete("content-length");
+      const response = await handler(request);
       if (mayHaveBody(req)) discardRest(req);
       if (response.body === undefined) refuseEmpty(response, handler, res);
       else await writeAnswer(response, res, errorDomain, access, webText?.answer);
@@ -252,33 +259,6 @@ function createHandlers(options: ConnectOptions): ReadonlyMap<string, UniversalH
   return handlers;
 }
 
-/** The flag and length before each message of an envelope. */
-const ENVELOPE_BYTES = 5;
-
-// One message is read whole, and charged, before the library sees it. Of streams the library holds one message.
-async function bodyOf(
-  method: DescMethod,
-  maxBytes: number,
-  req: HttpRequest,
-  isText = false,
-): Promise<AsyncIterable<Uint8Array>> {
-  if (method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming") {
-    // No client of gRPC-Web streams requests, and base64 of unknown length cannot be charged at once.
-    if (isText) throw unimplemented(`method: ${method.name} takes a stream, which gRPC-Web as text cannot send`);
-    const buffers = buffersOf(req);
-    buffers?.openRequest(() => req.destroy());
-    buffers?.chargeRequest(maxBytes);
-    return req.iterator({ destroyOnReturn: false });
-  }
-  const read = isText ? readBase64 : readRaw;
-  const bytes = mayHaveBody(req) ? await read(req, maxBytes + ENVELOPE_BYTES) : undefined;
-  return once(bytes);
-}
-
-async function* once(bytes: Uint8Array | undefined): AsyncGenerator<Uint8Array> {
-  if (bytes !== undefined && bytes.length > 0) yield bytes;
-}
-
 // Connect takes calls of methods without side effects by GET.
 function httpMethodsOf({ methodKind, idempotency }: DescMethod): string {
   const get = methodKind === "unary" && idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
@@ -316,7 +296,8 @@ function implOf(methods: readonly MethodEntry[], options: ConnectOptions): Parti
 }
 
 function unaryImpl(entry: UnaryEntry, options: ConnectOptions): UnaryImpl {
-  return async (request, context) => {
+  return async (given, context) => {
+    const request = context.values.get(requestKey) ?? given;
     const call = new UnaryCall(inboundOf(context, options), entry.desc, options.clock());
     const principal = context.values.get(principalKey);
     const { output } = entry.desc;
@@ -332,7 +313,9 @@ function unaryImpl(entry: UnaryEntry, options: ConnectOptions): UnaryImpl {
       return isJson ? fromBinary(output, bytes) : encodedMessage(output, bytes);
     };
     try {
-      return await readAll(options.invoke, options.clock, { entry, call, principal, request }, join);
+      const answer = await readAll(options.invoke, options.clock, { entry, call, principal, request }, join);
+      if (entry.list === undefined) assertAnswer(output, answer, options);
+      return answer;
     } catch (error) {
       throw connectErrorFrom(error, options.errorDomain);
     } finally {
@@ -340,6 +323,15 @@ function unaryImpl(entry: UnaryEntry, options: ConnectOptions): UnaryImpl {
       copyFields(call.responseTrailerIfSet, context.responseTrailer);
     }
   };
+}
+
+// The library writes some values as others, such as half a surrogate pair.
+function assertAnswer(desc: DescMessage, answer: object, { errorDomain, onInternalError }: ConnectOptions): void {
+  try {
+    assertWritable(desc, answer);
+  } catch (error) {
+    throw answerError(error, errorDomain, () => onInternalError(error));
+  }
 }
 
 // A message that is written as these bytes: to read a long list and write it again would keep everybody waiting.
@@ -358,7 +350,8 @@ function encodedMessage(desc: DescMessage, bytes: Uint8Array): Message {
 function streamImpl(entry: StreamEntry, options: ConnectOptions): StreamImpl {
   const { invokeStream } = options;
   if (invokeStream === undefined) throw new TypeError(`${entry.path} streams, but nothing was given to run streams`);
-  return async function* (request, context) {
+  return async function* (given, context) {
+    const request = context.values.get(requestKey) ?? given;
     const call = new StreamCall(inboundOf(context, options), entry.desc, options.clock());
     let isStarted = false;
     try {
@@ -366,6 +359,7 @@ function streamImpl(entry: StreamEntry, options: ConnectOptions): StreamImpl {
         // Headers are sent with the first message, trailers after the last.
         if (!isStarted) copyFields(call.responseHeaderIfSet, context.responseHeader);
         isStarted = true;
+        assertAnswer(entry.desc.output, message, options);
         yield message;
       }
     } finally {

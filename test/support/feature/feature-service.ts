@@ -31,6 +31,8 @@ export interface FeatureStack {
   readonly store: Store;
   /** What `Watch` does; the test's to set. */
   watch: (request: WatchRequest, call: StreamCall) => AsyncIterable<object>;
+  /** What `Echo` answers; the test's to set. */
+  echo: (request: object) => object;
   stop(): Promise<void>;
 }
 
@@ -41,7 +43,7 @@ export async function startFeatureStack(): Promise<FeatureStack> {
   const clock = Date.now;
   const errorDomain = "feature.test";
   const store = openSqlite({ directory: memoryDir(), clock });
-  const stack: Pick<FeatureStack, "watch"> = { watch: things };
+  const stack: Pick<FeatureStack, "watch" | "echo"> = { watch: things, echo: (request) => request };
   const answers: Record<string, (request: never, call: UnaryCall) => object> = {
     getThing: ({ uid }: { uid: string }) => ({ uid, displayName: `thing ${uid}`, labels: { a: "b" } }),
     listThings: () => ({ things: [{ uid: "a" }], totalCount: 1n }),
@@ -53,7 +55,7 @@ export async function startFeatureStack(): Promise<FeatureStack> {
     archiveThing: ({ uid, reason }: { uid: string; reason: string }) => ({ uid, displayName: `archived: ${reason}` }),
     purgeThing: () => ({}),
     anyThing: uidOf,
-    echo: (request) => request,
+    echo: (request) => stack.echo(request),
     search: (request) => request,
     getTyped: (request) => request,
     getLabels: () => ({ labels: { a: "b" } }),

@@ -7,14 +7,14 @@ import {
   createRegistry,
   type DescField,
   type DescMessage,
-  fromJson,
   type JsonValue,
   type Message,
 } from "@bufbuild/protobuf";
 import { LineCounter, parseDocument } from "yaml";
-import { isObject, unsafeIntegerIn, violationIn } from "../../../codec/body-check.js";
 import { findMaskPaths } from "../../../codec/field-mask.js";
-import { ensureContainer, setField, wellKnownName } from "../../../codec/fields.js";
+import { ensureContainer, isObject, setField, wellKnownName } from "../../../codec/fields.js";
+import { JsonReadError } from "../../../codec/json-read-value.js";
+import { readMessage } from "../../../codec/json-reader.js";
 import { createKeyReader, createTextReader, type TextReader } from "../../../codec/query-value.js";
 import { invalidFlag } from "../../errors.js";
 import { enumRule, type FieldFlag, findEnumValue, isRepeated, isSwitch } from "./field-flags.js";
@@ -166,11 +166,11 @@ function parseDuration(text: string): string | undefined {
 // A message in a list has no flags of its own. Its text is JSON or YAML.
 function parseMessage(field: DescField, json: JsonValue, flag: string): unknown {
   if (field.message === undefined) throw new TypeError(`no flag can set ${field}`);
-  const registry = createRegistry();
   try {
-    return fromJson(field.message, json, { registry });
-  } catch {
-    return rejectFlag(flag, `is not understood: ${violationIn(field.message, json, "value", registry).description}`);
+    return readMessage(field.message, json, "value", { registry: createRegistry(), ignoreUnknown: false });
+  } catch (error) {
+    if (!(error instanceof JsonReadError)) throw error;
+    return rejectFlag(flag, `is not understood: ${error.message}`);
   }
 }
 
@@ -212,13 +212,10 @@ export async function readText(file: string, flag: string): Promise<string> {
 async function readResource(file: string, desc: DescMessage, flag: string): Promise<FileResource> {
   const json = parseYaml(await readText(file, flag), flag);
   if (!isObject(json)) throw invalidFlag(flag, "the file must hold one object, the resource");
-  const unsafe = unsafeIntegerIn(desc, json, "");
-  if (unsafe !== undefined) throw invalidFlag(flag, `${unsafe} must be a string of digits, as it is beyond 2^53`);
-  const registry = createRegistry();
   try {
-    return { message: fromJson(desc, json, { registry }), json };
-  } catch {
-    throw invalidFlag(flag, violationIn(desc, json, "", registry).description);
+    return { message: readMessage(desc, json, "", { registry: createRegistry(), ignoreUnknown: false }), json };
+  } catch (error) {
+    throw error instanceof JsonReadError ? invalidFlag(flag, error.message) : error;
   }
 }
 

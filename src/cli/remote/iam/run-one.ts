@@ -9,8 +9,7 @@ import {
   type Message,
 } from "@bufbuild/protobuf";
 import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
-import { isObject } from "../../../codec/body-check.js";
-import { ensureContainer, fieldsByName, getField, setField, wellKnownName } from "../../../codec/fields.js";
+import { ensureContainer, fieldsByName, getField, isObject, setField, wellKnownName } from "../../../codec/fields.js";
 import { invalidFlag } from "../../errors.js";
 import { formatAnswer } from "../../output/format.js";
 import { escapeControls } from "../../output/terminal.js";

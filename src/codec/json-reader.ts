@@ -1,0 +1,247 @@
+// Reads JSON as messages (the JSON mapping of protobuf), by readers that are compiled once per message type. They know
+// where in the value they are, so that an error names its field; fromJson of protobuf-es does not, and it changes or
+// loses some values instead of rejecting them (docs/transcoding.md#json).
+import {
+  create,
+  type DescField,
+  type DescMessage,
+  type JsonValue,
+  type Message,
+  type Registry,
+  ScalarType,
+} from "@bufbuild/protobuf";
+import { type Any, AnySchema, anyPack, hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
+import { type Fields, isObject, isWrapper, setField } from "./fields.js";
+import {
+  deepen,
+  enumReader,
+  keyReader,
+  leafReader,
+  type ReadContext,
+  type ReadValue,
+  readStruct,
+  reject,
+  rejectAt,
+  scalarReader,
+  wrapperReader,
+} from "./json-read-value.js";
+import { messageRule, valueRule } from "./value-rules.js";
+
+/** How to read JSON. */
+export interface JsonReadOptions {
+  /** The types that may stand in an Any. */
+  readonly registry: Registry;
+  /** Whether names that are no fields are passed over, at every depth. An unknown name of an enum never is. */
+  readonly ignoreUnknown: boolean;
+}
+
+/**
+ * Reads a JSON value as a message.
+ *
+ * @param path leads to the value in errors; "" for the body of a request.
+ * @throws JsonReadError naming the first field that is wrong.
+ */
+export function readMessage(desc: DescMessage, json: JsonValue, path: string, options: JsonReadOptions): Message {
+  return messageReader(desc)(json, contextAt(path, options));
+}
+
+/**
+ * Reads a JSON value as the value of a field, in the form that messages keep it in. Undefined for the null of a
+ * well-known type, which leaves the field unset.
+ *
+ * @param path leads to the value in errors.
+ * @throws JsonReadError naming the first field that is wrong.
+ */
+export function readValue(field: DescField, json: JsonValue, path: string, options: JsonReadOptions): unknown {
+  const context = contextAt(path, options);
+  const isLeaf = field.fieldKind === "message" && hasCustomJsonRepresentation(field.message);
+  if (json === null && isLeaf && !takesNull(field)) return undefined;
+  return fieldReader(field)(json, context);
+}
+
+function contextAt(path: string, { registry, ignoreUnknown }: JsonReadOptions): ReadContext {
+  return { path: path === "" ? [] : [path], registry, ignoreUnknown, depth: 0 };
+}
+
+const messageReaders = new WeakMap<DescMessage, ReadValue<Message>>();
+const fieldReaders = new WeakMap<DescField, ReadValue>();
+
+function messageReader(desc: DescMessage): ReadValue<Message> {
+  let reader = messageReaders.get(desc);
+  if (reader === undefined) {
+    reader = compileMessage(desc);
+    messageReaders.set(desc, reader);
+  }
+  return reader;
+}
+
+function fieldReader(field: DescField): ReadValue {
+  let reader = fieldReaders.get(field);
+  if (reader === undefined) {
+    reader = compileField(field);
+    fieldReaders.set(field, reader);
+  }
+  return reader;
+}
+
+interface NamedField {
+  readonly field: DescField;
+  /** The other spelling of its name; undefined where there is one alone. */
+  readonly otherName: string | undefined;
+  readonly skipsNull: boolean;
+  /** Compiled when it is first read, because a message may hold itself. */
+  read: ReadValue | undefined;
+}
+
+function compileMessage(desc: DescMessage): ReadValue<Message> {
+  if (desc.typeName === AnySchema.typeName) return readAny;
+  const value = isWrapper(desc) ? desc.fields[0] : undefined;
+  if (value?.fieldKind === "scalar") return wrapperReader(desc, value);
+  const leaf = leafReader(desc);
+  if (leaf !== undefined) return leaf;
+
+  const rule = messageRule(desc);
+  const fields = new Map<string, NamedField>();
+  for (const field of desc.fields) {
+    const { name, jsonName } = field;
+    const named = { field, skipsNull: !takesNull(field), read: undefined };
+    const otherName = name === jsonName ? undefined : jsonName;
+    fields.set(name, { ...named, otherName });
+    if (otherName !== undefined) fields.set(jsonName, { ...named, otherName: name });
+  }
+  return (json, context) => {
+    if (!isObject(json)) return reject(context, rule);
+    deepen(context);
+    const message = create(desc);
+    const { path } = context;
+    for (const key of Object.keys(json)) {
+      const named = fields.get(key);
+      if (named === undefined) {
+        if (context.ignoreUnknown) continue;
+        return rejectAt(context, key, "is not a field of this request");
+      }
+      const { field, otherName } = named;
+      path.push(field.jsonName);
+      if (otherName !== undefined && Object.hasOwn(json, otherName))
+        reject(context, `is given twice, as ${key} and as ${otherName}`);
+      const value = json[key] as JsonValue;
+      if (value !== null || !named.skipsNull) {
+        if (field.oneof !== undefined) assertOnlyMember(message, field, context);
+        named.read ??= fieldReader(field);
+        setField(message, field, named.read(value, context));
+      }
+      path.pop();
+    }
+    context.depth--;
+    return message;
+  };
+}
+
+// Null is a value of these two; for all others it means that the field is not set.
+function takesNull({ fieldKind, message, enum: values }: DescField): boolean {
+  if (fieldKind === "list" || fieldKind === "map") return false;
+  return isNullable(message?.typeName ?? values?.typeName);
+}
+
+function isNullable(typeName: string | undefined): boolean {
+  return typeName === "google.protobuf.Value" || typeName === "google.protobuf.NullValue";
+}
+
+function assertOnlyMember(message: Message, { oneof }: DescField, context: ReadContext): void {
+  const member = oneof && ((message as unknown as Fields)[oneof.localName] as { readonly case?: string }).case;
+  if (member === undefined) return;
+  const conflicting = oneof?.fields.find((field) => field.localName === member)?.jsonName;
+  reject(context, `cannot be given together with ${conflicting}`);
+}
+
+function compileField(field: DescField): ReadValue {
+  const read = elementReader(field);
+  if (field.fieldKind === "list") return listReader(field, read);
+  if (field.fieldKind === "map") return mapReader(field, read);
+  return read;
+}
+
+function elementReader(field: DescField): ReadValue {
+  const { message, scalar = ScalarType.INT32 } = field;
+  if (field.enum !== undefined) return enumReader(field.enum);
+  const longAsString = field.fieldKind !== "map" && (field as { longAsString?: boolean }).longAsString === true;
+  if (message === undefined) return scalarReader(scalar, longAsString);
+  // Fields keep a Struct as JSON. A Value is read whole, so none of these fields is its own.
+  if (message.typeName === "google.protobuf.Struct") return readStruct;
+  const value = isWrapper(message) ? message.fields[0] : undefined;
+  const isBare = field.fieldKind === "message" && field.oneof === undefined;
+  if (isBare && value?.fieldKind === "scalar") return scalarReader(value.scalar, false);
+  return messageReader(message);
+}
+
+function listReader(field: DescField, read: ReadValue): ReadValue {
+  const whole = valueRule(field, "whole");
+  const element = valueRule(field, "element");
+  const allowsNull = isNullable(field.message?.typeName ?? field.enum?.typeName);
+  return (json, context) => {
+    if (!Array.isArray(json)) return reject(context, whole);
+    const { path } = context;
+    const items: unknown[] = [];
+    for (let i = 0; i < json.length; i++) {
+      path.push(i);
+      const item = json[i] as JsonValue;
+      if (item === null && !allowsNull) reject(context, element);
+      items.push(read(item, context));
+      path.pop();
+    }
+    return items;
+  };
+}
+
+function mapReader(field: DescField & { readonly fieldKind: "map" }, read: ReadValue): ReadValue {
+  const whole = valueRule(field, "whole");
+  const element = valueRule(field, "element");
+  const allowsNull = isNullable(field.message?.typeName ?? field.enum?.typeName);
+  const readKey = keyReader(field.mapKey);
+  return (json, context) => {
+    if (!isObject(json)) return reject(context, whole);
+    const { path } = context;
+    const map: Fields = {};
+    for (const text of Object.keys(json)) {
+      path.push(text);
+      const key = readKey(text, context);
+      if (Object.hasOwn(map, key)) reject(context, "is a key that is given twice");
+      const item = json[text] as JsonValue;
+      if (item === null && !allowsNull) reject(context, element);
+      map[key] = read(item, context);
+      path.pop();
+    }
+    return map;
+  };
+}
+
+const TYPE_PREFIX = "type.googleapis.com/";
+
+function readAny(json: JsonValue, context: ReadContext): Any {
+  const rule = messageRule(AnySchema);
+  if (!isObject(json)) return reject(context, rule);
+  const { "@type": type, ...fields } = json;
+  if (type === undefined && Object.keys(fields).length === 0) return create(AnySchema);
+  if (typeof type !== "string") return reject(context, rule);
+  const desc = context.registry.getMessage(type.slice(type.lastIndexOf("/") + 1));
+  if (desc === undefined) return reject(context, rule);
+  deepen(context);
+  const any = anyPack(
+    desc,
+    hasCustomJsonRepresentation(desc) ? readValueOf(desc) : messageReader(desc)(fields, context),
+  );
+  context.depth--;
+  any.typeUrl = type.includes("/") ? type : TYPE_PREFIX + type;
+  return any;
+
+  function readValueOf(special: DescMessage): Message {
+    const { value, ...others } = fields;
+    const [unknown] = Object.keys(others);
+    if (unknown !== undefined && !context.ignoreUnknown) rejectAt(context, unknown, "is not a field of this request");
+    if (value === undefined) return rejectAt(context, "value", messageRule(special));
+    context.path.push("value");
+    const message = messageReader(special)(value, context);
+    context.path.pop();
+    return message;
+  }
+}
