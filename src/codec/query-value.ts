@@ -13,7 +13,7 @@ import {
 import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
 import { invalidArgument } from "../kernel/errors.js";
 import { parseStrictJson } from "../kernel/strict-json.js";
-import { parseMaskPath } from "./field-mask.js";
+import { parseMaskPath, splitMask } from "./field-mask.js";
 import { type Fields, isWrapper, wellKnownName } from "./fields.js";
 import { enumRule, integerRange, isLong, messageRule, scalarRule } from "./value-rules.js";
 
@@ -31,10 +31,12 @@ const MAX_FLOAT = 3.4028234663852886e38;
 
 /**
  * How to read one value of a field: the field itself, or an element or map value of it. Undefined
- * for what cannot be written as text: messages that are not well-known, and lists of messages.
+ * for what cannot be written as text: messages that are not well-known.
+ *
+ * @param resource what the paths of a field mask are fields of, if that is known; see {@link parseMaskPath}
  */
-export function createTextReader(field: DescField): TextReader | undefined {
-  if (field.fieldKind === "message") return messageReader(field, field.message);
+export function createTextReader(field: DescField, resource?: DescMessage): TextReader | undefined {
+  if (field.message !== undefined) return messageReader(field, field.message, resource);
   if (field.enum !== undefined) return enumReader(field.enum);
   if (field.scalar === undefined) return undefined;
   return scalarReader(field.scalar, field.fieldKind !== "map" && field.longAsString);
@@ -104,12 +106,12 @@ function enumReader(desc: DescEnum): TextReader {
   return (text, field) => numbers.get(text) ?? refuse(field, rule);
 }
 
-function messageReader(field: DescField, desc: DescMessage): TextReader | undefined {
+function messageReader(field: DescField, desc: DescMessage, resource?: DescMessage): TextReader | undefined {
   const rule = messageRule(desc);
   switch (wellKnownName(desc)) {
     case "FieldMask":
       return (text, name) => {
-        const paths = text.trim() === "" ? [] : text.split(",").map(parseMaskPath);
+        const paths = text.trim() === "" ? [] : splitMask(text).map((path) => parseMaskPath(path, resource));
         const known = paths.filter((path) => path !== undefined);
         return known.length === paths.length ? create(FieldMaskSchema, { paths: known }) : refuse(name, rule);
       };
@@ -125,8 +127,8 @@ function messageReader(field: DescField, desc: DescMessage): TextReader | undefi
       const value = desc.fields[0];
       const read = value === undefined ? undefined : createTextReader(value);
       if (read === undefined || value === undefined) return undefined;
-      // Outside of a oneof protobuf-es keeps the bare value in place of the wrapper.
-      if (field.oneof === undefined) return read;
+      // In a field of its own protobuf-es keeps the bare value in place of the wrapper.
+      if (field.fieldKind === "message" && field.oneof === undefined) return read;
       return (text, name) => create(desc, { [value.localName]: read(text, name) });
     }
   }
@@ -135,10 +137,17 @@ function messageReader(field: DescField, desc: DescMessage): TextReader | undefi
 // Lets protobuf-es read the one field, which also gives the value the form it has there.
 function fromText(field: DescField, json: JsonValue, name: string, rule: string): unknown {
   try {
-    const probe = fromJson(field.parent, { [field.jsonName]: json }) as unknown as Fields;
-    if (field.oneof === undefined) return probe[field.localName];
-    return (probe[field.oneof.localName] as { value: unknown }).value;
+    const probe = fromJson(field.parent, { [field.jsonName]: asWhole(field, json) }) as unknown as Fields;
+    if (field.oneof !== undefined) return (probe[field.oneof.localName] as { value: unknown }).value;
+    const value = probe[field.localName];
+    return field.fieldKind === "list" || field.fieldKind === "map" ? Object.values(value as object)[0] : value;
   } catch {
     return refuse(name, rule);
   }
+}
+
+function asWhole(field: DescField, json: JsonValue): JsonValue {
+  if (field.fieldKind === "list") return [json];
+  if (field.fieldKind !== "map") return json;
+  return { [field.mapKey === ScalarType.BOOL ? "true" : "0"]: json };
 }
