@@ -97,7 +97,10 @@ async function changesNothingUnasked(operation: PlacedOperation): Promise<void> 
   assert.deepEqual(await send("PATCH", {}), empty);
   assert.equal(await auditRows(), rows);
   // Where the body is the whole request, the resource is a field of it.
-  const [whole] = Object.keys((request.body ?? {}) as AnyObject).filter((name) => !(name in empty));
+  const example = (request.body ?? {}) as AnyObject;
+  const names = Object.keys(example);
+  const isResource = names.some((name) => name in empty);
+  const whole = isResource ? undefined : names.find((name) => typeof example[name] === "object");
   const { updateTime, ...same } = await send("PATCH", whole === undefined ? empty : { [whole]: empty });
   assert.deepEqual(same, withoutTime(empty));
 }
