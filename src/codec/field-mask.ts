@@ -1,39 +1,98 @@
 // Paths of field masks. Callers may write field names in snake_case or camelCase;
-// handlers get the names of the proto.
+// handlers get the names of the proto. The keys of a Struct or a map are no field
+// names: they stay as they are, in backticks where they would not be read as one
+// name otherwise (AIP-161).
 import type { DescField, DescMessage, JsonValue } from "@bufbuild/protobuf";
 import { fieldsByName, isObject, wellKnownName } from "./fields.js";
 
+/** What {@link findMaskPaths} found. */
+export interface MaskPaths {
+  /** Sorted, as the proto spells them. */
+  readonly paths: readonly string[];
+  /** The path of a key that names no field, as it is written; undefined when there is none. */
+  readonly unknown: string | undefined;
+  /** The field of a Struct or Value with so many keys that `paths` lacks them; undefined when there is none. */
+  readonly oversized: string | undefined;
+}
+
+/** How long the paths into Structs and Values may be together, in characters: keys are as long as callers like. */
+const MAX_KEYS_LENGTH = 65_536;
+
 /**
- * The paths of the leaves present in `json`, sorted, as the proto spells them. Lists, maps,
- * well-known types, null and empty objects are leaves: they are replaced whole, or cleared.
+ * The paths of the leaves present in `json`. Lists, maps, null, empty objects and well-known types are leaves: they are
+ * replaced whole, or cleared. Struct and Value are not; their objects are walked as messages are.
  *
  * @param excluded paths that the URL sets and that a body can thus not change.
  */
-export function findMaskPaths(desc: DescMessage, json: JsonValue, excluded: ReadonlySet<string>): string[] {
+export function findMaskPaths(desc: DescMessage, json: JsonValue, excluded: ReadonlySet<string>): MaskPaths {
   const paths = new Set<string>();
+  let unknown: string | undefined;
+  let oversized: string | undefined;
+  let length = 0;
+
+  const walkKeys = (value: JsonValue, path: string, field: string): void => {
+    const keys = isObject(value) ? Object.keys(value) : [];
+    length += path.length;
+    if (length > MAX_KEYS_LENGTH) oversized ??= field;
+    else if (!isObject(value) || keys.length === 0 || keys.some((key) => key.includes("`"))) paths.add(path);
+    else for (const key of keys) walkKeys(value[key] ?? null, `${path}.${quoted(key)}`, field);
+  };
+
   const walk = (at: DescMessage, value: JsonValue, prefix: string): void => {
     if (!isObject(value)) return;
     for (const [key, member] of Object.entries(value)) {
       const field = fieldsByName(at).get(key);
-      if (field === undefined) continue;
+      if (field === undefined) {
+        unknown ??= prefix + key.slice(0, 100);
+        continue;
+      }
       const path = prefix + field.name;
       if (excluded.has(path)) continue;
       const nested = field.fieldKind === "message" && wellKnownName(field.message) === undefined;
       if (nested && isObject(member) && Object.keys(member).length > 0) walk(field.message, member, `${path}.`);
+      else if (isFreeForm(field)) walkKeys(member, path, path);
       else paths.add(path);
     }
   };
   walk(desc, json, "");
-  return [...paths].sort();
+  return { paths: [...paths].sort(), unknown, oversized };
 }
 
-const PATH = /^[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*$/;
+const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+const PATH = /^[A-Za-z_][A-Za-z0-9_]*(?:\.(?:[A-Za-z_][A-Za-z0-9_]*|`[^`]*`))*$/;
+const PART = /`[^`]*`|[^.`]+/g;
 
-/** A path as written by a caller, trimmed and in snake_case; undefined if it is none. */
-export function parseMaskPath(text: string): string | undefined {
+/** The paths of a mask as a caller writes it, which commas separate unless they stand in backticks. */
+export function splitMask(text: string): string[] {
+  const paths = [""];
+  for (const [i, part] of text.split("`").entries()) {
+    const [head = "", ...rest] = i % 2 === 0 ? part.split(",") : [part];
+    paths.push(`${paths.pop()}${i === 0 ? "" : "`"}${head}`, ...rest);
+  }
+  return paths;
+}
+
+/**
+ * A path as written by a caller, trimmed and with the names of the proto; undefined if it is none.
+ *
+ * @param resource the message whose fields it names, for names that the case of letters does not tell, such as `line1`
+ * for `line_1`, and for what are keys. Without it all names become snake_case.
+ */
+export function parseMaskPath(text: string, resource?: DescMessage): string | undefined {
   const path = text.trim();
   if (path === "*") return path;
-  return PATH.test(path) ? path.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`) : undefined;
+  if (!PATH.test(path)) return undefined;
+  const parts: string[] = [];
+  let at: DescMessage | undefined = resource;
+  let isKey = false;
+  for (const part of path.match(PART) ?? []) {
+    const fields: ReadonlyMap<string, DescField> | undefined = at && fieldsByName(at);
+    const field: DescField | undefined = fields?.get(part) ?? fields?.get(toJsonMaskPath(part));
+    parts.push(isKey || part.startsWith("`") ? part : (field?.name ?? toSnakeCase(part)));
+    isKey ||= field !== undefined && (field.fieldKind === "map" || isFreeForm(field));
+    at = !isKey && field?.fieldKind === "message" ? field.message : undefined;
+  }
+  return parts.join(".");
 }
 
 /** A path as written by a caller in the camelCase that JSON demands of a field mask. */
@@ -41,18 +100,16 @@ export function toJsonMaskPath(text: string): string {
   return text.trim().replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/**
- * `path` with each name as the proto has it, where the messages below `desc` have such a field; for
- * names that the case of letters does not tell, such as `line1` for `line_1`.
- */
-export function protoMaskPath(desc: DescMessage, path: string): string {
-  const parts: string[] = [];
-  let at: DescMessage | undefined = desc;
-  for (const part of path.split(".")) {
-    const fields: ReadonlyMap<string, DescField> | undefined = at && fieldsByName(at);
-    const field: DescField | undefined = fields?.get(part) ?? fields?.get(toJsonMaskPath(part));
-    parts.push(field?.name ?? part);
-    at = field?.fieldKind === "message" ? field.message : undefined;
-  }
-  return parts.join(".");
+function toSnakeCase(name: string): string {
+  return name.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`);
+}
+
+function quoted(key: string): string {
+  return NAME.test(key) ? key : `\`${key}\``;
+}
+
+// What holds objects whose keys are data.
+function isFreeForm(field: DescField): boolean {
+  const name = field.fieldKind === "message" ? wellKnownName(field.message) : undefined;
+  return name === "Struct" || name === "Value";
 }

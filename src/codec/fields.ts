@@ -59,11 +59,26 @@ export function setField(message: Message, field: DescField, value: unknown): vo
   else fields[field.oneof.localName] = { case: field.localName, value };
 }
 
-/** The name of the member of `field`'s oneof that is set, if it is another than `field`. */
-export function findConflictingField(message: Message, field: DescField): string | undefined {
-  if (field.oneof === undefined) return undefined;
-  const oneof = (message as unknown as Fields)[field.oneof.localName] as OneofValue | undefined;
-  return oneof?.case === undefined || oneof.case === field.localName ? undefined : oneof.case;
+/**
+ * The JSON path of a member of a oneof that is set in `message`, and that setting the last field of `chain` would unset;
+ * undefined when there is none.
+ *
+ * @param chain the message fields that lead to a field, and the field
+ */
+export function findConflictingPath(message: Message, chain: readonly DescField[]): string | undefined {
+  let at: Message | undefined = message;
+  let prefix = "";
+  for (const field of chain) {
+    if (at === undefined) return undefined;
+    const oneof = field.oneof && ((at as unknown as Fields)[field.oneof.localName] as OneofValue | undefined);
+    if (oneof?.case !== undefined && oneof.case !== field.localName) {
+      const member = field.oneof?.fields.find(({ localName }) => localName === oneof.case);
+      return prefix + (member?.jsonName ?? oneof.case);
+    }
+    at = field.fieldKind === "message" ? (getField(at, field) as Message | undefined) : undefined;
+    prefix += `${field.jsonName}.`;
+  }
+  return undefined;
 }
 
 /** The message that `parents` lead to from `message`, made on the way where it is missing. */

@@ -59,6 +59,16 @@ export function readValue(field: DescField, json: JsonValue, path: string, optio
   return fieldReader(field)(json, context);
 }
 
+/**
+ * Reads a JSON value as one item of a repeated field, or as the value of one key of a map.
+ *
+ * @param path leads to the value in errors.
+ * @throws JsonReadError naming the first field that is wrong.
+ */
+export function readElement(field: DescField, json: JsonValue, path: string, options: JsonReadOptions): unknown {
+  return elementReader(field)(json, contextAt(path, options));
+}
+
 function contextAt(path: string, { registry, ignoreUnknown }: JsonReadOptions): ReadContext {
   return { path: path === "" ? [] : [path], registry, ignoreUnknown, depth: 0 };
 }

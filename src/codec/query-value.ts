@@ -13,10 +13,10 @@ import {
 import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
 import { invalidArgument } from "../kernel/errors.js";
 import { parseStrictJson } from "../kernel/strict-json.js";
-import { parseMaskPath } from "./field-mask.js";
+import { parseMaskPath, splitMask } from "./field-mask.js";
 import { isWrapper, wellKnownName } from "./fields.js";
 import { orInvalidArgument } from "./json-read-value.js";
-import { readValue } from "./json-reader.js";
+import { readElement, readValue } from "./json-reader.js";
 import { enumRule, integerRange, isLong, messageRule, scalarRule } from "./value-rules.js";
 
 /**
@@ -33,10 +33,12 @@ const MAX_FLOAT = 3.4028234663852886e38;
 
 /**
  * How to read one value of a field: the field itself, or an element or map value of it. Undefined
- * for what cannot be written as text: messages that are not well-known, and lists of messages.
+ * for what cannot be written as text: messages that are not well-known.
+ *
+ * @param resource what the paths of a field mask are fields of, if that is known; see {@link parseMaskPath}
  */
-export function createTextReader(field: DescField): TextReader | undefined {
-  if (field.fieldKind === "message") return messageReader(field, field.message);
+export function createTextReader(field: DescField, resource?: DescMessage): TextReader | undefined {
+  if (field.message !== undefined) return messageReader(field, field.message, resource);
   if (field.enum !== undefined) return enumReader(field.enum);
   if (field.scalar === undefined) return undefined;
   return scalarReader(field.scalar, field.fieldKind !== "map" && field.longAsString);
@@ -106,12 +108,12 @@ function enumReader(desc: DescEnum): TextReader {
   return (text, field) => numbers.get(text) ?? refuse(field, rule);
 }
 
-function messageReader(field: DescField, desc: DescMessage): TextReader | undefined {
+function messageReader(field: DescField, desc: DescMessage, resource?: DescMessage): TextReader | undefined {
   const rule = messageRule(desc);
   switch (wellKnownName(desc)) {
     case "FieldMask":
       return (text, name) => {
-        const paths = text.trim() === "" ? [] : text.split(",").map(parseMaskPath);
+        const paths = text.trim() === "" ? [] : splitMask(text).map((path) => parseMaskPath(path, resource));
         const known = paths.filter((path) => path !== undefined);
         return known.length === paths.length ? create(FieldMaskSchema, { paths: known }) : refuse(name, rule);
       };
@@ -127,8 +129,8 @@ function messageReader(field: DescField, desc: DescMessage): TextReader | undefi
       const value = desc.fields[0];
       const read = value === undefined ? undefined : createTextReader(value);
       if (read === undefined || value === undefined) return undefined;
-      // Outside of a oneof protobuf-es keeps the bare value in place of the wrapper.
-      if (field.oneof === undefined) return read;
+      // In a field of its own protobuf-es keeps the bare value in place of the wrapper.
+      if (field.fieldKind === "message" && field.oneof === undefined) return read;
       return (text, name) => create(desc, { [value.localName]: read(text, name) });
     }
   }
@@ -138,5 +140,6 @@ const NO_TYPES = { registry: createRegistry(), ignoreUnknown: false };
 
 // As in a body, in the form that the field keeps the value in.
 function fromText(field: DescField, json: JsonValue, name: string): unknown {
-  return orInvalidArgument(() => readValue(field, json, name, NO_TYPES));
+  const read = field.fieldKind === "message" ? readValue : readElement;
+  return orInvalidArgument(() => read(field, json, name, NO_TYPES));
 }

@@ -34,6 +34,9 @@ export interface Gateway {
 
   /** The methods that a path is served for, as in an Allow header; undefined when there are none. */
   allowed?(path: string): string | undefined;
+
+  /** Whether a path is served for a method. */
+  serves?(method: string, path: string): boolean;
 }
 
 /** What {@link createDispatch} is made of. */
@@ -140,7 +143,7 @@ export function createDispatch(options: DispatchOptions) {
       connect.handle(req, res, path, access);
     } else if (isGrpcFamily(contentType)) {
       sendGrpcStatus(res, contentType, connectErrorFrom(noSuchMethod(path), options.errorDomain));
-    } else if (rpc && method === "POST") {
+    } else if (rpc && method === "POST" && gateway.serves?.(method, path) !== true) {
       connect.refuseUnknown(res, path);
     } else if (!ops.handle(method, path, res) && !web.handle(req, res, path)) {
       gateway.handle(req, res);
@@ -179,7 +182,8 @@ function isLean(headers: IncomingHttpHeaders): boolean {
   return encoding === undefined || encoding === "identity";
 }
 
-// `/package.Service/Method`: two segments, a dot within the first. REST templates never look so.
+// `/package.Service/Method`: two segments, a dot within the first. A REST template may look so too; then an RPC method of
+// that path comes first.
 function isRpcPath(path: string): boolean {
   const slash = path.indexOf("/", 1);
   if (slash < 0 || slash === path.length - 1 || path.indexOf("/", slash + 1) >= 0) return false;

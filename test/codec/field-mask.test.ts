@@ -1,68 +1,118 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { buildBindings } from "../../src/transport/http/http-binding.js";
-import { createDecode } from "../../src/transport/rest/decode.js";
-import { decoded } from "../support/feature/decoded.js";
-import { entryOf, featureMethod, featureRegistry } from "../support/feature/feature.js";
+import fc from "fast-check";
+import { findMaskPaths, parseMaskPath, splitMask } from "../../src/codec/field-mask.js";
+import { featureMessage } from "../support/feature/feature.js";
 
-const masks: readonly { body: string; query?: string; mask: string | undefined; reason: string }[] = [
-  { body: '{"displayName":"x"}', mask: "displayName", reason: "a key that is present" },
-  { body: '{"display_name":"x"}', mask: "displayName", reason: "by the name of the proto" },
-  { body: '{"displayName":""}', mask: "displayName", reason: "an empty string clears" },
-  { body: '{"displayName":null}', mask: "displayName", reason: "so does null" },
-  { body: '{"count":0,"enabled":false}', mask: "count,enabled", reason: "zero and false, sorted" },
-  { body: '{"uid":"u","count":1}', mask: "count", reason: "not what the path sets" },
-  { body: '{"detail":{"title":"t"}}', mask: "detail.title", reason: "the leaf of a message" },
+const kinds = featureMessage("Kinds");
+const thing = featureMessage("Thing");
+const found = (json: object, excluded: readonly string[] = []) =>
+  findMaskPaths(kinds, JSON.parse(JSON.stringify(json)), new Set(excluded));
+
+const rows: readonly { readonly json: object; readonly paths: readonly string[]; readonly reason: string }[] = [
   {
-    body: '{"detail":{"title":"t","inner":{"level":1}}}',
-    mask: "detail.inner.level,detail.title",
-    reason: "deep leaves",
+    json: { struct: { name: { first: "a" }, amount: 2 } },
+    paths: ["struct.amount", "struct.name.first"],
+    reason: "Struct",
   },
-  { body: '{"detail":{}}', mask: "detail", reason: "an empty message is a leaf" },
-  { body: '{"detail":null}', mask: "detail", reason: "so is null" },
-  { body: '{"detail":{"nope":1}}', mask: undefined, reason: "but not one of unknown fields" },
-  { body: '{"tags":[]}', mask: "tags", reason: "a list is a leaf" },
-  { body: '{"parts":[{"title":"x"}]}', mask: "parts", reason: "a list of messages too" },
-  { body: '{"labels":{"a":"b"}}', mask: "labels", reason: "a map is a leaf" },
-  { body: '{"createTime":"2026-01-31T09:30:00Z"}', mask: "createTime", reason: "a well-known type is a leaf" },
-  { body: '{"extra":{"a":{"b":1}}}', mask: "extra", reason: "free JSON is a leaf" },
-  { body: '{"nope":1,"count":1}', mask: "count", reason: "unknown fields are none" },
-  { body: "{}", mask: undefined, reason: "nothing is present" },
-  { body: '{"count":1}', query: "updateMask=displayName", mask: "displayName", reason: "a mask that is given wins" },
-  { body: '{"count":1}', query: "update_mask=display_name", mask: "displayName", reason: "in either spelling" },
-  { body: '{"count":1}', query: "updateMask=*", mask: "*", reason: "everything" },
-  { body: '{"count":1}', query: "updateMask=", mask: "count", reason: "an empty mask is none" },
-  { body: '{"count":1}', query: "updateMask=%20count%20,tags", mask: "count,tags", reason: "trimmed" },
-  { body: "", query: "", mask: undefined, reason: "neither bytes nor a mask" },
-  { body: "", query: "updateMask=count", mask: "count", reason: "no bytes, but a mask" },
+  {
+    json: { value: { name: { first: "a" }, amount: 2 } },
+    paths: ["value.amount", "value.name.first"],
+    reason: "Value",
+  },
+  { json: { value: [{ a: 1 }] }, paths: ["value"], reason: "a Value that is a list" },
+  { json: { value: "a" }, paths: ["value"], reason: "a Value that is a text" },
+  { json: { value: null }, paths: ["value"], reason: "a Value that is null" },
+  { json: { listValue: [{ a: 1 }] }, paths: ["list_value"], reason: "a ListValue" },
+  {
+    json: { struct: { myKey: 1, my_key: 2 } },
+    paths: ["struct.myKey", "struct.my_key"],
+    reason: "keys keep their spelling",
+  },
+  {
+    json: { struct: { "a.b": { "c d": 1 }, "": 1 } },
+    paths: ["struct.``", "struct.`a.b`.`c d`"],
+    reason: "keys that are no names",
+  },
+  { json: { struct: { a: { "b`c": 1, d: 1 } } }, paths: ["struct.a"], reason: "a key that cannot be quoted" },
+  {
+    json: { struct: { "1": 1, ä: 1, "a,b": 1 } },
+    paths: ["struct.`1`", "struct.`a,b`", "struct.`ä`"],
+    reason: "other keys",
+  },
+  { json: { any: { "@type": "t", a: 1 } }, paths: ["any"], reason: "an Any is whole" },
+  {
+    json: { stringMap: { a: "b" }, detailMap: { a: { title: "t" } } },
+    paths: ["detail_map", "string_map"],
+    reason: "maps are whole",
+  },
+  {
+    json: { timestamp: "x", stringWrapper: "x" },
+    paths: ["string_wrapper", "timestamp"],
+    reason: "other well-known types",
+  },
+  { json: { detail: { inner: { lines: [] } } }, paths: ["detail.inner.lines"], reason: "messages" },
+  { json: { choiceDetail: { title: "" } }, paths: ["choice_detail.title"], reason: "a member of a oneof" },
 ];
 
-for (const { body, query = "", mask, reason } of masks) {
-  test(`PATCH ?${query} ${body}: ${reason}`, () => {
-    const { updateMask } = decoded("UpdateThing", ["u"], query, body) as { updateMask?: string };
-    assert.equal(updateMask, mask);
+for (const { json, paths, reason } of rows) {
+  test(`${JSON.stringify(json)}: ${reason}`, () => {
+    assert.deepEqual(found(json), { paths, unknown: undefined, oversized: undefined });
   });
 }
 
-test("masks reach handlers as the proto spells them, whatever case conversion would make of it", () => {
-  const [binding] = buildBindings(entryOf(featureMethod("UpdateThing")));
-  assert.ok(binding);
-  const decode = createDecode(binding, { registry: featureRegistry, strictBody: false, ignoreUnknownQuery: false });
-  const pathsOf = (query: string, body: string) => {
-    const read = { bytes: Buffer.from(body), contentType: undefined };
-    return (decode(["u"], query, read) as unknown as { updateMask: { paths: string[] } }).updateMask.paths;
-  };
-  assert.deepEqual(pathsOf("", '{"line1":"x","legacyName":"y","createTime":null}'), [
-    "create_time",
-    "legacy",
-    "line_1",
-  ]);
-  assert.deepEqual(pathsOf("updateMask=line1,legacyName,legacy_name,line_1,createTime,nope.atAll", "{}"), [
-    "line_1",
-    "legacy",
-    "legacy",
-    "line_1",
-    "create_time",
-    "nope.at_all",
-  ]);
+test("unknown keys are told, and what the URL sets is left out", () => {
+  assert.deepEqual(found({ nope: 1, detail: { title: "a", other: 1 } }, ["detail.title"]), {
+    paths: [],
+    unknown: "nope",
+    oversized: undefined,
+  });
+});
+
+const parsed: readonly { readonly text: string; readonly path: string | undefined; readonly plain?: string }[] = [
+  { text: "*", path: "*" },
+  { text: " displayName ", path: "display_name" },
+  { text: "line1", path: "line_1", plain: "line1" },
+  { text: "legacyName", path: "legacy", plain: "legacy_name" },
+  { text: "detail.inner.lineCount", path: "detail.inner.line_count" },
+  { text: "extra.myKey", path: "extra.myKey", plain: "extra.my_key" },
+  { text: "extra.my_key.otherKey", path: "extra.my_key.otherKey", plain: "extra.my_key.other_key" },
+  { text: "extra.`a.b c,D`.eF", path: "extra.`a.b c,D`.eF", plain: "extra.`a.b c,D`.e_f" },
+  { text: "labels.aB", path: "labels.aB", plain: "labels.a_b" },
+  { text: "detail.`aB`", path: "detail.`aB`" },
+  { text: "`a`", path: undefined },
+  { text: "a.`b", path: undefined },
+  { text: "a.b`c`", path: undefined },
+  { text: "a..b", path: undefined },
+  { text: "a[0]", path: undefined },
+  { text: "a.0", path: undefined },
+  { text: "", path: undefined },
+];
+
+for (const { text, path, plain = path } of parsed) {
+  test(`the path ${JSON.stringify(text)} of a mask`, () => {
+    assert.equal(parseMaskPath(text, thing), path);
+    assert.equal(parseMaskPath(text), plain);
+  });
+}
+
+test("the paths that are found are read again as they are, whatever the keys", () => {
+  const key = fc.string({ maxLength: 6 }).filter((text) => !text.includes("`") && text.trim() === text);
+  const object = fc.dictionary(key, fc.oneof(fc.constant(1), fc.dictionary(key, fc.constant(1), { minKeys: 1 })), {
+    minKeys: 1,
+  });
+  fc.assert(
+    fc.property(object, (struct) => {
+      const { paths } = found({ struct });
+      assert.deepEqual(splitMask(paths.join(",")), paths);
+      for (const path of paths) assert.equal(parseMaskPath(path, kinds), path);
+    }),
+    { seed: 16, numRuns: 500 },
+  );
+});
+
+test("commas separate the paths of a mask unless they stand in backticks", () => {
+  assert.deepEqual(splitMask("a,b.`c,d`,e"), ["a", "b.`c,d`", "e"]);
+  assert.deepEqual(splitMask("a,,b"), ["a", "", "b"]);
+  assert.deepEqual(splitMask("a.`b,c"), ["a.`b,c"]);
 });

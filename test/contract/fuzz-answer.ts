@@ -63,7 +63,7 @@ const STATUSES: Readonly<Record<number, readonly number[]>> = {
 // rejected before they are compared with fields.
 const NO_FIELD = [
   /^body: /,
-  / is not a parameter of this method/,
+  / is not a (?:parameter of this method|field of this request)/,
   / (?:is given twice|is not allowed as a name|must not nest deeper|must be a number that a double can hold)/,
   / must not hold (?:half a surrogate pair|U\+0000)/,
 ];

@@ -78,15 +78,17 @@ export async function readBase64(req: HttpRequest, limit: number): Promise<Uint8
   return bytes;
 }
 
+/** `{}` with some space around it. */
+const EMPTY_OBJECT_BYTES = 16;
+
 /**
- * Whether a body that must say nothing says nothing: it holds no byte, or, if that is allowed, an
- * empty JSON object. Reads little more than that. Throws CALLER_GONE.
+ * Whether a body that must say nothing says nothing: it holds no byte, or an empty JSON object. Reads little more than
+ * that. Throws CALLER_GONE.
  */
-export async function isEmptyBody(req: HttpRequest, allowEmptyObject: boolean): Promise<boolean> {
-  const limit = allowEmptyObject ? 16 : 0;
-  if (Number(req.headers["content-length"] ?? 0) > limit) return false;
+export async function isEmptyBody(req: HttpRequest): Promise<boolean> {
+  if (Number(req.headers["content-length"] ?? 0) > EMPTY_OBJECT_BYTES) return false;
   try {
-    const bytes = await collect(req, limit);
+    const bytes = await collect(req, EMPTY_OBJECT_BYTES);
     return bytes.length === 0 || Buffer.from(bytes).toString("latin1").trim() === "{}";
   } catch (error) {
     if (error instanceof HttpError) return false;

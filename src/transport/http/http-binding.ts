@@ -103,6 +103,7 @@ function bindingOf(entry: MethodEntry, rule: HttpRule, where: string, additional
   if (typeof body === "object" && variables.some(({ parents, field }) => parents.length === 0 && field === body)) {
     throw new TypeError(`${where}: body "${rule.body}" is a variable of the path as well`);
   }
+  refuseOneofTwice(variables, body, where);
   const responseBody = rule.responseBody === "" ? undefined : output.fields.find((f) => f.name === rule.responseBody);
   if (rule.responseBody !== "" && responseBody === undefined) {
     throw new TypeError(`${where}: response_body "${rule.responseBody}" is no field of ${output.typeName}`);
@@ -150,6 +151,24 @@ function boundVariable(input: DescMessage, path: readonly string[]): BoundVariab
   const read = field.fieldKind === "list" || field.fieldKind === "map" ? undefined : createTextReader(field);
   if (read === undefined) throw new TypeError(`${path.join(".")}: a path cannot set a ${kindOf(field)} field`);
   return { path: [...parents, field].map((f) => f.jsonName).join("."), parents, field, read };
+}
+
+// Each sets its member, so no request could be read.
+function refuseOneofTwice(variables: readonly BoundVariable[], body: HttpBinding["body"], where: string): void {
+  const chains = variables.map(({ parents, field }) => [...parents, field]);
+  if (typeof body === "object") chains.push([body]);
+  const members = new Map<string, DescField>();
+  for (const chain of chains) {
+    for (const [i, field] of chain.entries()) {
+      if (field.oneof === undefined) continue;
+      const path = [...chain.slice(0, i).map(({ name }) => name), field.oneof.name].join(".");
+      const other = members.get(path) ?? field;
+      if (other !== field) {
+        throw new TypeError(`${where}: ${other.name} and ${field.name} are members of one oneof, ${path}`);
+      }
+      members.set(path, field);
+    }
+  }
 }
 
 function protoField(desc: DescMessage, name: string): DescField {

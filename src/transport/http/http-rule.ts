@@ -1,15 +1,19 @@
 // The grammar of path templates, as google/api/http.proto defines it:
 //
-//   Template  = "/" Segments [ Verb ]
+//   Template  = "/" [ Segments [ Verb ] ]
 //   Segments  = Segment { "/" Segment }
 //   Segment   = "*" | "**" | LITERAL | Variable
 //   Variable  = "{" FieldPath [ "=" Segments ] "}"
 //   FieldPath = IDENT { "." IDENT }
 //   Verb      = ":" LITERAL
 //
-// One thing more is allowed than there: `**` may stand anywhere, once, with a
-// tail of fixed length behind it, since a uid may be any number of segments
-// and have a name of something below it after them.
+// Three things more are allowed than there. `**` may stand anywhere, once, with a
+// tail of fixed length behind it, since a uid may be any number of segments and
+// have a name of something below it after them. A literal may hold whatever RFC
+// 3986 allows in a segment, `:`, `=` and `*` included. And `/` alone is the root.
+//
+// Behind a wildcard or a variable the verb begins at the first colon, and may hold
+// more of them; behind a literal it begins at the last one.
 
 /** One part of a path between slashes. `text` of a literal is in the form {@link normalLiteral} gives. */
 export type Segment =
@@ -27,6 +31,8 @@ export interface TemplateVariable {
   readonly last: number;
   /** Where it stands in the template, counted from 1. */
   readonly column: number;
+  /** How many segments it captures: one, a fixed number of them, or with `**` any number. */
+  readonly span: "one" | "fixed" | "any";
 }
 
 /** A parsed path template. */
@@ -38,7 +44,7 @@ export interface Template {
   readonly star2: number;
   /** Whether `**` is part of a variable and must therefore match at least one segment. */
   readonly star2Captured: boolean;
-  /** What stands after the last colon; undefined without one. */
+  /** The verb without its colon, in the form {@link normalLiteral} gives; undefined without one. */
   readonly verb: string | undefined;
   /** Whether the path ends in a slash; never as parsed, see {@link omitWildcard}. */
   readonly trailingSlash: boolean;
@@ -46,7 +52,8 @@ export interface Template {
 
 const IDENT = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const ESCAPE = /^%[0-9A-Fa-f]{2}/;
-const UNRESERVED = /^[A-Za-z0-9._~-]$/;
+const PCHAR = /^[A-Za-z0-9._~!$&'()*+,;=:@-]$/;
+const WILDCARD = /^(\*\*?)(?::|$)/;
 
 /**
  * Parses a path template.
@@ -67,37 +74,53 @@ export function parseTemplate(text: string, where: string): Template {
     throw new TypeError(`${where}: path template "${text}", column ${column + 1}: ${rule}`);
   };
 
-  const literal = (what: string): string => {
+  // What RFC 3986 allows in a segment, up to what it does not.
+  const readText = (what: string): string => {
     const start = at;
-    while (at < text.length && !"/:{}*=?#".includes(text.charAt(at))) {
+    while (at < text.length) {
       const char = text.charAt(at);
       if (char <= " " || char > "~") fail("a literal is printable ASCII, other characters percent-encoded");
       if (char === "%" && !ESCAPE.test(text.slice(at, at + 3))) fail("% must be followed by two hex digits");
+      if (char !== "%" && !PCHAR.test(char)) break;
       at++;
     }
     if (at === start) fail(at < text.length ? `unexpected "${text.charAt(at)}", expected ${what}` : `expected ${what}`);
-    return normalLiteral(text.slice(start, at));
+    return text.slice(start, at);
   };
 
   const segment = (inVariable: boolean): void => {
-    if (text.startsWith("**", at)) {
-      if (star2 >= 0) fail("** may stand in a template only once");
+    if (text.charAt(at) === "{") {
+      if (inVariable) fail("a variable cannot hold another");
+      variable();
+      return;
+    }
+    const start = at;
+    const word = withoutVerb(readText("a segment"), start, inVariable);
+    if (word === "**") {
+      if (star2 >= 0) fail("** may stand in a template only once", start);
       star2 = segments.length;
       star2Captured = inVariable;
       segments.push({ kind: "star2" });
-      at += 2;
-    } else if (text.charAt(at) === "*") {
+    } else if (word === "*") {
       segments.push({ kind: "star" });
-      at++;
-    } else if (text.charAt(at) === "{") {
-      if (inVariable) fail("a variable cannot hold another");
-      variable();
     } else {
-      const start = at;
-      const word = literal("a segment");
-      if (word === "." || word === "..") fail("a segment cannot be . or ..", start);
-      segments.push({ kind: "literal", text: word });
+      if (/^\*+$/.test(word)) fail("a wildcard is * or **", start);
+      const literal = normalLiteral(word);
+      if (literal === "." || literal === "..") fail("a segment cannot be . or ..", start);
+      segments.push({ kind: "literal", text: literal });
     }
+  };
+
+  // Of the last segment, what stands before its verb; the verb is noted.
+  const withoutVerb = (word: string, start: number, inVariable: boolean): string => {
+    if (inVariable || at < text.length) return word;
+    const wildcard = WILDCARD.exec(word)?.[1];
+    const colon = wildcard === undefined ? word.lastIndexOf(":") : word.indexOf(":");
+    if (colon < 0) return word;
+    if (colon === 0) fail('unexpected ":", expected a segment', start);
+    if (colon === word.length - 1) fail("expected a verb");
+    verb = normalLiteral(word.slice(colon + 1));
+    return word.slice(0, colon);
   };
 
   const variable = (): void => {
@@ -123,20 +146,22 @@ export function parseTemplate(text: string, where: string): Template {
     }
     if (text.charAt(at) !== "}") fail("expected } at the end of the variable");
     at++;
-    variables.push({ path, first, last: segments.length - 1, column: column + 1 });
+    const last = segments.length - 1;
+    const span = star2 >= first ? "any" : first === last ? "one" : "fixed";
+    variables.push({ path, first, last, column: column + 1, span });
   };
 
   if (text.charAt(0) !== "/") fail("a template begins with /");
-  while (at < text.length && text.charAt(at) === "/") {
+  while (text !== "/" && at < text.length && text.charAt(at) === "/") {
     at++;
     if (at === text.length && segments.length > 0) fail("a template must not end in /", at - 1);
     segment(false);
   }
   if (text.charAt(at) === ":") {
     at++;
-    verb = literal("a verb");
+    verb = normalLiteral(readText("a verb"));
   }
-  if (at < text.length) fail(`unexpected "${text.charAt(at)}"`);
+  if (text !== "/" && at < text.length) fail(`unexpected "${text.charAt(at)}"`);
   return { text, segments, variables, star2, star2Captured, verb, trailingSlash: false };
 }
 
@@ -159,18 +184,20 @@ export function omitWildcard({ text, segments, variables, star2, verb }: Templat
     star2: -1,
     star2Captured: false,
     verb: undefined,
-    trailingSlash: true,
+    // The root is one path, with its slash.
+    trailingSlash: star2 > 0,
   };
 }
 
 /**
- * The form in which literals of templates and of requests are compared: escapes of characters that
- * need none are undone, all others are kept with upper-case digits (RFC 3986, section 6.2.2).
+ * The form in which literals of templates and of requests are compared: escapes of characters that a segment may hold as
+ * they are are undone, all others are kept with upper-case digits (RFC 3986, sections 3.3 and 6.2.2). Clients differ in
+ * which of `:`, `=`, `*`, `@` and the like they escape, and a literal has nothing for them to separate.
  */
 export function normalLiteral(text: string): string {
   if (!text.includes("%")) return text;
   return text.replace(/%[0-9A-Fa-f]{2}/g, (triplet) => {
     const char = String.fromCharCode(Number.parseInt(triplet.slice(1), 16));
-    return UNRESERVED.test(char) ? char : triplet.toUpperCase();
+    return PCHAR.test(char) ? char : triplet.toUpperCase();
   });
 }

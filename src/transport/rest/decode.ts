@@ -4,9 +4,10 @@
 // to us and another to somebody in front of us.
 import { create, type DescField, type DescMessage, type Message, type Registry } from "@bufbuild/protobuf";
 import { type FieldMask, FieldMaskSchema } from "@bufbuild/protobuf/wkt";
-import { findMaskPaths, protoMaskPath } from "../../codec/field-mask.js";
+import { findMaskPaths } from "../../codec/field-mask.js";
 import {
   ensureContainer,
+  findConflictingPath,
   findContainer,
   getField,
   isDefault,
@@ -49,14 +50,15 @@ export interface DecodeOptions {
 export function createDecode(binding: HttpBinding, options: DecodeOptions): Decode {
   const { variables, body } = binding;
   const { input } = binding.entry.desc;
+  const patch = patchOf(binding);
   const bindQuery = createQueryBinder({
     input,
     body,
     inPath: new Set(variables.map(({ path }) => path)),
     ignoreUnknown: options.ignoreUnknownQuery,
+    resource: patch?.mask && patch.resource,
   });
   const readBody = body === "none" ? undefined : bodyDecoder(input, body, options);
-  const completeMask = maskCompletion(binding);
 
   return (captures, query, given) => {
     let decoded: BodyMessage | undefined;
@@ -71,7 +73,7 @@ export function createDecode(binding: HttpBinding, options: DecodeOptions): Deco
       setField(container, variable.field, value);
     }
     if (query !== "") bindQuery(message, query);
-    completeMask?.(message, decoded);
+    if (patch !== undefined) completeMask(patch, message, decoded);
     return message;
   };
 }
@@ -101,42 +103,64 @@ function bodyDecoder(
 }
 
 function refuseOther(message: Message, variable: BoundVariable, value: unknown, body: HttpBinding["body"]): void {
+  const ownName = (path: string) =>
+    typeof body === "object" && variable.parents[0] === body ? path.slice(body.jsonName.length + 1) : path;
+  const field = ownName(variable.path);
+  const conflicting = findConflictingPath(message, [...variable.parents, variable.field]);
+  if (conflicting !== undefined) {
+    const member = ownName(conflicting);
+    const description = `${member} cannot be given together with ${field}, which the path sets`;
+    throw invalidArgument({ field: member, description });
+  }
   const container = findContainer(message, variable.parents);
   const current = container && getField(container, variable.field);
   if (isDefault(current) || sameValue(variable.field, current, value)) return;
-  const ownName = typeof body === "object" && variable.parents[0] === body;
-  const field = ownName ? variable.path.slice(body.jsonName.length + 1) : variable.path;
   throw invalidArgument({ field, description: `${field} is set by the path, the body must not say otherwise` });
 }
 
-// For a PATCH whose body is a resource and whose request has one field mask.
-function maskCompletion({
-  entry,
-  method,
-  body,
-  variables,
-}: HttpBinding): ((message: Message, decoded: BodyMessage | undefined) => void) | undefined {
-  const masks = entry.desc.input.fields.filter(
+interface Patch {
+  /** What the body is. */
+  readonly resource: DescMessage;
+  /** What the path sets of it, by the names of the proto. */
+  readonly inPath: ReadonlySet<string>;
+  /** The field mask of the request, if the body is a resource and the request has exactly one. */
+  readonly mask: DescField | undefined;
+}
+
+function patchOf({ entry, method, body, variables }: HttpBinding): Patch | undefined {
+  if (method !== "PATCH" || body === "none") return undefined;
+  const { input } = entry.desc;
+  const resource = body === "all" ? input : body.fieldKind === "message" ? body.message : undefined;
+  if (resource === undefined || wellKnownName(resource) !== undefined || isHttpBody(resource)) return undefined;
+  const chains = variables.map(({ parents, field }) => [...parents, field]);
+  const within = body === "all" ? chains : chains.filter(([first]) => first === body).map((chain) => chain.slice(1));
+  const masks = input.fields.filter(
     (field) => field.fieldKind === "message" && wellKnownName(field.message) === "FieldMask",
   );
-  const [mask] = masks;
-  if (method !== "PATCH" || mask === undefined || masks.length !== 1) return undefined;
-  if (typeof body !== "object" || body.fieldKind !== "message" || wellKnownName(body.message) !== undefined) {
-    return undefined;
-  }
-  const resource = body.message;
-  const inPath = new Set(
-    variables
-      .filter(({ parents }) => parents[0] === body)
-      .map(({ parents, field }) => [...parents.slice(1), field].map((f) => f.name).join(".")),
-  );
-  return (message, decoded) => {
-    const given = getField(message, mask) as FieldMask | undefined;
-    if (given !== undefined && given.paths.length > 0) {
-      given.paths = given.paths.map((path) => protoMaskPath(resource, path));
-      return;
-    }
-    const paths = decoded === undefined ? [] : findMaskPaths(resource, decoded.json, inPath);
-    setField(message, mask, paths.length === 0 ? undefined : create(FieldMaskSchema, { paths }));
+  return {
+    resource,
+    inPath: new Set(within.map((chain) => chain.map(({ name }) => name).join("."))),
+    mask: body !== "all" && masks.length === 1 ? masks[0] : undefined,
   };
+}
+
+// Unknown fields are passed over, but a PATCH in which there is nothing else would change nothing, and the caller
+// would take its misspelt field for changed.
+function completeMask({ resource, inPath, mask }: Patch, message: Message, decoded: BodyMessage | undefined): void {
+  if (decoded === undefined) return;
+  const { paths, unknown, oversized } = findMaskPaths(resource, decoded.json, inPath);
+  if (paths.length === 0 && oversized === undefined && unknown !== undefined) {
+    throw invalidArgument({
+      field: unknown,
+      description: `${unknown} is not a field of this request, which has no other`,
+    });
+  }
+  if (mask === undefined) return;
+  const given = getField(message, mask) as FieldMask | undefined;
+  if (given !== undefined && given.paths.length > 0) return;
+  if (oversized !== undefined) {
+    const description = `${oversized} has too many keys to change one by one, ${mask.jsonName} may name it as a whole`;
+    throw invalidArgument({ field: oversized, description });
+  }
+  setField(message, mask, paths.length === 0 ? undefined : create(FieldMaskSchema, { paths: [...paths] }));
 }

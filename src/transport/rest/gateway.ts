@@ -68,6 +68,9 @@ export interface Gateway {
   /** The methods that a path is served for, as in an Allow header; undefined when there are none. */
   allowed(path: string): string | undefined;
 
+  /** Whether a path is served for a method. */
+  serves(method: string, path: string): boolean;
+
   /** Every route that is served, as it is described. */
   readonly routes: readonly HttpBinding[];
 }
@@ -124,13 +127,8 @@ export function createGateway(options: GatewayOptions): Gateway {
         failures.answer(req, res, error, undefined);
       }
     },
-    allowed(path) {
-      try {
-        return allowedAt(path);
-      } catch {
-        return undefined;
-      }
-    },
+    allowed: (path) => unlessMalformed(() => allowedAt(path)),
+    serves: (method, path) => unlessMalformed(() => table.find(method, path)) !== undefined,
   };
 
   function routeOf(binding: HttpBinding): Route {
@@ -256,13 +254,12 @@ export function createGateway(options: GatewayOptions): Gateway {
     });
   }
 
-  async function bodyOf(req: HttpRequest, { body, method }: HttpBinding, maxBytes: number): Promise<ReadBody> {
+  async function bodyOf(req: HttpRequest, { body }: HttpBinding, maxBytes: number): Promise<ReadBody> {
     if (body !== "none") {
       return { bytes: await readBody(req, maxBytes), contentType: req.headers["content-type"] };
     }
     // Clients that always send JSON send `{}` when they have nothing to say.
-    const bare = method === "GET" || method === "DELETE" || req.method === "GET" || req.method === "HEAD";
-    if (await isEmptyBody(req, !bare)) return NO_BODY;
+    if (await isEmptyBody(req)) return NO_BODY;
     throw invalidArgument({ field: "body", description: "body must be empty, this request takes none" });
   }
 
@@ -280,6 +277,14 @@ export function createGateway(options: GatewayOptions): Gateway {
       return;
     }
     throw new HttpError(405, unimplemented(`method: ${method.slice(0, 20)} is not among ${allow}`), { allow });
+  }
+}
+
+function unlessMalformed<T>(find: () => T): T | undefined {
+  try {
+    return find();
+  } catch {
+    return undefined;
   }
 }
 

@@ -6,7 +6,7 @@ import {
   ensureContainer,
   type Fields,
   fieldsByName,
-  findConflictingField,
+  findConflictingPath,
   getField,
   sameValue,
   setField,
@@ -15,8 +15,8 @@ import { createKeyReader, createTextReader, type TextReader } from "../../codec/
 import { invalidArgument, malformedRequest } from "../../kernel/errors.js";
 import { decodeQueryPart, hasRawUnsafe } from "./request-path.js";
 
-/** How many parameters a query may have. */
-export const MAX_QUERY_PARAMETERS = 64;
+/** How many parameters a query may have: as many as fit into the headers of a request, or nearly so. */
+export const MAX_QUERY_PARAMETERS = 1024;
 
 /** What the HTTP rule leaves to the query. */
 export interface QueryRules {
@@ -27,6 +27,8 @@ export interface QueryRules {
   readonly inPath: ReadonlySet<string>;
   /** Whether parameters that name no field are passed over. */
   readonly ignoreUnknown: boolean;
+  /** What the paths of the request's field mask are fields of, if that is known. */
+  readonly resource?: DescMessage | undefined;
 }
 
 /** Sets the fields a query string names, without its question mark, on a request. */
@@ -37,6 +39,8 @@ interface Target {
   readonly path: string;
   readonly parents: readonly DescField[];
   readonly field: DescField;
+  /** Whether the field, or one that leads to it, is a member of a oneof. */
+  readonly inOneof: boolean;
   readonly read: TextReader;
   /** Of a map: makes a property name of the text of a key. */
   readonly readKey: ((text: string, field: string) => string) | undefined;
@@ -58,13 +62,13 @@ export function createQueryBinder(rules: QueryRules): QueryBinder {
   const targetOf = (name: string): Target | undefined => {
     let target = known.get(name);
     if (target === undefined) {
-      target = resolve(rules.input, name);
+      target = resolve(rules, name);
       if (target !== undefined && known.size < MAX_KNOWN) known.set(name, target);
     }
     return target;
   };
 
-  const bind = (message: Message, seen: string[], name: string, text: string): void => {
+  const bind = (message: Message, seen: Set<string>, name: string, text: string): void => {
     const bracket = name.indexOf("[");
     const target = targetOf(bracket < 0 ? name : name.slice(0, bracket));
     const isMap = target?.field.fieldKind === "map";
@@ -81,9 +85,9 @@ export function createQueryBinder(rules: QueryRules): QueryBinder {
       agree(message, target, text);
       return;
     }
-    const container = ensureContainer(message, checkedParents(message, target));
-    const conflicting = findConflictingField(container, field);
+    const conflicting = target.inOneof ? findConflictingPath(message, [...target.parents, field]) : undefined;
     if (conflicting !== undefined) refuse(path, `cannot be given together with ${conflicting}`);
+    const container = ensureContainer(message, target.parents);
     switch (field.fieldKind) {
       case "list":
         (getField(container, field) as unknown[]).push(target.read(text, path));
@@ -97,8 +101,8 @@ export function createQueryBinder(rules: QueryRules): QueryBinder {
         return;
       }
       default:
-        if (seen.includes(path)) refuse(path, "is given twice");
-        seen.push(path);
+        if (seen.has(path)) refuse(path, "is given twice");
+        seen.add(path);
         setField(container, field, target.read(text, path));
     }
   };
@@ -108,7 +112,7 @@ export function createQueryBinder(rules: QueryRules): QueryBinder {
     if (hasRawUnsafe(query)) {
       throw malformedRequest("query: characters outside printable ASCII must be percent-encoded");
     }
-    const seen: string[] = [];
+    const seen = new Set<string>();
     let count = 0;
     let start = 0;
     while (start <= query.length) {
@@ -152,18 +156,8 @@ function agree(message: Message, { path, parents, field, read }: Target, text: s
   if (!sameValue(field, current, value)) refuse(path, "is set by the path, the query must not say otherwise");
 }
 
-function checkedParents(message: Message, { path, parents }: Target): readonly DescField[] {
-  for (let i = 0; i < parents.length; i++) {
-    const parent = parents[i];
-    if (parent?.oneof === undefined) continue;
-    const conflicting = findConflictingField(ensureContainer(message, parents.slice(0, i)), parent);
-    if (conflicting !== undefined) refuse(path, `cannot be given together with ${conflicting}`);
-  }
-  return parents;
-}
-
 // Each name on the way in either spelling. Ends at anything that is written as one text.
-function resolve(input: DescMessage, name: string): Target | undefined {
+function resolve({ input, resource }: QueryRules, name: string): Target | undefined {
   const parts = name.split(".");
   if (parts.length > MAX_PATH_PARTS) return undefined;
   const parents: DescField[] = [];
@@ -171,12 +165,13 @@ function resolve(input: DescMessage, name: string): Target | undefined {
   for (let i = 0; i < parts.length; i++) {
     const field = fieldsByName(at).get(parts[i] ?? "");
     if (field === undefined) return undefined;
-    const read = createTextReader(field);
+    const read = createTextReader(field, i === 0 ? resource : undefined);
     if (i === parts.length - 1) {
       if (read === undefined) return undefined;
       const path = [...parents, field].map((f) => f.jsonName).join(".");
       const readKey = field.fieldKind === "map" ? createKeyReader(field.mapKey) : undefined;
-      return { path, parents, field, read, readKey };
+      const inOneof = [...parents, field].some(({ oneof }) => oneof !== undefined);
+      return { path, parents, field, inOneof, read, readKey };
     }
     if (field.fieldKind !== "message" || read !== undefined) return undefined;
     parents.push(field);

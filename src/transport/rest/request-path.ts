@@ -2,7 +2,7 @@
 // that an encoded slash never decides which route a request takes, and each
 // part is decoded at most once (RFC 3986, section 2.4).
 import { malformedRequest } from "../../kernel/errors.js";
-import { normalLiteral } from "../http/http-rule.js";
+import { normalLiteral, type TemplateVariable } from "../http/http-rule.js";
 
 /** How many segments a path may have: more than any uid and what may stand around it. */
 export const MAX_PATH_SEGMENTS = 256;
@@ -13,6 +13,7 @@ export const MAX_PATH_LENGTH = 4096;
 const SLASH = 47;
 const PERCENT = 37;
 const DOT = 46;
+const ESCAPED_SLASH = /%2[Ff]/g;
 
 /** A path cut into segments, reused from one request to the next: it is read before the next is made. */
 export interface RequestPath {
@@ -70,9 +71,7 @@ export function cutPath(raw: string, into: RequestPath): void {
         into.emptyInside = true;
         return;
       }
-      if (raw.charCodeAt(start) === DOT && isDots(raw.slice(start, i))) {
-        throw malformedRequest("path: segments . and .. are not allowed");
-      }
+      if (raw.charCodeAt(start) === DOT) refuseDots(raw.slice(start, i));
       if (count === MAX_PATH_SEGMENTS) {
         throw malformedRequest(`path: at most ${MAX_PATH_SEGMENTS} segments are allowed`);
       }
@@ -107,32 +106,38 @@ export function segmentKey(path: RequestPath, index: number): string {
 }
 
 /**
- * The decoded text of segments `first` to `last`. An escaped slash becomes one like any other, so a
- * client that escapes a whole uid reaches what a client that does not reaches.
+ * The text of segments `first` to `last`, decoded. Of a variable with `**` an escaped slash becomes one like any other,
+ * so a client that escapes a whole uid reaches what a client that does not reaches. In one with a fixed number of
+ * segments it stays escaped, as `%2F`, so that the value has as many segments as the path has (google/api/http.proto).
  *
- * @throws ApiError INVALID_ARGUMENT when decoding brings forth an empty segment or one of dots.
+ * @throws ApiError INVALID_ARGUMENT when decoding brings forth a segment of dots, or in a variable with `**` an empty one.
  */
-export function captureOf(path: RequestPath, first: number, last: number): string {
+export function captureOf(path: RequestPath, first: number, last: number, span: TemplateVariable["span"]): string {
   const raw = path.raw.slice(path.starts[first], path.ends[last]);
   if (!path.escaped) return raw;
   const text = decodedPart(raw);
   for (const part of text.split("/")) {
-    if (part === "") throw malformedRequest("path: a segment is empty");
-    if (isDots(part)) throw malformedRequest("path: segments . and .. are not allowed");
+    if (part === "" && span === "any") throw malformedRequest("path: a segment is empty");
+    refuseDots(part);
   }
-  return text;
+  return span === "fixed" ? decodedPart(raw.replace(ESCAPED_SLASH, "%252F")) : text;
 }
 
 function decodedPart(raw: string): string {
   const text = decodePercent(raw);
   if (text === undefined) throw malformedRequest("path: a percent escape is malformed or not UTF-8");
   if (hasControl(text)) throw malformedRequest("path: control characters are not allowed");
-  if (isDots(text)) throw malformedRequest("path: segments . and .. are not allowed");
-  return text;
+  return refuseDots(text);
 }
 
-function isDots(text: string): boolean {
-  return text === "." || text === "..";
+/**
+ * Returns a segment that is not one of dots.
+ *
+ * @throws ApiError INVALID_ARGUMENT for `.` and `..`, which servers and proxies resolve differently.
+ */
+export function refuseDots(segment: string): string {
+  if (segment === "." || segment === "..") throw malformedRequest("path: segments . and .. are not allowed");
+  return segment;
 }
 
 /**

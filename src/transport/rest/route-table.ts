@@ -2,9 +2,10 @@
 // a node is reached in one way only, so a lookup visits each at most once and no
 // path makes it slow. Which of several matching routes wins is decided by their
 // shape alone, never by the order of registration: leftmost literal before `*`
-// before `**`, then more segments, then a verb before none.
+// before `**`, then more segments. What a verb matches comes before what matches
+// without one, and longer verbs before shorter ones.
 import { normalLiteral, type Segment, type Template } from "../http/http-rule.js";
-import { captureOf, cutPath, newRequestPath, type RequestPath, segmentKey } from "./request-path.js";
+import { captureOf, cutPath, newRequestPath, type RequestPath, refuseDots, segmentKey } from "./request-path.js";
 
 /** What to enter into the table. */
 export interface RouteInput<T> {
@@ -59,6 +60,7 @@ interface MethodRoutes<T> {
 }
 
 const COLON = 58;
+const PERCENT = 37;
 // Of a verb as sent, with its colon; a bound on what has to be looked at.
 const MAX_VERB_LENGTH = 128;
 const newNode = <T>(): Node<T> => ({ literals: new Map(), star: undefined, end: undefined, deep: [] });
@@ -67,13 +69,11 @@ const newRoutes = <T>(): MethodRoutes<T> => ({ plain: newNode(), slash: newNode(
 /**
  * Builds the table.
  *
- * @throws TypeError at boot when two routes of one method have the same shape, or when a template
- * matches paths of the form of an RPC path, `/package.Service/Method`.
+ * @throws TypeError at boot when two routes of one method have the same shape.
  */
 export function createRouteTable<T>(inputs: Iterable<RouteInput<T>>): RouteTable<T> {
   const methods = new Map<string, MethodRoutes<T>>();
   for (const input of inputs) {
-    refuseRpcShape(input);
     const routes = methods.get(input.method) ?? newRoutes<T>();
     methods.set(input.method, routes);
     enter(routes, input);
@@ -196,50 +196,46 @@ function tailMatches(tail: readonly Segment[], path: RequestPath): boolean {
   return true;
 }
 
-// Tries the text after the last colon of the last segment as a verb. On success the path stays
-// without it until the captures have been taken.
+// Tries what follows each colon of the last segment as a verb, the longest first, since a verb may hold colons. An
+// escaped colon separates as well: many clients escape it in whatever they put into a path. On success the path stays
+// without the verb until the captures have been taken.
 function walkVerb<T>(routes: MethodRoutes<T>, path: RequestPath): Leaf<T> | undefined {
   const last = path.count - 1;
   const start = path.starts[last] ?? 0;
   const end = path.ends[last] ?? 0;
-  let colon = end - 1;
-  while (colon > start && path.raw.charCodeAt(colon) !== COLON) colon--;
-  if (colon <= start || end - colon > MAX_VERB_LENGTH) return undefined;
-  const text = path.raw.slice(colon + 1, end);
-  const node = routes.verbs.get(path.escaped ? normalLiteral(text) : text);
-  if (node === undefined) return undefined;
-  path.ends[last] = colon;
-  const leaf = walk(node, path, 0);
-  if (leaf === undefined) path.ends[last] = end;
-  return leaf;
+  const from = Math.max(start + 1, end - MAX_VERB_LENGTH);
+  if (!path.escaped && path.raw.indexOf(":", from) < 0) return undefined;
+  for (let colon = from; colon < end; colon++) {
+    const length = separatorLength(path.raw, colon);
+    if (length === 0) continue;
+    const text = path.raw.slice(colon + length, end);
+    const node = routes.verbs.get(path.escaped ? normalLiteral(text) : text);
+    if (node === undefined) continue;
+    path.ends[last] = colon;
+    const leaf = walk(node, path, 0);
+    if (leaf !== undefined) {
+      refuseDots(segmentKey(path, last));
+      return leaf;
+    }
+    path.ends[last] = end;
+  }
+  return undefined;
+}
+
+function separatorLength(raw: string, at: number): number {
+  const code = raw.charCodeAt(at);
+  if (code === COLON) return 1;
+  return code === PERCENT && /^%3[Aa]$/.test(raw.slice(at, at + 3)) ? 3 : 0;
 }
 
 function capturesOf<T>(leaf: Leaf<T>, path: RequestPath): string[] {
   const { segments, variables, star2 } = leaf.input.template;
   const extra = path.count - segments.length;
   const captures: string[] = [];
-  for (const { first, last } of variables) {
+  for (const { first, last, span } of variables) {
     const from = star2 >= 0 && first > star2 ? first + extra : first;
     const to = star2 >= 0 && last >= star2 ? last + extra : last;
-    captures.push(captureOf(path, from, to));
+    captures.push(captureOf(path, from, to, span));
   }
   return captures;
-}
-
-const PACKAGE_AND_SERVICE = /^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$/;
-
-// RPC paths are answered before any route is looked for, so such a route would be dead or, worse,
-// depend on which services exist.
-function refuseRpcShape<T>({ template, name }: RouteInput<T>): void {
-  const { segments, star2, star2Captured, verb } = template;
-  if (verb !== undefined) return;
-  const fixed = star2 < 0 ? segments.length : segments.length - (star2Captured ? 0 : 1);
-  if (star2 < 0 ? fixed !== 2 : fixed > 2) return;
-  const first = segments[0];
-  if (first?.kind === "literal" && !PACKAGE_AND_SERVICE.test(first.text)) return;
-  if (star2 !== 0) {
-    const second = segments[1];
-    if (second?.kind === "literal" && !/^[A-Za-z_]\w*$/.test(second.text)) return;
-  }
-  throw new TypeError(`${name}: path template "${template.text}" matches paths of the form /package.Service/Method`);
 }

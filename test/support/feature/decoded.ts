@@ -1,4 +1,4 @@
-import { toJson } from "@bufbuild/protobuf";
+import { type DescMethod, type Message, toJson } from "@bufbuild/protobuf";
 import { buildBindings } from "../../../src/transport/http/http-binding.js";
 import { createDecode, type DecodeOptions, type ReadBody } from "../../../src/transport/rest/decode.js";
 import { entryOf, featureMethod, featureRegistry } from "./feature.js";
@@ -11,9 +11,32 @@ export function decoded(
   body: string | ReadBody | undefined,
   options: Partial<DecodeOptions> = {},
 ): unknown {
-  const entry = entryOf(featureMethod(method));
+  return decodedBy(featureMethod(method), captures, query, body, options);
+}
+
+/** As {@link decoded}, of any method. */
+export function decodedBy(
+  method: DescMethod,
+  captures: readonly string[],
+  query: string,
+  body: string | ReadBody | undefined,
+  options: Partial<DecodeOptions> = {},
+): unknown {
+  const message = decodedMessage(method, captures, query, body, options);
+  return toJson(method.input, message, { registry: featureRegistry });
+}
+
+/** The request itself; see {@link decoded}. */
+export function decodedMessage(
+  method: DescMethod,
+  captures: readonly string[],
+  query: string,
+  body: string | ReadBody | undefined,
+  options: Partial<DecodeOptions> = {},
+): Message {
+  const entry = entryOf(method);
   const [binding] = buildBindings(entry);
-  if (binding === undefined) throw new TypeError(`${method} has no HTTP rule`);
+  if (binding === undefined) throw new TypeError(`${method.name} has no HTTP rule`);
   const decode = createDecode(binding, {
     registry: featureRegistry,
     strictBody: false,
@@ -21,5 +44,5 @@ export function decoded(
     ...options,
   });
   const read = typeof body === "string" ? { bytes: Buffer.from(body), contentType: "application/json" } : body;
-  return toJson(entry.desc.input, decode(captures, query, read), { registry: featureRegistry });
+  return decode(captures, query, read);
 }

@@ -20,7 +20,7 @@ export function testExchanges(rows: readonly ExchangeRow[]): void {
   after(() => server.stop());
   for (const protocol of ["h1", "h2"] as const) {
     for (const { method = "GET", status, text, has = {}, reason, ...sent } of rows) {
-      test(`${protocol}: ${method} ${sent.path}: ${reason}`, async () => {
+      test(`${protocol}: ${method} ${sent.path.slice(0, 80)}: ${reason}`, async () => {
         const got = await server.send(protocol, { method, ...sent });
         assert.deepEqual({ status: got.status, text: text === undefined ? undefined : got.text }, { status, text });
         for (const [name, value] of Object.entries(has)) assert.equal(got.headers[name], value, name);

@@ -8,7 +8,7 @@ import type { StreamCall, UnaryCall } from "../../../src/pipeline/call.js";
 import type { Handler } from "../../../src/pipeline/handlers.js";
 import { createInvoke } from "../../../src/pipeline/invoke.js";
 import { createInvokeStream } from "../../../src/pipeline/invoke-stream.js";
-import { createMethodTable } from "../../../src/pipeline/method-table.js";
+import { createMethodTable, type ServedService } from "../../../src/pipeline/method-table.js";
 import { openSqlite } from "../../../src/store/open-sqlite.js";
 import type { Store } from "../../../src/store/port.js";
 import { createLogger } from "../../../src/telemetry/logger.js";
@@ -38,8 +38,8 @@ export interface FeatureStack {
 
 const uidOf = ({ uid }: { uid: string }) => ({ uid });
 
-/** Starts them on a free port. */
-export async function startFeatureStack(): Promise<FeatureStack> {
+/** Starts them on a free port, with `others` beside them. */
+export async function startFeatureStack(others: readonly ServedService[] = []): Promise<FeatureStack> {
   const clock = Date.now;
   const errorDomain = "feature.test";
   const store = openSqlite({ directory: memoryDir(), clock });
@@ -73,6 +73,7 @@ export async function startFeatureStack(): Promise<FeatureStack> {
   const methods = createMethodTable([
     { desc: featureService("FeatureService"), handlers: answers as Record<string, Handler> },
     { desc: featureService("StreamService"), handlers: streams as Record<string, Handler> },
+    ...others,
   ]);
   const pipeline = {
     store,

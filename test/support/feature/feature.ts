@@ -22,6 +22,7 @@ import {
   setExtension,
 } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema, FileDescriptorSetSchema, MethodOptionsSchema } from "@bufbuild/protobuf/wkt";
+import { IAMSchema, iam } from "#gen/chainguard/annotations/annotations_pb.js";
 import { http } from "#gen/google/api/annotations_pb.js";
 import { HttpRuleSchema } from "#gen/google/api/http_pb.js";
 import { MAX_REQUEST_BYTES, type StreamEntry, type UnaryEntry } from "../../../src/pipeline/method-table.js";
@@ -83,6 +84,7 @@ export function methodWithRule(
 ): DescMethod {
   const options = create(MethodOptionsSchema);
   setExtension(options, http, create(HttpRuleSchema, rule));
+  setExtension(options, iam, create(IAMSchema, { mode: { case: "disabled", value: {} } }));
   const full = (name: string) => (name.includes(".") ? `.${name}` : `.arbor.test.feature.${name}`);
   const method = { name: "Do", inputType: full(input), outputType: full(output), options, serverStreaming };
   const file = create(FileDescriptorProtoSchema, {

@@ -5,7 +5,9 @@ import { normalLiteral, parseTemplate } from "../../../src/transport/http/http-r
 
 const shapeOf = (text: string): string => {
   const { segments, variables, verb } = parseTemplate(text, "t");
-  const words = segments.map((s) => (s.kind === "literal" ? s.text : s.kind === "star" ? "*" : "**"));
+  // A literal that looks like something else stands in quotes.
+  const plain = (literal: string) => (/[*:=]/.test(literal) ? `"${literal}"` : literal);
+  const words = segments.map((s) => (s.kind === "literal" ? plain(s.text) : s.kind === "star" ? "*" : "**"));
   const names = variables.map((v) => `${v.path.join(".")}@${v.first}-${v.last}`);
   return `${words.join(" ")} | ${names.join(" ")} | ${verb ?? ""}`;
 };
@@ -40,6 +42,30 @@ const accepted: readonly { template: string; shape: string; reason: string }[] =
     shape: "v1 a-b_c~d!$&'()+,;@ |  | ",
     reason: "what RFC 3986 allows in a segment",
   },
+  { template: "/", shape: " |  | ", reason: "the root" },
+  { template: "/{id}", shape: "* | id@0-0 | ", reason: "a variable alone" },
+  { template: "/{id=**}:go", shape: "** | id@0-0 | go", reason: "all paths, and a verb" },
+  { template: "/v1/a*", shape: 'v1 "a*" |  | ', reason: "a star within a literal" },
+  { template: "/v1/*a/**b/c", shape: 'v1 "*a" "**b" c |  | ', reason: "stars before a literal" },
+  { template: "/v1/a=b", shape: 'v1 "a=b" |  | ', reason: "an equals sign" },
+  { template: "/v1/{a=b=c/*}", shape: 'v1 "b=c" * | a@1-2 | ', reason: "the first = of a variable separates" },
+  { template: "/v1/a:b/c", shape: 'v1 "a:b" c |  | ', reason: "a colon before the last segment is text" },
+  { template: "/v1/:a/c", shape: 'v1 ":a" c |  | ', reason: "at its beginning too" },
+  { template: "/v1/*:a/c", shape: 'v1 "*:a" c |  | ', reason: "and behind a star" },
+  { template: "/v1/{a=b:c/*}", shape: 'v1 "b:c" * | a@1-2 | ', reason: "so it is in a variable" },
+  { template: "/v1/{a=b:c}", shape: 'v1 "b:c" | a@1-1 | ', reason: "even in the last one" },
+  { template: "/v1/a:b:c", shape: 'v1 "a:b" |  | c', reason: "behind a literal the last colon begins the verb" },
+  { template: "/v1/{a}:b:c", shape: "v1 * | a@1-1 | b:c", reason: "behind a variable the first one does" },
+  { template: "/v1/*:b:c", shape: "v1 * |  | b:c", reason: "and behind a star" },
+  { template: "/v1/**:b:c:d", shape: "v1 ** |  | b:c:d", reason: "and behind two" },
+  { template: "/v1/{a=x/*}:b=c*", shape: "v1 x * | a@1-2 | b=c*", reason: "a verb of other characters" },
+  { template: "/v1/{a}::b", shape: "v1 * | a@1-1 | :b", reason: "a verb that begins with a colon" },
+  { template: "/v1/a%3Ab", shape: 'v1 "a:b" |  | ', reason: "an escaped colon begins no verb" },
+  { template: "/v1/a%3Ab:c", shape: 'v1 "a:b" |  | c', reason: "nor beside one that does" },
+  { template: "/v1/{a}:b%3Ac%20", shape: "v1 * | a@1-1 | b:c%20", reason: "escapes in a verb" },
+  { template: "/v1/%2A%2a", shape: 'v1 "**" |  | ', reason: "escaped stars are text" },
+  { template: "/v1/%C3%A4%e4%b8%80", shape: "v1 %C3%A4%E4%B8%80 |  | ", reason: "escaped UTF-8 is kept" },
+  { template: "/v1/%40%3d%3B%2b", shape: 'v1 "@=;+" |  | ', reason: "escapes that a segment does not need are undone" },
   { template: "/v1/{_a1._b2}", shape: "v1 * | _a1._b2@1-1 | ", reason: "underscores and digits in names" },
 ];
 
@@ -50,7 +76,6 @@ for (const { template, shape, reason } of accepted) {
 const refused: readonly { template: string; column: number; rule: string; reason: string }[] = [
   { template: "", column: 1, rule: "a template begins with /", reason: "nothing" },
   { template: "v1", column: 1, rule: "a template begins with /", reason: "relative" },
-  { template: "/", column: 2, rule: "expected a segment", reason: "no segment" },
   { template: "/v1/", column: 4, rule: "a template must not end in /", reason: "trailing slash" },
   { template: "//v1", column: 2, rule: 'unexpected "/", expected a segment', reason: "an empty segment" },
   { template: "/v1//x", column: 5, rule: 'unexpected "/", expected a segment', reason: "an empty segment inside" },
@@ -70,11 +95,16 @@ const refused: readonly { template: string; column: number; rule: string; reason
   { template: "/v1/a}", column: 6, rule: 'unexpected "}"', reason: "stray brace" },
   { template: "/v1/{a}b", column: 8, rule: 'unexpected "b"', reason: "text behind a variable" },
   { template: "/v1/x{a}", column: 6, rule: 'unexpected "{"', reason: "text before a variable" },
-  { template: "/v1/a*", column: 6, rule: 'unexpected "*"', reason: "a star within a literal" },
-  { template: "/v1/***", column: 7, rule: 'unexpected "*"', reason: "three stars" },
+  { template: "/v1/***", column: 5, rule: "a wildcard is * or **", reason: "three stars" },
+  { template: "/v1/{a=***}", column: 8, rule: "a wildcard is * or **", reason: "three stars in a variable" },
+  { template: "/v1/***:go", column: 5, rule: "a wildcard is * or **", reason: "three stars before a verb" },
   { template: "/v1/a:", column: 7, rule: "expected a verb", reason: "an empty verb" },
-  { template: "/v1/a:b/c", column: 8, rule: 'unexpected "/"', reason: "segments behind a verb" },
-  { template: "/v1/a:b:c", column: 8, rule: 'unexpected ":"', reason: "two verbs" },
+  { template: "/v1/{a}:", column: 9, rule: "expected a verb", reason: "an empty verb behind a variable" },
+  { template: "/v1/*:", column: 7, rule: "expected a verb", reason: "an empty verb behind a star" },
+  { template: "/v1/{a}:b/c", column: 10, rule: 'unexpected "/"', reason: "segments behind the verb of a variable" },
+  { template: "/v1/a:b{c}", column: 8, rule: 'unexpected "{"', reason: "a variable behind a verb" },
+  { template: "/:go", column: 2, rule: 'unexpected ":", expected a segment', reason: "a verb of the root" },
+  { template: "/v1/a[b]", column: 6, rule: 'unexpected "["', reason: "what no segment may hold" },
   { template: "/v1/:x", column: 5, rule: 'unexpected ":", expected a segment', reason: "a verb without a segment" },
   {
     template: "/v1/a b",
@@ -94,6 +124,8 @@ const refused: readonly { template: string; column: number; rule: string; reason
   { template: "/v1/a#b", column: 6, rule: 'unexpected "#"', reason: "a fragment" },
   { template: "/v1/..", column: 5, rule: "a segment cannot be . or ..", reason: "dots" },
   { template: "/v1/%2e", column: 5, rule: "a segment cannot be . or ..", reason: "encoded dots" },
+  { template: "/v1/..:go", column: 5, rule: "a segment cannot be . or ..", reason: "dots before a verb" },
+  { template: "/v1/{a=..}", column: 8, rule: "a segment cannot be . or ..", reason: "dots in a variable" },
 ];
 
 for (const { template, column, rule, reason } of refused) {
@@ -111,7 +143,7 @@ test("no text makes the parser throw anything but a TypeError that says where", 
     fc.property(fc.array(alphabet, { maxLength: 12 }), (parts) => {
       try {
         const template = parseTemplate(parts.join(""), "t");
-        assert.ok(template.segments.length > 0);
+        assert.ok(template.segments.length > 0 || template.text === "/");
         for (const { first, last } of template.variables) assert.ok(first <= last && last < template.segments.length);
       } catch (error) {
         assert.ok(error instanceof TypeError && /, column \d+: /.test(error.message), String(error));

@@ -110,6 +110,27 @@ const rows: readonly ExchangeRow[] = [
   },
   { path: "/feature/v1/things/a", body: "", status: 200, reason: "GET with a body of nothing" },
   {
+    path: "/feature/v1/things/a",
+    headers: json,
+    body: "{}",
+    text: emptyThing("a"),
+    status: 200,
+    reason: "GET with {}",
+  },
+  {
+    method: "DELETE",
+    path: "/feature/v1/things/a",
+    headers: json,
+    body: "{}\n",
+    status: 200,
+    reason: "DELETE with {}",
+  },
+  {
+    path: `/feature/v1/search?${Array.from({ length: 1024 }, () => "strings=a").join("&")}`,
+    status: 200,
+    reason: "1,024 query values",
+  },
+  {
     method: "OPTIONS",
     path: "/feature/v1/things/a",
     status: 204,

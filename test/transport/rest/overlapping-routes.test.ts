@@ -55,7 +55,7 @@ const lookalikes: readonly (readonly [request: string, route: string, captures: 
   ["PUT /registry/v1/repos/deployment", "PUT /registry/v1/repos/{id=**}", "deployment"],
   ["POST /iam/v1/rolebindings/batch%2Fr", "POST /iam/v1/rolebindings/{parent=**}", "batch/r"],
   ["POST /iam/v1/rolebindings/batch", "POST /iam/v1/rolebindings/{parent=**}", "batch"],
-  ["POST /iam/v1/account_associations/r%3Acheck", "POST /iam/v1/account_associations/{group=**}", "r:check"],
+  ["POST /iam/v1/account_associations/r%3Acheck", "POST /iam/v1/account_associations/{group=**}:check", "r"],
   ["POST /iam/v1/account_associations/r:checks", "POST /iam/v1/account_associations/{group=**}", "r:checks"],
   ["GET /registry/v1/repos/r/x:syncstatus", "GET /registry/v1/repos/{repo_id=**}:syncstatus", "r/x"],
   ["GET /registry/v1/repos/r/x:updatestatus", "GET /registry/v1/repos/{repo_id=**}:updatestatus", "r/x"],

@@ -51,7 +51,7 @@ export async function buildRequest(
   if (resource?.message !== undefined && typeof given.file === "string") {
     const { message, json } = await readResource(given.file, resource.message, "--file");
     setField(request, resource, message);
-    for (const path of findMaskPaths(resource.message, json, new Set(["uid"]))) paths.add(path);
+    for (const path of findMaskPaths(resource.message, json, new Set(["uid"])).paths) paths.add(path);
   }
   for (const flag of used) {
     setField(ensureContainer(request, flag.path.slice(0, -1)), flag.field, await readValue(flag, given));

@@ -1,0 +1,391 @@
+// What each kind of template matches, and what its variables capture: templates × paths.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { tableOf } from "../../support/route-found.js";
+
+/** The captures; `null` where nothing matches, a part of the error's text where the path is refused. */
+type Result = readonly string[] | null | "escape" | "dots" | "empty" | "control" | "printable" | "long" | "segments";
+interface Kind {
+  readonly kind: string;
+  readonly template: string;
+  readonly paths: readonly (readonly [path: string, result: Result])[];
+}
+
+const kinds: readonly Kind[] = [
+  {
+    kind: "literals",
+    template: "/v1/a-b_c~d/e.f",
+    paths: [
+      ["/v1/a-b_c~d/e.f", []],
+      ["/%761/a%2Db%5Fc%7Ed/e%2Ef", []],
+      ["/v1/a-b_c~d/e.f/", null],
+      ["/v1/a-b_c~d/e.f/x", null],
+      ["/v1/a-b_c~d", null],
+      ["/v1/a-b_c~d/E.f", null],
+      ["/v1//a-b_c~d/e.f", null],
+      ["//v1/a-b_c~d/e.f", null],
+      ["/v1/a-b_c~d/ef", null],
+      ["/v1/a-b_c~d/e.f:go", null],
+      ["/v1/a-b_c~d/e.f%", "escape"],
+      ["/v1/a-b_c~d/./e.f", "dots"],
+    ],
+  },
+  {
+    kind: "literals of other characters",
+    template: "/v1/!$&'()+,;@/a=b/c*/d:e/f",
+    paths: [
+      ["/v1/!$&'()+,;@/a=b/c*/d:e/f", []],
+      ["/v1/%21%24%26%27%28%29%2B%2C%3B%40/a%3Db/c%2A/d%3Ae/f", []],
+      ["/v1/%21%24%26%27%28%29%2b%2c%3b%40/a%3db/c%2a/d%3ae/f", []],
+      ["/v1/!$&'()+,;@/a=b/c/d:e/f", null],
+      ["/v1/!$&'()+,;@/a=b/cx/d:e/f", null],
+      ["/v1/!$&'()+,;@/a=b/c*/d/f", null],
+      ["/v1/!$&'()%20,;@/a=b/c*/d:e/f", null],
+    ],
+  },
+  {
+    kind: "literals with escapes that are needed",
+    template: "/v1/a%2Fb/%e4%b8%80/%25/%20",
+    paths: [
+      ["/v1/a%2fb/%E4%B8%80/%25/%20", []],
+      ["/v1/a/b/%E4%B8%80/%25/%20", null],
+      ["/v1/a%252fb/%E4%B8%80/%25/%20", null],
+      ["/v1/a%2fb/%E4%B8%80/%25/+", null],
+      ["/v1/a%2fb/\u4e00/%25/%20", "printable"],
+      ["/v1/a%2fb/%E4%B8/%25/%20", "escape"],
+    ],
+  },
+  {
+    kind: "the root",
+    template: "/",
+    paths: [
+      ["/", []],
+      ["//", null],
+      ["/a", null],
+      ["/%2F", null],
+    ],
+  },
+  {
+    kind: "everything",
+    template: "/**",
+    paths: [
+      ["/", []],
+      ["/a", []],
+      ["/a/b/c", []],
+      ["/a.b.C/D", []],
+      ["/a:b", []],
+      ["/a/", null],
+      ["/a//b", null],
+      ["/..", "dots"],
+      ["/a%2F..", []],
+    ],
+  },
+  {
+    kind: "everything, captured",
+    template: "/{string_value=**}",
+    paths: [
+      ["/", null],
+      ["/a", ["a"]],
+      ["/a.b.C/D", ["a.b.C/D"]],
+      ["/a%2Fb/c", ["a/b/c"]],
+      ["/%2F", "empty"],
+      ["/a%2F..", "dots"],
+    ],
+  },
+  {
+    kind: "a variable of one segment",
+    template: "/v1/{string_value}",
+    paths: [
+      ["/v1/a", ["a"]],
+      ["/v1/a%2Fb", ["a/b"]],
+      ["/v1/a%2fb%2Fc", ["a/b/c"]],
+      ["/v1/https:%2F%2Fexample.com%2F", ["https://example.com/"]],
+      ["/v1/%2F", ["/"]],
+      ["/v1/%252F", ["%2F"]],
+      ["/v1/%25", ["%"]],
+      ["/v1/a+b", ["a+b"]],
+      ["/v1/a%2Bb", ["a+b"]],
+      ["/v1/a%20b", ["a b"]],
+      ["/v1/a;b=c,d", ["a;b=c,d"]],
+      ["/v1/*", ["*"]],
+      ["/v1/**", ["**"]],
+      ["/v1/{x}", ["{x}"]],
+      ["/v1/a:b:c", ["a:b:c"]],
+      ["/v1/:", [":"]],
+      ["/v1/a%3Ab", ["a:b"]],
+      ["/v1/a%3Fb%23c", ["a?b#c"]],
+      ["/v1/%C3%A4%F0%9F%98%80", ["ä😀"]],
+      ["/v1/...", ["..."]],
+      ["/v1/%2e%2e%2e", ["..."]],
+      ["/v1/.a", [".a"]],
+      [`/v1/${"a".repeat(4000)}`, ["a".repeat(4000)]],
+      [`/v1/${"a".repeat(4096)}`, "long"],
+      ["/v1/", null],
+      ["/v1", null],
+      ["/v1/a/", null],
+      ["/v1/a/b", null],
+      ["/v1/%", "escape"],
+      ["/v1/%a", "escape"],
+      ["/v1/%gg", "escape"],
+      ["/v1/%ff", "escape"],
+      ["/v1/%c0%80", "escape"],
+      ["/v1/%ed%a0%80", "escape"],
+      ["/v1/%00", "control"],
+      ["/v1/%0A", "control"],
+      ["/v1/%7F", "control"],
+      ["/v1/a b", "printable"],
+      ["/v1/ä", "printable"],
+      ["/v1/.", "dots"],
+      ["/v1/%2E", "dots"],
+      ["/v1/%2e%2E", "dots"],
+      ["/v1/..%2Fa", "dots"],
+      ["/v1/a%2F..%2Fb", "dots"],
+      ["/v1/a%2F.", "dots"],
+    ],
+  },
+  {
+    kind: "a variable that is a literal",
+    template: "/v1/{string_value=a b}/c".replace(" ", "%20"),
+    paths: [
+      ["/v1/a%20b/c", ["a b"]],
+      ["/v1/a+b/c", null],
+      ["/v1/a/c", null],
+    ],
+  },
+  {
+    kind: "a variable of two segments",
+    template: "/v1/{string_value=shelves/*}",
+    paths: [
+      ["/v1/shelves/a", ["shelves/a"]],
+      ["/v1/shelves/a%2Fb", ["shelves/a%2Fb"]],
+      ["/v1/shelves/a%2fb", ["shelves/a%2Fb"]],
+      ["/v1/shelves/%2F", ["shelves/%2F"]],
+      ["/v1/shelves/a%2F%2Fb", ["shelves/a%2F%2Fb"]],
+      ["/v1/shelves/a%20b%3Ac", ["shelves/a b:c"]],
+      ["/v1/shelves/%C3%A4%2F%25", ["shelves/ä%2F%"]],
+      ["/v1/shelves/a%252Fb", ["shelves/a%2Fb"]],
+      ["/v1/%73helves/a", ["shelves/a"]],
+      ["/v1/shelves%2Fa", null],
+      ["/v1/shelves/a/b", null],
+      ["/v1/shelves/", null],
+      ["/v1/shelves", null],
+      ["/v1/shelves//", null],
+      ["/v1/shelves/..", "dots"],
+      ["/v1/shelves/..%2Fa", "dots"],
+      ["/v1/shelves/a%2F..", "dots"],
+      ["/v1/shelves/%2E%2E", "dots"],
+      ["/v1/shelves/%2", "escape"],
+      ["/v1/shelves/%2F%ff", "escape"],
+      ["/v1/shelves/%2F%00", "control"],
+    ],
+  },
+  {
+    kind: "a variable of several segments, and more behind it",
+    template: "/v1/{string_value=a/*/b/*}/c/{bytes_value}",
+    paths: [
+      ["/v1/a/1/b/2/c/3", ["a/1/b/2", "3"]],
+      ["/v1/a/1%2F/b/%2F2/c/3%2F4", ["a/1%2F/b/%2F2", "3/4"]],
+      ["/v1/a/1/b/2/c/3/", null],
+      ["/v1/a/1/c/2/c/3", null],
+      ["/v1/a//b/2/c/3", null],
+    ],
+  },
+  {
+    kind: "a variable of any number of segments",
+    template: "/v1/{string_value=**}",
+    paths: [
+      ["/v1/a", ["a"]],
+      ["/v1/a/b/c", ["a/b/c"]],
+      ["/v1/a%2Fb/c%2fd", ["a/b/c/d"]],
+      ["/v1/a/%252F", ["a/%2F"]],
+      ["/v1/a:b/c:d", ["a:b/c:d"]],
+      [`/v1${"/a".repeat(255)}`, [`${"a/".repeat(254)}a`]],
+      [`/v1${"/a".repeat(256)}`, "segments"],
+      ["/v1", null],
+      ["/v1/", null],
+      ["/v1/a/", null],
+      ["/v1/a//b", null],
+      ["/v1/a%2F", "empty"],
+      ["/v1/%2Fa", "empty"],
+      ["/v1/a%2F%2Fb", "empty"],
+      ["/v1/a/..", "dots"],
+      ["/v1/a%2F..", "dots"],
+    ],
+  },
+  {
+    kind: "any number of segments below a literal",
+    template: "/v1/{string_value=a/**}/c",
+    paths: [
+      ["/v1/a/b/c", ["a/b"]],
+      ["/v1/a/b%2Fd/c", ["a/b/d"]],
+      ["/v1/a/c/c/c", ["a/c/c"]],
+      ["/v1/a/c", null],
+      ["/v1/a%2Fb/c", null],
+      ["/v1/a/b%2Fc", null],
+    ],
+  },
+  {
+    kind: "any number of segments with a tail of literals and variables",
+    template: "/v1/{string_value=**}/d/{bytes_value}/{detail.title=e/*}",
+    paths: [
+      ["/v1/a/d/1/e/2", ["a", "1", "e/2"]],
+      ["/v1/a/b/d/d/d/1/e/2", ["a/b/d/d", "1", "e/2"]],
+      ["/v1/a%2Fd/d/1%2F2/e/3%2F4", ["a/d", "1/2", "e/3%2F4"]],
+      ["/v1/d/1/e/2", null],
+      ["/v1/a/d/1/e", null],
+    ],
+  },
+  {
+    kind: "any number of segments, none captured",
+    template: "/v1/**/z/*",
+    paths: [
+      ["/v1/z/1", []],
+      ["/v1/a/b/z/1", []],
+      ["/v1/z", null],
+      ["/v1/a/z/1/2", null],
+    ],
+  },
+  {
+    kind: "a verb behind a literal",
+    template: "/v1/a:go",
+    paths: [
+      ["/v1/a:go", []],
+      ["/v1/a%3Ago", []],
+      ["/v1/a%3ago", []],
+      ["/v1/%61:g%6F", []],
+      ["/v1/a:Go", null],
+      ["/v1/a", null],
+      ["/v1/a:", null],
+      ["/v1/a:go:go", null],
+      ["/v1/:go", null],
+      ["/v1/a:go/", null],
+      ["/v1/a:go/b", null],
+      ["/v1/a%253Ago", null],
+      ["/v1/a/:go", null],
+    ],
+  },
+  {
+    kind: "a verb behind a variable of one segment",
+    template: "/v1/{string_value}:go",
+    paths: [
+      ["/v1/a:go", ["a"]],
+      ["/v1/a%3Ago", ["a"]],
+      ["/v1/a%3Ab:go", ["a:b"]],
+      ["/v1/a%3Ab%3ago", ["a:b"]],
+      ["/v1/a%3Ago:go", ["a:go"]],
+      ["/v1/a:go%3Ago", ["a:go"]],
+      ["/v1/a%3A:go", ["a:"]],
+      ["/v1/a::go", ["a:"]],
+      ["/v1/a%2Fb:go", ["a/b"]],
+      ["/v1/a%2Fb%3Ago", ["a/b"]],
+      ["/v1/a+b;c:go", ["a+b;c"]],
+      ["/v1/%C3%A4:go", ["ä"]],
+      ["/v1/...:go", ["..."]],
+      ["/v1/:go", null],
+      ["/v1/%3Ago", null],
+      ["/v1/a/b:go", null],
+      ["/v1/a", null],
+      ["/v1/a:stop", null],
+      ["/v1/..:go", "dots"],
+      ["/v1/.:go", "dots"],
+      ["/v1/%2E.:go", "dots"],
+      ["/v1/..%3Ago", "dots"],
+      ["/v1/..%2Fa:go", "dots"],
+      ["/v1/%:go", "escape"],
+      ["/v1/a%00:go", "control"],
+    ],
+  },
+  {
+    kind: "a verb behind a variable of several segments",
+    template: "/v1/{string_value=a/*}:go",
+    paths: [
+      ["/v1/a/b:go", ["a/b"]],
+      ["/v1/a/b%2Fc:go", ["a/b%2Fc"]],
+      ["/v1/a/b%2fc%3Ago", ["a/b%2Fc"]],
+      ["/v1/a:go", null],
+      ["/v1/a/..:go", "dots"],
+    ],
+  },
+  {
+    kind: "a verb behind any number of segments",
+    template: "/v1/{string_value=**}:go",
+    paths: [
+      ["/v1/a/b:go", ["a/b"]],
+      ["/v1/a%2Fb%3Ago", ["a/b"]],
+      ["/v1/a:go/b:go", ["a:go/b"]],
+      ["/v1/a:go/b", null],
+      ["/v1/:go", null],
+      ["/v1/a/..:go", "dots"],
+      ["/v1/a/%2e.:go", "dots"],
+      ["/v1/a%2F:go", "empty"],
+    ],
+  },
+  {
+    kind: "a verb behind a bare double star",
+    template: "/v1/**:go",
+    paths: [
+      ["/v1:go", []],
+      ["/v1/a:go", []],
+      ["/v1/a/b%3Ago", []],
+      ["/v1/:go", null],
+      ["/v1/..:go", "dots"],
+    ],
+  },
+  {
+    kind: "a verb of several colons",
+    template: "/v1/{string_value}:go:on",
+    paths: [
+      ["/v1/a:go:on", ["a"]],
+      ["/v1/a%3Ago:on", ["a"]],
+      ["/v1/a:go%3Aon", ["a"]],
+      ["/v1/a%3Ago%3Aon", ["a"]],
+      ["/v1/a:go:go:on", ["a:go"]],
+      ["/v1/a:on", null],
+      ["/v1/a:go:on:", null],
+      ["/v1/:go:on", null],
+    ],
+  },
+  {
+    kind: "a verb of other characters",
+    template: "/v1/{string_value}:a=b*;@%20",
+    paths: [
+      ["/v1/x:a=b*;@%20", ["x"]],
+      ["/v1/x:a%3Db%2A%3B%40%20", ["x"]],
+      ["/v1/x:a=b*;@+", null],
+    ],
+  },
+  {
+    kind: "a colon in a literal",
+    template: "/v1/a:b/{string_value}",
+    paths: [
+      ["/v1/a:b/c", ["c"]],
+      ["/v1/a%3Ab/c", ["c"]],
+      ["/v1/a/c", null],
+    ],
+  },
+];
+
+const errors: Readonly<Record<string, string>> = {
+  escape: "a percent escape is malformed or not UTF-8",
+  dots: "segments . and .. are not allowed",
+  empty: "a segment is empty",
+  control: "control characters are not allowed",
+  printable: "characters outside printable ASCII must be percent-encoded",
+  long: "at most 4096 characters are allowed",
+  segments: "at most 256 segments are allowed",
+};
+
+for (const { kind, template, paths } of kinds) {
+  describe(`${kind}: ${template}`, () => {
+    const table = tableOf([`GET ${template}`]);
+    for (const [path, result] of paths) {
+      test(path.length > 60 ? `${path.slice(0, 20)}… of ${path.length} characters` : path, () => {
+        if (typeof result === "string") {
+          assert.throws(() => table.find("GET", path), { message: `Invalid argument: path: ${errors[result]}` });
+        } else {
+          assert.deepEqual(table.find("GET", path)?.captures ?? null, result);
+        }
+      });
+    }
+  });
+}
