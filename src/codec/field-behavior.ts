@@ -1,11 +1,16 @@
-import { type DescEnumValue, type DescField, getOption, hasOption } from "@bufbuild/protobuf";
+import { type DescEnumValue, type DescField, getOption, hasOption, ScalarType } from "@bufbuild/protobuf";
 import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.js";
+import { hasPresence } from "./message-walk.js";
 import type { Comments } from "./proto-comments.js";
 
-// The messages of version 1 were published without google.api.field_behavior: their comments say
-// the same in set words.
-const REQUIRED = /\bRequired[.;]|: at least one\b/;
+// The published messages say little by google.api.field_behavior, those of version 1 nothing, and options that they
+// were published without must not be added: their comments say the rest in set words. A test leaves out every field of
+// every request, so that words which do not hold fail.
+const REQUIRED = /\bRequired(?: on create)?[.;,]|: at least one\b/;
+const SET_FOR_BATCH = /\bunless a batch has one for all\b/;
+const UID = /^The uids? |\b(?:of|with) (?:this|these) uids?\b/;
 const NOT_OFFERED = /\bNot offered\b/;
+const ASSIGNED = /\bAssigned by the service\b/;
 const SET_BY_SERVICE = /\b(?:Assigned|Set) by the service\b/;
 
 /** Whether a request cannot do without the field (google.api.field_behavior, AIP-203). */
@@ -26,6 +31,29 @@ export function isInputOnly(field: DescField): boolean {
 /** Whether a request cannot do without the field, by its options or by its comment. */
 export function isDocumentedRequired(field: DescField, comments: Comments): boolean {
   return isRequired(field) || REQUIRED.test(commentOf(field, comments));
+}
+
+/**
+ * Whether the service rejects a request without the field, by its options or by its comment. Where false cannot be told
+ * from absent, both are an answer, so that such a field is never missing.
+ */
+export function isRequiredInput(field: DescField, comments: Comments): boolean {
+  return isDocumentedRequired(field, comments) && (field.scalar !== ScalarType.BOOL || hasPresence(field));
+}
+
+/** Whether a request of a batch may leave the field to the batch, which has one for all of its requests (AIP-233). */
+export function isSetForBatch(field: DescField, comments: Comments): boolean {
+  return SET_FOR_BATCH.test(commentOf(field, comments));
+}
+
+/** Whether the text of the field, or each of its texts, is a uid, by its comment. */
+export function isUid(field: DescField, comments: Comments): boolean {
+  return field.scalar === ScalarType.STRING && UID.test(commentOf(field, comments));
+}
+
+/** Whether the service alone chooses the value and always does, by the comment of the field. */
+export function isAssigned(field: DescField, comments: Comments): boolean {
+  return ASSIGNED.test(commentOf(field, comments));
 }
 
 /** Whether requests are better sent without the field: only the service sets it, or it is not used any more. */

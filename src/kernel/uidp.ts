@@ -1,7 +1,10 @@
 // A uid is a path (UIDP, docs/api-rules.md#uids): a root segment of 40 hex digits, then segments of 16, joined by "/".
 // Ancestors are compared by whole segments, never by prefixes of the text.
 
-const UIDP = /^[0-9a-f]{40}(?:\/[0-9a-f]{16})*$/;
+/** The form of a uid, as a part of a regular expression; the number of segments has a limit besides. */
+export const UIDP_PATTERN = "[0-9a-f]{40}(?:/[0-9a-f]{16})*";
+
+const UIDP = new RegExp(`^${UIDP_PATTERN}$`);
 
 /** The largest number of segments of a uid: enough for any tree, and a bound for every query. */
 export const MAX_DEPTH = 64;

@@ -38,9 +38,6 @@ const OTHER_CODES = ["A".repeat(43), "", "__proto__", "\0", "x".repeat(3000)];
 const OTHER_CLAIMS = [{ sub: "stranger" }, { aud: "elsewhere" }, { exp: 1 }, { iss: 1 }, { nbf: "x" }, { email: [] }];
 const ROLES = ["viewer", "editor", "owner"].map(builtinRoleUid);
 
-/** Parameters that must be given although the protos do not say so. */
-const NEEDED: ReadonlySet<string> = new Set(["aud", "code", "issuer", "subject", "registry_id"]);
-
 /** A request for `operation` that should be accepted, unless chance chose what does not fit. */
 export function validRequest(world: FuzzWorld, operation: PlacedOperation, random: Random): FuzzRequest {
   const values = valuesFor(world, operation, random);
@@ -103,8 +100,10 @@ function valuesFor(world: FuzzWorld, operation: PlacedOperation, random: Random)
   const source = random.chance(0.5) ? repo : (known.pick("repos", random) ?? repo);
   // Only version 1 has tags without an image, which alone can be renamed.
   const hasImage = !operation.path.startsWith("/registry/v1/tags/") || random.chance(0.5);
+  const inQuery = operation.parameters.filter((one) => one.in === "query" && one.required === true);
   return (name) => {
     if (name === parameter?.name) return named;
+    if (inQuery.some((one) => one.name === name)) return parameterValue(world, operation, name, random);
     switch (name) {
       case "parent":
       case "parentId":
@@ -184,7 +183,7 @@ function resolved(document: FuzzWorld["document"], schema: AnyObject): AnyObject
 
 function optionalParameters(world: FuzzWorld, operation: PlacedOperation, random: Random): string[] {
   return operation.parameters.flatMap(({ name, required, schema }) => {
-    if (required === true || !random.chance(NEEDED.has(name) ? 0.95 : 0.15)) return [];
+    if (required === true || !random.chance(0.15)) return [];
     const known = schema.enum === undefined ? parameterValue(world, operation, name, random) : undefined;
     const value = known ?? valueFor(schema, world.document, random);
     return (Array.isArray(value) ? value : [value]).map((one) => queryPart(name, one));

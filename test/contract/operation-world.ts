@@ -14,7 +14,6 @@ import {
   queryPart,
   readDocument,
   requestOf,
-  withQuery,
 } from "../support/openapi/request.js";
 import { parentsOf, type Subject, subjectOf } from "../support/openapi/subject.js";
 import { setLimits } from "../support/quotas.js";
@@ -56,15 +55,6 @@ export interface OperationWorld {
 type Known = Map<string, unknown>;
 type Make = (known: Known, operation: PlacedOperation) => unknown;
 
-// Parameters that must be given although the protos do not say so.
-const NEEDED: Readonly<Record<string, readonly string[]>> = {
-  SecurityTokenService_Exchange: ["aud"],
-  SecurityTokenService_Exchange_2: ["aud"],
-  Auth_GetHeadlessSession: ["code"],
-  chainguard_platform_iam_Identities_Lookup: ["issuer", "subject"],
-  Registry_ListSyncStatuses: ["registry_id"],
-};
-
 /** Starts the service with an organisation in it. */
 export async function startOperationWorld(): Promise<OperationWorld> {
   const world = await startExchangeWorld();
@@ -88,7 +78,11 @@ export async function startOperationWorld(): Promise<OperationWorld> {
     identityUid: identity,
     identity,
     identityId: () => somebody.identity,
-    code: async () => (await invite(world, { group: organisation, by: { token } })).code,
+    aud: () => world.url,
+    code: async (_, { operationId }) =>
+      operationId === "Auth_GetHeadlessSession"
+        ? (await somebody.headlessCodes(1))[0]
+        : (await invite(world, { group: organisation, by: { token } })).code,
     source: (_, { path }) => (path.endsWith("/deployment") ? undefined : repo),
     digest: () => imageDigest,
     // That of a stored advisory cannot change.
@@ -191,12 +185,8 @@ export async function startOperationWorld(): Promise<OperationWorld> {
       if (!known.has(name)) known.set(name, await things[name]?.(known, operation));
     }
     const request = requestOf(operation, (name) => known.get(name));
-    const given: string[] = [];
-    for (const name of NEEDED[operation.operationId] ?? []) {
-      given.push(...((await values[name]?.(operation)) ?? []).map((value) => queryPart(name, value)));
-    }
     const bearer = (known.get("bearer") as string | undefined) ?? (await bearers[schemeOf(operation) ?? ""]?.());
-    return { ...request, path: withQuery(request.path, given), bearer };
+    return { ...request, bearer };
   }
 
   function schemeOf({ security = document.security }: PlacedOperation): string | undefined {
@@ -232,7 +222,7 @@ export async function startOperationWorld(): Promise<OperationWorld> {
     async optionalParts(operation) {
       const parts: string[] = [];
       for (const { name, required, schema } of operation.parameters) {
-        if (required === true || NEEDED[operation.operationId]?.includes(name)) continue;
+        if (required === true) continue;
         const { enum: all = (schema.items as AnyObject | undefined)?.enum } = schema;
         const known = (all as readonly unknown[] | undefined) ?? (await values[name]?.(operation));
         if (known === undefined) throw new Error(`${operation.operationId}: no value for the parameter ${name}`);
@@ -327,7 +317,6 @@ function buildValues({ organisation, somebody, url }: ValueContext): Readonly<Re
     scope: () => [organisation],
     scopes: () => [organisation],
     identity_provider: () => [somebody.provider],
-    code: () => somebody.headlessCodes(1),
     updated_since: () => ["2026-01-31T12:00:00Z"],
     include_referrers: () => [true, false],
     include_dates: () => [true, false],

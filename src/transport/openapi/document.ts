@@ -60,7 +60,12 @@ export function* openApiDocument(
   const services = [...new Set(routes.map(({ entry }) => entry.desc.parent))];
   return {
     openapi: "3.1.0",
-    info: { title: info.title, version: info.version, description: info.description, license: LICENSE },
+    info: {
+      title: info.title,
+      version: info.version,
+      description: `${info.description}\n\n${ALSO_ACCEPTED}`,
+      license: LICENSE,
+    },
     servers: serversOf(info.baseUrl),
     security: defaultSecurity,
     tags: services.map((desc) => ({ name: desc.typeName, ...buildDescription(comments(desc.typeName)) })),
@@ -107,5 +112,12 @@ function shortName(service: string): string {
   const version = /^v[0-9]/.test(parts.at(-2) ?? "") ? `${parts.at(-2)}_` : "";
   return `${version}${parts.at(-1)}`;
 }
+
+// What schemas cannot say, or not without types that generated clients would be worse with.
+const ALSO_ACCEPTED =
+  "Requests are read more widely than the schemas say. Properties and parameters may be spelled as in the protos or in " +
+  "lower camel case, such as `page_size` and `pageSize`. Numbers may be strings, 64-bit integers may be numbers, and " +
+  "enums in queries may be numbers. Null for a property is as if it were absent, in an update as if it were empty. A " +
+  "description says which properties exclude each other.";
 
 const LICENSE = { name: "Apache-2.0", identifier: "Apache-2.0" };

@@ -93,7 +93,9 @@ function statusSchema(): Schema {
       details: {
         type: "array",
         description: "What went wrong, for programs.",
-        items: { oneOf: [...known, { $ref: `#/components/schemas/${OTHER}` }] },
+        // At most one matches, by its type. Generated clients that do not look at the type would find several that do,
+        // which is an error to them with `oneOf`.
+        items: { anyOf: [...known, { $ref: `#/components/schemas/${OTHER}` }] },
         contains: { $ref: `#/components/schemas/${ErrorInfoSchema.typeName}` },
       },
     },

@@ -2,11 +2,12 @@
 // so that what a reader copies looks like what the service speaks. A request
 // holds what it must and what people write; switches stay at their defaults.
 import { type DescEnum, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
-import { commentOf, isDocumentedRequired, isDocumentedUnused } from "../../codec/field-behavior.js";
+import { commentOf, isDocumentedRequired, isDocumentedUnused, isUid } from "../../codec/field-behavior.js";
 import { wellKnownName } from "../../codec/fields.js";
 import type { Comments } from "../../codec/proto-comments.js";
 import { isLong } from "../../codec/value-rules.js";
 import { builtinRoleUid } from "../../kernel/ids.js";
+import { isUidp } from "../../kernel/uidp.js";
 import type { Json, Schema } from "./json.js";
 import { below, isShown } from "./schema.js";
 
@@ -136,9 +137,9 @@ function textFor(field: DescField, comments: Comments): string {
   const { name, parent } = field;
   if (URL_COMMENT.test(commentOf(field, comments))) return `https://${name.replaceAll("_", "-")}.example.org`;
   const known = textByName[name];
-  if (known !== undefined) return known;
+  if (known !== undefined && (isUidp(known) || !isUid(field, comments))) return known;
   if (name === "uid" || name === "id") return parent.name.endsWith("Role") ? ROLE : CHILD;
-  if (/_uidp?$/.test(name)) return CHILD;
+  if (isUid(field, comments)) return CHILD;
   if (name === "name") return nameFor(parent.name);
   // It comes from the answer before.
   return name.endsWith("page_token") ? "" : name.replaceAll("_", "-");

@@ -1,5 +1,5 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
-import { isRequired } from "../../codec/field-behavior.js";
+import { isRequiredInput } from "../../codec/field-behavior.js";
 import type { Comments } from "../../codec/proto-comments.js";
 import type { MethodEntry } from "../../pipeline/method-table.js";
 import type { HttpBinding } from "../http/http-binding.js";
@@ -70,7 +70,7 @@ function formOf({ method }: HttpBinding, parameters: readonly Schema[]): Schema 
   }));
   const encoding = named(({ style = "form", explode = true }) => ({ style, explode }));
   return {
-    description: "What is not in the query.",
+    description: "What is not in the query, which may be a required parameter as well.",
     content: { "application/x-www-form-urlencoded": { schema: { type: "object", properties }, encoding } },
   };
 }
@@ -93,7 +93,12 @@ function requestBodyOf(
   const schema = target === undefined ? schemas.ofField(body as DescField, form) : schemas.ofBody(target, form, inPath);
   const side = { side: "body", comments } as const;
   const example = target === undefined ? fieldExample(body as DescField, side) : buildExample(target, side, inPath);
-  const isNeeded = form === "body" && target?.fields.some((field) => isRequired(field) && !inPath.includes(field.name));
+  const needs = (field: DescField) => isRequiredInput(field, comments);
+  const isNeeded =
+    form === "body" &&
+    (target === undefined
+      ? needs(body as DescField)
+      : target.fields.some((one) => needs(one) && !inPath.includes(one.name)));
   return { ...(isNeeded && { required: true }), content: jsonContent(schema, example) };
 }
 

@@ -1,13 +1,13 @@
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
-import { commentOf, isOffered, isOutputOnly, isRequired } from "../../codec/field-behavior.js";
+import { commentOf, isOffered, isOutputOnly, isRequiredInput, isUid } from "../../codec/field-behavior.js";
 import { wellKnownName } from "../../codec/fields.js";
 import type { Comments } from "../../codec/proto-comments.js";
 import { createTextReader } from "../../codec/query-value.js";
 import type { HttpBinding } from "../http/http-binding.js";
 import { textExample } from "./example.js";
-import { buildDescription, type Schema } from "./json.js";
+import { buildDescription, type Json, type Schema } from "./json.js";
 import type { DocumentPath } from "./paths.js";
-import { enumDescription, mapSchema, scalarSchema, wellKnownSchema } from "./value-schema.js";
+import { enumDescription, mapSchema, scalarSchema, uidSchema, wellKnownSchema } from "./value-schema.js";
 
 // Deeper fields can be set by a query as well; a list of them all would have no end.
 const MAX_DEPTH = 3;
@@ -23,8 +23,7 @@ function pathParameters({ parameters }: DocumentPath, comments: Comments): Schem
       field === undefined ? "" : descriptionOf(field, comments),
       isDeep ? "May hold slashes, as uids do; they may be sent as they are or as `%2F`." : "",
     ];
-    const isText = field === undefined || !isWhole || field.scalar === ScalarType.STRING;
-    const schema = isText ? { type: "string", minLength: 1 } : textSchema(field, comments);
+    const schema = pathSchema(field, isWhole, comments);
     return {
       name,
       in: "path",
@@ -34,6 +33,12 @@ function pathParameters({ parameters }: DocumentPath, comments: Comments): Schem
       ...(field !== undefined && isWhole && { example: textExample(field, comments, isDeep) }),
     };
   });
+}
+
+function pathSchema(field: DescField | undefined, isWhole: boolean, comments: Comments): Schema {
+  if (field !== undefined && isWhole && isUid(field, comments)) return uidSchema();
+  const isText = field === undefined || !isWhole || field.scalar === ScalarType.STRING;
+  return isText ? { type: "string", minLength: 1 } : textSchema(field, comments);
 }
 
 // Every field that neither path nor body sets and that text can set, those of nested messages by
@@ -53,7 +58,7 @@ function queryParameters({ body, variables, entry }: HttpBinding, comments: Comm
           in: "query",
           // Examples stand for what must be given alone: forms are filled in with them.
           ...(parents.length === 0 &&
-            isRequired(field) && { required: true, example: textExample(field, comments, true) }),
+            isRequiredInput(field, comments) && { required: true, example: queryExample(field, comments) }),
           ...buildDescription(descriptionOf(field, comments)),
           ...(field.deprecated && { deprecated: true }),
           ...querySchema(field, comments),
@@ -86,7 +91,19 @@ function textSchema(field: DescField, comments: Comments): Schema {
     return { type: "string", enum: offered.map(({ name }) => name) };
   }
   if (field.message) return wellKnownSchema(field.message, "in") ?? {};
+  if (isUid(field, comments)) return uidParameterSchema(field, comments);
   return scalarSchema(field.scalar ?? ScalarType.STRING, "in");
+}
+
+function queryExample(field: DescField, comments: Comments): Json {
+  const example = textExample(field, comments, true);
+  return field.fieldKind === "list" ? [example] : example;
+}
+
+// An empty parameter counts as unset.
+function uidParameterSchema(field: DescField, comments: Comments): Schema {
+  if (isRequiredInput(field, comments)) return uidSchema();
+  return commentOf(field, comments).includes("A single `/`") ? uidSchema("", "/") : uidSchema("");
 }
 
 function descriptionOf(field: DescField, comments: Comments): string {

@@ -3,21 +3,31 @@
 // only the service sets is no part of one, and the detail of an error prints only
 // what is set.
 //
+// A request may hold null wherever a field may be absent, which is what null means
+// in proto3 JSON, and numbers for the names of enums.
+//
 // Answers do not say `additionalProperties: false`. A field more is a change that
 // the API may make within a version, and a client that validates by today's
 // document must not break on it; the project's own tests close the schemas.
-import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
-import { isInputOnly, isOutputOnly, isRequired } from "../../codec/field-behavior.js";
+import { type DescEnum, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
+import {
+  isAssigned,
+  isInputOnly,
+  isOutputOnly,
+  isRequiredInput,
+  isSetForBatch,
+  isUid,
+} from "../../codec/field-behavior.js";
 import { isPrintedEmpty } from "../../codec/json-writer.js";
 import type { Comments } from "../../codec/proto-comments.js";
 import { buildDescription, type Schema } from "./json.js";
-import { enumSchema, mapSchema, scalarSchema, wellKnownSchema } from "./value-schema.js";
+import { enumSchema, mapSchema, nullableSchema, scalarSchema, uidSchema, wellKnownSchema } from "./value-schema.js";
 
 /**
  * Where a message stands: in an `answer`, at any depth, or in the `detail` of an error; `body` what a
- * request must hold, `patch` what it may.
+ * request must hold, `batch` what one of several requests must hold, `patch` what a request may.
  */
-export type Form = "answer" | "detail" | "body" | "patch";
+export type Form = "answer" | "detail" | "body" | "batch" | "patch";
 
 /** The schemas of a document by name, made as they are referred to. */
 export interface Schemas {
@@ -58,10 +68,11 @@ export function createSchemas(comments: Comments): Schemas {
   function messageSchema(desc: DescMessage, form: Form, inPath: readonly string[]): Schema {
     const fields = desc.fields.filter((field) => isShown(field, form) && !inPath.includes(field.name));
     const required = fields.filter((field) => isAlwaysThere(field, form)).map(({ jsonName }) => jsonName);
-    const properties = fields.map((field) => [
-      field.jsonName,
-      { ...fieldSchema(field, form, below(inPath, field)), ...notesOf(field, form) },
-    ]);
+    const properties = fields.map((field) => {
+      const schema = fieldSchema(field, form, below(inPath, field));
+      const isNullable = isIncoming(form) && !isNeeded(field, form);
+      return [field.jsonName, { ...(isNullable ? nullableSchema(schema) : schema), ...notesOf(field, form) }];
+    });
     return {
       type: "object",
       ...buildDescription(comments(desc.typeName)),
@@ -79,6 +90,8 @@ export function createSchemas(comments: Comments): Schemas {
       otherMembers.length > 1 ? `At most one is set of ${otherMembers.join(", ")}.` : "",
     ];
     return {
+      // Generators name a type after its title, or else after message and field, which may be the name of another message.
+      ...(field.fieldKind === "map" && { title: `${field.jsonName}Map` }),
       ...buildDescription(notes.filter((note) => note !== "").join(" ")),
       ...(field.deprecated && { deprecated: true }),
       ...(!isIncoming(form) && field.name === "next_page_token" && { minLength: 1 }),
@@ -86,7 +99,8 @@ export function createSchemas(comments: Comments): Schemas {
   }
 
   function fieldSchema(field: DescField, form: Form, inPath: readonly string[]): Schema {
-    if (field.fieldKind === "list") return { type: "array", items: single(field, form) };
+    if (field.fieldKind === "list")
+      return { type: "array", items: single(field, isBatch(field, form) ? "batch" : form) };
     if (field.fieldKind === "map") return mapSchema(field.mapKey, single(field, form));
     if (field.message && inPath.length > 0 && isIncoming(form)) return messageSchema(field.message, form, inPath);
     return single(field, form);
@@ -94,13 +108,39 @@ export function createSchemas(comments: Comments): Schemas {
 
   function single(field: DescField, form: Form): Schema {
     if (field.message) return refTo(field.message, form);
+    if (isUid(field, comments)) return isSet(field, form) ? uidSchema() : uidSchema("");
     if (!field.enum) return scalarSchema(field.scalar ?? ScalarType.STRING, isIncoming(form) ? "in" : "out");
-    const { typeName } = field.enum;
-    if (typeName === "google.protobuf.NullValue") return { type: "null" };
-    if (!made.has(typeName)) made.set(typeName, enumSchema(field.enum, comments));
-    const names = { $ref: `#/components/schemas/${typeName}` };
-    // A value that this version of the service has no name for is written as its number.
-    return isIncoming(form) ? names : { anyOf: [names, { type: "integer" }] };
+    if (field.enum.typeName === "google.protobuf.NullValue") return { type: "null" };
+    return enumOrNumber(field.enum);
+  }
+
+  // Requests may hold numbers, and a value that this version of the service has no name for is written as its number.
+  // A component of its own, so that generators make one type of all its uses.
+  function enumOrNumber(desc: DescEnum): Schema {
+    const { typeName } = desc;
+    const name = `${typeName}-or-number`;
+    if (!made.has(typeName)) {
+      const names = { $ref: `#/components/schemas/${typeName}` };
+      made.set(typeName, enumSchema(desc, comments));
+      made.set(name, { anyOf: [names, { type: "integer", format: "int32" }] });
+    }
+    return { $ref: `#/components/schemas/${name}` };
+  }
+
+  // Whether a field is always there and never empty.
+  function isSet(field: DescField, form: Form): boolean {
+    if (field.fieldKind === "list") return true;
+    return isIncoming(form) ? isNeeded(field, form) : isAssigned(field, comments);
+  }
+
+  // Whether the service rejects requests in which the field is empty.
+  function isNeeded(field: DescField, form: Form): boolean {
+    return isRequiredInput(field, comments) && !(form === "batch" && isSetForBatch(field, comments));
+  }
+
+  function isAlwaysThere(field: DescField, form: Form): boolean {
+    if (form === "body" || form === "batch") return isNeeded(field, form);
+    return form === "answer" && isPrintedEmpty(field);
   }
 
   return {
@@ -132,16 +172,16 @@ function leadsToShown(desc: DescMessage, [name, ...rest]: readonly string[], for
 }
 
 function isIncoming(form: Form): boolean {
-  return form === "body" || form === "patch";
+  return form === "body" || form === "batch" || form === "patch";
+}
+
+// Whether the elements of a list are requests, as in the batches of AIP-231 and AIP-233.
+function isBatch({ message }: DescField, form: Form): boolean {
+  return form === "body" && message?.name.endsWith("Request") === true;
 }
 
 // No name in a proto holds a hyphen, so the suffixes make no two names the same.
 function componentName(desc: DescMessage, form: Form): string {
   const { typeName } = desc;
   return form === "answer" ? typeName : `${typeName}-${form}`;
-}
-
-function isAlwaysThere(field: DescField, form: Form): boolean {
-  if (form === "body") return isRequired(field);
-  return form === "answer" && isPrintedEmpty(field);
 }

@@ -4,6 +4,7 @@ import { type DescEnum, type DescMessage, ScalarType } from "@bufbuild/protobuf"
 import { isWrapper } from "../../codec/fields.js";
 import type { Comments } from "../../codec/proto-comments.js";
 import { integerRange, isLong } from "../../codec/value-rules.js";
+import { UIDP_PATTERN } from "../../kernel/uidp.js";
 import { buildDescription, type Schema } from "./json.js";
 
 /** Whether a value is read from callers, in any of its spellings, or written for them, in exactly one. */
@@ -45,6 +46,22 @@ function integerSchema(type: ScalarType): Schema {
   return { type: "integer", format: "int32" };
 }
 
+/** The schema of a uid (docs/api-rules.md#uids). @param others texts that may stand in its place, such as the empty one */
+export function uidSchema(...others: readonly ("" | "/")[]): Schema {
+  const forms = [...others.filter((text) => text !== ""), UIDP_PATTERN].join("|");
+  return { type: "string", pattern: `^(?:${forms})${others.includes("") ? "?" : ""}$` };
+}
+
+/** The schema of a value that may be null as well, which is as if it were absent. */
+export function nullableSchema(schema: Schema): Schema {
+  const { $ref, anyOf, type, additionalProperties } = schema;
+  if (Array.isArray(anyOf)) return { ...schema, anyOf: [...anyOf, { type: "null" }] };
+  // Generators that make a type of a map do not take two types for it.
+  if ($ref !== undefined || additionalProperties !== undefined) return { anyOf: [schema, { type: "null" }] };
+  // Without a type, everything is allowed.
+  return typeof type !== "string" || type === "null" ? schema : { ...schema, type: [type, "null"] };
+}
+
 /** The schema of a map; keys that are not texts are written as texts. */
 export function mapSchema(key: ScalarType, values: Schema): Schema {
   const keys = key === ScalarType.STRING ? {} : { propertyNames: keySchema(key) };
@@ -78,9 +95,8 @@ export function wellKnownSchema(desc: DescMessage, direction: Direction): Schema
   if (isWrapper(desc)) return scalarSchema(desc.fields[0]?.scalar ?? ScalarType.STRING, direction);
   switch (desc.typeName) {
     case "google.protobuf.Timestamp":
-      return direction === "in"
-        ? { type: "string", format: "date-time" }
-        : { type: "string", format: "date-time", pattern: "\\.[0-9]{3}Z$" };
+      // Generated clients read it as a moment, which a pattern for texts would not match any more.
+      return { type: "string", format: "date-time" };
     case "google.protobuf.Duration":
       return { type: "string", pattern: "^-?[0-9]{1,12}(?:\\.[0-9]{1,9})?s$" };
     case "google.protobuf.FieldMask":

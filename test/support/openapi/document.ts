@@ -91,6 +91,8 @@ export function createValidators(document: ApiDocument): Validators {
   const ajv = new Ajv2020({ allErrors: false, strict: true, strictTypes: false, allowUnionTypes: true });
   // The package has two shapes, one for each module system.
   (addFormats as unknown as { default: (ajv: Ajv2020) => void }).default(ajv);
+  // Times are written in UTC with milliseconds. The document does not say so, because generated clients fail on a pattern.
+  ajv.addFormat("date-time", /^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}(?:[0-9]{3}){0,2}Z$/);
   ajv.addFormat("uint64", /^[0-9]{1,20}$/);
   ajv.addFormat("int64", {
     type: "string",

@@ -21,11 +21,12 @@ export function valueFor(
     $ref?: string;
     anyOf?: AnyObject[];
     oneOf?: AnyObject[];
-    type?: string;
+    type?: string | string[];
   };
   if ($ref !== undefined) return valueFor(atRef(document, $ref) as AnyObject, document, random, hint, depth);
   const choices = anyOf ?? oneOf;
   if (choices !== undefined) return valueFor(random.pick(choices), document, random, hint, depth);
+  if (Array.isArray(type)) return valueFor({ ...schema, type: random.pick(type) }, document, random, hint, depth);
   if (Array.isArray(schema.enum)) return random.pick(schema.enum as unknown[]);
   if ("const" in schema) return schema.const;
   switch (type) {

@@ -122,6 +122,39 @@ test("a body has no fields that only the service sets, and requires the name on 
   assert.equal(operation("UpdateGroup").requestBody?.required, undefined, "a mask alone clears fields");
 });
 
+test("a request may hold null where a field may be absent, and the number of an enum", () => {
+  const { name, description, verified, kind } = schemaOf(`${GROUP}-body`).properties;
+  assert.deepEqual(
+    [name?.type, description?.type, verified?.type],
+    ["string", ["string", "null"], ["boolean", "null"]],
+  );
+  const orNumber = "chainguard.platform.iam.v2beta1.OrgKind-or-number";
+  assert.deepEqual(kind?.anyOf, [{ $ref: `#/components/schemas/${orNumber}` }, { type: "null" }]);
+  assert.deepEqual(document.components.schemas[orNumber]?.anyOf, [
+    { $ref: "#/components/schemas/chainguard.platform.iam.v2beta1.OrgKind" },
+    { type: "integer", format: "int32" },
+  ]);
+  assert.equal(schemaOf(`${GROUP}-patch`).properties.name?.type, "string", "nor can an update clear it");
+});
+
+test("a uid has its pattern, and may be empty where it may be absent", () => {
+  const uid = "[0-9a-f]{40}(?:/[0-9a-f]{16})*";
+  const query = (name: string) => operation("ListGroups").parameters.find((one) => one.name === name)?.schema;
+  assert.equal(operation("GetGroup").parameters[0]?.schema.pattern, `^(?:${uid})$`);
+  assert.equal(schemaOf(GROUP).properties.uid?.pattern, `^(?:${uid})$`);
+  assert.equal(query("uidp.descendants_of")?.pattern, `^(?:${uid})?$`);
+  assert.equal(query("uidp.children_of")?.pattern, `^(?:/|${uid})?$`);
+  assert.equal(query("name")?.pattern, undefined);
+});
+
+test("a time has no pattern: clients read it as a moment", () => {
+  assert.deepEqual(schemaOf(GROUP).properties.createTime, {
+    type: "string",
+    format: "date-time",
+    description: "When the group was created.",
+  });
+});
+
 test("enums are their names, each explained", () => {
   const kind = document.components.schemas["chainguard.platform.iam.v2beta1.OrgKind"];
   assert.ok(JSON.stringify(kind?.enum).includes("ORG_KIND_STARTER"));

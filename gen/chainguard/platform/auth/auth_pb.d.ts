@@ -241,7 +241,7 @@ export declare const DeletionRequestSchema: GenMessage<DeletionRequest>;
  */
 export declare type GetHeadlessSessionRequest = Message<"chainguard.platform.auth.GetHeadlessSessionRequest"> & {
   /**
-   * The code with which the login started.
+   * The code with which the login started. Required.
    *
    * @generated from field: string code = 1;
    */

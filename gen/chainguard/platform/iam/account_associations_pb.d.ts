@@ -55,8 +55,9 @@ export declare type AccountAssociations = Message<"chainguard.platform.iam.Accou
   azure?: AccountAssociations_Azure | undefined;
 
   /**
-   * The name of the account association. Matches `^[a-z0-9 ._-]{1,}$`, at most
-   * 1,000 characters. Several account associations may share one.
+   * The name of the account association. Required. Matches
+   * `^[a-z0-9 ._-]{1,}$`, at most 1,000 characters. Several account associations
+   * may share one.
    *
    * @generated from field: string name = 4;
    */

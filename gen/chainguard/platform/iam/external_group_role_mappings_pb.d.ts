@@ -200,15 +200,15 @@ export declare const DeleteExternalGroupRoleMappingRequestSchema: GenMessage<Del
  */
 export declare type BatchDeleteExternalGroupRoleMappingsRequest = Message<"chainguard.platform.iam.BatchDeleteExternalGroupRoleMappingsRequest"> & {
   /**
-   * The uid of the identity provider they belong to.
+   * The uid of the identity provider they belong to. Required.
    *
    * @generated from field: string parent_id = 1;
    */
   parentId: string;
 
   /**
-   * The uids of the mappings. One that belongs to another identity provider is
-   * an error, and then none is deleted.
+   * The uids of the mappings. Required. One that belongs to another identity
+   * provider is an error, and then none is deleted.
    *
    * @generated from field: repeated string ids = 2;
    */

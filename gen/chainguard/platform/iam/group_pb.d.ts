@@ -30,7 +30,7 @@ export declare type Group = Message<"chainguard.platform.iam.Group"> & {
   id: string;
 
   /**
-   * The name of the group. Matches `^[a-z0-9 ._-]{1,}$`, at most 1,000
+   * The name of the group. Required. Matches `^[a-z0-9 ._-]{1,}$`, at most 1,000
    * characters. Several groups may share one.
    *
    * @generated from field: string name = 2;

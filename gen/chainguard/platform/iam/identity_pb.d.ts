@@ -29,8 +29,8 @@ export declare type Identity = Message<"chainguard.platform.iam.Identity"> & {
   id: string;
 
   /**
-   * The name of the identity. Matches `^[a-z0-9 ._-]{1,}$`, at most 1,000
-   * characters. Several identities may share one.
+   * The name of the identity. Required. Matches `^[a-z0-9 ._-]{1,}$`, at most
+   * 1,000 characters. Several identities may share one.
    *
    * @generated from field: string name = 2;
    */

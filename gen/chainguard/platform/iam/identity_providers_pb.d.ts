@@ -29,8 +29,8 @@ export declare type IdentityProvider = Message<"chainguard.platform.iam.Identity
   id: string;
 
   /**
-   * The name of the identity provider. Matches `^[a-z0-9 ._-]{1,}$`, at most
-   * 1,000 characters. Several identity providers may share one.
+   * The name of the identity provider. Required. Matches `^[a-z0-9 ._-]{1,}$`,
+   * at most 1,000 characters. Several identity providers may share one.
    *
    * @generated from field: string name = 2;
    */
@@ -59,7 +59,7 @@ export declare type IdentityProvider = Message<"chainguard.platform.iam.Identity
    */
   configuration: {
     /**
-     * By OpenID Connect.
+     * By OpenID Connect. Required.
      *
      * @generated from field: chainguard.platform.iam.IdentityProvider.OIDC oidc = 20;
      */

@@ -250,8 +250,8 @@ export declare type CreateRoleBindingBatchRequest = Message<"chainguard.platform
   parent: string;
 
   /**
-   * The bindings to create, 1 to 25. Only the uids of their identities and roles
-   * count.
+   * The bindings to create: at least one, at most 25. Only the uids of their
+   * identities and roles count.
    *
    * @generated from field: repeated chainguard.platform.iam.RoleBinding role_bindings = 2;
    */

@@ -29,7 +29,7 @@ export declare type Role = Message<"chainguard.platform.iam.Role"> & {
   id: string;
 
   /**
-   * The name of the role. Matches `^[a-z0-9 ._-]{1,}$`, at most 1,000
+   * The name of the role. Required. Matches `^[a-z0-9 ._-]{1,}$`, at most 1,000
    * characters. Several custom roles may share one.
    *
    * @generated from field: string name = 2;

@@ -21,7 +21,7 @@ export declare const file_chainguard_platform_oidc_oidc: GenFile;
 export declare type ExchangeRequest = Message<"chainguard.platform.oidc.ExchangeRequest"> & {
   /**
    * Whom the token is for: the base URL of the service or another of its
-   * audiences. Several are repeated or comma-separated.
+   * audiences. Required. Several are repeated or comma-separated.
    *
    * @generated from field: repeated string aud = 1;
    */

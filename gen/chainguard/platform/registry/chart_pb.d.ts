@@ -396,7 +396,7 @@ export declare type HelmChart = Message<"chainguard.platform.registry.HelmChart"
 
   /**
    * The URL of its repository: `https` or `oci`, without a user name or
-   * password; `http` only for the machine itself.
+   * password; `http` only for the machine itself. Required.
    *
    * @generated from field: string repo = 2;
    */
@@ -430,7 +430,7 @@ export declare type CreateDeploymentRequest = Message<"chainguard.platform.regis
   parentId: string;
 
   /**
-   * The charts.
+   * The charts: at least one.
    *
    * @generated from field: repeated chainguard.platform.registry.HelmChart charts = 2;
    */

@@ -136,8 +136,9 @@ export declare const RepoSchema: GenMessage<Repo>;
  */
 export declare type SyncConfig = Message<"chainguard.platform.registry.SyncConfig"> & {
   /**
-   * The uid of the repository to copy from. Required. The caller must be able
-   * to pull from it.
+   * The repository to copy from. Required. Accepted are its uid, its name in the
+   * catalogue and the reference of an image in it; returned is always the uid.
+   * The caller must be able to pull from it.
    *
    * @generated from field: string source = 1;
    */
@@ -596,7 +597,7 @@ export declare const GetSyncStatusRequestSchema: GenMessage<GetSyncStatusRequest
  */
 export declare type ListSyncStatusesRequest = Message<"chainguard.platform.registry.ListSyncStatusesRequest"> & {
   /**
-   * The uid of the organisation, which is a root group.
+   * The uid of the organisation, which is a root group. Required.
    *
    * @generated from field: string registry_id = 1;
    */

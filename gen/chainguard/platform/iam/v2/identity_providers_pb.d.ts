@@ -75,7 +75,7 @@ export declare type IdentityProvider = Message<"chainguard.platform.iam.v2.Ident
    */
   configuration: {
     /**
-     * By OpenID Connect.
+     * By OpenID Connect. Required.
      *
      * @generated from field: chainguard.platform.iam.v2.IdentityProvider.OIDC oidc = 20;
      */

@@ -73,7 +73,7 @@ export declare type IdentityProvider = Message<"chainguard.platform.iam.v2beta1.
    */
   configuration: {
     /**
-     * By OpenID Connect.
+     * By OpenID Connect. Required.
      *
      * @generated from field: chainguard.platform.iam.v2beta1.IdentityProvider.OIDC oidc = 20;
      */

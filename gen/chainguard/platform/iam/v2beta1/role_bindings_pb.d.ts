@@ -57,7 +57,7 @@ export declare type RoleBinding = Message<"chainguard.platform.iam.v2beta1.RoleB
   createTime?: Timestamp | undefined;
 
   /**
-   * The uid of the identity to grant the role to; required on create. It may be
+   * The uid of the identity to grant the role to. Required on create. It may be
    * in the group or in an ancestor. A person can be bound before registration;
    * see LookupIdentity.
    *
@@ -66,7 +66,7 @@ export declare type RoleBinding = Message<"chainguard.platform.iam.v2beta1.RoleB
   identityUid: string;
 
   /**
-   * The uid of the role to grant; required on create, unless a batch has one
+   * The uid of the role to grant. Required on create, unless a batch has one
    * for all.
    *
    * @generated from field: string role_uid = 7;
@@ -211,7 +211,8 @@ export declare const RoleBindingRoleSchema: GenMessage<RoleBindingRole>;
  */
 export declare type CreateRoleBindingRequest = Message<"chainguard.platform.iam.v2beta1.CreateRoleBindingRequest"> & {
   /**
-   * The uid of the group to create it in.
+   * The uid of the group to create it in. Required, unless a batch has one for
+   * all.
    *
    * @generated from field: string parent = 1;
    */

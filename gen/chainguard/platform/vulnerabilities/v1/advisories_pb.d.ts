@@ -999,14 +999,14 @@ export declare const DeleteAdvisoryRequestSchema: GenMessage<DeleteAdvisoryReque
  */
 export declare type CreateAdvisoryRequest = Message<"chainguard.platform.vulnerabilities.v1.CreateAdvisoryRequest"> & {
   /**
-   * The uid of the group to create it in.
+   * The uid of the group to create it in. Required.
    *
    * @generated from field: string parent_id = 1;
    */
   parentId: string;
 
   /**
-   * The advisory to create.
+   * The advisory to create. Required.
    *
    * @generated from field: chainguard.platform.vulnerabilities.v1.Advisory advisory = 2;
    */
@@ -1033,7 +1033,7 @@ export declare type CreateAdvisoryEventRequest = Message<"chainguard.platform.vu
   parentId: string;
 
   /**
-   * The event to add.
+   * The event to add. Required.
    *
    * @generated from field: chainguard.platform.vulnerabilities.v1.AdvisoryEvent advisory_event = 3;
    */
