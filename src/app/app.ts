@@ -20,6 +20,7 @@ import type { CallContext } from "../pipeline/call.js";
 import { createInvoke } from "../pipeline/invoke.js";
 import { createInvokeStream } from "../pipeline/invoke-stream.js";
 import { createMethodTable } from "../pipeline/method-table.js";
+import type { Mount } from "../pipeline/mount-options.js";
 import { buildRoomChecks, createQuotas } from "../pipeline/resource/quota.js";
 import { notificationRoutes } from "../registry/oci/notification-routes.js";
 import { createRegistryClient } from "../registry/oci/registry-client.js";
@@ -29,6 +30,7 @@ import { createLogger } from "../telemetry/logger.js";
 import type { HttpBinding } from "../transport/http/http-binding.js";
 import { defaultLimits, type Limits } from "../transport/http/limits.js";
 import { bindPort, type ListenAddress } from "../transport/http/listener.js";
+import { OPS_PATHS } from "../transport/http/ops.js";
 import { createDocs } from "../transport/openapi/docs.js";
 import { openApiDocument } from "../transport/openapi/document.js";
 import { createGateway } from "../transport/rest/gateway.js";
@@ -37,6 +39,7 @@ import { createReflection } from "../transport/rpc/reflection.js";
 import { createServer } from "../transport/server.js";
 import { definitions } from "./definitions.js";
 import { type Installation, openInstallation } from "./installation.js";
+import { assertNothingShadowed, withMounts } from "./mounts.js";
 import { platformServices } from "./services.js";
 
 /** A running service. */
@@ -55,9 +58,11 @@ export interface App {
   abandon(drainMs: number): Promise<void>;
 }
 
-/** What tests replace. */
+/** What is served, and what tests replace. */
 export interface AppOptions {
   readonly settings: Settings;
+  /** The services of others to serve beside the platform's own. */
+  readonly mounts?: readonly Mount[];
   readonly clock?: Clock;
   readonly ids?: Ids;
   readonly logger?: Logger;
@@ -84,7 +89,7 @@ export async function startApp(options: AppOptions): Promise<App> {
 }
 
 async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
-  const { settings, ids = randomIds } = options;
+  const { settings, mounts = [], ids = randomIds } = options;
   const logger = options.logger ?? createLogger(settings.logLevel);
   const onProblem = (problem: string, err?: unknown) => logger.error({ err }, problem);
   const installation = await openInstallation({
@@ -128,8 +133,8 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     }),
     ...issuer.services,
   ];
-  const methods = createMethodTable(services, buildRoomChecks(definitions, quotas));
-  const described = services.map(({ desc, published = desc }) => published);
+  const described = [...services.map(({ desc, published = desc }) => published), ...mounts.map(({ desc }) => desc)];
+  const methods = withMounts(createMethodTable(services, buildRoomChecks(definitions, quotas)), mounts);
   const authenticate = createAuthenticate({ keys, policy: origin, clock });
   const onInternalError = (error: ConnectError, call: CallContext | undefined) => {
     logger.error({ err: error.cause ?? error, method: call?.method.name, requestId: call?.requestId }, "call failed");
@@ -151,6 +156,9 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     onInternalError,
   });
   const documentUrl = resolveOrigin(settings, port.address).baseUrl;
+  const docs = createDocs(() => openApiJson(gateway.routes, documentUrl));
+  const webRoutes = [...issuer.routes, ...registryRoutes()];
+  assertNothingShadowed(gateway.routes, [...OPS_PATHS, ...docs.paths, ...webRoutes.map(({ path }) => path)]);
   const ready = () => store.check();
   const stopping = new AbortController();
   const server = createServer({
@@ -162,8 +170,8 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     limits: limitsOf(settings),
     tls: tlsOf(settings),
     behindProxy: settings.behindProxy,
-    extraRoutes: [createDocs(() => openApiJson(gateway.routes, documentUrl))],
-    webRoutes: [...issuer.routes, ...registryRoutes()],
+    extraRoutes: [docs],
+    webRoutes,
     extraServices: [
       createHealth({
         services: described.map(({ typeName }) => typeName),

@@ -13,8 +13,12 @@ import {
 import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.js";
 import { file_google_rpc_status } from "#gen/google/rpc/status_pb.js";
 
-/** A registry of the types of all files that declare `methods`, what those import, and google.rpc. */
-export function createTypeRegistry(methods: Iterable<{ readonly desc: DescMethod }>): Registry {
+/**
+ * A registry of the types of all files that declare `methods`, what those import, and google.rpc.
+ *
+ * @param more further types, which come before others of the same name
+ */
+export function createTypeRegistry(methods: Iterable<{ readonly desc: DescMethod }>, more?: Registry): Registry {
   const files = new Map<string, DescFile>();
   const collect = (file: DescFile): void => {
     if (files.has(file.name)) return;
@@ -33,5 +37,5 @@ export function createTypeRegistry(methods: Iterable<{ readonly desc: DescMethod
     file_google_protobuf_wrappers,
   ].forEach(collect);
   for (const method of methods) collect(method.desc.parent.file);
-  return createRegistry(...files.values());
+  return createRegistry(...files.values(), ...(more ?? []));
 }

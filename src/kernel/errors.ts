@@ -203,6 +203,20 @@ export function noSuchRoute(path: string): ApiError {
   return new ApiError(Code.NotFound, "NOT_FOUND", `Not found: path: no such path ${path.slice(0, 200)}`);
 }
 
+const answered = new WeakSet<ConnectError>();
+
+/**
+ * Converts an error of a mounted handler to what connect's own servers answer: a `ConnectError` stays as it is,
+ * also without ErrorInfo, and anything else becomes `internal error` and is reported. No other layer changes it.
+ */
+export function foreignError(error: unknown, onInternal: (answer: ConnectError) => void): ConnectError {
+  const isAnswer = error instanceof ConnectError;
+  const answer = isAnswer ? error : new ConnectError("internal error", Code.Internal, undefined, undefined, error);
+  answered.add(answer);
+  if (!isAnswer) onInternal(answer);
+  return answer;
+}
+
 /**
  * Converts an error to what protocols send: with ErrorInfo first, followed by the other details. A `ConnectError` of a
  * library (framing, size, compression) keeps its code and text and gets an ErrorInfo. Anything else becomes INTERNAL,
@@ -214,7 +228,7 @@ export function connectErrorFrom(error: unknown, domain: string): ConnectError {
     return new ConnectError(error.message, error.code, undefined, [info, ...error.details], error.cause);
   }
   if (error instanceof ConnectError) {
-    if (error.findDetails(ErrorInfoSchema).length > 0) return error;
+    if (answered.has(error) || error.findDetails(ErrorInfoSchema).length > 0) return error;
     const reason = REASONS[error.code] ?? "INTERNAL";
     const info: Detail = { desc: ErrorInfoSchema, value: { reason, domain } };
     const completed = new ConnectError(error.rawMessage, error.code, error.metadata, [info], error.cause);
@@ -224,8 +238,6 @@ export function connectErrorFrom(error: unknown, domain: string): ConnectError {
   const info: Detail = { desc: ErrorInfoSchema, value: { reason: "INTERNAL", domain } };
   return new ConnectError("Internal: the service failed to handle the call", Code.Internal, undefined, [info], error);
 }
-
-const answered = new WeakSet<ConnectError>();
 
 /**
  * Converts an error to the one that the caller gets, and reports it if it is internal: neither an {@link ApiError} nor

@@ -1,11 +1,13 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { type ContextValues, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import { randomIds } from "../kernel/ids.js";
+import type { Principal } from "../kernel/principal.js";
 import { isUidp, isWithin, lineageOf, maximalOf } from "../kernel/uidp.js";
 import type { Tx } from "../store/port.js";
 import { withMapped } from "./auth/authorize.js";
 import type { Caller } from "./auth/caller.js";
 import type { FieldSpelling } from "./field-names.js";
+import { principalKey } from "./mount-options.js";
 
 /** The wire protocol a call came in by. */
 export type Protocol = "rest" | "grpc" | "grpc-web" | "connect";
@@ -162,6 +164,13 @@ export abstract class CallContext implements HandlerContext {
   get url(): string {
     return this.inbound.url;
   }
+
+  /** Sets the caller and the signal that ends a call outside of transactions. Only the pipeline calls it. */
+  begin(caller: Caller | undefined, principal: Principal | undefined, signal: AbortSignal): void {
+    this.authenticated = caller;
+    this.ended = signal;
+    if (principal !== undefined) this.values.set(principalKey, principal);
+  }
 }
 
 /** The call of a unary method. Its handler runs within a transaction. */
@@ -245,11 +254,5 @@ export class UnaryCall extends CallContext {
 export class StreamCall extends CallContext {
   constructor(inbound: Inbound, method: DescMethod, startMs: number) {
     super(inbound, method, startMs, startMs + (inbound.timeoutMs ?? Number.POSITIVE_INFINITY));
-  }
-
-  /** Sets the caller and the signal that ends the stream. Only the pipeline calls it. */
-  begin(caller: Caller | undefined, signal: AbortSignal): void {
-    this.authenticated = caller;
-    this.ended = signal;
   }
 }

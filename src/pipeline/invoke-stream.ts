@@ -1,20 +1,20 @@
 // The pipeline of methods that stream their responses. One unit of work authorizes
 // the call; the stream itself, which may last for days, runs outside any transaction.
 import type { Message } from "@bufbuild/protobuf";
-import { Code, ConnectError } from "@connectrpc/connect";
-import { CALLER_GONE, connectErrorFrom, deadlineExceeded } from "../kernel/errors.js";
+import { connectErrorFrom, deadlineExceeded } from "../kernel/errors.js";
 import type { Principal } from "../kernel/principal.js";
-import type { Clock } from "../kernel/time.js";
 import { authorize, maskNotFound } from "./auth/authorize.js";
 import type { Caller } from "./auth/caller.js";
 import { MAX_CALL_MS, type StreamCall } from "./call.js";
-import { answerCallError, type InvokeDeps } from "./invoke.js";
-import type { StreamEntry } from "./method-table.js";
+import { watchEnd } from "./call-end.js";
+import { answerCallError, type InvokeDeps } from "./call-error.js";
+import { authorizeMounted, mountedError } from "./invoke-mounted.js";
+import type { InputStreamEntry, StreamEntry } from "./method-table.js";
 import { assertNoNul, assertRequiredFields } from "./validate-request.js";
 
 /**
- * Runs a method that streams its responses, each when it is read. The request must be of the method's input type;
- * the responses are those of the handler, init objects or messages of the output type.
+ * Runs a method that streams its responses, each when it is read. The request must be of the method's input type, or
+ * a stream of such for a method that takes one; the responses are those of the handler, init objects or messages of the output type.
  *
  * The stream ends with the handler's, when the caller disconnects, or at the deadline. In the last two cases the
  * handler is not awaited: its iterator is returned and `call.signal` aborts.
@@ -23,10 +23,10 @@ import { assertNoNul, assertRequiredFields } from "./validate-request.js";
  * @throws ConnectError always, with ErrorInfo, whatever went wrong.
  */
 export type InvokeStream = (
-  method: StreamEntry,
+  method: StreamEntry | InputStreamEntry,
   call: StreamCall,
   principal: Principal | undefined,
-  request: Message,
+  request: Message | AsyncIterable<Message>,
 ) => AsyncGenerator<object, void, void>;
 
 /** Creates the pipeline of streams. */
@@ -38,9 +38,10 @@ export function createInvokeStream(deps: InvokeDeps): InvokeStream {
     let release: (() => void) | undefined;
     try {
       const caller = await end.or(() => authorizeCall(method, call, principal, request));
-      call.begin(caller, end.signal);
+      call.begin(caller, principal, end.signal);
       try {
-        const messages = method.handler(request, call)[Symbol.asyncIterator]();
+        // The request is what the method takes: that is the front end's to make sure of.
+        const messages = method.handler(request as never, call)[Symbol.asyncIterator]();
         const readNext = async () => messages.next();
         release = () => returnMessages(messages, call);
         for (;;) {
@@ -50,7 +51,10 @@ export function createInvokeStream(deps: InvokeDeps): InvokeStream {
         }
         release = undefined;
       } catch (error) {
-        throw method.auth.mode === "guarded" && caller ? maskNotFound(caller, error, method.auth, request) : error;
+        if (method.mounted) throw mountedError(error, end, call, deps);
+        throw method.auth.mode === "guarded" && caller
+          ? maskNotFound(caller, error, method.auth, request as Message)
+          : error;
       }
     } catch (error) {
       throw answerCallError(error, method.desc, call, deps);
@@ -61,12 +65,15 @@ export function createInvokeStream(deps: InvokeDeps): InvokeStream {
   };
 
   async function authorizeCall(
-    method: StreamEntry,
+    method: StreamEntry | InputStreamEntry,
     call: StreamCall,
     principal: Principal | undefined,
-    request: Message,
+    given: Message | AsyncIterable<Message>,
   ): Promise<Caller | undefined> {
     const { auth } = method;
+    // Of a method that takes a stream, which only a mounted one does, no rule looks at a request.
+    const request = given as Message;
+    if (method.mounted) return authorizeMounted(deps, method, call, principal, request);
     assertNoNul(method.desc.input, request);
     // The time a stream may last is not the time a database may take.
     const deadlineMs = Math.min(call.deadlineMs, call.startMs + MAX_CALL_MS);
@@ -86,76 +93,4 @@ export function createInvokeStream(deps: InvokeDeps): InvokeStream {
     const cleanUp = async () => messages.return?.();
     cleanUp().catch((error) => deps.onInternalError(connectErrorFrom(error, errorDomain), call));
   }
-}
-
-// Timers hold 31 bits of milliseconds and fire at once beyond them.
-const LONGEST_TIMER_MS = 2_147_483_647;
-
-/** The end of a call that comes from outside: see {@link watchEnd}. */
-export interface CallEnd {
-  /** Fires at that end with what ended it as its reason, and at {@link close}. */
-  readonly signal: AbortSignal;
-
-  /**
-   * What `work` resolves to, or a rejection with the reason as soon as the call ends before it; does
-   * not begin after the end. One at a time.
-   */
-  or<T>(work: () => Promise<T>): Promise<T>;
-
-  /** Stops watching. */
-  close(): void;
-}
-
-/**
- * Watches for the caller to go away ({@link CALLER_GONE}) and for the time
- * it allowed to be up (ApiError DEADLINE_EXCEEDED).
- */
-export function watchEnd(call: StreamCall, clock: Clock): CallEnd {
-  const controller = new AbortController();
-  const { signal } = controller;
-  const gone = call.inbound.signal?.();
-  let timer: NodeJS.Timeout | undefined;
-  let interrupt: ((reason: Error) => void) | undefined;
-
-  function end(reason: Error): void {
-    controller.abort(reason);
-    interrupt?.(reason);
-    close();
-  }
-
-  // A front end that keeps time itself may find out first.
-  function onGone(): void {
-    const late = ConnectError.from(gone?.reason).code === Code.DeadlineExceeded;
-    end(late ? deadlineExceeded() : CALLER_GONE);
-  }
-
-  // Asks the clock again when the timer fires: timers end early, and clocks are set.
-  function arm(): void {
-    const leftMs = call.deadlineMs - clock();
-    if (leftMs < 0) end(deadlineExceeded());
-    else timer = setTimeout(arm, Math.min(Math.ceil(leftMs), LONGEST_TIMER_MS));
-  }
-
-  function close(): void {
-    clearTimeout(timer);
-    gone?.removeEventListener("abort", onGone);
-    controller.abort();
-  }
-
-  if (gone?.aborted) onGone();
-  else gone?.addEventListener("abort", onGone, { once: true });
-  if (!signal.aborted && call.deadlineMs !== Number.POSITIVE_INFINITY) arm();
-
-  return {
-    signal,
-    close,
-    or(work) {
-      if (signal.aborted) return Promise.reject(signal.reason);
-      return new Promise((resolve, reject) => {
-        // Not Promise.race, which would keep something of every answer until the call is over.
-        interrupt = reject;
-        work().then(resolve, reject);
-      });
-    },
-  };
 }

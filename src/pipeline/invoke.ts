@@ -1,18 +1,17 @@
 // The pipeline of unary calls of every protocol. The transport authenticates the
 // caller; then one transaction authorizes, validates, runs the handler and writes
 // the audit row. The response is returned after the commit.
-import type { DescMethod, Message } from "@bufbuild/protobuf";
-import type { ConnectError } from "@connectrpc/connect";
-import { answerError, deadlineExceeded } from "../kernel/errors.js";
+import type { Message } from "@bufbuild/protobuf";
+import { deadlineExceeded } from "../kernel/errors.js";
 import type { Principal } from "../kernel/principal.js";
-import type { Clock } from "../kernel/time.js";
 import { rootOf } from "../kernel/uidp.js";
-import type { AuditRow, Awaitable, Store, Tx } from "../store/port.js";
+import type { AuditRow, Awaitable, Tx } from "../store/port.js";
 import { authorize, type Guard, maskNotFound } from "./auth/authorize.js";
 import type { Caller } from "./auth/caller.js";
-import type { CallContext, UnaryCall } from "./call.js";
-import { withFieldSpelling } from "./field-names.js";
+import type { UnaryCall } from "./call.js";
+import { answerCallError, type InvokeDeps } from "./call-error.js";
 import { Outcome } from "./handlers.js";
+import { invokeMounted } from "./invoke-mounted.js";
 import type { UnaryEntry } from "./method-table.js";
 import { assertNoNul, assertRequiredFields } from "./validate-request.js";
 
@@ -32,18 +31,6 @@ export type Invoke = (
   request: Message | (() => Message),
 ) => Promise<object>;
 
-/** What the pipeline needs of the rest of the service. */
-export interface InvokeDeps {
-  readonly store: Store;
-  readonly clock: Clock;
-  /** ErrorInfo's domain. */
-  readonly errorDomain: string;
-  /** Is called after a call that a pending binding of an organisation authorized. */
-  readonly onPendingUsed?: (identityUid: string, rootUid: string) => void;
-  /** Is called with errors whose cause the caller does not learn. */
-  readonly onInternalError: (error: ConnectError, call: CallContext) => void;
-}
-
 /** Creates the pipeline. */
 export function createInvoke(deps: InvokeDeps): Invoke {
   const { store, clock } = deps;
@@ -51,6 +38,7 @@ export function createInvoke(deps: InvokeDeps): Invoke {
   return async function invoke(method, call, principal, given) {
     // Errors of decoding belong to the front end, which knows the format.
     const request = typeof given === "function" ? given() : given;
+    if (method.mounted !== undefined) return invokeMounted(deps, method, call, principal, request);
     try {
       assertNoNul(method.desc.input, request);
       const unit = (tx: Tx) => run(method, call, request, principal, tx);
@@ -146,17 +134,6 @@ export function createInvoke(deps: InvokeDeps): Invoke {
     if (isChange) await tx.audit.append(buildAuditRow(method, call, request, result, clock()));
     return result;
   }
-}
-
-/** What a call that fails answers: an error with the names that its caller has for fields, reported if it is internal. */
-export function answerCallError(
-  error: unknown,
-  { input }: DescMethod,
-  call: CallContext,
-  { errorDomain, onInternalError }: Pick<InvokeDeps, "errorDomain" | "onInternalError">,
-): ConnectError {
-  const spelled = withFieldSpelling(error, input, call.inbound.fieldSpelling);
-  return answerError(spelled, errorDomain, (answer) => onInternalError(answer, call));
 }
 
 function maskedError(caller: Caller | undefined, error: unknown, { auth }: UnaryEntry, request: Message): unknown {

@@ -9,10 +9,12 @@ import {
   getOption,
   hasOption,
   type Message,
+  type Registry,
 } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { events, iam, iam_scope } from "#gen/chainguard/annotations/annotations_pb.js";
 import { bit, CapabilitySchema, name as capabilityName } from "#gen/chainguard/capabilities/capabilities_pb.js";
+import type { HttpRule } from "#gen/google/api/http_pb.js";
 import type { Awaitable, Tx } from "../store/port.js";
 import type { Caller } from "./auth/caller.js";
 import type { CallContext, StreamCall, UnaryCall } from "./call.js";
@@ -51,6 +53,17 @@ interface DeclaredMethod {
   readonly allowEmptyPath?: boolean;
   /** Former spellings of the path; see {@link ServedService}. */
   readonly formerPaths?: readonly FormerPath[];
+  /** The HTTP rule in place of the option google.api.http; null for none. */
+  readonly http?: HttpRule | null;
+  /** Set for a mounted method, whose handler runs outside the unit of work and fails as connect's own do. */
+  readonly mounted?: MountedService;
+}
+
+/** What the methods of a mounted service share. */
+export interface MountedService {
+  readonly desc: DescService;
+  /** The types beyond those of its own files that may stand in an Any. */
+  readonly registry: Registry | undefined;
 }
 
 /** The largest request of a method unless its service is registered with another size, in bytes. */
@@ -71,7 +84,10 @@ export type RoomCheck = (request: Message, caller: Caller, tx: Tx) => Awaitable<
 /** A method with one answer. */
 export interface UnaryEntry extends DeclaredMethod {
   readonly kind: "unary";
-  /** Whether the call opens a read or a write transaction: NO_SIDE_EFFECTS on the proto means read. */
+  /**
+   * Whether the call opens a read or a write transaction: NO_SIDE_EFFECTS on the proto means read. That of a mounted
+   * method opens none.
+   */
   readonly access: "read" | "write";
   /** The event type to record; of methods that declare none, the method's own name. */
   readonly auditType: string;
@@ -91,8 +107,14 @@ export interface StreamEntry extends DeclaredMethod {
   readonly handler: (request: Message, call: StreamCall) => AsyncIterable<object>;
 }
 
+/** A mounted method that takes a stream of requests, with one answer or a stream of them. */
+export interface InputStreamEntry extends DeclaredMethod {
+  readonly kind: "input_streaming";
+  readonly handler: (requests: AsyncIterable<Message>, call: StreamCall) => AsyncIterable<object>;
+}
+
 /** One callable method and all that its declaration says. */
-export type MethodEntry = UnaryEntry | StreamEntry;
+export type MethodEntry = UnaryEntry | StreamEntry | InputStreamEntry;
 
 /** All callable methods, by RPC path. */
 export type MethodTable = ReadonlyMap<string, MethodEntry>;
@@ -189,10 +211,8 @@ function buildEntry(
     throw new TypeError(`${typeName}.${desc.name} takes a stream, which the method table does not serve`);
   }
   const auth = authRuleOf(desc, selfAuthenticating);
-  const bytes = maxRequestBytes ?? (auth.mode === "guarded" ? REQUEST_BYTES : PUBLIC_REQUEST_BYTES);
-  if (!(bytes > 0 && bytes <= MAX_REQUEST_BYTES)) throw new TypeError(`${typeName}.${desc.name}: ${bytes} bytes`);
   const declared = {
-    ...{ desc, path: `/${typeName}/${desc.name}`, auth, maxRequestBytes: bytes },
+    ...declareMethod(desc, auth, maxRequestBytes),
     ...(ignoreUnknownQuery && { ignoreUnknownQuery }),
     ...(allowEmptyPath && { allowEmptyPath }),
   };
@@ -208,6 +228,18 @@ function buildEntry(
     auditType: event?.type || `${typeName}.${desc.name}`,
     ...unaryHandler(desc, handler),
   };
+}
+
+/**
+ * What every entry says.
+ *
+ * @throws TypeError when `maxRequestBytes` is out of range
+ */
+export function declareMethod(desc: DescMethod, auth: AuthRule, maxRequestBytes?: number) {
+  const { typeName } = desc.parent;
+  const bytes = maxRequestBytes ?? (auth.mode === "guarded" ? REQUEST_BYTES : PUBLIC_REQUEST_BYTES);
+  if (!(bytes > 0 && bytes <= MAX_REQUEST_BYTES)) throw new TypeError(`${typeName}.${desc.name}: ${bytes} bytes`);
+  return { desc, path: `/${typeName}/${desc.name}`, auth, maxRequestBytes: bytes };
 }
 
 type Unpublished<E> = Omit<E, "published">;
@@ -263,7 +295,8 @@ export function capabilitiesFor(method: DescMethod): readonly NeededCapability[]
   return rule.mode === "guarded" ? rule.capabilities : [];
 }
 
-function neededCapability(number: number, method: string): NeededCapability {
+/** A capability by its number. @throws TypeError naming `method` when there is none. */
+export function neededCapability(number: number, method: string): NeededCapability {
   const known = knownCapabilities.get(number);
   if (known !== undefined) return known;
   const value = CapabilitySchema.values.find((v) => v.number === number);
@@ -276,7 +309,8 @@ function neededCapability(number: number, method: string): NeededCapability {
 // Reading an option parses it, and many methods need the same capabilities.
 const knownCapabilities = new Map<number, NeededCapability>();
 
-type Scope = NonNullable<Extract<AuthRule, { mode: "guarded" }>["scope"]>;
+/** Reads from the request where capabilities are needed. */
+export type Scope = NonNullable<Extract<AuthRule, { mode: "guarded" }>["scope"]>;
 
 // A marked message field stands for the marked field inside it; an unmarked one is never looked
 // into, since a create request carries a uid of the client's own making.

@@ -16,7 +16,8 @@ import { type BoundPort, createListener, type TlsIdentity } from "./http/listene
 import { createOps, firstOf, type Ops } from "./http/ops.js";
 import { Buffers, createConnections } from "./http/request-buffers.js";
 import { createWeb } from "./http/web-routes.js";
-import { createConnect, type ExtraService } from "./rpc/connect.js";
+import { createConnect } from "./rpc/connect.js";
+import type { ExtraService } from "./rpc/connect-handlers.js";
 import { createGrpcUnary } from "./rpc/grpc.js";
 import { createListFrames } from "./rpc/list-frame.js";
 

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { docsExample } from "../support/docs-example.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { pack } from "../support/packed.js";
 import { PROJECT } from "../support/project.js";
@@ -81,7 +82,15 @@ describe("the package", () => {
     };
     // It cannot be checked in place, where nothing is installed, and so is no .ts file there.
     cpSync(fixture("types.ts.txt"), join(project, "types.ts"));
-    writeFileSync(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["types.ts"] }));
+    // A program that serves the platform: docs/gateway.md.
+    writeFileSync(join(project, "server.ts"), docsExample("gateway.md", "Mounting another Connect service"));
+    for (const stub of ["library_pb.js", "library_pb.d.ts"]) {
+      cpSync(join(PROJECT, "test/support/library", stub), join(project, stub));
+    }
+    writeFileSync(
+      join(project, "tsconfig.json"),
+      JSON.stringify({ compilerOptions, files: ["types.ts", "server.ts"] }),
+    );
     const { stdout } = await run(join(PROJECT, "node_modules/.bin/tsc"), ["-p", "."], { cwd: project }).catch(
       (error: { stdout: string }) => error,
     );

@@ -263,7 +263,7 @@ describe("invoke-stream", () => {
       await messages.next();
       const error = await failure(messages);
       assert.equal(error.rawMessage, "Deadline exceeded: the call took longer than allowed");
-      assert.equal(String(seenCall?.signal.reason), `ApiError: ${error.rawMessage}`);
+      assert.equal(String(seenCall?.signal.reason), `ConnectError: [deadline_exceeded] ${error.rawMessage}`);
       assert.deepEqual(internal, []);
     });
 

@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import pg from "pg";
 import { pino } from "pino";
-import { type App, startApp } from "../../src/app/app.js";
+import { type App, type AppOptions, startApp } from "../../src/app/app.js";
 import { resolveSettings } from "../../src/config/config.js";
 import { resolveOrigin } from "../../src/config/origin.js";
 import { type Bootstrapped, bootstrap } from "../../src/iam/operator/bootstrap.js";
@@ -45,8 +45,12 @@ async function newStorage(): Promise<Record<string, string>> {
  * ARBOR_TEST_DATABASE_URL names a server, on a new database there.
  *
  * @param settings flags of `arbor serve` by setting name, such as `{ rootCreation: "off" }`
+ * @param options services to mount, and a logger for tests that read its lines
  */
-export async function startHarness(settings: Readonly<Record<string, string | boolean>> = {}): Promise<Harness> {
+export async function startHarness(
+  settings: Readonly<Record<string, string | boolean>> = {},
+  options: Pick<AppOptions, "mounts" | "logger"> = {},
+): Promise<Harness> {
   const storage = settings.databaseUrl === undefined && settings.data === undefined ? await newStorage() : {};
   // RSA keys take some hundred milliseconds to generate: tests whose subject they are ask for them.
   const quick = { tokenAlgorithm: "ES256", accessLog: false };
@@ -54,7 +58,7 @@ export async function startHarness(settings: Readonly<Record<string, string | bo
   const resolved = resolveSettings({ flags, env: {} });
   const time = { skewMs: 0 };
   const clock = () => Date.now() + time.skewMs;
-  const app = await startApp({ settings: resolved, clock, logger: pino({ level: "silent" }) });
+  const app = await startApp({ settings: resolved, clock, logger: pino({ level: "silent" }), ...options });
   const { store, keys } = app.installation;
   const port = Number(new URL(app.url).port);
   const { baseUrl, issuer } = resolveOrigin(resolved, { ...resolved.listen, port });

@@ -48,12 +48,12 @@ const TOKEN = /^[A-Z][A-Z0-9-]*$/;
  */
 export function buildBindings(entry: MethodEntry): HttpBinding[] {
   const { desc } = entry;
-  if (!hasOption(desc, http)) return [];
+  const rule = entry.http === undefined && hasOption(desc, http) ? getOption(desc, http) : entry.http;
+  if (rule === undefined || rule === null) return [];
   const where = `${desc.parent.file.name}.proto: ${desc.parent.typeName}.${desc.name}`;
   if (desc.methodKind !== "unary" && desc.methodKind !== "server_streaming") {
     throw new TypeError(`${where}: google.api.http is not served for methods that take a stream`);
   }
-  const rule = getOption(desc, http);
   const extra = rule.additionalBindings.map((additional) => {
     if (additional.additionalBindings.length > 0) throw new TypeError(`${where}: additional_bindings cannot be nested`);
     return bindingOf(entry, additional, where, true);

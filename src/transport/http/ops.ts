@@ -7,6 +7,9 @@ export interface Ops {
   handle(method: string, path: string, res: HttpResponse): boolean;
 }
 
+/** The paths of {@link createOps}. */
+export const OPS_PATHS = ["/healthz", "/readyz"] as const;
+
 /**
  * Creates `/healthz` (the process runs) and `/readyz` (it can serve: `ready` resolves and it is not
  * `draining`). Both are open to everybody and say nothing else.

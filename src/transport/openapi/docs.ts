@@ -88,7 +88,7 @@ const assets: Readonly<Record<string, string>> = {
  *
  * @param document makes the OpenAPI document as JSON; called when it is first asked for
  */
-export function createDocs(document: () => Promise<string>): Ops {
+export function createDocs(document: () => Promise<string>): Ops & { readonly paths: readonly string[] } {
   const page = createStaticDocument({
     contentType: "text/html; charset=utf-8",
     headers: PAGE_HEADERS,
@@ -113,6 +113,7 @@ export function createDocs(document: () => Promise<string>): Ops {
   }
 
   return {
+    paths: [...documents.keys()],
     handle(method, path, res) {
       const found = documents.get(path);
       if (found === undefined) return false;

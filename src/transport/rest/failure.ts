@@ -11,7 +11,8 @@ import { copyHeaders, headersOf, type ResponseHeaders, send } from "../http/send
 /** What {@link createFailures} is made of. */
 export interface FailureOptions {
   readonly errorDomain: string;
-  readonly writers: MessageWriters;
+  /** The writers of the details of the errors of a call. */
+  readonly writersOf: (call: CallContext | undefined) => MessageWriters;
   /** Told of errors that arise here and of which the caller learns nothing. */
   readonly onInternalError?: ((error: ConnectError, call: CallContext | undefined) => void) | undefined;
 }
@@ -29,7 +30,7 @@ export interface Failures {
 }
 
 /** Creates them. */
-export function createFailures({ errorDomain, writers, onInternalError }: FailureOptions): Failures {
+export function createFailures({ errorDomain, writersOf, onInternalError }: FailureOptions): Failures {
   function answerOf(error: unknown, call: CallContext | undefined): ConnectError {
     return answerError(error, errorDomain, (answer) => onInternalError?.(answer, call));
   }
@@ -49,12 +50,12 @@ export function createFailures({ errorDomain, writers, onInternalError }: Failur
     if (retryAfter !== undefined) headers["retry-after"] = retryAfter;
     if (mayHaveBody(req)) discardRest(req);
     const status = fault?.status ?? httpStatusOf(answer.code);
-    send(res, status, headers, "application/json", formatError(answer, writers));
+    send(res, status, headers, "application/json", formatError(answer, writersOf(call)));
   }
 
   return {
     report: answerOf,
-    textOf: (error, call) => formatError(answerOf(error, call), writers),
+    textOf: (error, call) => formatError(answerOf(error, call), writersOf(call)),
     answer(req, res, error, call) {
       if (error === CALLER_GONE) return;
       try {

@@ -3,8 +3,6 @@
 // methods do nothing is known here.
 import type { Message } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
-import { createJsonWriters } from "../../codec/json-writer.js";
-import { createTypeRegistry } from "../../codec/type-registry.js";
 import { invalidArgument, malformedRequest, noSuchRoute, unimplemented } from "../../kernel/errors.js";
 import type { Principal } from "../../kernel/principal.js";
 import type { Clock } from "../../kernel/time.js";
@@ -26,6 +24,7 @@ import {
 } from "../http/http-message.js";
 import { buffersOf } from "../http/request-buffers.js";
 import { headersOf, type ResponseHeaders, send, sendNoContent } from "../http/send.js";
+import { createCodecs } from "./codecs.js";
 import { createDecode, type Decode, type ReadBody } from "./decode.js";
 import { createEncode, createMessageEncode, type Encode, type EncodedAnswer, type MessageEncode } from "./encode.js";
 import { createFailures } from "./failure.js";
@@ -107,9 +106,8 @@ export function createGateway(options: GatewayOptions): Gateway {
   const maxBodyBytes = options.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES;
   const heartbeatMs = options.heartbeatMs ?? DEFAULT_HEARTBEAT_MS;
   const methods = [...options.methods];
-  const registry = createTypeRegistry(methods);
-  const writers = createJsonWriters(registry);
-  const failures = createFailures({ errorDomain, writers: writers.details, onInternalError });
+  const codecs = createCodecs(methods);
+  const failures = createFailures({ errorDomain, writersOf: codecs.detailsOf, onInternalError });
   const routes = methods.flatMap((entry) => buildBindings(entry));
   const table = createRouteTable<Route>(
     routes.map((binding) => {
@@ -134,11 +132,12 @@ export function createGateway(options: GatewayOptions): Gateway {
   function routeOf(binding: HttpBinding): Route {
     const { entry, name } = binding;
     const { ignoreUnknownQuery = false } = entry;
+    const { registry, writers } = codecs.of(entry);
     const decode = createDecode(binding, { registry, strictBody: options.strictBody ?? false, ignoreUnknownQuery });
     if (entry.kind === "unary") {
       return { kind: "unary", binding, entry, decode, encode: createEncode(binding, writers) };
     }
-    if (options.invokeStream === undefined)
+    if (options.invokeStream === undefined || entry.kind !== "server_streaming")
       throw new TypeError(`${name} streams, but nothing was given to run streams`);
     const encode = createMessageEncode(binding, writers);
     return { kind: "server_streaming", binding, entry, decode, encode, invoke: options.invokeStream };

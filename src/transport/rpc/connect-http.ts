@@ -25,19 +25,21 @@ import { encodeWebText, toBinaryType, toTextType } from "./web-text.js";
  * Writes an answer of connect's handlers, at the pace the peer reads. Resolves when all is written
  * or the peer has gone; the rest of a stream is then cancelled.
  *
+ * @param errorDomain ErrorInfo's domain; without it errors go as the library wrote them
  * @param isText whether its frames are sent as base64, as gRPC-Web may ask for
  */
 export async function writeAnswer(
   answer: UniversalServerResponse,
   res: HttpResponse,
-  errorDomain: string,
+  errorDomain: string | undefined,
   access?: AccessRecord,
   isText = false,
 ): Promise<void> {
   if (isGone(res)) return;
   const contentType = answer.header?.get("content-type") ?? "";
+  const isUnaryError = answer.status >= 400 && contentType === "application/json";
   const { status, header, body } =
-    answer.status >= 400 && contentType === "application/json" ? await repairUnaryError(answer, errorDomain) : answer;
+    isUnaryError && errorDomain !== undefined ? await repairUnaryError(answer, errorDomain) : answer;
   if (isGone(res)) return;
   const web = contentType.startsWith("application/grpc-web");
   const stream = contentType.startsWith("application/connect+");
@@ -48,7 +50,7 @@ export async function writeAnswer(
     if (isGone(res)) return;
     const frame = web
       ? repairWebTrailer(chunk, errorDomain, access)
-      : stream
+      : stream && errorDomain !== undefined
         ? repairEndOfStream(chunk, errorDomain)
         : chunk;
     for (const piece of base64 ? encodeWebText(frame) : [frame]) {
@@ -107,7 +109,11 @@ async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
 
 // gRPC-Web's trailers are the last frame of the body. Its clients decode all of percent-encoding,
 // so the text may stay as the library wrote it.
-function repairWebTrailer(frame: Uint8Array, errorDomain: string, access: AccessRecord | undefined): Uint8Array {
+function repairWebTrailer(
+  frame: Uint8Array,
+  errorDomain: string | undefined,
+  access: AccessRecord | undefined,
+): Uint8Array {
   if (frame[0] !== trailerFlag) return frame;
   const trailer = trailerParse(frame.subarray(5));
   const isRepaired = addDetails(trailer, errorDomain);
@@ -136,14 +142,14 @@ function envelope(flag: number, data: Uint8Array): Buffer {
 }
 
 // The library escapes more than gRPC does, and gRPC clients do not undo that for `:` or `,`.
-function repairTrailer(trailer: Headers, errorDomain: string): void {
+function repairTrailer(trailer: Headers, errorDomain: string | undefined): void {
   if (addDetails(trailer, errorDomain)) return;
   const message = trailer.get("grpc-message");
   if (message) trailer.set("grpc-message", encodeGrpcMessage(decodeURIComponent(message)));
 }
 
-function addDetails(trailer: Headers, errorDomain: string): boolean {
-  if (trailer.has("grpc-status-details-bin")) return false;
+function addDetails(trailer: Headers, errorDomain: string | undefined): boolean {
+  if (errorDomain === undefined || trailer.has("grpc-status-details-bin")) return false;
   const error = findTrailerError(trailer);
   if (error === undefined) return false;
   const fields = errorTrailers(repair(new ConnectError(error.rawMessage, error.code), errorDomain));
@@ -154,7 +160,7 @@ function addDetails(trailer: Headers, errorDomain: string): boolean {
 function nodeHeaders(header: Headers | undefined): OutgoingHttpHeaders {
   const fields: OutgoingHttpHeaders = {};
   header?.forEach((value, name) => {
-    fields[name] = value;
+    fields[name] = name === "set-cookie" ? header.getSetCookie() : value;
   });
   return fields;
 }

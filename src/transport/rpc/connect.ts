@@ -1,49 +1,23 @@
 // Connect, gRPC-Web, streams, and gRPC with compression or JSON: everything of
 // RPC that is not on the lean path, through connect's own protocol handlers.
 // The handlers they call are the same pipeline as everywhere.
-import {
-  create,
-  type DescMessage,
-  type DescMethod,
-  type DescService,
-  fromBinary,
-  type Message,
-  type UnknownField,
-} from "@bufbuild/protobuf";
-import { BinaryReader } from "@bufbuild/protobuf/wire";
+import type { DescMethod } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
-import {
-  type ContextValues,
-  createConnectRouter,
-  createContextKey,
-  createContextValues,
-  type HandlerContext,
-  type ServiceImpl,
-} from "@connectrpc/connect";
+import { type ContextValues, createContextValues } from "@connectrpc/connect";
 import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { codeToHttpStatus } from "@connectrpc/connect/protocol-connect";
-import { assertWritable } from "../../codec/frame-writer.js";
 import { createTypeRegistry } from "../../codec/type-registry.js";
 import {
   type ApiError,
   answerError,
   CALLER_GONE,
   connectErrorFrom,
-  deadlineExceeded,
   malformedRequest,
   unimplemented,
 } from "../../kernel/errors.js";
-import type { Principal } from "../../kernel/principal.js";
-import { type Clock, yieldToEventLoop } from "../../kernel/time.js";
-import type { AuthenticateCaller } from "../../pipeline/auth/authenticate.js";
-import { type Inbound, StreamCall, UnaryCall } from "../../pipeline/call.js";
-import type { Invoke } from "../../pipeline/invoke.js";
-import type { InvokeStream } from "../../pipeline/invoke-stream.js";
-import { readAll } from "../../pipeline/list-chunks.js";
-import type { MethodEntry, MethodTable, StreamEntry, UnaryEntry } from "../../pipeline/method-table.js";
+import { principalKey } from "../../pipeline/mount-options.js";
 import type { AccessRecord } from "../http/access-log.js";
 import { discardRest, mayHaveBody } from "../http/body-reader.js";
-import { isProtocolField } from "../http/grpc-fields.js";
 import {
   abort,
   HttpError,
@@ -53,47 +27,14 @@ import {
   isHttp2,
   peerAddress,
   socketAddressOf,
-  type TrustedProxies,
 } from "../http/http-message.js";
-import { ContextInbound } from "../http/inbound.js";
-import type { Limits } from "../http/limits.js";
 import { buffersOf } from "../http/request-buffers.js";
 import { connectJson, sendEndStream, sendGrpcStatus, sendJson } from "../http/send.js";
-import { gzip } from "./compression.js";
+import { type ConnectOptions, createHandlers, remoteAddressKey, requestKey, responseKey } from "./connect-handlers.js";
 import { universalRequest, writeAnswer } from "./connect-http.js";
-import type { ListFrames } from "./list-frame.js";
-import { ENVELOPE_BYTES, readRequest } from "./request-body.js";
+import { readRequest } from "./request-body.js";
 import { createStreamShares } from "./stream-shares.js";
 import { findWebText } from "./web-text.js";
-
-/** A service served as it is, beside the method table: health, reflection, streams. */
-export interface ExtraService {
-  readonly desc: DescService;
-  readonly impl: Partial<ServiceImpl<DescService>>;
-}
-
-/** Pairs a service with its implementation, checked by the compiler. */
-export function extraService<S extends DescService>(desc: S, impl: Partial<ServiceImpl<S>>): ExtraService {
-  return { desc, impl: impl as ExtraService["impl"] };
-}
-
-/** What {@link createConnect} is made of. */
-export interface ConnectOptions {
-  readonly methods: MethodTable;
-  readonly extraServices: readonly ExtraService[];
-  readonly invoke: Invoke;
-  readonly authenticateCaller: AuthenticateCaller;
-  /** Runs the methods that stream; without it the table must hold none. */
-  readonly invokeStream?: InvokeStream | undefined;
-  readonly clock: Clock;
-  readonly errorDomain: string;
-  readonly limits: Limits;
-  readonly listFrames: ListFrames;
-  readonly proxies: TrustedProxies | undefined;
-  /** Whether connections are all of a proxy's: then nothing is counted by an address that may be its own. */
-  readonly behindProxy?: boolean | undefined;
-  readonly onInternalError: (error: unknown) => void;
-}
 
 /** Serves RPC over HTTP requests whose authority has been validated. */
 export interface Connect {
@@ -113,16 +54,11 @@ export interface Connect {
   refuseUnknown(res: HttpResponse, path: string): void;
 }
 
-const remoteAddressKey = createContextKey<string | undefined>(undefined);
-const principalKey = createContextKey<Principal | undefined>(undefined);
-const responseKey = createContextKey<HttpResponse | undefined>(undefined);
-const requestKey = createContextKey<Message | undefined>(undefined);
-
 /** Creates the adapter. */
 export function createConnect(options: ConnectOptions): Connect {
   const { errorDomain, limits } = options;
   const handlers = createHandlers(options);
-  const registry = createTypeRegistry(options.methods.values());
+  const registry = createTypeRegistry([...options.methods.values()].filter(({ mounted }) => mounted === undefined));
   const streams = createStreamShares("streams", {
     total: limits.openStreams,
     perConnection: limits.openStreamsPerConnection,
@@ -151,13 +87,15 @@ export function createConnect(options: ConnectOptions): Connect {
         .set(principalKey, principal)
         .set(responseKey, res);
       const maxBytes = entry?.maxRequestBytes ?? limits.publicRequestBytes;
-      const { body, message } = await readRequest(handler.method, maxBytes, req, entry && registry, webText?.request);
+      // The library reads the JSON of mounted methods, as connect-node does.
+      const types = entry === undefined || entry.mounted ? undefined : registry;
+      const { body, message } = await readRequest(handler.method, maxBytes, req, types, webText?.request);
       const request = universalRequest(req, res, values.set(requestKey, message), body);
       if (message !== undefined) request.header.delete("content-length");
       const response = await handler(request);
       if (mayHaveBody(req)) discardRest(req);
       if (response.body === undefined) refuseEmpty(response, handler, res);
-      else await writeAnswer(response, res, errorDomain, access, webText?.answer);
+      else await writeAnswer(response, res, entry?.mounted ? undefined : errorDomain, access, webText?.answer);
     } catch (error) {
       if (error === CALLER_GONE) return;
       if (mayHaveBody(req)) discardRest(req);
@@ -233,32 +171,6 @@ export function noSuchMethod(path: string): ApiError {
   return unimplemented(`method: no such method ${path.slice(0, 200)}`);
 }
 
-// Limits are options of connect's routers, so there is one for each limit.
-function createHandlers(options: ConnectOptions): ReadonlyMap<string, UniversalHandler> {
-  const { limits, methods, extraServices } = options;
-  const services = servicesOf(methods);
-  const handlers = new Map<string, UniversalHandler>();
-  const maxBytesOf = (path: string) => methods.get(path)?.maxRequestBytes ?? limits.publicRequestBytes;
-  const allLimits = new Set([
-    limits.publicRequestBytes,
-    ...[...methods.values()].map((entry) => entry.maxRequestBytes),
-  ]);
-  for (const readMaxBytes of allLimits) {
-    const router = createConnectRouter({
-      acceptCompression: [gzip],
-      readMaxBytes,
-      writeMaxBytes: limits.responseBytes,
-      binaryOptions: { readUnknownFields: false },
-    });
-    // A second argument of options would switch interceptors and protocols back to their defaults.
-    for (const service of services) router.service(service.desc, implOf(service.methods, options));
-    for (const { desc, impl } of extraServices) router.service(desc, impl);
-    for (const handler of router.handlers)
-      if (maxBytesOf(handler.requestPath) === readMaxBytes) handlers.set(handler.requestPath, handler);
-  }
-  return handlers;
-}
-
 // Connect takes calls of methods without side effects by GET.
 function httpMethodsOf({ methodKind, idempotency }: DescMethod): string {
   const get = methodKind === "unary" && idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
@@ -271,114 +183,4 @@ const ACCEPT_POST =
 // gRPC proper ends in HTTP trailers, which few HTTP/1.1 peers and proxies pass on.
 function isGrpc(contentType: string | undefined): boolean {
   return contentType !== undefined && /^application\/grpc(?:$|[+;])/i.test(contentType);
-}
-
-function servicesOf(methods: MethodTable): { desc: DescService; methods: MethodEntry[] }[] {
-  const services = new Map<DescService, MethodEntry[]>();
-  for (const entry of methods.values()) {
-    const known = services.get(entry.desc.parent);
-    if (known) known.push(entry);
-    else services.set(entry.desc.parent, [entry]);
-  }
-  return [...services].map(([desc, entries]) => ({ desc, methods: entries }));
-}
-
-type UnaryImpl = (request: Message, context: HandlerContext) => Promise<object>;
-type StreamImpl = (request: Message, context: HandlerContext) => AsyncIterable<object>;
-
-function implOf(methods: readonly MethodEntry[], options: ConnectOptions): Partial<ServiceImpl<DescService>> {
-  const impl: Record<string, UnaryImpl | StreamImpl> = {};
-  for (const entry of methods) {
-    impl[entry.desc.localName] = entry.kind === "unary" ? unaryImpl(entry, options) : streamImpl(entry, options);
-  }
-  // Which methods there are is known from the table, not from a generated type.
-  return impl as unknown as Partial<ServiceImpl<DescService>>;
-}
-
-function unaryImpl(entry: UnaryEntry, options: ConnectOptions): UnaryImpl {
-  return async (given, context) => {
-    const request = context.values.get(requestKey) ?? given;
-    const call = new UnaryCall(inboundOf(context, options), entry.desc, options.clock());
-    const principal = context.values.get(principalKey);
-    const { output } = entry.desc;
-    const gone = () => context.signal.aborted;
-    // In bytes, which take a fraction of the room of messages, and charged until they are sent.
-    const join = async (chunks: AsyncIterable<object>) => {
-      const res = context.values.get(responseKey);
-      const buffers = res && buffersOf(res);
-      const frame = await options.listFrames({ output, chunks, gone, buffers, cutOff: () => res && abort(res) });
-      await yieldToEventLoop();
-      const bytes = Buffer.concat(frame.pieces).subarray(ENVELOPE_BYTES);
-      const isJson = context.requestHeader.get("content-type")?.includes("json") ?? true;
-      return isJson ? fromBinary(output, bytes) : encodedMessage(output, bytes);
-    };
-    try {
-      const answer = await readAll(options.invoke, options.clock, { entry, call, principal, request }, join);
-      if (entry.list === undefined) assertAnswer(output, answer, options);
-      return answer;
-    } catch (error) {
-      throw connectErrorFrom(error, options.errorDomain);
-    } finally {
-      copyFields(call.responseHeaderIfSet, context.responseHeader);
-      copyFields(call.responseTrailerIfSet, context.responseTrailer);
-    }
-  };
-}
-
-// The library writes some values as others, such as half a surrogate pair.
-function assertAnswer(desc: DescMessage, answer: object, { errorDomain, onInternalError }: ConnectOptions): void {
-  try {
-    assertWritable(desc, answer);
-  } catch (error) {
-    throw answerError(error, errorDomain, () => onInternalError(error));
-  }
-}
-
-// A message that is written as these bytes: to read a long list and write it again would keep everybody waiting.
-function encodedMessage(desc: DescMessage, bytes: Uint8Array): Message {
-  const message = create(desc);
-  const reader = new BinaryReader(bytes);
-  const fields: UnknownField[] = [];
-  while (reader.pos < reader.len) {
-    const [no, wireType] = reader.tag();
-    fields.push({ no, wireType, data: reader.skip(wireType, no) });
-  }
-  message.$unknown = fields;
-  return message;
-}
-
-function streamImpl(entry: StreamEntry, options: ConnectOptions): StreamImpl {
-  const { invokeStream } = options;
-  if (invokeStream === undefined) throw new TypeError(`${entry.path} streams, but nothing was given to run streams`);
-  return async function* (given, context) {
-    const request = context.values.get(requestKey) ?? given;
-    const call = new StreamCall(inboundOf(context, options), entry.desc, options.clock());
-    let isStarted = false;
-    try {
-      for await (const message of invokeStream(entry, call, context.values.get(principalKey), request)) {
-        // Headers are sent with the first message, trailers after the last.
-        if (!isStarted) copyFields(call.responseHeaderIfSet, context.responseHeader);
-        isStarted = true;
-        assertAnswer(entry.desc.output, message, options);
-        yield message;
-      }
-    } finally {
-      if (!isStarted) copyFields(call.responseHeaderIfSet, context.responseHeader);
-      copyFields(call.responseTrailerIfSet, context.responseTrailer);
-    }
-  };
-}
-
-function inboundOf(context: HandlerContext, { errorDomain }: ConnectOptions): Inbound {
-  const timeoutMs = context.timeoutMs();
-  if (timeoutMs !== undefined && timeoutMs <= 0) throw connectErrorFrom(deadlineExceeded(), errorDomain);
-  // A caller that disconnected while its request was read gets nothing, so nothing begins.
-  if (context.signal.aborted) throw CALLER_GONE;
-  return new ContextInbound(context, timeoutMs, context.values.get(remoteAddressKey));
-}
-
-function copyFields(from: Headers | undefined, to: Headers): void {
-  from?.forEach((value, name) => {
-    if (!isProtocolField(name)) to.set(name, value);
-  });
 }

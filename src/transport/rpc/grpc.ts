@@ -81,7 +81,8 @@ export function createGrpcUnary(options: GrpcUnaryOptions): GrpcUnary {
   const { invoke, authenticateCaller, clock, limits, listFrames, onInternalError } = options;
   const compressor = createFrameCompressor(limits);
   const unary = new Map<string, UnaryEntry>();
-  for (const [path, entry] of options.methods) if (entry.kind === "unary") unary.set(path, entry);
+  // Mounted methods are answered as connect answers, unknown fields and errors of encoding included.
+  for (const [path, entry] of options.methods) if (entry.kind === "unary" && !entry.mounted) unary.set(path, entry);
 
   function trailersOf(error: unknown, access: AccessRecord | undefined): OutgoingHttpHeaders {
     const answer = answerError(error, options.errorDomain, ({ cause }) => onInternalError(cause ?? error));

@@ -4,7 +4,7 @@
 import { setMaxListeners } from "node:events";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "#gen/health/v1/health_pb.js";
 import { connectErrorFrom, notFound } from "../../kernel/errors.js";
-import { type ExtraService, extraService } from "./connect.js";
+import { type ExtraService, extraService } from "./connect-handlers.js";
 import { createFeed } from "./status-feed.js";
 
 const healthKind = { displayName: "service", type: "grpc.health.v1.Service" };

@@ -11,7 +11,7 @@ import {
   type ServerReflectionResponseSchema,
 } from "#gen/grpc/reflection/v1/reflection_pb.js";
 import { ServerReflection as ServerReflectionAlpha } from "#gen/grpc/reflection/v1alpha/reflection_pb.js";
-import { type ExtraService, extraService } from "./connect.js";
+import { type ExtraService, extraService } from "./connect-handlers.js";
 
 type Answer = MessageInitShape<typeof ServerReflectionResponseSchema>;
 type Question = Pick<ServerReflectionRequest, "host" | "messageRequest">;

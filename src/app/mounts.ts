@@ -1,0 +1,89 @@
+// What keeps mounted services apart from the platform: neither the RPC paths nor the HTTP
+// rules of a mounted service may take what the platform answers.
+import { ServerReflection } from "#gen/grpc/reflection/v1/reflection_pb.js";
+import { ServerReflection as ServerReflectionAlpha } from "#gen/grpc/reflection/v1alpha/reflection_pb.js";
+import { Health } from "#gen/health/v1/health_pb.js";
+import type { MethodTable } from "../pipeline/method-table.js";
+import type { MountedEntries } from "../pipeline/mount.js";
+import type { Mount } from "../pipeline/mount-options.js";
+import type { HttpBinding } from "../transport/http/http-binding.js";
+import { parseTemplate, type Segment, type Template } from "../transport/http/http-rule.js";
+
+// Served beside the method table.
+const otherServices = [Health, ServerReflection, ServerReflectionAlpha];
+
+/** The method table with those of mounted services. @throws TypeError when a service is served already */
+export function withMounts(methods: MethodTable, mounts: readonly Mount[]): MethodTable {
+  const all = new Map(methods);
+  const services = [...otherServices, ...[...methods.values()].map(({ published }) => published.parent)];
+  const served = new Set(services.map(({ typeName }) => typeName));
+  for (const { desc, entries } of mounts as readonly MountedEntries[]) {
+    if (served.has(desc.typeName)) throw new TypeError(`${desc.typeName} is served already, so it cannot be mounted`);
+    served.add(desc.typeName);
+    for (const entry of entries) all.set(entry.path, entry);
+  }
+  return all;
+}
+
+/**
+ * Makes sure that no route of a mounted service takes requests that a route of the platform would answer, or has only
+ * requests that never reach it, because they are for a fixed path.
+ *
+ * @param fixedPaths paths that are answered before any route is looked for; one may end in `/*`, for all below it
+ * @throws TypeError naming both
+ */
+export function assertNothingShadowed(routes: readonly HttpBinding[], fixedPaths: readonly string[]): void {
+  const mounted = routes.filter(({ entry }) => entry.mounted);
+  if (mounted.length === 0) return;
+  const own = routes.filter(({ entry }) => !entry.mounted);
+  const fixed = fixedPaths.map((path) => parseTemplate(path.replace(/\/$/, "").replace(/\/\*$/, "/**"), path));
+  for (const route of mounted) {
+    const path = fixed.find((template) => comesFirst(route.template, template));
+    if (path !== undefined) throw new TypeError(`${textOf(route)}: ${path.text} is a path of Arbor's own`);
+    const shadowed = own.find((other) => takes(route, other));
+    if (shadowed !== undefined) throw new TypeError(`${textOf(route)} would take requests of ${textOf(shadowed)}`);
+  }
+}
+
+function textOf({ name, method, template }: HttpBinding): string {
+  return `${name}: ${method} ${template.text}`;
+}
+
+// A route for any method is asked after those for one, and GET is HEAD as well.
+function takes(route: HttpBinding, other: HttpBinding): boolean {
+  if (other.template.trailingSlash) return false;
+  const isSame = route.method === other.method || (route.method === "HEAD" && other.method === "GET");
+  if (isSame) return comesFirst(route.template, other.template);
+  return route.method !== "*" && other.method === "*" && overlap(route.template.segments, other.template.segments);
+}
+
+// Whether `one` gets requests that `other` matches as well; see route-table for the order.
+function comesFirst(one: Template, other: Template): boolean {
+  if (!overlap(one.segments, other.segments)) return false;
+  if (one.verb === other.verb) return compareShapes(one.segments, other.segments) <= 0;
+  if (one.verb === undefined) return false;
+  // What ends in a verb of `one` may be the end of a name to `other`.
+  const rest = other.verb === undefined || one.verb.endsWith(`:${other.verb}`);
+  return rest && other.segments.at(-1)?.kind !== "literal";
+}
+
+function overlap(one: readonly Segment[], other: readonly Segment[]): boolean {
+  const [first, ...rest] = one;
+  const [otherFirst, ...otherRest] = other;
+  if (first?.kind === "star2") return overlap(rest, other) || (other.length > 0 && overlap(one, otherRest));
+  if (otherFirst?.kind === "star2") return overlap(other, one);
+  if (first === undefined || otherFirst === undefined) return first === otherFirst;
+  const isSame = first.kind !== "literal" || otherFirst.kind !== "literal" || first.text === otherFirst.text;
+  return isSame && overlap(rest, otherRest);
+}
+
+const RANK = { literal: 0, star: 1, star2: 2 };
+
+// Negative where `one` is looked at before `other`, zero where they have the same shape.
+function compareShapes(one: readonly Segment[], other: readonly Segment[]): number {
+  for (let i = 0; i < one.length && i < other.length; i++) {
+    const difference = RANK[one[i]?.kind ?? "star2"] - RANK[other[i]?.kind ?? "star2"];
+    if (difference !== 0) return difference;
+  }
+  return other.length - one.length;
+}

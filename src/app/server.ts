@@ -1,0 +1,65 @@
+// The package `arbor-platform/server`: the platform within a program of somebody else's, with services
+// mounted beside its own.
+import type { DescService } from "@bufbuild/protobuf";
+import type { ServiceImpl } from "@connectrpc/connect";
+import { resolveSettings, type SettingName } from "../config/config.js";
+import { mount as mountService } from "../pipeline/mount.js";
+import type { Mount, MountOptions } from "../pipeline/mount-options.js";
+import { startApp } from "./app.js";
+
+export { Capability } from "#gen/chainguard/capabilities/capabilities_pb.js";
+export { SettingsError } from "../config/config.js";
+export type { Principal } from "../kernel/principal.js";
+export {
+  type Mount,
+  type MountAccess,
+  type MountHttpRule,
+  type MountOptions,
+  principalKey,
+} from "../pipeline/mount-options.js";
+
+/** What a program serves. */
+export interface ServeOptions {
+  /** As flags of `arbor serve` in camelCase; what is not set is read from the environment, such as `ARBOR_LISTEN`. */
+  readonly settings?: { readonly [K in SettingName]?: string | boolean };
+  /** The services to serve beside the platform's own; see {@link mount}. */
+  readonly mounts?: readonly Mount[];
+}
+
+/**
+ * Mounts a service. Its handlers run outside of any transaction and may await anything; errors are answered as connect's
+ * own servers answer them, and nothing is recorded in the audit log. The caller is in the context values under
+ * `principalKey`. A method without an implementation answers UNIMPLEMENTED.
+ *
+ * @param impl as for `router.service(desc, impl)`; its methods are called on it
+ * @throws TypeError when the service has no package, and naming the method when it has no access rule or one that cannot be checked, when `access` or `http`
+ * names no method, or when a method that takes a stream has a scope or an HTTP rule
+ * @example mount(BookService, books, { access: "authenticated", http: { getBook: { get: "/v1/{name=books/*}" } } })
+ */
+export function mount<S extends DescService>(
+  desc: S,
+  impl: Partial<ServiceImpl<S>>,
+  options: MountOptions<S> = {},
+): Mount {
+  return mountService(desc, impl, options);
+}
+
+/** A running server. */
+export interface RunningServer {
+  /** Where it listens. */
+  readonly url: string;
+  /** Stops accepting, lets calls in flight finish, and closes the store. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Opens the data directory or the database and serves the platform. Signals and uncaught errors are the program's own
+ * to handle.
+ *
+ * @throws SettingsError naming every setting that is wrong; TypeError when a mounted service would take calls of
+ * another; Error when the installation cannot be opened or the address is taken
+ */
+export async function serve({ settings = {}, mounts = [] }: ServeOptions = {}): Promise<RunningServer> {
+  const app = await startApp({ settings: resolveSettings({ flags: settings, env: process.env }), mounts });
+  return { url: app.url, stop: app.stop };
+}

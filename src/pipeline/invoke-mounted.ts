@@ -1,0 +1,71 @@
+// The pipeline of mounted methods. The caller is authorized in a read of its own, where
+// anything is to be authorized; the handler runs outside of any transaction, until it
+// answers, its caller goes away or the time is up.
+import type { Message } from "@bufbuild/protobuf";
+import { deadlineExceeded, foreignError } from "../kernel/errors.js";
+import type { Principal } from "../kernel/principal.js";
+import { authorize } from "./auth/authorize.js";
+import type { Caller } from "./auth/caller.js";
+import { type CallContext, MAX_CALL_MS, type UnaryCall } from "./call.js";
+import { type CallEnd, watchEnd } from "./call-end.js";
+import { answerCallError, type InvokeDeps } from "./call-error.js";
+import type { MethodEntry, UnaryEntry } from "./method-table.js";
+
+/**
+ * Runs a mounted unary method. A handler that does not heed `call.signal` is not awaited after the end of its call.
+ *
+ * @throws ConnectError as the handler threw it, or with ErrorInfo where the call failed before or outside of it
+ */
+export async function invokeMounted(
+  deps: InvokeDeps,
+  method: UnaryEntry,
+  call: UnaryCall,
+  principal: Principal | undefined,
+  request: Message,
+): Promise<object> {
+  const end = watchEnd(call, deps.clock);
+  try {
+    const caller = await end.or(() => authorizeMounted(deps, method, call, principal, request));
+    call.begin(caller, principal, end.signal);
+    try {
+      return await end.or(async () => method.handler(request, call));
+    } catch (error) {
+      throw mountedError(error, end, call, deps);
+    }
+  } catch (error) {
+    throw answerCallError(error, method.desc, call, deps);
+  } finally {
+    end.close();
+  }
+}
+
+/**
+ * Establishes that the caller may call a mounted method; undefined where everybody may, which asks nothing of the store.
+ *
+ * @param request what the scope is read from; methods that take a stream have no scope
+ * @throws ApiError as {@link authorize} does, DEADLINE_EXCEEDED
+ */
+export async function authorizeMounted(
+  { store, clock }: InvokeDeps,
+  { auth }: MethodEntry,
+  call: CallContext,
+  principal: Principal | undefined,
+  request: Message,
+): Promise<Caller | undefined> {
+  // The time a stream may last is not the time a database may take.
+  const deadlineMs = Math.min(call.deadlineMs, call.startMs + MAX_CALL_MS);
+  if (clock() >= deadlineMs) throw deadlineExceeded();
+  if (auth.mode !== "guarded") return undefined;
+  // As for a write: without a scope the identity alone is read, not all of its grants.
+  return store.read((tx) => authorize(auth, principal, request, tx, "write"), { deadlineMs });
+}
+
+/** What a mounted method answers: the end of the call, if that is why it failed, otherwise what its handler threw. */
+export function mountedError(
+  error: unknown,
+  end: CallEnd,
+  call: CallContext,
+  { onInternalError }: Pick<InvokeDeps, "onInternalError">,
+): unknown {
+  return end.reason ?? foreignError(error, (answer) => onInternalError(answer, call));
+}

@@ -1,0 +1,52 @@
+// What reads and writes the JSON of a method: one registry for the platform, and one
+// for each mounted service, which may have types of the same names.
+import type { DescMethod, DescService, Registry } from "@bufbuild/protobuf";
+import type { TimestampDigits } from "../../codec/json-scalar.js";
+import type { MessageWriters } from "../../codec/json-wkt.js";
+import { createJsonWriters, type JsonWriters } from "../../codec/json-writer.js";
+import { createTypeRegistry } from "../../codec/type-registry.js";
+import type { MethodEntry, MountedService } from "../../pipeline/method-table.js";
+
+/** The types that may stand in an Any, and writers that know them. */
+export interface Codec {
+  readonly registry: Registry;
+  readonly writers: JsonWriters;
+}
+
+/** The codecs of the methods that are served. */
+export interface Codecs {
+  of(method: Pick<MethodEntry, "mounted">): Codec;
+  /** The writers of the details of errors; those of the platform before any method is known. */
+  detailsOf(call: { readonly method: DescMethod } | undefined): MessageWriters;
+}
+
+/** Creates the codecs of `methods`. */
+export function createCodecs(methods: readonly MethodEntry[]): Codecs {
+  const own = codecOf(methods.filter(({ mounted }) => mounted === undefined));
+  const mounts = new Map<DescService, Codec>();
+  for (const { mounted } of methods) {
+    if (mounted !== undefined && !mounts.has(mounted.desc)) mounts.set(mounted.desc, mountedCodec(mounted));
+  }
+  const codecAt = (desc: DescService | undefined) => (desc && mounts.get(desc)) ?? own;
+  return {
+    of: ({ mounted }) => codecAt(mounted?.desc),
+    detailsOf: (call) => codecAt(call?.method.parent).writers.details,
+  };
+}
+
+function mountedCodec({ desc, registry }: MountedService): Codec {
+  return codecOf(
+    desc.methods.map((method) => ({ desc: method })),
+    registry,
+    "exact",
+  );
+}
+
+function codecOf(
+  methods: readonly { readonly desc: DescMethod }[],
+  more?: Registry,
+  timestamps?: TimestampDigits,
+): Codec {
+  const registry = createTypeRegistry(methods, more);
+  return { registry, writers: createJsonWriters(registry, timestamps) };
+}

@@ -1,0 +1,211 @@
+// A call of a mounted service ends when its caller leaves or its time is up, whatever its handler does; its size is
+// limited and its line is logged as for any other.
+import assert from "node:assert/strict";
+import { after, before, beforeEach, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Code, ConnectError, createClient, type HandlerContext, type Transport } from "@connectrpc/connect";
+import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
+import { createLogger } from "../../../src/telemetry/logger.js";
+import { type Harness, startHarness } from "../../support/harness.js";
+import { Library } from "../../support/library/library.js";
+import { LibraryService } from "../../support/library/library_pb.js";
+import { mountLibrary } from "../../support/library/mounted.js";
+
+interface CallOptions {
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+/** A library whose streams wait for their end, and whose handlers may wait for longer. */
+class Waiting extends Library {
+  override async *listBooks({ group }: { group: string }, { signal }: HandlerContext) {
+    try {
+      yield { name: "books/first" };
+      if (group === "deaf") await sleep(60_000, undefined, { ref: false });
+      await new Promise((_, reject) => {
+        signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+        if (signal.aborted) reject(signal.reason);
+      });
+    } finally {
+      this.ended.push(signal.reason);
+    }
+  }
+
+  override async returnBooks(books: AsyncIterable<unknown>, { signal }: HandlerContext) {
+    signal.addEventListener("abort", () => this.ended.push(signal.reason), { once: true });
+    for await (const _ of books);
+    return { count: 0 };
+  }
+
+  override deleteBook() {
+    return sleep(60_000, {}, { ref: false });
+  }
+}
+
+interface Calls {
+  slow(options: CallOptions): Promise<unknown>;
+  deaf(options: CallOptions): Promise<unknown>;
+  list(group: string, options: CallOptions, onFirst?: () => void): Promise<unknown>;
+  create(title: string): Promise<unknown>;
+  bug(): Promise<unknown>;
+}
+
+// The deadline as a field alone: clients that keep time themselves leave at the same moment.
+function rpcOptions({ timeoutMs, signal }: CallOptions) {
+  const fields = { "grpc-timeout": `${timeoutMs}m`, "connect-timeout-ms": String(timeoutMs) };
+  return { ...(signal && { signal }), ...(timeoutMs !== undefined && { headers: fields }) };
+}
+
+function rpcCalls(transport: Transport): Calls {
+  const client = createClient(LibraryService, transport);
+  return {
+    slow: (options) => client.getBook({ name: "books/slow" }, rpcOptions(options)),
+    deaf: (options) => client.deleteBook({ name: "books/a" }, rpcOptions(options)),
+    async list(group, options, onFirst) {
+      for await (const _ of client.listBooks({ group }, rpcOptions(options))) onFirst?.();
+    },
+    create: (title) => client.createBook({ book: { name: "books/a", title } }),
+    bug: () => client.getBook({ name: "books/bug" }),
+  };
+}
+
+function restCalls(baseUrl: string): Calls {
+  const send = async (
+    path: string,
+    { timeoutMs, signal }: CallOptions,
+    more: RequestInit = {},
+    onFirst?: () => void,
+  ) => {
+    const headers = {
+      "content-type": "application/json",
+      ...(timeoutMs !== undefined && { "x-server-timeout": String(timeoutMs / 1000) }),
+    };
+    const answer = await fetch(baseUrl + path, { ...more, headers, ...(signal && { signal }) });
+    let text = "";
+    try {
+      for await (const chunk of answer.body ?? []) {
+        text += Buffer.from(chunk).toString();
+        onFirst?.();
+      }
+    } catch (error) {
+      // A stream that failed is cut off after its error.
+      if (signal?.aborted) throw error;
+    }
+    const last = text.trim().split("\n").at(-1) ?? "";
+    const { code, error = { code }, message } = JSON.parse(last === "" ? "{}" : last);
+    if (error.code !== undefined) throw new ConnectError(message ?? error.message, error.code);
+  };
+  return {
+    slow: (options) => send("/library/v1/books/slow", options),
+    deaf: (options) => send("/library/v1/books/a", options, { method: "DELETE" }),
+    list: (group, options, onFirst) => send(`/library/v1/groups/${group}/books`, options, {}, onFirst),
+    create: (title) =>
+      send("/library/v1/books", {}, { method: "POST", body: JSON.stringify({ name: "books/a", title }) }),
+    bug: () => send("/library/v1/books/bug", {}),
+  };
+}
+
+const protocols: Readonly<Record<string, (baseUrl: string) => Calls>> = {
+  grpc: (baseUrl) => rpcCalls(createGrpcTransport({ baseUrl })),
+  "grpc-web": (baseUrl) => rpcCalls(createGrpcWebTransport({ baseUrl, httpVersion: "2" })),
+  connect: (baseUrl) => rpcCalls(createConnectTransport({ baseUrl, httpVersion: "1.1" })),
+  "JSON over HTTP": restCalls,
+};
+
+describe("a mounted service's calls", () => {
+  const library = new Waiting();
+  const lines: string[] = [];
+  let service: Harness;
+
+  before(async () => {
+    const logger = createLogger("info", { write: (line) => void lines.push(line) });
+    const mounts = [mountLibrary(library)];
+    service = await startHarness({ accessLog: true }, { mounts, logger });
+  });
+  after(() => service?.stop());
+  beforeEach(() => {
+    library.ended.length = 0;
+    lines.length = 0;
+  });
+
+  const codeOf = (error: unknown) => Code[ConnectError.from(error).code];
+  const failureOf = (call: Promise<unknown>) => call.then(() => "none", codeOf);
+  async function until<T>(what: () => T | undefined): Promise<T> {
+    for (let i = 0; i < 500; i++) {
+      const found = what();
+      if (found !== undefined) return found;
+      await sleep(10);
+    }
+    throw new assert.AssertionError({ message: "it did not come" });
+  }
+  const reason = () => until(() => library.ended.at(0));
+
+  for (const [protocol, callsOf] of Object.entries(protocols)) {
+    test(`${protocol}: the deadline aborts the signal`, async () => {
+      assert.equal(await failureOf(callsOf(service.url).slow({ timeoutMs: 500 })), "DeadlineExceeded");
+      assert.equal(codeOf(await reason()), "DeadlineExceeded");
+    });
+
+    test(`${protocol}: the deadline ends a call whose handler does not heed the signal`, async () => {
+      assert.equal(await failureOf(callsOf(service.url).deaf({ timeoutMs: 300 })), "DeadlineExceeded");
+      assert.equal(await failureOf(callsOf(service.url).list("deaf", { timeoutMs: 300 })), "DeadlineExceeded");
+    });
+
+    test(`${protocol}: a caller that leaves aborts the signal`, async () => {
+      const gone = new AbortController();
+      const failure = failureOf(callsOf(service.url).slow({ signal: gone.signal }));
+      await sleep(200);
+      gone.abort();
+      assert.equal(codeOf(await reason()), "Canceled");
+      await failure;
+    });
+
+    test(`${protocol}: a caller that leaves a stream releases it`, async () => {
+      const gone = new AbortController();
+      const failure = failureOf(callsOf(service.url).list("g", { signal: gone.signal }, () => gone.abort()));
+      assert.equal(codeOf(await reason()), "Canceled");
+      await failure;
+    });
+
+    test(`${protocol}: a request that is larger than allowed is rejected`, async () => {
+      const calls = callsOf(service.url);
+      await calls.create("x".repeat(15 * 1024));
+      const code = await failureOf(calls.create("x".repeat(17 * 1024)));
+      assert.equal(code, "ResourceExhausted");
+    });
+
+    test(`${protocol}: one line for a call, and one for an error of which the caller learns nothing`, async () => {
+      assert.equal(await failureOf(callsOf(service.url).bug()), "Internal");
+      const request = await until(() => lines.find((line) => line.includes('"msg":"request"')));
+      assert.match(request, /GetBook|books\/bug/);
+      assert.match(request, protocol.startsWith("grpc") ? /"grpcCode":13/ : /"status":500/);
+      const errors = lines.filter((line) => line.includes('"level":"error"'));
+      assert.equal(errors.length, 1, errors.join(""));
+      assert.match(errors[0] ?? "", /secret/);
+    });
+  }
+
+  test("a caller that leaves a stream of requests aborts the signal", async () => {
+    const gone = new AbortController();
+    const client = createClient(LibraryService, createGrpcTransport({ baseUrl: service.url }));
+    async function* books() {
+      yield { name: "books/a" };
+      await sleep(60_000, undefined, { ref: false });
+    }
+    const failure = failureOf(client.returnBooks(books(), { signal: gone.signal }));
+    await sleep(300);
+    gone.abort();
+    assert.equal(codeOf(await reason()), "Canceled");
+    await failure;
+  });
+});
+
+test("where it is mounted larger requests may be allowed", async () => {
+  const mounts = [mountLibrary(new Library(), { maxRequestBytes: 1024 * 1024 })];
+  const service = await startHarness({}, { mounts });
+  try {
+    for (const callsOf of Object.values(protocols)) await callsOf(service.url).create("x".repeat(1_000_000));
+  } finally {
+    await service.stop();
+  }
+});
