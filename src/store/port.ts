@@ -9,11 +9,13 @@ export type { GroupMappingRow, IdentityProviderRow, IdentityRow, ScimState } fro
 export type {
   DeploymentRow,
   ManifestRow,
+  RegistryNameRow,
   RegistrySettingsRow,
   RepoRow,
   TagFamily,
   TagMove,
   TagRow,
+  UidPath,
 } from "./tables/registry.js";
 export type { GroupInviteRow, RoleBindingRow, RoleRow } from "./tables/roles.js";
 export type { KeyPurpose, KeyRow, KeyState, RefreshTokenRow, TicketKind, TicketRow } from "./tables/tokens.js";
@@ -38,6 +40,7 @@ import type { GroupMappingRow } from "./tables/identities.js";
 import type {
   DeploymentRow,
   ManifestRow,
+  RegistryNameRow,
   RegistrySettingsRow,
   RepoRow,
   TagFamily,
@@ -223,6 +226,8 @@ export interface TagStore extends IndexedStore<TagRow> {
   moved(move: TagMove): Awaitable<void>;
   /** The moves of a tag from `fromMs` to before `toMs`, oldest first, at most `limit`. */
   history(tagUid: string, fromMs: number, toMs: number, limit: number): Awaitable<TagMove[]>;
+  /** Every digest that the existing tags of a repo point to or pointed to. */
+  digestsOf(repoUid: string): Promise<string[]>;
   /** When a tag was last pushed or deleted according to the registry; undefined: never. */
   mark(repoUid: string, name: string): Awaitable<number | undefined>;
   putMark(repoUid: string, name: string, timeMs: number): Awaitable<void>;
@@ -249,6 +254,14 @@ export interface RegistryStore {
   /** Inserts or replaces the settings of a group. */
   putSettings(row: RegistrySettingsRow): Awaitable<void>;
   deleteSettings(groupUid: string): Awaitable<void>;
+  /** The names of all organisations in paths of the registry, those of deleted organisations included. */
+  names(): Awaitable<RegistryNameRow[]>;
+  /** The name of a root group in paths of the registry; undefined where it was never verified. */
+  nameOf(groupUid: string): Awaitable<RegistryNameRow | undefined>;
+  /** The root group, which may be deleted, with this name in paths of the registry. */
+  named(name: string): Awaitable<RegistryNameRow | undefined>;
+  /** Records a name, or replaces the row of the same name. */
+  putName(row: RegistryNameRow): Awaitable<void>;
 }
 
 /** Advisories. Their filters are named in `ListFilter.equals`; see advisory-store.ts. */

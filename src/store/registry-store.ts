@@ -5,6 +5,7 @@ import type {
   Awaitable,
   DeploymentRow,
   ManifestRow,
+  RegistryNameRow,
   RegistrySettingsRow,
   RegistryStore,
   RepoRow,
@@ -104,6 +105,29 @@ const deleteSettings = statement<{ groupUid: string }>((q, t) =>
   q.delete(t.registrySettings).where(eq(t.registrySettings.groupUid, sql.placeholder("groupUid"))),
 );
 
+const allNames = statement<object, RegistryNameRow>((q, t) => q.select().from(t.registryNames));
+const nameOfGroup = statement<{ groupUid: string }, RegistryNameRow>((q, t) =>
+  q
+    .select()
+    .from(t.registryNames)
+    .where(eq(t.registryNames.groupUid, sql.placeholder("groupUid"))),
+);
+const groupOfName = statement<{ name: string }, RegistryNameRow>((q, t) =>
+  q
+    .select()
+    .from(t.registryNames)
+    .where(eq(t.registryNames.name, sql.placeholder("name"))),
+);
+const putName = statement<RegistryNameRow>((q, t) =>
+  q
+    .insert(t.registryNames)
+    .values(buildInsertValues(t.registryNames))
+    .onConflictDoUpdate({
+      target: t.registryNames.name,
+      set: buildUpsertValues(t.registryNames, "groupUid", "uidPath"),
+    }),
+);
+
 /** Events of a registry, contents of its manifests, and its settings; see {@link RegistryStore}. */
 export class Registry implements RegistryStore {
   readonly #tx: Executor;
@@ -156,5 +180,21 @@ export class Registry implements RegistryStore {
 
   deleteSettings(groupUid: string): Awaitable<void> {
     return discardRows(this.#tx.rows(deleteSettings, { groupUid }));
+  }
+
+  names(): Awaitable<RegistryNameRow[]> {
+    return this.#tx.rows(allNames, {});
+  }
+
+  nameOf(groupUid: string): Awaitable<RegistryNameRow | undefined> {
+    return takeFirst(this.#tx.rows(nameOfGroup, { groupUid }));
+  }
+
+  named(name: string): Awaitable<RegistryNameRow | undefined> {
+    return takeFirst(this.#tx.rows(groupOfName, { name }));
+  }
+
+  putName(row: RegistryNameRow): Awaitable<void> {
+    return discardRows(this.#tx.rows(putName, row));
   }
 }

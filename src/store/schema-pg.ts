@@ -70,6 +70,7 @@ export const {
   manifests,
   deployments,
   registrySettings,
+  registryNames,
   advisories,
   advisoryEvents,
   advisoryAliases,

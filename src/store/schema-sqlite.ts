@@ -30,6 +30,7 @@ export const {
   manifests,
   deployments,
   registrySettings,
+  registryNames,
   advisories,
   advisoryEvents,
   advisoryAliases,

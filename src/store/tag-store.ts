@@ -53,6 +53,14 @@ const moves = statement<{ tagUid: string; fromMs: number; toMs: number; limit: n
     .orderBy(asc(t.tagHistory.timeMs), asc(t.tagHistory.digest))
     .limit(sql.placeholder("limit")),
 );
+const digestsOfRepo = statement<{ repoUid: string }, { digest: string }>((q, t) =>
+  q
+    .select({ digest: t.tagHistory.digest })
+    .from(t.tags)
+    .innerJoin(t.tagHistory, eq(t.tagHistory.tagUid, t.tags.uid))
+    .where(eq(t.tags.repoUid, sql.placeholder("repoUid")))
+    .groupBy(t.tagHistory.digest),
+);
 const deleteMoves = statement<{ tagUid: string }>((q, t) =>
   q.delete(t.tagHistory).where(eq(t.tagHistory.tagUid, sql.placeholder("tagUid"))),
 );
@@ -135,6 +143,10 @@ export class Tags extends IndexedTable<TagRow> implements TagStore {
 
   history(tagUid: string, fromMs: number, toMs: number, limit: number): Awaitable<TagMove[]> {
     return this.tx.rows(moves, { tagUid, fromMs, toMs, limit });
+  }
+
+  async digestsOf(repoUid: string): Promise<string[]> {
+    return (await this.tx.rows(digestsOfRepo, { repoUid })).map(({ digest }) => digest);
   }
 
   async mark(repoUid: string, name: string): Promise<number | undefined> {

@@ -8,12 +8,13 @@ import { emptyDatabase } from "./empty-database.js";
 for (const fixture of fixtures) {
   const { version, postgres } = fixture;
   if (postgres === undefined) throw new Error(`the fixture of version ${version} has no PostgreSQL database`);
-  upgradeSuite(version, postgres, async () => {
+  upgradeSuite(version, postgres, async (statement) => {
     const { sql, masterKeyFile } = restorePostgres(fixture);
     const databaseUrl = await emptyDatabase(pg);
     const client = new pg.Client({ connectionString: databaseUrl });
     await client.connect();
     await client.query(sql);
+    if (statement !== undefined) await client.query(`SET search_path TO public; ${statement}`);
     await client.end();
     return { databaseUrl, masterKeyFile };
   });

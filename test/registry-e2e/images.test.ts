@@ -30,6 +30,7 @@ after(async () => {
 const creation = { ids: randomIds, nowMs: 1_000 };
 const [app, named, other] = await store.write(async (tx) => {
   await tx.groups.insert(groupRow(ROOT, { name: "acme", verified: true }));
+  await tx.registry.putName({ name: "acme", groupUid: ROOT, uidPath: "pulls" });
   return [
     await ensureRepo(tx, ROOT, "app", creation),
     await ensureRepo(tx, ROOT, "named", creation),

@@ -25,6 +25,8 @@ export interface Registry {
   /** Its host and port. */
   readonly host: string;
   readonly url: string;
+  /** The directory of its storage. */
+  readonly storage: string;
   /** The sections that `arbor registry configure` wrote. */
   readonly configured: Readonly<Record<string, unknown>>;
   stop(): Promise<void>;
@@ -53,10 +55,11 @@ export async function startRegistry({ data, flags = [], sections = {} }: Registr
   if (status !== 0) throw new Error(`arbor registry configure: ${stderr}`);
   const configured = parse(readFileSync(join(directory, "arbor-registry.yml"), "utf8")) as Record<string, unknown>;
   const host = `127.0.0.1:${await freePort()}`;
+  const storage = join(directory, "blobs");
   const config = {
     version: 0.1,
     log: { level: "error" },
-    storage: { filesystem: { rootdirectory: join(directory, "blobs") }, delete: { enabled: true } },
+    storage: { filesystem: { rootdirectory: storage }, delete: { enabled: true } },
     http: { addr: host },
     ...configured,
     ...sections,
@@ -73,6 +76,7 @@ export async function startRegistry({ data, flags = [], sections = {} }: Registr
   return {
     host,
     url,
+    storage,
     configured,
     async stop() {
       if (child.exitCode !== null || child.signalCode !== null) return;

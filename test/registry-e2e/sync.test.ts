@@ -35,6 +35,7 @@ test("a push during a sync stays, and tags that were deleted before are removed"
     const beforeMs = Date.now() - 60_000;
     const repo = await store.write(async (tx) => {
       await tx.groups.insert(groupRow(ROOT, { name: "acme", verified: true }));
+      await tx.registry.putName({ name: "acme", groupUid: ROOT, uidPath: "pulls" });
       await tx.audit.append({
         rootUid: ROOT,
         timeMs: beforeMs,
@@ -65,6 +66,7 @@ test("a push during a sync stays, and tags that were deleted before are removed"
       },
       clock: Date.now,
       ids: randomIds,
+      allowMassRemoval: false,
       onProgress() {},
     });
     const query = { visible: [repo.uid], filter: {}, order: { field: "name", descending: false }, skip: 0, limit: 10 };

@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { after, before, test } from "node:test";
 import { decodeProtectedHeader } from "jose";
-import { builtinIdentityUid } from "../../src/kernel/ids.js";
+import { verifyGroup } from "../../src/iam/operator/operate.js";
+import { builtinIdentityUid, randomIds } from "../../src/kernel/ids.js";
 import { claimsOf, type ExchangeWorld, startExchangeWorld } from "../issuer/sts/exchange-world.js";
 import { signed } from "../support/local-issuer.js";
 import { localImage } from "./image.js";
@@ -109,13 +110,22 @@ test("a deleted binding stops pulls", { skip }, async () => {
 
 test("a verified organisation is reached by its name, and no other is", { skip }, async () => {
   const image = localImage("named");
-  const pusher = await member("registry.push");
+  const { group } = await world.harness.organisation("named");
+  const pusher = await member("registry.push", group);
   const { group: impostor } = await world.harness.organisation("example.org");
-  await world.write((tx) => tx.groups.update(world.root, { name: "example.org" }, Date.now()));
+  await world.write((tx) => tx.groups.update(group, { name: "example.org" }, Date.now()));
   assertRejected(await push(image.name, at("example.org", "named"), pusher));
-  await world.write((tx) => tx.groups.update(world.root, { verified: true }, Date.now()));
+  await world.write((tx) => verifyGroup(tx, group, undefined, { ids: randomIds, nowMs: Date.now() }));
   succeeded(await push(image.name, at("example.org", "named"), pusher));
   assertRejected(await push(image.name, at("example.org", "named"), await member("registry.push", impostor)));
+  // skopeo prints the status of what it got in place of a token, and no more.
+  for (const outcome of [
+    await push(image.name, at(group, "named"), pusher),
+    await inspect(at(group, "named"), pusher),
+  ]) {
+    assert.notEqual(outcome.status, 0);
+    assert.match(outcome.stderr, /invalid status code from registry 403 \(Forbidden\)/);
+  }
 });
 
 test("blobs of a foreign repo are not mounted", { skip }, async () => {

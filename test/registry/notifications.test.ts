@@ -26,6 +26,7 @@ const secretFile = fileOf("secret", SECRET);
 const store = openSqlite({ directory, clock: () => NOW, exclusive: true });
 await store.write(async (tx) => {
   await tx.groups.insert(groupRow(ROOT, { name: "acme", verified: true }));
+  await tx.registry.putName({ name: "acme", groupUid: ROOT, uidPath: "pulls" });
   await tx.groups.insert(groupRow(rootUid(2), { name: "unverified" }));
 });
 after(() => store.close());

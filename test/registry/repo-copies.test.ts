@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { seedAnonymous } from "../../src/iam/identities/identity.js";
-import { ANONYMOUS_UID } from "../../src/kernel/ids.js";
+import { verifyGroup } from "../../src/iam/operator/operate.js";
+import { ANONYMOUS_UID, randomIds } from "../../src/kernel/ids.js";
 import { invalid } from "../contract/expectations.js";
 import type { RestAnswer } from "../contract/rest.js";
 import { type RegistryWorld, startRegistryWorld } from "./registry-world.js";
@@ -25,7 +26,8 @@ before(async () => {
   await world.write(async (tx) => {
     const row = await tx.repos.get(source);
     if (row) await tx.repos.replace({ ...row, readme: "# Source" });
-    await tx.groups.update(world.root, { name: "verified.example", verified: true }, 1_000);
+    await tx.groups.update(world.root, { name: "verified.example" }, 1_000);
+    await verifyGroup(tx, world.root, undefined, { ids: randomIds, nowMs: 1_000 });
   });
 });
 after(() => world.stop());

@@ -130,11 +130,34 @@ export function registrySuite(store: () => Store): void {
       assert.deepEqual(await history(0, 100, 10), ["a", "b", "c"]);
       assert.deepEqual(await history(10, 30, 10), ["a", "b"]);
       assert.deepEqual(await history(0, 100, 2), ["a", "b"]);
+      const digests = (of: string) => store().read(async (tx) => (await tx.tags.digestsOf(of)).sort());
+      assert.deepEqual([await digests(other), await digests(repo)], [["a", "b", "c"], []]);
       await store().write((tx) => tx.tags.delete(row.uid));
       assert.deepEqual(await history(0, 100, 10), []);
       assert.equal(await store().read((tx) => tx.tags.mark(other, row.name)), 40);
       await store().write((tx) => tx.tags.sweepMarks(41));
       assert.equal(await store().read((tx) => tx.tags.mark(other, row.name)), undefined);
+    });
+
+    test("a name in the registry has one group, a group has one name, and names outlive their groups", async () => {
+      const [name, twin] = [rootUid(0x20002), rootUid(0x20003)];
+      const row = { name: "names.example", groupUid: name, uidPath: "pulls" } as const;
+      await store().write((tx) => tx.registry.putName(row));
+      const late = { deadlineMs: Date.now() + 300 };
+      const second = { ...row, name: "second.example" };
+      await assert.rejects(async () => store().write((tx) => tx.registry.putName(second), late));
+      const replaced = { ...row, groupUid: twin, uidPath: "moved" } as const;
+      await store().write((tx) => tx.registry.putName(replaced));
+      await store().read(async (tx) => {
+        assert.equal(await tx.registry.nameOf(name), undefined);
+        assert.deepEqual({ ...(await tx.registry.nameOf(twin)) }, replaced);
+        assert.deepEqual({ ...(await tx.registry.named("names.example")) }, replaced);
+        assert.equal(await tx.registry.named("second.example"), undefined);
+        assert.deepEqual(
+          (await tx.registry.names()).filter((one) => one.name.startsWith("names.")).map((one) => ({ ...one })),
+          [replaced],
+        );
+      });
     });
 
     test("deleting all tags of a repo removes them from lists and totals", async () => {

@@ -7,7 +7,11 @@ import { compareAnswers, startUpgraded, upgradeSuite } from "./upgrade-suite.js"
 
 for (const fixture of fixtures) {
   const { version, sqlite } = fixture;
-  upgradeSuite(version, sqlite, async () => ({ data: restoreSqlite(fixture) }));
+  upgradeSuite(version, sqlite, async (statement) => {
+    const data = restoreSqlite(fixture);
+    if (statement !== undefined) attack(data, statement);
+    return { data };
+  });
 
   test(`the database of version ${version} with one row changed gives other answers`, async (t) => {
     const data = restoreSqlite(fixture);

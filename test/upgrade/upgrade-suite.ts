@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { openInstallation } from "../../src/app/installation.js";
+import { resolveSettings } from "../../src/config/config.js";
 import { type Host, startHost } from "../e2e/process.js";
 import { type Harness, startHarness } from "../support/harness.js";
 import { type Expected, FIXTURE_BASE_URL, findDifferences } from "./fixtures.js";
@@ -38,9 +40,13 @@ export function startUpgraded(settings: DatabaseSettings): Promise<Harness> {
 /**
  * Declares the tests of one version on one store.
  *
- * @param restore creates a copy of the database of that version
+ * @param restore creates a copy of the database of that version, and runs a statement on it
  */
-export function upgradeSuite(version: string, expected: Expected, restore: () => Promise<DatabaseSettings>): void {
+export function upgradeSuite(
+  version: string,
+  expected: Expected,
+  restore: (statement?: string) => Promise<DatabaseSettings>,
+): void {
   describe(`the database of version ${version}`, () => {
     let settings: DatabaseSettings;
     let host: Host;
@@ -98,6 +104,24 @@ export function upgradeSuite(version: string, expected: Expected, restore: () =>
       assert.deepEqual([read.status, read.body], [200, created.body]);
       assert.deepEqual(findDifferences(sent, read.body), []);
       assert.equal(await total(), before + 1);
+    });
+
+    it("keeps both paths in the registry for an organisation that was verified, until it is moved", async () => {
+      const isSecond = "name = 'second.example' AND parent_uid IS NULL";
+      const restored = await restore(`UPDATE groups SET verified = true WHERE ${isSecond}`);
+      const upgraded = await openInstallation({ settings: resolveSettings({ flags: restored, env: {} }) });
+      try {
+        const names = await upgraded.store.read((tx) => tx.registry.names());
+        assert.deepEqual(
+          names.map(({ name, uidPath }) => ({ name, uidPath })),
+          [{ name: "second.example", uidPath: "pulls" }],
+        );
+        const root = await upgraded.store.read((tx) => tx.groups.get(names[0]?.groupUid ?? ""));
+        assert.deepEqual([root?.name, root?.verified, root?.parentUid], ["second.example", true, null]);
+      } finally {
+        await upgraded.close();
+      }
+      assert.deepEqual(await harness.app.installation.store.read((tx) => tx.registry.names()), []);
     });
 
     it("continues an audit log that stays intact", async () => {

@@ -53,6 +53,8 @@ export function addHostCommands(arbor: Command): void {
     hostSettings,
   )
     .option("--kind <kind>", "what sort of organisation it is, such as ORG_KIND_CUSTOMER")
+    .option("--keep-uid-pulls", "images under its uid in the registry are pulled there until `arbor registry move` ran")
+    .option("--reuse-registry-name", "the name may be that of a deleted organisation whose images are deleted as well")
     .action(async (uid, options) => (await import("./host.js")).verifyCommand(readSettings(options), uid, options));
   const quota = admin.command("quota").description("how much one organisation may have, on the host");
   addSettings(quota.command("list").description("print what an organisation has and may have"), [
@@ -123,8 +125,17 @@ export function addHostCommands(arbor: Command): void {
     "registryUrl",
     "registryService",
   ])
+    .option("--allow-mass-removal", "remove tags here even if they are more than half of all")
     .option("--progress", "show progress on standard error, even if that is not a terminal")
     .action(async (options) => (await import("./registry/sync.js")).syncCommand(readSettings(options), options));
+  addSettings(
+    registry.command("move").description("copy what verified organisations have under their uids to their names"),
+    [...hostSettings, "registryUrl", "registryService"],
+  )
+    .option("--delete-old", "then delete it under the uids")
+    .option("--skip-broken", "finish although some images cannot be copied because the registry lacks parts of them")
+    .option("--progress", "show progress on standard error, even if that is not a terminal")
+    .action(async (options) => (await import("./registry/move.js")).moveCommand(readSettings(options), options));
 
   arbor
     .command("demo")

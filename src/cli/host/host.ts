@@ -9,6 +9,7 @@ import {
   auditOnHost,
   bindIdentity,
   type HostBinding,
+  type RegistryNameOptions,
   revokeTokens,
   unbindIdentity,
   verifyGroup,
@@ -82,10 +83,18 @@ export async function revokeCommand(settings: Settings, uid: string): Promise<vo
 }
 
 /** `arbor admin group verify` */
-export async function verifyCommand(settings: Settings, uid: string, { kind }: { kind?: string }): Promise<void> {
-  await onHost(settings, (host) =>
-    host.store.write((tx) => verifyGroup(tx, uid, kind, { ids: randomIds, nowMs: host.clock() })),
-  );
+export async function verifyCommand(
+  settings: Settings,
+  uid: string,
+  { kind, ...options }: RegistryNameOptions & { kind?: string },
+): Promise<void> {
+  await onHost(settings, async (host) => {
+    const context = { ids: randomIds, nowMs: host.clock() };
+    const name = await host.store.write((tx) => verifyGroup(tx, uid, kind, context, options));
+    if (name === undefined) return;
+    const moved = `arbor: \`arbor registry move\` brings what was pushed under ${uid} to ${name}`;
+    process.stderr.write(`arbor: images are pushed and pulled as ${name}/REPO from now on\n${moved}\n`);
+  });
 }
 
 /** Opens the installation of `settings` for `work`, and closes it afterwards. */

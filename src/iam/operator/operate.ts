@@ -4,7 +4,7 @@ import { failedPrecondition, invalidArgument, notFound } from "../../kernel/erro
 import type { Ids } from "../../kernel/ids.js";
 import { rootOf } from "../../kernel/uidp.js";
 import { getRow } from "../../pipeline/resource/read.js";
-import type { Awaitable, GroupPatch, Tx } from "../../store/port.js";
+import type { Awaitable, GroupPatch, GroupRow, Tx } from "../../store/port.js";
 import { groups } from "../groups/group.js";
 import { identities } from "../identities/identity.js";
 import { requireOwner } from "../rights.js";
@@ -21,15 +21,30 @@ export interface HostContext {
 
 const DOMAIN = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)+$/;
 
+/** How an organisation gets its name in paths of the registry. */
+export interface RegistryNameOptions {
+  /** Whether what was pushed under its uid is pulled there until it is moved. */
+  readonly keepUidPulls?: boolean;
+  /** Whether the name may have been that of an organisation that was deleted. */
+  readonly reuseRegistryName?: boolean;
+}
+
 /**
  * Confirms that a root group is the organisation of its name, which is a domain. From then on no other
- * verified group has the name, and it cannot change.
+ * verified group has the name, and it cannot change. It is also the organisation's name in paths of the registry.
  *
  * @param kind name of an OrgKind, such as `ORG_KIND_CUSTOMER`; absent: unchanged
+ * @returns the name in paths of the registry where it is new; undefined where it was recorded before
  * @throws ApiError NOT_FOUND, INVALID_ARGUMENT, or FAILED_PRECONDITION when the group is no root, is
- * not named like a domain, or another verified root has the name.
+ * not named like a domain, or another verified root has or had the name.
  */
-export async function verifyGroup(tx: Tx, uid: string, kind: string | undefined, context: HostContext): Promise<void> {
+export async function verifyGroup(
+  tx: Tx,
+  uid: string,
+  kind: string | undefined,
+  context: HostContext,
+  options: RegistryNameOptions = {},
+): Promise<string | undefined> {
   const row = await getRow(tx, groups, uid);
   const notVerifiable = (rule: string) => failedPrecondition("GROUP_NOT_VERIFIABLE", rule);
   if (row.parentUid !== null) throw notVerifiable("only a root group can be verified");
@@ -37,8 +52,28 @@ export async function verifyGroup(tx: Tx, uid: string, kind: string | undefined,
   const namesake = await tx.groups.verifiedRoot(row.name);
   if (namesake !== undefined && namesake.uid !== uid) throw notVerifiable("another verified group has this name");
   const patch: GroupPatch = { verified: true, ...(kind !== undefined && { kind: parseKind(kind) }) };
+  const recorded = await tx.registry.nameOf(uid);
+  if (recorded === undefined) await recordRegistryName(tx, row, options);
   await tx.groups.update(uid, patch, context.nowMs);
   await auditOnHost(tx, "arbor.group.verified.v1", uid, context.nowMs, context.ids);
+  return recorded === undefined ? row.name : undefined;
+}
+
+// The registry keeps images when an organisation is deleted. The next organisation with the name would serve them.
+async function recordRegistryName(
+  tx: Tx,
+  { uid, name }: GroupRow,
+  { keepUidPulls = false, reuseRegistryName = false }: RegistryNameOptions,
+): Promise<void> {
+  const holder = (await tx.registry.named(name))?.groupUid;
+  if (holder !== undefined && (await tx.groups.get(holder)) !== undefined) {
+    throw failedPrecondition("REGISTRY_NAME", `${name} is the name of the group ${holder} in the registry`);
+  }
+  if (holder !== undefined && !reuseRegistryName) {
+    const rule = `delete what it left under ${name}/ there, then verify with --reuse-registry-name`;
+    throw failedPrecondition("REGISTRY_NAME", `${name} was the name of a deleted group in the registry: ${rule}`);
+  }
+  await tx.registry.putName({ name, groupUid: uid, uidPath: keepUidPulls ? "pulls" : "closed" });
 }
 
 function parseKind(name: string): number {

@@ -4,14 +4,14 @@ import { isUidp, rootOf } from "../../kernel/uidp.js";
 import type { AuditRow, RepoRow, Tx } from "../../store/port.js";
 import { ensureRepo } from "../repos/repo.js";
 import type { RegistryEvent } from "./notification.js";
-import { findGroupOfOrg, parseRepoPath } from "./repo-path.js";
+import { locateRepo, parseRepoPath } from "./repo-path.js";
 import { applyManifestDeletion, applyTagDeletion, applyTagPush, type TagChange } from "./tag-events.js";
 
 /** The result of a batch of events. */
 export interface Applied {
   /** The number of repos and tags that changed. */
   readonly changed: number;
-  /** The number of events of repos that belong to no group. */
+  /** The number of events of repos that belong to no group, or were moved from the path of the event. */
   readonly dropped: number;
 }
 
@@ -51,15 +51,15 @@ export async function applyEvents(
   let dropped = 0;
   for (const event of events) {
     const path = parseRepoPath(event.path);
-    const group = path && (await findGroupOfOrg(tx, path.org));
-    if (path === undefined || group === undefined) {
+    const location = path && (await locateRepo(tx, path));
+    if (path === undefined || location === undefined || location.uidPath === "moved") {
       dropped++;
       continue;
     }
     if (!(await tx.registry.see(event.id, nowMs))) continue;
     const actorUid = isUidp(event.actor) ? event.actor : "";
     const trace: AuditContext = { ...source, actorUid, requestId: event.id, timeMs: nowMs };
-    const repo = await ensureAuditedRepo(tx, group, path.repo, { ids, nowMs, trace, rows });
+    const repo = await ensureAuditedRepo(tx, location.groupUid, path.repo, { ids, nowMs, trace, rows });
     const bounded = { ...event, timeMs: Math.min(event.timeMs, nowMs) };
     for (const change of await applyEvent(tx, repo.uid, bounded, ids)) recordTag(change, trace, rows);
   }

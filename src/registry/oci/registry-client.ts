@@ -1,7 +1,7 @@
 // A client of the registry's HTTP API (OCI distribution specification). The address is a setting and never comes
 // from a request or an event.
 import { createHash } from "node:crypto";
-import { unavailable } from "../../kernel/errors.js";
+import { failedPrecondition, unavailable } from "../../kernel/errors.js";
 import type { Access } from "./scope.js";
 
 /** The largest manifest and configuration, in bytes; the limit of registries. */
@@ -15,13 +15,24 @@ const CATALOG_PAGE = 100;
 
 /** How long a token is reused, in milliseconds; it lives longer. */
 const TOKEN_MS = 60_000;
+/** How many tokens are kept: a repo that is moved needs a few. */
+const MAX_TOKENS = 16;
 
-const ACCEPT = [
+/** The media types of manifests. Registries convert or refuse a manifest whose type is not accepted. */
+const MANIFEST_TYPES: ReadonlySet<unknown> = new Set([
   "application/vnd.oci.image.index.v1+json",
   "application/vnd.oci.image.manifest.v1+json",
+  "application/vnd.oci.artifact.manifest.v1+json",
   "application/vnd.docker.distribution.manifest.list.v2+json",
   "application/vnd.docker.distribution.manifest.v2+json",
-].join(", ");
+]);
+const SCHEMA_1 = /^application\/vnd\.docker\.distribution\.manifest\.v1\+/;
+const ACCEPT = [...MANIFEST_TYPES].join(", ");
+
+/** Whether content of this media type is a manifest or an index; other content is a blob. */
+export function isManifestType(mediaType: unknown): boolean {
+  return MANIFEST_TYPES.has(mediaType);
+}
 
 /** The access of the service itself: repos, and the catalog, which no caller gets. */
 export type InternalAccess = Access | typeof CATALOG;
@@ -34,51 +45,81 @@ export interface Content {
   readonly bytes: Buffer;
 }
 
-/** Reads a registry. Every method throws ApiError UNAVAILABLE where the registry does not answer as specified. */
+/**
+ * Reads and writes a registry. Every method throws ApiError UNAVAILABLE where the registry does not answer as
+ * specified.
+ */
 export interface RegistryClient {
   /** The paths of all repos after `after`, in the order of the registry. */
   catalog(after: string): AsyncIterable<string>;
   /** The tags of a repo in no order; empty where there is no such repo. */
   tags(path: string): Promise<string[]>;
-  /** The digest that a tag points to; undefined where the tag does not exist. */
-  digestOf(path: string, tag: string): Promise<string | undefined>;
-  /** A manifest of this repo, verified by its digest; undefined where the repo does not have it. */
+  /** The digest of a tag, or of a digest itself; undefined where the repo does not have it. */
+  digestOf(path: string, reference: string): Promise<string | undefined>;
+  /**
+   * A manifest of this repo, verified by its digest; undefined where the repo does not have it. A manifest of Docker's
+   * schema 1, whose digest leaves out its signatures, counts as absent.
+   */
   manifest(path: string, digest: string): Promise<Content | undefined>;
   /** A blob of this repo, such as a configuration, verified in the same way. */
   blob(path: string, digest: string): Promise<Content | undefined>;
+  hasBlob(path: string, digest: string): Promise<boolean>;
+  /** Makes a blob of another repo a blob of this repo, without a copy; false where that repo does not have it. */
+  mountBlob(path: string, digest: string, from: string): Promise<boolean>;
+  /** Writes a manifest under its digest or a tag; false where the registry rejects it, such as for a missing part. */
+  putManifest(path: string, reference: string, content: Content): Promise<boolean>;
+  /**
+   * Removes a manifest with its tags, or a blob, from this repo; false where the repo does not have it.
+   *
+   * @throws ApiError FAILED_PRECONDITION where the registry is configured not to delete
+   */
+  remove(path: string, kind: "manifests" | "blobs", digest: string): Promise<boolean>;
 }
 
 export interface RegistryClientOptions {
   /** Its origin, such as `https://registry.example.org`. */
   readonly url: string;
   /** Creates a token for this access, which lives for two minutes at least. */
-  readonly token: (access: InternalAccess) => string;
+  readonly token: (access: readonly InternalAccess[]) => string;
+}
+
+interface RequestInput {
+  readonly method?: string;
+  readonly content?: Content;
+  /** The statuses of an answer that nothing is there; 404 unless set. */
+  readonly absent?: readonly number[];
 }
 
 /** Creates a client. */
 export function createRegistryClient({ url, token }: RegistryClientOptions): RegistryClient {
-  let last = { scope: "", untilMs: 0, token: "" };
+  const tokens = new Map<string, { readonly token: string; readonly untilMs: number }>();
 
-  function tokenFor(access: InternalAccess): string {
+  function tokenFor(access: readonly InternalAccess[]): string {
     const scope = JSON.stringify(access);
     const nowMs = performance.now();
-    if (last.scope !== scope || nowMs >= last.untilMs) {
-      last = { scope, untilMs: nowMs + TOKEN_MS, token: token(access) };
-    }
-    return last.token;
+    const known = tokens.get(scope);
+    if (known !== undefined && nowMs < known.untilMs) return known.token;
+    if (tokens.size >= MAX_TOKENS) tokens.clear();
+    const made = token(access);
+    tokens.set(scope, { token: made, untilMs: nowMs + TOKEN_MS });
+    return made;
   }
 
+  // Undefined for an answer with one of the statuses in `absent`.
   async function request(
     path: string,
-    access: InternalAccess,
+    access: InternalAccess | readonly InternalAccess[],
     ms: number,
-    method = "GET",
+    { method = "GET", content, absent = [404] }: RequestInput = {},
   ): Promise<Response | undefined> {
+    const bearer = tokenFor([access].flat());
+    const type = content && { "content-type": content.mediaType };
     let response: Response;
     try {
       response = await fetch(new URL(path, url), {
         method,
-        headers: { accept: ACCEPT, authorization: `Bearer ${tokenFor(access)}` },
+        headers: { accept: ACCEPT, authorization: `Bearer ${bearer}`, ...type },
+        ...(content && { body: content.bytes }),
         signal: AbortSignal.timeout(ms),
       });
     } catch (cause) {
@@ -86,7 +127,11 @@ export function createRegistryClient({ url, token }: RegistryClientOptions): Reg
     }
     if (response.ok) return response;
     await response.body?.cancel();
-    if (response.status === 404) return undefined;
+    if (absent.includes(response.status)) return undefined;
+    if (response.status === 405) {
+      const rule = "storage.delete.enabled and storage.maintenance.readonly of its configuration decide";
+      throw failedPrecondition("REGISTRY", `the registry does not allow ${method} of ${path}: ${rule}`);
+    }
     throw unavailable(`the registry answered ${response.status}`);
   }
 
@@ -94,11 +139,13 @@ export function createRegistryClient({ url, token }: RegistryClientOptions): Reg
     const response = await request(`/v2/${path}/${kind}/${digest}`, pullAccess(path), READ_MS);
     if (response === undefined) return undefined;
     const bytes = await readBody(response, MAX_MANIFEST_BYTES);
+    const mediaType = response.headers.get("content-type") ?? "";
+    if (SCHEMA_1.test(mediaType)) return undefined;
     const [algorithm = "", hex = ""] = digest.split(":");
     if (createHash(algorithm).update(bytes).digest("hex") !== hex) {
       throw unavailable("the registry answered with other content than its digest says");
     }
-    return { mediaType: response.headers.get("content-type") ?? "", bytes };
+    return { mediaType, bytes };
   }
 
   return {
@@ -127,8 +174,9 @@ export function createRegistryClient({ url, token }: RegistryClientOptions): Reg
       return tags;
     },
 
-    async digestOf(path, tag) {
-      const response = await request(`/v2/${path}/manifests/${tag}`, pullAccess(path), READ_MS, "HEAD");
+    async digestOf(path, reference) {
+      const head = { method: "HEAD" };
+      const response = await request(`/v2/${path}/manifests/${reference}`, pullAccess(path), READ_MS, head);
       if (response === undefined) return undefined;
       const digest = response.headers.get("docker-content-digest");
       if (digest === null) throw unavailable("the registry does not say the digest of a manifest");
@@ -137,11 +185,47 @@ export function createRegistryClient({ url, token }: RegistryClientOptions): Reg
 
     manifest: (path, digest) => readVerified(path, "manifests", digest),
     blob: (path, digest) => readVerified(path, "blobs", digest),
+
+    async hasBlob(path, digest) {
+      const head = { method: "HEAD" };
+      return (await request(`/v2/${path}/blobs/${digest}`, pullAccess(path), READ_MS, head)) !== undefined;
+    },
+
+    async mountBlob(path, digest, from) {
+      const query = new URLSearchParams({ mount: digest, from });
+      const access = [pullAccess(from), pushAccess(path)];
+      const response = await request(`/v2/${path}/blobs/uploads/?${query}`, access, READ_MS, { method: "POST" });
+      if (response === undefined) return false;
+      await response.body?.cancel();
+      if (response.status === 201) return true;
+      // The registry began an upload instead, which would stay in its storage.
+      const upload = parsePath(response.headers.get("location") ?? "");
+      await request(upload, pushAccess(path), READ_MS, { method: "DELETE" });
+      return false;
+    },
+
+    async putManifest(path, reference, content) {
+      const put = { method: "PUT", content, absent: [400, 404] };
+      const response = await request(`/v2/${path}/manifests/${reference}`, pushAccess(path), READ_MS, put);
+      await response?.body?.cancel();
+      return response !== undefined;
+    },
+
+    async remove(path, kind, digest) {
+      const access: Access = { ...pullAccess(path), actions: ["pull", "delete"] };
+      const response = await request(`/v2/${path}/${kind}/${digest}`, access, READ_MS, { method: "DELETE" });
+      await response?.body?.cancel();
+      return response !== undefined;
+    },
   };
 }
 
 function pullAccess(path: string): Access {
   return { type: "repository", name: path, actions: ["pull"] };
+}
+
+function pushAccess(path: string): Access {
+  return { type: "repository", name: path, actions: ["pull", "push"] };
 }
 
 async function readBody(response: Response, maxBytes: number): Promise<Buffer> {
@@ -171,10 +255,28 @@ function parseStrings(body: Buffer, member: string): string[] {
   throw unavailable(`the registry answered without a list of ${member}`);
 }
 
-// RFC 8288. Only path and query of the target are used, so that a link never leads to another host.
+// RFC 8288
 function parseNextLink(link: string | null): string | undefined {
   const target = /<([^>]*)>\s*;\s*rel="?next"?/.exec(link ?? "")?.[1];
-  if (target === undefined) return undefined;
+  return target === undefined ? undefined : parsePath(target);
+}
+
+// Only path and query are used, so that a link never leads to another host.
+function parsePath(target: string): string {
   const url = new URL(target, "http://registry.invalid");
   return `${url.pathname}${url.search}`;
+}
+
+/** The number of concurrent requests to the registry. */
+const REQUESTS = 16;
+
+/** Maps items with a few concurrent requests; the results have the order of `items`. */
+export async function mapConcurrently<T, R>(items: readonly T[], of: (item: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = new Array(items.length);
+  let next = 0;
+  const work = async () => {
+    for (let i = next++; i < items.length; i = next++) results[i] = await of(items[i] as T);
+  };
+  await Promise.all(Array.from({ length: REQUESTS }, work));
+  return results;
 }

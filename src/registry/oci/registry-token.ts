@@ -51,7 +51,7 @@ export interface InternalTokenDeps {
   readonly service: string;
 }
 
-/** Creates the tokens by which the service itself reads the registry. No caller gets one. */
+/** Creates the tokens by which the service itself calls the registry. No caller gets one. */
 export function createInternalTokens(deps: InternalTokenDeps): RegistryClientOptions["token"] {
   const { keys, clock, ids, issuer, service } = deps;
   return (access) =>
@@ -61,7 +61,7 @@ export function createInternalTokens(deps: InternalTokenDeps): RegistryClientOpt
         service,
         subject: "arbor",
         // The claim has the type of what callers get, and no caller gets the catalog.
-        access: [access as Access],
+        access: access as readonly Access[],
         tokenId: ids.newId(),
         issuedAt: Math.floor(clock() / 1000),
       },

@@ -1,7 +1,8 @@
 // The path of a repo in the registry: `<org>/<repo>`, where the organisation is the uid of a group, slashes
-// included, or the name of a verified root group.
+// included, or the name that was recorded when a root group was verified. Every repo has one path; repos of an
+// organisation that was verified later may still be found at its uid until they are moved.
 import { isUidp } from "../../kernel/uidp.js";
-import type { RepoRow, Tx } from "../../store/port.js";
+import type { RepoRow, Tx, UidPath } from "../../store/port.js";
 
 /** A parsed path. */
 export interface RepoPath {
@@ -35,19 +36,41 @@ export function parseRepoPath(path: string): RepoPath | undefined {
   return (isUidp(org) || COMPONENT.test(org)) && isRepoName(repo) ? { org, repo } : undefined;
 }
 
-/**
- * Finds the uid of the group that the organisation of a path names. Only names of verified root groups count,
- * because anybody can give a group any name.
- */
-export async function findGroupOfOrg(tx: Tx, org: string): Promise<string | undefined> {
-  if (isUidp(org)) return (await tx.groups.get(org))?.uid;
-  return (await tx.groups.verifiedRoot(org))?.uid;
+/** The group of a path, and the one path of the repo that the path names. */
+export interface RepoLocation {
+  readonly groupUid: string;
+  /** Where the repo is pushed to. */
+  readonly path: string;
+  /** Set for another path, by the uid of an organisation with a name: what that path leads to. */
+  readonly uidPath?: UidPath;
 }
 
-/** Lists the paths of a repo in the registry: by the uid of its group, and by the name of a verified root group. */
+/**
+ * Locates the repo of a path. Only recorded names of verified organisations count, because anybody can give a group
+ * any name. Undefined where there is no such group; the repo need not exist.
+ */
+export async function locateRepo(tx: Tx, { org, repo }: RepoPath): Promise<RepoLocation | undefined> {
+  const record = isUidp(org) ? undefined : await tx.registry.named(org);
+  const groupUid = isUidp(org) ? org : record?.groupUid;
+  if (groupUid === undefined || (await tx.groups.get(groupUid)) === undefined) return undefined;
+  const { path, uidPath } = await resolvePath(tx, groupUid, repo);
+  return path === `${org}/${repo}` ? { groupUid, path } : { groupUid, path, ...(uidPath && { uidPath }) };
+}
+
+/**
+ * Lists the paths of a repo in the registry: the one that it is pushed to, and the one by the uid of its
+ * organisation until it is moved.
+ */
 export async function listRepoPaths(tx: Tx, { groupUid, name }: RepoRow): Promise<string[]> {
-  const paths = [`${groupUid}/${name}`];
-  const group = groupUid.includes("/") ? undefined : await tx.groups.get(groupUid);
-  if (group?.verified) paths.push(`${group.name}/${name}`);
-  return paths.filter((path) => parseRepoPath(path) !== undefined);
+  const { path, uidPath = "moved" } = await resolvePath(tx, groupUid, name);
+  const paths = uidPath === "moved" ? [path] : [path, `${groupUid}/${name}`];
+  return paths.filter((one) => parseRepoPath(one) !== undefined);
+}
+
+// A name that makes no path with the repo, such as a very long one, leaves the repo at the uid.
+async function resolvePath(tx: Tx, groupUid: string, repo: string): Promise<Pick<RepoLocation, "path" | "uidPath">> {
+  const record = groupUid.includes("/") ? undefined : await tx.registry.nameOf(groupUid);
+  const named = `${record?.name}/${repo}`;
+  if (record === undefined || parseRepoPath(named) === undefined) return { path: `${groupUid}/${repo}` };
+  return { path: named, uidPath: record.uidPath };
 }

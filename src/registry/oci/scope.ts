@@ -7,7 +7,7 @@ import type { Principal } from "../../kernel/principal.js";
 import { lineageOf } from "../../kernel/uidp.js";
 import { bitOf, callerOf, withMapped } from "../../pipeline/auth/authorize.js";
 import type { Tx } from "../../store/port.js";
-import { findGroupOfOrg, parseRepoPath, type RepoPath } from "./repo-path.js";
+import { locateRepo, parseRepoPath, type RepoPath } from "./repo-path.js";
 
 /** An action on a repo. */
 export type RepoAction = "pull" | "push" | "delete";
@@ -72,6 +72,13 @@ const needed = {
 /** The first push creates the repo. */
 const pushNewRepo = [...needed.push, ...all(Capability.CAP_REPO_CREATE)];
 
+/** What a principal may do of what it requested. */
+export interface ResolvedAccess {
+  readonly granted: readonly Access[];
+  /** The paths of repos that the principal has rights in and requested by a path that they do not have. */
+  readonly elsewhere: readonly string[];
+}
+
 /**
  * Reduces the requested scopes to what `principal` may do. A repo that does not exist gives the same result as
  * one of another organisation.
@@ -82,26 +89,32 @@ export async function resolveAccess(
   tx: Tx,
   principal: Principal,
   requested: readonly RequestedScope[],
-): Promise<Access[]> {
+): Promise<ResolvedAccess> {
   // This check runs without any scope as well, so that a client cannot log in with a deleted identity.
   callerOf(principal, [], await tx.access.alone(principal.identityUid));
   const granted: Access[] = [];
+  const elsewhere: string[] = [];
   for (const one of requested) {
-    const actions = await filterActions(tx, principal, one);
-    if (actions.length > 0) granted.push({ type: "repository", name: one.name, actions });
+    const location = await locateRepo(tx, one.path);
+    if (location === undefined) continue;
+    const { groupUid, path, uidPath } = location;
+    const allowed = await filterActions(tx, principal, groupUid, one);
+    if (allowed.length === 0) continue;
+    const isServed = uidPath === undefined || (uidPath === "pulls" && allowed.every((action) => action === "pull"));
+    if (isServed) granted.push({ type: "repository", name: one.name, actions: allowed });
+    else elsewhere.push(path);
   }
-  return granted;
+  return { granted, elsewhere };
 }
 
 async function filterActions(
   tx: Tx,
   principal: Principal,
+  groupUid: string,
   { path, actions }: RequestedScope,
 ): Promise<readonly RepoAction[]> {
-  const group = await findGroupOfOrg(tx, path.org);
-  if (group === undefined) return [];
-  const repo = await tx.repos.named(group, path.repo);
-  const resource = repo?.uid ?? group;
+  const repo = await tx.repos.named(groupUid, path.repo);
+  const resource = repo?.uid ?? groupUid;
   const grants = await withMapped(principal, tx.access.at(principal.identityUid, lineageOf(resource)), tx);
   const caller = callerOf(principal, [], grants);
   return actions.filter((action) => {

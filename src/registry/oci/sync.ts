@@ -1,19 +1,19 @@
 // Synchronizes the store with a whole registry, for a registry that existed before, or whose events were lost:
 // first it adds missing tags, then it removes tags that the registry does not have. The position is stored with
-// every batch, so that an interrupted run can resume.
+// every batch, so that an interrupted run can resume. Until the repos of an organisation are moved to its name, a repo
+// has the tags of both of its paths, and those of the name count where both have one.
+import { failedPrecondition } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
 import type { Clock } from "../../kernel/time.js";
-import type { AuditRow, RepoRow, Store, TagRow, Tx } from "../../store/port.js";
+import type { AuditRow, Store, TagRow, Tx } from "../../store/port.js";
 import { type AuditContext, ensureAuditedRepo, recordTag } from "./apply-event.js";
 import { isDigest } from "./notification.js";
-import type { RegistryClient } from "./registry-client.js";
-import { findGroupOfOrg, listRepoPaths, parseRepoPath } from "./repo-path.js";
+import { mapConcurrently, type RegistryClient } from "./registry-client.js";
+import { listRepoPaths, locateRepo, parseRepoPath } from "./repo-path.js";
 import { applyTagDeletion, applyTagPush } from "./tag-events.js";
 
 /** The number of tags that one transaction writes. */
 const BATCH = 500;
-/** The number of concurrent requests to the registry. */
-const REQUESTS = 16;
 const POSITION = "registry-sync";
 
 /** An interrupted run older than this starts again from the beginning, in milliseconds. */
@@ -44,6 +44,8 @@ export interface SyncDeps {
   readonly registry: RegistryClient;
   readonly clock: Clock;
   readonly ids: Ids;
+  /** Whether more than half of all tags may be removed. */
+  readonly allowMassRemoval: boolean;
   /** Receives the number of finished tags, of tags found so far, and of tags in the last batch. */
   readonly onProgress: (done: number, found: number, batch: number) => void;
 }
@@ -52,7 +54,8 @@ export interface SyncDeps {
  * Synchronizes the whole registry.
  *
  * @returns the totals, those before an interruption included
- * @throws ApiError UNAVAILABLE when the registry fails; the next call resumes there.
+ * @throws ApiError UNAVAILABLE when the registry fails; the next call resumes there. FAILED_PRECONDITION when it would
+ * remove too many tags; the next call starts from the beginning.
  */
 export async function syncRegistry(deps: SyncDeps): Promise<SyncState> {
   const state = await resumeOrStart(deps);
@@ -61,7 +64,8 @@ export async function syncRegistry(deps: SyncDeps): Promise<SyncState> {
     Object.assign(state, { stage: "remove", after: "", path: "", tag: "" });
     await deps.store.write((tx) => savePosition(tx, state));
   }
-  for (const root of await deps.store.read((tx) => tx.auditChain.roots())) await removeTags(deps, state, root);
+  if (!deps.allowMassRemoval) await requireFewRemovals(deps, state);
+  for await (const repo of readRepos(deps.store, state.after)) await removeTags(deps, state, repo);
   await deps.store.write((tx) => tx.settings.put(POSITION, ""));
   return state;
 }
@@ -80,13 +84,19 @@ function savePosition(tx: Tx, state: SyncState) {
 async function addTags(deps: SyncDeps, state: SyncState, path: string): Promise<void> {
   const { store, registry, clock, onProgress } = deps;
   const parsed = parseRepoPath(path);
-  const group = parsed && (await store.read((tx) => findGroupOfOrg(tx, parsed.org)));
-  if (parsed === undefined || group === undefined) {
+  const location = parsed && (await store.read((tx) => locateRepo(tx, parsed)));
+  if (parsed === undefined || location === undefined) {
     Object.assign(state, { after: path, unknown: state.unknown + 1 });
     return;
   }
+  const { groupUid, uidPath } = location;
+  if (uidPath === "moved") {
+    state.after = path;
+    return;
+  }
   if (state.path !== path) Object.assign(state, { path, tag: "" });
-  const tags = (await registry.tags(path)).sort().filter((tag) => tag > state.tag);
+  const shadowed = new Set(uidPath === undefined ? [] : await registry.tags(location.path));
+  const tags = (await registry.tags(path)).sort().filter((tag) => tag > state.tag && !shadowed.has(tag));
   const found = state.tags + tags.length;
   for (let start = 0; start < tags.length; start += BATCH) {
     const batch = tags.slice(start, start + BATCH);
@@ -99,7 +109,7 @@ async function addTags(deps: SyncDeps, state: SyncState, path: string): Promise<
       const nowMs = clock();
       const rows: AuditRow[] = [];
       const trace = buildContext(deps, nowMs);
-      const repo = await ensureAuditedRepo(tx, group, parsed.repo, { ids: deps.ids, nowMs, trace, rows });
+      const repo = await ensureAuditedRepo(tx, groupUid, parsed.repo, { ids: deps.ids, nowMs, trace, rows });
       for (const { name, digest, timeMs } of current) {
         if (digest === undefined || !isDigest(digest)) continue;
         if ((await tx.tags.named(repo.uid, name))?.digest === digest) continue;
@@ -116,50 +126,79 @@ async function addTags(deps: SyncDeps, state: SyncState, path: string): Promise<
   state.after = path;
 }
 
-async function removeTags(deps: SyncDeps, state: SyncState, root: string): Promise<void> {
-  const { store } = deps;
-  const query = { visible: [root], filter: {}, order: BY_UID, skip: 0, limit: 100 };
-  let after = state.after > root ? state.after : "";
-  for (;;) {
-    const position = after === "" ? {} : { after: { key: after, uid: after } };
-    const repos = await store.read(async (tx) => {
-      const page = await tx.repos.list({ ...query, ...position });
-      return Promise.all(page.rows.map(async (repo) => ({ repo, paths: await listRepoPaths(tx, repo) })));
-    });
-    for (const { repo, paths } of repos) await removeTagsOfRepo(deps, state, repo, paths);
-    const last = repos.at(-1);
-    if (last === undefined) return;
-    after = last.repo.uid;
+// A registry that lost its storage, or another one by mistake, has none of the tags.
+async function requireFewRemovals({ store, registry }: SyncDeps, { startMs }: SyncState): Promise<void> {
+  let [total, gone] = [0, 0];
+  for await (const repo of readRepos(store, "")) {
+    for await (const rows of readOldTags(store, registry, repo, startMs)) {
+      total += rows.filter(({ row }) => row.createTimeMs < startMs).length;
+      gone += rows.filter(({ isGone }) => isGone).length;
+    }
+  }
+  if (gone * 2 <= total) return;
+  await store.write((tx) => tx.settings.put(POSITION, ""));
+  const rule = "check --registry-url, or remove them with --allow-mass-removal";
+  throw failedPrecondition("MASS_REMOVAL", `the registry lacks ${gone} of ${total} tags: ${rule}`);
+}
+
+/** A repo with its paths in the registry. */
+interface RepoPaths {
+  readonly uid: string;
+  readonly paths: readonly string[];
+}
+
+// The repos of all organisations after a uid, in the order of their uids.
+async function* readRepos(store: Store, afterUid: string): AsyncGenerator<RepoPaths> {
+  for (const root of await store.read((tx) => tx.auditChain.roots())) {
+    const query = { visible: [root], filter: {}, order: BY_UID, skip: 0, limit: 100 };
+    let after = afterUid > root ? afterUid : "";
+    for (;;) {
+      const position = after === "" ? {} : { after: { key: after, uid: after } };
+      const page = await store.read(async (tx) => {
+        const { rows } = await tx.repos.list({ ...query, ...position });
+        return Promise.all(rows.map(async (repo) => ({ uid: repo.uid, paths: await listRepoPaths(tx, repo) })));
+      });
+      yield* page;
+      const last = page.at(-1);
+      if (last === undefined) break;
+      after = last.uid;
+    }
   }
 }
 
-async function removeTagsOfRepo(
-  deps: SyncDeps,
-  state: SyncState,
-  repo: RepoRow,
-  paths: readonly string[],
-): Promise<void> {
-  const { store, registry, clock } = deps;
+// The tags of a repo in pages. A tag is gone if it did not change since the start and the registry does not have it.
+async function* readOldTags(
+  store: Store,
+  registry: RegistryClient,
+  { uid, paths }: RepoPaths,
+  startMs: number,
+): AsyncGenerator<readonly { readonly row: TagRow; readonly isGone: boolean }[]> {
   const existing = new Set<string>();
   for (const path of paths) for (const tag of await registry.tags(path)) existing.add(tag);
-  const query = { visible: [repo.uid], filter: {}, order: BY_UID, skip: 0, limit: BATCH };
+  const query = { visible: [uid], filter: {}, order: BY_UID, skip: 0, limit: BATCH };
   let page = await store.read((tx) => tx.tags.listAll(query));
   for (;;) {
-    const gone = page.rows.filter((row: TagRow) => row.updateTimeMs < state.startMs && !existing.has(row.name));
-    if (gone.length > 0) {
-      state.removed += await store.write(async (tx) => {
-        const rows: AuditRow[] = [];
-        const trace = buildContext(deps, clock());
-        // The deletion has the time of the start, so that newer events win.
-        for (const { name } of gone) recordTag(await applyTagDeletion(tx, repo.uid, name, state.startMs), trace, rows);
-        await savePosition(tx, { ...state, removed: state.removed + rows.length });
-        for (const row of rows) await tx.audit.append(row);
-        return rows.length;
-      });
-    }
+    yield page.rows.map((row) => ({ row, isGone: row.updateTimeMs < startMs && !existing.has(row.name) }));
     const { next } = page;
-    if (next === undefined) break;
+    if (next === undefined) return;
     page = await store.read((tx) => tx.tags.listAll({ ...query, after: next }));
+  }
+}
+
+async function removeTags(deps: SyncDeps, state: SyncState, repo: RepoPaths): Promise<void> {
+  const { store, registry, clock } = deps;
+  for await (const tags of readOldTags(store, registry, repo, state.startMs)) {
+    const gone = tags.filter(({ isGone }) => isGone);
+    if (gone.length === 0) continue;
+    state.removed += await store.write(async (tx) => {
+      const rows: AuditRow[] = [];
+      const trace = buildContext(deps, clock());
+      // The deletion has the time of the start, so that newer events win.
+      for (const { row } of gone) recordTag(await applyTagDeletion(tx, repo.uid, row.name, state.startMs), trace, rows);
+      await savePosition(tx, { ...state, removed: state.removed + rows.length });
+      for (const row of rows) await tx.audit.append(row);
+      return rows.length;
+    });
   }
   state.after = repo.uid;
 }
@@ -168,15 +207,4 @@ const BY_UID = { field: "uid", descending: false };
 
 function buildContext({ ids }: SyncDeps, timeMs: number): AuditContext {
   return { method: "arbor registry sync", remoteAddress: "", actorUid: "", requestId: ids.newId(), timeMs };
-}
-
-// Maps a few items at a time; the results keep the order of `items`.
-async function mapConcurrently<T, R>(items: readonly T[], of: (item: T) => Promise<R>): Promise<R[]> {
-  const results: R[] = new Array(items.length);
-  let next = 0;
-  const work = async () => {
-    for (let i = next++; i < items.length; i = next++) results[i] = await of(items[i] as T);
-  };
-  await Promise.all(Array.from({ length: REQUESTS }, work));
-  return results;
 }

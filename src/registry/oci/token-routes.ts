@@ -67,14 +67,16 @@ export function tokenRoutes(deps: TokenDeps): WebRoutes {
     remoteAddress: string | undefined,
   ): Promise<WebAnswer> {
     const resolvePrincipal = await verifyCredential(credential, remoteAddress, deps);
-    const { subject, access } = await deps.store.read(async (tx) => {
+    const { subject, granted, elsewhere } = await deps.store.read(async (tx) => {
       const principal = await resolvePrincipal(tx);
-      return { subject: principal.identityUid, access: await resolveAccess(tx, principal, requested) };
+      return { subject: principal.identityUid, ...(await resolveAccess(tx, principal, requested)) };
     });
+    // A client that mounts blobs requests several scopes, and uploads what it may not mount.
+    if (granted.length === 0 && elsewhere.length > 0) return denied(elsewhere);
     const nowMs = deps.clock();
     const issuedAt = Math.floor(nowMs / 1000);
     const { issuer, service, ids, keys } = deps;
-    const claims = { issuer, service, subject, access, tokenId: ids.newId(), issuedAt };
+    const claims = { issuer, service, subject, access: granted, tokenId: ids.newId(), issuedAt };
     const token = signRegistryToken(claims, keys.registrySigning());
     if (subject !== ANONYMOUS_UID) deps.onToken(subject, nowMs);
     return json(200, {
@@ -122,6 +124,16 @@ function unauthorized(baseUrl: string): WebAnswer {
     { errors: [{ code: "UNAUTHORIZED", message, detail: null }] },
     { "www-authenticate": `Basic realm="${baseUrl}/token", charset="UTF-8"` },
   );
+}
+
+// Clients show the message of an error in this form (OCI distribution specification, "Error codes").
+function denied(paths: readonly string[]): WebAnswer {
+  const errors = paths.map((path) => ({
+    code: "DENIED",
+    message: `the path of this repository is ${path}`,
+    detail: { repository: path },
+  }));
+  return json(403, { errors });
 }
 
 function json(status: number, body: object, headers: Readonly<Record<string, string>> = {}): WebAnswer {

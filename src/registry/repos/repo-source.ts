@@ -10,7 +10,7 @@ import { bitOf } from "../../pipeline/auth/authorize.js";
 import { Caller } from "../../pipeline/auth/caller.js";
 import type { UnaryCall } from "../../pipeline/call.js";
 import type { RepoRow, Tx } from "../../store/port.js";
-import { findGroupOfOrg, parseRepoPath } from "../oci/repo-path.js";
+import { locateRepo, parseRepoPath } from "../oci/repo-path.js";
 import { copiedFields, type InheritedField, type RepoConfig, repoToProto } from "./repo.js";
 
 /** How long images are copied from the start: 14 days, in milliseconds. */
@@ -144,6 +144,6 @@ async function findRepo(source: string, groupUid: string, tx: Tx): Promise<RepoR
   const path = source.replace(/@[^@/]*$/, "").replace(/:[^:/]*$/, "");
   if (!path.includes("/")) return tx.repos.named(rootOf(groupUid), path);
   const target = parseRepoPath(path.replace(HOST, ""));
-  const group = target && (await findGroupOfOrg(tx, target.org));
-  return group === undefined ? undefined : tx.repos.named(group, target?.repo ?? "");
+  const location = target && (await locateRepo(tx, target));
+  return location && tx.repos.named(location.groupUid, target.repo);
 }

@@ -5,6 +5,12 @@ import type { GroupTables } from "./groups.js";
 /** What the name of a tag says of it: usual, or of a family that lists hide by default. */
 export type TagFamily = 0 | 1 | 2 | 3;
 
+/**
+ * What the uid of an organisation leads to in paths of the registry, once its name is recorded: repos that are still
+ * pulled there; repos that can only be moved from there; nothing.
+ */
+export type UidPath = "pulls" | "closed" | "moved";
+
 /** Builds the tables of the registry. */
 export function defineRegistryTables(c: Columns, { groups }: GroupTables) {
   const repos = c.table(
@@ -109,7 +115,19 @@ export function defineRegistryTables(c: Columns, { groups }: GroupTables) {
     eolGracePeriod: c.bool("eol_grace_period").notNull(),
   });
 
-  return { repos, tags, tagHistory, tagMarks, registryEvents, manifests, deployments, registrySettings };
+  // A row outlives its group: what another organisation pushed under a name must never be found under it again.
+  const registryNames = c.table(
+    "registry_names",
+    {
+      name: c.str("name").primaryKey(),
+      /** The root group that was verified under this name. */
+      groupUid: c.str("group_uid").notNull(),
+      uidPath: c.str("uid_path").$type<UidPath>().notNull(),
+    },
+    (t) => [c.uniqueIndex("registry_names_group").on(t.groupUid)],
+  );
+
+  return { repos, tags, tagHistory, tagMarks, registryEvents, manifests, deployments, registrySettings, registryNames };
 }
 
 type RegistryTables = ReturnType<typeof defineRegistryTables>;
@@ -130,3 +148,5 @@ export type ManifestRow = RowOf<RegistryTables["manifests"]>;
 export type DeploymentRow = RowOf<RegistryTables["deployments"]>;
 /** The settings for all repos of a group. */
 export type RegistrySettingsRow = RowOf<RegistryTables["registrySettings"]>;
+/** The name of an organisation in paths of the registry. */
+export type RegistryNameRow = RowOf<RegistryTables["registryNames"]>;

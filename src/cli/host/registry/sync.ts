@@ -1,35 +1,35 @@
 import type { Settings } from "../../../config/config.js";
-import { failedPrecondition } from "../../../kernel/errors.js";
-import { randomIds } from "../../../kernel/ids.js";
-import { createRegistryClient } from "../../../registry/oci/registry-client.js";
-import { createInternalTokens } from "../../../registry/oci/registry-token.js";
 import { syncRegistry } from "../../../registry/oci/sync.js";
 import { createProgress } from "../../output/terminal.js";
-import { onHost, print, readOrigin } from "../host.js";
+import { print } from "../host.js";
+import { withRegistry } from "./with-registry.js";
+
+/** The flags of `arbor registry sync`. */
+export interface SyncFlags {
+  readonly allowMassRemoval?: boolean;
+  readonly progress?: boolean;
+}
 
 /**
  * `arbor registry sync`: makes repos and tags equal to those of the registry. It prints its progress to standard error
  * and its counts to standard output.
  *
- * @throws ApiError FAILED_PRECONDITION without the address of a registry; UNAVAILABLE.
+ * @throws ApiError FAILED_PRECONDITION without the address of a registry, or when it would remove more than half of the
+ * tags; UNAVAILABLE.
  */
-export async function syncCommand(settings: Settings, { progress = false }: { progress?: boolean }): Promise<void> {
-  const { registryUrl: url, registryService: service } = settings;
-  if (url === undefined) throw failedPrecondition("REGISTRY", "--registry-url: the address of the registry is needed");
-  await onHost(settings, async (host) => {
-    const { store, keys, clock } = host;
-    const { issuer } = await readOrigin(host, settings);
-    const token = createInternalTokens({ keys, clock, ids: randomIds, issuer, service });
+export async function syncCommand(
+  settings: Settings,
+  { allowMassRemoval = false, progress = false }: SyncFlags,
+): Promise<void> {
+  await withRegistry(settings, async (deps) => {
     const progressLine = createProgress(process.stderr, progress);
     const startMs = performance.now();
     let first: number | undefined;
     let done = 0;
     try {
       const { tags, added, removed, unknown } = await syncRegistry({
-        store,
-        registry: createRegistryClient({ url, token }),
-        clock,
-        ids: randomIds,
+        ...deps,
+        allowMassRemoval,
         onProgress(tagsDone, found, batch) {
           first ??= tagsDone - batch;
           done = tagsDone - first;
@@ -42,6 +42,7 @@ export async function syncCommand(settings: Settings, { progress = false }: { pr
       print(`repos and tags added or changed: ${added}`);
       print(`tags removed: ${removed}`);
       if (unknown > 0) print(`repos that belong to no group: ${unknown}`);
+      print(`${added + removed} changed`);
     } finally {
       progressLine.clear();
     }
