@@ -67,11 +67,11 @@ export function createJsonWriters(registry: Registry, timestamps: TimestampDigit
 export function isPrintedEmpty(field: DescField): boolean {
   if (hasPresence(field)) return false;
   if (field.fieldKind === "scalar") return field.name !== "next_page_token" || field.scalar !== ScalarType.STRING;
-  return field.fieldKind !== "enum" || !NOTHING_SAID.test(field.enum.values[0]?.name ?? "");
+  return field.fieldKind !== "enum" || !NO_VALUE_NAME.test(field.enum.values[0]?.name ?? "");
 }
 
 // The names that AIP-126 and older protos give to the value that an enum has when nobody set it.
-const NOTHING_SAID = /(?:^|_)(?:UNSPECIFIED|UNKNOWN)$/i;
+const NO_VALUE_NAME = /(?:^|_)(?:UNSPECIFIED|UNKNOWN)$/i;
 
 // Of a field that is sent in place of the whole answer, and is not set. `{}` is no form of a time, and zero no form of
 // an optional number that is not set.

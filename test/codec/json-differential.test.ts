@@ -119,7 +119,7 @@ function attempt<T>(read: () => T): T | undefined {
   try {
     return read();
   } catch (error) {
-    // Ours are for the caller; anything else is a defect.
+    // A TypeError is a defect of the reader.
     if (error instanceof ApiError || !(error instanceof TypeError)) return undefined;
     throw error;
   }
