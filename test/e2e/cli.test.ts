@@ -196,7 +196,9 @@ describe("commands on the host", () => {
     );
     assert.equal(wrong?.code, 2);
     assert.match(wrong?.stderr ?? "", /^arbor: Invalid argument: kind: kind must be one of ORG_KIND_UNSPECIFIED, /);
-    assert.deepEqual([nobody, verified], [notFoundError("group", NOBODY), done("")]);
+    assert.deepEqual(nobody, notFoundError("group", NOBODY));
+    assert.deepEqual([verified?.code, verified?.stdout], [0, ""]);
+    assert.match(verified?.stderr ?? "", /images are pushed and pulled as acme\.example\/REPO from now on\n/);
     const { json } = await get(`/groups/${acme.group}`, token?.stdout.trim() ?? "");
     assert.deepEqual([json.verified, json.kind], [true, "ORG_KIND_CUSTOMER"]);
   });

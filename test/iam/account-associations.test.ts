@@ -72,7 +72,10 @@ describe("an association", () => {
     ...["0x1", " 1", "+1"].map((app) => ({
       name: `the app ${JSON.stringify(app)}`,
       body: { name: "a", github: { appInstallations: { [app]: {} } } },
-      broken: ["github", "github.appInstallations must have numbers of apps as keys"] as [string, string],
+      broken: [
+        `github.appInstallations.${app}`,
+        `github.appInstallations.${app} has a key that must be an integer between -9223372036854775808 and 9223372036854775807`,
+      ] as [string, string],
     })),
   ];
   for (const { name, body, broken } of cases) {

@@ -90,8 +90,8 @@ export function buildIdentityOutside(
     relation: 0,
     relationship: {},
     metadata: {},
-    // The uid may be that of a person who was deleted. Tokens from before stay revoked.
-    notBefore: Math.floor(nowMs / 1000),
+    // The uid of a person follows from issuer and subject, so a deleted one may have had it. Tokens from before stay revoked.
+    notBefore: fields.subject === undefined || fields.subject === "" ? 0 : Math.floor(nowMs / 1000),
     createTimeMs: nowMs,
     updateTimeMs: nowMs,
     lastSeenTimeMs: nowMs,
@@ -103,9 +103,7 @@ export function buildIdentityOutside(
 export async function seedAnonymous(tx: Tx, nowMs: number): Promise<void> {
   if ((await tx.identities.get(ANONYMOUS_UID)) !== undefined) return;
   const description = "Everybody, without credentials (built-in)";
-  // Nobody has a token of it that could be revoked; its pulls do not depend on what the clock was at the first start.
-  const anonymous = { uid: ANONYMOUS_UID, name: "anonymous", description, notBefore: 0 };
-  await tx.identities.insert(buildIdentityOutside(nowMs, anonymous));
+  await tx.identities.insert(buildIdentityOutside(nowMs, { uid: ANONYMOUS_UID, name: "anonymous", description }));
 }
 
 // The metadata of an identity, which only its person sees and changes.
