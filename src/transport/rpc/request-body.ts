@@ -46,7 +46,8 @@ export async function readRequest(
     return { body: req.iterator({ destroyOnReturn: false }), message: undefined };
   }
   const read = isText ? readBase64 : readRaw;
-  const bytes = mayHaveBody(req) ? await read(req, maxBytes + ENVELOPE_BYTES) : new Uint8Array();
+  // The request of a GET is in its query, by which caches know the answer: a body must not replace it.
+  const bytes = req.method === "POST" && mayHaveBody(req) ? await read(req, maxBytes + ENVELOPE_BYTES) : new Uint8Array();
   return (registry && readJson(method, req, bytes, maxBytes, registry)) ?? { body: once(bytes), message: undefined };
 }
 
