@@ -235,9 +235,7 @@ test("a mask that names each key of a large map is answered at once", () => {
     return create(IdentitySchema, { relationship: { case: "claimMatch", value } });
   };
   const mask = maskOf(keys.map((key) => `claim_match.claims.${key}`));
-  assertQuick(() =>
-    assert.throws(() => buildPatch(identities, of(claims), mask, of({})), /claims must be at most 32/),
-  );
+  assertQuick(() => assert.throws(() => buildPatch(identities, of(claims), mask, of({})), /claims must be at most 32/));
 });
 
 test("what was there before is not changed by the patch", () => {
