@@ -21,6 +21,8 @@ interface CallOptions {
 class Waiting extends Library {
   /** What reading streams of requests failed with. */
   readonly failures: unknown[] = [];
+  /** How long handlers wait before they read a stream of requests. */
+  delayMs = 0;
 
   override async *listBooks({ group }: { group: string }, { signal }: HandlerContext) {
     try {
@@ -38,6 +40,7 @@ class Waiting extends Library {
   override async returnBooks(books: AsyncIterable<unknown>, { signal }: HandlerContext) {
     signal.addEventListener("abort", () => this.ended.push(signal.reason), { once: true });
     try {
+      if (this.delayMs > 0) await sleep(this.delayMs);
       for await (const _ of books);
     } catch (error) {
       this.failures.push(error);
@@ -140,6 +143,7 @@ describe("a mounted service's calls", () => {
   beforeEach(() => {
     library.ended.length = 0;
     library.failures.length = 0;
+    library.delayMs = 0;
     lines.length = 0;
   });
 
@@ -218,8 +222,10 @@ describe("a mounted service's calls", () => {
     "resets a stream of requests": (socket) => socket.write(h2Frame(3, 0, 1, Buffer.from([0, 0, 0, 8]))),
     "cuts its connection within a stream of requests": (socket) => socket.destroy(),
   };
-  for (const [what, cut] of Object.entries(cuts)) {
-    test(`a caller that ${what} is no failure of the service, and its stream is not taken for a whole one`, async () => {
+  const cases = Object.entries(cuts).flatMap(([what, cut]) => [0, 600].map((delayMs) => ({ what, cut, delayMs })));
+  for (const { what, cut, delayMs } of cases) {
+    test(`a caller that ${what} is no failure, and its stream none that is whole, read after ${delayMs} ms`, async () => {
+      library.delayMs = delayMs;
       const { hostname, port } = new URL(service.url);
       const socket = connect(Number(port), hostname);
       const fields = {
