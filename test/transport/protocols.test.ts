@@ -200,6 +200,15 @@ for (const [name, options] of [
       client.close();
     });
 
+    it("a body does not replace the request of a Connect GET", async () => {
+      const session = openHttp2(server.url);
+      const path = `${SERVICE}/GetGroup?connect=v1&encoding=json&message=${encodeURIComponent('{"uid":"u1"}')}`;
+      const headers = { ":method": "GET", ":path": path, "content-type": "application/json" };
+      const answer = await rawHttp2(session, headers, Buffer.from('{"uid":"u2"}'));
+      assert.equal(JSON.parse(answer.body.toString()).uid, "u1");
+      session.destroy();
+    });
+
     it("REST goes to the gateway", async () => {
       const session = openHttp2(server.url);
       const answer = await rawHttp2(session, { ":method": "GET", ":path": "/iam/v2beta1/groups?name=a" });

@@ -74,7 +74,13 @@ function selectedPaths<D extends DescMessage, M extends FieldName<D>>(
     if (paths.length > 1) throw invalidMask("* must stand alone");
     return named.map((field) => [field]);
   }
-  return paths.map((path) => parsePath(resource, path)).filter(([head]) => head && named.includes(head));
+  // Every path copies its field, so each is taken once: a mask may name thousands of keys of one map.
+  const distinct = new Map<string, Path>();
+  for (const path of paths) {
+    const fields = parsePath(resource, path);
+    if (fields[0] && named.includes(fields[0])) distinct.set(fields.map(({ name }) => name).join("."), fields);
+  }
+  return [...distinct.values()];
 }
 
 // Whether a mask other than `*` names the field itself, and not just a message around it.

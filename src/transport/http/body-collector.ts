@@ -182,8 +182,8 @@ export function collectBody(source: BodySource, options: BodyOptions, receiver: 
   }
 }
 
-// A reset of an HTTP/2 stream ends it as well; half a request must never run.
-function isComplete(source: BodySource): boolean {
+/** Whether a body that has ended is whole: a reset of an HTTP/2 stream ends it as well, and half a request must never run. */
+export function isComplete(source: BodySource): boolean {
   if (source instanceof Http2ServerRequest) return !(source.aborted || source.stream.closed || source.stream.destroyed);
   return "complete" in source ? source.complete : !(source.closed || source.destroyed);
 }

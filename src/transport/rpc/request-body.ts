@@ -4,8 +4,9 @@ import type { DescMethod, Message, Registry } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { orInvalidArgument } from "../../codec/json-read-value.js";
 import { readMessage } from "../../codec/json-reader.js";
-import { unimplemented } from "../../kernel/errors.js";
+import { CALLER_GONE, unimplemented } from "../../kernel/errors.js";
 import { parseStrictJson } from "../../kernel/strict-json.js";
+import { isComplete } from "../http/body-collector.js";
 import { decodeJsonText, mayHaveBody, readBase64, readRaw } from "../http/body-reader.js";
 import type { HttpRequest } from "../http/http-message.js";
 import { buffersOf } from "../http/request-buffers.js";
@@ -43,11 +44,26 @@ export async function readRequest(
     const buffers = buffersOf(req);
     buffers?.openRequest(() => req.destroy());
     buffers?.chargeRequest(maxBytes);
-    return { body: req.iterator({ destroyOnReturn: false }), message: undefined };
+    return { body: streamOf(req), message: undefined };
   }
   const read = isText ? readBase64 : readRaw;
-  const bytes = mayHaveBody(req) ? await read(req, maxBytes + ENVELOPE_BYTES) : new Uint8Array();
+  // The request of a GET is in its query, by which caches know the answer: a body must not replace it.
+  const bytes =
+    req.method === "POST" && mayHaveBody(req) ? await read(req, maxBytes + ENVELOPE_BYTES) : new Uint8Array();
   return (registry && readJson(method, req, bytes, maxBytes, registry)) ?? { body: once(bytes), message: undefined };
+}
+
+/** What Node calls the end of a connection within a body. */
+const CUT_OFF: ReadonlySet<unknown> = new Set(["ERR_STREAM_PREMATURE_CLOSE", "ECONNRESET"]);
+
+// A handler must not take a stream that its caller broke off for a whole one.
+async function* streamOf(req: HttpRequest): AsyncGenerator<Uint8Array> {
+  try {
+    yield* req.iterator({ destroyOnReturn: false });
+  } catch (error) {
+    throw CUT_OFF.has((error as { readonly code?: unknown }).code) ? CALLER_GONE : error;
+  }
+  if (!isComplete(req)) throw CALLER_GONE;
 }
 
 async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {

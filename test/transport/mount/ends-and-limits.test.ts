@@ -1,6 +1,7 @@
 // A call of a mounted service ends when its caller leaves or its time is up, whatever its handler does; its size is
 // limited and its line is logged as for any other.
 import assert from "node:assert/strict";
+import { connect, type Socket } from "node:net";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Code, ConnectError, createClient, type HandlerContext, type Transport } from "@connectrpc/connect";
@@ -18,6 +19,11 @@ interface CallOptions {
 
 /** A library whose streams wait for their end, and whose handlers may wait for longer. */
 class Waiting extends Library {
+  /** What reading streams of requests failed with. */
+  readonly failures: unknown[] = [];
+  /** How long handlers wait before they read a stream of requests. */
+  delayMs = 0;
+
   override async *listBooks({ group }: { group: string }, { signal }: HandlerContext) {
     try {
       yield { name: "books/first" };
@@ -33,7 +39,13 @@ class Waiting extends Library {
 
   override async returnBooks(books: AsyncIterable<unknown>, { signal }: HandlerContext) {
     signal.addEventListener("abort", () => this.ended.push(signal.reason), { once: true });
-    for await (const _ of books);
+    try {
+      if (this.delayMs > 0) await sleep(this.delayMs);
+      for await (const _ of books);
+    } catch (error) {
+      this.failures.push(error);
+      throw error;
+    }
     return { count: 0 };
   }
 
@@ -112,6 +124,11 @@ const protocols: Readonly<Record<string, (baseUrl: string) => Calls>> = {
   "JSON over HTTP": restCalls,
 };
 
+// A frame of HTTP/2: Node's client ends a stream before it resets it, which other clients do not.
+function h2Frame(type: number, flags: number, stream: number, payload: Buffer): Buffer {
+  return Buffer.concat([Buffer.from([0, 0, payload.length, type, flags, 0, 0, 0, stream]), payload]);
+}
+
 describe("a mounted service's calls", () => {
   const library = new Waiting();
   const lines: string[] = [];
@@ -125,6 +142,8 @@ describe("a mounted service's calls", () => {
   after(() => service?.stop());
   beforeEach(() => {
     library.ended.length = 0;
+    library.failures.length = 0;
+    library.delayMs = 0;
     lines.length = 0;
   });
 
@@ -198,6 +217,48 @@ describe("a mounted service's calls", () => {
     assert.equal(codeOf(await reason()), "Canceled");
     await failure;
   });
+
+  const cuts: Readonly<Record<string, (socket: Socket) => void>> = {
+    "resets a stream of requests": (socket) => socket.write(h2Frame(3, 0, 1, Buffer.from([0, 0, 0, 8]))),
+    "cuts its connection within a stream of requests": (socket) => socket.destroy(),
+  };
+  const cases = Object.entries(cuts).flatMap(([what, cut]) => [0, 600].map((delayMs) => ({ what, cut, delayMs })));
+  for (const { what, cut, delayMs } of cases) {
+    test(`a caller that ${what} is no failure, and its stream none that is whole, read after ${delayMs} ms`, async () => {
+      library.delayMs = delayMs;
+      const { hostname, port } = new URL(service.url);
+      const socket = connect(Number(port), hostname);
+      const fields = {
+        ":method": "POST",
+        ":scheme": "http",
+        ":path": `/${LibraryService.typeName}/ReturnBooks`,
+        ":authority": `${hostname}:${port}`,
+        "content-type": "application/grpc",
+        te: "trailers",
+      };
+      // Literal fields, not indexed (RFC 7541, section 6.2.2).
+      const head = Object.entries(fields).flatMap(([name, value]) => [
+        Buffer.from([0, name.length]),
+        Buffer.from(name),
+        Buffer.from([value.length]),
+        Buffer.from(value),
+      ]);
+      socket.write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+      socket.write(h2Frame(4, 0, 0, Buffer.alloc(0)));
+      socket.write(h2Frame(1, 4, 1, Buffer.concat(head)));
+      socket.write(h2Frame(0, 0, 1, Buffer.alloc(5)));
+      await sleep(300);
+      cut(socket);
+      assert.equal(codeOf(await reason()), "Canceled");
+      assert.equal(codeOf(await until(() => library.failures.at(0))), "Canceled");
+      await until(() => lines.find((line) => line.includes('"msg":"request"')));
+      assert.deepEqual(
+        lines.filter((line) => line.includes('"level":"error"')),
+        [],
+      );
+      socket.destroy();
+    });
+  }
 });
 
 test("where it is mounted larger requests may be allowed", async () => {
