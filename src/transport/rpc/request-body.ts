@@ -2,6 +2,7 @@
 // with protobuf-es, which changes or loses some values instead of rejecting them (docs/transcoding.md#json).
 import type { DescMethod, Message, Registry } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
+import { PREFIX_BYTES } from "../../codec/frame-scratch.js";
 import { orInvalidArgument } from "../../codec/json-read-value.js";
 import { readMessage } from "../../codec/json-reader.js";
 import { unimplemented } from "../../kernel/errors.js";
@@ -16,9 +17,6 @@ export interface RequestBody {
   readonly body: AsyncIterable<Uint8Array>;
   readonly message: Message | undefined;
 }
-
-/** The flag and length before each message of an envelope. */
-export const ENVELOPE_BYTES = 5;
 
 /**
  * Reads the body of a call. One message is read whole, and charged, before the library sees it. Of streams the library
@@ -46,11 +44,12 @@ export async function readRequest(
     return { body: req.iterator({ destroyOnReturn: false }), message: undefined };
   }
   const read = isText ? readBase64 : readRaw;
-  const bytes = mayHaveBody(req) ? await read(req, maxBytes + ENVELOPE_BYTES) : new Uint8Array();
+  const bytes = mayHaveBody(req) ? await read(req, maxBytes + PREFIX_BYTES) : new Uint8Array();
   return (registry && readJson(method, req, bytes, maxBytes, registry)) ?? { body: once(bytes), message: undefined };
 }
 
-async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+/** A body of one piece, or of none where it is empty. */
+export async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   if (bytes.length > 0) yield bytes;
 }
 
@@ -82,7 +81,7 @@ function readJson(
 
 function unwrap(bytes: Uint8Array): Uint8Array | undefined {
   const { buffer, byteOffset, length } = bytes;
-  if (length < ENVELOPE_BYTES || bytes[0] !== 0) return undefined;
+  if (length < PREFIX_BYTES || bytes[0] !== 0) return undefined;
   const size = new DataView(buffer, byteOffset, length).getUint32(1);
-  return size === length - ENVELOPE_BYTES ? bytes.subarray(ENVELOPE_BYTES) : undefined;
+  return size === length - PREFIX_BYTES ? bytes.subarray(PREFIX_BYTES) : undefined;
 }
