@@ -262,7 +262,7 @@ const IMAGE = fileURLToPath(new URL("../../gen/api.binpb", import.meta.url));
 const PACKAGE = fileURLToPath(new URL("../../package.json", import.meta.url));
 
 /** The OpenAPI document of the routes served, as JSON. @param baseUrl where they are served */
-export async function openApiJson(routes: readonly HttpBinding[], baseUrl: string): Promise<string> {
+async function openApiJson(routes: readonly HttpBinding[], baseUrl: string): Promise<string> {
   const { version } = JSON.parse(readFileSync(PACKAGE, "utf8")) as { version: string };
   const description =
     "Organisations as a tree of groups, identities, roles and access. Every operation is a gRPC method too, on the same " +

@@ -49,12 +49,12 @@ function textOf({ name, method, template }: HttpBinding): string {
   return `${name}: ${method} ${template.text}`;
 }
 
-// A route for any method is asked after those for one, and GET is HEAD as well.
+// Routes for a method are asked before those for any, and those for HEAD before those for GET, whatever their shapes.
 function takes(route: HttpBinding, other: HttpBinding): boolean {
   if (other.template.trailingSlash) return false;
-  const isSame = route.method === other.method || (route.method === "HEAD" && other.method === "GET");
-  if (isSame) return comesFirst(route.template, other.template);
-  return route.method !== "*" && other.method === "*" && overlap(route.template.segments, other.template.segments);
+  if (route.method === other.method) return comesFirst(route.template, other.template);
+  const isAskedFirst = other.method === "*" || (route.method === "HEAD" && other.method === "GET");
+  return isAskedFirst && route.method !== "*" && overlap(route.template.segments, other.template.segments);
 }
 
 // Whether `one` gets requests that `other` matches as well; see route-table for the order.
@@ -85,5 +85,8 @@ function compareShapes(one: readonly Segment[], other: readonly Segment[]): numb
     const difference = RANK[one[i]?.kind ?? "star2"] - RANK[other[i]?.kind ?? "star2"];
     if (difference !== 0) return difference;
   }
-  return other.length - one.length;
+  const more = other.length - one.length;
+  const next = more > 0 ? other[one.length] : one[other.length];
+  // A path that ends before a `**` is that of the route that ends there.
+  return next?.kind === "star2" ? -more : more;
 }

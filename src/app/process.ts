@@ -6,7 +6,7 @@ import { setFlagsFromString } from "node:v8";
 import type { Logger } from "../telemetry/logger.js";
 
 /** The exit code of a process that ended because of an error that nothing caught (EX_SOFTWARE of sysexits.h). */
-export const SOFTWARE_ERROR = 70;
+const SOFTWARE_ERROR = 70;
 
 /** How long answers may take to leave, and how long the end may take in all, in milliseconds. */
 const DRAIN_MS = 3_000;

@@ -32,8 +32,8 @@ export interface ServeOptions {
  * `principalKey`. A method without an implementation answers UNIMPLEMENTED.
  *
  * @param impl as for `router.service(desc, impl)`; its methods are called on it
- * @throws TypeError when the service has no package, and naming the method when it has no access rule or one that cannot be checked, when `access` or `http`
- * names no method, or when a method that takes a stream has a scope or an HTTP rule
+ * @throws TypeError when the service has no package or `access` or `http` names no method of it; naming the method, when
+ * it has no access rule or one that cannot be checked, or takes a stream and has a scope or an HTTP rule
  * @example mount(BookService, books, { access: "authenticated", http: { getBook: { get: "/v1/{name=books/*}" } } })
  */
 export function mount<S extends DescService>(

@@ -4,10 +4,9 @@ import { Code, type ConnectError } from "@connectrpc/connect";
 import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.js";
 import { formatBytes, quote } from "./json-scalar.js";
 import { anyText, type MessageWriters, typedText } from "./json-wkt.js";
+import { TYPE_URL_PREFIX } from "./type-registry.js";
 
 type Detail = ConnectError["details"][number];
-
-const TYPE_PREFIX = "type.googleapis.com/";
 
 const statusOf: Readonly<Partial<Record<number, number>>> = {
   [Code.Canceled]: 499,
@@ -50,8 +49,8 @@ export function retryAfterOf(error: ConnectError): number | undefined {
 // A detail is either a type and an init object, or bytes that came over the wire. One that cannot be
 // written must not cost the caller the error, so each falls back to something poorer.
 function detailText(detail: Detail, writers: MessageWriters): string {
-  if ("type" in detail) return encodedText(TYPE_PREFIX + detail.type, detail.value, writers);
-  const typeUrl = TYPE_PREFIX + detail.desc.typeName;
+  if ("type" in detail) return encodedText(TYPE_URL_PREFIX + detail.type, detail.value, writers);
+  const typeUrl = TYPE_URL_PREFIX + detail.desc.typeName;
   try {
     return typedText(typeUrl, detail.desc, detail.value, writers);
   } catch {

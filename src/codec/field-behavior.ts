@@ -1,6 +1,6 @@
 import { type DescEnumValue, type DescField, getOption, hasOption, ScalarType } from "@bufbuild/protobuf";
 import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.js";
-import { hasPresence } from "./message-walk.js";
+import { hasPresence } from "./fields.js";
 import type { Comments } from "./proto-comments.js";
 
 // The published messages say little by google.api.field_behavior, those of version 1 nothing, and options that they
@@ -9,6 +9,8 @@ import type { Comments } from "./proto-comments.js";
 const REQUIRED = /\bRequired(?: on create)?[.;,]|: at least one\b/;
 const SET_FOR_BATCH = /\bunless a batch has one for all\b/;
 const UID = /^The uids? |\b(?:of|with) (?:this|these) uids?\b/;
+const OR_ROOT = /A single `\/`/;
+const URL_TEXT = /^The (?:https )?URL\b/;
 const NOT_OFFERED = /\bNot offered\b/;
 const ASSIGNED = /\bAssigned by the service\b/;
 const SET_BY_SERVICE = /\b(?:Assigned|Set) by the service\b/;
@@ -49,6 +51,16 @@ export function isSetForBatch(field: DescField, comments: Comments): boolean {
 /** Whether the text of the field, or each of its texts, is a uid, by its comment. */
 export function isUid(field: DescField, comments: Comments): boolean {
   return field.scalar === ScalarType.STRING && UID.test(commentOf(field, comments));
+}
+
+/** Whether a uid may also be a single slash, which stands for the parent of all root groups, by the comment of the field. */
+export function isUidOrRoot(field: DescField, comments: Comments): boolean {
+  return OR_ROOT.test(commentOf(field, comments));
+}
+
+/** Whether the text of the field is a URL, by its comment. */
+export function isUrl(field: DescField, comments: Comments): boolean {
+  return URL_TEXT.test(commentOf(field, comments));
 }
 
 /** Whether the service alone chooses the value and always does, by the comment of the field. */

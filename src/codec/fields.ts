@@ -106,6 +106,14 @@ export function findContainer(message: Message, parents: readonly DescField[]): 
   return at;
 }
 
+// FieldPresence.IMPLICIT of google.protobuf.FeatureSet, which lists and maps have as well.
+const IMPLICIT = 2;
+
+/** Whether a message tells a field that is unset from one at zero. Lists and maps do not. */
+export function hasPresence(field: DescField): boolean {
+  return field.presence !== IMPLICIT;
+}
+
 /** Whether a value of a field is what an unset field reads as. */
 export function isDefault(value: unknown): boolean {
   return value === undefined || value === "" || value === 0 || value === 0n || value === false || isEmptyBytes(value);

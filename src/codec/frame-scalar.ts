@@ -18,9 +18,9 @@ import {
   checkInt32,
   checkLong,
   checkUint32,
-  isSignedLong,
   rejectValue,
 } from "./scalar-check.js";
+import { isSignedLong } from "./value-rules.js";
 
 /** Writes a value before all that is written. */
 export type Write = (value: unknown) => void;

@@ -4,6 +4,9 @@
 
 import { checkText } from "./scalar-check.js";
 
+/** The prefix of a message: a flag and its length (gRPC over HTTP/2, "Length-Prefixed-Message"), in bytes. */
+export const PREFIX_BYTES = 5;
+
 const SMALL_BYTES = 64 * 1024;
 /** A buffer that a rare answer made larger than this is given back. */
 const KEPT_BYTES = 1024 * 1024;
@@ -28,10 +31,10 @@ export function bytesWritten(): number {
 /** What is written, behind the prefix of a message that is not compressed. */
 export function takeFrame(): Buffer {
   const size = bytesWritten();
-  const frame = Buffer.allocUnsafe(5 + size);
+  const frame = Buffer.allocUnsafe(PREFIX_BYTES + size);
   frame[0] = 0;
   frame.writeUInt32BE(size, 1);
-  scratch.copy(frame, 5, at);
+  scratch.copy(frame, PREFIX_BYTES, at);
   return frame;
 }
 

@@ -25,6 +25,7 @@ import {
   scalarReader,
   wrapperReader,
 } from "./json-read-value.js";
+import { findType, TYPE_URL_PREFIX } from "./type-registry.js";
 import { messageRule, valueRule } from "./value-rules.js";
 
 /** How to read JSON. */
@@ -225,15 +226,13 @@ function mapReader(field: DescField & { readonly fieldKind: "map" }, read: ReadV
   };
 }
 
-const TYPE_PREFIX = "type.googleapis.com/";
-
 function readAny(json: JsonValue, context: ReadContext): Any {
   const rule = messageRule(AnySchema);
   if (!isObject(json)) return reject(context, rule);
   const { "@type": type, ...fields } = json;
   if (type === undefined && Object.keys(fields).length === 0) return create(AnySchema);
   if (typeof type !== "string") return reject(context, rule);
-  const desc = context.registry.getMessage(type.slice(type.lastIndexOf("/") + 1));
+  const desc = findType(context.registry, type);
   if (desc === undefined) return reject(context, rule);
   deepen(context);
   const any = anyPack(
@@ -241,7 +240,7 @@ function readAny(json: JsonValue, context: ReadContext): Any {
     hasCustomJsonRepresentation(desc) ? readValueOf(desc) : messageReader(desc)(fields, context),
   );
   context.depth--;
-  any.typeUrl = type.includes("/") ? type : TYPE_PREFIX + type;
+  any.typeUrl = type.includes("/") ? type : TYPE_URL_PREFIX + type;
   return any;
 
   function readValueOf(special: DescMessage): Message {

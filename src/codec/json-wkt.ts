@@ -6,6 +6,7 @@ import { type Fields, isPlainObject, isWrapper, wellKnownName } from "./fields.j
 import { formatDuration, formatFieldMask, formatTimestamp, quote, type TimestampDigits } from "./json-scalar.js";
 import { assertMessage } from "./message-walk.js";
 import { checkBoolean, checkBytes, checkList, rejectValue } from "./scalar-check.js";
+import { findType } from "./type-registry.js";
 
 /** Writes one value as JSON; throws for a value that the type cannot hold. */
 export type ValueWriter = (value: unknown) => string;
@@ -128,7 +129,7 @@ export function anyText(any: Partial<Any>, writers: MessageWriters): string {
   const { typeUrl = "", value = new Uint8Array() } = any;
   if (typeUrl === "")
     return checkBytes(value).length === 0 ? "{}" : rejectValue("google.protobuf.Any", "message of a type");
-  const desc = writers.registry.getMessage(typeUrl.slice(typeUrl.lastIndexOf("/") + 1));
+  const desc = findType(writers.registry, typeUrl);
   if (desc === undefined) return rejectValue(typeUrl, "known type");
   return typedText(typeUrl, desc, fromBinary(desc, checkBytes(value)), writers);
 }

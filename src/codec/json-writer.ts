@@ -4,7 +4,7 @@
 import { type DescEnum, type DescField, type DescMessage, type Registry, ScalarType } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { isInputOnly } from "./field-behavior.js";
-import type { Fields } from "./fields.js";
+import { type Fields, hasPresence } from "./fields.js";
 import { formatBytes, formatNumber, quote, type TimestampDigits } from "./json-scalar.js";
 import { type MessageWriters, structFieldText, type ValueWriter, wellKnownWriter } from "./json-wkt.js";
 import {
@@ -12,7 +12,6 @@ import {
   assertMessage,
   createMessageCompiler,
   fieldAccess,
-  hasPresence,
   keyReader,
   type OneofMember,
   type WriteField,
@@ -24,10 +23,9 @@ import {
   checkList,
   checkLong,
   checkUint32,
-  isSignedLong,
   rejectValue,
 } from "./scalar-check.js";
-import { isLong } from "./value-rules.js";
+import { isLong, isSignedLong } from "./value-rules.js";
 
 /** Writes messages as JSON; see {@link createJsonWriters}. A value that its field cannot hold is a RangeError or TypeError. */
 export interface JsonWriters {

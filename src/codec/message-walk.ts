@@ -2,9 +2,9 @@
 // lives, and when it counts as set. A writer is compiled once per message type and reads init objects as well as
 // messages, so no message has to be created first.
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
-import type { Fields } from "./fields.js";
-import { checkInt32, checkLong, checkUint32, isSignedLong, rejectValue } from "./scalar-check.js";
-import { isLong } from "./value-rules.js";
+import { type Fields, hasPresence } from "./fields.js";
+import { checkInt32, checkLong, checkUint32, rejectValue } from "./scalar-check.js";
+import { isLong, isSignedLong } from "./value-rules.js";
 
 /** Adds a field to what is written of a message, and returns it. */
 export type WriteField<Out> = (message: Fields, out: Out) => Out;
@@ -70,13 +70,6 @@ export interface OneofMember {
   readonly value?: unknown;
 }
 
-/** Whether a message tells a field that is unset from one at zero. Lists and maps do not. */
-export function hasPresence(field: DescField): boolean {
-  return field.presence !== IMPLICIT;
-}
-
-// FieldPresence.IMPLICIT of google.protobuf.FeatureSet, which lists and maps have as well.
-const IMPLICIT = 2;
 // FieldPresence.LEGACY_REQUIRED: `required` of proto2.
 const REQUIRED = 3;
 

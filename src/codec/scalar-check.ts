@@ -1,6 +1,5 @@
 // What writers demand of the scalars of an answer. Types do not keep a handler from NaN, from integers out of range or
 // from half a surrogate pair; what would be written of those is another value, so they are errors.
-import { ScalarType } from "@bufbuild/protobuf";
 import { INT64_RANGE, UINT64_RANGE } from "./value-rules.js";
 
 const MAX_FLOAT = 3.4028234663852886e38;
@@ -32,11 +31,6 @@ export function checkLong(value: unknown, isSigned: boolean): bigint {
   else return rejectValue(value, "integer of 64 bits");
   const [least, greatest] = isSigned ? INT64_RANGE : UINT64_RANGE;
   return long >= least && long <= greatest ? long : rejectValue(value, "integer of 64 bits in range");
-}
-
-/** Whether a 64-bit integer has a sign. */
-export function isSignedLong(type: ScalarType): boolean {
-  return type !== ScalarType.UINT64 && type !== ScalarType.FIXED64;
 }
 
 /** A float or double. */

@@ -3,11 +3,9 @@
 import { type DescEnum, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { isWrapper, wellKnownName } from "./fields.js";
 
-/** The least and greatest value of the integer types of up to 32 bits. */
-export const INT32_RANGE: readonly [number, number] = [-2147483648, 2147483647];
-/** The least and greatest value of the unsigned integer types of up to 32 bits. */
-export const UINT32_RANGE: readonly [number, number] = [0, 4294967295];
-/** The least and greatest value of the integer types of 64 bits. */
+const INT32_RANGE: readonly [number, number] = [-2147483648, 2147483647];
+const UINT32_RANGE: readonly [number, number] = [0, 4294967295];
+/** The least and greatest value of the signed integer types of 64 bits. */
 export const INT64_RANGE: readonly [bigint, bigint] = [-(2n ** 63n), 2n ** 63n - 1n];
 /** The least and greatest value of the unsigned integer types of 64 bits. */
 export const UINT64_RANGE: readonly [bigint, bigint] = [0n, 2n ** 64n - 1n];
@@ -63,6 +61,11 @@ export function isLong(type: ScalarType): boolean {
     default:
       return false;
   }
+}
+
+/** Whether a 64-bit integer has a sign. */
+export function isSignedLong(type: ScalarType): boolean {
+  return type !== ScalarType.UINT64 && type !== ScalarType.FIXED64;
 }
 
 /** Completes the sentence "<field> ..." for the value of an enum. */

@@ -43,7 +43,7 @@ export type QuotaLimits = Readonly<Record<QuotaKind, number>>;
 export const MAX_QUOTA = 2_147_483_647;
 
 /** The names of all quotas, in table order. */
-export const quotaKinds = Object.keys(quotas) as readonly QuotaKind[];
+const quotaKinds = Object.keys(quotas) as readonly QuotaKind[];
 
 /** The names of the quotas of organisations. */
 export const organisationQuotas = quotaKinds.filter(isOrganisationQuota);

@@ -72,7 +72,7 @@ export function publicPage(path: string, handle: WebHandler): WebRoute {
 }
 
 /** The default limit of a public form, in bytes. */
-export const MAX_PUBLIC_FORM_BYTES = 16 * 1024;
+const MAX_PUBLIC_FORM_BYTES = 16 * 1024;
 
 /** Builds the route of a public form that is sent with POST. */
 export function publicForm(path: string, handle: WebHandler, maxBytes = MAX_PUBLIC_FORM_BYTES): WebRoute {

@@ -25,6 +25,7 @@ import {
   type Scope,
 } from "./method-table.js";
 import type { Mount, MountAccess, MountHttpRule, MountOptions } from "./mount-options.js";
+import { fieldValue } from "./resource/fixed-fields.js";
 
 /** A mounted service with the entries of its methods. */
 export interface MountedEntries extends Mount {
@@ -115,16 +116,10 @@ function scopeAt(input: DescMessage, path: string | undefined, method: string): 
   }
   const of = (request: Message) => {
     let value: unknown = request;
-    for (const field of fields) value = fieldValue(value as Record<string, unknown> | undefined, field);
+    for (const field of fields) value = value === undefined ? undefined : fieldValue(value as Message, field);
     return String(value ?? "");
   };
   return { field: fields.map(({ jsonName }) => jsonName).join("."), of };
-}
-
-function fieldValue(message: Record<string, unknown> | undefined, { oneof, localName }: DescField): unknown {
-  if (oneof === undefined) return message?.[localName];
-  const member = message?.[oneof.localName] as { readonly case?: string; readonly value?: unknown } | undefined;
-  return member?.case === localName ? member.value : undefined;
 }
 
 function httpRuleOf(method: DescMethod, given: MountHttpRule | null | undefined): HttpRule | null | undefined {

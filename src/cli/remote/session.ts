@@ -111,7 +111,7 @@ function callMethod(connection: Connection, method: DescMethodUnary, request: Me
  *
  * @param anonymous whether the command had no credentials
  */
-export function toCommandError(error: unknown, anonymous: boolean): unknown {
+function toCommandError(error: unknown, anonymous: boolean): unknown {
   if (!(error instanceof ConnectError)) return error;
   const lines = [
     error.rawMessage,

@@ -12,7 +12,7 @@ import { algorithms, type KeyType, signatureLengthOf } from "./algorithms.js";
 import { assertTimes, invalidToken, type ParsedToken, type VerifiedToken } from "./token.js";
 
 /** The number of entries of a JWK Set that are read. */
-export const MAX_LISTED_KEYS = 32;
+const MAX_LISTED_KEYS = 32;
 const MIN_RSA_BITS = 2048;
 const MAX_RSA_BITS = 8192;
 /** An exponent of more than 32 bits makes verification slow and adds no security. */

@@ -52,7 +52,7 @@ export interface BuiltImage {
  *
  * @throws ApiError FAILED_PRECONDITION when the manifest is not that of an image; UNAVAILABLE.
  */
-export async function* readImages(content: Content, reader: ImageReader): AsyncGenerator<BuiltImage, void, void> {
+async function* readImages(content: Content, reader: ImageReader): AsyncGenerator<BuiltImage, void, void> {
   const manifest = parseManifest(content);
   const type = parseMediaType(manifest, content);
   if (MANIFESTS.includes(type)) {

@@ -1,5 +1,6 @@
 // Copies a repo to another path of the same registry, and deletes it at the first one. Blobs are mounted and manifests
 // keep every byte, so digests and signatures stay valid. Both can be interrupted anywhere and repeated.
+import { isObject } from "./notification.js";
 import { type Content, isManifestType, mapConcurrently, type RegistryClient } from "./registry-client.js";
 
 /** A repo to copy, by its paths. */
@@ -207,8 +208,4 @@ function parseObject(bytes: Buffer): Readonly<Record<string, unknown>> {
 
 function isManifest({ mediaType }: Readonly<Record<string, unknown>>): boolean {
   return isManifestType(mediaType);
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -94,6 +94,7 @@ function fieldError(field: string, what: string) {
   return invalidArgument({ field, description: `${field} must be ${what}` });
 }
 
-function isObject(value: unknown): value is Fields {
+/** Whether a JSON value is an object. */
+export function isObject(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -51,7 +51,7 @@ export const isAliases: FieldRule = (value, field) =>
   findListFault(value, field, (one) => one.length <= MAX_TEXT && ALIAS.test(one), `must each match ${ALIAS.source}`);
 
 /** Whether a tag may have this name (OCI distribution specification, "Pulling manifests"). */
-export function isTagName(name: string): boolean {
+function isTagName(name: string): boolean {
   return TAG_NAME.test(name);
 }
 

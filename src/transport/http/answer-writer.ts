@@ -112,7 +112,7 @@ export async function writeCharged(out: ResponseWriter, bytes: Uint8Array): Prom
 }
 
 /** Resolves when the peer has read enough for more to be written, or has gone. */
-export function waitForDrain(out: ResponseWriter): Promise<void> {
+function waitForDrain(out: ResponseWriter): Promise<void> {
   if (isGone(out)) return Promise.resolve();
   return new Promise((resolve) => {
     const go = () => {

@@ -48,7 +48,7 @@ const encode: Readonly<Record<Coding, (bytes: Uint8Array) => Promise<Uint8Array>
 };
 
 /** Adds a field name to a `vary` header. */
-export function addVary(headers: ResponseHeaders, name: string): void {
+function addVary(headers: ResponseHeaders, name: string): void {
   const { vary } = headers;
   headers.vary = vary === undefined ? name : `${vary}, ${name}`;
 }

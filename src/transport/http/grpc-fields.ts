@@ -4,6 +4,7 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { type Any, AnySchema, anyPack } from "@bufbuild/protobuf/wkt";
 import type { ConnectError } from "@connectrpc/connect";
 import { StatusSchema } from "#gen/google/rpc/status_pb.js";
+import { TYPE_URL_PREFIX } from "../../codec/type-registry.js";
 import { HOP_BY_HOP_FIELDS } from "./http-message.js";
 
 /** Trailer fields by lower-case name. */
@@ -58,7 +59,7 @@ function statusDetailsBin(error: ConnectError, message: string): string {
     const any =
       "desc" in detail
         ? anyPack(detail.desc, create(detail.desc, detail.value))
-        : create(AnySchema, { typeUrl: `type.googleapis.com/${detail.type}`, value: detail.value });
+        : create(AnySchema, { typeUrl: TYPE_URL_PREFIX + detail.type, value: detail.value });
     bytes += any.typeUrl.length + any.value.length;
     if (bytes > MAX_DETAILS_BYTES) break;
     details.push(any);

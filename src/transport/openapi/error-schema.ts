@@ -8,6 +8,7 @@ import {
   ResourceInfoSchema,
   RetryInfoSchema,
 } from "#gen/google/rpc/error_details_pb.js";
+import { TYPE_URL_PREFIX } from "../../codec/type-registry.js";
 import { buildDescription, type Schema } from "./json.js";
 import { createSchemas } from "./schema.js";
 
@@ -16,8 +17,6 @@ export const STATUS = "google.rpc.Status";
 
 /** Refers to the response that every error is. */
 export const ERROR_RESPONSE: Schema = { $ref: "#/components/responses/Error" };
-
-const TYPE = "type.googleapis.com/";
 
 // What each detail is for, and which of its fields are always there.
 const details: readonly { desc: DescMessage; about: string; required: readonly string[] }[] = [
@@ -47,7 +46,7 @@ export function errorSchemas(): Record<string, Schema> {
   for (const { desc } of details) schemas.refTo(desc, "detail");
   const made = schemas.components();
   for (const { desc, about, required } of details) {
-    const type = { type: "string", const: TYPE + desc.typeName };
+    const type = { type: "string", const: TYPE_URL_PREFIX + desc.typeName };
     const own = made[`${desc.typeName}-detail`];
     delete made[`${desc.typeName}-detail`];
     made[desc.typeName] = {
@@ -70,9 +69,9 @@ export const errorResponse: Schema = {
         code: 3,
         message: "Invalid argument: name: name must match ^[a-z0-9 ._-]{1,}$",
         details: [
-          { "@type": `${TYPE}google.rpc.ErrorInfo`, reason: "INVALID_ARGUMENT", domain: "iam.example.org" },
+          { "@type": `${TYPE_URL_PREFIX}google.rpc.ErrorInfo`, reason: "INVALID_ARGUMENT", domain: "iam.example.org" },
           {
-            "@type": `${TYPE}google.rpc.BadRequest`,
+            "@type": `${TYPE_URL_PREFIX}google.rpc.BadRequest`,
             fieldViolations: [{ field: "name", description: "name must match ^[a-z0-9 ._-]{1,}$" }],
           },
         ],
@@ -108,6 +107,8 @@ const otherDetail: Schema = {
   type: "object",
   description: "A detail of a type that this document does not know yet.",
   required: ["@type"],
-  properties: { "@type": { type: "string", not: { enum: details.map(({ desc }) => TYPE + desc.typeName) } } },
+  properties: {
+    "@type": { type: "string", not: { enum: details.map(({ desc }) => TYPE_URL_PREFIX + desc.typeName) } },
+  },
   additionalProperties: true,
 };

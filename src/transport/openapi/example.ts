@@ -2,7 +2,7 @@
 // so that what a reader copies looks like what the service speaks. A request
 // holds what it must and what people write; switches stay at their defaults.
 import { type DescEnum, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
-import { commentOf, isDocumentedRequired, isDocumentedUnused, isUid } from "../../codec/field-behavior.js";
+import { isDocumentedRequired, isDocumentedUnused, isUid, isUrl } from "../../codec/field-behavior.js";
 import { wellKnownName } from "../../codec/fields.js";
 import type { Comments } from "../../codec/proto-comments.js";
 import { isLong } from "../../codec/value-rules.js";
@@ -135,7 +135,7 @@ function isEmpty(value: Json): boolean {
 
 function textFor(field: DescField, comments: Comments): string {
   const { name, parent } = field;
-  if (URL_COMMENT.test(commentOf(field, comments))) return `https://${name.replaceAll("_", "-")}.example.org`;
+  if (isUrl(field, comments)) return `https://${name.replaceAll("_", "-")}.example.org`;
   const known = textByName[name];
   if (known !== undefined && (isUidp(known) || !isUid(field, comments))) return known;
   if (name === "uid" || name === "id") return parent.name.endsWith("Role") ? ROLE : CHILD;
@@ -153,8 +153,6 @@ function nameFor(message: string): string {
 
 // What only operators may say of things that others may change as well.
 const OPERATORS: ReadonlySet<string> = new Set(["readme"]);
-
-const URL_COMMENT = /^The (?:https )?URL\b/;
 
 const textByName: Readonly<Record<string, string>> = {
   parent: ROOT,

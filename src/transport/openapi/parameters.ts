@@ -1,5 +1,5 @@
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
-import { commentOf, isOffered, isOutputOnly, isRequiredInput, isUid } from "../../codec/field-behavior.js";
+import { commentOf, isOffered, isOutputOnly, isRequiredInput, isUid, isUidOrRoot } from "../../codec/field-behavior.js";
 import { wellKnownName } from "../../codec/fields.js";
 import type { Comments } from "../../codec/proto-comments.js";
 import { createTextReader } from "../../codec/query-value.js";
@@ -103,7 +103,7 @@ function queryExample(field: DescField, comments: Comments): Json {
 // An empty parameter counts as unset.
 function uidParameterSchema(field: DescField, comments: Comments): Schema {
   if (isRequiredInput(field, comments)) return uidSchema();
-  return commentOf(field, comments).includes("A single `/`") ? uidSchema("", "/") : uidSchema("");
+  return isUidOrRoot(field, comments) ? uidSchema("", "/") : uidSchema("");
 }
 
 function descriptionOf(field: DescField, comments: Comments): string {

@@ -3,7 +3,7 @@
 import { type DescEnum, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { isWrapper } from "../../codec/fields.js";
 import type { Comments } from "../../codec/proto-comments.js";
-import { integerRange, isLong } from "../../codec/value-rules.js";
+import { integerRange, isLong, isSignedLong } from "../../codec/value-rules.js";
 import { UIDP_PATTERN } from "../../kernel/uidp.js";
 import { buildDescription, type Schema } from "./json.js";
 
@@ -32,7 +32,7 @@ export function scalarSchema(type: ScalarType, direction: Direction): Schema {
 
 // 64 bits do not fit into the numbers of JavaScript and are written as strings.
 function longSchema(type: ScalarType): Schema {
-  const isSigned = integerRange(type)[0] !== 0n;
+  const isSigned = isSignedLong(type);
   return {
     type: "string",
     format: isSigned ? "int64" : "uint64",

@@ -4,7 +4,7 @@ import type { DescMethod, DescService, Registry } from "@bufbuild/protobuf";
 import type { TimestampDigits } from "../../codec/json-scalar.js";
 import type { MessageWriters } from "../../codec/json-wkt.js";
 import { createJsonWriters, type JsonWriters } from "../../codec/json-writer.js";
-import { createTypeRegistry } from "../../codec/type-registry.js";
+import { createServiceRegistry, createTypeRegistry } from "../../codec/type-registry.js";
 import type { MethodEntry, MountedService } from "../../pipeline/method-table.js";
 
 /** The types that may stand in an Any, and writers that know them. */
@@ -22,7 +22,7 @@ export interface Codecs {
 
 /** Creates the codecs of `methods`. */
 export function createCodecs(methods: readonly MethodEntry[]): Codecs {
-  const own = codecOf(methods.filter(({ mounted }) => mounted === undefined));
+  const own = codecOf(createTypeRegistry(methods.filter(({ mounted }) => mounted === undefined)));
   const mounts = new Map<DescService, Codec>();
   for (const { mounted } of methods) {
     if (mounted !== undefined && !mounts.has(mounted.desc)) mounts.set(mounted.desc, mountedCodec(mounted));
@@ -35,18 +35,9 @@ export function createCodecs(methods: readonly MethodEntry[]): Codecs {
 }
 
 function mountedCodec({ desc, registry }: MountedService): Codec {
-  return codecOf(
-    desc.methods.map((method) => ({ desc: method })),
-    registry,
-    "exact",
-  );
+  return codecOf(createServiceRegistry(desc, registry), "exact");
 }
 
-function codecOf(
-  methods: readonly { readonly desc: DescMethod }[],
-  more?: Registry,
-  timestamps?: TimestampDigits,
-): Codec {
-  const registry = createTypeRegistry(methods, more);
+function codecOf(registry: Registry, timestamps?: TimestampDigits): Codec {
   return { registry, writers: createJsonWriters(registry, timestamps) };
 }

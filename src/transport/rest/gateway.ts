@@ -33,7 +33,7 @@ import { createRouteTable, type RouteMatch } from "./route-table.js";
 import { DEFAULT_HEARTBEAT_MS, sendListChunks, sendStream } from "./stream.js";
 
 /** The largest request body unless configured otherwise, in bytes, before and after decompression. */
-export const DEFAULT_MAX_BODY_BYTES = 4 * 1024 * 1024;
+const DEFAULT_MAX_BODY_BYTES = 4 * 1024 * 1024;
 
 /** What {@link createGateway} is made of. */
 export interface GatewayOptions {

@@ -181,7 +181,7 @@ function resolve({ input, resource }: QueryRules, name: string): Target | undefi
 }
 
 /** The names of all parameters a request takes, in one of the spellings, three levels deep at most. */
-export function parameterNames(input: DescMessage, snakeCase: boolean, prefix = "", depth = 0): string[] {
+function parameterNames(input: DescMessage, snakeCase: boolean, prefix = "", depth = 0): string[] {
   return input.fields.flatMap((field) => {
     const name = prefix + (snakeCase ? field.name : field.jsonName);
     if (createTextReader(field) !== undefined) return [name];
@@ -196,7 +196,7 @@ const MAX_DISTANCE = 3;
  * The one of `names` that a caller who wrote `name` most likely meant: the nearest by number of
  * changed letters, if it is near at all. Case and underscores do not count.
  */
-export function suggestionFor(name: string, names: readonly string[]): string | undefined {
+function suggestionFor(name: string, names: readonly string[]): string | undefined {
   const plainName = plain(name.slice(0, 64));
   const limit = Math.min(MAX_DISTANCE, Math.floor(plainName.length / 3));
   let best: string | undefined;

@@ -5,10 +5,10 @@ import { malformedRequest } from "../../kernel/errors.js";
 import { normalLiteral, type TemplateVariable } from "../http/http-rule.js";
 
 /** How many segments a path may have: more than any uid and what may stand around it. */
-export const MAX_PATH_SEGMENTS = 256;
+const MAX_PATH_SEGMENTS = 256;
 
 /** How long a path may be, in characters as sent: a uid of the greatest depth has about a third of it. */
-export const MAX_PATH_LENGTH = 4096;
+const MAX_PATH_LENGTH = 4096;
 
 const SLASH = 47;
 const PERCENT = 37;
@@ -144,7 +144,7 @@ export function refuseDots(segment: string): string {
  * `raw` with its escapes undone, and undefined when an escape is malformed or the bytes are not
  * UTF-8.
  */
-export function decodePercent(raw: string): string | undefined {
+function decodePercent(raw: string): string | undefined {
   if (!raw.includes("%")) return raw;
   try {
     return decodeURIComponent(raw);
@@ -168,7 +168,7 @@ export function hasRawUnsafe(text: string): boolean {
 }
 
 /** Whether `text` holds a C0 control character or DEL. */
-export function hasControl(text: string): boolean {
+function hasControl(text: string): boolean {
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i);
     if (code < 32 || code === 127) return true;

@@ -117,7 +117,7 @@ function heartbeat(res: HttpResponse, { heartbeat }: Format, everyMs: number) {
 }
 
 /** Once the last bytes are out, ends the connection (HTTP/1.1) or the stream (HTTP/2): the answer is incomplete. */
-export function breakOff(res: HttpResponse, last: string): void {
+function breakOff(res: HttpResponse, last: string): void {
   (res as ServerResponse).write(last, () => abort(res));
 }
 

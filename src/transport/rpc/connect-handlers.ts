@@ -17,8 +17,9 @@ import {
   type ServiceImpl,
 } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
+import { PREFIX_BYTES } from "../../codec/frame-scratch.js";
 import { assertWritable } from "../../codec/frame-writer.js";
-import { createTypeRegistry } from "../../codec/type-registry.js";
+import { createServiceRegistry } from "../../codec/type-registry.js";
 import { answerError, CALLER_GONE, connectErrorFrom, deadlineExceeded } from "../../kernel/errors.js";
 import { type Clock, yieldToEventLoop } from "../../kernel/time.js";
 import type { AuthenticateCaller } from "../../pipeline/auth/authenticate.js";
@@ -42,7 +43,6 @@ import type { Limits } from "../http/limits.js";
 import { buffersOf } from "../http/request-buffers.js";
 import { gzip } from "./compression.js";
 import type { ListFrames } from "./list-frame.js";
-import { ENVELOPE_BYTES } from "./request-body.js";
 
 /** A service served as it is, beside the method table: health, reflection, streams. */
 export interface ExtraService {
@@ -112,12 +112,7 @@ function newRouter({ limits }: ConnectOptions, readMaxBytes: number, more: Conne
 }
 
 function registryOf({ desc, registry }: MountedService) {
-  return {
-    registry: createTypeRegistry(
-      desc.methods.map((method) => ({ desc: method })),
-      registry,
-    ),
-  };
+  return { registry: createServiceRegistry(desc, registry) };
 }
 
 interface Group {
@@ -178,7 +173,7 @@ function unaryImpl(entry: UnaryEntry, options: ConnectOptions): UnaryImpl {
       const buffers = res && buffersOf(res);
       const frame = await options.listFrames({ output, chunks, gone, buffers, cutOff: () => res && abort(res) });
       await yieldToEventLoop();
-      const bytes = Buffer.concat(frame.pieces).subarray(ENVELOPE_BYTES);
+      const bytes = Buffer.concat(frame.pieces).subarray(PREFIX_BYTES);
       const isJson = context.requestHeader.get("content-type")?.includes("json") ?? true;
       return isJson ? fromBinary(output, bytes) : encodedMessage(output, bytes);
     };

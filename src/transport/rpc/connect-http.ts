@@ -12,6 +12,7 @@ import {
 } from "@connectrpc/connect/protocol-connect";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag, trailerParse, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
+import { PREFIX_BYTES } from "../../codec/frame-scratch.js";
 import { connectErrorFrom } from "../../kernel/errors.js";
 import type { AccessRecord } from "../http/access-log.js";
 import { chargeAnswer, writeCharged, writeHead } from "../http/answer-writer.js";
@@ -19,6 +20,7 @@ import { encodeGrpcMessage, errorTrailers, parseGrpcTimeout } from "../http/grpc
 import { disconnectSignal, type HttpRequest, type HttpResponse, isGone } from "../http/http-message.js";
 import { webHeaders } from "../http/inbound.js";
 import { connectJson } from "../http/send.js";
+import { once } from "./request-body.js";
 import { encodeWebText, toBinaryType, toTextType } from "./web-text.js";
 
 /**
@@ -103,10 +105,6 @@ async function repairUnaryError(
   return { status: codeToHttpStatus(repaired.code), header, body: once(json) };
 }
 
-async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield bytes;
-}
-
 // gRPC-Web's trailers are the last frame of the body. Its clients decode all of percent-encoding,
 // so the text may stay as the library wrote it.
 function repairWebTrailer(
@@ -115,7 +113,7 @@ function repairWebTrailer(
   access: AccessRecord | undefined,
 ): Uint8Array {
   if (frame[0] !== trailerFlag) return frame;
-  const trailer = trailerParse(frame.subarray(5));
+  const trailer = trailerParse(frame.subarray(PREFIX_BYTES));
   const isRepaired = addDetails(trailer, errorDomain);
   if (access) access.grpcCode = Number(trailer.get("grpc-status"));
   return isRepaired ? envelope(trailerFlag, trailerSerialize(trailer)) : frame;
@@ -125,7 +123,7 @@ function repairWebTrailer(
 // compressed holds details, and so is none of the library's own.
 function repairEndOfStream(frame: Uint8Array, errorDomain: string): Uint8Array {
   if (frame[0] !== endStreamFlag) return frame;
-  const end = JSON.parse(Buffer.from(frame.subarray(5)).toString("utf8")) as { readonly error?: JsonValue };
+  const end = JSON.parse(Buffer.from(frame.subarray(PREFIX_BYTES)).toString("utf8")) as { readonly error?: JsonValue };
   if (end.error === undefined) return frame;
   const error = errorFromJson(end.error, undefined, new ConnectError("", Code.Unknown));
   if (error.details.length > 0) return frame;
@@ -134,10 +132,10 @@ function repairEndOfStream(frame: Uint8Array, errorDomain: string): Uint8Array {
 }
 
 function envelope(flag: number, data: Uint8Array): Buffer {
-  const bytes = Buffer.allocUnsafe(5 + data.length);
+  const bytes = Buffer.allocUnsafe(PREFIX_BYTES + data.length);
   bytes[0] = flag;
   bytes.writeUInt32BE(data.length, 1);
-  bytes.set(data, 5);
+  bytes.set(data, PREFIX_BYTES);
   return bytes;
 }
 

@@ -1,9 +1,8 @@
 import type { ServerHttp2Stream } from "node:http2";
+import { PREFIX_BYTES } from "../../codec/frame-scratch.js";
 import type { ApiError } from "../../kernel/errors.js";
 import { malformedRequest, protocolError, resourceExhausted, unimplemented } from "../../kernel/errors.js";
 import { collectBody } from "../http/body-collector.js";
-
-const PREFIX_BYTES = 5;
 
 /** Told of the one message of a request, or of what is wrong with it; never both, at most once. */
 export interface MessageReceiver {

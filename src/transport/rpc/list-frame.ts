@@ -1,11 +1,11 @@
 // Lists without pages as one message, which is the concatenation of the messages
 // that its chunks are (protobuf encoding, "Last One Wins").
+
 import type { DescMessage } from "@bufbuild/protobuf";
+import { PREFIX_BYTES } from "../../codec/frame-scratch.js";
 import { resourceExhausted } from "../../kernel/errors.js";
 import type { Limits } from "../http/limits.js";
 import type { RequestBuffers } from "../http/request-buffers.js";
-
-const PREFIX_BYTES = 5;
 
 /** A frame in pieces. */
 export interface ListFrame {

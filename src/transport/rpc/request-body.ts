@@ -2,6 +2,7 @@
 // with protobuf-es, which changes or loses some values instead of rejecting them (docs/transcoding.md#json).
 import type { DescMethod, Message, Registry } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
+import { PREFIX_BYTES } from "../../codec/frame-scratch.js";
 import { orInvalidArgument } from "../../codec/json-read-value.js";
 import { readMessage } from "../../codec/json-reader.js";
 import { CALLER_GONE, unimplemented } from "../../kernel/errors.js";
@@ -17,9 +18,6 @@ export interface RequestBody {
   readonly body: AsyncIterable<Uint8Array>;
   readonly message: Message | undefined;
 }
-
-/** The flag and length before each message of an envelope. */
-export const ENVELOPE_BYTES = 5;
 
 /**
  * Reads the body of a call. One message is read whole, and charged, before the library sees it. Of streams the library
@@ -48,8 +46,7 @@ export async function readRequest(
   }
   const read = isText ? readBase64 : readRaw;
   // The request of a GET is in its query, by which caches know the answer: a body must not replace it.
-  const bytes =
-    req.method === "POST" && mayHaveBody(req) ? await read(req, maxBytes + ENVELOPE_BYTES) : new Uint8Array();
+  const bytes = req.method === "POST" && mayHaveBody(req) ? await read(req, maxBytes + PREFIX_BYTES) : new Uint8Array();
   return (registry && readJson(method, req, bytes, maxBytes, registry)) ?? { body: once(bytes), message: undefined };
 }
 
@@ -66,7 +63,8 @@ async function* streamOf(req: HttpRequest): AsyncGenerator<Uint8Array> {
   if (!isComplete(req)) throw CALLER_GONE;
 }
 
-async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+/** A body of one piece, or of none where it is empty. */
+export async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   if (bytes.length > 0) yield bytes;
 }
 
@@ -98,7 +96,7 @@ function readJson(
 
 function unwrap(bytes: Uint8Array): Uint8Array | undefined {
   const { buffer, byteOffset, length } = bytes;
-  if (length < ENVELOPE_BYTES || bytes[0] !== 0) return undefined;
+  if (length < PREFIX_BYTES || bytes[0] !== 0) return undefined;
   const size = new DataView(buffer, byteOffset, length).getUint32(1);
-  return size === length - ENVELOPE_BYTES ? bytes.subarray(ENVELOPE_BYTES) : undefined;
+  return size === length - PREFIX_BYTES ? bytes.subarray(PREFIX_BYTES) : undefined;
 }

@@ -113,7 +113,7 @@ const SIZE = 12;
  * @param attempt counts up from 0 while the id is taken. There are 20^12 ids, so a collision happens once in a
  * million imports of 100,000
  */
-export function deriveAdvisoryId(seed: string, attempt = 0): string {
+function deriveAdvisoryId(seed: string, attempt = 0): string {
   const digest = createHash("sha256")
     .update(JSON.stringify(["arbor advisory", seed, attempt]))
     .digest("hex");

@@ -13,7 +13,7 @@ import type { AdvisoryInput } from "../advisories/advisory-operations.js";
 import type { OsvPackage, OsvRecord, OsvSeverity } from "./record.js";
 
 /** The author of imported advisories and events. */
-export const OSV_AUTHOR = "osv";
+const OSV_AUTHOR = "osv";
 
 /** An event and its time, in epoch milliseconds. */
 export interface TimedEvent {

@@ -14,9 +14,6 @@ import { type Answer, ask, queryOf } from "./ask.js";
 /** The client of this service at its login provider. */
 export const CLIENT = "arbor-at-the-login-provider";
 
-/** The text for everything that is no credential. */
-export const NO_CREDENTIAL = "Unauthenticated: authorization: a valid bearer token is required";
-
 /** A caller. */
 export interface Somebody {
   readonly uid: string;

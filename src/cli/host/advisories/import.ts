@@ -65,7 +65,7 @@ interface ImportProgress {
  *
  * @param always write progress also where `stream` is not a terminal, as a line per second
  */
-export function createImportProgress(stream: ProgressStream, always: boolean): ImportProgress {
+function createImportProgress(stream: ProgressStream, always: boolean): ImportProgress {
   const isTerminal = stream.isTTY === true;
   const line = createProgressLine(stream);
   let nextMs = 0;

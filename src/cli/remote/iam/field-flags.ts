@@ -135,7 +135,7 @@ export function formatEnumValue(value: DescEnumValue): string {
 }
 
 /** The names that flags accept: all but that of the unspecified value. */
-export function enumNames(desc: DescEnum): readonly string[] {
+function enumNames(desc: DescEnum): readonly string[] {
   let names = namesByEnum.get(desc);
   if (names === undefined) {
     names = desc.values.filter(({ number }) => number !== 0).map(formatEnumValue);

@@ -111,7 +111,7 @@ function assertOneStdin(files: readonly unknown[]): void {
  * @param flag the name of the flag in errors
  * @throws CommandError INVALID_ARGUMENT with the flag and the rule
  */
-export function parseFlag(field: DescField, given: readonly string[], flag: string): unknown {
+function parseFlag(field: DescField, given: readonly string[], flag: string): unknown {
   const read = createReader(field);
   const texts = given.length === 1 && given[0] === "" ? [] : given;
   switch (field.fieldKind) {
