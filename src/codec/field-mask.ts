@@ -67,7 +67,9 @@ export function splitMask(text: string): string[] {
   const paths = [""];
   for (const [i, part] of text.split("`").entries()) {
     const [head = "", ...rest] = i % 2 === 0 ? part.split(",") : [part];
-    paths.push(`${paths.pop()}${i === 0 ? "" : "`"}${head}`, ...rest);
+    paths.push(`${paths.pop()}${i === 0 ? "" : "`"}${head}`);
+    // Not spread into arguments, of which there may be as many as a request has commas.
+    for (const path of rest) paths.push(path);
   }
   return paths;
 }

@@ -29,6 +29,8 @@ export async function compareAnswers(
   return found;
 }
 
+/** The versions that had no names of organisations in the registry. */
+const BEFORE_NAMES: ReadonlySet<string> = new Set(["0.1.0", "0.2.0", "0.2.1", "0.3.0"]);
 /** The versions that signed with ES256 alone. */
 const BEFORE_RS256: ReadonlySet<string> = new Set(["0.1.0", "0.2.0", "0.2.1"]);
 
@@ -106,7 +108,9 @@ export function upgradeSuite(
       assert.equal(await total(), before + 1);
     });
 
+    // Versions after these record the name as they verify an organisation.
     it("keeps both paths in the registry for an organisation that was verified, until it is moved", async () => {
+      if (!BEFORE_NAMES.has(version)) return;
       const isSecond = "name = 'second.example' AND parent_uid IS NULL";
       const restored = await restore(`UPDATE groups SET verified = true WHERE ${isSecond}`);
       const upgraded = await openInstallation({ settings: resolveSettings({ flags: restored, env: {} }) });
