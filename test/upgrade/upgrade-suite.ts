@@ -109,24 +109,24 @@ export function upgradeSuite(
     });
 
     // Versions after these record the name as they verify an organisation.
-    it("keeps both paths in the registry for an organisation that was verified, until it is moved", async () => {
-      if (!BEFORE_NAMES.has(version)) return;
-      const isSecond = "name = 'second.example' AND parent_uid IS NULL";
-      const restored = await restore(`UPDATE groups SET verified = true WHERE ${isSecond}`);
-      const upgraded = await openInstallation({ settings: resolveSettings({ flags: restored, env: {} }) });
-      try {
-        const names = await upgraded.store.read((tx) => tx.registry.names());
-        assert.deepEqual(
-          names.map(({ name, uidPath }) => ({ name, uidPath })),
-          [{ name: "second.example", uidPath: "pulls" }],
-        );
-        const root = await upgraded.store.read((tx) => tx.groups.get(names[0]?.groupUid ?? ""));
-        assert.deepEqual([root?.name, root?.verified, root?.parentUid], ["second.example", true, null]);
-      } finally {
-        await upgraded.close();
-      }
-      assert.deepEqual(await harness.app.installation.store.read((tx) => tx.registry.names()), []);
-    });
+    if (BEFORE_NAMES.has(version))
+      it("keeps both paths in the registry for an organisation that was verified, until it is moved", async () => {
+        const isSecond = "name = 'second.example' AND parent_uid IS NULL";
+        const restored = await restore(`UPDATE groups SET verified = true WHERE ${isSecond}`);
+        const upgraded = await openInstallation({ settings: resolveSettings({ flags: restored, env: {} }) });
+        try {
+          const names = await upgraded.store.read((tx) => tx.registry.names());
+          assert.deepEqual(
+            names.map(({ name, uidPath }) => ({ name, uidPath })),
+            [{ name: "second.example", uidPath: "pulls" }],
+          );
+          const root = await upgraded.store.read((tx) => tx.groups.get(names[0]?.groupUid ?? ""));
+          assert.deepEqual([root?.name, root?.verified, root?.parentUid], ["second.example", true, null]);
+        } finally {
+          await upgraded.close();
+        }
+        assert.deepEqual(await harness.app.installation.store.read((tx) => tx.registry.names()), []);
+      });
 
     it("continues an audit log that stays intact", async () => {
       const flags = Object.entries(settings).flatMap(([name, value]) => [
