@@ -1,6 +1,6 @@
-import { type DescEnumValue, type DescField, getOption, hasOption, ScalarType } from "@bufbuild/protobuf";
-import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.js";
-import { hasPresence } from "./fields.js";
+import { type DescEnumValue, type DescField, ScalarType } from "@bufbuild/protobuf";
+import { FieldBehavior } from "#gen/google/api/field_behavior_pb.js";
+import { hasBehavior, hasPresence } from "./fields.js";
 import type { Comments } from "./proto-comments.js";
 
 // The published messages say little by google.api.field_behavior, those of version 1 nothing, and options that they
@@ -81,8 +81,4 @@ export function isOffered({ name, parent }: DescEnumValue, comments: Comments): 
 /** The comment of a field; empty if it has none. */
 export function commentOf(field: DescField, comments: Comments): string {
   return comments(`${field.parent.typeName}.${field.name}`);
-}
-
-function hasBehavior(field: DescField, behavior: FieldBehavior): boolean {
-  return hasOption(field, field_behavior) && getOption(field, field_behavior).includes(behavior);
 }

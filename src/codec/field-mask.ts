@@ -2,8 +2,10 @@
 // handlers get the names of the proto. The keys of a Struct or a map are no field
 // names: they stay as they are, in backticks where they would not be read as one
 // name otherwise (AIP-161).
+
 import type { DescField, DescMessage, JsonValue } from "@bufbuild/protobuf";
-import { fieldsByName, isObject, wellKnownName } from "./fields.js";
+import { isJsonObject } from "../kernel/strict-json.js";
+import { fieldsByName, wellKnownName } from "./fields.js";
 
 /** What {@link findMaskPaths} found. */
 export interface MaskPaths {
@@ -31,15 +33,15 @@ export function findMaskPaths(desc: DescMessage, json: JsonValue, excluded: Read
   let length = 0;
 
   const walkKeys = (value: JsonValue, path: string, field: string): void => {
-    const keys = isObject(value) ? Object.keys(value) : [];
+    const keys = isJsonObject(value) ? Object.keys(value) : [];
     length += path.length;
     if (length > MAX_KEYS_LENGTH) oversized ??= field;
-    else if (!isObject(value) || keys.length === 0 || keys.some((key) => key.includes("`"))) paths.add(path);
+    else if (!isJsonObject(value) || keys.length === 0 || keys.some((key) => key.includes("`"))) paths.add(path);
     else for (const key of keys) walkKeys(value[key] ?? null, `${path}.${quoted(key)}`, field);
   };
 
   const walk = (at: DescMessage, value: JsonValue, prefix: string): void => {
-    if (!isObject(value)) return;
+    if (!isJsonObject(value)) return;
     for (const [key, member] of Object.entries(value)) {
       const field = fieldsByName(at).get(key);
       if (field === undefined) {
@@ -49,7 +51,7 @@ export function findMaskPaths(desc: DescMessage, json: JsonValue, excluded: Read
       const path = prefix + field.name;
       if (excluded.has(path)) continue;
       const nested = field.fieldKind === "message" && wellKnownName(field.message) === undefined;
-      if (nested && isObject(member) && Object.keys(member).length > 0) walk(field.message, member, `${path}.`);
+      if (nested && isJsonObject(member) && Object.keys(member).length > 0) walk(field.message, member, `${path}.`);
       else if (isFreeForm(field)) walkKeys(member, path, path);
       else paths.add(path);
     }

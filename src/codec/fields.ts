@@ -6,11 +6,12 @@ import {
   type DescField,
   type DescMessage,
   equals,
+  getOption,
+  hasOption,
   isMessage,
-  type JsonObject,
-  type JsonValue,
   type Message,
 } from "@bufbuild/protobuf";
+import { type FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.js";
 
 /** A message, or an init object for one, as the plain object it is. */
 export type Fields = Record<string, unknown>;
@@ -18,11 +19,6 @@ export type Fields = Record<string, unknown>;
 type OneofValue = { readonly case?: string | undefined; readonly value?: unknown };
 
 const names = new WeakMap<DescMessage, ReadonlyMap<string, DescField>>();
-
-/** Whether a JSON value is an object. */
-export function isObject(json: JsonValue): json is JsonObject {
-  return typeof json === "object" && json !== null && !Array.isArray(json);
-}
 
 /** Whether a value is an object that is an instance of nothing. */
 export function isPlainObject(value: unknown): value is Fields {
@@ -154,4 +150,9 @@ const WRAPPERS: ReadonlySet<string> = new Set([
 export function isWrapper(desc: DescMessage): boolean {
   const name = wellKnownName(desc);
   return name !== undefined && WRAPPERS.has(name);
+}
+
+/** Whether the proto declares a behaviour of a field (google.api.field_behavior, AIP-203). */
+export function hasBehavior(field: DescField, behavior: FieldBehavior): boolean {
+  return hasOption(field, field_behavior) && getOption(field, field_behavior).includes(behavior);
 }

@@ -1,4 +1,5 @@
 // Reads the JSON of single values: scalars, enums, keys of maps, and the well-known types that are written like scalars.
+
 import {
   create,
   type DescEnum,
@@ -14,8 +15,9 @@ import {
 import { base64Decode } from "@bufbuild/protobuf/wire";
 import { TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { type FieldViolation, invalidArgument } from "../kernel/errors.js";
+import { isJsonObject } from "../kernel/strict-json.js";
 import { toJsonMaskPath } from "./field-mask.js";
-import { isObject, wellKnownName } from "./fields.js";
+import { wellKnownName } from "./fields.js";
 import { enumRule, integerRange, isLong, messageRule, scalarRule } from "./value-rules.js";
 
 /** Where a reader is, and what it may read. */
@@ -254,7 +256,7 @@ export function wrapperReader(desc: DescMessage, value: DescField & { scalar: Sc
 
 /** A copy of a google.protobuf.Struct, which fields keep as JSON. */
 export function readStruct(json: JsonValue, context: ReadContext): JsonObject {
-  if (!isObject(json)) return reject(context, "must be a JSON object");
+  if (!isJsonObject(json)) return reject(context, "must be a JSON object");
   return copyJson(json, context, context.depth) as JsonObject;
 }
 

@@ -1,6 +1,7 @@
 // Reads JSON as messages (the JSON mapping of protobuf), by readers that are compiled once per message type. They know
 // where in the value they are, so that an error names its field; fromJson of protobuf-es does not, and it changes or
 // loses some values instead of rejecting them (docs/transcoding.md#json).
+
 import {
   create,
   type DescField,
@@ -11,7 +12,8 @@ import {
   ScalarType,
 } from "@bufbuild/protobuf";
 import { type Any, AnySchema, anyPack, hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
-import { type Fields, isObject, isWrapper, setField } from "./fields.js";
+import { isJsonObject } from "../kernel/strict-json.js";
+import { type Fields, isWrapper, setField } from "./fields.js";
 import {
   deepen,
   enumReader,
@@ -121,7 +123,7 @@ function compileMessage(desc: DescMessage): ReadValue<Message> {
     if (otherName !== undefined) fields.set(jsonName, { ...named, otherName: name });
   }
   return (json, context) => {
-    if (!isObject(json)) return reject(context, rule);
+    if (!isJsonObject(json)) return reject(context, rule);
     deepen(context);
     const message = create(desc);
     const { path } = context;
@@ -210,7 +212,7 @@ function mapReader(field: DescField & { readonly fieldKind: "map" }, read: ReadV
   const allowsNull = isNullable(field.message?.typeName ?? field.enum?.typeName);
   const readKey = keyReader(field.mapKey);
   return (json, context) => {
-    if (!isObject(json)) return reject(context, whole);
+    if (!isJsonObject(json)) return reject(context, whole);
     const { path } = context;
     const map: Fields = {};
     for (const text of Object.keys(json)) {
@@ -228,7 +230,7 @@ function mapReader(field: DescField & { readonly fieldKind: "map" }, read: ReadV
 
 function readAny(json: JsonValue, context: ReadContext): Any {
   const rule = messageRule(AnySchema);
-  if (!isObject(json)) return reject(context, rule);
+  if (!isJsonObject(json)) return reject(context, rule);
   const { "@type": type, ...fields } = json;
   if (type === undefined && Object.keys(fields).length === 0) return create(AnySchema);
   if (typeof type !== "string") return reject(context, rule);

@@ -9,6 +9,11 @@ export type JsonValue = number | string | boolean | null | JsonObject | JsonValu
 /** A JSON object. */
 export type JsonObject = { [name: string]: JsonValue };
 
+/** Whether a JSON value is an object. */
+export function isJsonObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
 /** The deepest nesting of objects and arrays. */
 export const MAX_JSON_DEPTH = 64;
 

@@ -15,6 +15,7 @@ import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@conn
 import { iam } from "#gen/chainguard/annotations/annotations_pb.js";
 import { http as httpOption } from "#gen/google/api/annotations_pb.js";
 import { type HttpRule, HttpRuleSchema } from "#gen/google/api/http_pb.js";
+import { getField } from "../codec/fields.js";
 import {
   type AuthRule,
   authRuleOf,
@@ -25,7 +26,6 @@ import {
   type Scope,
 } from "./method-table.js";
 import type { Mount, MountAccess, MountHttpRule, MountOptions } from "./mount-options.js";
-import { fieldValue } from "./resource/fixed-fields.js";
 
 /** A mounted service with the entries of its methods. */
 export interface MountedEntries extends Mount {
@@ -116,7 +116,7 @@ function scopeAt(input: DescMessage, path: string | undefined, method: string): 
   }
   const of = (request: Message) => {
     let value: unknown = request;
-    for (const field of fields) value = value === undefined ? undefined : fieldValue(value as Message, field);
+    for (const field of fields) value = value === undefined ? undefined : getField(value as Message, field);
     return String(value ?? "");
   };
   return { field: fields.map(({ jsonName }) => jsonName).join("."), of };

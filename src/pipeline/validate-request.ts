@@ -1,15 +1,9 @@
 // What every request must meet before its handler runs: its REQUIRED fields are set,
 // and no text holds U+0000.
-import {
-  type DescField,
-  type DescMessage,
-  getOption,
-  hasOption,
-  isFieldSet,
-  type Message,
-  ScalarType,
-} from "@bufbuild/protobuf";
-import { FieldBehavior, field_behavior } from "#gen/google/api/field_behavior_pb.js";
+
+import { type DescField, type DescMessage, isFieldSet, type Message, ScalarType } from "@bufbuild/protobuf";
+import { FieldBehavior } from "#gen/google/api/field_behavior_pb.js";
+import { hasBehavior } from "../codec/fields.js";
 import { type FieldViolation, invalidArgument } from "../kernel/errors.js";
 
 type Check = (request: Message) => void;
@@ -139,9 +133,4 @@ function inMap(map: Readonly<Record<string, unknown>>, one: FindIn | undefined):
     if (path !== undefined) return `.${key}${path}`;
   }
   return undefined;
-}
-
-/** Whether the proto declares a behaviour of a field (google.api.field_behavior, AIP-203). */
-export function hasBehavior(field: DescField, behavior: FieldBehavior): boolean {
-  return hasOption(field, field_behavior) && getOption(field, field_behavior).includes(behavior);
 }

@@ -1,5 +1,6 @@
 // The public keys of an issuer (RFC 7517), and the verification of its tokens. Keys that are weak, malformed, private
 // or for another use are ignored.
+
 import {
   createPublicKey,
   generateKeyPairSync,
@@ -8,6 +9,7 @@ import {
   randomBytes,
   verify,
 } from "node:crypto";
+import { isJsonObject } from "../../kernel/strict-json.js";
 import { algorithms, type KeyType, signatureLengthOf } from "./algorithms.js";
 import { assertTimes, invalidToken, type ParsedToken, type VerifiedToken } from "./token.js";
 
@@ -61,10 +63,10 @@ export interface UsableKeys {
  * @param jwks the parsed JWK Set; anything else has no usable keys
  */
 export function parseJwks(jwks: unknown): UsableKeys {
-  const listed: unknown = isObject(jwks) ? jwks.keys : undefined;
+  const listed: unknown = isJsonObject(jwks) ? jwks.keys : undefined;
   const entries: readonly unknown[] = Array.isArray(listed) ? listed.slice(0, MAX_LISTED_KEYS) : [];
   const candidates = entries
-    .map((jwk) => (isObject(jwk) ? parseCandidate(jwk) : undefined))
+    .map((jwk) => (isJsonObject(jwk) ? parseCandidate(jwk) : undefined))
     .filter((one) => one !== undefined);
   const byKid = new Map<string, Candidate[]>();
   for (const candidate of candidates) {
@@ -178,10 +180,6 @@ function isAcceptableRsa(key: KeyObject): boolean {
   const { modulusLength = 0, publicExponent = 0n } = key.asymmetricKeyDetails ?? {};
   if (modulusLength < MIN_RSA_BITS || modulusLength > MAX_RSA_BITS) return false;
   return publicExponent > 1n && publicExponent % 2n === 1n && publicExponent <= MAX_RSA_EXPONENT;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** The sizes of RSA keys that issuers use, as the length of their signatures in bytes. */

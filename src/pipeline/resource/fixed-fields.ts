@@ -13,8 +13,8 @@ import {
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { FieldBehavior } from "#gen/google/api/field_behavior_pb.js";
+import { getField, hasBehavior } from "../../codec/fields.js";
 import { deniedField, invalidArgument } from "../../kernel/errors.js";
-import { hasBehavior } from "../validate-request.js";
 
 /** A field whose value callers do not choose. */
 export interface FixedField {
@@ -164,7 +164,7 @@ interface Placed {
 }
 
 function valuesAt(message: Message, [field, ...rest]: readonly DescField[], prefix = ""): readonly Placed[] {
-  const value = field && fieldValue(message, field);
+  const value = field && getField(message, field);
   if (field === undefined || value === undefined || value === null) return [];
   const at = prefix + field.jsonName;
   const placed: readonly Placed[] =
@@ -180,14 +180,6 @@ function valuesAt(message: Message, [field, ...rest]: readonly DescField[], pref
 export function isZeroAt(message: Message, path: readonly DescField[]): boolean {
   const values = valuesAt(message, path);
   return values.length > 0 && values.every(({ value }) => isZero(value));
-}
-
-/** The value of a field; undefined for a message that is not set and for a member of a oneof that is not. */
-export function fieldValue(message: Message, field: DescField): unknown {
-  const fields = message as unknown as Record<string, unknown>;
-  if (field.oneof === undefined) return fields[field.localName];
-  const member = fields[field.oneof.localName] as { case?: string; value?: unknown } | undefined;
-  return member?.case === field.localName ? member.value : undefined;
 }
 
 /** The zero of `time.Time` in Go, whose clients send it for a time that is not set: the start of the year 1. */
@@ -221,7 +213,7 @@ function truncate(message: DescMessage, value: Message): void {
   if (isMessage(value, TimestampSchema)) value.nanos = 0;
   for (const field of message.fields) {
     if (hasBehavior(field, FieldBehavior.OUTPUT_ONLY)) reflect(message, value).clear(field);
-    const inner = field.message && fieldValue(value, field);
+    const inner = field.message && getField(value, field);
     if (field.message === undefined || inner === undefined || inner === null) continue;
     const all = field.fieldKind === "message" ? [inner] : Object.values(inner);
     for (const one of all) truncate(field.message, one as Message);

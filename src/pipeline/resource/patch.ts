@@ -1,4 +1,5 @@
 // Turns the resource in a request into the values that are stored or changed (AIP-134, AIP-161, AIP-203).
+
 import {
   clone,
   create,
@@ -10,9 +11,10 @@ import {
 } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import type { FieldMask } from "@bufbuild/protobuf/wkt";
+import { getField } from "../../codec/fields.js";
 import { type FieldViolation, invalidArgument } from "../../kernel/errors.js";
 import type { FieldName, FieldValues, MutableFields } from "./define.js";
-import { type FixedPath, fieldValue, isZeroAt, requireStored, resolveFixed } from "./fixed-fields.js";
+import { type FixedPath, isZeroAt, requireStored, resolveFixed } from "./fixed-fields.js";
 
 /**
  * Builds the values of a new resource: every mutable field, validated.
@@ -131,7 +133,7 @@ function validate<D extends DescMessage, M extends FieldName<D>>(
   const values: Record<string, unknown> = {};
   const violations: FieldViolation[] = [];
   for (const field of fields) {
-    const value = fieldValue(source, field);
+    const value = getField(source, field);
     const broken = resource.mutable[field.localName as M](value, field.jsonName);
     if (broken === undefined) values[field.localName] = value;
     else violations.push({ field: at + field.jsonName, description: broken });

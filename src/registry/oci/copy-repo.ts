@@ -1,6 +1,6 @@
 // Copies a repo to another path of the same registry, and deletes it at the first one. Blobs are mounted and manifests
 // keep every byte, so digests and signatures stay valid. Both can be interrupted anywhere and repeated.
-import { isObject } from "./notification.js";
+import { isJsonObject } from "../../kernel/strict-json.js";
 import { type Content, isManifestType, mapConcurrently, type RegistryClient } from "./registry-client.js";
 
 /** A repo to copy, by its paths. */
@@ -185,7 +185,7 @@ function memoize<T>(work: (digest: string) => Promise<T>): (digest: string) => P
 // An index names manifests, and blobs where it lists something else, such as the cache of a build.
 function parseParts({ bytes }: Content): Parts {
   const { config, layers, blobs, manifests } = parseObject(bytes);
-  const parts = [config, layers, blobs, manifests].flat().filter(isObject);
+  const parts = [config, layers, blobs, manifests].flat().filter(isJsonObject);
   const [children, leaves] = [parts.filter(isManifest), parts.filter((one) => !isManifest(one))];
   return {
     manifests: children.map((one) => String(one.digest)),
@@ -200,7 +200,7 @@ function parseParts({ bytes }: Content): Parts {
 function parseObject(bytes: Buffer): Readonly<Record<string, unknown>> {
   try {
     const value: unknown = JSON.parse(bytes.toString());
-    return isObject(value) ? value : {};
+    return isJsonObject(value) ? value : {};
   } catch {
     return {};
   }

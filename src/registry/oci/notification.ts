@@ -1,6 +1,8 @@
 // Parses the notifications of a registry: the envelope of events of the distribution project
 // (application/vnd.docker.distribution.events.v1+json).
+
 import { invalidArgument, malformedRequest } from "../../kernel/errors.js";
+import { isJsonObject } from "../../kernel/strict-json.js";
 
 /** An event of a repo in the registry. */
 export interface RegistryEvent {
@@ -42,7 +44,7 @@ type Fields = Readonly<Record<string, unknown>>;
  */
 export function parseEvents(body: Uint8Array): RegistryEvent[] {
   const envelope = parseJson(body);
-  if (!isObject(envelope) || !Array.isArray(envelope.events)) {
+  if (!isJsonObject(envelope) || !Array.isArray(envelope.events)) {
     throw invalidArgument({ field: "events", description: "events must be a list" });
   }
   return envelope.events.flatMap((event: unknown, i) => parseEvent(event, `events[${i}]`) ?? []);
@@ -57,12 +59,12 @@ function parseJson(body: Uint8Array): unknown {
 }
 
 function parseEvent(event: unknown, field: string): RegistryEvent | undefined {
-  if (!isObject(event)) throw invalidArgument({ field, description: `${field} must be an object` });
+  if (!isJsonObject(event)) throw invalidArgument({ field, description: `${field} must be an object` });
   const { action } = event;
   if (typeof action !== "string") throw fieldError(`${field}.action`, "a string");
   if (action !== "push" && action !== "delete") return undefined;
   const { target } = event;
-  if (!isObject(target)) throw fieldError(`${field}.target`, "an object");
+  if (!isJsonObject(target)) throw fieldError(`${field}.target`, "an object");
   const tag = readText(target, "tag", `${field}.target`);
   const digest = readText(target, "digest", `${field}.target`);
   if (action === "push" && tag === "" && !MANIFEST.test(readText(target, "mediaType", `${field}.target`)))
@@ -74,7 +76,7 @@ function parseEvent(event: unknown, field: string): RegistryEvent | undefined {
   if (tag !== "" && !TAG.test(tag)) throw fieldError(`${field}.target.tag`, "a tag");
   if (digest === "" ? action === "push" : !isDigest(digest)) throw fieldError(`${field}.target.digest`, "a digest");
   const timeMs = parseTime(readText(event, "timestamp", field), `${field}.timestamp`);
-  const actor = isObject(event.actor) ? readText(event.actor, "name", `${field}.actor`) : "";
+  const actor = isJsonObject(event.actor) ? readText(event.actor, "name", `${field}.actor`) : "";
   return { id, timeMs, action, path, tag, digest, actor };
 }
 
@@ -92,9 +94,4 @@ function readText(from: Fields, name: string, field: string): string {
 
 function fieldError(field: string, what: string) {
   return invalidArgument({ field, description: `${field} must be ${what}` });
-}
-
-/** Whether a JSON value is an object. */
-export function isObject(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -9,8 +9,8 @@ import {
   ScalarType,
 } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation, isWrapperDesc } from "@bufbuild/protobuf/wkt";
-import { isObject } from "../../../src/codec/fields.js";
 import { isLong } from "../../../src/codec/value-rules.js";
+import { isJsonObject } from "../../../src/kernel/strict-json.js";
 import type { Random } from "../../support/openapi/random.js";
 
 /** What a text was made of. */
@@ -110,7 +110,7 @@ export class Speller {
       if (random.chance(this.#spelling.wrong / 4)) items.push("null");
       return `[${this.#space()}${items.join(`${this.#space()},`)}]`;
     }
-    if (field.fieldKind !== "map" || !isObject(json)) return this.#value(field, json);
+    if (field.fieldKind !== "map" || !isJsonObject(json)) return this.#value(field, json);
     const members = Object.entries(json).map(
       ([key, item]) => `${this.#key(field.mapKey, key)}:${this.#value(field, item)}`,
     );

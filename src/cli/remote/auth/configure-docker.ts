@@ -1,8 +1,10 @@
 // `arbor auth configure-docker`: docker then logs in at a registry by itself. It writes a program,
 // `docker-credential-arbor`, and one entry of docker's configuration, which names that program.
+
 import { mkdir, readFile, realpath, stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
+import { isJsonObject } from "../../../kernel/strict-json.js";
 import { Code, CommandError, invalidFlag } from "../../errors.js";
 import { escapeControls } from "../../output/terminal.js";
 import { replaceFile } from "../../shared-file.js";
@@ -83,7 +85,7 @@ export async function setCredentialHelper(file: string, host: string, helper: st
   );
   const config = mode === undefined ? {} : parseConfig(await readFile(target, "utf8"), file);
   const { credHelpers = {} } = config;
-  if (!isObject(credHelpers)) throw invalidConfig(file);
+  if (!isJsonObject(credHelpers)) throw invalidConfig(file);
   const before = credHelpers[host];
   if (before !== helper) {
     const text = JSON.stringify({ ...config, credHelpers: { ...credHelpers, [host]: helper } }, null, "\t");
@@ -100,12 +102,8 @@ function parseConfig(text: string, file: string): Readonly<Record<string, unknow
     // The error of the parser would repeat a part of the file, which may contain passwords.
     throw invalidConfig(file);
   }
-  if (!isObject(value)) throw invalidConfig(file);
+  if (!isJsonObject(value)) throw invalidConfig(file);
   return value;
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function invalidConfig(file: string) {

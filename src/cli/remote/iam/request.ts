@@ -1,5 +1,6 @@
 // A request from the flags of a command and the file of `--file`; flags win over the file. Values are read like those of
 // query strings. Besides, durations may be written as `7d`, and enum values by their short names.
+
 import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
 import {
@@ -12,10 +13,11 @@ import {
 } from "@bufbuild/protobuf";
 import { LineCounter, parseDocument } from "yaml";
 import { findMaskPaths } from "../../../codec/field-mask.js";
-import { ensureContainer, isObject, setField, wellKnownName } from "../../../codec/fields.js";
+import { ensureContainer, setField, wellKnownName } from "../../../codec/fields.js";
 import { JsonReadError } from "../../../codec/json-read-value.js";
 import { readMessage } from "../../../codec/json-reader.js";
 import { createKeyReader, createTextReader, type TextReader } from "../../../codec/query-value.js";
+import { isJsonObject } from "../../../kernel/strict-json.js";
 import { invalidFlag } from "../../errors.js";
 import { enumRule, type FieldFlag, findEnumValue, isRepeated, isSwitch } from "./field-flags.js";
 
@@ -211,7 +213,7 @@ export async function readText(file: string, flag: string): Promise<string> {
  */
 async function readResource(file: string, desc: DescMessage, flag: string): Promise<FileResource> {
   const json = parseYaml(await readText(file, flag), flag);
-  if (!isObject(json)) throw invalidFlag(flag, "the file must hold one object, the resource");
+  if (!isJsonObject(json)) throw invalidFlag(flag, "the file must hold one object, the resource");
   try {
     return { message: readMessage(desc, json, "", { registry: createRegistry(), ignoreUnknown: false }), json };
   } catch (error) {

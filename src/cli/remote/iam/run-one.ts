@@ -1,4 +1,5 @@
 // `arbor iam RESOURCE get`, `create`, `update` and `delete`
+
 import {
   create,
   type DescField,
@@ -9,7 +10,8 @@ import {
   type Message,
 } from "@bufbuild/protobuf";
 import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
-import { ensureContainer, fieldsByName, getField, isObject, setField, wellKnownName } from "../../../codec/fields.js";
+import { ensureContainer, fieldsByName, getField, setField, wellKnownName } from "../../../codec/fields.js";
+import { isJsonObject } from "../../../kernel/strict-json.js";
 import { invalidFlag } from "../../errors.js";
 import { formatAnswer } from "../../output/format.js";
 import { escapeControls } from "../../output/terminal.js";
@@ -138,13 +140,13 @@ function messageRows(desc: DescMessage, json: JsonObject, prefix: string): Detai
 
 function fieldRows(field: DescField, value: JsonValue, path: string): DetailRow[] {
   const { message } = field;
-  if (field.fieldKind === "message" && isObject(value) && message && wellKnownName(message) === undefined) {
+  if (field.fieldKind === "message" && isJsonObject(value) && message && wellKnownName(message) === undefined) {
     return messageRows(message, value, `${path}.`);
   }
   if (field.fieldKind === "list" && Array.isArray(value)) {
     return value.map((element): DetailRow => [path, formatElement(field, element)]);
   }
-  if (field.fieldKind === "map" && isObject(value)) {
+  if (field.fieldKind === "map" && isJsonObject(value)) {
     return Object.entries(value).map(([key, element]): DetailRow => [`${path}.${key}`, formatElement(field, element)]);
   }
   return value === "" ? [] : [[path, formatElement(field, value)]];
