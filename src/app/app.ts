@@ -1,5 +1,6 @@
 // The composition root: the only file that sees everything.
 import { readFileSync } from "node:fs";
+import { hostname } from "node:os";
 import { fileURLToPath } from "node:url";
 import type { ConnectError } from "@connectrpc/connect";
 import type { Logger } from "pino";
@@ -11,6 +12,7 @@ import { resolveOrigin } from "../config/origin.js";
 import { createAcceptances } from "../iam/people/pending-bindings.js";
 import { createIssuer } from "../issuer/issuer.js";
 import { storeTokenAlgorithm } from "../issuer/keys/key-ring.js";
+import { createJobs } from "../jobs/jobs.js";
 import { type Ids, randomIds } from "../kernel/ids.js";
 import { createPageTokens } from "../kernel/page-token.js";
 import { type Clock, runInSlices } from "../kernel/time.js";
@@ -22,10 +24,11 @@ import { createInvokeStream } from "../pipeline/invoke-stream.js";
 import { createMethodTable } from "../pipeline/method-table.js";
 import type { Mount } from "../pipeline/mount-options.js";
 import { buildRoomChecks, createQuotas } from "../pipeline/resource/quota.js";
-import { notificationRoutes } from "../registry/oci/notification-routes.js";
+import { createEventSweep, notificationRoutes } from "../registry/oci/notification-routes.js";
 import { createRegistryClient } from "../registry/oci/registry-client.js";
 import { createInternalTokens } from "../registry/oci/registry-token.js";
 import { tokenRoutes } from "../registry/oci/token-routes.js";
+import { VERSION } from "../store/version.js";
 import { createLogger } from "../telemetry/logger.js";
 import type { HttpBinding } from "../transport/http/http-binding.js";
 import { defaultLimits, type Limits } from "../transport/http/limits.js";
@@ -37,8 +40,10 @@ import { createGateway } from "../transport/rest/gateway.js";
 import { createHealth } from "../transport/rpc/health.js";
 import { createReflection } from "../transport/rpc/reflection.js";
 import { createServer } from "../transport/server.js";
+import { createAdvisoryIndexing } from "../vulnerabilities/advisories/indexing.js";
 import { definitions } from "./definitions.js";
 import { type Installation, openInstallation } from "./installation.js";
+import { createListRanking } from "./list-ranks.js";
 import { assertNothingShadowed, withMounts } from "./mounts.js";
 import { platformServices } from "./services.js";
 
@@ -95,6 +100,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   const installation = await openInstallation({
     settings,
     exclusive: true,
+    onMigration: ({ name, done, total }) => logger.info({ migration: name, done, total }, "upgrading the database"),
     ...(options.clock && { clock: options.clock }),
   });
   opened.push(installation.close);
@@ -107,9 +113,13 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   const origin = resolveOrigin(settings, { ...settings.listen, port: port.address.port });
   const { errorDomain, baseUrl, issuer: issuerName } = origin;
 
-  const sealer = createSealer({ store, keys, clock, holder: randomIds.newId(), onProblem });
-  sealer.start();
-  opened.push(sealer.stop);
+  // Stopped after all that writes, so that the log is sealed to its end.
+  const jobs = createJobs({ store, holder: nameNode(), onProblem });
+  opened.push(() => jobs.stop());
+  jobs.add(createSealer({ store, keys, clock, onProblem }));
+  jobs.add(createEventSweep(clock));
+  jobs.add(createListRanking(store));
+  jobs.add(createAdvisoryIndexing(store));
   const acceptances = createAcceptances({ store, clock, ids, onProblem });
   opened.push(acceptances.stop);
   const quotas = createQuotas(settings.quotas);
@@ -120,6 +130,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     onRedirectNotice: ({ message, ...named }) => logger.warn(named, message),
   });
   opened.push(issuer.stop);
+  for (const job of issuer.jobs) jobs.add(job);
   const services = [
     ...platformServices({
       tokens: createPageTokens(keys.pageKeys),
@@ -193,6 +204,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     await tx.settings.put("origin", JSON.stringify({ baseUrl, issuer: issuerName }));
     await storeTokenAlgorithm(tx, settings.tokenAlgorithm);
   });
+  jobs.start();
   issuer.start();
   server.start();
   return {
@@ -231,6 +243,11 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   }
 }
 
+/** A name of this process for operators that no other process has. */
+function nameNode(): string {
+  return `${hostname()}-${process.pid}-${randomIds.newId().slice(0, 8)}`;
+}
+
 /** Closes in the reverse order of opening. What fails to close does not keep the rest open; the first error is thrown. */
 async function closeAll(opened: readonly Close[], drainMs?: number): Promise<void> {
   const errors: unknown[] = [];
@@ -259,15 +276,13 @@ function tlsOf({ tlsCert, tlsKey }: Settings) {
 }
 
 const IMAGE = fileURLToPath(new URL("../../gen/api.binpb", import.meta.url));
-const PACKAGE = fileURLToPath(new URL("../../package.json", import.meta.url));
 
 /** The OpenAPI document of the routes served, as JSON. @param baseUrl where they are served */
 async function openApiJson(routes: readonly HttpBinding[], baseUrl: string): Promise<string> {
-  const { version } = JSON.parse(readFileSync(PACKAGE, "utf8")) as { version: string };
   const description =
     "Organisations as a tree of groups, identities, roles and access. Every operation is a gRPC method too, on the same " +
     "host and port.";
-  const info = { title: "Arbor", version, description, baseUrl };
+  const info = { title: "Arbor", version: VERSION, description, baseUrl };
   const comments = await runInSlices(readComments(readFileSync(IMAGE)));
   return JSON.stringify(await runInSlices(openApiDocument(routes, comments, info)));
 }

@@ -7,6 +7,8 @@ import { seedRoles } from "../iam/roles/builtin-roles.js";
 import { type KeyRing, openKeyRing } from "../issuer/keys/key-ring.js";
 import { type MasterKey, readMasterKey } from "../issuer/keys/master-key.js";
 import { type Clock, systemClock } from "../kernel/time.js";
+import type { MigrationProgress } from "../store/migrate/phases.js";
+import { isExpansionNeeded } from "../store/migrate/state.js";
 import { openPg } from "../store/open-pg.js";
 import { openSqlite } from "../store/open-sqlite.js";
 import type { Store } from "../store/port.js";
@@ -29,21 +31,23 @@ export interface InstallationOptions {
   readonly clock?: Clock;
   /** Refuse to open while a server runs on the same data directory. */
   readonly exclusive?: boolean;
+  /** Called every few seconds while a database of an older version is expanded. */
+  readonly onMigration?: (progress: MigrationProgress) => void;
 }
 
 /**
- * Opens the store, brings its schema and built-in roles up to date, and loads the keys.
+ * Opens the store, brings its built-in roles up to date, and loads the keys. A SQLite database of an older version is
+ * expanded first, unless the settings forbid it.
  *
  * @throws Error when the data directory is in use, the database cannot be reached, or the master key
  * is not the one the secrets were sealed with.
+ * @throws ApiError FAILED_PRECONDITION when the database needs a newer version, or is to be expanded by a command.
  */
 export async function openInstallation(options: InstallationOptions): Promise<Installation> {
-  const { settings, clock = systemClock, exclusive = false } = options;
+  const { settings, clock = systemClock } = options;
   const { databaseUrl, data } = settings;
   const { store, refuse } = createWorkGate(
-    databaseUrl === undefined
-      ? openSqlite({ directory: data, clock, exclusive })
-      : await openPg({ url: databaseUrl, clock }),
+    databaseUrl === undefined ? await openOrExpandSqlite(options) : await openPg({ url: databaseUrl, clock }),
   );
   try {
     const keyFile = settings.masterKeyFile ?? join(data, "master.key");
@@ -58,4 +62,23 @@ export async function openInstallation(options: InstallationOptions): Promise<In
     await store.close();
     throw error;
   }
+}
+
+async function openOrExpandSqlite(options: InstallationOptions): Promise<Store> {
+  const { settings, clock = systemClock, exclusive = false, onMigration } = options;
+  const open = () => openSqlite({ directory: settings.data, clock, exclusive });
+  try {
+    return open();
+  } catch (error) {
+    if (!settings.migrate || !isExpansionNeeded(error)) throw error;
+  }
+  const { openSqliteMigration } = await import("../store/migrate/open-sqlite-migration.js");
+  const { expand } = await import("../store/migrate/phases.js");
+  const database = openSqliteMigration({ directory: settings.data });
+  try {
+    await expand(database, { ...(onMigration && { onProgress: onMigration }) });
+  } finally {
+    await database.close();
+  }
+  return open();
 }

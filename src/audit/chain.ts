@@ -19,9 +19,16 @@ export function formatLogName(rootUid: string): string {
   return rootUid === "" ? "(installation)" : rootUid;
 }
 
+/** Whether this version of Arbor knows the canonical form of a row. */
+export function isKnownVersion({ version }: StoredAuditRow): boolean {
+  return version === 1 || version === 2;
+}
+
 /**
  * Builds the link of `row` after `previous`: SHA-256(previous hash || row || seq), with the row as canonical JSON and
  * the number in decimal.
+ *
+ * @throws RangeError for a row of an unknown version
  */
 export function buildNextLink(previous: Link, row: StoredAuditRow): Link {
   const seq = previous.seq + 1;
@@ -36,10 +43,26 @@ export function buildNextLink(previous: Link, row: StoredAuditRow): Link {
 /**
  * Formats a row as canonical JSON (RFC 8785): members in order of their names, no whitespace. All values are strings
  * and safe integers, which `JSON.stringify` writes canonically.
+ *
+ * @throws RangeError for a row of an unknown version
  */
 export function canonicalJson(row: StoredAuditRow): string {
-  const { actorUid, id, method, remoteAddress, requestId, rootUid, subjectUid, timeMs, tokenId, type } = row;
-  return JSON.stringify({
+  return JSON.stringify(membersOf(row));
+}
+
+/**
+ * Selects the members that the canonical form of a row has, in its order. Those of version 1 must stay as they are.
+ *
+ * @throws RangeError for a row of an unknown version
+ */
+export function membersOf(row: StoredAuditRow): Partial<StoredAuditRow> {
+  const { actorName, actorUid, id, method, remoteAddress, requestId, rootUid } = row;
+  const { subjectUid, timeMs, tokenId, traceId, type, version } = row;
+  if (!isKnownVersion(row)) throw new RangeError(`row ${id} has the unknown version ${version}`);
+  if (version === 1)
+    return { actorUid, id, method, remoteAddress, requestId, rootUid, subjectUid, timeMs, tokenId, type };
+  return {
+    actorName,
     actorUid,
     id,
     method,
@@ -49,8 +72,10 @@ export function canonicalJson(row: StoredAuditRow): string {
     subjectUid,
     timeMs,
     tokenId,
+    traceId,
     type,
-  } satisfies Record<keyof StoredAuditRow, unknown>);
+    version,
+  } satisfies Record<keyof StoredAuditRow, unknown>;
 }
 
 // The signed head of a chain. Hashes alone prove nothing, because a party that can change rows can recompute them.

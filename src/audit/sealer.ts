@@ -1,36 +1,45 @@
 // Appends the rows of the audit log to their chains, after the transactions that write them
 // (docs/adr/0006-audit-chain.md).
+import type { Job, JobRun } from "../jobs/jobs.js";
 import type { Clock } from "../kernel/time.js";
 import type { AuditHead, SealerRow, Store, StoredAuditRow, Tx } from "../store/port.js";
-import { type AuditKeys, type Batch, buildBatch, CHAIN_START, formatLogName, type Link } from "./chain.js";
+import {
+  type AuditKeys,
+  type Batch,
+  buildBatch,
+  CHAIN_START,
+  formatLogName,
+  isKnownVersion,
+  type Link,
+} from "./chain.js";
 import { createHeadVerifier, type VerificationFailure } from "./verify.js";
 
 export interface SealerDeps {
   readonly store: Store;
   readonly keys: AuditKeys;
   readonly clock: Clock;
-  /** The name of this node among those that share the store. */
-  readonly holder: string;
-  /** Called with problems for the operator's log: a chain that is not continued, or a failed pass. */
-  readonly onProblem: (problem: string, cause?: unknown) => void;
+  /** Called with each chain that is not continued, for the operator's log. */
+  readonly onProblem: (problem: string) => void;
   /** Monotonic time in milliseconds. */
   readonly monotonic?: () => number;
   /** The largest number of rows in one transaction. */
   readonly batchRows?: number;
 }
 
-/** The period of passes, in milliseconds. */
-const PERIOD_MS = 500;
-/** The longest pass, in milliseconds; the next one continues. */
-const MAX_PASS_MS = 1_000;
-/** The lease of a sealer, in milliseconds: other nodes take over after it. */
-const LEASE_MS = 3_000;
-/** A lease that ends later than this was taken with a wrong clock, and is ignored. */
-const MAX_LEASE_MS = 60_000;
+/** How often rows are sealed, in milliseconds. */
+const INTERVAL_MS = 500;
+/** A row is sealed at most this long after the database can be used again, in milliseconds. */
+const MAX_BACKOFF_MS = 5_000;
+/** The longest run, in milliseconds; the next one continues. */
+const MAX_RUN_MS = 1_000;
 /** The pause before rows of a chain that is not continued are checked again, in milliseconds. */
 const RETRY_MS = 10_000;
 /** On SQLite a batch blocks other writers for some 2 ms. */
 const BATCH_ROWS = 256;
+/** For how long nodes of version 0.4, which know no lease of jobs, leave the sealing to this node, in milliseconds. */
+const ROW_LEASE_MS = 3_000;
+
+const unknownVersion: VerificationFailure = "its next row has a version that is not known here";
 
 const NO_SEALER: SealerRow = { holder: "", expireTimeMs: 0, settledId: 0, passes: 0 };
 
@@ -47,9 +56,9 @@ interface UnsealedRows {
   readonly ends: ReadonlyMap<string, StoredChainEnd>;
 }
 
-/** Creates the sealer, which seals the log while the service runs: after `start` or `pass`. */
-export function createSealer(deps: SealerDeps) {
-  const { store, keys, clock, holder, onProblem, batchRows = BATCH_ROWS } = deps;
+/** Creates the job that seals the log while the service runs. */
+export function createSealer(deps: SealerDeps): Job {
+  const { store, keys, clock, onProblem, batchRows = BATCH_ROWS } = deps;
   const monotonic = deps.monotonic ?? (() => performance.now());
   const watermark = createWatermark(store.lateCommitMs);
   const headVerifier = createHeadVerifier(keys);
@@ -60,31 +69,45 @@ export function createSealer(deps: SealerDeps) {
   /** The lowest row id of chains that are not continued, and when to check them again. */
   let brokenChainId = Number.POSITIVE_INFINITY;
   let retryMs = 0;
-  let running: Promise<number> | undefined;
-  let timer: NodeJS.Timeout | undefined;
-  let failing = false;
 
-  async function sealUnsealed(): Promise<number> {
+  // The reads that follow see every row up to the result; those of the last run may not have.
+  function observeSettled(nowMs: number): number {
+    watermark.observe(highestId, nowMs);
+    return watermark.at(nowMs);
+  }
+
+  function firstIdToCheck(nowMs: number): number {
+    return nowMs >= retryMs ? Math.min(floor, brokenChainId - 1) : floor;
+  }
+
+  async function hasWork(): Promise<boolean> {
+    const nowMs = monotonic();
+    const settled = observeSettled(nowMs);
+    const [oldest] = await store.read(async (tx) => {
+      const { settledId } = (await tx.auditChain.sealer()) ?? NO_SEALER;
+      return tx.auditChain.unsealed(Math.max(firstIdToCheck(nowMs), settledId), 1);
+    });
+    if (oldest === undefined) floor = Math.max(floor, settled);
+    return oldest !== undefined;
+  }
+
+  async function sealUnsealed(run: JobRun): Promise<number> {
     const beganMs = monotonic();
-    watermark.observe(highestId, beganMs);
-    // The reads of this pass see every row up to here; those of the last pass may not have.
-    const settled = watermark.at(beganMs);
-    let afterId = floor;
+    const settled = observeSettled(beganMs);
+    let afterId = firstIdToCheck(beganMs);
     if (beganMs >= retryMs) {
-      afterId = Math.min(floor, brokenChainId - 1);
       brokenChainId = Number.POSITIVE_INFINITY;
       retryMs = beganMs + RETRY_MS;
     }
     for (let sealed = 0; ; ) {
       const found = await store.read((tx) => readUnsealed(tx, afterId));
-      if (found === undefined) return sealed;
       const more = found.rows.length === batchRows;
       const last = found.rows.at(-1);
       if (last !== undefined) {
         highestId = Math.max(highestId, last.id);
         watermark.observe(highestId, monotonic());
         const reached = store.lateCommitMs === 0 ? last.id : settled;
-        const count = await seal(found, more ? Math.min(reached, last.id) : reached);
+        const count = await seal(run, found, more ? Math.min(reached, last.id) : reached);
         if (count === undefined) return sealed;
         sealed += count;
         afterId = last.id;
@@ -93,17 +116,15 @@ export function createSealer(deps: SealerDeps) {
         floor = Math.max(floor, settled);
         return sealed;
       }
-      // Rows may be written faster than they are sealed, and a pass must end.
-      if (monotonic() - beganMs > MAX_PASS_MS) return sealed;
+      // Rows may be written faster than they are sealed, and a run must end.
+      if (monotonic() - beganMs > MAX_RUN_MS || run.signal.aborted) return sealed;
     }
   }
 
   // Read-only: on PostgreSQL, a transaction that reads where others append and also writes causes serialization
   // failures in those others.
-  async function readUnsealed(tx: Tx, afterId: number): Promise<UnsealedRows | undefined> {
+  async function readUnsealed(tx: Tx, afterId: number): Promise<UnsealedRows> {
     const sealer = (await tx.auditChain.sealer()) ?? NO_SEALER;
-    const leftMs = sealer.expireTimeMs - clock();
-    if (sealer.holder !== holder && leftMs > 0 && leftMs <= MAX_LEASE_MS) return undefined;
     const rows = await tx.auditChain.unsealed(Math.max(afterId, sealer.settledId), batchRows);
     const ends = new Map<string, StoredChainEnd>();
     for (const { rootUid } of rows) {
@@ -114,8 +135,13 @@ export function createSealer(deps: SealerDeps) {
   }
 
   // Returns the number of sealed rows; undefined when another node sealed them first.
-  async function seal({ sealer, rows, ends }: UnsealedRows, reachedId: number): Promise<number | undefined> {
-    const trusted = await verifyChainEnds(ends);
+  async function seal(
+    run: JobRun,
+    { sealer, rows, ends }: UnsealedRows,
+    reachedId: number,
+  ): Promise<number | undefined> {
+    const unknown = new Set(rows.filter((row) => !isKnownVersion(row)).map(({ rootUid }) => rootUid));
+    const trusted = await verifyChainEnds(ends, unknown);
     const accepted = rows.filter(({ rootUid }) => trusted.has(rootUid));
     const refused = rows.find(({ rootUid }) => !trusted.has(rootUid));
     if (refused !== undefined) brokenChainId = Math.min(brokenChainId, refused.id);
@@ -123,16 +149,21 @@ export function createSealer(deps: SealerDeps) {
     const settledId = Math.max(sealer.settledId, Math.min(reachedId, brokenChainId - 1));
     // Signed before the transaction, which may await nothing but its own statements.
     const batch = await buildBatch(accepted, trusted, keys.auditSigning(), clock());
-    if (!(await store.write((tx) => commit(tx, batch, { ...sealer, settledId })))) return undefined;
+    const next = { holder: run.holder, expireTimeMs: clock() + ROW_LEASE_MS, settledId, passes: sealer.passes };
+    if (!(await run.write((tx) => commit(tx, batch, next)))) return undefined;
     for (const head of batch.heads) headVerifier.remember(head);
     return accepted.length;
   }
 
-  // A changed chain is not continued: a new signature would cover the change.
-  async function verifyChainEnds(ends: ReadonlyMap<string, StoredChainEnd>): Promise<ReadonlyMap<string, Link>> {
+  // A changed chain is not continued: a new signature would cover the change. Neither is one with a row of a newer
+  // version, which that version of Arbor will seal: a hash without its new members would not be that of the row.
+  async function verifyChainEnds(
+    ends: ReadonlyMap<string, StoredChainEnd>,
+    unknown: ReadonlySet<string>,
+  ): Promise<ReadonlyMap<string, Link>> {
     const trusted = new Map<string, Link>();
     for (const [rootUid, { head, lastSeq }] of ends) {
-      const failure = await headVerifier.check(rootUid, head, lastSeq);
+      const failure = unknown.has(rootUid) ? unknownVersion : await headVerifier.check(rootUid, head, lastSeq);
       if (failure === undefined) {
         trusted.set(rootUid, head ?? CHAIN_START);
         reported.delete(rootUid);
@@ -146,62 +177,25 @@ export function createSealer(deps: SealerDeps) {
     return trusted;
   }
 
-  // Returns false when another node sealed since the batch was read.
-  async function commit(tx: Tx, { entries, heads }: Batch, { passes, settledId }: SealerRow): Promise<boolean> {
+  // Returns false when another node sealed since the batch was read. The fencing number excludes that among nodes that
+  // know the lease of the job. Nodes of version 0.4 know this counter alone.
+  async function commit(tx: Tx, { entries, heads }: Batch, next: SealerRow): Promise<boolean> {
     const current = (await tx.auditChain.sealer()) ?? NO_SEALER;
-    if (current.passes !== passes) return false;
-    await tx.auditChain.putSealer({ holder, expireTimeMs: clock() + LEASE_MS, settledId, passes: passes + 1 });
+    if (current.passes !== next.passes) return false;
+    await tx.auditChain.putSealer({ ...next, passes: next.passes + 1 });
     await tx.auditChain.append(entries);
     for (const head of heads) await tx.auditChain.putHead(head);
     return true;
   }
 
-  async function release(tx: Tx): Promise<void> {
-    const current = await tx.auditChain.sealer();
-    if (current?.holder === holder) await tx.auditChain.putSealer({ ...current, expireTimeMs: 0 });
-  }
-
-  function pass(): Promise<number> {
-    running ??= sealUnsealed().finally(() => {
-      running = undefined;
-    });
-    return running;
-  }
-
-  async function tick(): Promise<void> {
-    try {
-      await pass();
-      failing = false;
-    } catch (error) {
-      // Reported once: an unreachable database would be reported twice a second.
-      if (!failing) onProblem("the audit log could not be sealed and will be tried again", error);
-      failing = true;
-    }
-  }
-
   return {
-    /** Starts: now, then every half second. */
-    start(): void {
-      void tick();
-      timer = setInterval(() => void tick(), PERIOD_MS);
-      timer.unref();
-    },
-    /**
-     * Seals all rows, unless another node does, for a second at most. Resolves to the number of rows. Concurrent calls
-     * share a pass.
-     */
-    pass,
-    /** Seals the remaining rows, releases the lease, and stops. */
-    async stop(): Promise<void> {
-      clearInterval(timer);
-      try {
-        await running?.catch(() => {});
-        await pass();
-        await store.write(release);
-      } catch (error) {
-        onProblem("the audit log could not be sealed to its end", error);
-      }
-    },
+    name: "audit-sealer",
+    problem: "the audit log could not be sealed",
+    intervalMs: INTERVAL_MS,
+    maxBackoffMs: MAX_BACKOFF_MS,
+    runsAtStop: true,
+    hasWork,
+    run: sealUnsealed,
   };
 }
 

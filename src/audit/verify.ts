@@ -1,7 +1,7 @@
 // Recomputes chains from the rows and compares them with the signed heads. In the database it trusts only signatures
 // by keys that the master key decrypts.
 import type { AuditHead, SealedRow, Store, Tx, UnsealedTail } from "../store/port.js";
-import { type AuditKeys, buildNextLink, CHAIN_START, type Link, verifyHead } from "./chain.js";
+import { type AuditKeys, buildNextLink, CHAIN_START, isKnownVersion, type Link, verifyHead } from "./chain.js";
 
 /** A place where a log differs from what was sealed. */
 export interface Fault {
@@ -68,8 +68,17 @@ async function walkChain(tx: Tx, rootUid: string): Promise<ChainWalk> {
 function verifyEntry({ seq, auditId, hash, row }: SealedRow, end: Link, rootUid: string): Link | Fault {
   if (seq !== end.seq + 1) return { seq: end.seq + 1, what: `the entry is missing, the next one is ${seq}` };
   if (row === null) return { seq, what: `row ${auditId} was removed` };
+  if (!isKnownVersion(row)) return { seq, what: `row ${auditId} has version ${row.version}, which is not known here` };
   const link = buildNextLink(end, row);
-  if (link.hash === hash && row.rootUid === rootUid) return link;
+  const isCovered = row.version > 1 || (row.traceId === "" && row.actorName === "");
+  if (link.hash === hash && row.rootUid === rootUid && isCovered) return link;
+  // Arbor up to version 0.4 seals every row as one of version 1.
+  if (row.version > 1 && buildNextLink(end, { ...row, version: 1 }).hash === hash) {
+    return {
+      seq,
+      what: `row ${auditId} was sealed as one of version 1: by an older Arbor, or its version was changed`,
+    };
+  }
   return { seq, what: `row ${auditId} is not what was sealed here: it was changed, moved or inserted` };
 }
 
@@ -101,7 +110,8 @@ export type VerificationFailure =
   | "its head was replaced by an older one"
   | "its head was replaced by another one"
   | "its head is signed with an unknown key"
-  | "the signature of its head is wrong";
+  | "the signature of its head is wrong"
+  | "its next row has a version that is not known here";
 
 /** The largest number of remembered heads; the signatures of others are verified again. */
 const MAX_REMEMBERED = 10_000;

@@ -148,6 +148,7 @@ export const settings = {
   } satisfies Setting<ListenAddress>,
   data: text("directory", "./data", "data directory of the SQLite store and of the master key"),
   databaseUrl: { ...optional("url", "PostgreSQL database to use instead of SQLite"), secret: true as const },
+  migrate: flag("bring a SQLite database of an older version up to date before it is used", true),
   baseUrl: optional("url", "address clients reach the service by; also the audience of API tokens", httpUrl),
   audiences: {
     parse: audienceList,

@@ -4,7 +4,7 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Auth, type RegistrationRequest, type WhoAmI, WhoAmISchema } from "#gen/chainguard/platform/auth/auth_pb.js";
 import { groupToProtoV1 } from "../iam/groups/group-v1.js";
-import { identities } from "../iam/identities/identity.js";
+import { formatActorName, identities } from "../iam/identities/identity.js";
 import { acceptInvite, requireInvite } from "../iam/people/accept-invite.js";
 import { type RoomContext, requireRoomForInvite, requireRoomForLogin } from "../iam/people/join-quota.js";
 import { deletePerson } from "../iam/people/registration.js";
@@ -90,10 +90,11 @@ export function authV1({ exchanger, ids, store, quotas, open, inviteLimiter, not
         },
       }),
 
-      async delete({ id }, { tx, caller }) {
+      async delete({ id }, call) {
+        const { tx, caller } = call;
         if (id !== caller.uid) throw permissionDenied(`deleting ${id}`);
         if (!caller.unlimited) throw notPermitted("deleting an identity needs a token that is not limited");
-        await deletePerson(tx, id);
+        call.actorName = formatActorName(await deletePerson(tx, id));
         return withOutcome({}, { subjectUid: id });
       },
     },

@@ -1,4 +1,5 @@
 // The composition of the issuer: token exchange, browser login and signing keys.
+import type { Job } from "../jobs/jobs.js";
 import type { Ids } from "../kernel/ids.js";
 import type { Clock } from "../kernel/time.js";
 import type { WebRoutes } from "../kernel/web.js";
@@ -8,10 +9,10 @@ import type { Quotas } from "../pipeline/resource/quota.js";
 import type { Store } from "../store/port.js";
 import { authV1 } from "./auth-v1.js";
 import type { KeyRing } from "./keys/key-ring.js";
-import { createKeyRotator } from "./keys/key-ring.js";
+import { createKeyReload, createKeyRotation } from "./keys/key-rotation.js";
 import { buildKeySchedule } from "./keys/key-states.js";
 import type { MasterKey } from "./keys/master-key.js";
-import { createLastSeen, createMaintenance, type LastSeen } from "./maintenance.js";
+import { createExpiredRowSweep, createLastSeen, createLastSeenFlush, type LastSeen } from "./maintenance.js";
 import type { HeadlessConfirmation } from "./oauth/context.js";
 import { createTerminalNotes } from "./oauth/headless.js";
 import { createIdTokens } from "./oauth/id-tokens.js";
@@ -81,9 +82,11 @@ export interface Issuer {
   /** For other endpoints that accept tokens of other issuers. */
   readonly exchanger: Exchanger;
   readonly lastSeen: LastSeen;
-  /** Starts its background work. */
+  /** The work that one node does for all. */
+  readonly jobs: readonly Job[];
+  /** Starts the background work that every node does. */
   start(): void;
-  /** Stops its background work. */
+  /** Stops it. */
   stop(): Promise<void>;
 }
 
@@ -128,12 +131,12 @@ export function createIssuer(deps: IssuerDeps): Issuer {
   const stsOrigins = settings.awsStsOrigins ?? defaultStsOrigins;
   const identifyDeps = { store, issuers, fetch, loginProviders, stsOrigins, ownUrls, audiences };
   const exchanger = createExchanger({ ...identifyDeps, tokens, idTokens, lastSeen, limiter, clock });
-  const maintenance = createMaintenance({ store, lastSeen, clock, onProblem });
-  const keyRotator = createKeyRotator({
+  const keyReload = createKeyReload({ keys, onProblem });
+  const lastSeenFlush = createLastSeenFlush({ lastSeen, onProblem });
+  const keyRotation = createKeyRotation({
     keys,
     schedule: buildKeySchedule(settings),
     onKeyStateChange: ({ kid, state }) => onKeyStateChange({ key: kid, state }),
-    onProblem,
   });
   let redirectNotices: Promise<void> | undefined;
   return {
@@ -173,9 +176,10 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     ],
     exchanger,
     lastSeen,
+    jobs: [keyRotation, createExpiredRowSweep(clock)],
     start() {
-      keyRotator.start();
-      maintenance.start();
+      keyReload.start();
+      lastSeenFlush.start();
       redirectNotices = findRedirectNotices({ store, clock, issuer: origin.issuer, loginProviders }).then(
         (notices) => {
           for (const notice of notices) onRedirectNotice(notice);
@@ -185,8 +189,8 @@ export function createIssuer(deps: IssuerDeps): Issuer {
     },
     async stop() {
       await redirectNotices;
-      await keyRotator.stop();
-      await maintenance.stop();
+      await lastSeenFlush.stop();
+      await keyReload.stop();
     },
   };
 }

@@ -1,5 +1,7 @@
 // Background work of the issuer: writes last-seen times and deletes expired rows.
 import { setImmediate } from "node:timers/promises";
+import type { Job } from "../jobs/jobs.js";
+import { createSchedule, type Schedule } from "../jobs/schedule.js";
 import type { Clock } from "../kernel/time.js";
 import type { Store, Tx } from "../store/port.js";
 
@@ -15,38 +17,13 @@ const SWEEP_MS = 600_000;
  */
 const SWEEP_ROWS = 50;
 
-/** Creates the background work; `onProblem` gets errors of attempts, which are repeated. */
-export function createMaintenance(deps: {
-  readonly store: Store;
-  readonly lastSeen: LastSeen;
-  readonly clock: Clock;
-  readonly onProblem: (problem: string, error: unknown) => void;
-}) {
-  const { store, lastSeen, clock, onProblem } = deps;
-  const flush = () => lastSeen.flush().catch((error) => onProblem("last-seen times could not be written", error));
-  let stopped = false;
-  let sweeping: Promise<void> | undefined;
-  const sweep = () => {
-    sweeping ??= deleteExpired(store, clock(), () => stopped)
-      .catch((error) => onProblem("expired rows could not be deleted", error))
-      .finally(() => {
-        sweeping = undefined;
-      });
-    return sweeping;
-  };
-  let timers: NodeJS.Timeout[] = [];
+/** Creates the job that deletes expired rows. */
+export function createExpiredRowSweep(clock: Clock): Job {
   return {
-    start(): void {
-      timers = [setInterval(flush, FLUSH_MS), setInterval(sweep, SWEEP_MS)];
-      for (const timer of timers) timer.unref();
-    },
-    /** Stops, after the pending last-seen times are written. */
-    async stop(): Promise<void> {
-      stopped = true;
-      for (const timer of timers) clearInterval(timer);
-      await sweeping;
-      await flush();
-    },
+    name: "expired-rows",
+    problem: "expired rows could not be deleted",
+    intervalMs: SWEEP_MS,
+    run: (run) => deleteExpired(run, clock(), () => run.signal.aborted),
   };
 }
 
@@ -54,19 +31,54 @@ export function createMaintenance(deps: {
  * Deletes expired tickets and refresh tokens in transactions of a few rows each, so that other calls run between them.
  *
  * @param isStopped checked before each transaction; the rest is deleted next time
+ * @returns how many were deleted
  */
-export async function deleteExpired(store: Store, nowMs: number, isStopped: () => boolean): Promise<void> {
+export async function deleteExpired(
+  { write }: Pick<Store, "write">,
+  nowMs: number,
+  isStopped: () => boolean,
+): Promise<number> {
   const sweeps = [
     (tx: Tx) => tx.tickets.sweep(nowMs, SWEEP_ROWS),
     (tx: Tx) => tx.refreshTokens.sweep(nowMs, SWEEP_ROWS),
   ];
+  let deleted = 0;
   for (const sweep of sweeps) {
-    while (!isStopped() && (await store.write(async (tx) => sweep(tx))) === SWEEP_ROWS) await setImmediate();
+    for (let count = SWEEP_ROWS; count === SWEEP_ROWS && !isStopped(); deleted += count) {
+      count = await write(async (tx) => sweep(tx));
+      await setImmediate();
+    }
   }
+  return deleted;
 }
 
 /** How many times are written in one transaction. */
 const BATCH = 200;
+
+export interface LastSeenFlushDeps {
+  readonly lastSeen: Pick<LastSeen, "flush">;
+  /** Called once when the times cannot be written, and again only after a success. */
+  readonly onProblem: (problem: string, error: unknown) => void;
+}
+
+/** Creates the schedule on which this node writes the last-seen times; `stop` writes those that are pending. */
+export function createLastSeenFlush({ lastSeen, onProblem }: LastSeenFlushDeps): Schedule {
+  const onFailure = (error: unknown) => onProblem("last-seen times could not be written", error);
+  const schedule = createSchedule({
+    ...{ intervalMs: FLUSH_MS, maxBackoffMs: FLUSH_MS, onFailure },
+    run: async () => {
+      await lastSeen.flush();
+      return undefined;
+    },
+  });
+  return {
+    start: schedule.start,
+    async stop() {
+      await schedule.stop();
+      await lastSeen.flush().catch(onFailure);
+    },
+  };
+}
 
 /** Collects the last-seen times of identities and writes them in batches instead of with every exchange. */
 export type LastSeen = ReturnType<typeof createLastSeen>;

@@ -184,6 +184,9 @@ export class UnaryCall extends CallContext {
   /** Where the next chunk begins; undefined after the last chunk. */
   nextCursor: unknown;
 
+  /** The name of the caller, set by a handler that deletes the caller's identity: the audit log cannot read it later. */
+  actorName: string | undefined;
+
   #pendingAt: string | undefined;
   #tx: Tx | undefined;
 

@@ -164,6 +164,7 @@ export function buildAuditRow(
     method: method.path,
     subjectUid,
     actorUid: caller?.uid ?? facts?.actorUid ?? "",
+    actorName: call.actorName,
     tokenId: caller?.principal.tokenId ?? "",
     requestId: call.requestId,
     remoteAddress: call.inbound.remoteAddress ?? "",

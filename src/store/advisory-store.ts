@@ -1,14 +1,20 @@
 // The store of advisories, with their events, aliases and filters.
 import { and, asc, eq, inArray, type SQL, sql } from "drizzle-orm";
 import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
+import { indexChanges } from "./advisory-indexer.js";
+import { searchAdvisories } from "./advisory-search.js";
+import { changedUids } from "./advisory-search-statements.js";
 import { IndexedTable } from "./indexed-table.js";
-import type { AdvisoryEventRow, AdvisoryRow, AdvisoryStore, Awaitable } from "./port.js";
+import { readByUids } from "./list-segment.js";
+import { listPage } from "./ordered-list.js";
+import type { AdvisoryEventRow, AdvisoryRow, AdvisoryStore, Awaitable, ListQuery, Page } from "./port.js";
 import { defineResourceIndex, type Filter } from "./resource-index.js";
 import {
   buildInsertValues,
   buildUpsertValues,
   discardRows,
   type Executor,
+  hasRows,
   padParams,
   statement,
   statementFamily,
@@ -136,6 +142,10 @@ export class Advisories extends IndexedTable<AdvisoryRow> implements AdvisorySto
     await super.delete(uid);
   }
 
+  override list(query: ListQuery): Promise<Page<AdvisoryRow>> {
+    return listPage<AdvisoryRow>(this.tx, advisoryIndex, query, searchAdvisories(advisoryIndex));
+  }
+
   fromSource(groupUid: string, sourceKey: string): Awaitable<AdvisoryRow | undefined> {
     return takeFirst(this.tx.rows(fromSource, { groupUid, sourceKey }));
   }
@@ -148,6 +158,15 @@ export class Advisories extends IndexedTable<AdvisoryRow> implements AdvisorySto
 
   putEvent(row: AdvisoryEventRow): Awaitable<void> {
     return discardRows(this.tx.rows(putEvent, row));
+  }
+
+  hasChanges(): Awaitable<boolean> {
+    return hasRows(this.tx.rows(changedUids, { limit: 1 }));
+  }
+
+  indexChanges(limit: number): Promise<number> {
+    const rows = (uids: readonly string[]) => readByUids(this.tx, advisoryIndex, uids) as Promise<AdvisoryRow[]>;
+    return indexChanges(this.tx, { rows, events: (uids) => this.events(uids) }, limit);
   }
 
   deleteEvents(advisoryUid: string): Awaitable<void> {

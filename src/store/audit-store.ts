@@ -7,6 +7,7 @@ import type {
   AuditStore,
   Awaitable,
   ChainEntry,
+  RecordedAuditRow,
   SealedRow,
   SealerRow,
   StoredAuditRow,
@@ -25,18 +26,31 @@ import type { Tables } from "./tables.js";
 
 const value = (name: string) => sql.placeholder(name);
 
-const appendRow = statement<AuditRow>((q, t) => {
+/** The longest name of an actor in a row, in characters. */
+const MAX_NAME = 255;
+
+const appendVersion1 = statement<Omit<AuditRow, "actorName">>((q, t) => {
+  const { id, version, traceId, actorName, ...values } = buildInsertValues(t.audit);
+  return q.insert(t.audit).values({ ...values, version: 1, traceId: "", actorName: "" } as typeof t.audit.$inferInsert);
+});
+// The name is read by the same statement, from a row that the transaction has read to authorize the call.
+const appendVersion2 = statement<Required<AuditRow>>((q, t) => {
   const { id, ...values } = buildInsertValues(t.audit);
-  return q.insert(t.audit).values(values as typeof t.audit.$inferInsert);
+  const { uid, name, email } = t.identities;
+  const stored = sql`(select coalesce(nullif(${name}, ''), ${email}) from ${t.identities} where ${eq(uid, value("actorUid"))})`;
+  const actorName = sql`substr(coalesce(${stored}, ${value("actorName")}), 1, ${sql.raw(String(MAX_NAME))})`;
+  return q
+    .insert(t.audit)
+    .values({ ...values, version: 2, traceId: "", actorName } as unknown as typeof t.audit.$inferInsert);
 });
 const auditColumns = (t: Tables) => {
   const { id, ...columns } = getTableColumns(t.audit);
   return columns;
 };
-const newest = statement<{ limit: number }, AuditRow>((q, t) =>
+const newest = statement<{ limit: number }, RecordedAuditRow>((q, t) =>
   q.select(auditColumns(t)).from(t.audit).orderBy(desc(t.audit.id)).limit(value("limit")),
 );
-const newestOf = statement<{ limit: number; root: string }, AuditRow>((q, t) =>
+const newestOf = statement<{ limit: number; root: string }, RecordedAuditRow>((q, t) =>
   q
     .select(auditColumns(t))
     .from(t.audit)
@@ -54,10 +68,12 @@ export class Audit implements AuditStore {
   }
 
   append(row: AuditRow): Awaitable<void> {
-    return discardRows(this.#tx.rows(appendRow, row));
+    if (this.#tx.auditVersion() === 1) return discardRows(this.#tx.rows(appendVersion1, row));
+    const { actorName = "" } = row;
+    return discardRows(this.#tx.rows(appendVersion2, { ...row, actorName }));
   }
 
-  newest(limit: number, rootUid?: string): Awaitable<AuditRow[]> {
+  newest(limit: number, rootUid?: string): Awaitable<RecordedAuditRow[]> {
     return rootUid === undefined ? this.#tx.rows(newest, { limit }) : this.#tx.rows(newestOf, { limit, root: rootUid });
   }
 }

@@ -2,6 +2,7 @@
 import { and, eq, gt, isNull, lte, sql } from "drizzle-orm";
 import { addToIndex, reindex, removeFromIndex } from "./index-maintenance.js";
 import { IndexedTable } from "./indexed-table.js";
+import { scopeOf } from "./list-statements.js";
 import { listPage } from "./ordered-list.js";
 import type {
   AccessRequestStore,
@@ -34,7 +35,9 @@ import type { AccessRequestRow } from "./tables/groups.js";
 export const groupIndex = defineResourceIndex(1, {
   table: (t) => t.groups,
   parent: "parentUid",
-  includesSelf: "always",
+  includesSelf: true,
+  hasRowsBelow: true,
+  childLists: true,
   sorts: usualSorts,
 });
 
@@ -54,9 +57,14 @@ const update = statement<Required<GroupPatch> & { uid: string; updateTimeMs: num
 const remove = statement<{ uid: string }>((q, t) => q.delete(t.groups).where(eq(t.groups.uid, sql.placeholder("uid"))));
 const child = statement<{ uid: string }, object>((q, t) =>
   q
-    .select({ uid: t.groups.uid })
-    .from(t.groups)
-    .where(eq(t.groups.parentUid, sql.placeholder("uid")))
+    .select({ key: t.textEntries.key })
+    .from(t.textEntries)
+    .where(
+      and(
+        eq(t.textEntries.list, groupIndex.childrenByUid),
+        eq(t.textEntries.scope, scopeOf(t, sql.placeholder("uid"))),
+      ),
+    )
     .limit(1),
 );
 // Any number of roots may share a name: neither statement may scan all of them.

@@ -1,7 +1,9 @@
 // One segment of a list: rows that one statement reads; and the positions of rows in the list.
+import { positionBelow } from "./below.js";
 import {
   counterTotal,
   countStatement,
+  findShapeList,
   type ListParams,
   pageStatement,
   type RowShape,
@@ -14,14 +16,13 @@ import { type Executor, padParams } from "./statement.js";
 /** How a list is ordered. */
 export type Order = ListQuery["order"];
 
-/** The rows of a subtree, the rows of a range of uids in one, or the children of a group. */
+/** The rows below a group, the rows of a range of uids among them, or the children of a group. */
 export interface Segment {
   readonly from: RowShape["from"];
-  /** The top of the subtree, the first uid of the range, or the group. */
+  /** The group, or the uid before the first one of the range. */
   readonly scope: string;
   /** The first uid after the range; by default the first one after the subtree. */
   readonly end?: string;
-  readonly withSelf: boolean;
 }
 
 /** The rows of `segment` that match `query`: at most `limit` after the first `skip`. */
@@ -32,12 +33,17 @@ export function readSegment(
   segment: Segment,
   { skip, limit }: { readonly skip: number; readonly limit: number },
 ) {
-  const { order, filter } = query;
+  const { order } = query;
   const after = query.after && startsAfter(query.after, order, segment) ? undefined : query.after;
   const shape = { ...buildShape(kind, query, segment), ...order, after: after !== undefined };
   const params: ListParams = { ...buildParams(query, segment), ...after, skip, limit };
-  const sort = kind.sorts[filter.name === undefined ? order.field : "name"];
-  if (sort) params.list = sort.list;
+  const list = findShapeList(shape, order.field);
+  if (list) {
+    params.list = list.list;
+    // The key of all entries of children in the order of uids.
+    if (list.list === kind.childrenByUid) params.key = "";
+    if (after) params.below = positionBelow(after.uid, segment.scope);
+  }
   return tx.rows(pageStatement(shape), params);
 }
 
@@ -50,20 +56,17 @@ export async function countSegment(
 ): Promise<number> {
   const shape = buildShape(kind, query, segment);
   if (shape.named || shape.equals.length > 0) {
-    const list = kind.sorts.name?.list ?? 0;
+    const list = findShapeList(shape, "name")?.list ?? 0;
     const [row] = await tx.rows(countStatement(shape), { ...buildParams(query, segment), list });
     return row?.total ?? 0;
   }
-  const isChildren = segment.from === "children";
-  const [row] = await tx.rows(counterTotal, { counter: kind.counter + (isChildren ? 1 : 0), scope: segment.scope });
-  const total = row?.total ?? 0;
-  if (isChildren || segment.withSelf || kind.includesSelf === false) return total;
-  const self = kind.includesSelf === "always" ? 1 : (await readByUids(tx, kind, [segment.scope])).length;
-  return Math.max(0, total - self);
+  const counter = kind.counter + (segment.from === "children" ? 1 : 0);
+  const [row] = await tx.rows(counterTotal, { counter, scope: segment.scope });
+  return row?.total ?? 0;
 }
 
-function buildShape(kind: ResourceIndex, { filter }: ListQuery, { from, withSelf }: Segment): RowShape {
-  return { kind, from, withSelf, named: filter.name !== undefined, equals: Object.keys(filter.equals ?? {}) };
+function buildShape(kind: ResourceIndex, { filter }: ListQuery, { from }: Segment): RowShape {
+  return { kind, from, named: filter.name !== undefined, equals: Object.keys(filter.equals ?? {}) };
 }
 
 function buildParams({ filter }: ListQuery, { scope, end = `${scope}0` }: Segment): ListParams {
@@ -76,7 +79,7 @@ function buildParams({ filter }: ListQuery, { scope, end = `${scope}0` }: Segmen
 export function startsAfter({ uid }: ListPosition, { field, descending }: Order, segment: Segment): boolean {
   const { from, scope, end = `${scope}0` } = segment;
   if (field !== "uid" || from !== "subtree") return false;
-  return descending ? uid >= end : uid < scope;
+  return descending ? uid >= end : uid <= scope;
 }
 
 /** Whether all rows of a segment come before a position or at it. Only order by uid can tell; otherwise false. */

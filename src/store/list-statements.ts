@@ -1,12 +1,12 @@
 // The statements that read lists, one per shape of query.
-import { and, asc, desc, eq, getTableColumns, gt, gte, inArray, lt, ne, type SQL, sql } from "drizzle-orm";
+import { and, asc, desc, eq, getTableColumns, gt, inArray, lt, type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import type { AnySQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
-import { columnOf, type IndexedRow, type ResourceIndex } from "./resource-index.js";
+import { columnOf, findList, type IndexedRow, type IndexList, type ResourceIndex } from "./resource-index.js";
 import { type Sql, statementFamily } from "./statement.js";
 import type { Tables } from "./tables.js";
 
 /** The parameters of a list statement; its shape decides which there are. */
-export type ListParams = Record<string, string | number>;
+export type ListParams = Record<string, string | number | Buffer>;
 
 /** The rows of a kind that a statement reads. */
 export interface RowShape {
@@ -16,8 +16,6 @@ export interface RowShape {
   readonly named: boolean;
   /** Columns that must equal the parameters with their names. */
   readonly equals: readonly string[];
-  /** Whether the top of a subtree is part of it. */
-  readonly withSelf: boolean;
 }
 
 /** The shape of a page statement. */
@@ -25,29 +23,34 @@ export interface PageShape extends RowShape {
   /** The sort field; `uid` or one the kind declares. */
   readonly field: string;
   readonly descending: boolean;
-  /** Whether the page begins after a position: parameters `key` and `uid`. */
+  /** Whether the page begins after a position: parameters `key`, `uid` and `below`. */
   readonly after: boolean;
 }
 
 /** The parameter of this name. */
 export const value = (name: string) => sql.placeholder(name);
-const rowKey = (s: RowShape) => [s.kind.counter, s.from, s.named, s.withSelf, ...s.equals].join(" ");
+const rowKey = (s: RowShape) => [s.kind.counter, s.from, s.named, ...s.equals].join(" ");
 
 /**
- * Reads a page. Parameters: `scope` (and `end`, the first uid after the subtree), `list` (the number of the
- * order, or of the order by name when rows of one name are read), `skip`, `limit`.
+ * Reads a page. Parameters: `scope` (and `end`, the first uid after the subtree), `list` (the number of the list, or of
+ * the list by name when rows of one name are read), `skip`, `limit`.
  */
 export const pageStatement = statementFamily<PageShape, ListParams, IndexedRow>(
   (s) => [s.field, s.descending, s.after, rowKey(s)].join(" "),
   (shape) => {
-    if (readsTable(shape) || (shape.field === "uid" && !shape.named)) return buildTablePage(shape);
-    return shape.named ? buildNamedPage(shape) : buildOrderedPage(shape);
+    const list = findShapeList(shape, shape.field);
+    if (list === undefined) return buildTablePage(shape);
+    return shape.named ? buildNamedPage(shape) : buildOrderedPage(shape, list);
   },
 );
 
-// Children and filtered rows are read from the kind's own table: children by an index, filtered rows by
-// scanning the subtree.
-const readsTable = ({ from, equals }: RowShape) => from === "children" || equals.length > 0;
+/**
+ * The list that rows of a shape are read from, in the order of `field`, or by name where rows of one name are read.
+ * Filtered rows are read from the kind's own table, by scanning the subtree.
+ */
+export function findShapeList({ kind, from, named, equals }: RowShape, field: string): IndexList | undefined {
+  return equals.length > 0 ? undefined : findList(kind, from, named ? "name" : field);
+}
 
 /**
  * Builds the conditions of a shape on the kind's own table.
@@ -71,18 +74,18 @@ export function buildConditions(
   );
 }
 
-function buildScope({ kind, from, withSelf }: RowShape, t: Tables): SQL | undefined {
+function buildScope({ kind, from }: RowShape, t: Tables): SQL | undefined {
   const table = kind.table(t);
   if (from === "children") return eq(columnOf(table, kind.parent), value("scope"));
-  return and((withSelf ? gte : gt)(table.uid, value("scope")), lt(table.uid, value("end")));
+  return and(gt(table.uid, value("scope")), lt(table.uid, value("end")));
 }
 
 // In uid order the position replaces a bound of the range. As a second bound it would not be used for
 // the seek: SQLite seeks by the first of two and steps through all rows up to the other.
-function buildScopeAfter({ kind, withSelf, descending }: PageShape, t: Tables): SQL | undefined {
+function buildScopeAfter({ kind, descending }: PageShape, t: Tables): SQL | undefined {
   const { uid } = kind.table(t);
   return descending
-    ? and((withSelf ? gte : gt)(uid, value("scope")), lt(uid, value("uid")))
+    ? and(gt(uid, value("scope")), lt(uid, value("uid")))
     : and(gt(uid, value("uid")), lt(uid, value("end")));
 }
 
@@ -128,101 +131,122 @@ interface Joinable {
   leftJoin(table: SQLiteTable, on: SQL): Joinable;
 }
 
-/** The order table of a field. Both have the same columns; only the type of the key differs. */
-export function orderTableOf(kind: ResourceIndex, field: string, t: Tables): typeof t.textOrder {
-  return (kind.sorts[field]?.type === "time" ? t.timeOrder : t.textOrder) as typeof t.textOrder;
+/** The table of entries with this type of keys. Both have the same columns; only the type of the key differs. */
+export function entryTableOf(type: IndexList["type"], t: Tables): typeof t.textEntries {
+  return (type === "time" ? t.timeEntries : t.textEntries) as typeof t.textEntries;
 }
 
-// By the order table: the inner query selects the entries of the page, so that skipped rows are not read.
-function buildOrderedPage({ kind, field, descending, after, withSelf }: PageShape) {
+/** The number of the lists of a scope, which is given by its uid. */
+export function scopeOf(t: Tables, uid: SQLWrapper): SQL {
+  return sql`(select ${t.scopes.id} from ${t.scopes} where ${t.scopes.uid} = ${uid})`;
+}
+
+// The inner query selects the entries of the page, so that the rows of skipped entries are not read.
+function buildOrderedPage({ kind, descending, after }: PageShape, { type }: IndexList) {
   return (q: Sql, t: Tables) => {
-    const table = kind.table(t);
     const direction = descending ? desc : asc;
-    const o = orderTableOf(kind, field, t);
+    const e = entryTableOf(type, t);
     const entries = q
-      .select({ key: o.key, uid: o.uid })
-      .from(o)
+      .select({ key: e.key, below: e.below })
+      .from(e)
       .where(
         and(
-          eq(o.list, value("list")),
-          eq(o.scope, value("scope")),
-          withSelf ? undefined : ne(o.uid, value("scope")),
-          after ? buildAfter(sql`${o.key}`, sql`${o.uid}`, descending) : undefined,
+          eq(e.list, value("list")),
+          eq(e.scope, scopeOf(t, value("scope"))),
+          after ? buildAfter(sql`${e.key}`, sql`${e.below}`, descending, "below") : undefined,
         ),
       )
-      .orderBy(direction(o.key), direction(o.uid))
+      .orderBy(direction(e.key), direction(e.below))
       .limit(value("limit"))
       .offset(value("skip"))
       .as("entries");
-    return applyJoins(q.select(selectColumns(kind, t)).from(entries), kind, t, eq(table.uid, entries.uid)).orderBy(
+    const isRow = eq(kind.table(t).uid, t.uidBelow(value("scope"), entries.below));
+    return applyJoins(q.select(selectColumns(kind, t)).from(entries), kind, t, isRow).orderBy(
       direction(entries.key),
-      direction(entries.uid),
+      direction(entries.below),
     );
   };
 }
 
-// By the order of names: the rows of one name are a range of it, so the cost depends on their number alone.
-function buildNamedPage({ kind, field, descending, after, withSelf }: PageShape) {
+// By the list by name: the rows of one name are a range of it, so the cost depends on their number alone.
+function buildNamedPage({ kind, field, descending, after }: PageShape) {
   return (q: Sql, t: Tables) => {
     const table = kind.table(t);
+    const e = t.textEntries;
     const direction = descending ? desc : asc;
     const sort = kind.sorts[field];
+    // Rows of the same name are in the order of their uids.
     const key = sort && sort.type !== "text" ? columnOf(table, sort.column) : undefined;
-    return applyJoins(q.select(selectColumns(kind, t)).from(t.textOrder), kind, t, eq(table.uid, t.textOrder.uid))
+    const isRow = eq(table.uid, t.uidBelow(value("scope"), e.below));
+    return applyJoins(q.select(selectColumns(kind, t)).from(e), kind, t, isRow)
       .where(
         and(
-          buildNameRange(t, withSelf),
-          after ? buildAfter(key && sql`${key}`, sql`${t.textOrder.uid}`, descending) : undefined,
+          buildNameRange(t),
+          after
+            ? buildAfter(
+                key && sql`${key}`,
+                key ? sql`${table.uid}` : sql`${e.below}`,
+                descending,
+                key ? "uid" : "below",
+              )
+            : undefined,
         ),
       )
-      .orderBy(...(key ? [direction(key)] : []), direction(t.textOrder.uid))
+      .orderBy(...(key ? [direction(key)] : []), direction(e.below))
       .limit(value("limit"))
       .offset(value("skip"));
   };
 }
 
-function buildNameRange(t: Tables, withSelf: boolean): SQL | undefined {
-  return and(
-    eq(t.textOrder.list, value("list")),
-    eq(t.textOrder.scope, value("scope")),
-    eq(t.textOrder.key, value("name")),
-    withSelf ? undefined : ne(t.textOrder.uid, value("scope")),
-  );
+function buildNameRange(t: Tables): SQL | undefined {
+  const e = t.textEntries;
+  return and(eq(e.list, value("list")), eq(e.scope, scopeOf(t, value("scope"))), eq(e.key, value("name")));
 }
 
 /**
- * Builds the condition that a row comes after the position in the parameters `key` and `uid`. It compares row
- * values: with `key > ? OR (key = ? AND uid > ?)` the last page of a long list costs a hundred times the first.
+ * Builds the condition that a row comes after the position in the parameters `key` and `uid` (or the one named by
+ * `last`). It compares row values: with `key > ? OR (key = ? AND uid > ?)` the last page of a long list costs a
+ * hundred times the first.
  */
-export function buildAfter(key: SQL | undefined, uid: SQL, descending: boolean): SQL {
+export function buildAfter(key: SQL | undefined, uid: SQL, descending: boolean, last: "uid" | "below" = "uid"): SQL {
   const sign = sql.raw(descending ? "<" : ">");
-  return key ? sql`(${key}, ${uid}) ${sign} (${value("key")}, ${value("uid")})` : sql`${uid} ${sign} ${value("uid")}`;
+  return key ? sql`(${key}, ${uid}) ${sign} (${value("key")}, ${value(last)})` : sql`${uid} ${sign} ${value(last)}`;
 }
 
-/** Counts rows where no counter does. Parameters as for a page. */
+/** Counts rows of which no total is kept. Parameters as for a page. */
 export const countStatement = statementFamily<RowShape, ListParams, { total: number }>(
   rowKey,
   (shape) => (q, t) =>
-    readsTable(shape)
+    shape.named && findShapeList(shape, "name")
       ? q
           .select({ total: toNumber(sql`count(*)`) })
-          .from(shape.kind.table(t))
-          .where(buildConditions(shape, t))
+          .from(t.textEntries)
+          .where(buildNameRange(t))
       : q
           .select({ total: toNumber(sql`count(*)`) })
-          .from(t.textOrder)
-          .where(buildNameRange(t, shape.withSelf)),
+          .from(shape.kind.table(t))
+          .where(buildConditions(shape, t)),
 );
 
-/** Reads a counter. Parameters: `counter`, `scope`. */
+/** Reads a total. Parameters: `counter`, `scope`. */
 export const counterTotal = statementFamily<"counter", ListParams, { total: number }>(
   String,
   () => (q, t) =>
     q
       .select({ total: toNumber(sql`coalesce(sum(n), 0)`) })
-      .from(t.counters)
-      .where(and(eq(t.counters.counter, value("counter")), eq(t.counters.scope, value("scope")))),
+      .from(t.totals)
+      .where(and(eq(t.totals.counter, value("counter")), eq(t.totals.scope, scopeOf(t, value("scope"))))),
 )("counter");
+
+/** Reads the number of a scope. Parameter: `scope`, its uid. */
+export const scopeNumber = statementFamily<"scope", ListParams, { id: number }>(
+  String,
+  () => (q, t) =>
+    q
+      .select({ id: t.scopes.id })
+      .from(t.scopes)
+      .where(eq(t.scopes.uid, value("scope"))),
+)("scope");
 
 /** A count as a number: PostgreSQL returns it as text. */
 export function toNumber(expression: SQL): SQL<number> {

@@ -1,21 +1,17 @@
 // Opens the store in PostgreSQL: a pool of connections, and serializable transactions that run again after conflicts.
-import { fileURLToPath } from "node:url";
-import { drizzle, type NodePgDatabase } from "drizzle-orm/node-postgres";
-import { migrate } from "drizzle-orm/node-postgres/migrator";
 import pg from "pg";
 import { aborted, deadlineExceeded, unavailable } from "../kernel/errors.js";
 import { type Clock, systemClock } from "../kernel/time.js";
+import { watchAuditVersion } from "./audit-version.js";
+import type { DataMigration } from "./migrate/data-migration.js";
+import { dataMigrations } from "./migrate/data-migrations.js";
+import { preparePg } from "./migrate/prepare-pg.js";
+import { createExecutor, isConflict, isConnectionLost, MIGRATION_LOCK, toApiError } from "./pg-connection.js";
 import type { Awaitable, Store, Tx, UnitOptions } from "./port.js";
-import * as schema from "./schema-pg.js";
-import type { Executor, Preparable, Sql, Statement } from "./statement.js";
-import type { Tables } from "./tables.js";
+import type { Executor } from "./statement.js";
 import { Transaction } from "./transaction.js";
+import { assertMayOpen, OLDEST_VERSION, VERSION } from "./version.js";
 
-const MIGRATIONS = fileURLToPath(new URL("./migrations/pg", import.meta.url));
-/** An arbitrary number for the advisory lock that no other program should use. */
-const MIGRATION_LOCK = 0x4172626f;
-/** Concurrent writers that change the same counter use different rows of it, so that they rarely conflict. */
-const COUNTER_SLOTS = 32;
 const MAX_UNIT_MS = 30_000;
 /** After its last row got a number, a unit runs the rest of that statement, idles and commits; the server limits each. */
 const LATE_COMMIT_MS = 4 * MAX_UNIT_MS;
@@ -27,15 +23,19 @@ export interface PgOptions {
   /** The maximum number of connections. */
   readonly poolSize?: number;
   readonly clock?: Clock;
+  /** The migrations of stored rows; tests replace them. */
+  readonly migrations?: readonly DataMigration[];
 }
 
 /**
- * Opens the store in a PostgreSQL database, bringing its schema up to date.
+ * Opens the store in a PostgreSQL database, and creates its tables where it is empty.
  *
  * Writes are SERIALIZABLE and run again after a conflict (40001, 40P01), with jitter, until their
  * deadline. Each read sees one snapshot. All statements go to the primary.
  *
  * @throws Error when the server may lose acknowledged commits (`synchronous_commit = off`).
+ * @throws ApiError FAILED_PRECONDITION when the database needs a newer version, or is that of an older version and must be
+ * expanded first.
  */
 export async function openPg(options: PgOptions): Promise<Store> {
   const { clock = systemClock } = options;
@@ -45,26 +45,38 @@ export async function openPg(options: PgOptions): Promise<Store> {
     connectionTimeoutMillis: 5_000,
     statement_timeout: MAX_UNIT_MS,
     idle_in_transaction_session_timeout: MAX_UNIT_MS,
-    application_name: "arbor",
+    // `arbor migrate --contract` looks for the nodes of older versions. Up to 0.4.0 they call themselves `arbor`.
+    application_name: `arbor/${VERSION}`,
   });
-  // Without a listener the error of an idle connection would end the process.
+  // Without listeners the error of a connection that runs no statement would end the process. The next statement of its
+  // transaction fails.
   pool.on("error", () => {});
+  pool.on("connect", (client) => client.on("error", () => {}));
   try {
-    await prepareDatabase(pool);
+    await prepareDatabase(pool, options.migrations ?? dataMigrations);
   } catch (error) {
     await pool.end();
     throw error;
   }
   const executors = new WeakMap<pg.PoolClient, Executor>();
+  const readOldest = async () => {
+    const { rows } = await pool.query<{ value: string }>("SELECT value FROM settings WHERE name = $1", [
+      OLDEST_VERSION,
+    ]);
+    return rows[0]?.value;
+  };
+  const auditVersion = watchAuditVersion(readOldest, clock);
+  await auditVersion.refresh();
 
   return {
     read: (unit, units) => runWithRetries("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", unit, units),
     write: (unit, units) => runWithRetries("BEGIN ISOLATION LEVEL SERIALIZABLE", unit, units),
     lateCommitMs: LATE_COMMIT_MS,
     async check() {
-      await pool.query("SELECT 1 FROM settings LIMIT 1").catch((error) => {
+      const oldest = await readOldest().catch((error) => {
         throw unavailable("the database cannot be reached", 1000, error);
       });
+      assertMayOpen(oldest);
     },
     close: () => pool.end(),
   };
@@ -74,7 +86,7 @@ export async function openPg(options: PgOptions): Promise<Store> {
     for (let tries = 1; ; tries++) {
       if (clock() > deadlineMs) throw deadlineExceeded();
       try {
-        return await runOnce(begin, unit);
+        return await runOnce(beginWith(begin, units), unit);
       } catch (error) {
         if (!isConflict(error)) throw toApiError(error);
         const pauseMs = Math.random() * Math.min(2 ** tries, 100);
@@ -113,14 +125,19 @@ export async function openPg(options: PgOptions): Promise<Store> {
   function executorOf(client: pg.PoolClient): Executor {
     let executor = executors.get(client);
     if (executor === undefined) {
-      executor = createExecutor(drizzle(client));
+      executor = createExecutor(client, { auditVersion: auditVersion.current });
       executors.set(client, executor);
     }
     return executor;
   }
 }
 
-async function prepareDatabase(pool: pg.Pool): Promise<void> {
+function beginWith(begin: string, { maxIdleMs }: UnitOptions = {}): string {
+  if (maxIdleMs === undefined) return begin;
+  return `${begin}; SET LOCAL idle_in_transaction_session_timeout = ${Math.ceil(maxIdleMs)}`;
+}
+
+async function prepareDatabase(pool: pg.Pool, migrations: readonly DataMigration[]): Promise<void> {
   const client = await pool.connect();
   try {
     const { rows } = await client.query("SHOW synchronous_commit");
@@ -130,63 +147,11 @@ async function prepareDatabase(pool: pg.Pool): Promise<void> {
     // Several nodes may start on an empty database at the same time.
     await client.query("SELECT pg_advisory_lock($1)", [MIGRATION_LOCK]);
     try {
-      await migrate(drizzle(client), { migrationsFolder: MIGRATIONS });
+      await preparePg(client, migrations);
     } finally {
       await client.query("SELECT pg_advisory_unlock($1)", [MIGRATION_LOCK]);
     }
   } finally {
     client.release();
   }
-}
-
-// Statements are prepared once per connection; a statement with a name stays prepared in PostgreSQL.
-function createExecutor(db: NodePgDatabase): Executor {
-  const sql = db as unknown as Sql;
-  const tables = schema as unknown as Tables;
-  const prepared: (Prepared | undefined)[] = [];
-  return {
-    counterSlots: COUNTER_SLOTS,
-    async rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Promise<Row[]> {
-      let ready = prepared[statement.id];
-      if (ready === undefined) {
-        ready = (statement.build(sql, tables) as Preparable).prepare(`arbor_${statement.id}`) as Prepared;
-        prepared[statement.id] = ready;
-      }
-      const result = await ready.execute(params);
-      return Array.isArray(result) ? result : [];
-    },
-  };
-}
-
-interface Prepared {
-  execute(params: object): Promise<unknown>;
-}
-
-function findErrorCode(error: unknown): string {
-  const { code, cause } = (error ?? {}) as { code?: unknown; cause?: unknown };
-  if (typeof code === "string") return code;
-  return cause === undefined ? "" : findErrorCode(cause);
-}
-
-// A conflict is reported as a serialization failure or a deadlock, and sometimes as a violated constraint,
-// because of a row that the other transaction inserted. When the unit runs again it sees that row.
-function isConflict(error: unknown): boolean {
-  return ["40001", "40P01", "23503", "23505"].includes(findErrorCode(error));
-}
-
-function isConnectionLost(error: unknown): boolean {
-  return /^(08|57P0)|^ECONN|^EPIPE|^ENOTFOUND|^ETIMEDOUT/.test(findErrorCode(error)) || isTerminated(error);
-}
-
-function isTerminated(error: unknown): boolean {
-  return error instanceof Error && /Connection terminated|timeout exceeded when trying to connect/.test(error.message);
-}
-
-// Temporary failures are UNAVAILABLE. All others are defects and are thrown unchanged.
-function toApiError(error: unknown): unknown {
-  const code = findErrorCode(error);
-  if (isConnectionLost(error) || /^(53|58|57014|25P03)/.test(code)) {
-    return unavailable("the database cannot be used at the moment", 1000, error);
-  }
-  return error;
 }

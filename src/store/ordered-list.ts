@@ -1,5 +1,5 @@
 // Reads pages of lists of every kind, in any declared order, by cursor and by skip, and their totals, at a
-// cost that does not grow with the number of rows (docs/adr/0004-order-tables.md). Nothing here depends
+// cost that does not grow with the number of rows (docs/adr/0014-compact-order-index.md). Nothing here depends
 // on a kind.
 import { isBelow, isWithin, lineageOf, parentOf } from "../kernel/uidp.js";
 import {
@@ -12,6 +12,7 @@ import {
   type Segment,
   sortRows,
 } from "./list-segment.js";
+import { SKIP_STEP, skipRows } from "./list-skip.js";
 import type { ListFilter, ListQuery, Page } from "./port.js";
 import { columnValue, type IndexedRow, type ResourceIndex } from "./resource-index.js";
 import type { Executor } from "./statement.js";
@@ -20,37 +21,67 @@ import { createTop, type ListRows, readMergedPage, readNamedPage, readUidPage } 
 
 /** With more subtrees than this, each statement reads many of them. */
 const MANY = 64;
-/** How many rows one statement skips at most. */
-const SKIP_STEP = 5_000;
 
-/** Reads the page of `kind` that `query` describes, and counts the rows on all pages. */
+/**
+ * Finds the rows in any of the segments that pass the filters of a query without examining others.
+ *
+ * @param rowLimit how many rows to return after those to skip
+ * @param readUids reads those of some rows that are part of the list
+ * @returns undefined where not all of the filters are indexed, so that all rows must be examined
+ */
+export type Search = (
+  tx: Executor,
+  query: ListQuery,
+  segments: readonly Segment[],
+  rowLimit: number,
+  readUids: (uids: readonly string[]) => Promise<ListRows>,
+) => Promise<ListRows | undefined>;
+
+/**
+ * Reads the page of `kind` that `query` describes, and counts the rows on all pages.
+ *
+ * @param search for a kind with an index of filters
+ */
 export async function listPage<Row extends IndexedRow>(
   tx: Executor,
   kind: ResourceIndex,
   query: ListQuery,
+  search?: Search,
 ): Promise<Page<Row>> {
   const { limit, order } = query;
   // One row more than the page holds shows whether another page follows.
-  const { rows, total } = await readRows(tx, kind, query, limit + 1);
+  const { rows, total } = await readRows(tx, kind, query, limit + 1, search);
   const page = rows.slice(0, limit);
   const last = page.at(-1);
   const next = rows.length > page.length && last ? positionOf(last, kind, order) : undefined;
   return { rows: page as unknown as Row[], next, total: query.uncounted ? 0 : total };
 }
 
-async function readRows(tx: Executor, kind: ResourceIndex, query: ListQuery, rowLimit: number): Promise<ListRows> {
+async function readRows(
+  tx: Executor,
+  kind: ResourceIndex,
+  query: ListQuery,
+  rowLimit: number,
+  search: Search | undefined,
+): Promise<ListRows> {
   // Finding many visible groups took time, and so does planning for them.
   if (query.visible.length > MANY) await tx.pause?.();
-  const plan = planList(query);
-  const uids = plan.from === "uids" ? plan.uids : plan.from === "subtrees" ? plan.also : [];
+  const plan = planList(query, kind);
+  const uids = plan.from === "children" ? [] : plan.uids;
   const byUid = await readUids(tx, kind, query, uids, rowLimit);
   if (plan.from === "uids") return { rows: byUid.rows.slice(query.skip), total: byUid.total };
-  if (plan.from === "children") {
-    return readFew(tx, kind, query, [{ from: "children", scope: plan.parent, withSelf: true }], byUid, rowLimit);
-  }
-  const segments = plan.scopes.map((subtree): Segment => ({ from: "subtree", ...subtree }));
+  const segments: readonly Segment[] =
+    plan.from === "children"
+      ? [{ from: "children", scope: plan.parent }]
+      : plan.scopes.map((scope) => ({ from: "subtree", scope }));
   const { name, equals = {} } = query.filter;
   const many = segments.length > MANY;
+  if (search && Object.keys(equals).length > 0 && !many) {
+    const readMore = (more: readonly string[]) => readUids(tx, kind, query, [...uids, ...more], rowLimit);
+    const found = await search(tx, query, segments, rowLimit, readMore);
+    if (found) return found;
+  }
+  if (plan.from === "children") return readFew(tx, kind, query, segments, byUid, rowLimit);
   if (Object.keys(equals).length > 0) {
     return many || (await countLargest(tx, kind, segments)) > MAX_SCAN
       ? readFilteredPage(tx, kind, query, segments, byUid, rowLimit)
@@ -97,10 +128,7 @@ async function readFew(
   let { total } = byUid;
   if (!query.uncounted) for (const segment of segments) total += await countSegment(tx, kind, query, segment);
   const [only] = segments;
-  if (only && segments.length === 1 && byUid.total === 0) {
-    const start = await skipInSteps(tx, kind, query, only);
-    return { rows: await readSegment(tx, kind, start, only, { skip: start.skip, limit: rowLimit }), total };
-  }
+  if (only && segments.length === 1) return { rows: await readOne(tx, kind, query, only, byUid.rows, rowLimit), total };
   // Segments do not overlap: the page is part of the merged first rows of all of them.
   const rows = [...byUid.rows];
   for (const segment of segments) {
@@ -110,38 +138,40 @@ async function readFew(
   return { rows: sortRows(rows, kind, query.order).slice(query.skip, query.skip + rowLimit), total };
 }
 
-// Replaces most of a long skip by the position it leads to, which is found in steps.
-async function skipInSteps(tx: Executor, kind: ResourceIndex, query: ListQuery, segment: Segment): Promise<ListQuery> {
-  let start = query;
-  while (start.skip > SKIP_STEP && Object.keys(query.filter.equals ?? {}).length === 0) {
-    const [last] = await readSegment(tx, kind, start, segment, { skip: SKIP_STEP - 1, limit: 1 });
-    if (last === undefined) break;
-    start = { ...start, skip: start.skip - SKIP_STEP, after: positionOf(last, kind, query.order) };
-    await tx.pause?.();
-  }
-  return start;
+// Reads the page from one segment and from `separate`, sorted rows outside it. Each of these takes the place of at most
+// one row of the segment: so many fewer of the segment are skipped, and after merging as many rows are cut off.
+async function readOne(
+  tx: Executor,
+  kind: ResourceIndex,
+  query: ListQuery,
+  segment: Segment,
+  separate: readonly IndexedRow[],
+  rowLimit: number,
+): Promise<IndexedRow[]> {
+  const skip = Math.max(0, query.skip - separate.length);
+  const cut = query.skip - skip;
+  const start = await skipRows(tx, kind, { ...query, skip }, segment);
+  const rows = start ? await readSegment(tx, kind, start, segment, { skip: start.skip, limit: cut + rowLimit }) : [];
+  return separate.length === 0 ? rows : sortRows([...rows, ...separate], kind, query.order).slice(cut, cut + rowLimit);
 }
 
 // A plan is made from uids alone. The visible rows of a caller are subtrees, so every filter on the hierarchy leads to
 // one of these plans.
 
-/** Where the rows of a list are read: from subtrees in stored order, from the children of one group, or by uid. */
+/**
+ * Where the rows of a list are read: by uid, and from what is below some groups, in stored order; from the children of
+ * one group; or by uid alone.
+ */
 type ListPlan =
-  | { readonly from: "subtrees"; readonly scopes: readonly Subtree[]; readonly also: readonly string[] }
+  | { readonly from: "subtrees"; readonly scopes: readonly string[]; readonly uids: readonly string[] }
   | { readonly from: "children"; readonly parent: string }
   | { readonly from: "uids"; readonly uids: readonly string[] };
-
-/** The descendants of a group, with or without the group itself. */
-interface Subtree {
-  readonly scope: string;
-  readonly withSelf: boolean;
-}
 
 /** The fields of a query that a plan depends on. */
 type PlanInput = Pick<ListQuery, "visible" | "also" | "filter">;
 
 /** Plans a query. Rows of a `uids` plan must still pass {@link createRowFilter}. */
-function planList({ visible, also = [], filter }: PlanInput): ListPlan {
+function planList({ visible, also = [], filter }: PlanInput, kind: Pick<ResourceIndex, "includesSelf">): ListPlan {
   if (filter.uids) return { from: "uids", uids: [...new Set(filter.uids)] };
   if (filter.ancestorsOf !== undefined) return { from: "uids", uids: lineageOf(filter.ancestorsOf) };
   if (filter.inRoot || filter.childrenOf === "/") return { from: "uids", uids: [...visible.filter(isRoot), ...also] };
@@ -151,10 +181,12 @@ function planList({ visible, also = [], filter }: PlanInput): ListPlan {
     if (top !== undefined && !isWithin(parent, top)) return { from: "uids", uids: [] };
     return { from: "children", parent };
   }
-  const withSelf = (scopes: readonly string[]) => scopes.map((scope) => ({ scope, withSelf: true }));
-  if (top === undefined) return { from: "subtrees", scopes: withSelf(visible), also };
-  if (isVisible(visible, top)) return { from: "subtrees", scopes: [{ scope: top, withSelf: false }], also: [] };
-  return { from: "subtrees", scopes: withSelf(visible.filter((uid) => isBelow(uid, top))), also: [] };
+  // What is below a group is read from its lists; a row with the group's own uid is not in them.
+  const tops = (scopes: readonly string[]) => (kind.includesSelf ? scopes : []);
+  if (top === undefined) return { from: "subtrees", scopes: visible, uids: [...tops(visible), ...also] };
+  if (isVisible(visible, top)) return { from: "subtrees", scopes: [top], uids: [] };
+  const below = visible.filter((uid) => isBelow(uid, top));
+  return { from: "subtrees", scopes: below, uids: tops(below) };
 }
 
 /** Creates the test whether a row is visible and passes every filter that the database did not evaluate. */

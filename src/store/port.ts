@@ -3,9 +3,10 @@
 export type * from "./port-iam.js";
 export type * from "./port-lists.js";
 export type { AdvisoryEventRow, AdvisoryRow } from "./tables/advisories.js";
-export type { AuditHead, AuditRow, ChainEntry, SealerRow, StoredAuditRow } from "./tables/audit.js";
+export type { AuditHead, AuditRow, ChainEntry, RecordedAuditRow, SealerRow, StoredAuditRow } from "./tables/audit.js";
 export type { AccountAssociationRow, GroupRow, SubscriptionRow, TermsAcceptanceRow } from "./tables/groups.js";
 export type { GroupMappingRow, IdentityProviderRow, IdentityRow, ScimState } from "./tables/identities.js";
+export type { JobRow } from "./tables/jobs.js";
 export type {
   DeploymentRow,
   ManifestRow,
@@ -34,9 +35,10 @@ import type {
 } from "./port-iam.js";
 import type { Awaitable, IndexedStore, ListQuery, Page } from "./port-lists.js";
 import type { AdvisoryEventRow, AdvisoryRow } from "./tables/advisories.js";
-import type { AuditHead, AuditRow, ChainEntry, SealerRow, StoredAuditRow } from "./tables/audit.js";
+import type { AuditHead, AuditRow, ChainEntry, RecordedAuditRow, SealerRow, StoredAuditRow } from "./tables/audit.js";
 import type { AccountAssociationRow, SubscriptionRow } from "./tables/groups.js";
 import type { GroupMappingRow } from "./tables/identities.js";
+import type { JobRow } from "./tables/jobs.js";
 import type {
   DeploymentRow,
   ManifestRow,
@@ -53,6 +55,11 @@ import type { KeyRow, KeyState, RefreshTokenRow, TicketKind, TicketRow } from ".
 export interface UnitOptions {
   /** When the caller stops waiting, in epoch milliseconds: a unit does not start after that. */
   readonly deadlineMs?: number;
+  /**
+   * How long the transaction may wait for this process, in milliseconds, for rows that other nodes wait for: PostgreSQL
+   * ends the transaction of a node that is suspended. 30 s unless set; SQLite ignores it.
+   */
+  readonly maxIdleMs?: number;
 }
 
 /** A database. */
@@ -113,7 +120,35 @@ export interface Tx {
   readonly refreshTokens: RefreshTokenStore;
   readonly audit: AuditStore;
   readonly auditChain: AuditChainStore;
+  readonly jobs: JobStore;
   readonly settings: SettingStore;
+  readonly ranks: RankStore;
+}
+
+/** A list that is long enough for ranks and not completely counted, by its numbers in the tables. */
+export interface UnrankedList {
+  readonly counter: number;
+  readonly scope: number;
+  readonly list: number;
+}
+
+/** A part of a search for lists without ranks. */
+export interface RankSearch {
+  readonly lists: readonly UnrankedList[];
+  /** Where the search continues; undefined at its end. */
+  readonly next: { readonly counter: number; readonly scope: number } | undefined;
+}
+
+/** Ranks of long lists, with which a page far into a list is found at once. A list without them is read in steps. */
+export interface RankStore {
+  /**
+   * Searches a part of all lists, in some milliseconds.
+   *
+   * @param from `next` of the answer before; by default the search begins
+   */
+  findUnranked(from?: RankSearch["next"]): Promise<RankSearch>;
+  /** Counts some thousand more entries of a list, in some milliseconds; true when it is completely counted. */
+  build(list: UnrankedList): Promise<boolean>;
 }
 
 /** Counts what quotas limit. */
@@ -174,7 +209,7 @@ export interface RefreshTokenStore {
 export interface AuditStore {
   append(row: AuditRow): Awaitable<void>;
   /** The newest rows first, at most `limit`, of one organisation or of all. */
-  newest(limit: number, rootUid?: string): Awaitable<AuditRow[]>;
+  newest(limit: number, rootUid?: string): Awaitable<RecordedAuditRow[]>;
 }
 
 /** A chain entry with the audit row it seals; null when the row no longer exists. */
@@ -209,6 +244,20 @@ export interface AuditChainStore {
   roots(): Awaitable<string[]>;
 }
 
+/** Background jobs. Only src/jobs and commands of the operator use it. */
+export interface JobStore {
+  /**
+   * The time of the database in epoch milliseconds. All nodes on PostgreSQL share its clock; on SQLite it is the clock of
+   * the process.
+   */
+  nowMs(): Awaitable<number>;
+  get(name: string): Awaitable<JobRow | undefined>;
+  /** Inserts or replaces a job. */
+  put(row: JobRow): Awaitable<void>;
+  /** All jobs in the order of their names. */
+  list(): Awaitable<JobRow[]>;
+}
+
 // Repos, tags, images and advisories.
 
 /** Repos. */
@@ -241,8 +290,8 @@ export interface TagStore extends IndexedStore<TagRow> {
 export interface RegistryStore {
   /** Records an event of a registry; false when it is already recorded. */
   see(id: string, timeMs: number): Promise<boolean>;
-  /** Deletes events older than `timeMs`. */
-  sweep(timeMs: number): Awaitable<void>;
+  /** Deletes events older than `timeMs`, as {@link TicketStore.sweep} does. */
+  sweep(timeMs: number, limit: number): Awaitable<number>;
   manifest(repoUid: string, digest: string): Awaitable<ManifestRow | undefined>;
   putManifest(row: ManifestRow): Awaitable<void>;
   deleteManifestsOf(repoUid: string): Awaitable<void>;
@@ -272,4 +321,14 @@ export interface AdvisoryStore extends IndexedStore<AdvisoryRow> {
   events(advisoryUids: readonly string[]): Awaitable<AdvisoryEventRow[]>;
   putEvent(row: AdvisoryEventRow): Awaitable<void>;
   deleteEvents(advisoryUid: string): Awaitable<void>;
+  /** Whether advisories changed since they were indexed. */
+  hasChanges(): Awaitable<boolean>;
+  /**
+   * Indexes advisories that changed, so that filters find them at once. Lists are right without, but slow after more
+   * than a thousand changes.
+   *
+   * @param limit how many changes to take up at most
+   * @returns how many it took up: fewer than `limit` when none is left
+   */
+  indexChanges(limit: number): Awaitable<number>;
 }

@@ -1,5 +1,5 @@
 // The stores of repos, and of what a registry reports about them and is configured with.
-import { and, eq, lt, sql } from "drizzle-orm";
+import { and, eq, inArray, lt, sql } from "drizzle-orm";
 import { IndexedTable } from "./indexed-table.js";
 import type {
   Awaitable,
@@ -12,11 +12,24 @@ import type {
   RepoStore,
 } from "./port.js";
 import { defineResourceIndex, usualSorts } from "./resource-index.js";
-import { buildInsertValues, buildUpsertValues, discardRows, type Executor, statement, takeFirst } from "./statement.js";
+import {
+  buildInsertValues,
+  buildUpsertValues,
+  countRows,
+  discardRows,
+  type Executor,
+  statement,
+  takeFirst,
+} from "./statement.js";
 import type { RegistryEventRow } from "./tables/registry.js";
 
 /** The index of repos. */
-export const repoIndex = defineResourceIndex(9, { table: (t) => t.repos, parent: "groupUid", sorts: usualSorts });
+export const repoIndex = defineResourceIndex(9, {
+  table: (t) => t.repos,
+  parent: "groupUid",
+  hasRowsBelow: true,
+  sorts: usualSorts,
+});
 
 const repoByName = statement<{ groupUid: string; name: string }, RepoRow>((q, t) =>
   q
@@ -45,9 +58,14 @@ const getEvent = statement<{ id: string }, RegistryEventRow>((q, t) =>
 const insertEvent = statement<RegistryEventRow>((q, t) =>
   q.insert(t.registryEvents).values(buildInsertValues(t.registryEvents)),
 );
-const sweepEvents = statement<{ timeMs: number }>((q, t) =>
-  q.delete(t.registryEvents).where(lt(t.registryEvents.timeMs, sql.placeholder("timeMs"))),
-);
+const sweepEvents = statement<{ timeMs: number; limit: number }, { id: string }>((q, t) => {
+  const old = q
+    .select({ id: t.registryEvents.id })
+    .from(t.registryEvents)
+    .where(lt(t.registryEvents.timeMs, sql.placeholder("timeMs")))
+    .limit(sql.placeholder("limit"));
+  return q.delete(t.registryEvents).where(inArray(t.registryEvents.id, old)).returning({ id: t.registryEvents.id });
+});
 const getManifest = statement<Omit<ManifestRow, "images">, ManifestRow>((q, t) =>
   q
     .select()
@@ -142,8 +160,8 @@ export class Registry implements RegistryStore {
     return true;
   }
 
-  sweep(timeMs: number): Awaitable<void> {
-    return discardRows(this.#tx.rows(sweepEvents, { timeMs }));
+  sweep(timeMs: number, limit: number): Awaitable<number> {
+    return countRows(this.#tx.rows(sweepEvents, { timeMs, limit }));
   }
 
   manifest(repoUid: string, digest: string): Awaitable<ManifestRow | undefined> {

@@ -1,4 +1,4 @@
-// How the rows of a kind of resource are indexed: the orders and counters from which lists are answered.
+// How the rows of a kind of resource are indexed: the orders and totals from which lists are answered.
 import type { SQL } from "drizzle-orm";
 import type { AnySQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
 import type { Tables } from "./tables.js";
@@ -25,7 +25,7 @@ export interface IndexedRow {
 
 /** A field that a list can be ordered by. */
 export interface SortField {
-  /** The number of this order in the order tables, unique among all kinds. */
+  /** The number of the lists in this order, unique among all kinds. */
   readonly list: number;
   readonly type: "text" | "time";
   /** The property of the table that stores it. */
@@ -38,12 +38,20 @@ export interface ResourceIndex {
   /** The property of the table that stores the uid of the parent. */
   readonly parent: string;
   /**
-   * Whether a row is part of its own subtree: that of every group has the group itself in it, and that of a group may
-   * have the account association of the group in it.
+   * Whether a list over the subtree of a group contains the row with the group's own uid, if there is one. The index
+   * has only what is below: this row is read by its uid.
    */
-  readonly includesSelf: false | "always" | "sometimes";
-  /** The number of the counters of subtrees; those of children have the next number. */
+  readonly includesSelf: boolean;
+  /** Whether uids of other rows begin with the uids of these rows. */
+  readonly hasRowsBelow: boolean;
+  /** Whether the children of each parent have lists of their own. Children of other kinds are read from their table. */
+  readonly childLists: boolean;
+  /** The number of the totals of subtrees; those of children have the next number. */
   readonly counter: number;
+  /** The number of the lists of children in the order of uids. */
+  readonly childrenByUid: number;
+  /** The number of the lists of subtrees in the order of uids. They have ranks only: the table is in that order. */
+  readonly descendantsByUid: number;
   readonly sorts: Readonly<Record<string, SortField>>;
   readonly join?: Join;
   /** Filters other than equality of a column, by their names in `ListFilter.equals`. */
@@ -76,7 +84,9 @@ export interface ResourceIndexDeclaration {
   readonly join?: Join;
   readonly filters?: Readonly<Record<string, Filter>>;
   readonly where?: RowPredicate;
-  readonly includesSelf?: ResourceIndex["includesSelf"];
+  readonly includesSelf?: boolean;
+  readonly hasRowsBelow?: boolean;
+  readonly childLists?: boolean;
   readonly sorts: readonly { readonly field: string; readonly type: SortField["type"]; readonly column: string }[];
 }
 
@@ -87,13 +97,55 @@ export const usualSorts: ResourceIndexDeclaration["sorts"] = [
   { field: "updated_at", type: "time", column: "updateTimeMs" },
 ];
 
+// A kind has 8 lists: up to three orders of subtrees and theirs by uid, and the same of children.
+const LISTS = 8;
+const CHILD_LISTS = 4;
+/** What is left of a group that is gone is looked for under the numbers of all kinds. */
+export const MAX_ID = 31;
+
 /** Defines the index of a kind. `id` is part of stored keys: it is unique and never changes. */
 export function defineResourceIndex(
   id: number,
-  { includesSelf = false, ...kind }: ResourceIndexDeclaration,
+  { includesSelf = false, hasRowsBelow = false, childLists = false, ...kind }: ResourceIndexDeclaration,
 ): ResourceIndex {
-  const sorts = kind.sorts.map(({ field, ...sort }, i) => [field, { ...sort, list: id * 8 + i }] as const);
-  return { ...kind, includesSelf, counter: id * 2, sorts: Object.fromEntries(sorts) };
+  const sorts = kind.sorts.map(({ field, ...sort }, i) => [field, { ...sort, list: id * LISTS + i }] as const);
+  if (id > MAX_ID) throw new TypeError(`the number of a kind is at most ${MAX_ID}`);
+  if (sorts.length >= CHILD_LISTS) throw new TypeError(`a kind has at most ${CHILD_LISTS - 1} orders`);
+  const childrenByUid = id * LISTS + LISTS - 1;
+  return {
+    ...kind,
+    includesSelf,
+    hasRowsBelow,
+    childLists,
+    counter: id * 2,
+    childrenByUid,
+    descendantsByUid: id * LISTS + CHILD_LISTS - 1,
+    sorts: Object.fromEntries(sorts),
+  };
+}
+
+/** The number of the list of children in the order of `sort`. */
+export function childListOf(sort: SortField): number {
+  return sort.list + CHILD_LISTS;
+}
+
+/** A list of the index: its number, and the type of its keys, which is that of its table. */
+export interface IndexList {
+  readonly list: number;
+  readonly type: SortField["type"];
+}
+
+/**
+ * The list with the rows of a subtree, or with the children of a group, in the order of a field. There is none where
+ * the table of the kind itself is in that order, or where it is read instead.
+ *
+ * @param field `uid` or a field that the kind declares
+ */
+export function findList(kind: ResourceIndex, from: "subtree" | "children", field: string): IndexList | undefined {
+  const sort = kind.sorts[field];
+  if (from === "subtree") return sort;
+  if (!kind.childLists) return undefined;
+  return sort ? { type: sort.type, list: childListOf(sort) } : { type: "text", list: kind.childrenByUid };
 }
 
 /** The column of a property of a table; throws TypeError when there is none. */
@@ -116,6 +168,7 @@ const byCreation = [{ field: "created_at", type: "time", column: "createTimeMs" 
 export const identityProviderIndex = defineResourceIndex(5, {
   table: (t) => t.identityProviders,
   parent: "groupUid",
+  hasRowsBelow: true,
   sorts: usualSorts,
 });
 
@@ -123,7 +176,7 @@ export const identityProviderIndex = defineResourceIndex(5, {
 export const accountAssociationIndex = defineResourceIndex(6, {
   table: (t) => t.accountAssociations,
   parent: "parentUid",
-  includesSelf: "sometimes",
+  includesSelf: true,
   sorts: usualSorts,
 });
 

@@ -11,12 +11,15 @@ import {
   primaryKey,
   uniqueIndex,
 } from "drizzle-orm/pg-core";
+import { AFTER_ALL } from "./below.js";
 import type { Columns } from "./tables/columns-sqlite.js";
 import { defineTables } from "./tables.js";
 
 // A locale gives punctuation less weight than letters: lists by name would have another order than in
 // SQLite, and ranges of uids would be wrong.
 const bytewise = customType<{ data: string; driverData: string }>({ dataType: () => 'text COLLATE "C"' });
+
+const bytea = customType<{ data: Buffer; driverData: Buffer }>({ dataType: () => "bytea" });
 
 // The column types of the schema; tables/columns-sqlite.ts has the same names.
 const columns = {
@@ -27,15 +30,35 @@ const columns = {
   int: (name: string) => integer(name),
   /** A point in time as epoch milliseconds, or any integer beyond 32 bits. */
   long: (name: string) => bigint(name, { mode: "number" }),
+  bytes: (name: string) => bytea(name),
   json: <T>(name: string) => jsonb(name).$type<T>(),
   /** A row number that the database assigns in ascending order. */
   serial: (name: string) => bigserial(name, { mode: "number" }).primaryKey(),
+  /** As {@link serial}; a number may be assigned again after its row was deleted. */
+  rowNumber: (name: string) => bigserial(name, { mode: "number" }).primaryKey(),
   /** Whether a column has one of the values in the JSON array that the placeholder `name` stands for. */
   anyOf: (column: SQLWrapper, name: string): SQL =>
     sql`${column}::text in (select jsonb_array_elements_text(${sql.placeholder(name)}::jsonb))`,
-  /** The table `scopes` with one column `scope`: the values in the JSON array that the placeholder `name` stands for. */
-  scopesIn: (name: string): SQL =>
-    sql`(select jsonb_array_elements_text(${sql.placeholder(name)}::jsonb) as scope) scopes`,
+  /**
+   * The table `tops` of subtrees in the JSON object that the placeholder `name` stands for: by the uid of the top
+   * (`top`) a position below it (`bound`), as hex digits there and as bytes here; "-" is the position after all.
+   */
+  topsIn: (name: string): SQL =>
+    sql`(select key collate "C" as top, decode(case value when '-' then repeat('ff', ${sql.raw(String(AFTER_ALL.length))}) else value end, 'hex') as bound
+      from jsonb_each_text(${sql.placeholder(name)}::jsonb)) tops`,
+  /** The uid whose segments below `top` are the bytes `below`. */
+  uidBelow: (top: SQLWrapper, below: SQLWrapper): SQL =>
+    sql`${top}::text || regexp_replace(encode(${below}, 'hex'), '(.{16})', '/\\1', 'g')`,
+  /** The whole numbers in the JSON array that the placeholder `name` stands for, for a condition with `in`. */
+  numbersIn: (name: string): SQL => sql`(select jsonb_array_elements_text(${sql.placeholder(name)}::jsonb)::bigint)`,
+  /** The values of a column of whole numbers in one text, with commas between them. */
+  joinNumbers: (column: SQLWrapper): SQL<string | null> => sql`string_agg(${column}::text, ',')`,
+  /** Whether a column contains the text that the placeholder `name` stands for. */
+  contains: (column: SQLWrapper, name: string): SQL => sql`strpos(${column}, ${sql.placeholder(name)}) > 0`,
+  /** Whether `foundTexts` uses an index: the role that set up the database may not have had the right to create it. */
+  hasTextIndex: sql`to_regclass('advisory_entries_trigrams') is not null`,
+  /** As in SQLite; see tables/columns-sqlite.ts. */
+  foundTexts: sql`(select number, root from advisory_entries where searched like ${sql.placeholder("pattern")} limit ${sql.placeholder("limit")}) found`,
   index,
   primaryKey,
   uniqueIndex,
@@ -61,6 +84,7 @@ export const {
   auditChain,
   auditHeads,
   auditSealer,
+  jobs,
   settings,
   repos,
   tags,
@@ -74,10 +98,25 @@ export const {
   advisories,
   advisoryEvents,
   advisoryAliases,
-  textOrder,
-  timeOrder,
-  counters,
+  advisoryChanges,
+  advisoryRoots,
+  advisoryEntries,
+  advisoryFacets,
+  advisoryPostings,
+  scopes,
+  textEntries,
+  timeEntries,
+  totals,
+  textRanks,
+  timeRanks,
+  dataMigrations,
   anyOf,
-  scopesIn,
+  topsIn,
+  uidBelow,
+  numbersIn,
+  joinNumbers,
+  contains,
+  hasTextIndex,
+  foundTexts,
   // The query-builder surface that stores use is the same in both dialects; only its types differ.
 } = defineTables(columns as unknown as Columns);

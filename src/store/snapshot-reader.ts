@@ -1,4 +1,5 @@
 // Reads on SQLite. Beginning a transaction costs as much as a point read, so reads share one.
+import type { AuditVersion } from "./audit-version.js";
 import type { Awaitable, Tx } from "./port.js";
 import type { Executor } from "./statement.js";
 import { Transaction } from "./transaction.js";
@@ -169,6 +170,11 @@ class Snapshot implements Executor {
     if (!this.open) throw new TypeError("a unit of work awaited something other than its transaction");
     return this.connection.rows(statement, params);
   };
+
+  auditVersion(): AuditVersion {
+    return this.connection.auditVersion();
+  }
+  nowMs: Executor["nowMs"] = () => this.connection.nowMs();
 
   beginSlice(): void {
     this.#sliceStartMs = performance.now();

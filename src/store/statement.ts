@@ -3,6 +3,7 @@
 // the transaction.
 import { getTableColumns, type SQL, sql, type Table } from "drizzle-orm";
 import type { BaseSQLiteDatabase } from "drizzle-orm/sqlite-core";
+import type { AuditVersion } from "./audit-version.js";
 import type { Awaitable } from "./port.js";
 import type { Tables } from "./tables.js";
 
@@ -30,7 +31,11 @@ export interface Statement<Params extends object, Row> {
 export interface Executor {
   /** How many slots of a counter this transaction may choose from: 1 where there is one writer. */
   readonly counterSlots: number;
+  /** The version of the audit rows that this process writes. */
+  auditVersion(): AuditVersion;
   rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Awaitable<Row[]>;
+  /** The time of the database in epoch milliseconds; on SQLite, of the process. */
+  nowMs(): Awaitable<number>;
   /**
    * Yields to the event loop when this transaction has run for some milliseconds. Work whose duration
    * depends on how much is stored awaits it between its statements. Writers on SQLite never yield,

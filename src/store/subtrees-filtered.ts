@@ -1,4 +1,4 @@
-// Lists with filters that no order table supports: every row of the visible subtrees is scanned, a few
+// Lists with filters that no list of the index supports: every row of the visible subtrees is scanned, a few
 // thousand in one statement.
 import { countSegment, endsBefore, filterAfter, readSegment, type Segment, startsAfter } from "./list-segment.js";
 import type { ListQuery } from "./port.js";
@@ -86,24 +86,25 @@ function* groupBySize(segments: readonly Segment[], counts: ReadonlyMap<string, 
   if (group.length > 0) yield group;
 }
 
-// Splits a subtree into ranges of uids, in the order of uids. Ranges before the position of the query are
+// Splits what is below a group into ranges of uids, in the order of uids. Ranges before the position of the query are
 // left out when nothing is counted.
 async function* splitSubtree(
   tx: Executor,
   kind: ResourceIndex,
   { order, after, uncounted }: ListQuery,
-  { scope, withSelf }: Segment,
+  { scope }: Segment,
 ): AsyncGenerator<Segment> {
   const end = `${scope}0`;
   const startsAtPosition = uncounted && after && order.field === "uid" && !order.descending;
-  const subtree: Segment = { from: "subtree", scope, withSelf };
+  const subtree: Segment = { from: "subtree", scope };
   let first = startsAtPosition && !startsAfter(after, order, subtree) ? after.uid : scope;
   const byUid: ListQuery = { visible: [], filter: {}, order: { field: "uid", descending: false }, skip: 0, limit: 1 };
   for (;;) {
-    const rest: Segment = { from: "subtree", scope: first, end, withSelf: withSelf || first !== scope };
-    const [next] = await readSegment(tx, kind, byUid, rest, { skip: MAX_SCAN, limit: 1 });
-    yield next === undefined ? rest : { ...rest, end: next.uid };
-    if (next === undefined) return;
-    first = next.uid;
+    const rest: Segment = { from: "subtree", scope: first, end };
+    const [last] = await readSegment(tx, kind, byUid, rest, { skip: MAX_SCAN - 1, limit: 1 });
+    // The first text after the uid: what can follow in a longer uid comes later.
+    yield last === undefined ? rest : { ...rest, end: `${last.uid}!` };
+    if (last === undefined) return;
+    first = last.uid;
   }
 }

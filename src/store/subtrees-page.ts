@@ -1,5 +1,7 @@
 // Lists over many subtrees. Their cost depends on the number of subtrees and on the length of the page, not
 // on the number of rows in the subtrees, and no step blocks the event loop for long.
+
+import { AFTER_ALL, positionBelow } from "./below.js";
 import {
   CHUNK,
   comparePositions,
@@ -14,15 +16,15 @@ import {
 } from "./list-segment.js";
 import type { ListParams } from "./list-statements.js";
 import type { ListPosition, ListQuery } from "./port.js";
-import type { IndexedRow, ResourceIndex } from "./resource-index.js";
+import { findList, type IndexedRow, type ResourceIndex } from "./resource-index.js";
 import type { Executor } from "./statement.js";
 import {
-  countersStatement,
   entriesStatement,
   headsStatement,
   type ManyShape,
   manyCountStatement,
   manyPageStatement,
+  totalsStatement,
 } from "./subtrees-statements.js";
 
 /** Rows of a list, and the number of matching rows on all pages. */
@@ -43,11 +45,20 @@ export async function readCounts(
 ): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
   for (const chunk of splitChunks(segments)) {
-    const params = { scopes: JSON.stringify(chunk.map(({ scope }) => scope)), counter: kind.counter };
-    for (const { scope, total } of await tx.rows(countersStatement, params)) if (total > 0) counts.set(scope, total);
+    const params = { tops: formatTops(chunk.map(({ scope }) => scope)), counter: kind.counter };
+    for (const { scope, total } of await tx.rows(totalsStatement, params)) if (total > 0) counts.set(scope, total);
     await tx.pause?.();
   }
   return counts;
+}
+
+// The parameter `tops`: each subtree with the bytes of the position below it.
+function formatTops(scopes: readonly string[], after?: ListPosition): string {
+  const boundOf = (scope: string) => {
+    const bound = after && positionBelow(after.uid, scope);
+    return bound === AFTER_ALL ? "-" : (bound?.toString("hex") ?? "");
+  };
+  return JSON.stringify(Object.fromEntries(scopes.map((scope) => [scope, boundOf(scope)])));
 }
 
 /** Reads a page in the order of uids: subtree after subtree, since they do not overlap. */
@@ -66,9 +77,11 @@ export async function readUidPage(
   const rows: IndexedRow[] = [];
   let { total } = byUid;
   let skip = query.skip;
-  // Rows that were read by uid belong between the subtrees.
-  const takeSeparate = (before?: string) => {
-    while (separate[0] !== undefined && (before === undefined || sign * (separate[0].uid < before ? -1 : 1) < 0)) {
+  // Rows that were read by uid belong between the subtrees. That of a top itself comes before what is below it, and
+  // after that in descending order.
+  const isBefore = (uid: string, scope: string) => (order.descending ? uid > scope : uid <= scope);
+  const takeSeparate = (scope?: string) => {
+    while (separate[0] !== undefined && (scope === undefined || isBefore(separate[0].uid, scope))) {
       const row = separate.shift() as IndexedRow;
       if (skip > 0) skip--;
       else if (rows.length < rowLimit) rows.push(row);
@@ -129,7 +142,7 @@ export async function readMergedPage(
 ): Promise<ListRows> {
   const { order, after } = query;
   const shape = buildShape(kind, query);
-  const list = kind.sorts[order.field]?.list ?? 0;
+  const list = findList(kind, "subtree", order.field)?.list ?? 0;
   const counts = await readCounts(tx, kind, segments);
   let { total } = byUid;
   for (const count of counts.values()) total += count;
@@ -139,8 +152,8 @@ export async function readMergedPage(
   for (const row of byUid.rows)
     heap.push({ head: positionOf(row, kind, order), left: 0, ahead: [], scope: "", size: 0 });
   for (const chunk of splitChunks([...counts.keys()])) {
-    const params = { ...after, scopes: JSON.stringify(chunk), list };
-    for (const { scope, key, uid } of await tx.rows(headsStatement(shape), params)) {
+    const params = { tops: formatTops(chunk, after), list, ...(after && { key: after.key }) };
+    for (const { scope = "", key, uid } of await tx.rows(headsStatement(shape), params)) {
       if (uid === null) continue;
       heap.push({ head: { key, uid }, left: (counts.get(scope) ?? 0) - 1, ahead: [], scope, size: FIRST_ENTRIES });
     }
@@ -177,7 +190,8 @@ async function advance(tx: Executor, shape: ManyShape, list: number, cursor: Cur
   let { ahead } = cursor;
   let unread = left;
   if (ahead.length === 0 && left > 0) {
-    const found = await tx.rows(entriesStatement(shape), { ...head, scope, list, limit: size });
+    const params = { scope, list, key: head.key, below: positionBelow(head.uid, scope), limit: size };
+    const found = await tx.rows(entriesStatement(shape), params);
     await tx.pause?.();
     ahead = found.map(({ key, uid }) => ({ key, uid: uid ?? "" })).reverse();
     unread = found.length < size ? 0 : left - found.length;
@@ -260,8 +274,8 @@ export async function readMany(
   const params: ListParams = {
     ...filter.equals,
     ...(filter.name !== undefined && { name: filter.name }),
-    scopes: JSON.stringify(segments.map(({ scope }) => scope)),
-    list: kind.sorts.name?.list ?? 0,
+    tops: formatTops(segments.map(({ scope }) => scope)),
+    list: findList(kind, "subtree", "name")?.list ?? 0,
   };
   const [row] = uncounted ? [] : await tx.rows(manyCountStatement(shape), params);
   const rows = await tx.rows(manyPageStatement(shape), { ...params, ...after, limit: skip + rowLimit });

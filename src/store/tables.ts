@@ -4,8 +4,11 @@
 import { defineAdvisoryTables } from "./tables/advisories.js";
 import { defineAuditTables } from "./tables/audit.js";
 import type { Columns } from "./tables/columns-sqlite.js";
+import { defineEntryTables } from "./tables/entries.js";
 import { defineGroupTables } from "./tables/groups.js";
 import { defineIdentityTables } from "./tables/identities.js";
+import { defineJobTables } from "./tables/jobs.js";
+import { defineMigrationTables } from "./tables/migrations.js";
 import { defineRegistryTables } from "./tables/registry.js";
 import { defineRoleTables } from "./tables/roles.js";
 import { defineTokenTables } from "./tables/tokens.js";
@@ -24,51 +27,22 @@ export function defineTables(c: Columns) {
     ...defineIdentityTables(c, { ...groupTables, ...roleTables }),
     ...defineTokenTables(c),
     ...defineAuditTables(c),
+    ...defineJobTables(c),
     settings,
     ...defineRegistryTables(c, groupTables),
     ...defineAdvisoryTables(c, groupTables),
-    ...defineIndexTables(c),
+    ...defineEntryTables(c),
+    ...defineMigrationTables(c),
     // Expressions, not tables, but equally different between the databases.
     anyOf: c.anyOf,
-    scopesIn: c.scopesIn,
+    topsIn: c.topsIn,
+    uidBelow: c.uidBelow,
+    numbersIn: c.numbersIn,
+    joinNumbers: c.joinNumbers,
+    contains: c.contains,
+    hasTextIndex: c.hasTextIndex,
+    foundTexts: c.foundTexts,
   };
-}
-
-// What keeps the cost of lists independent of their length (ordered-list.ts): for each sortable field of
-// a kind one entry per ancestor in the order of the field, and counters per ancestor. The value of a
-// counter is the sum of its slots; on PostgreSQL concurrent writers use different slots.
-function defineIndexTables(c: Columns) {
-  const textOrder = c.table(
-    "text_order",
-    {
-      list: c.int("list").notNull(),
-      scope: c.str("scope").notNull(),
-      key: c.str("key").notNull(),
-      uid: c.str("uid").notNull(),
-    },
-    (t) => [c.primaryKey({ columns: [t.list, t.scope, t.key, t.uid] })],
-  );
-  const timeOrder = c.table(
-    "time_order",
-    {
-      list: c.int("list").notNull(),
-      scope: c.str("scope").notNull(),
-      key: c.long("key").notNull(),
-      uid: c.str("uid").notNull(),
-    },
-    (t) => [c.primaryKey({ columns: [t.list, t.scope, t.key, t.uid] })],
-  );
-  const counters = c.table(
-    "counters",
-    {
-      counter: c.int("counter").notNull(),
-      scope: c.str("scope").notNull(),
-      slot: c.int("slot").notNull(),
-      n: c.long("n").notNull(),
-    },
-    (t) => [c.primaryKey({ columns: [t.counter, t.scope, t.slot] })],
-  );
-  return { textOrder, timeOrder, counters };
 }
 
 /** The tables of the schema, as either dialect builds them. */

@@ -1,11 +1,14 @@
 import { Access } from "./access-store.js";
 import { Advisories } from "./advisory-store.js";
 import { Audit, AuditChain } from "./audit-store.js";
+import type { AuditVersion } from "./audit-version.js";
 import { AccessRequests, GroupInvites, Groups, Terms } from "./group-store.js";
 import { Identities, IdentityProviders } from "./identity-store.js";
 import { IndexedTable } from "./indexed-table.js";
+import { Jobs } from "./job-store.js";
 import { Keys, Settings } from "./key-store.js";
 import type { AccountAssociationRow, Awaitable, GroupMappingRow, SubscriptionRow, Tx } from "./port.js";
+import { Ranks } from "./rank-store.js";
 import { Registry, Repos } from "./registry-store.js";
 import { accountAssociationIndex, groupMappingIndex, subscriptionIndex } from "./resource-index.js";
 import { RoleBindings, Roles } from "./role-store.js";
@@ -36,9 +39,18 @@ export class Transaction implements Tx, Executor {
     this.#open = false;
   }
 
+  auditVersion(): AuditVersion {
+    return this.#connection.auditVersion();
+  }
+
   rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Awaitable<Row[]> {
     if (!this.#open) throw usedAfterEnd();
     return this.#connection.rows(statement, params);
+  }
+
+  nowMs(): Awaitable<number> {
+    if (!this.#open) throw usedAfterEnd();
+    return this.#connection.nowMs();
   }
 
   pause(): Promise<void> | undefined {
@@ -134,6 +146,14 @@ export class Transaction implements Tx, Executor {
 
   get auditChain(): AuditChain {
     return new AuditChain(this);
+  }
+
+  get ranks(): Ranks {
+    return new Ranks(this);
+  }
+
+  get jobs(): Jobs {
+    return new Jobs(this);
   }
 
   get settings(): Settings {

@@ -1,4 +1,4 @@
-// Counts resources for quotas, mostly by the counters that lists keep.
+// Counts resources for quotas, mostly by the totals that lists keep.
 import { and, eq, gt, lt, sql } from "drizzle-orm";
 import type { QuotaKind } from "../kernel/quotas.js";
 import { advisoryIndex } from "./advisory-store.js";
@@ -13,8 +13,8 @@ import { roleBindingIndex, roleIndex } from "./role-store.js";
 import { type Executor, statement } from "./statement.js";
 import { tagIndex } from "./tag-store.js";
 
-/** The indexes whose counters count the resources of a kind in the subtree of a root group. */
-const indexes: Readonly<Record<Exclude<QuotaKind, "roots">, ResourceIndex>> = {
+/** The indexes whose totals count the resources of a kind in the subtree of a root group. */
+export const quotaIndexes: Readonly<Record<Exclude<QuotaKind, "roots">, ResourceIndex>> = {
   groups: groupIndex,
   identities: identityIndex,
   roles: roleIndex,
@@ -28,11 +28,12 @@ const indexes: Readonly<Record<Exclude<QuotaKind, "roots">, ResourceIndex>> = {
   advisories: advisoryIndex,
 };
 
+// The index of creators is used only where the statement itself contains its condition; a parameter would not do.
 const rootsOf = statement<{ createdBy: string; cap: number }, { uid: string }>((q, t) =>
   q
     .select({ uid: t.groups.uid })
     .from(t.groups)
-    .where(eq(t.groups.createdBy, sql.placeholder("createdBy")))
+    .where(and(eq(t.groups.createdBy, sql.placeholder("createdBy")), sql`${t.groups.createdBy} <> ''`))
     .limit(sql.placeholder("cap")),
 );
 
@@ -59,9 +60,8 @@ export class Usage implements UsageStore {
 
   async count(kind: QuotaKind, ownerUid: string, cap: number): Promise<number> {
     if (kind === "roots") return (await this.#tx.rows(rootsOf, { createdBy: ownerUid, cap })).length;
-    const { counter, includesSelf } = indexes[kind];
-    const [row] = await this.#tx.rows(counterTotal, { counter, scope: ownerUid });
-    const stored = Math.max(0, (row?.total ?? 0) - (includesSelf ? 1 : 0));
+    const [row] = await this.#tx.rows(counterTotal, { counter: quotaIndexes[kind].counter, scope: ownerUid });
+    const stored = row?.total ?? 0;
     if (kind !== "identities" || stored >= cap) return stored;
     // People belong to no group, so no counter of a group includes those who log in through its providers.
     const range = { from: `${ownerUid}/`, to: `${ownerUid}0`, cap: cap - stored };

@@ -2,36 +2,69 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { describe, test } from "node:test";
 import { getTableColumns } from "drizzle-orm";
-import { buildNextLink, CHAIN_START, canonicalJson, formatLogName } from "../../src/audit/chain.js";
+import { buildNextLink, CHAIN_START, canonicalJson, formatLogName, isKnownVersion } from "../../src/audit/chain.js";
+import type { StoredAuditRow } from "../../src/store/port.js";
 import { audit } from "../../src/store/schema-sqlite.js";
-import { auditRow } from "./log-kit.js";
+import { storedRow } from "./log-kit.js";
 
-const row = { id: 7, ...auditRow("root", { subjectUid: 'ü"\\\u0001\u2028🌳' }) };
+const row = storedRow(7, "root", {
+  subjectUid: 'ü"\\\u0001\u2028🌳',
+  actorName: "Ann 🌳",
+  traceId: "4bf92f3577b34da6a3ce929d0e0e4736",
+});
+const version1: StoredAuditRow = { ...row, version: 1, traceId: "", actorName: "" };
 
 describe("the hash chain", () => {
-  test("a row is hashed in the form of RFC 8785", () => {
+  test("a row of version 1 is hashed in the form of RFC 8785, as before there was another version", () => {
     assert.equal(
-      canonicalJson(row),
+      canonicalJson(version1),
       '{"actorUid":"actor","id":7,"method":"/test.Things/Make","remoteAddress":"192.0.2.7","requestId":"request",' +
         '"rootUid":"root","subjectUid":"ü\\"\\\\\\u0001\u2028🌳","timeMs":1763675334123,"tokenId":"token",' +
         '"type":"test.thing.made.v1"}',
     );
   });
 
+  test("a row of version 2 has its version, its trace and the actor's name besides", () => {
+    assert.equal(
+      canonicalJson(row),
+      '{"actorName":"Ann 🌳","actorUid":"actor","id":7,"method":"/test.Things/Make","remoteAddress":"192.0.2.7",' +
+        '"requestId":"request","rootUid":"root","subjectUid":"ü\\"\\\\\\u0001\u2028🌳","timeMs":1763675334123,' +
+        '"tokenId":"token","traceId":"4bf92f3577b34da6a3ce929d0e0e4736","type":"test.thing.made.v1","version":2}',
+    );
+  });
+
   test("members are sorted by name, and include every column of the table", () => {
     const names = Object.keys(JSON.parse(canonicalJson(row)));
     assert.deepEqual(names, Object.keys(getTableColumns(audit)).sort());
+    const added = ["actorName", "traceId", "version"];
+    assert.deepEqual(
+      Object.keys(JSON.parse(canonicalJson(version1))),
+      names.filter((name) => !added.includes(name)),
+    );
   });
 
-  test("the order in which a row names its fields is nothing to the hash", () => {
-    const reversed = Object.fromEntries(Object.entries(row).reverse()) as typeof row;
-    assert.deepEqual(buildNextLink(CHAIN_START, reversed), buildNextLink(CHAIN_START, row));
+  test("a row of an unknown version has no form", () => {
+    assert.deepEqual(
+      [0, 1, 2, 3].map((version) => isKnownVersion({ ...row, version })),
+      [false, true, true, false],
+    );
+    for (const version of [0, 3]) {
+      const error = { name: "RangeError", message: `row 7 has the unknown version ${version}` };
+      assert.throws(() => canonicalJson({ ...row, version }), error);
+    }
   });
+
+  for (const one of [version1, row]) {
+    test(`version ${one.version}: the order in which a row names its fields is nothing to the hash`, () => {
+      const reversed = Object.fromEntries(Object.entries(one).reverse()) as typeof one;
+      assert.deepEqual(buildNextLink(CHAIN_START, reversed), buildNextLink(CHAIN_START, one));
+    });
+  }
 
   test("a link is the hash of the one before, the row and the number", () => {
-    const first = buildNextLink(CHAIN_START, row);
+    const first = buildNextLink(CHAIN_START, version1);
     assert.deepEqual(CHAIN_START, { seq: 0, hash: "A".repeat(43) });
-    const hash = createHash("sha256").update(Buffer.alloc(32)).update(canonicalJson(row)).update("1");
+    const hash = createHash("sha256").update(Buffer.alloc(32)).update(canonicalJson(version1)).update("1");
     assert.deepEqual(first, { seq: 1, hash: hash.digest("base64url") });
     const second = createHash("sha256")
       .update(Buffer.from(first.hash, "base64url"))
@@ -41,7 +74,8 @@ describe("the hash chain", () => {
   });
 
   test("what was computed once stays so", () => {
-    assert.equal(buildNextLink(CHAIN_START, row).hash, "zIqBVjtrFWChr9izYioQumCEVc5IrZ_OL8envABYhAA");
+    assert.equal(buildNextLink(CHAIN_START, version1).hash, "zIqBVjtrFWChr9izYioQumCEVc5IrZ_OL8envABYhAA");
+    assert.equal(buildNextLink(CHAIN_START, row).hash, "dZBHAlfL2Ve_B6QKTDfNTRpJIC5AxFyfetu5ca43UXo");
   });
 
   test("the log of no organisation has a name", () => {

@@ -5,7 +5,7 @@ import { setTimeout as afterMs } from "node:timers/promises";
 import { escapeControls } from "../../src/cli/output/terminal.js";
 import { type Host, type Organisation, startHost, startService } from "../e2e/process.js";
 import { tempDir } from "../support/temp-dir.js";
-import { attack, auditRow, openLog } from "./log-kit.js";
+import { allowVersion2, attack, auditRow, openLog } from "./log-kit.js";
 
 const TIME = "\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z";
 
@@ -49,20 +49,41 @@ describe("arbor audit", () => {
     assert.deepEqual([stopped.code, stopped.stderr], [0, ""]);
   });
 
+  test("the sealed rows of an organisation are exported, with the signed head last", async () => {
+    const { code, stdout } = await audit("export", "--root", acme.group);
+    assert.equal(code, 0);
+    const [entry, last] = stdout.split("\n", 2).map((line) => JSON.parse(line));
+    assert.deepEqual([entry.seq, entry.row.type, entry.row.rootUid], [1, "arbor.bootstrap.v1", acme.group]);
+    assert.deepEqual([last.head.seq, last.head.hash, last.key.crv], [1, entry.hash, "P-256"]);
+    const unknown = await audit("export", "--root", "0".repeat(40));
+    assert.deepEqual([unknown.code, unknown.stdout], [1, ""]);
+    assert.equal(unknown.stderr, "arbor: this log has no signed head\n");
+  });
+
   test("rows are listed newest first, with nothing that a terminal would act upon", async () => {
     const log = await openLog(data);
-    const evil = { requestId: "\u001b[2Jgone\u0007\n", type: "\u202Etxt", actorUid: "\u009b1A", subjectUid: "ü" };
-    await log.append(auditRow(acme.group, { ...evil, timeMs: 1_763_675_334_123, remoteAddress: "" }));
+    await allowVersion2(log.store);
     await log.close();
+    const again = await openLog(data);
+    const evil = {
+      requestId: "\u001b[2Jgone\u0007\n",
+      type: "\u202Etxt",
+      actorUid: "\u009b1A",
+      subjectUid: "ü",
+      actorName: "\u202eA",
+    };
+    await again.append(auditRow(acme.group, { ...evil, timeMs: 1_763_675_334_123, remoteAddress: "" }));
+    await again.close();
     const table = await audit("list", "--root", acme.group);
     assert.equal(table.code, 0);
     const [header, first, second, ...rest] = table.stdout.split("\n");
-    assert.match(header ?? "", /^TIME +TYPE +SUBJECT +ACTOR +REQUEST +FROM$/);
+    assert.match(header ?? "", /^TIME +TYPE +SUBJECT +ACTOR +NAME +REQUEST +FROM$/);
     assert.deepEqual(first?.split(/ {2,}/), [
       "2025-11-20T21:48:54.123Z",
       "\\u202etxt",
       "ü",
       "\\u009b1A",
+      "\\u202eA",
       "\\u001b[2Jgone\\u0007\\u000a",
       "-",
     ]);
@@ -77,6 +98,8 @@ describe("arbor audit", () => {
       method: "/test.Things/Make",
       tokenId: "token",
       remoteAddress: "",
+      version: 2,
+      traceId: "",
     });
     assert.equal((await audit("list", "--root", "")).stdout.split("\n").length, 3, "what belongs to no organisation");
   });

@@ -7,8 +7,9 @@ import { verifyGroup } from "../../src/iam/operator/operate.js";
 import { builtinRoleUid, randomIds } from "../../src/kernel/ids.js";
 import { rootOf } from "../../src/kernel/uidp.js";
 import { createMethodTable, type UnaryEntry } from "../../src/pipeline/method-table.js";
-import type { AuditRow } from "../../src/store/port.js";
+import type { RecordedAuditRow } from "../../src/store/port.js";
 import { type Harness, startHarness } from "../support/harness.js";
+import { allowVersion2 } from "./log-kit.js";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -187,20 +188,19 @@ function leavesRows(version: string): void {
   const mutations = mutationsOf(version);
   let harness: Harness;
   const made: Made = {};
-  const callers: Record<string, { uid: string; token: string }> = {};
+  const callers: Record<string, { uid: string; token: string; name: string }> = {};
 
   before(async () => {
     harness = await startHarness();
     const org = await harness.organisation("acme.example");
     made.org = org.group;
-    callers.owner = { uid: org.identity, token: org.token };
+    callers.owner = { uid: org.identity, token: org.token, name: "owner" };
     // A person without rights, whom the organisation may let in.
-    callers.member = await harness.identity({
-      email: "ann@acme.example",
-      issuer: "https://login.example",
-      subject: "ann",
-    });
+    const ann = { name: "Ann", email: "ann@acme.example", issuer: "https://login.example", subject: "ann" };
+    callers.member = { name: ann.name, ...(await harness.identity(ann)) };
     made.member = callers.member.uid;
+    await allowVersion2(harness.app.installation.store);
+    harness.skewMs += 5_000;
     // A directory may be let in only where two people own the organisation.
     await harness.bind((await harness.identity()).uid, "owner", org.group);
     const context = { ids: randomIds, nowMs: Date.now() };
@@ -247,7 +247,10 @@ function leavesRows(version: string): void {
         tokenId: decodeJwt(caller.token).jti,
         requestId,
         remoteAddress: "127.0.0.1",
-      } satisfies Record<keyof Omit<AuditRow, "timeMs">, unknown>);
+        version: 2,
+        traceId: "",
+        actorName: caller.name,
+      } satisfies Record<keyof Omit<RecordedAuditRow, "timeMs">, unknown>);
     });
   }
 

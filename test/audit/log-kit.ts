@@ -4,8 +4,9 @@ import { createSealer, type SealerDeps } from "../../src/audit/sealer.js";
 import { type LogReport, verifyLog } from "../../src/audit/verify.js";
 import { type KeyRing, openKeyRing } from "../../src/issuer/keys/key-ring.js";
 import { type MasterKey, readMasterKey } from "../../src/issuer/keys/master-key.js";
+import { createJobs } from "../../src/jobs/jobs.js";
 import { openSqlite } from "../../src/store/open-sqlite.js";
-import type { AuditRow, Store } from "../../src/store/port.js";
+import type { AuditRow, Store, StoredAuditRow } from "../../src/store/port.js";
 import { openDatabase } from "../../src/store/sqlite-driver.js";
 import { tempDir } from "../support/temp-dir.js";
 
@@ -24,6 +25,29 @@ export function auditRow(rootUid: string, values: Partial<AuditRow> = {}): Audit
   };
 }
 
+/** A row as stored, of version 2 unless set otherwise. */
+export function storedRow(id: number, rootUid: string, values: Partial<StoredAuditRow> = {}): StoredAuditRow {
+  return { ...auditRow(rootUid), id, version: 2, traceId: "", actorName: "", ...values };
+}
+
+/** Records that no version of Arbor up to 0.4 may open the database: rows may have version 2. */
+export async function allowVersion2(store: Store): Promise<void> {
+  await store.write((tx) => tx.settings.put("oldest_version", "0.5.0"));
+}
+
+/** Records that Arbor 0.4 may open the database: rows have version 1. To be done before the first row is written. */
+export async function requireVersion1(store: Store): Promise<void> {
+  await store.write((tx) => tx.settings.put("oldest_version", "0.4.0"));
+}
+
+/** The job that seals, alone on its node. */
+export interface TestSealer {
+  start(): void;
+  /** Seals all rows, unless another node has the lease; resolves to their number. */
+  pass(): Promise<number>;
+  stop(): Promise<void>;
+}
+
 /** An open log. */
 export interface Log {
   readonly directory: string;
@@ -34,8 +58,8 @@ export interface Log {
   readonly problems: string[];
   /** Writes rows one after another, each in a transaction of its own. */
   append(...rows: readonly AuditRow[]): Promise<void>;
-  /** A sealer with the name `holder`; the default is that of the log. */
-  sealer(values?: Partial<SealerDeps>): ReturnType<typeof createSealer>;
+  /** A sealer on a node with the name `holder`; the default is that of the log. */
+  sealer(values?: Partial<SealerDeps> & { readonly holder?: string }): TestSealer;
   verify(rootUid: string): Promise<LogReport>;
   close(): Promise<void>;
 }
@@ -58,8 +82,12 @@ export async function openLog(
     async append(...rows) {
       for (const row of rows) await store.write((tx) => tx.audit.append(row));
     },
-    sealer(values = {}) {
-      return createSealer({ store, keys, clock, holder: "test", onProblem: (what) => problems.push(what), ...values });
+    sealer({ holder = "test", ...values } = {}) {
+      const onProblem = (what: string) => void problems.push(what);
+      const job = createSealer({ store, keys, clock, onProblem, ...values });
+      const jobs = createJobs({ store: values.store ?? store, holder, onProblem, random: () => 0 });
+      jobs.add(job);
+      return { start: jobs.start, pass: () => jobs.runNow(job.name), stop: jobs.stop };
     },
     verify: (rootUid) => verifyLog(store, rootUid, keys),
     close: () => store.close(),

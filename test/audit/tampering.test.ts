@@ -13,7 +13,7 @@ import { audit } from "../../src/store/schema-sqlite.js";
 import { openDatabase, type SqliteDatabase } from "../../src/store/sqlite-driver.js";
 import { rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
-import { auditRow, openLog } from "./log-kit.js";
+import { allowVersion2, auditRow, openLog, requireVersion1 } from "./log-kit.js";
 
 const [victim, other] = [rootUid(0xa), rootUid(0xb)];
 const NOT_SEALED_HERE = "is not what was sealed here: it was changed, moved or inserted";
@@ -34,22 +34,48 @@ const run =
       db.exec(statement.replaceAll("$A", `'${victim}'`).replaceAll("$B", `'${other}'`));
   };
 
-// Rows 1 to 8, of which the odd ones are the victim's: its entry n seals row 2n - 1. The state of
-// the victim's chain when it had two entries is kept as `old`.
+// Rows 1 to 8, of which the odd ones are the victim's: its entry n seals row 2n - 1. The first four have version 1, the
+// others version 2. The state of the victim's chain when it had two entries is kept as `old`.
 const columns = Object.values(getTableColumns(audit)).map(({ name, columnType }) => ({ name, columnType }));
-const changes: readonly Tampering[] = columns
-  .filter(({ name }) => name !== "id")
-  .map(({ name, columnType }) => ({
-    name: `the ${name} of a row is changed`,
-    attack: run(
-      `UPDATE audit SET ${name} = ${columnType === "SQLiteText" ? `${name} || 'x'` : `${name} + 1`} WHERE id = 3`,
-    ),
+const sealedRows = [
+  {
+    id: 3,
     seq: 2,
-    what: `row 3 ${NOT_SEALED_HERE}`,
-  }));
+    version: 1,
+    changed: "row 3 was sealed as one of version 1: by an older Arbor, or its version was changed",
+  },
+  { id: 5, seq: 3, version: 2, changed: "row 5 has version 3, which is not known here" },
+];
+const changes: readonly Tampering[] = sealedRows.flatMap(({ id, seq, version, changed }) =>
+  columns
+    .filter(({ name }) => name !== "id")
+    .map(({ name, columnType }) => ({
+      name: `the ${name} of a row of version ${version} is changed`,
+      attack: run(
+        `UPDATE audit SET ${name} = ${columnType === "SQLiteText" ? `${name} || 'x'` : `${name} + 1`} WHERE id = ${id}`,
+      ),
+      seq,
+      what: name === "version" ? changed : `row ${id} ${NOT_SEALED_HERE}`,
+    })),
+);
 
 const tamperings: readonly Tampering[] = [
   ...changes,
+  ...["version = 1", "version = 1, trace_id = '', actor_name = ''", "actor_name = ''"].map((change) => ({
+    name: `a row of version 2 gets ${change}`,
+    attack: run(`UPDATE audit SET ${change} WHERE id = 5`),
+    seq: 3,
+    what: `row 5 ${NOT_SEALED_HERE}`,
+  })),
+  {
+    name: "a row of version 1 is given a name, and the chain computed anew",
+    attack: (db) => {
+      run("UPDATE audit SET actor_name = 'x' WHERE id = 3")(db);
+      computeAnew(db);
+    },
+    seq: 2,
+    what: `row 3 ${NOT_SEALED_HERE}`,
+  },
   {
     name: "the id of a row is changed",
     attack: run("UPDATE audit SET id = 99 WHERE id = 3"),
@@ -115,7 +141,7 @@ const tamperings: readonly Tampering[] = [
   {
     name: "a row is inserted with an entry of its own",
     attack: run(
-      "INSERT INTO audit SELECT 99, root_uid, time_ms, type, method, subject_uid, 'x', token_id, request_id, remote_address FROM audit WHERE id = 3",
+      "INSERT INTO audit SELECT 99, root_uid, time_ms, type, method, subject_uid, 'x', token_id, request_id, remote_address, version, trace_id, actor_name FROM audit WHERE id = 3",
       "UPDATE audit_chain SET seq = 5 WHERE root_uid = $A AND seq = 4",
       "UPDATE audit_chain SET seq = 4 WHERE root_uid = $A AND seq = 3",
       "INSERT INTO audit_chain VALUES ($A, 3, 99, 'x')",
@@ -127,7 +153,7 @@ const tamperings: readonly Tampering[] = [
     name: "a row is inserted among those that are sealed",
     attack: run(
       "DELETE FROM audit WHERE id = 4; DELETE FROM audit_chain WHERE root_uid = $B",
-      "INSERT INTO audit SELECT 4, root_uid, time_ms, type, method, subject_uid, 'x', token_id, request_id, remote_address FROM audit WHERE id = 3",
+      "INSERT INTO audit SELECT 4, root_uid, time_ms, type, method, subject_uid, 'x', token_id, request_id, remote_address, version, trace_id, actor_name FROM audit WHERE id = 3",
     ),
     seq: 3,
     what: "row 4 was inserted: everything of its time is sealed, and it is not",
@@ -246,15 +272,24 @@ let otherPurpose: AuditHead;
 let forged: { readonly known: AuditHead; readonly unknown: AuditHead; readonly publicJwk: string };
 
 async function sealedLog(): Promise<void> {
-  const log = await openLog();
+  let nowMs = Date.now();
+  const log = await openLog(tempDir(), () => nowMs);
   template = log.directory;
+  await requireVersion1(log.store);
   const sealer = log.sealer();
-  const row = (id: number) => auditRow(id % 2 ? victim : other, { timeMs: Date.now(), requestId: `request ${id}` });
+  const row = (id: number) =>
+    auditRow(id % 2 ? victim : other, { timeMs: Date.now(), requestId: `request ${id}`, actorName: "Ann" });
   await log.append(row(1), row(2), row(3), row(4));
   await sealer.pass();
   old = await headOf();
+  await allowVersion2(log.store);
+  nowMs += 5_000;
   await log.append(row(5), row(6), row(7), row(8));
   await sealer.stop();
+  assert.deepEqual(
+    (await log.store.read((tx) => tx.audit.newest(8))).map(({ version, actorName }) => `${version} ${actorName}`),
+    ["2 Ann", "2 Ann", "2 Ann", "2 Ann", "1 ", "1 ", "1 ", "1 "],
+  );
   const { signature, ...head } = await headOf();
   const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const publicJwk = publicKey.export({ format: "jwk" });

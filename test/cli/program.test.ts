@@ -7,7 +7,7 @@ const names = async (first?: string) => (await createProgram(first)).commands.ma
 
 describe("the commands", () => {
   it("are all there for the help", async () => {
-    const host = ["serve", "bootstrap", "admin", "audit", "advisories", "registry", "demo"];
+    const host = ["serve", "bootstrap", "migrate", "check", "admin", "audit", "advisories", "registry", "demo"];
     const all = [...host, "auth", "iam", "completion"];
     for (const first of [undefined, "--help", "help", "completion", "destroy"])
       assert.deepEqual(await names(first), all);

@@ -62,6 +62,7 @@ test("the defaults", () => {
     quotas: defaultLimits,
     logLevel: "info",
     accessLog: true,
+    migrate: true,
   } satisfies Settings);
 });
 

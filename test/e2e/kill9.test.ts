@@ -4,7 +4,7 @@ import { describe, test } from "node:test";
 import { runCampaign } from "./kill9-campaign.js";
 
 describe("kill -9", { concurrency: true }, () => {
-  test("ten kills lose nothing that was acknowledged, and leave lists and counters right", async () => {
+  test("ten kills lose nothing that was acknowledged, and leave lists and totals right", async () => {
     const { cycles, acknowledged, lost, problems } = await runCampaign({ writerCycles: 9, serverCycles: 1 });
     assert.deepEqual(problems, []);
     assert.equal(lost, 0);

@@ -3,12 +3,23 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import pg from "pg";
 import { openPg } from "../../src/store/open-pg.js";
-import { auditRow, type Log, openLog } from "../audit/log-kit.js";
+import { auditRow, type Log, openLog, requireVersion1 } from "../audit/log-kit.js";
+import { mixedVersionsSuite } from "../audit/mixed-versions-suite.js";
+import { versionsSuite } from "../audit/versions-suite.js";
 import { groupRow, rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
 import { emptyDatabase } from "./empty-database.js";
 
 const root = rootUid(0xa);
+
+versionsSuite("versions of audit rows on PostgreSQL", async (clock) => {
+  const url = await emptyDatabase(pg);
+  const created = await openPg({ url });
+  await requireVersion1(created);
+  await created.close();
+  return openLog(tempDir(), clock, await openPg({ url, clock }));
+});
+
 const INSERT =
   "INSERT INTO audit (root_uid, time_ms, type, method, subject_uid, actor_uid, token_id, request_id, remote_address) " +
   `VALUES ('${root}', 1, 'late', '', '', '', '', '', '')`;
@@ -87,7 +98,11 @@ describe("the audit log on PostgreSQL", () => {
       }
     };
     const seal = async (sealer: (typeof sealers)[number]) => {
-      while (writing) sealed += await sealer.pass();
+      while (writing) {
+        // `sealed += await` would add to the value from before, and lose what the other one added meanwhile.
+        const rows = await sealer.pass();
+        sealed += rows;
+      }
     };
     const sealing = Promise.all(sealers.map(seal));
     await Promise.all(groups.map((group, i) => write(logs[i % 2] ?? assert.fail(), group)));
@@ -124,3 +139,5 @@ describe("the audit log on PostgreSQL", () => {
     assert.equal((await typesOf(log)).length, 3);
   });
 });
+
+mixedVersionsSuite(async () => openLog(tempDir(), Date.now, await openPg({ url: await emptyDatabase(pg) })));

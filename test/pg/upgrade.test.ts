@@ -1,6 +1,8 @@
 // The current service on PostgreSQL databases of released versions. Needs
 // ARBOR_TEST_DATABASE_URL.
 import pg from "pg";
+import { openPgMigration } from "../../src/store/migrate/open-pg-migration.js";
+import { expand } from "../../src/store/migrate/phases.js";
 import { fixtures, restorePostgres } from "../upgrade/fixtures.js";
 import { upgradeSuite } from "../upgrade/upgrade-suite.js";
 import { emptyDatabase } from "./empty-database.js";
@@ -16,6 +18,9 @@ for (const fixture of fixtures) {
     await client.query(sql);
     if (statement !== undefined) await client.query(`SET search_path TO public; ${statement}`);
     await client.end();
+    const database = await openPgMigration(databaseUrl);
+    await expand(database);
+    await database.close();
     return { databaseUrl, masterKeyFile };
   });
 }

@@ -6,6 +6,7 @@ import { Code } from "@connectrpc/connect";
 import { failedPrecondition } from "../../src/kernel/errors.js";
 import type { UnaryCall } from "../../src/pipeline/call.js";
 import { type Handler, withOutcome } from "../../src/pipeline/handlers.js";
+import { allowVersion2 } from "../audit/log-kit.js";
 import { childUid, groupRow } from "../support/rows.js";
 import { errorOf, foreign, group, member, nowMs, type Pipeline, root, startPipeline } from "./pipeline.js";
 
@@ -15,6 +16,7 @@ describe("the audit log", () => {
   let p: Pipeline;
   before(async () => {
     p = await startPipeline();
+    await allowVersion2(p.store);
   });
   beforeEach(() => p.reset());
   after(() => p.store.close());
@@ -35,6 +37,9 @@ describe("the audit log", () => {
       tokenId: "token-1",
       requestId: "req-1",
       remoteAddress: "192.0.2.7",
+      version: 2,
+      traceId: "",
+      actorName: "identity",
     });
   });
 

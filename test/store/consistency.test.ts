@@ -42,38 +42,43 @@ test("an undamaged database has no inconsistencies", async (t) => {
 
 const damages: readonly { sql: string; found: RegExp; reason: string }[] = [
   {
-    sql: "DELETE FROM text_order WHERE (list, scope, uid) IN (SELECT list, scope, uid FROM text_order LIMIT 1)",
-    found: /text_order: 1 missing/,
+    sql: "DELETE FROM text_entries WHERE (list, scope, below) IN (SELECT list, scope, below FROM text_entries LIMIT 1)",
+    found: /text_entries: 1 missing/,
     reason: "an entry is missing",
   },
   {
-    sql: "DELETE FROM time_order WHERE uid LIKE '%/%'",
-    found: /time_order: \d+ missing/,
+    sql: "DELETE FROM time_entries WHERE length(below) = 8",
+    found: /time_entries: \d+ missing/,
     reason: "entries are missing",
   },
   {
-    sql: "UPDATE groups SET name = 'other' WHERE parent_uid IS NULL",
-    found: /text_order: 2 missing.*\n.*text_order: 2 too many/,
+    sql: "UPDATE groups SET name = 'other' WHERE parent_uid IS NOT NULL AND length(uid) = 57",
+    found: /text_entries: \d+ missing.*\n.*text_entries: \d+ too many/,
     reason: "a row changed without its entries",
   },
   {
-    sql: `INSERT INTO text_order VALUES (8, '${root}', 'x', 'y')`,
-    found: /text_order: 1 too many/,
+    sql: `INSERT INTO text_entries SELECT 8, id, 'x', x'00' FROM scopes WHERE uid = '${root}'`,
+    found: /text_entries: 1 too many/,
     reason: "an entry without a row",
   },
   {
-    sql: `UPDATE counters SET n = n + 1 WHERE scope = '${root}'`,
-    found: /counters: \d+ missing/,
-    reason: "a counter is wrong",
+    sql: `UPDATE totals SET n = n + 1 WHERE scope = (SELECT id FROM scopes WHERE uid = '${root}')`,
+    found: /totals: \d+ missing/,
+    reason: "a total is wrong",
   },
   {
-    sql: "INSERT INTO counters VALUES (2, 'x', 0, 1)",
-    found: /counters: 1 too many/,
-    reason: "a counter without rows",
+    sql: "INSERT INTO totals VALUES (2, 999, 0, 1)",
+    found: /totals: 1 too many/,
+    reason: "a total of nothing",
+  },
+  {
+    sql: `INSERT INTO scopes (uid) VALUES ('${root}/x')`,
+    found: /scopes: .* has neither/,
+    reason: "lists of nothing",
   },
   {
     sql: "UPDATE tags SET family = 1 WHERE name = 'tag-00'",
-    found: /text_order: 2 too many.*\n.*time_order: 4 too many/,
+    found: /text_entries: 2 too many.*\n.*time_entries: 4 too many/,
     reason: "a tag is of another family than in the index",
   },
   {

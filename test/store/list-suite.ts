@@ -27,6 +27,8 @@ function tree(): GroupRow[] {
       const child = add(childUid(root, a));
       for (let b = 1; b <= 5; b++) add(childUid(child, b));
     }
+    // Deeper than the expression of the statements covers by itself.
+    for (let depth = 0, uid = childUid(childUid(root, 4), 5); depth < 4; depth++) uid = add(childUid(uid, 1));
   }
   return rows;
 }
@@ -97,6 +99,67 @@ export function listSuite(store: () => Store): void {
         });
       }
     }
+
+    test("the row of a group itself is in its place, wherever a page of what is below begins", async () => {
+      const root = rootUid(0x10008);
+      const below = Array.from({ length: 12 }, (_, i) => groupRow(childUid(root, i + 1), { name: `n${i}` }));
+      await store().write(async (tx) => {
+        await tx.groups.insert(groupRow(root, { name: "n5" }));
+        for (const row of below) await tx.groups.insert(row);
+      });
+      for (const named of ["", "n0", "n5a", "n99", "z"]) {
+        const rows = [groupRow(root, { name: named || "n5" }), ...below];
+        await store().write((tx) => tx.groups.update(root, { name: named || "n5" }, 7));
+        for (const order of orders.filter(({ field }) => field === "uid" || field === "name")) {
+          const query = { visible: [root], filter: {}, order };
+          const expected = expectedUids(rows, query);
+          for (let skip = 0; skip <= expected.length + 1; skip++) {
+            const page = await store().read((tx) => tx.groups.list({ ...query, skip, limit: 3 }));
+            assert.deepEqual(
+              page.rows.map(({ uid }) => uid),
+              expected.slice(skip, skip + 3),
+              `${named} ${JSON.stringify(order)} ${skip}`,
+            );
+          }
+        }
+      }
+    });
+
+    test("rows with the uid of a group, such as its account association, do not take its lists with them", async () => {
+      const root = rootUid(0x10007);
+      const child = childUid(root, 1);
+      const association = { name: "a", description: "", accounts: {}, createTimeMs: 1, updateTimeMs: 1 };
+      const query = { visible: [root], filter: {}, order: { field: "name", descending: false }, skip: 0, limit: 5 };
+      await store().write(async (tx) => {
+        await tx.groups.insert(groupRow(root, { name: "root" }));
+        await tx.groups.insert(groupRow(child, { name: "child" }));
+        await tx.accountAssociations.insert({ ...association, uid: root, parentUid: null });
+        await tx.accountAssociations.insert({ ...association, uid: child, parentUid: root });
+      });
+      const found = await store().read((tx) => tx.accountAssociations.list(query));
+      assert.deepEqual([found.rows.map(({ uid }) => uid), found.total], [[root, child], 2]);
+      await store().write((tx) => tx.accountAssociations.delete(root));
+      const groups = await store().read((tx) => tx.groups.list(query));
+      assert.deepEqual([groups.rows.map(({ uid }) => uid), groups.total], [[child, root], 2]);
+    });
+
+    test("a group that is gone leaves no list and no total to a later one", async () => {
+      const query = { filter: {}, order: { field: "name", descending: false }, skip: 0, limit: 5 };
+      for (let n = 0; n < 3; n++) {
+        const root = rootUid(0x10100 + n);
+        const [row, child] = [groupRow(root), groupRow(childUid(root, 1), { name: "child" })];
+        await store().write(async (tx) => {
+          for (const one of [row, child]) await tx.groups.insert(one);
+        });
+        const list = () => store().read((tx) => tx.groups.list({ ...query, visible: [root] }));
+        assert.equal((await list()).total, 2);
+        assert.equal(await store().read((tx) => tx.groups.hasChildren(root)), true);
+        await store().write((tx) => tx.groups.delete(child));
+        assert.equal(await store().read((tx) => tx.groups.hasChildren(root)), false);
+        await store().write((tx) => tx.groups.delete(row));
+        assert.deepEqual(await list(), { rows: [], next: undefined, total: 0 });
+      }
+    });
 
     test("renames, deletions and creations keep lists and totals right", async () => {
       const root = rootUid(0x10009);

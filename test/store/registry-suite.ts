@@ -139,6 +139,17 @@ export function registrySuite(store: () => Store): void {
       assert.equal(await store().read((tx) => tx.tags.mark(other, row.name)), undefined);
     });
 
+    test("an event is recorded once, and old events are deleted a few at a time", async () => {
+      const see = (id: string, timeMs: number) => store().write((tx) => tx.registry.see(id, timeMs));
+      const seen = [];
+      for (const id of ["e1", "e2", "e3", "e1"]) seen.push(await see(id, 10));
+      assert.deepEqual(seen, [true, true, true, false]);
+      await see("e4", 11);
+      const sweep = () => store().write(async (tx) => tx.registry.sweep(11, 2));
+      assert.deepEqual([await sweep(), await sweep(), await sweep()], [2, 1, 0]);
+      assert.deepEqual([await see("e1", 12), await see("e4", 12)], [true, false]);
+    });
+
     test("a name in the registry has one group, a group has one name, and names outlive their groups", async () => {
       const [name, twin] = [rootUid(0x20002), rootUid(0x20003)];
       const row = { name: "names.example", groupUid: name, uidPath: "pulls" } as const;

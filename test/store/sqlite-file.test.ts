@@ -11,8 +11,8 @@ import { scriptArguments } from "../support/project.js";
 import { groupRow, rootUid } from "../support/rows.js";
 import { tempDir } from "../support/temp-dir.js";
 
-/** "Arbo" in ASCII. */
-const APPLICATION_ID = 0x4172626f;
+/** "Arb2" in ASCII. */
+const APPLICATION_ID = 0x41726232;
 
 test("every connection syncs each commit, enforces foreign keys and does not trust the schema", async (t) => {
   const connections = new Set<SqliteDatabase>();

@@ -9,6 +9,7 @@ import { bindingRow, childUid, groupRow, identityRow, roleRow, rootUid } from ".
 import { auditChainSuite } from "./audit-chain-suite.js";
 import { listSuite } from "./list-suite.js";
 import { manySubtreesSuite } from "./many-subtrees-suite.js";
+import { ranksSuite } from "./ranks-suite.js";
 import { registrySuite } from "./registry-suite.js";
 
 /** Registers the suite under `name` for the store that `open` opens empty. */
@@ -78,8 +79,10 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
       await store.write((tx) => tx.groups.insert(groupRow(root)));
       await assert.rejects(
         async () =>
-          store.write((tx) => tx.groups.insert(groupRow(childUid(rootUid(99), 1))), { deadlineMs: Date.now() + 300 }),
-        "a group without its parent",
+          store.write((tx) => tx.roles.insert(roleRow(childUid(rootUid(99), 1), { groupUid: rootUid(99) })), {
+            deadlineMs: Date.now() + 300,
+          }),
+        "a role without its group",
       );
       assert.ok(await store.read((tx) => tx.groups.get(root)));
     });
@@ -300,6 +303,7 @@ export function storeSuite(name: string, open: () => Promise<Store>): void {
 
     listSuite(() => store);
     manySubtreesSuite(() => store);
+    ranksSuite(() => store);
     registrySuite(() => store);
     auditChainSuite(() => store);
   });

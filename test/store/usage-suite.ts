@@ -94,7 +94,7 @@ export function creatorsSuite(
       await tx.roleBindings.insert(bindingRow(childUid(second, 2), bob, role));
     });
     await store.close();
-    await run(["DROP INDEX groups_created_by", "ALTER TABLE groups DROP COLUMN created_by", ...migration(dialect)]);
+    await run(["DROP INDEX groups_creator", "ALTER TABLE groups DROP COLUMN created_by", ...migration(dialect)]);
     const again = await open();
     const counts = await again.read(async (tx) => [
       await tx.usage.count("roots", ann, 9),
@@ -111,7 +111,7 @@ function migration(dialect: string): string[] {
   const texts = readdirSync(directory)
     .filter((name) => name.endsWith(".sql"))
     .map((name) => readFileSync(join(directory, name), "utf8"))
-    .filter((text) => text.includes("groups_created_by"));
+    .filter((text) => text.includes("arbor.bootstrap.v1"));
   assert.equal(texts.length, 1);
   return (texts[0] ?? "").split("--> statement-breakpoint");
 }

@@ -1,94 +1,115 @@
-// Checks a SQLite database: the integrity of the file, and whether the order tables and counters match the
+// Checks a database: the integrity of a SQLite file, and whether the index of lists matches the
 // rows. The expected entries are computed from the rows, without the code that maintains them.
 import { getTableColumns, getTableName } from "drizzle-orm";
-import { advisoryIndex } from "../../src/store/advisory-store.js";
-import { groupIndex } from "../../src/store/group-store.js";
-import { identityIndex } from "../../src/store/identity-store.js";
-import { repoIndex } from "../../src/store/registry-store.js";
 import type { IndexedRow, ResourceIndex } from "../../src/store/resource-index.js";
-import { subscriptionIndex } from "../../src/store/resource-index.js";
-import { roleBindingIndex, roleIndex } from "../../src/store/role-store.js";
+import { resourceIndexes } from "../../src/store/resource-indexes.js";
 import * as schema from "../../src/store/schema-sqlite.js";
 import type { SqliteDatabase } from "../../src/store/sqlite-driver.js";
 import type { Tables } from "../../src/store/tables.js";
-import { tagIndex, usualTagIndex } from "../../src/store/tag-store.js";
 
-const kinds: readonly ResourceIndex[] = [
-  groupIndex,
-  identityIndex,
-  roleIndex,
-  roleBindingIndex,
-  repoIndex,
-  tagIndex,
-  usualTagIndex,
-  advisoryIndex,
-  subscriptionIndex,
-];
 const tables = schema as unknown as Tables;
 /** How many differences of one sort are printed; the rest are counted. */
 const MAX_PRINTED = 5;
 
-interface Expected {
-  readonly text_order: Set<string>;
-  readonly time_order: Set<string>;
-  readonly counters: Map<string, number>;
+/** Reads all rows of a table, by the names of their columns. */
+export type ReadAll = (table: string) => readonly Readonly<Record<string, unknown>>[];
+
+interface Contents {
+  readonly text_entries: Set<string>;
+  readonly time_entries: Set<string>;
+  readonly totals: Map<string, number>;
 }
+
+/** The tables that {@link findIndexDifferences} reads. */
+export const INDEX_TABLES: readonly string[] = [
+  ...new Set(resourceIndexes.map((kind) => getTableName(kind.table(tables)))),
+  ...["scopes", "text_entries", "time_entries", "totals"],
+];
 
 /** The inconsistencies of a database; empty when there are none. */
 export function inconsistenciesIn(db: SqliteDatabase): string[] {
   const integrity = db.pragma("integrity_check", { simple: true });
   const orphans = db.pragma("foreign_key_check") as object[];
-  const expected: Expected = { text_order: new Set(), time_order: new Set(), counters: new Map() };
-  for (const kind of kinds) addExpected(db, kind, expected);
   return [
     ...(integrity === "ok" ? [] : [`integrity_check: ${integrity}`]),
     ...orphans.map((orphan) => `foreign_key_check: ${JSON.stringify(orphan)}`),
-    ...differences("text_order", expected.text_order, readEntries(db, "text_order")),
-    ...differences("time_order", expected.time_order, readEntries(db, "time_order")),
-    ...differences("counters", formatCounters(expected.counters), readCounters(db)),
+    ...findIndexDifferences((table) => db.prepare(`SELECT * FROM ${table}`).all() as ReturnType<ReadAll>),
   ];
 }
 
-function addExpected(db: SqliteDatabase, kind: ResourceIndex, expected: Expected): void {
+/** The differences between the index of lists and the rows, on either store; empty when there are none. */
+export function findIndexDifferences(read: ReadAll): string[] {
+  const expected: Contents = { text_entries: new Set(), time_entries: new Set(), totals: new Map() };
+  for (const kind of resourceIndexes) addExpected(read, kind, expected);
+  const scopes = new Map(read("scopes").map(({ id, uid }) => [String(id), uid]));
+  return [
+    ...differences("text_entries", expected.text_entries, readEntries(read, "text_entries", scopes)),
+    ...differences("time_entries", expected.time_entries, readEntries(read, "time_entries", scopes)),
+    ...findDeadScopes(read, expected.totals),
+    ...differences("totals", formatTotals(expected.totals), formatTotals(readTotals(read, scopes))),
+  ];
+}
+
+// What has lists is a group, a repo or a provider. Tests also make rows below roots that do not exist.
+function findDeadScopes(read: ReadAll, totals: ReadonlyMap<string, number>): string[] {
+  const alive = new Set(
+    ["groups", "repos", "identity_providers"].flatMap((table) => read(table).map(({ uid }) => uid)),
+  );
+  for (const total of totals.keys()) alive.add((JSON.parse(total) as unknown[])[1]);
+  const dead = read("scopes").filter(({ uid }) => !alive.has(uid));
+  return dead.map(({ uid }) => `scopes: ${uid} has neither rows below it nor a row`);
+}
+
+function addExpected(read: ReadAll, kind: ResourceIndex, expected: Contents): void {
   const table = kind.table(tables);
   const columns = getTableColumns(table) as Record<string, { name: string } | undefined>;
-  const rows = db.prepare(`SELECT * FROM ${getTableName(table)}`).all() as Record<string, unknown>[];
-  for (const row of rows) {
+  for (const row of read(getTableName(table))) {
     // The columns that the predicate reads have the same names in SQL.
     if (kind.where?.includes(row as unknown as IndexedRow) === false) continue;
     const segments = String(row.uid).split("/");
     const lineage = segments.map((_, i) => segments.slice(0, i + 1).join("/"));
-    const scopes = kind.includesSelf ? lineage : lineage.slice(0, -1);
-    if (scopes.length === 0) continue;
+    const scopes = lineage.slice(0, -1);
+    const parent = scopes.at(-1);
+    if (parent === undefined) continue;
+    const add = (type: "text" | "time", list: number, scope: string, key: unknown) => {
+      const below = segments.slice(scope.split("/").length).join("");
+      expected[`${type}_entries`].add(JSON.stringify([list, scope, String(key), below]));
+    };
     for (const { list, type, column } of Object.values(kind.sorts)) {
       const key = row[columns[column]?.name ?? ""];
-      const order = type === "text" ? expected.text_order : expected.time_order;
-      for (const scope of scopes) order.add(JSON.stringify([list, scope, key, row.uid]));
+      for (const scope of scopes) add(type, list, scope, key);
+      if (kind.childLists) add(type, list + 4, parent, key);
     }
-    const counters = scopes.map((scope) => [kind.counter, scope] as const);
-    const parent = lineage.at(-2);
-    if (parent !== undefined) counters.push([kind.counter + 1, parent]);
-    for (const counter of counters) {
-      const name = JSON.stringify(counter);
-      expected.counters.set(name, (expected.counters.get(name) ?? 0) + 1);
-    }
+    if (kind.childLists) add("text", kind.counter * 4 + 7, parent, "");
+    for (const scope of scopes) addTotal(expected.totals, kind.counter, scope, 1);
+    addTotal(expected.totals, kind.counter + 1, parent, 1);
   }
 }
 
-function readEntries(db: SqliteDatabase, table: string): Set<string> {
-  const rows = db.prepare(`SELECT list, scope, "key", uid FROM ${table}`).raw().all();
-  return new Set(rows.map((row) => JSON.stringify(row)));
+function addTotal(totals: Map<string, number>, counter: unknown, scope: unknown, n: number): void {
+  const name = JSON.stringify([counter, scope]);
+  totals.set(name, (totals.get(name) ?? 0) + n);
 }
 
-function readCounters(db: SqliteDatabase): Set<string> {
-  const rows = db.prepare("SELECT counter, scope, sum(n) FROM counters GROUP BY counter, scope HAVING sum(n) <> 0");
+function readEntries(read: ReadAll, table: string, scopes: ReadonlyMap<string, unknown>): Set<string> {
   return new Set(
-    (rows.raw().all() as unknown[][]).map(([counter, scope, n]) => `${JSON.stringify([counter, scope])} ${n}`),
+    read(table).map(({ list, scope, key, below }) => {
+      const uid = scopes.get(String(scope)) ?? "no scope";
+      return JSON.stringify([list, uid, String(key), (below as Buffer).toString("hex")]);
+    }),
   );
 }
 
-function formatCounters(counters: ReadonlyMap<string, number>): Set<string> {
-  return new Set([...counters].map(([name, n]) => `${name} ${n}`));
+function readTotals(read: ReadAll, scopes: ReadonlyMap<string, unknown>): Map<string, number> {
+  const totals = new Map<string, number>();
+  for (const { counter, scope, n } of read("totals")) {
+    addTotal(totals, counter, scopes.get(String(scope)) ?? "no scope", Number(n));
+  }
+  return totals;
+}
+
+function formatTotals(totals: ReadonlyMap<string, number>): Set<string> {
+  return new Set([...totals].filter(([, n]) => n !== 0).map(([name, n]) => `${name} ${n}`));
 }
 
 function differences(name: string, expected: ReadonlySet<string>, found: ReadonlySet<string>): string[] {

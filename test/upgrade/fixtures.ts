@@ -17,6 +17,18 @@ export interface Expected {
   readonly guestAnswers: Readonly<Record<string, object>>;
   /** How many rows of each audit log were sealed, by the uid of the organisation. */
   readonly sealedRows: Readonly<Record<string, number>>;
+  /** Page tokens that the owner got, which are valid for three days. Fixtures of 0.4.0 and newer have them. */
+  readonly pageTokens?: {
+    readonly createTime: string;
+    readonly lists: readonly PageToken[];
+  };
+}
+
+/** The page token after the first page of a list, and the uids of the resources on the page after it. */
+export interface PageToken {
+  readonly path: string;
+  readonly pageToken: string;
+  readonly uids: readonly string[];
 }
 
 /** The fixture of one version. */

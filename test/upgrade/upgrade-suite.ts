@@ -72,6 +72,25 @@ export function upgradeSuite(
       assert.deepEqual(await compareAnswers(harness, expected.guest, expected.guestAnswers), []);
     });
 
+    const { pageTokens } = expected;
+    if (pageTokens !== undefined)
+      it("continues lists from page tokens of that version", async () => {
+        assert.ok(pageTokens.lists.length > 10, "there are tokens");
+        harness.skewMs = Date.parse(pageTokens.createTime) - Date.now();
+        const token = await harness.token(expected.owner);
+        for (const { path, pageToken, uids } of pageTokens.lists) {
+          const { status, body } = await request(harness, token, "GET", `${path}&page_token=${pageToken}`);
+          assert.equal(status, 200, `${path}: ${JSON.stringify(body)}`);
+          const resources = Object.values(body).find(Array.isArray) as readonly { uid: string }[];
+          assert.deepEqual(
+            resources.map(({ uid }) => uid),
+            uids,
+            path,
+          );
+        }
+        harness.skewMs = 0;
+      });
+
     it("counts root groups that people created through the API, but not those created on the host", async () => {
       const { store } = harness.app.installation;
       const count = (identity: string) => store.read((tx) => tx.usage.count("roots", identity, 20));

@@ -111,6 +111,13 @@ export async function storeModel(tx: Tx, model: ModelAdvisory, way: number): Pro
   await replaceAdvisory(tx, input);
 }
 
+/** Makes a stored advisory another one, which has the same uid and creation time. */
+export async function changeModel(tx: Tx, model: ModelAdvisory): Promise<void> {
+  const { events, advisoryId: _, ...input } = model;
+  const rows = events.map((one) => buildEventRow(model.uid, one.uid, messageOf(one), one.timeMs));
+  await replaceAdvisory(tx, input, rows);
+}
+
 function messageOf({ type, author, reviewer, reviewState }: ModelEvent): AdvisoryEvent {
   const value = type === "detection" ? { type: { case: "manual", value: {} } } : {};
   return create(AdvisoryEventSchema, { author, reviewer, reviewState, type: { case: type, value } as never });

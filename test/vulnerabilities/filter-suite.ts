@@ -6,9 +6,11 @@ import fc from "fast-check";
 import { ListAdvisoriesRequestSchema } from "#gen/chainguard/platform/vulnerabilities/v2beta1/advisories_pb.js";
 import { isWithin } from "../../src/kernel/uidp.js";
 import type { Store } from "../../src/store/port.js";
+import { childUid } from "../support/rows.js";
 import { scaled } from "../support/scale.js";
 import {
   aliases,
+  changeModel,
   lets,
   type ModelAdvisory,
   names,
@@ -65,14 +67,22 @@ export function filterSuite(name: string, open: () => Promise<Store>, runs = sca
     let store: Store;
     let world: AdvisoryWorld;
     let everybody: string;
-    let model: readonly ModelAdvisory[];
+    let model: ModelAdvisory[];
     before(async () => {
       store = await open();
       world = await advisoryWorld(store);
       everybody = await world.reader(ours, theirs);
       model = randomAdvisories(COUNT, SEED);
-      for (const [i, one] of model.entries()) await store.write((tx) => storeModel(tx, one, i));
+      for (const [i, one] of model.entries()) {
+        await store.write((tx) => storeModel(tx, one, i));
+        // The last third waits to be indexed, and some of the others change afterwards.
+        if (i === (COUNT * 2) / 3) await index(7);
+      }
+      for (const one of model.slice(0, 20)) await store.write((tx) => changeModel(tx, one));
     });
+    const index = async (size: number) => {
+      while ((await store.write((tx) => tx.advisories.indexChanges(size))) === size);
+    };
     after(() => store.close());
 
     const requested = (request: ListRequest, visible: readonly string[]) => {
@@ -187,6 +197,63 @@ export function filterSuite(name: string, open: () => Promise<Store>, runs = sca
         assert.deepEqual(
           events.map((one) => [one.uid, one.type.case, one.author, one.reviewer, one.reviewState]),
           times.map((one) => [one.uid, one.type, one.author, one.reviewer, one.reviewState]),
+        );
+      }
+    });
+
+    it("while more wait to be indexed than are examined one by one, and after that", async () => {
+      const [one = assert.fail()] = model;
+      const all = async () => {
+        for (const [i, [field, values]] of Object.entries(filters).entries())
+          for (const value of fc.sample(values, { numRuns: 3, seed: SEED + i }))
+            await agrees({ [field]: value, orderBy: orders[i % orders.length] ?? "" } as ListRequest);
+      };
+      await store.write(async (tx) => {
+        for (let i = 0; i <= 1_000; i++) await changeModel(tx, one);
+      });
+      assert.equal(await store.read((tx) => tx.advisories.hasChanges()), true);
+      await all();
+      await index(500);
+      assert.equal(await store.read((tx) => tx.advisories.hasChanges()), false);
+      await all();
+    });
+
+    it("between changes and deletions, whether they are indexed or not", async () => {
+      const others = randomAdvisories(COUNT, SEED + 1);
+      const step = fc.record({
+        at: fc.nat(COUNT - 1),
+        what: fc.constantFrom("change", "change", "delete", "index", "index"),
+        size: fc.integer({ min: 1, max: 40 }),
+        skip: fc.nat(30),
+        orderBy: fc.constantFrom(...orders),
+        filter: fc.constantFrom(...Object.keys(filters)),
+        descendantsOf: fc.constantFrom("", ours, child),
+      });
+      for (const [i, { at, what, size, filter, descendantsOf, orderBy, skip }] of fc
+        .sample(step, { numRuns: scaled(400, 60), seed: SEED })
+        .entries()) {
+        const before = model[at % model.length] ?? assert.fail();
+        const other = others[at] ?? assert.fail();
+        if (what === "index") {
+          await index(size);
+        } else if (what === "delete") {
+          await store.write((tx) => tx.advisories.delete(before.uid));
+          model.splice(model.indexOf(before), 1);
+        } else {
+          const { uid, groupUid, advisoryId, createTimeMs } = before;
+          const after = { ...other, uid, groupUid, advisoryId, createTimeMs };
+          after.events = other.events.map((one, n) => ({ ...one, uid: childUid(uid, n) }));
+          await store.write((tx) => changeModel(tx, after));
+          model[model.indexOf(before)] = after;
+        }
+        const [value] = fc.sample(filters[filter] ?? assert.fail(), { numRuns: 1, seed: SEED + i });
+        const request = { [filter]: value, orderBy, ...(descendantsOf && { uidp: { descendantsOf } }) } as ListRequest;
+        await agrees({ ...request, pageSize: size });
+        const expected = sorted(requested(request, [ours, theirs]), orderBy).slice(skip, skip + size);
+        const { advisories } = await world.list(everybody, { ...request, pageSize: size, skip });
+        assert.deepEqual(
+          advisories.map(({ uid }) => uid),
+          expected,
         );
       }
     });

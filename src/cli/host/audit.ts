@@ -1,12 +1,13 @@
 // `arbor audit`: the commands that read the audit log, while a server runs or without one.
 import { openInstallation } from "../../app/installation.js";
 import { formatLogName } from "../../audit/chain.js";
+import { exportChain } from "../../audit/export.js";
 import { type LogReport, verifyLog } from "../../audit/verify.js";
 import type { Settings } from "../../config/config.js";
 import { invalidArgument } from "../../kernel/errors.js";
-import type { AuditRow } from "../../store/port.js";
+import type { RecordedAuditRow } from "../../store/port.js";
 import { createTable } from "../output/table.js";
-import { escapeControls } from "../output/terminal.js";
+import { escapeControls, withStdout } from "../output/terminal.js";
 
 /** An unsealed row older than this causes a warning, in milliseconds. A running service seals within a second. */
 const TAIL_WARNING_MS = 5_000;
@@ -30,6 +31,24 @@ export async function auditListCommand(
     const rows = await host.store.read((tx) => tx.audit.newest(count, root));
     for (const line of json ? rows.map(toJsonLine) : formatTable(rows))
       process.stdout.write(`${escapeControls(line)}\n`);
+  } finally {
+    await host.close();
+  }
+}
+
+/**
+ * `arbor audit export`: a JSON object per line on standard output, see {@link exportChain}.
+ *
+ * @throws Error when the log has no signed head.
+ */
+export async function auditExportCommand(settings: Settings, { root }: { root: string }): Promise<void> {
+  const host = await openInstallation({ settings });
+  try {
+    await withStdout(async ({ write }) => {
+      for await (const line of exportChain(host.store, root, host.keys)) {
+        await write(`${escapeControls(JSON.stringify(line))}\n`);
+      }
+    });
   } finally {
     await host.close();
   }
@@ -71,7 +90,7 @@ function findWarning({ unsealed: { firstTimeMs } }: LogReport, nowMs: number): s
   return `the oldest unsealed row waits for ${age}; a running server seals within one, so none runs or it cannot`;
 }
 
-function toJsonLine({ timeMs, ...row }: AuditRow): string {
+function toJsonLine({ timeMs, ...row }: RecordedAuditRow): string {
   return JSON.stringify({ time: formatTime(timeMs), ...row });
 }
 
@@ -79,10 +98,10 @@ function formatTime(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-function formatTable(rows: readonly AuditRow[]): string[] {
-  const columns = ["TIME", "TYPE", "SUBJECT", "ACTOR", "REQUEST", "FROM"].map((title) => ({ title }));
-  const cells = rows.map(({ timeMs, type, subjectUid, actorUid, requestId, remoteAddress }) => {
-    return [formatTime(timeMs), type, subjectUid, actorUid, requestId, remoteAddress].map((cell) => cell ?? "");
+function formatTable(rows: readonly RecordedAuditRow[]): string[] {
+  const columns = ["TIME", "TYPE", "SUBJECT", "ACTOR", "NAME", "REQUEST", "FROM"].map((title) => ({ title }));
+  const cells = rows.map(({ timeMs, type, subjectUid, actorUid, actorName, requestId, remoteAddress }) => {
+    return [formatTime(timeMs), type, subjectUid, actorUid, actorName, requestId, remoteAddress];
   });
   return createTable(columns, { colour: false, width: undefined }).lines(cells);
 }

@@ -13,6 +13,7 @@ const hostSettings: readonly SettingName[] = [
   "issuer",
   "tlsCert",
   "tlsKey",
+  "migrate",
 ];
 
 /** Adds the commands on the host. */
@@ -27,6 +28,27 @@ export function addHostCommands(arbor: Command): void {
     .option("--owner-subject <subject>", "what that issuer calls the owner")
     .option("--json", "print JSON")
     .action(async (options) => (await import("./host.js")).bootstrapCommand(readSettings(options), options));
+
+  addSettings(arbor.command("migrate").description("bring the database of an older version up to date, on the host"), [
+    "data",
+    "databaseUrl",
+    "masterKeyFile",
+  ])
+    .option("--expand", "add what this version needs, while servers of the version before go on")
+    .option("--contract", "remove what only older versions need, once none of them runs")
+    .option("--dry-run", "print what a phase would run, and change nothing")
+    .option("--force", "go on although servers of an older version seem to use the database")
+    .option("--vacuum", "make a SQLite file smaller afterwards; servers cannot write meanwhile")
+    .action(async (options) => (await import("./migrate.js")).migrateCommand(readSettings(options), options));
+
+  addSettings(
+    arbor.command("check").description("read the whole database and print what is not as it should be, on the host"),
+    ["data", "databaseUrl", "masterKeyFile", "quotas"],
+  )
+    .option("--repair", "rebuild what is derived from other rows, if anything is wrong with it; no server may run")
+    .option("--json", "print a JSON object per finding and per check")
+    .option("--progress", "show progress on standard error, even if that is not a terminal")
+    .action(async (options) => (await import("./check/command.js")).checkCommand(readSettings(options), options));
 
   const admin = arbor.command("admin").description("operate the installation, on the host");
   addSettings(admin.command("token").description("print an API token for an identity"), hostSettings)
@@ -90,6 +112,11 @@ export function addHostCommands(arbor: Command): void {
     .option("--json", "print a JSON object per line")
     .action(async (options) => (await import("./keys.js")).listCommand(readSettings(options), options));
 
+  const jobs = admin.command("jobs").description("background jobs of the servers, on the host");
+  addSettings(jobs.command("list").description("print each job with its leader and its last run"), hostSettings)
+    .option("--json", "print a JSON object per line")
+    .action(async (options) => (await import("./jobs.js")).jobListCommand(readSettings(options), options));
+
   const audit = arbor.command("audit").description("read the audit log, on the host");
   addSettings(audit.command("list").description("print the newest rows first"), hostSettings)
     .option("--root <uid>", "the organisation; all unless set")
@@ -99,6 +126,10 @@ export function addHostCommands(arbor: Command): void {
   addSettings(audit.command("verify").description("prove that the log is what was sealed"), hostSettings)
     .option("--root <uid>", "the organisation; all unless set")
     .action(async (options) => (await import("./audit.js")).auditVerifyCommand(readSettings(options), options));
+  addSettings(audit.command("export").description("print the sealed rows of a log, for others to verify"), hostSettings)
+    .requiredOption("--root <uid>", "the organisation")
+    .action(async (options) => (await import("./audit.js")).auditExportCommand(readSettings(options), options));
+
   const advisories = arbor.command("advisories").description("advisories about vulnerabilities, on the host");
   addSettings(advisories.command("import <paths...>").description("import OSV records"), hostSettings)
     .requiredOption("--group <uid>", "the group that the advisories belong to")

@@ -17,6 +17,7 @@ import {
 import { issueToken } from "../../issuer/tokens.js";
 import { invalidArgument, notFound } from "../../kernel/errors.js";
 import { randomIds } from "../../kernel/ids.js";
+import { createMigrationProgress } from "./migration-progress.js";
 
 const HOUR_S = 3600;
 
@@ -99,7 +100,8 @@ export async function verifyCommand(
 
 /** Opens the installation of `settings` for `work`, and closes it afterwards. */
 export async function onHost(settings: Settings, work: (host: Installation) => Promise<void>): Promise<void> {
-  const host = await openInstallation({ settings });
+  const { onProgress, clear } = createMigrationProgress(process.stderr);
+  const host = await openInstallation({ settings, onMigration: onProgress }).finally(clear);
   try {
     await work(host);
   } finally {

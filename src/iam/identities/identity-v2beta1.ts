@@ -17,7 +17,7 @@ import { requireSecureIssuer } from "../../pipeline/resource/rules.js";
 import type { IdentityRow } from "../../store/port.js";
 import { groups } from "../groups/group.js";
 import { requireOwner, requireRightsOf } from "../rights.js";
-import { identities, identityToProto, metadataToProto, patchMetadata } from "./identity.js";
+import { formatActorName, identities, identityToProto, metadataToProto, patchMetadata } from "./identity.js";
 import { MAX_STATIC_KEY_LIFE_MS, type Relationship, relationshipToJson, relationTypes } from "./relationship.js";
 
 /** What the handlers need besides the call. */
@@ -83,11 +83,13 @@ export function identitiesV2beta1({ listResources, ids, trustedIssuers }: Identi
       return identityToProto((await tx.identities.update(uid, patch, startMs)) ?? before);
     },
 
-    async deleteIdentity({ uid }, { tx }) {
-      await getRow(tx, identities, uid);
+    async deleteIdentity({ uid }, call) {
+      const { tx } = call;
+      const row = await getRow(tx, identities, uid);
       for (const binding of await tx.roleBindings.ofIdentity(uid)) await tx.roleBindings.delete(binding.uid);
       await tx.identities.delete(uid);
       await requireOwner(tx, uid);
+      if (uid === call.caller.uid) call.actorName = formatActorName(row);
       return {};
     },
 

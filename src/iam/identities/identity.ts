@@ -69,6 +69,11 @@ export function identityToProto(row: IdentityRow): Identity {
   });
 }
 
+/** The name of an identity in the audit log, for a handler that deletes its caller. Of all others the store reads it. */
+export function formatActorName({ name, email }: IdentityRow): string {
+  return name || email;
+}
+
 /**
  * Builds the row of an identity that belongs to no organisation: a person, or one that Arbor itself defines.
  *

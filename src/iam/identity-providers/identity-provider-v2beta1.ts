@@ -15,11 +15,19 @@ import { getRow, type ResourceDeps } from "../../pipeline/resource/read.js";
 import { requireSecureIssuer } from "../../pipeline/resource/rules.js";
 import type { IdentityProviderRow } from "../../store/port.js";
 import { groups } from "../groups/group.js";
+import { formatActorName, identities } from "../identities/identity.js";
 import type { IdentityDeps } from "../identities/identity-v2beta1.js";
 import { deletePeopleOf } from "../people/registration.js";
 import { requireGrantable, requireOwnersRights } from "../rights.js";
 import { requireAvailableRole } from "../roles/role.js";
-import { identityProviders, identityProviderToProto, noScim, oidcFromJson, oidcToJson } from "./identity-provider.js";
+import {
+  formatSecretContext,
+  identityProviders,
+  identityProviderToProto,
+  noScim,
+  oidcFromJson,
+  oidcToJson,
+} from "./identity-provider.js";
 import { scimHandlers } from "./scim.js";
 
 /** What the handlers need besides the call. */
@@ -32,7 +40,7 @@ export interface IdentityProviderDeps extends ResourceDeps, IdentityDeps {
 export function identityProvidersV2beta1(deps: IdentityProviderDeps) {
   const { listResources, definitions, ids, seal, trustedIssuers } = deps;
   const sealSecret = (uid: string, secret: string) =>
-    secret === "" ? "" : seal(Buffer.from(secret), `client secret ${uid}`);
+    secret === "" ? "" : seal(Buffer.from(secret), formatSecretContext(uid));
 
   const handlers: Handlers<typeof IdentityProvidersService> = {
     async getIdentityProvider({ uid }, { tx, startMs }) {
@@ -97,7 +105,9 @@ export function identityProvidersV2beta1(deps: IdentityProviderDeps) {
     },
 
     // The people of a provider sign in through it alone, so they are deleted with it.
-    async deleteIdentityProvider({ uid }, { tx, startMs }) {
+    async deleteIdentityProvider({ uid }, call) {
+      const { tx, startMs, caller } = call;
+      if (caller.providerUid === uid) call.actorName = formatActorName(await getRow(tx, identities, caller.uid));
       await getRow(tx, identityProviders, uid);
       await guardDelete(definitions, identityProviders, uid, tx, startMs);
       await deletePeopleOf(tx, uid);

@@ -82,6 +82,11 @@ export function oidcToJson(oidc: IdentityProvider_OIDC): object {
   return toJson(IdentityProvider_OIDCSchema, open) as JsonObject;
 }
 
+/** The context in which the client secret of a provider is sealed. */
+export function formatSecretContext(uid: string): string {
+  return `client secret ${uid}`;
+}
+
 /** Reads stored OIDC settings. */
 export function oidcFromJson(json: object): IdentityProvider_OIDC {
   return fromJson(IdentityProvider_OIDCSchema, json as JsonObject, { ignoreUnknownFields: true });

@@ -47,17 +47,18 @@ export async function register(tx: Tx, asserted: AssertedIdentity, nowMs: number
 }
 
 /**
- * Deletes the identity of a person with all of its role bindings.
+ * Deletes the identity of a person with all of its role bindings. Resolves to the deleted row.
  *
  * @throws ApiError INVALID_ARGUMENT for an identity that is not a person, FAILED_PRECONDITION where an
  * organisation would be left without an owner.
  */
-export async function deletePerson(tx: Tx, uid: string): Promise<void> {
+export async function deletePerson(tx: Tx, uid: string): Promise<IdentityRow> {
   if (uid.includes("/")) {
     throw invalidArgument({ field: "id", description: "id must be the caller's own identity as a person" });
   }
-  await getRow(tx, identities, uid);
+  const person = await getRow(tx, identities, uid);
   await deleteIdentity(tx, uid);
+  return person;
 }
 
 /** Deletes the people of a provider, before the provider is deleted. */

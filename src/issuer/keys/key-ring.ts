@@ -14,7 +14,14 @@ import {
   unsealKeyPair,
   unsealSecret,
 } from "./key-generation.js";
-import { applyDueChanges, isChangeDue, isSuccessorDue, type KeySchedule, type KeyStateChange } from "./key-states.js";
+import {
+  applyDueChanges,
+  isChangeDue,
+  isSuccessorDue,
+  type KeyPlan,
+  type KeySchedule,
+  type KeyStateChange,
+} from "./key-states.js";
 import { checkMasterKey, type MasterKey } from "./master-key.js";
 
 /** The keys in memory. */
@@ -51,12 +58,22 @@ export interface KeyRing {
    */
   refresh(): Promise<boolean>;
   /**
+   * Reads the keys again. Concurrent calls share a read.
+   *
+   * @returns whether anything changed
+   * @throws ApiError UNAVAILABLE when the store cannot be read
+   */
+  reload(): Promise<boolean>;
+  /** Whether `advanceKeys` would change anything, as of the last read of the store. */
+  isChangeDue(schedule: KeySchedule): boolean;
+  /**
    * Reads the keys again and applies the state changes of API token keys that are due. All nodes may do this at once:
    * one node makes each change, and gets it as the result.
    *
+   * @param write how the changes are written; that of the store unless set
    * @throws ApiError UNAVAILABLE when the store cannot be read or written
    */
-  advanceKeys(schedule: KeySchedule): Promise<readonly KeyStateChange[]>;
+  advanceKeys(schedule: KeySchedule, write?: Store["write"]): Promise<readonly KeyStateChange[]>;
 }
 
 export interface KeyRingDeps {
@@ -126,6 +143,10 @@ export async function openKeyRing({ store, masterKey, clock, tokenAlgorithm }: K
     return formatStates(view.rows) !== formatStates(before.rows);
   }
 
+  function buildPlan(schedule: KeySchedule): KeyPlan {
+    return { rows: view.rows, schedule, algorithm, nowMs: clock() };
+  }
+
   function reload(): Promise<boolean> {
     reloading ??= read().finally(() => {
       reloading = undefined;
@@ -147,12 +168,14 @@ export async function openKeyRing({ store, masterKey, clock, tokenAlgorithm }: K
       if (reloading === undefined && Math.abs(clock() - readMs) < REFRESH_PAUSE_MS) return false;
       return reload();
     },
-    async advanceKeys(schedule) {
+    reload,
+    isChangeDue: (schedule) => isChangeDue(buildPlan(schedule)),
+    async advanceKeys(schedule, write = store.write) {
       await reload();
-      const plan = { rows: view.rows, schedule, algorithm, nowMs: clock() };
+      const plan = buildPlan(schedule);
       if (!isChangeDue(plan)) return [];
       const spare = isSuccessorDue(plan) ? await generateTokenKey(algorithm, masterKey, clock()) : undefined;
-      const changes = await store.write((tx) => applyDueChanges(tx, { ...plan, nowMs: clock() }, spare));
+      const changes = await write((tx) => applyDueChanges(tx, { ...plan, nowMs: clock() }, spare));
       await reload();
       return changes;
     },
@@ -251,55 +274,4 @@ function toJwks({ pairs }: SigningKeys): JsonWebKey[] {
     alg: algorithmOf(publicKey),
     use: "sig",
   }));
-}
-
-// Once a second the rotator reads the changes of other nodes and commands, and applies state changes that are due.
-
-export interface KeyRotatorDeps {
-  readonly keys: Pick<KeyRing, "advanceKeys">;
-  readonly schedule: KeySchedule;
-  /** Called with each state change that this node made. */
-  readonly onKeyStateChange: (change: KeyStateChange) => void;
-  /** Called once when the keys cannot be read, and again only after a success. */
-  readonly onProblem: (problem: string, cause: unknown) => void;
-}
-
-/** The period in milliseconds: a revoked key is trusted at most this much longer. */
-const PERIOD_MS = 1_000;
-
-/** Creates the rotator, which rotates the keys while the service runs; it does nothing before it is started. */
-export function createKeyRotator({ keys, schedule, onKeyStateChange, onProblem }: KeyRotatorDeps) {
-  let timer: NodeJS.Timeout | undefined;
-  let running: Promise<void> | undefined;
-  let failing = false;
-
-  async function pass(): Promise<void> {
-    try {
-      for (const change of await keys.advanceKeys(schedule)) onKeyStateChange(change);
-      failing = false;
-    } catch (error) {
-      if (!failing) onProblem("the keys could not be read again and will be tried again", error);
-      failing = true;
-    }
-  }
-
-  function tick(): void {
-    running ??= pass().finally(() => {
-      running = undefined;
-    });
-  }
-
-  return {
-    /** Starts: now, then every second. */
-    start(): void {
-      tick();
-      timer = setInterval(tick, PERIOD_MS);
-      timer.unref();
-    },
-    /** Stops; resolves when no rotation is running. */
-    async stop(): Promise<void> {
-      clearInterval(timer);
-      await running;
-    },
-  };
 }

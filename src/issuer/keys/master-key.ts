@@ -83,7 +83,8 @@ function parseMasterKey(text: string, file: string): MasterKey {
   };
 }
 
-const CHECK = "master-key-check";
+/** The name of the setting with a value that only the right master key opens, and the context of that value. */
+export const MASTER_KEY_CHECK = "master-key-check";
 
 /**
  * Checks that the store was encrypted with this key, so that a wrong file is found at start and not with the first
@@ -92,7 +93,8 @@ const CHECK = "master-key-check";
  * @throws Error when it was encrypted with another key
  */
 export async function checkMasterKey(tx: Tx, key: MasterKey): Promise<void> {
-  const stored = await tx.settings.get(CHECK);
-  if (stored === undefined) await tx.settings.put(CHECK, key.seal(Buffer.from(CHECK), CHECK));
-  else key.unseal(stored, CHECK);
+  const stored = await tx.settings.get(MASTER_KEY_CHECK);
+  if (stored === undefined)
+    await tx.settings.put(MASTER_KEY_CHECK, key.seal(Buffer.from(MASTER_KEY_CHECK), MASTER_KEY_CHECK));
+  else key.unseal(stored, MASTER_KEY_CHECK);
 }

@@ -1,5 +1,5 @@
 // The providers that a login request can use.
-import { oidcFromJson } from "../../iam/identity-providers/identity-provider.js";
+import { formatSecretContext, oidcFromJson } from "../../iam/identity-providers/identity-provider.js";
 import { invalidArgument } from "../../kernel/errors.js";
 import { isUidp } from "../../kernel/uidp.js";
 import { buildCallbackPath, CALLBACK_PATH, type WebHandler } from "../../kernel/web.js";
@@ -64,7 +64,7 @@ export function createProviders({ store, masterKey, loginProviders }: ProvidersD
   function toProvider({ uid, name, oidc, sealedSecret }: IdentityProviderRow): Provider {
     const { issuer, clientId, additionalScopes } = oidcFromJson(oidc);
     const clientSecret =
-      sealedSecret === "" ? undefined : masterKey.unseal(sealedSecret, `client secret ${uid}`).toString();
+      sealedSecret === "" ? undefined : masterKey.unseal(sealedSecret, formatSecretContext(uid)).toString();
     const scopes = [...new Set([...SCOPES, ...additionalScopes])];
     const callbackPath = buildCallbackPath(uid);
     return { id: uid, title: name, issuer, clientId, clientSecret, scopes, callbackPath, providerUid: uid };

@@ -188,13 +188,16 @@ export function hashTicket(secret: string): string {
   return createHash("sha256").update(secret).digest("hex");
 }
 
+/** The context in which a ticket is sealed. */
+export function formatTicketContext(kind: string, hash: string): string {
+  return `login ${kind} ${hash}`;
+}
+
 /** The store of tickets. */
 export type Tickets = ReturnType<typeof createTickets>;
 
 /** Creates the store of tickets. */
 export function createTickets(masterKey: MasterKey) {
-  const contextOf = (kind: Kind, hash: string) => `login ${kind} ${hash}`;
-
   return {
     /** Finds the value of a ticket; undefined when there is none or it has expired. */
     async get<K extends Kind>(tx: Tx, kind: K, secret: string, nowMs: number): Promise<TicketValues[K] | undefined> {
@@ -202,7 +205,7 @@ export function createTickets(masterKey: MasterKey) {
       const row = await tx.tickets.get(kind, hash);
       if (row === undefined || row.expireTimeMs <= nowMs) return undefined;
       const { sealed } = row.data as { readonly sealed: string };
-      return JSON.parse(masterKey.unseal(sealed, contextOf(kind, hash)).toString()) as TicketValues[K];
+      return JSON.parse(masterKey.unseal(sealed, formatTicketContext(kind, hash)).toString()) as TicketValues[K];
     },
 
     /** Stores a ticket, in place of the one with the same secret. */
@@ -214,7 +217,7 @@ export function createTickets(masterKey: MasterKey) {
       expireTimeMs: number,
     ): Promise<void> {
       const hash = hashTicket(secret);
-      const sealed = masterKey.seal(Buffer.from(JSON.stringify(value)), contextOf(kind, hash));
+      const sealed = masterKey.seal(Buffer.from(JSON.stringify(value)), formatTicketContext(kind, hash));
       await tx.tickets.put({ hash, kind, data: { sealed }, expireTimeMs });
     },
 

@@ -2,6 +2,7 @@
 // 200 only after the commit.
 import { createHash, timingSafeEqual } from "node:crypto";
 import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
+import type { Job } from "../../jobs/jobs.js";
 import { unauthenticated } from "../../kernel/errors.js";
 import type { Ids } from "../../kernel/ids.js";
 import type { Clock } from "../../kernel/time.js";
@@ -17,7 +18,9 @@ const MAX_BYTES = 1024 * 1024;
 
 /** How long event ids and marks of deleted tags are kept, in milliseconds. Later events may be applied twice. */
 const RETENTION_MS = 30 * 24 * 3_600_000;
-const SWEEP_MS = 24 * 3_600_000;
+const SWEEP_INTERVAL_MS = 24 * 3_600_000;
+/** How many event ids one transaction deletes; other calls run between them. */
+const SWEEP_ROWS = 500;
 
 export interface NotificationDeps {
   /** The file of the secret; without one there is no such path. */
@@ -37,7 +40,6 @@ export interface NotificationDeps {
 export function notificationRoutes({ secretFile, store, clock, ids, onEvents }: NotificationDeps): WebRoutes {
   if (secretFile === undefined) return [];
   const isRegistry = readSecret(secretFile);
-  let nextSweepMs = clock() + SWEEP_MS;
   return [
     {
       path: NOTIFICATIONS_PATH,
@@ -52,18 +54,29 @@ export function notificationRoutes({ secretFile, store, clock, ids, onEvents }: 
         const source = { method: NOTIFICATIONS_PATH, remoteAddress: request.remoteAddress ?? "" };
         const nowMs = clock();
         const applied = await store.write((tx) => applyEvents(tx, events, { ids, nowMs, source }));
-        if (nowMs >= nextSweepMs) {
-          nextSweepMs = nowMs + SWEEP_MS;
-          await store.write(async (tx) => {
-            await tx.registry.sweep(nowMs - RETENTION_MS);
-            await tx.tags.sweepMarks(nowMs - RETENTION_MS);
-          });
-        }
         onEvents({ events: events.length, ...applied });
         return { status: 200 };
       },
     },
   ];
+}
+
+/** Creates the job that deletes old event ids and marks of deleted tags. */
+export function createEventSweep(clock: Clock): Job {
+  return {
+    name: "registry-events",
+    problem: "old events of the registry could not be deleted",
+    intervalMs: SWEEP_INTERVAL_MS,
+    async run({ write, signal }) {
+      const beforeMs = clock() - RETENTION_MS;
+      await write((tx) => tx.tags.sweepMarks(beforeMs));
+      let deleted = 0;
+      for (let count = SWEEP_ROWS; count === SWEEP_ROWS && !signal.aborted; deleted += count) {
+        count = await write(async (tx) => tx.registry.sweep(beforeMs, SWEEP_ROWS));
+      }
+      return deleted;
+    },
+  };
 }
 
 const MIN_CHARACTERS = 32;

@@ -76,8 +76,61 @@ export function defineAdvisoryTables(c: Columns, { groups }: GroupTables) {
     ],
   );
 
-  return { advisories, advisoryEvents, advisoryAliases };
+  return { advisories, advisoryEvents, advisoryAliases, ...defineSearchTables(c) };
 }
+
+// The index of filters (docs/adr/0017-advisory-postings.md), derived from the advisories.
+function defineSearchTables(c: Columns) {
+  // Advisories that changed since they were indexed. Triggers of the database add them, whichever version of the
+  // service writes.
+  const advisoryChanges = c.table("advisory_changes", { id: c.rowNumber("id"), uid: c.str("uid").notNull() });
+
+  // The organisations that have advisories, by short numbers.
+  const advisoryRoots = c.table("advisory_roots", { id: c.rowNumber("id"), uid: c.str("uid").notNull() }, (t) => [
+    c.uniqueIndex("advisory_roots_uid").on(t.uid),
+  ]);
+
+  // What orders and a query read of each advisory, under a short number.
+  const advisoryEntries = c.table(
+    "advisory_entries",
+    {
+      number: c.rowNumber("number"),
+      root: c.long("root").notNull(),
+      uid: c.str("uid").notNull(),
+      createTimeMs: c.long("create_time_ms").notNull(),
+      updateTimeMs: c.long("update_time_ms").notNull(),
+      searched: c.str("searched").notNull(),
+    },
+    (t) => [
+      c.uniqueIndex("advisory_entries_uid").on(t.uid),
+      c.index("advisory_entries_created").on(t.root, t.createTimeMs, t.uid),
+      c.index("advisory_entries_updated").on(t.root, t.updateTimeMs, t.uid),
+    ],
+  );
+
+  // The values under which each advisory is found, by the numbers of their filters.
+  const advisoryFacets = c.table("advisory_facets", {
+    number: c.rowNumber("number"),
+    facets: c.json<Facets>("facets").notNull(),
+  });
+
+  // For each value of a filter the numbers of the advisories that have it, as bits of words (row-set.ts).
+  const advisoryPostings = c.table(
+    "advisory_postings",
+    {
+      root: c.long("root").notNull(),
+      filter: c.int("filter").notNull(),
+      value: c.str("value").notNull(),
+      word: c.long("word").notNull(),
+      bits: c.long("bits").notNull(),
+    },
+    (t) => [c.primaryKey({ columns: [t.root, t.filter, t.value, t.word] })],
+  );
+  return { advisoryChanges, advisoryRoots, advisoryEntries, advisoryFacets, advisoryPostings };
+}
+
+/** The values of an advisory for each filter, at the index that is the number of the filter. */
+export type Facets = readonly (readonly string[])[];
 
 type AdvisoryTables = ReturnType<typeof defineAdvisoryTables>;
 
@@ -87,3 +140,5 @@ export type AdvisoryRow = RowOf<AdvisoryTables["advisories"]>;
 export type AdvisoryEventRow = RowOf<AdvisoryTables["advisoryEvents"]>;
 /** An alias by which an advisory is found. */
 export type AdvisoryAliasRow = RowOf<AdvisoryTables["advisoryAliases"]>;
+/** What the index of filters keeps of an advisory. */
+export type AdvisoryEntryRow = RowOf<AdvisoryTables["advisoryEntries"]>;

@@ -21,6 +21,12 @@ export function defineAuditTables(c: Columns) {
       tokenId: c.str("token_id").notNull(),
       requestId: c.str("request_id").notNull(),
       remoteAddress: c.str("remote_address").notNull(),
+      /** Which columns the chain covers: 1 for all above, 2 for all. */
+      version: c.int("version").notNull().default(1),
+      /** The trace that the request belongs to; empty where there is none, and in version 1. */
+      traceId: c.str("trace_id").notNull().default(""),
+      /** The name that the actor had; empty where it had none, and in version 1. */
+      actorName: c.str("actor_name").notNull().default(""),
     },
     (t) => [c.index("audit_root").on(t.rootUid, t.id)],
   );
@@ -49,6 +55,7 @@ export function defineAuditTables(c: Columns) {
 
   const auditSealer = c.table("audit_sealer", {
     name: c.str("name").primaryKey(),
+    /** For nodes of version 0.4, which seal when the lease of the holder has ended. */
     holder: c.str("holder").notNull(),
     expireTimeMs: c.long("expire_time_ms").notNull(),
     /** Every row up to this id is sealed, and no further row will get such an id. */
@@ -64,11 +71,16 @@ type AuditTables = ReturnType<typeof defineAuditTables>;
 
 /** A recorded change with the number that the store assigned. */
 export type StoredAuditRow = RowOf<AuditTables["audit"]>;
+/** A change to be recorded. The store adds the version of the row and reads the actor's name. */
+export interface AuditRow extends Omit<StoredAuditRow, "id" | "version" | "traceId" | "actorName"> {
+  /** The name of an actor that the same unit of work has deleted. */
+  readonly actorName?: string | undefined;
+}
 /** A recorded change. */
-export type AuditRow = Omit<StoredAuditRow, "id">;
+export type RecordedAuditRow = Omit<StoredAuditRow, "id">;
 /** The position of an audit row in the chain of its organisation. */
 export type ChainEntry = RowOf<AuditTables["auditChain"]>;
 /** The signed end of a chain. */
 export type AuditHead = RowOf<AuditTables["auditHeads"]>;
-/** The lease of the node that seals the log, and how far the log is sealed. */
+/** How far the log is sealed. */
 export type SealerRow = Omit<RowOf<AuditTables["auditSealer"]>, "name">;

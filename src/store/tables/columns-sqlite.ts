@@ -1,6 +1,7 @@
 // The column types of the schema in SQLite; schema-pg.ts has the same names.
 import { type SQL, type SQLWrapper, sql } from "drizzle-orm";
-import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import { blob, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import { AFTER_ALL } from "../below.js";
 
 export const table = sqliteTable;
 /** Text that compares by bytes. */
@@ -9,15 +10,44 @@ export const bool = (name: string) => integer(name, { mode: "boolean" });
 export const int = (name: string) => integer(name);
 /** A point in time as epoch milliseconds, or any integer beyond 32 bits. */
 export const long = (name: string) => integer(name);
+export const bytes = (name: string) => blob(name, { mode: "buffer" });
 export const json = <T>(name: string) => text(name, { mode: "json" }).$type<T>();
 /** A row number that the database assigns in ascending order. */
 export const serial = (name: string) => integer(name).primaryKey({ autoIncrement: true });
+/** As {@link serial}; a number may be assigned again after its row was deleted. */
+export const rowNumber = (name: string) => integer(name).primaryKey();
 /** Whether a column has one of the values in the JSON array that the placeholder `name` stands for. */
 export const anyOf = (column: SQLWrapper, name: string): SQL =>
   sql`${column} in (select value from json_each(${sql.placeholder(name)}))`;
-/** The table `scopes` with one column `scope`: the values in the JSON array that the placeholder `name` stands for. */
-export const scopesIn = (name: string): SQL =>
-  sql`(select value as scope from json_each(${sql.placeholder(name)})) scopes`;
+/**
+ * The table `tops` of subtrees in the JSON object that the placeholder `name` stands for: by the uid of the top
+ * (`top`) a position below it (`bound`), as hex digits there and as bytes here; "-" is the position after all.
+ */
+export const topsIn = (name: string): SQL =>
+  sql`(select key as top, case value when '-' then ${AFTER_ALL_LITERAL} else unhex(value) end as bound
+    from json_each(${sql.placeholder(name)})) tops`;
+const AFTER_ALL_LITERAL = sql.raw(`x'${AFTER_ALL.toString("hex")}'`);
+/** The uid whose segments below `top` are the bytes `below`. */
+export const uidBelow = (top: SQLWrapper, below: SQLWrapper): SQL => {
+  const segment = (n: number) => sql`'/' || hex(substr(${below}, ${sql.raw(String(8 * n + 1))}, 8))`;
+  const [first, second, third] = [segment(0), segment(1), segment(2)];
+  // The function of sqlite-connection.ts serves every depth, at twice the cost of an expression for few segments.
+  return sql`case length(${below}) when 8 then ${top} || lower(${first}) when 16 then ${top} || lower(${first} || ${second})
+    when 24 then ${top} || lower(${first} || ${second} || ${third}) else uid_below(${top}, lower(hex(${below}))) end`;
+};
+/** The whole numbers in the JSON array that the placeholder `name` stands for, for a condition with `in`. */
+export const numbersIn = (name: string): SQL => sql`(select value from json_each(${sql.placeholder(name)}))`;
+/** The values of a column of whole numbers in one text, with commas between them. */
+export const joinNumbers = (column: SQLWrapper): SQL<string | null> => sql`group_concat(${column}, ',')`;
+/** Whether a column contains the text that the placeholder `name` stands for. */
+export const contains = (column: SQLWrapper, name: string): SQL => sql`instr(${column}, ${sql.placeholder(name)}) > 0`;
+/** Whether {@link foundTexts} uses an index. */
+export const hasTextIndex: SQL = sql`1`;
+/**
+ * The table `found` with columns `number` and `root`: advisories whose searched text contains a text of at least three
+ * characters, at most `limit`. Placeholders: `phrase`, the text as a phrase of FTS5; `pattern`, as a pattern of `like`.
+ */
+export const foundTexts: SQL = sql`(select number, root from advisory_entries where number in (select rowid from advisory_texts where advisory_texts match ${sql.placeholder("phrase")} limit ${sql.placeholder("limit")})) found`;
 export { index, primaryKey, uniqueIndex };
 
 /** The column types that tables are defined with. The other dialect exports the same names. */

@@ -1,5 +1,5 @@
 // Groups, and what a group has at most one of or a list of for itself.
-import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
+import { sql } from "drizzle-orm";
 import type { Columns, RowOf } from "./columns-sqlite.js";
 
 /** Builds the tables of groups. */
@@ -9,7 +9,7 @@ export function defineGroupTables(c: Columns) {
     {
       uid: c.str("uid").primaryKey(),
       /** Null for a root group. */
-      parentUid: c.str("parent_uid").references((): AnySQLiteColumn => groups.uid),
+      parentUid: c.str("parent_uid"),
       name: c.str("name").notNull(),
       description: c.str("description").notNull(),
       verified: c.bool("verified").notNull(),
@@ -23,12 +23,9 @@ export function defineGroupTables(c: Columns) {
       updateTimeMs: c.long("update_time_ms").notNull(),
     },
     (t) => [
-      c.index("groups_children_uid").on(t.parentUid, t.uid),
-      c.index("groups_children_name").on(t.parentUid, t.name, t.uid),
-      c.index("groups_children_created").on(t.parentUid, t.createTimeMs, t.uid),
-      c.index("groups_children_updated").on(t.parentUid, t.updateTimeMs, t.uid),
-      c.index("groups_name").on(t.name, t.parentUid, t.verified),
-      c.index("groups_created_by").on(t.createdBy, t.uid),
+      // Any number of groups may share a name, and most have no creator: these contain only what is searched for.
+      c.index("groups_root_name").on(t.name, t.verified).where(sql`parent_uid IS NULL`),
+      c.index("groups_creator").on(t.createdBy, t.uid).where(sql`created_by <> ''`),
     ],
   );
 

@@ -7,8 +7,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { calculateJwkThumbprint, type JWK } from "jose";
 import { generateTokenKey } from "../../../src/issuer/keys/key-generation.js";
 import type { KeyRing } from "../../../src/issuer/keys/key-ring.js";
-import { createKeyRotator } from "../../../src/issuer/keys/key-ring.js";
+import { createKeyReload, createKeyRotation } from "../../../src/issuer/keys/key-rotation.js";
 import { addSuccessor, type KeyStateChange, revokeKey, rotateKey } from "../../../src/issuer/keys/key-states.js";
+import { createJobs } from "../../../src/jobs/jobs.js";
 import { unavailable } from "../../../src/kernel/errors.js";
 import type { KeyPurpose, Store } from "../../../src/store/port.js";
 import { openDatabase } from "../../../src/store/sqlite-driver.js";
@@ -179,13 +180,13 @@ describe("the keeper of the keys", () => {
   test("reads revocations of other nodes within seconds, and reports a problem once", async () => {
     const moves: KeyStateChange[] = [];
     const problems: string[] = [];
-    const rotator = createKeyRotator({
-      keys: ring,
-      schedule: { ...schedule, active: 0 },
-      onKeyStateChange: (move) => moves.push(move),
-      onProblem: (problem, cause) => problems.push(`${problem}: ${cause}`),
-    });
-    rotator.start();
+    const onProblem = (problem: string, cause: unknown) => void problems.push(`${problem}: ${cause}`);
+    const jobs = createJobs({ store: kit.store, holder: "node", onProblem });
+    const onKeyStateChange = (move: KeyStateChange) => void moves.push(move);
+    jobs.add(createKeyRotation({ keys: ring, schedule: { ...schedule, active: 0 }, onKeyStateChange }));
+    const reload = createKeyReload({ keys: ring, onProblem });
+    jobs.start();
+    reload.start();
     await until(() => moves.length > 0);
     assert.deepEqual(
       moves.map(({ state }) => state),
@@ -203,7 +204,7 @@ describe("the keeper of the keys", () => {
     assert.equal(ring.signing().kid, spare.kid);
     assert.equal(problems.length, 1);
     assert.match(problems[0] ?? "", /^the keys could not be read again and will be tried again: .*cannot be reached/);
-    await rotator.stop();
+    await Promise.all([jobs.stop(), reload.stop()]);
     reads = 0;
     await sleep(1_500);
     assert.equal(reads, 0);

@@ -126,14 +126,14 @@ export function claimsOf(token: string): Record<string, unknown> {
 }
 
 /**
- * All that is stored, by table, to see whether anything changed: but for the audit log, and for when
+ * All that is stored, by table, to see whether anything changed: but for the audit log, background jobs, and when
  * identities were seen, which is written down some time later.
  */
 export function dumpOf(data: string): Record<string, string> {
   const db = openDatabase(join(data, "arbor.db"), { readonly: true });
   try {
     const tables = db.prepare("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").pluck().all();
-    const kept = tables.map(String).filter((name) => !/^(?:audit|sqlite_)/.test(name));
+    const kept = tables.map(String).filter((name) => !/^(?:audit|jobs$|sqlite_)/.test(name));
     return Object.fromEntries(
       kept.map((name) => {
         const rows = db.prepare(`SELECT * FROM "${name}"`).all() as { last_seen_time_ms?: number }[];

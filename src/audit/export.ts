@@ -1,0 +1,53 @@
+// Exports a chain for others to verify without Arbor: docs/operations.md has the format and the algorithm.
+import type { JsonWebKey } from "node:crypto";
+import { decodeProtectedHeader } from "jose";
+import type { AuditHead, Store, StoredAuditRow } from "../store/port.js";
+import { type AuditKeys, membersOf } from "./chain.js";
+
+/** A line of an export: an entry of the chain, with null for a row that is not there any more. */
+export interface ExportedEntry {
+  readonly seq: number;
+  readonly hash: string;
+  readonly row: Partial<StoredAuditRow> | null;
+}
+
+/** The last line of an export: the signed head, and the public key with the kid that its signature names. */
+export interface ExportedHead {
+  readonly head: AuditHead;
+  readonly key: JsonWebKey;
+}
+
+/** Entries read at once. */
+const ENTRIES_PER_READ = 1_000;
+
+/**
+ * Reads the chain of an organisation up to its signed head. It verifies nothing.
+ *
+ * @throws Error when the chain has no signed head, or the head is signed with a key that is not known.
+ * @throws RangeError for a row of a version that is not known
+ */
+export async function* exportChain(
+  store: Store,
+  rootUid: string,
+  keys: AuditKeys,
+): AsyncGenerator<ExportedEntry | ExportedHead> {
+  const head = await store.read((tx) => tx.auditChain.head(rootUid));
+  if (head === undefined) throw new Error("this log has no signed head");
+  const key = await exportKey(head, keys);
+  for (let end = 0; end < head.seq; ) {
+    const page = await store.read((tx) => tx.auditChain.entries(rootUid, end, ENTRIES_PER_READ));
+    for (const { seq, hash, row } of page) {
+      if (seq <= head.seq) yield { seq, hash, row: row && membersOf(row) };
+    }
+    end = page.at(-1)?.seq ?? head.seq;
+  }
+  yield { head, key };
+}
+
+async function exportKey({ signature }: AuditHead, keys: AuditKeys): Promise<JsonWebKey> {
+  const { kid = "" } = decodeProtectedHeader(signature);
+  let key = keys.auditVerifying(kid);
+  if (key === undefined && (await keys.refresh())) key = keys.auditVerifying(kid);
+  if (key === undefined) throw new Error("the head is signed with a key that is not one of this installation");
+  return { kid, ...key.export({ format: "jwk" }) };
+}

@@ -1,0 +1,149 @@
+// `arbor migrate`: brings the database of an older version up to date while that version goes on, and then removes what
+// only that version needed (docs/upgrade.md).
+import type { Settings } from "../../config/config.js";
+import type { DataMigration } from "../../store/migrate/data-migration.js";
+import { dataMigrations } from "../../store/migrate/data-migrations.js";
+import type { MigrationDatabase } from "../../store/migrate/migration-database.js";
+import { openPgMigration } from "../../store/migrate/open-pg-migration.js";
+import { openSqliteMigration } from "../../store/migrate/open-sqlite-migration.js";
+import { contract, expand, readDatabaseState } from "../../store/migrate/phases.js";
+import { schemaStatements } from "../../store/migrate/schema-migrations.js";
+import { type DatabaseState, needsContracting, needsExpanding } from "../../store/migrate/state.js";
+import { admitsOlderVersions, creationStatements, versionStatements } from "../../store/migrate/statements.js";
+import { VERSION } from "../../store/version.js";
+import { invalidFlag } from "../errors.js";
+import { withStdout } from "../output/terminal.js";
+import { print } from "./host.js";
+import { createMigrationProgress } from "./migration-progress.js";
+
+/** The flags of `arbor migrate`. */
+export interface MigrateFlags {
+  readonly expand?: boolean;
+  readonly contract?: boolean;
+  readonly dryRun?: boolean;
+  readonly force?: boolean;
+  readonly vacuum?: boolean;
+}
+
+/**
+ * `arbor migrate`. Without a phase it prints how far the migrations are and what is left to do.
+ *
+ * @param migrations the migrations of stored rows; tests replace them
+ * @throws ApiError FAILED_PRECONDITION when the database needs a newer version, or when servers of an older version use
+ * what would be removed; CommandError for flags that do not fit
+ */
+export async function migrateCommand(
+  settings: Settings,
+  flags: MigrateFlags,
+  migrations: readonly DataMigration[] = dataMigrations,
+): Promise<void> {
+  assertFlags(settings, flags);
+  const isWriting = (flags.expand || flags.contract || flags.vacuum) && !flags.dryRun;
+  const database =
+    settings.databaseUrl === undefined
+      ? openSqliteMigration({ directory: settings.data, readOnly: !isWriting })
+      : await openPgMigration(settings.databaseUrl);
+  try {
+    if (isWriting) await runPhases(database, flags, migrations);
+    else if (flags.expand || flags.contract) await printStatements(database, flags, migrations);
+    else await printState(database, migrations);
+  } finally {
+    await database.close();
+  }
+}
+
+function assertFlags({ databaseUrl }: Settings, flags: MigrateFlags): void {
+  if (flags.force && !flags.contract && !flags.expand) {
+    throw invalidFlag("--force", "belongs to --expand or --contract");
+  }
+  if (flags.vacuum && databaseUrl !== undefined) throw invalidFlag("--vacuum", "PostgreSQL gives space back by itself");
+  if (flags.vacuum && flags.dryRun) throw invalidFlag("--vacuum", "cannot be combined with --dry-run");
+}
+
+async function runPhases(
+  database: MigrationDatabase,
+  { contract: isContracting = false, force = false, ...flags }: MigrateFlags,
+  migrations: readonly DataMigration[],
+): Promise<void> {
+  const { onProgress, onRemoval, periodMs, clear } = createMigrationProgress(process.stderr);
+  const shared = { migrations, periodMs, pause: true };
+  if (flags.expand) {
+    await expand(database, { ...shared, onProgress, force }).finally(clear);
+    print("expanded: this version can use the database");
+  }
+  if (isContracting) {
+    await contract(database, { ...shared, force, onProgress: onRemoval }).finally(clear);
+    print("contracted: the database has only what this version and newer ones use");
+    if (database.vacuum && !flags.vacuum) print("the file keeps its size; `arbor migrate --vacuum` makes it smaller");
+  }
+  if (flags.vacuum) {
+    process.stderr.write("arbor: writing the file anew; servers cannot write meanwhile\n");
+    await database.vacuum?.();
+    print("the space of deleted rows is free");
+  }
+}
+
+async function printState(database: MigrationDatabase, migrations: readonly DataMigration[]): Promise<void> {
+  const state = await readDatabaseState(database, migrations);
+  if (state.isEmpty) return print("the database is empty; `arbor serve` creates what it needs");
+  print(`this version: ${VERSION}`);
+  print(`oldest version that may open the database: ${state.oldestVersion ?? "none is named"}`);
+  print(needsExpanding(state) ? "expand:" : "expand: done");
+  for (const { name } of state.missingSchema) print(`  schema: ${name}`);
+  for (const { migration, phase, done } of state.data) {
+    if (phase !== "missing" && phase !== "expanding") continue;
+    print(`  rows: ${migration.name}, ${phase === "missing" ? "not begun" : `${done} rows done`}`);
+  }
+  if (needsContracting(state)) print("contract:");
+  else print(needsExpanding(state) ? "contract: after expand" : "contract: done");
+  for (const { migration, phase } of state.data) {
+    if (phase === "expanded" || phase === "contracting") print(`  remove the old form of ${migration.name}`);
+  }
+  if (needsExpanding(state)) print("run next: arbor migrate --expand");
+  else if (needsContracting(state)) print("run once no older version runs: arbor migrate --contract");
+}
+
+async function printStatements(
+  database: MigrationDatabase,
+  flags: MigrateFlags,
+  migrations: readonly DataMigration[],
+): Promise<void> {
+  const state = await readDatabaseState(database, migrations);
+  const lines = [
+    ...(flags.expand ? expandStatements(database, state, migrations) : []),
+    ...(flags.contract ? contractStatements(database, state) : []),
+  ];
+  const text = lines.length > 0 ? lines.join("\n") : "-- nothing to do";
+  await withStdout((output) => output.write(`${text}\n`));
+}
+
+function expandStatements(
+  { dialect }: MigrationDatabase,
+  state: DatabaseState,
+  migrations: readonly DataMigration[],
+): string[] {
+  if (state.isEmpty) return creationStatements(dialect, migrations).map((sql) => `${sql};`);
+  return [
+    ...schemaStatements(dialect, state.missingSchema).map((sql) => `${sql};`),
+    ...state.data.flatMap(({ migration, phase }) => [
+      ...(phase === "missing" ? migration.begin(dialect).map((sql) => `${sql};`) : []),
+      ...(phase === "missing" || phase === "expanding" ? [`-- ${migration.name}: rows are copied in batches`] : []),
+    ]),
+  ];
+}
+
+// The statements that the phase would run after the expand phase, which may come first.
+function contractStatements({ dialect }: MigrationDatabase, state: DatabaseState): string[] {
+  const left = state.data.filter(({ phase }) => phase !== "contracted");
+  if (state.isEmpty || left.length === 0) return [];
+  const isFirst = needsExpanding(state) || admitsOlderVersions(state);
+  return [
+    ...(isFirst ? versionStatements(dialect).map((sql) => `${sql};`) : []),
+    ...left.flatMap(({ migration, phase, position }) =>
+      migration
+        .contract(dialect)
+        .slice(phase === "contracting" ? Number(position) : 0)
+        .map(({ sql, repeat }) => `${sql};${repeat ? " -- repeated until it changes no row" : ""}`),
+    ),
+  ];
+}

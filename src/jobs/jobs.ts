@@ -1,0 +1,247 @@
+// Runs background jobs. Each job has a lease, so that one node runs it for all nodes that share the database.
+import type { Awaitable, JobRow, Store, Tx, UnitOptions } from "../store/port.js";
+import {
+  isLeasedByOther,
+  type JobState,
+  LEASE_MS,
+  type Lease,
+  LeaseLostError,
+  readJob,
+  releaseLease,
+  takeLease,
+} from "./lease.js";
+import { backoffMs, createSchedule, type Pauses, waitAtMost } from "./schedule.js";
+
+/** Work that one node repeats for all nodes. */
+export interface Job extends Pauses {
+  /** Unique; the key of the job in the database and its name in `arbor admin jobs list`. */
+  readonly name: string;
+  /** What the operator's log says of a failure, such as "expired rows could not be deleted". */
+  readonly problem: string;
+  /** Whether the job also runs when the service stops. */
+  readonly runsAtStop?: boolean;
+  /**
+   * Whether there is anything to do, without writing; true unless set. It saves the writes of the lease. A job without work
+   * still runs once a minute, so that its record stays up to date.
+   */
+  hasWork?(): Awaitable<boolean>;
+  /** Does the work, and resolves to how many rows or other things it changed. */
+  run(run: JobRun): Promise<number>;
+}
+
+/** One run of a job. */
+export interface JobRun {
+  /** The fencing number. It is larger than that of every node that ran the job before. */
+  readonly fence: number;
+  /** The name of this process. */
+  readonly holder: string;
+  /** Aborted when the service stops, and when another node may have taken over. */
+  readonly signal: AbortSignal;
+  /**
+   * Runs `unit` as {@link Store.write} does, unless another node took over. All that a job writes goes through here.
+   *
+   * @throws LeaseLostError when another node took over; nothing is written then. The job lets it pass.
+   */
+  write<T>(unit: (tx: Tx) => Awaitable<T>, options?: UnitOptions): Promise<T>;
+}
+
+export interface JobsDeps {
+  readonly store: Store;
+  /** The name of this process among all that share the store; no other has the same. */
+  readonly holder: string;
+  /** Called with failures for the operator's log, once until the job succeeds again. */
+  readonly onProblem: (problem: string, error: unknown) => void;
+  /** How long a lease lasts unless it is renewed, in milliseconds. */
+  readonly leaseMs?: number;
+  /** From 0 to below 1; replaced in tests. */
+  readonly random?: () => number;
+}
+
+/** Runs of jobs with shorter intervals are recorded once a minute, to save writes. */
+const SHORT_INTERVAL_MS = 10_000;
+const RECORD_MS = 60_000;
+/** How often a node looks whether the job of another node is due, in milliseconds, where the interval is longer. */
+const POLL_MS = 30_000;
+/** How long `stop` waits for the run of one job, in milliseconds. */
+const STOP_MS = 5_000;
+/** The longest text of an error that is stored. */
+const MAX_ERROR_LENGTH = 500;
+
+/** The jobs of a service. */
+export type Jobs = ReturnType<typeof createJobs>;
+
+/** Creates the runner of jobs, which runs nothing before it is started. */
+export function createJobs(deps: JobsDeps) {
+  const runners: ReturnType<typeof createRunner>[] = [];
+  return {
+    /** Adds a job. Jobs stop in the reverse order. */
+    add(job: Job): void {
+      runners.push(createRunner(deps, job));
+    },
+    /** Starts: each job runs now if it is due, then at its interval. */
+    start(): void {
+      for (const runner of runners) runner.start();
+    },
+    /**
+     * Runs a job now, also when it is not due, unless another node has the lease. Concurrent calls share a run.
+     *
+     * @returns how many things it changed
+     */
+    async runNow(name: string): Promise<number> {
+      const runner = runners.find((one) => one.name === name);
+      if (runner === undefined) throw new RangeError(`there is no job ${name}`);
+      return runner.runNow();
+    },
+    /** Stops all jobs and releases their leases. A run in progress has five seconds to end. */
+    async stop(): Promise<void> {
+      for (const runner of [...runners].reverse()) await runner.stop();
+    },
+  };
+}
+
+interface Outcome {
+  readonly changes: number;
+  /** Until the next attempt, in milliseconds, where it is another than the interval. */
+  readonly pauseMs?: number;
+  /** Whether the job was not run, and failed the last time that any node ran it. */
+  readonly isFailing?: boolean;
+}
+
+function createRunner(deps: JobsDeps, job: Job) {
+  const { store, holder, onProblem, leaseMs = LEASE_MS, random = Math.random } = deps;
+  const leaseDeps = { store, name: job.name, holder, leaseMs };
+  let running: Promise<Outcome> | undefined;
+  let current: AbortController | undefined;
+  let wasLeader = false;
+  let isStopping = false;
+  let isReported = false;
+  const schedule = createSchedule({
+    ...job,
+    random,
+    async run() {
+      const { pauseMs, isFailing = false } = await attempt(false);
+      isReported &&= isFailing;
+      return pauseMs;
+    },
+    onFailure(error) {
+      if (!isReported) onProblem(`${job.problem} and will be tried again`, error);
+      isReported = true;
+    },
+  });
+
+  function attempt(isForced: boolean): Promise<Outcome> {
+    running ??= runIfDue(isForced).finally(() => {
+      running = undefined;
+    });
+    return running;
+  }
+
+  async function runIfDue(isForced: boolean): Promise<Outcome> {
+    const state = await store.read((tx) => readJob(tx, job.name));
+    const notRun = { changes: 0, isFailing: state.row.failures > 0 };
+    if (isLeasedByOther(state, holder)) return { ...notRun, pauseMs: Math.min(job.intervalMs, POLL_MS) };
+    const leftMs = isForced ? 0 : untilDueMs(state, job);
+    if (leftMs > 0) return { ...notRun, pauseMs: Math.min(leftMs, POLL_MS) };
+    const mustRun = job.hasWork === undefined || (!isForced && isRecordDue(state, job));
+    if (!mustRun && !(await job.hasWork?.())) return { changes: 0 };
+    const lease = await takeLease(leaseDeps, state);
+    if (lease === undefined) return notRun;
+    wasLeader = true;
+    // Before the run there is no signal that tells it to end.
+    if (isStopping && !isForced) return { changes: 0 };
+    try {
+      return { changes: await runWith(lease, state) };
+    } catch (error) {
+      if (error instanceof LeaseLostError) return { changes: 0 };
+      throw error;
+    }
+  }
+
+  async function runWith(lease: Lease, before: JobState): Promise<number> {
+    const controller = new AbortController();
+    current = controller;
+    const renewal = setInterval(() => void renew(lease, controller), leaseMs / 3);
+    const startMs = performance.now();
+    const record = (finish: (state: JobState) => JobRow) =>
+      lease.write((tx, state) => tx.jobs.put({ ...finish(state), startTimeMs: before.nowMs, durationMs: elapsedMs() }));
+    const elapsedMs = () => Math.round(performance.now() - startMs);
+    try {
+      const changes = await job.run({
+        fence: lease.fence,
+        holder,
+        signal: controller.signal,
+        write: (unit, options) => lease.write(unit, options),
+      });
+      if (isRecordDue(before, job)) {
+        await record(({ row }) => ({ ...row, changes, failures: 0, nextTimeMs: before.nowMs + job.intervalMs }));
+      }
+      return changes;
+    } catch (error) {
+      if (error instanceof LeaseLostError) throw error;
+      // The log has the error in any case.
+      await record((state) => failedRow(state, error)).catch(() => {});
+      throw error;
+    } finally {
+      clearInterval(renewal);
+      current = undefined;
+    }
+  }
+
+  function failedRow({ row, nowMs }: JobState, error: unknown): JobRow {
+    const failures = row.failures + 1;
+    return {
+      ...row,
+      ...{ failures, changes: null, errorTimeMs: nowMs },
+      error: String(error instanceof Error ? error.message : error).slice(0, MAX_ERROR_LENGTH),
+      nextTimeMs: nowMs + Math.round(backoffMs(job, failures, random)),
+    };
+  }
+
+  async function renew(lease: Lease, controller: AbortController): Promise<void> {
+    // What the job writes renews the lease as well.
+    if (lease.ageMs() < leaseMs / 3) return;
+    try {
+      await lease.write(() => {});
+    } catch (error) {
+      if (error instanceof LeaseLostError || lease.ageMs() >= leaseMs) controller.abort(error);
+    }
+  }
+
+  async function runAtStop(): Promise<void> {
+    const last = attempt(true);
+    if (!(await waitAtMost(last, STOP_MS))) {
+      current?.abort();
+      throw new Error(`it took longer than ${STOP_MS / 1_000} s`);
+    }
+    await last;
+  }
+
+  return {
+    name: job.name,
+    start: schedule.start,
+    runNow: async () => (await attempt(true)).changes,
+    async stop(): Promise<void> {
+      isStopping = true;
+      current?.abort(new Error("the service is stopping"));
+      await Promise.all([schedule.stop(), waitAtMost(running, STOP_MS)]);
+      try {
+        if (job.runsAtStop) await runAtStop();
+      } catch (error) {
+        onProblem(`${job.problem} before the service stopped`, error);
+      }
+      // Where this fails, the lease ends by itself.
+      if (wasLeader) await releaseLease(leaseDeps).catch(() => {});
+    },
+  };
+}
+
+/** In how many milliseconds the job is due. A time that is too far away was written with a wrong clock. */
+function untilDueMs({ row, nowMs }: JobState, { intervalMs, maxBackoffMs = 60_000 }: Pauses): number {
+  const leftMs = (row.nextTimeMs ?? 0) - nowMs;
+  return leftMs > Math.max(intervalMs, maxBackoffMs) ? 0 : leftMs;
+}
+
+function isRecordDue({ row, nowMs }: JobState, { intervalMs }: Pauses): boolean {
+  if (intervalMs >= SHORT_INTERVAL_MS || row.failures > 0 || row.startTimeMs === null) return true;
+  return Math.abs(nowMs - row.startTimeMs) >= RECORD_MS;
+}

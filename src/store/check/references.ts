@@ -1,0 +1,149 @@
+// Whether every row that another one names exists: by the foreign keys of the schema, and by what no constraint declares.
+import { is, type SQL, sql } from "drizzle-orm";
+import { type AnySQLiteColumn, getTableConfig, SQLiteTable } from "drizzle-orm/sqlite-core";
+import * as schema from "../schema-sqlite.js";
+import type { Check, CheckContext } from "./findings.js";
+import { MAX_KEPT } from "./findings.js";
+import { at, formatKey, formatRowCondition, primaryKeyOf, tables } from "./sql.js";
+
+type Row = Readonly<Record<string, unknown>>;
+
+interface Reference {
+  readonly from: AnySQLiteColumn;
+  readonly to: AnySQLiteColumn;
+  /** The rows that must have a counterpart, where those with null are not the only exception. */
+  readonly where?: SQL;
+  readonly problem?: string;
+  readonly remedy?: (row: Row) => string;
+}
+
+const deleteRow =
+  (table: SQLiteTable) =>
+  (row: Row): string =>
+    `delete the row, which nothing reads: DELETE FROM ${getTableConfig(table).name} WHERE ${formatRowCondition(table, row)}`;
+
+// Columns without a foreign key. Some may name what is gone, and are not here: who created, accepted or requested
+// something; the organisation of an audit row or of a registry name, which outlive it; and the identity of a refresh
+// token, which is rejected then and expires.
+const undeclared: readonly Reference[] = [
+  { from: schema.groups.parentUid, to: schema.groups.uid },
+  {
+    // The uid of a person is known before the person registers, and stays bound when they are deleted.
+    from: schema.roleBindings.identityUid,
+    to: schema.identities.uid,
+    where: sql`${at("c", schema.roleBindings.identityUid)} like '%/%'`,
+    remedy: ({ uid }) => `arbor admin unbind ${uid}`,
+  },
+  { from: schema.identities.providerUid, to: schema.identityProviders.uid },
+  {
+    from: schema.groupMappings.scope,
+    to: schema.groups.uid,
+    remedy: ({ uid }) => `arbor iam group-mappings delete ${uid}`,
+  },
+  { from: schema.tagHistory.tagUid, to: schema.tags.uid, remedy: deleteRow(schema.tagHistory) },
+  { from: schema.tagMarks.repoUid, to: schema.repos.uid, remedy: deleteRow(schema.tagMarks) },
+  { from: schema.manifests.repoUid, to: schema.repos.uid, remedy: deleteRow(schema.manifests) },
+  { from: schema.advisoryAliases.advisoryUid, to: schema.advisories.uid, remedy: deleteRow(schema.advisoryAliases) },
+  {
+    from: schema.groups.uid,
+    to: schema.registryNames.groupUid,
+    where: sql`c.verified and c.parent_uid is null`,
+    problem: "the verified group has no name in the registry",
+    remedy: ({ uid }) => `arbor admin group verify ${uid}`,
+  },
+];
+
+/** The foreign keys of the schema; all have one column. */
+const declared: readonly Reference[] = tables.flatMap((table) =>
+  getTableConfig(table).foreignKeys.flatMap((key) => {
+    const { columns, foreignColumns } = key.reference();
+    const [from, to] = [columns[0], foreignColumns[0]];
+    if (from === undefined || to === undefined || columns.length !== 1) throw new TypeError(`${key.getName()} is wide`);
+    return [{ from, to }];
+  }),
+);
+
+const references = [...declared, ...undeclared];
+
+/** Finds rows that name a row which does not exist. */
+export const referenceCheck: Check = {
+  name: "references",
+  async run(context) {
+    for (const reference of references) await checkReference(context, reference);
+    await checkRegistryNames(context);
+  },
+};
+
+async function checkReference(context: CheckContext, { from, to, where, ...texts }: Reference): Promise<void> {
+  const table = tableOf(from);
+  const target = getTableConfig(tableOf(to)).name;
+  const { name } = getTableConfig(table);
+  context.progress(`${name}.${from.name}`);
+  const faulty = sql`${table} c where ${at("c", from)} is not null and ${where ?? sql`true`}
+    and not exists (select 1 from ${tableOf(to)} p where ${at("p", to)} = ${at("c", from)})`;
+  const remedy = texts.remedy ?? (() => "restore a backup");
+  await reportRows(context, {
+    rule: `${name}.${from.name}`,
+    table,
+    columns: [from],
+    faulty,
+    describe: (row) => ({
+      problem: texts.problem ?? `${from.name} names ${row[from.name]}, which is not in ${target}`,
+      remedy: remedy(row),
+    }),
+  });
+}
+
+// A verified group cannot change its name, and pulls go by it.
+async function checkRegistryNames(context: CheckContext): Promise<void> {
+  const { groups, registryNames } = schema;
+  const faulty = sql`${registryNames} c where exists (select 1 from ${groups} g
+    where g.uid = c.group_uid and g.verified and g.name <> c.name)`;
+  await reportRows(context, {
+    rule: "registry_names.name",
+    table: registryNames,
+    columns: [registryNames.groupUid],
+    faulty,
+    describe: ({ group_uid: uid }) => ({
+      problem: `the group ${uid} was verified under another name`,
+      remedy: "restore a backup",
+    }),
+  });
+}
+
+/** A query for rows that break a rule. */
+interface FaultyRows {
+  readonly rule: string;
+  readonly table: SQLiteTable;
+  /** What is read besides the primary key. */
+  readonly columns: readonly AnySQLiteColumn[];
+  /** The part of the query after FROM; it calls the table `c`. */
+  readonly faulty: SQL;
+  readonly describe: (row: Row) => { readonly problem: string; readonly remedy: string };
+}
+
+/** Reports rows that break a rule: the first ones by their keys, and the number of the rest. */
+export async function reportRows(context: CheckContext, { rule, table, columns, faulty, describe }: FaultyRows) {
+  const keys = primaryKeyOf(table);
+  const join = (some: Iterable<AnySQLiteColumn>) =>
+    sql.join(
+      [...some].map((column) => at("c", column)),
+      sql`, `,
+    );
+  const [list, order] = [join(new Set([...keys, ...columns])), join(keys)];
+  const rows = await context.db.all<Row>(sql`select ${list} from ${faulty} order by ${order} limit ${MAX_KEPT}`);
+  const [first] = rows;
+  if (first === undefined) return;
+  const { name } = getTableConfig(table);
+  for (const row of rows) context.report(rule, { table: name, key: formatKey(table, row), ...describe(row) });
+  if (rows.length < MAX_KEPT) return;
+  const [all] = await context.db.all<{ n: number | string }>(sql`select count(*) as n from ${faulty}`);
+  const rest = Number(all?.n ?? 0) - rows.length;
+  if (rest > 0) context.report(rule, { table: name, key: formatKey(table, first), ...describe(first) }, rest);
+}
+
+function tableOf(column: AnySQLiteColumn): SQLiteTable {
+  const { table } = column;
+  if (!is(table, SQLiteTable)) throw new TypeError(`${column.name} is in no table`);
+  return table;
+}

@@ -1,0 +1,16 @@
+import type { Store } from "../port.js";
+import type { Executor } from "../statement.js";
+import { Transaction } from "../transaction.js";
+
+/** Creates a store whose units of work all read one open snapshot. */
+export function createSnapshotStore(connection: Executor): Store {
+  return {
+    read: (unit) => unit(new Transaction(connection)),
+    write() {
+      throw new TypeError("a check writes nothing");
+    },
+    lateCommitMs: 0,
+    async check() {},
+    async close() {},
+  };
+}

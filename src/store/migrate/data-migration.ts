@@ -1,0 +1,55 @@
+// What a migration of stored rows consists of. Changes of the schema alone are in src/store/migrations/.
+import type { Awaitable } from "../port.js";
+import type { Executor } from "../statement.js";
+
+/** The databases that statements are written for. */
+export type Dialect = "sqlite" | "pg";
+
+/** A row by the names of its columns, with the values as the driver returns them. */
+export type SqlRow = Readonly<Record<string, unknown>>;
+
+/** One open transaction of a migration. It is serializable; on PostgreSQL it runs again after a conflict. */
+export interface MigrationTx extends Executor {
+  readonly dialect: Dialect;
+  /** Runs one SQL statement without parameters; returns how many rows it changed. */
+  run(statement: string): Awaitable<number>;
+  /** The rows of one SQL query without parameters. */
+  query(statement: string): Awaitable<SqlRow[]>;
+}
+
+/** A statement of the contract phase. */
+export interface ContractStatement {
+  /** On SQLite it may also be an `UPDATE sqlite_schema`, which removes a constraint from the text of a table. */
+  readonly sql: string;
+  /** Run it, each time in a transaction of its own, until it changes no row: for deletions in batches. */
+  readonly repeat?: boolean;
+}
+
+/**
+ * Copies stored rows into a new form beside serving instances of this version and of the one before. It begins with
+ * triggers that copy what those write from then on, and goes on with batches that copy what is stored.
+ *
+ * Every method runs in a transaction that also stores how far the migration is, so that an end at any point neither loses
+ * nor repeats a batch. On an empty database only `begin` and `contract` run, one after the other, within the creation of
+ * the schema.
+ */
+export interface DataMigration {
+  /** The key under which progress is stored. It must never change. */
+  readonly name: string;
+  /** Statements that run once, in one transaction, before the first batch; they install triggers, for example. */
+  begin(dialect: Dialect): readonly string[];
+  /** About how many rows there are to do, in the unit of `done` below; for the progress bar. Runs once per process. */
+  total(tx: MigrationTx): Awaitable<number>;
+  /**
+   * Does one batch. On SQLite all other writers wait for it, so it should take at most 30 ms.
+   *
+   * @param position what the batch before returned; the empty string at first
+   * @returns the position for the next batch, or undefined after the last one, and how many rows this batch did
+   */
+  step(tx: MigrationTx, position: string): Promise<{ readonly position: string | undefined; readonly done: number }>;
+  /**
+   * The statements that remove the old form, in their order. Each runs in a transaction of its own, and no older version
+   * uses the database any more.
+   */
+  contract(dialect: Dialect): readonly ContractStatement[];
+}

@@ -1,0 +1,94 @@
+// Opens a PostgreSQL database for migrations. Nodes of this version and of the one before may use it at the same time.
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
+import { createExecutor, findErrorCode, isConflict, MIGRATION_LOCK } from "../pg-connection.js";
+import type { Awaitable } from "../port.js";
+import { isOlder, VERSION } from "../version.js";
+import type { MigrationTx } from "./data-migration.js";
+import { MAX_WAIT_MS, type MigrationDatabase } from "./migration-database.js";
+
+/** How long a statement waits for a lock. Statements of the nodes wait behind it meanwhile. In milliseconds. */
+const LOCK_TIMEOUT_MS = 1_000;
+const MAX_PAUSE_MS = 100;
+const LOCK_NOT_AVAILABLE = "55P03";
+/** A constraint that is still violated after so many tries is violated by the migration itself. */
+const MAX_CONSTRAINT_TRIES = 10;
+
+/**
+ * Opens the database at `url` for migrations.
+ *
+ * @throws Error when it cannot be reached
+ */
+export async function openPgMigration(url: string): Promise<MigrationDatabase> {
+  const client = new pg.Client({
+    connectionString: url,
+    connectionTimeoutMillis: 5_000,
+    lock_timeout: LOCK_TIMEOUT_MS,
+    application_name: `arbor/${VERSION}`,
+  });
+  // The next query fails as well, and reports the error.
+  client.on("error", () => {});
+  await client.connect();
+  const tx: MigrationTx = {
+    ...createExecutor(client),
+    dialect: "pg",
+    run: async (statement) => (await client.query(statement)).rowCount ?? 0,
+    query: async (statement) => (await client.query(statement)).rows,
+  };
+
+  return {
+    dialect: "pg",
+    read: (unit) => runTransaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", unit),
+    write: (unit) => writeWithRetries(() => runTransaction("BEGIN ISOLATION LEVEL SERIALIZABLE", unit)),
+    async findOlderServers() {
+      const { rows } = await client.query<{ name: string; host: string }>(
+        "SELECT DISTINCT application_name AS name, coalesce(host(client_addr), 'a local socket') AS host " +
+          "FROM pg_stat_activity WHERE datname = current_database() AND application_name ~ '^arbor(/|$)'",
+      );
+      return rows
+        .filter(({ name }) => isOlder(name.slice("arbor/".length) || "0.0.0", VERSION))
+        .map(({ name, host }) => `${name === "arbor" ? "arbor, version 0.4.0 or older" : name}, from ${host}`);
+    },
+    close: () => client.end(),
+  };
+
+  async function runTransaction<T>(begin: string, unit: (tx: MigrationTx) => Awaitable<T>): Promise<T> {
+    await client.query(begin);
+    try {
+      const value = await unit(tx);
+      await client.query("COMMIT");
+      return value;
+    } catch (error) {
+      await client.query("ROLLBACK").catch(() => {});
+      throw error;
+    }
+  }
+
+  async function writeWithRetries<T>(run: () => Promise<T>): Promise<T> {
+    const deadlineMs = performance.now() + MAX_WAIT_MS;
+    for (let tries = 1; ; tries++) {
+      try {
+        return await withLock(run);
+      } catch (error) {
+        if (!isTemporary(error, tries) || performance.now() > deadlineMs) throw error;
+      }
+      await sleep(Math.random() * Math.min(2 ** tries, MAX_PAUSE_MS));
+    }
+  }
+
+  // Taken before the transaction begins: its snapshot must show what the process that held the lock before committed.
+  async function withLock<T>(run: () => Promise<T>): Promise<T> {
+    await client.query("SELECT pg_advisory_lock($1)", [MIGRATION_LOCK]);
+    try {
+      return await run();
+    } finally {
+      await client.query("SELECT pg_advisory_unlock($1)", [MIGRATION_LOCK]).catch(() => {});
+    }
+  }
+}
+
+function isTemporary(error: unknown, tries: number): boolean {
+  const code = findErrorCode(error);
+  if (code.startsWith("23") && tries >= MAX_CONSTRAINT_TRIES) return false;
+  return isConflict(error) || code === LOCK_NOT_AVAILABLE;
+}

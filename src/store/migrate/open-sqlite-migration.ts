@@ -1,0 +1,93 @@
+// Opens a SQLite database for migrations. Servers may use it at the same time.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { createPrivateFile, secureDataDirectory } from "../data-directory.js";
+import type { Awaitable } from "../port.js";
+import { createExecutor, openReading, openWriting, runMigrationStatement } from "../sqlite-connection.js";
+import { openDatabase, type SqliteDatabase } from "../sqlite-driver.js";
+import type { MigrationTx, SqlRow } from "./data-migration.js";
+import { MAX_WAIT_MS, type MigrationDatabase } from "./migration-database.js";
+import { holdServeLock } from "./prepare-sqlite.js";
+
+/** How often to try while another process writes, in milliseconds. */
+const BUSY_RETRY_MS = 5;
+
+/** How to open the database. */
+export interface SqliteMigrationOptions {
+  readonly directory: string;
+  /** Change nothing: not the file, and not the access to its directory either. */
+  readonly readOnly?: boolean;
+}
+
+/**
+ * Opens the database of a data directory for migrations.
+ *
+ * @throws Error when it is the database of another program
+ */
+export function openSqliteMigration({ directory, readOnly = false }: SqliteMigrationOptions): MigrationDatabase {
+  const file = join(directory, "arbor.db");
+  if (readOnly) return toMigrationDatabase(existsSync(file) ? openReading(file) : openDatabase(":memory:"), directory);
+  secureDataDirectory(directory);
+  createPrivateFile(file);
+  const db = openWriting(file);
+  // A wait within SQLite would also keep this process from being stopped.
+  db.pragma("busy_timeout = 0");
+  return toMigrationDatabase(db, directory);
+}
+
+function toMigrationDatabase(db: SqliteDatabase, directory: string): MigrationDatabase {
+  const tx: MigrationTx = {
+    ...createExecutor(db),
+    dialect: "sqlite",
+    run: (statement) => runMigrationStatement(db, statement),
+    query: (statement) => db.prepare(statement).all() as SqlRow[],
+  };
+
+  return {
+    dialect: "sqlite",
+    read: (unit) => runTransaction("BEGIN", unit),
+    write: (unit) => runTransaction("BEGIN IMMEDIATE", unit),
+    async findOlderServers() {
+      try {
+        holdServeLock(directory)();
+        return [];
+      } catch (error) {
+        return [(error as Error).message];
+      }
+    },
+    async vacuum() {
+      await retryBusy(() => db.exec("VACUUM"));
+      await retryBusy(() => db.pragma("wal_checkpoint(TRUNCATE)"));
+    },
+    async close() {
+      db.close();
+    },
+  };
+
+  async function runTransaction<T>(begin: string, unit: (tx: MigrationTx) => Awaitable<T>): Promise<T> {
+    await retryBusy(() => db.exec(begin));
+    try {
+      const value = await unit(tx);
+      db.exec("COMMIT");
+      return value;
+    } catch (error) {
+      if (db.inTransaction) db.exec("ROLLBACK");
+      throw error;
+    }
+  }
+}
+
+async function retryBusy(run: () => unknown): Promise<void> {
+  const deadlineMs = performance.now() + MAX_WAIT_MS;
+  for (;;) {
+    try {
+      run();
+      return;
+    } catch (error) {
+      const isBusy = String((error as { code?: unknown }).code).startsWith("SQLITE_BUSY");
+      if (!isBusy || performance.now() > deadlineMs) throw error;
+    }
+    await sleep(BUSY_RETRY_MS);
+  }
+}

@@ -1,0 +1,68 @@
+// What happens as a SQLite database is opened for use: an empty one is created, one that this version cannot use is
+// rejected, and from then on older versions cannot use it.
+import { join } from "node:path";
+import { failedPrecondition } from "../../kernel/errors.js";
+import { holdFileLock } from "../data-directory.js";
+import { runMigrationStatement } from "../sqlite-connection.js";
+import type { SqliteDatabase } from "../sqlite-driver.js";
+import { assertMayOpen } from "../version.js";
+import type { DataMigration, SqlRow } from "./data-migration.js";
+import { expansionNeeded, needsExpanding, readState, readStateSync } from "./state.js";
+import { admitsOlderVersions, creationStatements, versionStatements } from "./statements.js";
+
+/** Where the database is, and how it is opened. */
+export interface PrepareOptions {
+  readonly directory: string;
+  readonly migrations: readonly DataMigration[];
+  /** Whether the caller holds `serve.lock`, so that no other server runs. */
+  readonly holdsServeLock: boolean;
+}
+
+/**
+ * Prepares a database for use.
+ *
+ * This version writes rows only in their new form. Nothing copies them back into the old form on SQLite, where one server
+ * runs at a time, so older versions are kept out from the first use on.
+ *
+ * @throws ApiError FAILED_PRECONDITION when it needs a newer version, must be expanded first, or a server of an older
+ * version uses it
+ */
+export function prepareSqlite(db: SqliteDatabase, options: PrepareOptions): void {
+  const { directory, migrations, holdsServeLock } = options;
+  const read = () => readStateSync(readState("sqlite", migrations), (sql) => db.prepare(sql).all() as SqlRow[]);
+  const state = read();
+  assertMayOpen(state.oldestVersion);
+  if (state.isEmpty) {
+    // `arbor migrate`, which does not hold the lock of openSqlite, may have created it meanwhile.
+    runInTransaction(db, () => (read().isEmpty ? creationStatements("sqlite", migrations) : []));
+    return;
+  }
+  if (needsExpanding(state)) throw expansionNeeded();
+  if (!admitsOlderVersions(state)) return;
+  const release = holdsServeLock ? () => {} : holdServeLock(directory);
+  try {
+    runInTransaction(db, () => versionStatements("sqlite"));
+  } finally {
+    release();
+  }
+}
+
+/**
+ * Keeps servers out of a data directory.
+ *
+ * @returns a function that lets them in again
+ * @throws ApiError FAILED_PRECONDITION when a server uses it
+ */
+export function holdServeLock(directory: string): () => void {
+  try {
+    return holdFileLock(join(directory, "serve.lock"), 0);
+  } catch {
+    throw failedPrecondition("OLDER_SERVER", `a server of an older version uses ${directory}: stop it first`);
+  }
+}
+
+function runInTransaction(db: SqliteDatabase, statements: () => readonly string[]): void {
+  db.transaction(() => {
+    for (const statement of statements()) runMigrationStatement(db, statement);
+  }).immediate();
+}

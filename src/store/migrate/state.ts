@@ -1,0 +1,108 @@
+// How far the migrations of a database are.
+import { ApiError, failedPrecondition } from "../../kernel/errors.js";
+import type { MigrationPhase } from "../tables/migrations.js";
+import { OLDEST_VERSION } from "../version.js";
+import type { DataMigration, Dialect, SqlRow } from "./data-migration.js";
+import { type SchemaMigration, schemaMigrationsAfter, schemaRecord } from "./schema-migrations.js";
+
+/** How far one migration of stored rows is. */
+export interface DataMigrationState {
+  readonly migration: DataMigration;
+  readonly phase: MigrationPhase | "missing";
+  readonly position: string;
+  /** How many rows are copied. */
+  readonly done: number;
+}
+
+/** How far all migrations are. */
+export interface DatabaseState {
+  readonly isEmpty: boolean;
+  /** The oldest version that may open the database; undefined where none is stored. */
+  readonly oldestVersion: string | undefined;
+  readonly missingSchema: readonly SchemaMigration[];
+  readonly data: readonly DataMigrationState[];
+}
+
+/**
+ * Reads the state of a database without changing it. It yields the queries and receives their rows, because one driver
+ * answers at once and the other with a promise.
+ */
+export function* readState(
+  dialect: Dialect,
+  migrations: readonly DataMigration[],
+): Generator<string, DatabaseState, readonly SqlRow[]> {
+  const hasTable = function* (table: string): Generator<string, boolean, readonly SqlRow[]> {
+    const rows = yield dialect === "sqlite"
+      ? `SELECT name FROM sqlite_schema WHERE type = 'table' AND name = '${table}'`
+      : `SELECT 1 WHERE to_regclass('${table}') IS NOT NULL`;
+    return rows.length > 0;
+  };
+  const record = schemaRecord[dialect];
+  const last = (yield* hasTable(record)) ? yield `SELECT max(created_at) AS last FROM ${record}` : [];
+  const oldest = (yield* hasTable("settings"))
+    ? yield `SELECT value FROM settings WHERE name = '${OLDEST_VERSION}'`
+    : [];
+  const stored = (yield* hasTable("data_migrations")) ? yield "SELECT * FROM data_migrations" : [];
+  const lastMs = Number(last[0]?.last ?? 0);
+  return {
+    isEmpty: lastMs === 0,
+    oldestVersion: oldest[0]?.value as string | undefined,
+    missingSchema: schemaMigrationsAfter(dialect, lastMs),
+    data: migrations.map((migration) => stateOf(migration, stored)),
+  };
+}
+
+/** Reads the state with a driver that answers at once. */
+export function readStateSync(
+  states: ReturnType<typeof readState>,
+  query: (statement: string) => readonly SqlRow[],
+): DatabaseState {
+  let next = states.next();
+  while (!next.done) next = states.next(query(next.value));
+  return next.value;
+}
+
+/** Reads the state with a driver that answers later. */
+export async function readStateAsync(
+  states: ReturnType<typeof readState>,
+  query: (statement: string) => PromiseLike<readonly SqlRow[]> | readonly SqlRow[],
+): Promise<DatabaseState> {
+  let next = states.next();
+  while (!next.done) next = states.next(await query(next.value));
+  return next.value;
+}
+
+/** How far a migration is according to the rows of `data_migrations`. */
+export function stateOf(migration: DataMigration, stored: readonly SqlRow[]): DataMigrationState {
+  const row = stored.find(({ name }) => name === migration.name);
+  if (row === undefined) return { migration, phase: "missing", position: "", done: 0 };
+  return {
+    migration,
+    phase: row.phase as MigrationPhase,
+    position: String(row.position),
+    done: Number(row.done),
+  };
+}
+
+/** Whether this version cannot use the database before the expand phase has run. */
+export function needsExpanding({ missingSchema, data }: DatabaseState): boolean {
+  return missingSchema.length > 0 || data.some(({ phase }) => phase === "missing" || phase === "expanding");
+}
+
+/** Whether rows are still stored in an old form that this version does not need. */
+export function needsContracting({ data }: DatabaseState): boolean {
+  return data.some(({ phase }) => phase === "expanded" || phase === "contracting");
+}
+
+/** FAILED_PRECONDITION: the database is that of an older version. The text names the command that expands it. */
+export function expansionNeeded(): ApiError {
+  return failedPrecondition(
+    "DATABASE_VERSION",
+    "the database is that of an older version: run `arbor migrate --expand` with the same settings (docs/upgrade.md)",
+  );
+}
+
+/** Whether an error is {@link expansionNeeded}. */
+export function isExpansionNeeded(error: unknown): boolean {
+  return error instanceof ApiError && error.message === expansionNeeded().message;
+}

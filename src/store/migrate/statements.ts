@@ -1,0 +1,37 @@
+// The statements that create a database, and those that name the oldest version that may open it.
+import { VERSIONED_APPLICATION_ID } from "../sqlite-connection.js";
+import { isOlder, OLDEST_VERSION, VERSION } from "../version.js";
+import type { DataMigration, Dialect } from "./data-migration.js";
+import { schemaMigrationsAfter, schemaStatements } from "./schema-migrations.js";
+import { type DatabaseState, needsContracting } from "./state.js";
+
+/** The statements that create everything in an empty database. It has no rows, so no old form of them remains. */
+export function creationStatements(dialect: Dialect, migrations: readonly DataMigration[]): string[] {
+  return [
+    ...schemaStatements(dialect, schemaMigrationsAfter(dialect, 0)),
+    ...migrations.flatMap((migration) => [
+      ...migration.begin(dialect),
+      insertProgress(migration, "contracted"),
+      ...migration.contract(dialect).map(({ sql }) => sql),
+    ]),
+    ...(migrations.length > 0 ? versionStatements(dialect) : []),
+  ];
+}
+
+/** Records that a migration of stored rows has begun. */
+export function insertProgress({ name }: DataMigration, phase: "expanding" | "contracted"): string {
+  return `INSERT INTO data_migrations (name, phase, position, done) VALUES ('${name}', '${phase}', '', 0)`;
+}
+
+/** The statements that make this version the oldest one that may open the database. */
+export function versionStatements(dialect: Dialect): string[] {
+  const store =
+    `INSERT INTO settings (name, value) VALUES ('${OLDEST_VERSION}', '${VERSION}') ` +
+    "ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+  return dialect === "sqlite" ? [store, `PRAGMA application_id = ${VERSIONED_APPLICATION_ID}`] : [store];
+}
+
+/** Whether older versions may still open the database although this version changes only the new form of its rows. */
+export function admitsOlderVersions(state: DatabaseState): boolean {
+  return needsContracting(state) && (state.oldestVersion === undefined || isOlder(state.oldestVersion, VERSION));
+}

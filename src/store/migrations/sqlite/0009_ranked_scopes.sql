@@ -1,0 +1,1 @@
+ALTER TABLE `scopes` ADD `ranked` integer DEFAULT false NOT NULL;

@@ -1,0 +1,88 @@
+// What all connections to PostgreSQL share: statements, and the meaning of errors.
+import { drizzle } from "drizzle-orm/node-postgres";
+import type pg from "pg";
+import { unavailable } from "../kernel/errors.js";
+import * as schema from "./schema-pg.js";
+import type { Executor, Preparable, Sql, Statement } from "./statement.js";
+import type { Tables } from "./tables.js";
+
+/** Concurrent writers that change the same counter use different rows of it, so that they rarely conflict. */
+const COUNTER_SLOTS = 32;
+
+const NOW = { name: "arbor_now", text: "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000) AS ms" };
+
+/** An arbitrary number for the advisory lock that no other program should use. A process holds it while it changes the schema. */
+export const MIGRATION_LOCK = 0x4172626f;
+
+/**
+ * Creates what runs statements on a connection. They are prepared once per connection; a statement with a name stays
+ * prepared in PostgreSQL.
+ *
+ * @param auditVersion the version of audit rows that are written; by default the one that every Arbor knows
+ */
+export function createExecutor(
+  client: pg.ClientBase,
+  { auditVersion = () => 1 }: { readonly auditVersion?: Executor["auditVersion"] } = {},
+): Executor {
+  const sql = drizzle(client as pg.Client) as unknown as Sql;
+  const tables = schema as unknown as Tables;
+  const prepared: (Prepared | undefined)[] = [];
+  return {
+    counterSlots: COUNTER_SLOTS,
+    auditVersion,
+    async nowMs() {
+      const { rows } = await client.query(NOW);
+      return Number(rows[0]?.ms);
+    },
+    async rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Promise<Row[]> {
+      let ready = prepared[statement.id];
+      if (ready === undefined) {
+        ready = (statement.build(sql, tables) as Preparable).prepare(`arbor_${statement.id}`) as Prepared;
+        prepared[statement.id] = ready;
+      }
+      const result = await ready.execute(params);
+      return Array.isArray(result) ? result : [];
+    },
+  };
+}
+
+interface Prepared {
+  execute(params: object): Promise<unknown>;
+}
+
+/** The SQLSTATE of an error or of its cause; the empty string where there is none. */
+export function findErrorCode(error: unknown): string {
+  const { code, cause } = (error ?? {}) as { code?: unknown; cause?: unknown };
+  if (typeof code === "string") return code;
+  return cause === undefined ? "" : findErrorCode(cause);
+}
+
+/**
+ * Whether a transaction conflicted with another and is to run again. PostgreSQL reports a serialization failure or a
+ * deadlock, and sometimes a violated constraint, because of a row that the other transaction inserted. When the unit runs
+ * again it sees that row.
+ */
+export function isConflict(error: unknown): boolean {
+  return ["40001", "40P01", "23503", "23505"].includes(findErrorCode(error));
+}
+
+/** Whether the connection cannot be used any more. */
+export function isConnectionLost(error: unknown): boolean {
+  return /^(08|57P0)|^ECONN|^EPIPE|^ENOTFOUND|^ETIMEDOUT/.test(findErrorCode(error)) || isTerminated(error);
+}
+
+// The first cause alone: the messages of others contain parameters of the statement.
+function isTerminated(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if (error.cause !== undefined) return isTerminated(error.cause);
+  return /Connection terminated|is not queryable|timeout exceeded when trying to connect/.test(error.message);
+}
+
+/** Temporary failures are UNAVAILABLE. All others are defects and are returned unchanged. */
+export function toApiError(error: unknown): unknown {
+  const code = findErrorCode(error);
+  if (isConnectionLost(error) || /^(53|58|57014|25P03)/.test(code)) {
+    return unavailable("the database cannot be used at the moment", 1000, error);
+  }
+  return error;
+}

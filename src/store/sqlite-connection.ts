@@ -1,0 +1,176 @@
+// What all connections to a SQLite database share: the application id, settings, statements and errors.
+import { drizzle } from "drizzle-orm/better-sqlite3";
+import { unavailable } from "../kernel/errors.js";
+import { type Clock, systemClock } from "../kernel/time.js";
+import { type NativeStatement, prepareNative } from "./native-statement.js";
+import * as schema from "./schema-sqlite.js";
+import { openDatabase, type SqliteDatabase, type SqliteStatement } from "./sqlite-driver.js";
+import type { Executor, Sql, Statement } from "./statement.js";
+import type { Tables } from "./tables.js";
+import { isOlder } from "./version.js";
+
+/** The application id in the database file, by which files of other programs are recognised. "Arbo" in ASCII. */
+export const APPLICATION_ID = 0x4172626f;
+/**
+ * The application id of databases that name the oldest version that may open them. "Arb2" in ASCII. Version 0.4.0 and
+ * older do not read that name, and reject this id.
+ */
+export const VERSIONED_APPLICATION_ID = 0x41726232;
+
+/**
+ * Opens the connection that writes, and creates an empty database where the file is empty.
+ *
+ * @param file the path of an existing file
+ * @throws Error when the file is the database of another program, or the linked SQLite is older than 3.51.3, which has a
+ * race in WAL reset
+ */
+export function openWriting(file: string): SqliteDatabase {
+  const db = openDatabase(file);
+  try {
+    const version = String(db.prepare("SELECT sqlite_version()").pluck().get());
+    if (isOlder(version, "3.51.3")) throw new Error(`SQLite ${version} may corrupt WAL files; 3.51.3 is needed`);
+    const isNew = assertOwn(db, file);
+    db.pragma("journal_mode = WAL");
+    if (isNew) db.pragma(`application_id = ${APPLICATION_ID}`);
+    configure(db);
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+/** Opens a connection that only reads a database that {@link openWriting} opened before. */
+export function openReading(file: string): SqliteDatabase {
+  const db = openDatabase(file, { readonly: true, fileMustExist: true });
+  try {
+    assertOwn(db, file);
+    configure(db);
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+function assertOwn(db: SqliteDatabase, file: string): boolean {
+  const id = db.pragma("application_id", { simple: true });
+  const isNew = id === 0 && db.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() === undefined;
+  if (!isNew && id !== APPLICATION_ID && id !== VERSIONED_APPLICATION_ID) {
+    throw new Error(`${file} is not a database of this program`);
+  }
+  return isNew;
+}
+
+// A uid from that of an ancestor and the hex digits of its segments below it.
+function buildUidBelow(ancestor: string, digits: string): string {
+  let uid = ancestor;
+  for (let i = 0; i < digits.length; i += 16) uid += `/${digits.slice(i, i + 16)}`;
+  return uid;
+}
+
+function configure(db: SqliteDatabase): void {
+  db.function("uid_below", { deterministic: true }, buildUidBelow as (...args: unknown[]) => string);
+  db.pragma("synchronous = FULL");
+  db.pragma("foreign_keys = ON");
+  db.pragma("trusted_schema = OFF");
+  db.pragma("mmap_size = 0");
+  // Long enough for another process to open, close or recover the database.
+  db.pragma("busy_timeout = 100");
+  if (db.pragma("synchronous", { simple: true }) !== 2) throw new Error("SQLite refused synchronous = FULL");
+  if (db.pragma("journal_mode", { simple: true }) !== "wal") throw new Error("SQLite refused journal_mode = WAL");
+}
+
+/** Creates the query builder of a connection, for queries that run once and need no prepared statement. */
+export function createQueries(db: SqliteDatabase) {
+  return drizzle(db);
+}
+
+/** What the executor of a connection knows besides it. */
+interface ExecutorOptions {
+  /** The version of audit rows that are written; by default the one that every Arbor knows. */
+  readonly auditVersion?: Executor["auditVersion"];
+  /** The clock of the database. */
+  readonly clock?: Clock;
+}
+
+/**
+ * Creates what runs statements on a connection. They are prepared once per connection and cached by their id.
+ */
+export function createExecutor(
+  db: SqliteDatabase,
+  { auditVersion = () => 1, clock = systemClock }: ExecutorOptions = {},
+): Executor {
+  const sql = drizzle(db) as unknown as Sql;
+  const tables = schema as unknown as Tables;
+  const prepared: (NativeStatement | undefined)[] = [];
+  return {
+    counterSlots: 1,
+    auditVersion,
+    nowMs: clock,
+    rows<Params extends object, Row>(statement: Statement<Params, Row>, params: Params): Row[] {
+      let ready = prepared[statement.id];
+      if (ready === undefined) {
+        ready = prepareNative(db, statement.build(sql, tables));
+        prepared[statement.id] = ready;
+      }
+      try {
+        return ready(params) as Row[];
+      } catch (error) {
+        throw toApiError(error);
+      }
+    },
+  };
+}
+
+/**
+ * Runs a statement of a migration within a transaction.
+ *
+ * SQLite cannot remove a constraint from a table. A statement that begins with `UPDATE sqlite_schema` does that by
+ * changing the stored text of the table; the rows must agree with both texts (https://sqlite.org/lang_altertable.html).
+ *
+ * @returns how many rows it changed
+ */
+export function runMigrationStatement(db: SqliteDatabase, statement: string): number {
+  if (!/^UPDATE sqlite_schema\b/i.test(statement)) {
+    const prepared = db.prepare(statement);
+    return prepared.reader ? prepared.all().length : prepared.run().changes;
+  }
+  db.unsafeMode(true);
+  try {
+    db.pragma("writable_schema = ON");
+    const { changes } = db.prepare(statement).run();
+    // All connections read the schema again.
+    db.pragma(`schema_version = ${Number(db.pragma("schema_version", { simple: true })) + 1}`);
+    return changes;
+  } finally {
+    db.pragma("writable_schema = RESET");
+    db.unsafeMode(false);
+  }
+}
+
+/** Creates what runs the statements that control transactions; they are prepared once. */
+export function createControl(db: SqliteDatabase) {
+  const known = new Map<string, SqliteStatement>();
+  return (statement: string): void => {
+    let ready = known.get(statement);
+    if (ready === undefined) {
+      ready = db.prepare(statement);
+      known.set(statement, ready);
+    }
+    try {
+      ready.run();
+    } catch (error) {
+      throw toApiError(error);
+    }
+  };
+}
+
+// Temporary failures are UNAVAILABLE. All others are defects and are thrown unchanged.
+function toApiError(error: unknown): unknown {
+  const code = String((error as { code?: unknown }).code ?? "");
+  if (/^SQLITE_(BUSY|FULL|IOERR|CANTOPEN|READONLY)/.test(code)) {
+    return unavailable("the database cannot be used at the moment", 1000, error);
+  }
+  return error;
+}

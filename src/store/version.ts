@@ -1,0 +1,36 @@
+// The version of this software, and the oldest version that may open a database.
+import { readFileSync } from "node:fs";
+import { failedPrecondition } from "../kernel/errors.js";
+
+/** The version of this software, such as `1.2.3`. */
+export const VERSION: string = (
+  JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as { version: string }
+).version;
+
+/** The row of the table `settings` that names the oldest version that may open the database. */
+export const OLDEST_VERSION = "oldest_version";
+
+/** Whether `version` comes before `other`. Suffixes such as `-rc.1` are ignored. */
+export function isOlder(version: string, other: string): boolean {
+  const [numbers, others] = [version, other].map((text) => text.split(/[.+-]/, 3).map(Number));
+  for (const [i, number] of (numbers ?? []).entries()) {
+    const otherNumber = others?.[i] ?? 0;
+    if (number !== otherNumber) return number < otherNumber;
+  }
+  return false;
+}
+
+/**
+ * Rejects a database that this version cannot use.
+ *
+ * @param oldest the oldest version that may open it; undefined where none is stored
+ * @throws ApiError FAILED_PRECONDITION with both versions
+ */
+export function assertMayOpen(oldest: string | undefined): void {
+  if (oldest === undefined || !isOlder(VERSION, oldest)) return;
+  throw failedPrecondition(
+    "DATABASE_VERSION",
+    `the database needs version ${oldest} of arbor or a newer one, and this is version ${VERSION}: ` +
+      `run version ${oldest} or newer, or restore a backup from before the upgrade`,
+  );
+}

@@ -1,0 +1,163 @@
+// `arbor check` where it is not about one fault: what it prints, and beside a server.
+import assert from "node:assert/strict";
+import { chmodSync, closeSync, existsSync, openSync, readdirSync, rmSync, statSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { sql } from "drizzle-orm";
+import type { CheckDatabase } from "../../../../src/store/check/database.js";
+import { derivedIndexes } from "../../../../src/store/check/derived.js";
+import { runCheck } from "../../../../src/store/check/findings.js";
+import { readSqlite } from "../../../../src/store/check/read-sqlite.js";
+import { referenceCheck } from "../../../../src/store/check/references.js";
+import { uidCheck } from "../../../../src/store/check/uids.js";
+import { openSqlite } from "../../../../src/store/open-sqlite.js";
+import { openDatabase } from "../../../../src/store/sqlite-driver.js";
+import { attack } from "../../../audit/log-kit.js";
+import { runCommand } from "../../../support/command.js";
+import { childUid, groupRow, rootUid } from "../../../support/rows.js";
+import { memoryDir, tempDir } from "../../../support/temp-dir.js";
+import { fillWorld, uids } from "./world.js";
+
+async function filled(): Promise<string> {
+  const directory = memoryDir();
+  const store = openSqlite({ directory });
+  await fillWorld(store, directory);
+  await store.close();
+  return directory;
+}
+
+const names = [
+  ...[
+    "schema",
+    "integrity",
+    "references",
+    "uids",
+    "order index",
+    "ranks",
+    "advisory aliases",
+    "advisory index",
+    "audit log",
+    "keys",
+  ],
+  "quotas",
+];
+const sound = (checks: readonly string[]) => checks.map((name) => `${name}: sound\n`).join("");
+
+test("a line per check says that it is sound", async () => {
+  const data = await filled();
+  assert.deepEqual(await runCommand(["check", "--data", data]), { code: 0, stdout: sound(names), stderr: "" });
+  const { stdout, stderr } = await runCommand(["check", "--data", data, "--progress"]);
+  assert.equal(stdout, sound(names));
+  assert.match(stderr, /^schema\n/);
+});
+
+test("a finding has the table, the key and a remedy, and more of its kind are counted", async () => {
+  const data = await filled();
+  const inserts = Array.from(
+    { length: 15 },
+    (_, i) => `INSERT INTO tag_history VALUES ('${uids.gone}', ${i + 10}, 'it''s')`,
+  );
+  attack(data, ...inserts);
+  const { code, stdout, stderr } = await runCommand(["check", "--data", data]);
+  assert.equal(code, 1);
+  assert.equal(stderr, "arbor: the check has 15 findings\n");
+  const lines = stdout.split("\n").filter((line) => !line.endsWith(": sound"));
+  assert.equal(lines[0], "references: 15 findings");
+  const key = `tag_uid=${uids.gone}, time_ms=10, digest=it's`;
+  assert.equal(lines[1], `  tag_history ${key}: tag_uid names ${uids.gone}, which is not in tags`);
+  const condition = `tag_uid = '${uids.gone}' AND time_ms = 10 AND digest = 'it''s'`;
+  const remedy = `delete the row, which nothing reads: DELETE FROM tag_history WHERE ${condition}`;
+  assert.equal(lines[2], `    remedy: ${remedy}`);
+  assert.deepEqual(lines.slice(21), ["  and 5 more", ""]);
+  attack(data, remedy.slice(remedy.indexOf("DELETE")));
+  assert.equal((await runCommand(["check", "--data", data])).stderr, "arbor: the check has 14 findings\n");
+});
+
+test("without a master key file what needs it is left out", async () => {
+  const data = await filled();
+  rmSync(join(data, "master.key"));
+  const { code, stdout } = await runCommand(["check", "--data", data]);
+  const leftOut = ["audit log", "keys"].map(
+    (name) => `${name}: left out: there is no master key file ${data}/master.key\n`,
+  );
+  assert.deepEqual([code, stdout], [0, sound(names.slice(0, 8)) + leftOut.join("") + sound(["quotas"])]);
+  assert.equal(existsSync(join(data, "master.key")), false);
+});
+
+test("where there is no installation, it fails and creates nothing", async () => {
+  const missing = join(tempDir(), "missing");
+  const none = await runCommand(["check", "--data", missing]);
+  assert.deepEqual([none.code, none.stdout], [1, ""]);
+  assert.equal(none.stderr, `arbor: there is no installation in ${missing}: it has no arbor.db\n`);
+  assert.equal(existsSync(missing), false);
+  const empty = tempDir();
+  for (const flags of [[], ["--repair"]]) {
+    assert.equal((await runCommand(["check", "--data", empty, ...flags])).code, 1);
+    assert.deepEqual(readdirSync(empty), []);
+  }
+  const other = tempDir();
+  closeSync(openSync(join(other, "arbor.db"), "w"));
+  const { code, stderr } = await runCommand(["check", "--data", other]);
+  assert.deepEqual(
+    [code, stderr],
+    [1, `arbor: there is no installation in ${other}/arbor.db: it has no tables of one\n`],
+  );
+  assert.equal(statSync(join(other, "arbor.db")).size, 0);
+});
+
+test("a page that cannot be read is a finding of each check that reads it", async () => {
+  const data = await filled();
+  const db = openDatabase(join(data, "arbor.db"));
+  const page = db.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'tag_history'").pluck().get() as number;
+  db.pragma("wal_checkpoint(TRUNCATE)");
+  db.close();
+  const file = openSync(join(data, "arbor.db"), "r+");
+  writeSync(file, Buffer.alloc(4096, 0xff), 0, 4096, (page - 1) * 4096);
+  closeSync(file);
+  const { code, stdout, stderr } = await runCommand(["check", "--data", data]);
+  assert.equal(code, 1);
+  assert.match(stdout, /^integrity: \d+ findings?$/m, stderr);
+  assert.match(stdout, /^references: 1 finding\n.* the file: the check ended early: .*malformed\n.*restore a backup$/m);
+  assert.match(stdout, /^uids: sound$/m);
+});
+
+test("all checks see the database as of one moment, whatever a server writes meanwhile", async () => {
+  const data = await filled();
+  const server = openSqlite({ directory: data, exclusive: true });
+  const snapshot = readSqlite(data);
+  const checks = [referenceCheck, uidCheck, ...derivedIndexes.map(({ check }) => check)];
+  const run = async (db: CheckDatabase) => {
+    const results: number[] = [];
+    for (const check of checks) {
+      results.push((await runCheck(check, db, () => {})).findings.length);
+      await server.write((tx) => tx.groups.insert(groupRow(childUid(uids.squad, results.length + 1_000))));
+      await server.write((tx) => tx.tags.delete(childUid(uids.repo, results.length)));
+    }
+    return results;
+  };
+  const none = checks.map(() => 0);
+  assert.deepEqual(await run(snapshot), none);
+  const [old] = await snapshot.all<{ n: number }>(sql`select count(*) as n from groups`);
+  assert.equal(old?.n, 4);
+  await snapshot.close();
+  assert.deepEqual(await runCommand(["check", "--data", data]), { code: 0, stdout: sound(names), stderr: "" });
+  await server.close();
+});
+
+test("a repair is refused while a server runs", async () => {
+  const data = await filled();
+  const server = openSqlite({ directory: data, exclusive: true });
+  attack(data, `INSERT INTO scopes (uid) VALUES ('${rootUid(0xdead)}')`);
+  const repair = await runCommand(["check", "--repair", "--data", data]);
+  assert.equal(repair.code, 6);
+  assert.equal(repair.stderr, `arbor: Precondition failed: a server uses ${data}: stop it, then repair\n`);
+  await server.close();
+  assert.equal((await runCommand(["check", "--repair", "--data", data])).code, 0);
+});
+
+test("it leaves the permissions of files, which a server would correct", async () => {
+  const data = await filled();
+  chmodSync(join(data, "arbor.db"), 0o640);
+  assert.equal((await runCommand(["check", "--data", data])).code, 0);
+  assert.equal(statSync(join(data, "arbor.db")).mode & 0o777, 0o640);
+});

@@ -1,0 +1,101 @@
+// Needs ARBOR_TEST_DATABASE_URL, which `npm run test:pg` sets.
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import pg from "pg";
+import { openPg } from "../../src/store/open-pg.js";
+import { checkSuite } from "../cli/host/check/suite.js";
+import { fillWorld } from "../cli/host/check/world.js";
+import { runCommand } from "../support/command.js";
+import { scaled } from "../support/scale.js";
+import { tempDir } from "../support/temp-dir.js";
+import { emptyDatabase } from "./empty-database.js";
+
+const keys = tempDir();
+const template = await emptyDatabase(pg);
+
+async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+}
+
+function flagsOf(url: string): string[] {
+  return ["--database-url", url, "--master-key-file", join(keys, "master.key")];
+}
+
+let copies = 0;
+
+checkSuite("arbor check on PostgreSQL", {
+  async prepare() {
+    const store = await openPg({ url: template });
+    await fillWorld(store, keys);
+    await store.close();
+  },
+  async copy() {
+    const from = new URL(template).pathname.slice(1);
+    const url = new URL(template);
+    url.pathname = `/${from}_${copies++}`;
+    await withClient(process.env.ARBOR_TEST_DATABASE_URL ?? "", (client) =>
+      client.query(`CREATE DATABASE ${url.pathname.slice(1)} TEMPLATE ${from}`),
+    );
+    return {
+      flags: flagsOf(url.href),
+      run: (statements) =>
+        withClient(url.href, async (client) => {
+          // Foreign keys are triggers.
+          await client.query("SET session_replication_role = replica");
+          for (const statement of statements) await client.query(statement);
+        }),
+      dump: () =>
+        withClient(url.href, async (client) => {
+          const tables = await client.query(
+            "SELECT relname AS name FROM pg_class WHERE relkind IN ('r', 'i') AND relnamespace = 'public'::regnamespace",
+          );
+          const dump = new Map<string, string>();
+          const relations = new Set(tables.rows.map(({ name }) => name as string));
+          dump.set("relations", JSON.stringify([...relations].sort()));
+          const named = await client.query(
+            "SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public' ORDER BY 1",
+          );
+          for (const { name } of named.rows) {
+            const { rows } = await client.query(`SELECT t::text AS text FROM ${name} t ORDER BY 1`);
+            dump.set(name, rows.map(({ text }) => text).join("\n"));
+          }
+          return dump;
+        }),
+    };
+  },
+  async open(clock) {
+    const url = await emptyDatabase(pg);
+    return { store: await openPg({ url, clock }), flags: flagsOf(url) };
+  },
+  share: scaled(1, 4),
+  faults: [
+    {
+      reason: "a constraint that was never validated",
+      sql: ["ALTER TABLE tag_marks ADD CONSTRAINT tag_marks_known CHECK (time_ms > 0) NOT VALID"],
+      found: [/^integrity: tag_marks tag_marks_known: the constraint is not validated$/],
+    },
+    {
+      reason: "an index that was never finished",
+      sql: ["UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'registry_events_time'::regclass"],
+      found: [/^integrity: registry_events registry_events_time: the index is not valid$/],
+    },
+  ],
+});
+
+test("a repair waits for no node: it is refused while one is connected", async () => {
+  const url = await emptyDatabase(pg);
+  const store = await openPg({ url });
+  await withClient(url, (client) => client.query("INSERT INTO scopes (uid) VALUES ('x')"));
+  const during = await runCommand(["check", "--repair", ...flagsOf(url)]);
+  assert.equal(during.code, 6);
+  assert.match(during.stderr, /nodes have \d+ connections? to the database: stop them, then repair\n$/);
+  await store.close();
+  assert.equal((await runCommand(["check", "--repair", ...flagsOf(url)])).code, 0);
+});

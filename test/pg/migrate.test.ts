@@ -1,0 +1,125 @@
+// Upgrades of PostgreSQL databases: both phases, and nodes of older versions. Needs ARBOR_TEST_DATABASE_URL.
+import assert from "node:assert/strict";
+import { it } from "node:test";
+import pg from "pg";
+import { openPgMigration } from "../../src/store/migrate/open-pg-migration.js";
+import { contract, expand } from "../../src/store/migrate/phases.js";
+import { openPg } from "../../src/store/open-pg.js";
+import { VERSION } from "../../src/store/version.js";
+import { copySettings, writeOldSettings } from "../store/migrate/copied-settings.js";
+import { migrationSuite, type TestDatabase } from "../store/migrate/migration-suite.js";
+import { fixtures, restorePostgres } from "../upgrade/fixtures.js";
+import { assertIndexMatches, assertRowsKept, type Dump } from "../upgrade/migrated-rows.js";
+import { emptyDatabase } from "./empty-database.js";
+
+const migrations = [copySettings()];
+
+async function create(): Promise<TestDatabase & { readonly url: string }> {
+  const url = await emptyDatabase(pg);
+  return {
+    url,
+    openStore: (given) => openPg({ url, migrations: given === "none" ? [] : migrations }),
+    openMigration: () => openPgMigration(url),
+  };
+}
+
+migrationSuite("upgrades on PostgreSQL", create);
+
+it("a PostgreSQL database is not contracted while a node of an older version is connected, unless forced", async (t) => {
+  const { url, openStore } = await create();
+  await (await openStore("none")).close();
+  const database = await openPgMigration(url);
+  t.after(() => database.close());
+  await writeOldSettings(database, 1, 1);
+  await expand(database, { migrations });
+  const thisVersion = await openStore("copy");
+  t.after(() => thisVersion.close());
+
+  for (const name of ["arbor", "arbor/0.0.1"]) {
+    const older = new pg.Client({ connectionString: url, application_name: name });
+    await older.connect();
+    const error = new RegExp(
+      `servers of an older version use the database: ${name}(?:, version 0.4.0 or older)?, from `,
+    );
+    await assert.rejects(contract(database, { migrations }), error);
+    await older.end();
+  }
+  const others = new pg.Client({ connectionString: url, application_name: "arbor-backup" });
+  await others.connect();
+  t.after(() => others.end());
+  const forgotten = new pg.Client({ connectionString: url, application_name: "arbor" });
+  await forgotten.connect();
+  t.after(() => forgotten.end());
+  await contract(database, { migrations, force: true });
+  const { rows } = await forgotten.query("SELECT value FROM settings WHERE name = 'oldest_version'");
+  assert.deepEqual(rows, [{ value: VERSION }]);
+});
+
+it("a change of the schema waits for a lock only briefly, and tries again", async (t) => {
+  const { url, openStore } = await create();
+  await (await openStore("none")).close();
+  const database = await openPgMigration(url);
+  t.after(() => database.close());
+  const writer = new pg.Client({ connectionString: url });
+  await writer.connect();
+  t.after(() => writer.end());
+  await writer.query("BEGIN; INSERT INTO settings VALUES ('open', 'transaction')");
+  const expanding = expand(database, { migrations });
+  // The trigger needs a lock on the table that the open transaction writes to.
+  await new Promise((resolve) => setTimeout(resolve, 1_500));
+  await writer.query("COMMIT");
+  await expanding;
+});
+
+for (const fixture of fixtures) {
+  it(`the PostgreSQL database of version ${fixture.version} is migrated to what a new one is`, async () => {
+    const url = await emptyDatabase(pg);
+    await withClient(url, (client) => client.query(restorePostgres(fixture).sql));
+    const before = await withClient(url, dumpPg);
+    const database = await openPgMigration(url);
+    await expand(database);
+    await contract(database);
+    await database.close();
+    const created = await emptyDatabase(pg);
+    await (await openPg({ url: created })).close();
+    assert.deepEqual(await withClient(url, readSchema), await withClient(created, readSchema));
+    const after = await withClient(url, dumpPg);
+    assertRowsKept(before, after);
+    await assertIndexMatches(after);
+  });
+}
+
+/** Columns, indexes, constraints, triggers and functions, each as a line. */
+const SCHEMA = `
+  SELECT table_name || '.' || column_name || ' ' || data_type || ' ' || is_nullable || ' ' || coalesce(column_default, '')
+    || ' ' || coalesce(collation_name, '') AS line FROM information_schema.columns WHERE table_schema = 'public'
+  UNION ALL SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'
+  UNION ALL SELECT conrelid::regclass || ': ' || pg_get_constraintdef(oid) FROM pg_constraint
+    WHERE connamespace = 'public'::regnamespace
+  UNION ALL SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal
+  UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace`;
+
+async function readSchema(client: pg.Client): Promise<string[]> {
+  const { rows } = await client.query<{ line: string }>(SCHEMA);
+  assert.ok(rows.length > 200, `${rows.length} lines`);
+  return rows.map(({ line }) => line).sort();
+}
+
+async function dumpPg(client: pg.Client): Promise<Dump> {
+  const { rows } = await client.query<{ name: string }>(
+    "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'public'",
+  );
+  const dump = new Map<string, object[]>();
+  for (const { name } of rows) dump.set(name, (await client.query(`SELECT * FROM public."${name}"`)).rows);
+  return dump as unknown as Dump;
+}
+
+async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,114 @@
+// Upgrades of SQLite databases: both phases, other processes on the same directory, and the command.
+import assert from "node:assert/strict";
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { holdFileLock } from "../../../src/store/data-directory.js";
+import { openSqliteMigration } from "../../../src/store/migrate/open-sqlite-migration.js";
+import { contract, expand } from "../../../src/store/migrate/phases.js";
+import { openSqlite } from "../../../src/store/open-sqlite.js";
+import { runMigrationStatement } from "../../../src/store/sqlite-connection.js";
+import { openDatabase } from "../../../src/store/sqlite-driver.js";
+import { memoryDir } from "../../support/temp-dir.js";
+import { copySettings, writeOldSettings } from "./copied-settings.js";
+import { migrationSuite, type TestDatabase } from "./migration-suite.js";
+
+/** "Arbo" and "Arb2" in ASCII. */
+const [APPLICATION_ID, VERSIONED_APPLICATION_ID] = [0x4172626f, 0x41726232];
+const migrations = [copySettings()];
+
+function sqliteIn(directory: string): TestDatabase {
+  return {
+    openStore: async (given) => openSqlite({ directory, migrations: given === "none" ? [] : migrations }),
+    openMigration: async () => openSqliteMigration({ directory }),
+  };
+}
+
+migrationSuite("upgrades on SQLite", async () => sqliteIn(memoryDir()));
+
+async function createExpanded(): Promise<string> {
+  const directory = memoryDir();
+  await openSqlite({ directory, migrations: [] }).close();
+  const database = openSqliteMigration({ directory });
+  await writeOldSettings(database, 1, 5);
+  await expand(database, { migrations });
+  await database.close();
+  return directory;
+}
+
+function readApplicationId(directory: string): unknown {
+  const db = openDatabase(join(directory, "arbor.db"), { readonly: true });
+  const id = db.pragma("application_id", { simple: true });
+  db.close();
+  return id;
+}
+
+describe("an expanded SQLite database", () => {
+  it("can be opened by version 0.4.0 until this version uses it", async () => {
+    const directory = await createExpanded();
+    assert.equal(readApplicationId(directory), APPLICATION_ID);
+    await openSqlite({ directory, migrations }).close();
+    assert.equal(readApplicationId(directory), VERSIONED_APPLICATION_ID, "version 0.4.0 rejects this id");
+  });
+
+  it("is not used or contracted while a server of an older version runs", async (t) => {
+    const directory = await createExpanded();
+    const stop = holdFileLock(join(directory, "serve.lock"), 0);
+    const older = /a server of an older version uses \S+: stop it first/;
+    assert.throws(() => openSqlite({ directory, migrations }), older);
+    const database = openSqliteMigration({ directory });
+    t.after(() => database.close());
+    await assert.rejects(contract(database, { migrations }), older);
+    assert.equal(readApplicationId(directory), APPLICATION_ID);
+    stop();
+    const server = openSqlite({ directory, migrations, exclusive: true });
+    await contract(database, { migrations });
+    await openSqlite({ directory, migrations }).close();
+    await server.write((tx) => tx.settings.put("name", "value"));
+    await server.close();
+  });
+
+  it("gives its space back beside a server that goes on", async (t) => {
+    const directory = await createExpanded();
+    const server = openSqlite({ directory, migrations, exclusive: true });
+    t.after(() => server.close());
+    const database = openSqliteMigration({ directory });
+    t.after(() => database.close());
+    await database.write((tx) => tx.run("INSERT INTO settings VALUES ('large', hex(zeroblob(1000000)))"));
+    await database.write((tx) => tx.run("DELETE FROM settings WHERE name = 'large'"));
+    const file = join(directory, "arbor.db");
+    await database.vacuum?.();
+    assert.ok(statSync(file).size < 1_000_000, `${statSync(file).size} bytes`);
+    await server.write((tx) => tx.settings.put("name", "value"));
+    assert.equal(await server.read((tx) => tx.settings.get("name")), "value");
+    assert.equal(readApplicationId(directory), VERSIONED_APPLICATION_ID);
+  });
+});
+
+it("a statement of a migration removes a constraint, which open connections notice, unless it is rolled back", (t) => {
+  const file = join(memoryDir(), "test.db");
+  const [db, other] = [openDatabase(file), openDatabase(file)];
+  t.after(() => [db, other].map((one) => one.close()));
+  db.pragma("journal_mode = WAL");
+  for (const one of [db, other]) one.pragma("foreign_keys = ON");
+  db.exec(
+    "CREATE TABLE groups (uid text PRIMARY KEY, parent text, FOREIGN KEY (parent) REFERENCES groups (uid)) STRICT",
+  );
+  const insert = other.prepare("INSERT INTO groups VALUES (?, 'missing')");
+  const statement =
+    "UPDATE sqlite_schema SET sql = replace(sql, ', FOREIGN KEY (parent) REFERENCES groups (uid)', '') WHERE name = 'groups'";
+  const run = db.transaction((fails: boolean) => {
+    assert.equal(runMigrationStatement(db, statement), 1);
+    if (fails) throw new Error("the end");
+  });
+  assert.throws(() => run(true), /the end/);
+  assert.throws(() => insert.run("a"), /FOREIGN KEY constraint failed/);
+  run(false);
+  insert.run("a");
+  assert.throws(() => db.exec("UPDATE sqlite_schema SET sql = ''"), /may not be modified/);
+  assert.equal(db.pragma("integrity_check", { simple: true }), "ok");
+  assert.deepEqual(
+    other.prepare("SELECT sql FROM sqlite_schema WHERE name = 'groups'").pluck().get(),
+    "CREATE TABLE groups (uid text PRIMARY KEY, parent text) STRICT",
+  );
+});
