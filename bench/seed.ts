@@ -12,6 +12,8 @@ import { builtinRoleUid } from "../src/kernel/ids.js";
 import { groupIndex } from "../src/store/group-store.js";
 import { openSqlite } from "../src/store/open-sqlite.js";
 import type { GroupRow, RoleBindingRow } from "../src/store/port.js";
+import { completeRanks } from "../src/store/rank-store.js";
+import { childListOf } from "../src/store/resource-index.js";
 import { openDatabase, type SqliteDatabase } from "../src/store/sqlite-driver.js";
 import { bindingRow, identityRow } from "../test/support/rows.js";
 import { buildTree, groupsOf, type Tree } from "./tree.js";
@@ -26,8 +28,10 @@ export interface Seeded {
 }
 
 const PREFIX = "arbor-bench-";
-const NAME_LIST = groupIndex.sorts.name?.list ?? 0;
-const TIME_LISTS = Object.values(groupIndex.sorts).filter(({ type }) => type === "time");
+const TIME_COLUMNS: Readonly<Record<string, string>> = {
+  createTimeMs: "create_time_ms",
+  updateTimeMs: "update_time_ms",
+};
 
 /**
  * The data directory with this many groups, created unless an earlier run has. A change of
@@ -45,6 +49,7 @@ export async function seed(groups: number): Promise<Seeded> {
     await (await openInstallation({ settings, exclusive: true })).close();
     fill(join(directory, "arbor.db"), tree);
     await addReaders(directory, tree);
+    await addRanks(directory);
     await verify(directory, tree);
     writeFileSync(done, "");
     const seconds = ((performance.now() - startMs) / 1000).toFixed(1);
@@ -114,20 +119,32 @@ function fill(file: string, tree: Tree): void {
   db.close();
 }
 
-// A uid of n characters has (n - 40) / 17 + 1 prefixes that are uids: itself and its ancestors.
-const LINEAGE = `SELECT substr(g.uid, 1, 40 + 17 * depth.value) AS scope, g.*
-  FROM groups g JOIN json_each('[0,1,2,3]') depth ON length(g.uid) >= 40 + 17 * depth.value`;
+// A uid of n characters has (n - 40) / 17 ancestors. The bytes below one are its segments after that of the ancestor.
+const BELOW = `SELECT s.id AS scope, unhex(replace(substr(g.uid, length(s.uid) + 2), '/', '')) AS below,
+  s.uid = g.parent_uid AS is_child, g.*
+  FROM groups g JOIN json_each('[0,1,2]') depth ON length(g.uid) > 40 + 17 * depth.value
+  JOIN scopes s ON s.uid = substr(g.uid, 1, 40 + 17 * depth.value)`;
 
 function fillLists(db: SqliteDatabase): void {
-  db.exec(`INSERT INTO text_order SELECT ${NAME_LIST}, scope, name, uid FROM (${LINEAGE}) ORDER BY scope, name, uid`);
-  for (const { list, column } of TIME_LISTS) {
-    const key = column === "createTimeMs" ? "create_time_ms" : "update_time_ms";
-    db.exec(`INSERT INTO time_order SELECT ${list}, scope, ${key}, uid FROM (${LINEAGE}) ORDER BY scope, ${key}, uid`);
+  db.exec("INSERT INTO scopes (uid) SELECT DISTINCT parent_uid FROM groups WHERE parent_uid IS NOT NULL ORDER BY 1");
+  const { counter, childrenByUid } = groupIndex;
+  const selects = {
+    text: [`SELECT ${childrenByUid} AS list, scope, '' AS key, below FROM (${BELOW}) WHERE is_child`],
+    time: [] as string[],
+  };
+  for (const sort of Object.values(groupIndex.sorts)) {
+    const key = TIME_COLUMNS[sort.column] ?? "name";
+    selects[sort.type].push(
+      `SELECT ${sort.list} AS list, scope, ${key} AS key, below FROM (${BELOW})`,
+      `SELECT ${childListOf(sort)}, scope, ${key}, below FROM (${BELOW}) WHERE is_child`,
+    );
   }
-  const { counter } = groupIndex;
-  db.exec(`INSERT INTO counters SELECT ${counter}, scope, 0, count(*) FROM (${LINEAGE}) GROUP BY scope ORDER BY scope`);
-  db.exec(`INSERT INTO counters SELECT ${counter + 1}, parent_uid, 0, count(*) FROM groups
-    WHERE parent_uid IS NOT NULL GROUP BY parent_uid ORDER BY parent_uid`);
+  for (const [type, some] of Object.entries(selects)) {
+    db.exec(`INSERT INTO ${type}_entries ${some.join(" UNION ALL ")} ORDER BY scope, list, key, below`);
+  }
+  db.exec(`INSERT INTO totals SELECT ${counter}, scope, 0, count(*) FROM (${BELOW}) GROUP BY scope ORDER BY scope`);
+  db.exec(`INSERT INTO totals SELECT ${counter + 1}, scope, 0, count(*) FROM (${BELOW}) WHERE is_child
+    GROUP BY scope ORDER BY scope`);
 }
 
 // Few enough for the store's own inserts.
@@ -147,16 +164,29 @@ async function addReaders(directory: string, tree: Tree): Promise<void> {
   }
 }
 
-// What the index stores for a group: its entries in lists, and the counters of its ancestors.
+async function addRanks(directory: string): Promise<void> {
+  const store = openSqlite({ directory });
+  try {
+    await completeRanks(store);
+  } finally {
+    await store.close();
+  }
+}
+
+// What the index stores for a group: its entries in lists, and the totals of its ancestors.
 function indexOf(db: SqliteDatabase, uid: string): unknown[] {
-  const ancestors = "(SELECT substr(?, 1, 40 + 17 * value) FROM json_each('[0,1,2,3]'))";
-  const entries = (table: string) =>
-    db.prepare(`SELECT * FROM ${table} WHERE list = ? AND scope IN ${ancestors} AND uid = ? ORDER BY scope`);
-  const counters = db.prepare(`SELECT * FROM counters WHERE scope IN ${ancestors} ORDER BY counter, scope`);
+  const found = (table: string, columns: string) =>
+    db
+      .prepare(`SELECT ${columns} FROM ${table} JOIN scopes ON id = scope
+        WHERE uid IN (SELECT substr(?, 1, 40 + 17 * value) FROM json_each('[0,1,2]')) ORDER BY 1, 2, 3`)
+      .all(uid);
+  const leaf = uid.slice(-16);
+  const isEntry = (row: unknown) => String((row as { below: string }).below).endsWith(leaf.toUpperCase());
   return [
-    entries("text_order").all(NAME_LIST, uid, uid),
-    ...TIME_LISTS.map(({ list }) => entries("time_order").all(list, uid, uid)),
-    counters.all(uid),
+    ...["text_entries", "time_entries"].map((table) =>
+      found(table, "list, uid, key, hex(below) AS below").filter(isEntry),
+    ),
+    found("totals", "counter, uid, n"),
   ];
 }
 
@@ -201,7 +231,7 @@ async function verify(directory: string, tree: Tree): Promise<void> {
     const before = indexOf(db, leaf);
     const row = (await store.read((tx) => tx.groups.get(leaf))) as GroupRow;
     await store.write((tx) => tx.groups.delete(row));
-    check("places of a deleted group", indexOf(db, leaf).slice(0, 3), [[], [], []]);
+    check("places of a deleted group", indexOf(db, leaf).slice(0, 2), [[], []]);
     await store.write((tx) => tx.groups.insert(row));
     check("what is kept for a group put back", indexOf(db, leaf), before);
   } finally {

@@ -15,6 +15,7 @@ const campaigns = new Map([
   ["decisions", node("decisions", "--decisions", "1000000")],
   ["kill9", node("kill9", "--cycles", "500")],
   ["rotation", node("rotate-under-load", "--seconds", "600")],
+  ["jobs", node("with-pg", process.execPath, "scripts/job-takeovers.mjs", "--takeovers", "200")],
 ]);
 
 const names = process.argv.slice(2);

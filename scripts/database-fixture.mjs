@@ -2,18 +2,15 @@
 // checkout, fills it through its commands and its API, and stores the databases with the answers of the API.
 //   node scripts/with-pg.mjs node --import tsx scripts/database-fixture.mjs [CHECKOUT]
 // Without scripts/with-pg.mjs there is no PostgreSQL, and the tests reject the incomplete fixture.
-import { spawn, spawnSync } from "node:child_process";
-import { once } from "node:events";
+import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { createInterface } from "node:readline";
-import { text } from "node:stream/consumers";
-import { setTimeout as sleep } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 import pg from "pg";
 import { emptyDatabase } from "../test/pg/empty-database.ts";
-import { GUEST, readAnswers, readGuestAnswers } from "./fixture-answers.mjs";
+import { runCommand, startService, untilSealed } from "./checkout.mjs";
+import { GUEST, readAnswers, readGuestAnswers, readPageTokens } from "./fixture-answers.mjs";
 import { createContent } from "./fixture-content.mjs";
 import { findPgBin } from "./pg-bin.mjs";
 
@@ -25,12 +22,8 @@ const README = `What version VERSION leaves behind, made by scripts/database-fix
 `;
 
 const checkout = resolve(process.argv[2] ?? PROJECT);
-const main = join(checkout, "dist", "main.js");
-if (!existsSync(main)) throw new Error(`${checkout} is not built: npm run build`);
 const { version } = JSON.parse(readFileSync(join(checkout, "package.json"), "utf8"));
 const server = process.env.ARBOR_TEST_DATABASE_URL;
-// The commands read their settings only from flags.
-const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("ARBOR_")));
 const folder = join(PROJECT, "test", "fixtures", "databases", version);
 // A released version does not change, but a checkout keeps its number until the next release.
 if (existsSync(folder)) throw new Error(`${folder} exists: delete it to make it anew`);
@@ -71,7 +64,7 @@ function compress(content) {
 /** Fills a database and returns the answers of the service. `flags` name the database. */
 async function fill(flags) {
   const settings = [...flags, "--base-url", BASE_URL];
-  const run = (...args) => command([...args, ...settings]);
+  const run = (...args) => runCommand(checkout, [...args, ...settings], directory);
   const owner = JSON.parse(await run("bootstrap", "--org", "fixture.example", "--json"));
   const person = ["--owner-issuer", GUEST.issuer, "--owner-subject", GUEST.subject];
   const guest = JSON.parse(await run("bootstrap", "--org", "guest.example", ...person, "--json"));
@@ -82,27 +75,19 @@ async function fill(flags) {
     const get = (token) => (path) => call(token, "GET", path);
     const answers = await readAnswers(get(owner.token), owner.group, guest.identity);
     const guestAnswers = await readGuestAnswers(get(guest.token));
+    const pageTokens = await readPageTokens(get(owner.token), owner.group);
     await untilSealed(run);
-    return { owner: owner.identity, group: owner.group, answers, guest: guest.identity, guestAnswers };
+    return { owner: owner.identity, group: owner.group, answers, guest: guest.identity, guestAnswers, pageTokens };
   });
   return { ...answered, sealedRows: await verify(run) };
 }
 
 async function withService(settings, work) {
-  const args = [main, "serve", ...settings, "--listen", "127.0.0.1:0", "--log-level", "warn", "--no-access-log"];
-  const child = spawn(process.execPath, args, { env, cwd: directory, stdio: ["ignore", "pipe", "inherit"] });
-  const closed = once(child, "close");
+  const { url, stop } = await startService(checkout, settings, directory);
   try {
-    const listening = once(createInterface({ input: child.stdout }), "line").then(([line]) => line);
-    const line = await Promise.race([listening, closed.then(([code]) => `it ended with ${code}`)]);
-    const url = /^arbor listening on (http:\S+)$/.exec(line)?.[1];
-    if (url === undefined) throw new Error(`the service did not start: ${line}`);
     return await work((token, method, path, body) => call(url, { token, method, path, body }));
   } finally {
-    child.kill("SIGTERM");
-    const [code, signal] = await closed;
-    if (code !== 0) process.exitCode = 1;
-    if (code !== 0) console.error(`the service ended with ${code ?? signal}`);
+    await stop();
   }
 }
 
@@ -116,27 +101,6 @@ async function call(url, { token, method, path, body }) {
   const answer = await response.text();
   if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${answer}`);
   return answer === "" ? {} : JSON.parse(answer);
-}
-
-async function command(args) {
-  const child = spawn(process.execPath, [main, ...args], {
-    env,
-    cwd: directory,
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  const closed = once(child, "close");
-  const [stdout, [code]] = [await text(child.stdout), await closed];
-  if (code !== 0) throw new Error(`arbor ${args.slice(0, 2).join(" ")} ended with ${code}`);
-  return stdout;
-}
-
-async function untilSealed(run) {
-  for (let tries = 0; tries < 50; tries++) {
-    const report = await run("audit", "verify");
-    if (report.split("\n").every((line) => line === "" || line.endsWith(", 0 unsealed"))) return;
-    await sleep(200);
-  }
-  throw new Error("the audit log was not sealed in time");
 }
 
 /** The number of sealed rows of each log, by the uid of its organisation. */

@@ -102,3 +102,36 @@ export async function readGuestAnswers(get) {
   }
   return answers;
 }
+
+/**
+ * Reads the first pages of lists in several orders, and what is on the pages after them.
+ *
+ * @param get sends a GET of a path and returns the JSON of its answer
+ * @param root the uid of the organisation
+ * @returns when the page tokens were made, and for each list its path, its page token and the uids on the page after it
+ */
+export async function readPageTokens(get, root) {
+  const createTime = new Date().toISOString();
+  const lists = [];
+  for (const path of [
+    "/iam/v2beta1/groups?page_size=1",
+    `/iam/v2beta1/groups?page_size=1&uidp.descendants_of=${root}&order_by=name%20desc`,
+    `/iam/v2beta1/groups?page_size=1&uidp.descendants_of=${root}&order_by=created_at`,
+    `/iam/v2beta1/groups?page_size=1&uidp.descendants_of=${root}&skip=1`,
+    `/iam/v2beta1/groups?page_size=1&uidp.children_of=${root}&order_by=updated_at%20desc`,
+    `/iam/v2beta1/groups?page_size=1&uidp.children_of=${root}&order_by=name`,
+    "/iam/v2beta1/identities?page_size=1&order_by=created_at%20desc",
+    "/iam/v2beta1/roles?page_size=2&order_by=name",
+    "/iam/v2beta1/roleBindings?page_size=1",
+    "/iam/v2beta1/groupInvites?page_size=1",
+    "/registry/v2beta1/repos?page_size=1&order_by=updated_at",
+    "/registry/v2beta1/tags?page_size=1&order_by=name%20desc",
+    "/registry/v2beta1/tags?page_size=1&include_referrers=true",
+    "/vulnerabilities/v2beta1/advisories?page_size=1",
+  ]) {
+    const { nextPageToken: pageToken } = await get(path);
+    const resources = Object.values(await get(`${path}&page_token=${pageToken}`)).find(Array.isArray);
+    lists.push({ path, pageToken, uids: resources.map(({ uid }) => uid) });
+  }
+  return { createTime, lists };
+}
