@@ -52,7 +52,10 @@ export interface Running {
 
 /** Starts a server on its processor, in the current directory by default; resolves when it writes its first line. */
 export async function startServer(args: readonly string[], cwd?: string): Promise<Running> {
+  // Variables of benchmarks and tests are no settings, and a server rejects what is none.
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("ARBOR_")));
   const child = spawn("taskset", ["-c", String(SERVER_CPU), process.execPath, ...args], {
+    env,
     stdio: ["ignore", "pipe", "inherit"],
     ...(cwd !== undefined && { cwd }),
   });

@@ -11,7 +11,9 @@ import { text } from "node:stream/consumers";
 const bin = (name) => join("node_modules", ".bin", name);
 const contract = join("..", "shared", "contract", "check.mjs");
 
-const generated = () => snapshot("proto") + snapshot("gen");
+const settings = [join("docs", "settings.md"), join("docs", "settings.schema.json")];
+const generated = () =>
+  snapshot("proto") + snapshot("gen") + settings.map((file) => readFileSync(file, "utf8")).join("");
 
 // What reads proto/ or gen/ waits until they are written anew.
 await Promise.all([step("biome", bin("biome"), ["ci", "--error-on-warnings", "--colors=off", "."]), generate()]);
@@ -28,7 +30,8 @@ async function generate() {
   await step("buf lint", bin("buf"), ["lint", "proto"]);
   const before = generated();
   await step("generate", process.execPath, ["scripts/gen.mjs"]);
-  if (generated() !== before) fail("gen/ or a v2 folder of proto/ was stale: commit what `npm run gen` wrote");
+  if (generated() !== before)
+    fail("gen/, a v2 folder of proto/ or docs/settings was stale: commit what `npm run gen` wrote");
 }
 
 async function checkContract() {

@@ -1,6 +1,6 @@
 // Generates the protos of the stable version from those of the beta, and gen/ from
-// all of proto/: stubs, and an image of the protos with their comments. If nothing
-// changed, git stays clean.
+// all of proto/: stubs, and an image of the protos with their comments. Then the page
+// and the schema of settings from their table. If nothing changed, git stays clean.
 import { spawnSync } from "node:child_process";
 import { delimiter, join } from "node:path";
 import { writeStableProtos } from "./stable-protos.mjs";
@@ -13,3 +13,5 @@ for (const args of [["generate"], ["build", "proto", "-o", join("gen", "api.binp
   const { status } = spawnSync(join(bin, "buf"), args, { stdio: "inherit", env });
   if (status !== 0) process.exit(status ?? 1);
 }
+const settings = ["--import", "tsx", join("scripts", "gen-settings.mjs")];
+process.exit(spawnSync(process.execPath, settings, { stdio: "inherit" }).status ?? 1);

@@ -24,8 +24,8 @@ const protocol = [
   "node:",
 ];
 const rules: Record<string, readonly string[]> = {
-  kernel: ["#gen/google/rpc", "@connectrpc/connect", "node:crypto", "node:net"],
-  config: ["kernel", "node:"],
+  kernel: ["#gen/google/rpc", "@connectrpc/connect", "node:crypto", "node:fs", "node:net"],
+  config: ["kernel", "leven", "node:"],
   jobs: ["kernel", "types:store/port"],
   outbound: ["kernel", "node:"],
   telemetry: ["kernel", "pino", "node:"],
@@ -39,6 +39,7 @@ const rules: Record<string, readonly string[]> = {
     "node:module",
     "node:path",
     "node:timers/promises",
+    "types:node:tls",
     "node:url",
   ],
   pipeline: [

@@ -16,6 +16,7 @@ import { createJobs } from "../jobs/jobs.js";
 import { type Ids, randomIds } from "../kernel/ids.js";
 import { createPageTokens } from "../kernel/page-token.js";
 import { type Clock, runInSlices } from "../kernel/time.js";
+import { VERSION } from "../kernel/version.js";
 import type { WebRoutes } from "../kernel/web.js";
 import { createAuthenticate, createAuthenticateCaller } from "../pipeline/auth/authenticate.js";
 import type { CallContext } from "../pipeline/call.js";
@@ -28,7 +29,6 @@ import { createEventSweep, notificationRoutes } from "../registry/oci/notificati
 import { createRegistryClient } from "../registry/oci/registry-client.js";
 import { createInternalTokens } from "../registry/oci/registry-token.js";
 import { tokenRoutes } from "../registry/oci/token-routes.js";
-import { VERSION } from "../store/version.js";
 import { createLogger } from "../telemetry/logger.js";
 import type { HttpBinding } from "../transport/http/http-binding.js";
 import { defaultLimits, type Limits } from "../transport/http/limits.js";
@@ -36,6 +36,7 @@ import { bindPort, type ListenAddress } from "../transport/http/listener.js";
 import { OPS_PATHS } from "../transport/http/ops.js";
 import { createDocs } from "../transport/openapi/docs.js";
 import { openApiDocument } from "../transport/openapi/document.js";
+import { createHome } from "../transport/openapi/home.js";
 import { createGateway } from "../transport/rest/gateway.js";
 import { createHealth } from "../transport/rpc/health.js";
 import { createReflection } from "../transport/rpc/reflection.js";
@@ -66,6 +67,8 @@ export interface App {
 /** What is served, and what tests replace. */
 export interface AppOptions {
   readonly settings: Settings;
+  /** Environment variables that are no settings and may be of Kubernetes. Their names are logged. */
+  readonly ignoredVariables?: readonly string[];
   /** The services of others to serve beside the platform's own. */
   readonly mounts?: readonly Mount[];
   readonly clock?: Clock;
@@ -94,8 +97,10 @@ export async function startApp(options: AppOptions): Promise<App> {
 }
 
 async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
-  const { settings, mounts = [], ids = randomIds } = options;
+  const { settings, ignoredVariables: variables = [], mounts = [], ids = randomIds } = options;
   const logger = options.logger ?? createLogger(settings.logLevel);
+  if (variables.length > 0)
+    logger.info({ variables }, "variables of Kubernetes Services are no settings and are ignored");
   const onProblem = (problem: string, err?: unknown) => logger.error({ err }, problem);
   const installation = await openInstallation({
     settings,
@@ -168,8 +173,10 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
   });
   const documentUrl = resolveOrigin(settings, port.address).baseUrl;
   const docs = createDocs(() => openApiJson(gateway.routes, documentUrl));
+  const home = createHome({ version: VERSION, isRootTaken: gateway.allowed("/") !== undefined });
   const webRoutes = [...issuer.routes, ...registryRoutes()];
-  assertNothingShadowed(gateway.routes, [...OPS_PATHS, ...docs.paths, ...webRoutes.map(({ path }) => path)]);
+  const fixedPaths = [...OPS_PATHS, ...docs.paths, ...home.paths, ...webRoutes.map(({ path }) => path)];
+  assertNothingShadowed(gateway.routes, fixedPaths);
   const ready = () => store.check();
   const stopping = new AbortController();
   const server = createServer({
@@ -181,7 +188,7 @@ async function openApp(options: AppOptions, opened: Close[]): Promise<App> {
     limits: limitsOf(settings),
     tls: tlsOf(settings),
     behindProxy: settings.behindProxy,
-    extraRoutes: [docs],
+    extraRoutes: [docs, home],
     webRoutes,
     extraServices: [
       createHealth({

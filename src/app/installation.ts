@@ -2,6 +2,7 @@
 // roles. The server stands on it, and so do commands run on the host.
 import { join } from "node:path";
 import type { Settings } from "../config/config.js";
+import { readDatabaseTls } from "../config/database.js";
 import { seedAnonymous } from "../iam/identities/identity.js";
 import { seedRoles } from "../iam/roles/builtin-roles.js";
 import { type KeyRing, openKeyRing } from "../issuer/keys/key-ring.js";
@@ -47,7 +48,9 @@ export async function openInstallation(options: InstallationOptions): Promise<In
   const { settings, clock = systemClock } = options;
   const { databaseUrl, data } = settings;
   const { store, refuse } = createWorkGate(
-    databaseUrl === undefined ? await openOrExpandSqlite(options) : await openPg({ url: databaseUrl, clock }),
+    databaseUrl === undefined
+      ? await openOrExpandSqlite(options)
+      : await openPg({ url: databaseUrl, tls: readDatabaseTls(settings), clock }),
   );
   try {
     const keyFile = settings.masterKeyFile ?? join(data, "master.key");

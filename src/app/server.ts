@@ -2,7 +2,8 @@
 // mounted beside its own.
 import type { DescService } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
-import { resolveSettings, type SettingName } from "../config/config.js";
+import { resolveSettings, type SettingName, SettingsError, settings as table } from "../config/config.js";
+import { describeUnknownKey, findOtherVariables } from "../config/names.js";
 import { mount as mountService } from "../pipeline/mount.js";
 import type { Mount, MountOptions } from "../pipeline/mount-options.js";
 import { startApp } from "./app.js";
@@ -20,7 +21,10 @@ export {
 
 /** What a program serves. */
 export interface ServeOptions {
-  /** As flags of `arbor serve` in camelCase; what is not set is read from the environment, such as `ARBOR_LISTEN`. */
+  /**
+   * As flags of `arbor serve` in camelCase; what is not set is read from the environment, such as `ARBOR_LISTEN`, and from
+   * the file that `ARBOR_CONFIG` names.
+   */
   readonly settings?: { readonly [K in SettingName]?: string | boolean };
   /** The services to serve beside the platform's own; see {@link mount}. */
   readonly mounts?: readonly Mount[];
@@ -60,6 +64,11 @@ export interface RunningServer {
  * another; Error when the installation cannot be opened or the address is taken
  */
 export async function serve({ settings = {}, mounts = [] }: ServeOptions = {}): Promise<RunningServer> {
-  const app = await startApp({ settings: resolveSettings({ flags: settings, env: process.env }), mounts });
+  const unknown = Object.keys(settings).filter((name) => !Object.hasOwn(table, name));
+  if (unknown.length > 0) throw new SettingsError(unknown.map((name) => `settings.${describeUnknownKey(name)}`));
+  const { ARBOR_CONFIG: file } = process.env;
+  const resolved = resolveSettings({ flags: settings, env: process.env, ...(file && { file }), checkFiles: true });
+  const { ignored: ignoredVariables } = findOtherVariables(process.env);
+  const app = await startApp({ settings: resolved, ignoredVariables, mounts });
   return { url: app.url, stop: app.stop };
 }

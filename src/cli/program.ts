@@ -1,6 +1,7 @@
 // The command line. A group of commands is loaded when the command line names it, and a command loads its own modules when
 // it is called. So commands over the network load no server and no native module.
 import { Command, CommanderError } from "commander";
+import { VERSION } from "../kernel/version.js";
 import { reportError } from "./errors.js";
 
 type AddCommands = (arbor: Command) => void;
@@ -8,7 +9,7 @@ type AddCommands = (arbor: Command) => void;
 /** The groups of commands, in the order of the help. */
 const groups: readonly { readonly names: readonly string[]; readonly load: () => Promise<AddCommands> }[] = [
   {
-    names: ["serve", "bootstrap", "migrate", "check", "admin", "audit", "advisories", "registry", "demo"],
+    names: ["serve", "config", "bootstrap", "migrate", "check", "admin", "audit", "advisories", "registry", "demo"],
     load: async () => (await import("./host/commands.js")).addHostCommands,
   },
   { names: ["registry"], load: async () => (await import("./remote/registry/commands.js")).addRegistryCommands },
@@ -41,7 +42,11 @@ export async function run(args: readonly string[]): Promise<number> {
  * completion, which list them, and for an unknown command, whose error suggests one.
  */
 export async function createProgram(name?: string): Promise<Command> {
-  const arbor = new Command("arbor").description("Self-hostable platform API").exitOverride().showHelpAfterError();
+  const arbor = new Command("arbor")
+    .description("Self-hostable platform API")
+    .version(VERSION, "-V, --version", "print the version")
+    .exitOverride()
+    .showHelpAfterError();
   const named = groups.filter(({ names }) => name !== undefined && name !== "completion" && names.includes(name));
   for (const { load } of named.length > 0 ? named : groups) (await load())(arbor);
   return arbor;

@@ -24,21 +24,28 @@ const LONE_SURROGATE = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[
  * Parses a JSON text. Objects have no prototype.
  *
  * @param what the field in errors that cannot name one within the text
+ * @param locate describes where the text stops being JSON; by default `at position 7`
  * @throws ApiError INVALID_ARGUMENT.
  */
-export function parseStrictJson(text: string, what: string): JsonValue {
-  return new Reader(text, what).document();
+export function parseStrictJson(text: string, what: string, locate = formatPosition): JsonValue {
+  return new Reader(text, what, locate).document();
+}
+
+function formatPosition(index: number): string {
+  return `at position ${index + 1}`;
 }
 
 class Reader {
   readonly #text: string;
   readonly #what: string;
+  readonly #locate: (index: number) => string;
   readonly #path: (string | number)[] = [];
   #at = 0;
 
-  constructor(text: string, what: string) {
+  constructor(text: string, what: string, locate: (index: number) => string) {
     this.#text = text;
     this.#what = what;
+    this.#locate = locate;
   }
 
   document(): JsonValue {
@@ -187,7 +194,7 @@ class Reader {
   }
 
   #broken(): never {
-    const where = this.#at < this.#text.length ? `at position ${this.#at + 1}` : "at its end";
+    const where = this.#at < this.#text.length ? this.#locate(this.#at) : "at its end";
     throw invalidArgument({ field: this.#what, description: `${this.#what} is not valid JSON ${where}` });
   }
 

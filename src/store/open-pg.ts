@@ -6,7 +6,15 @@ import { watchAuditVersion } from "./audit-version.js";
 import type { DataMigration } from "./migrate/data-migration.js";
 import { dataMigrations } from "./migrate/data-migrations.js";
 import { preparePg } from "./migrate/prepare-pg.js";
-import { createExecutor, isConflict, isConnectionLost, MIGRATION_LOCK, toApiError } from "./pg-connection.js";
+import {
+  awaitConnection,
+  createExecutor,
+  isConflict,
+  isConnectionLost,
+  MIGRATION_LOCK,
+  type PgTls,
+  toApiError,
+} from "./pg-connection.js";
 import type { Awaitable, Store, Tx, UnitOptions } from "./port.js";
 import type { Executor } from "./statement.js";
 import { Transaction } from "./transaction.js";
@@ -20,6 +28,8 @@ const LATE_COMMIT_MS = 4 * MAX_UNIT_MS;
 export interface PgOptions {
   /** `postgres://user:password@host:port/database`. */
   readonly url: string;
+  /** TLS, where the URL does not say it. */
+  readonly tls?: PgTls;
   /** The maximum number of connections. */
   readonly poolSize?: number;
   readonly clock?: Clock;
@@ -41,6 +51,7 @@ export async function openPg(options: PgOptions): Promise<Store> {
   const { clock = systemClock } = options;
   const pool = new pg.Pool({
     connectionString: options.url,
+    ...(options.tls !== undefined && { ssl: options.tls }),
     max: options.poolSize ?? 10,
     connectionTimeoutMillis: 5_000,
     statement_timeout: MAX_UNIT_MS,
@@ -138,7 +149,7 @@ function beginWith(begin: string, { maxIdleMs }: UnitOptions = {}): string {
 }
 
 async function prepareDatabase(pool: pg.Pool, migrations: readonly DataMigration[]): Promise<void> {
-  const client = await pool.connect();
+  const client = await awaitConnection(pool.connect());
   try {
     const { rows } = await client.query("SHOW synchronous_commit");
     if (rows[0]?.synchronous_commit === "off") {

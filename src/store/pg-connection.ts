@@ -1,4 +1,5 @@
 // What all connections to PostgreSQL share: statements, and the meaning of errors.
+import type { ConnectionOptions } from "node:tls";
 import { drizzle } from "drizzle-orm/node-postgres";
 import type pg from "pg";
 import { unavailable } from "../kernel/errors.js";
@@ -8,6 +9,26 @@ import type { Tables } from "./tables.js";
 
 /** Concurrent writers that change the same counter use different rows of it, so that they rarely conflict. */
 const COUNTER_SLOTS = 32;
+
+/** TLS to PostgreSQL: options of `tls.connect`, or false for none. Undefined where the URL says it. */
+export type PgTls = ConnectionOptions | false | undefined;
+
+/**
+ * Waits for a connection.
+ *
+ * @throws Error that says so when TLS is why there is none: OpenSSL's own errors name neither the database nor a setting
+ */
+export async function awaitConnection<T>(connecting: Promise<T>): Promise<T> {
+  try {
+    return await connecting;
+  } catch (error) {
+    const { message = "", code = "" } = error as { readonly message?: string; readonly code?: string };
+    const isTls = /^(ERR_TLS|ERR_SSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_(GET|VERIFY))/.test(code);
+    if (!isTls && !/SSL connection/.test(message)) throw error;
+    const settings = "--database-tls-mode and --database-tls-ca say what is accepted";
+    throw new Error(`no TLS connection to the database: ${message}; ${settings}`, { cause: error });
+  }
+}
 
 const NOW = { name: "arbor_now", text: "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000) AS ms" };
 

@@ -1,11 +1,8 @@
 // The version of this software, and the oldest version that may open a database.
-import { readFileSync } from "node:fs";
 import { failedPrecondition } from "../kernel/errors.js";
+import { VERSION } from "../kernel/version.js";
 
-/** The version of this software, such as `1.2.3`. */
-export const VERSION: string = (
-  JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as { version: string }
-).version;
+export { VERSION };
 
 /** The row of the table `settings` that names the oldest version that may open the database. */
 export const OLDEST_VERSION = "oldest_version";

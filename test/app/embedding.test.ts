@@ -11,7 +11,7 @@ import { transformSync } from "esbuild";
 import { runCommand } from "../support/command.js";
 import { docsExample } from "../support/docs-example.js";
 import { LibraryService } from "../support/library/library_pb.js";
-import { PROJECT, scriptArguments } from "../support/project.js";
+import { environmentWithoutSettings, PROJECT, scriptArguments } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 
 const protocols: Readonly<Record<string, (baseUrl: string) => Transport>> = {
@@ -30,7 +30,7 @@ describe("the example of docs/gateway.md", () => {
 
   before(async () => {
     const settings = { ...env, ARBOR_ACCESS_LOG: "false" };
-    program = spawn(process.execPath, [writeProgram()], { env: { ...process.env, ...settings } });
+    program = spawn(process.execPath, [writeProgram()], { env: { ...environmentWithoutSettings(), ...settings } });
     ended = once(program, "close");
     let errors = "";
     program.stderr?.on("data", (chunk) => {

@@ -35,6 +35,7 @@ const rows: readonly { readonly reason: string; readonly rule: MountHttpRule; re
   { reason: "a fixed path", rule: { get: "/healthz" }, error: fixed("GET /healthz", "/healthz") },
   { reason: "a fixed path by another method", rule: { post: "/readyz" }, error: fixed("POST /readyz", "/readyz") },
   { reason: "the documentation", rule: { get: "/docs" }, error: fixed("GET /docs", "/docs") },
+  { reason: "the version", rule: { get: "/version" }, error: fixed("GET /version", "/version") },
   { reason: "an endpoint of OAuth", rule: { get: "/sts/exchange" }, error: /GetBook/ },
   { reason: "below a fixed path", rule: { get: "/oauth/callback/{name}" }, error: /is a path of Arbor's own/ },
   { reason: "the path of a method", rule: { get: "/iam/v2beta1/groups/{name=**}" }, error: /GetBook|GetGroup/ },

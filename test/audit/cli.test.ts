@@ -134,7 +134,7 @@ describe("arbor audit", () => {
     attack(data, "UPDATE keys SET sealed = 'AAAA' WHERE purpose = 'audit'");
     const { code, stderr } = await audit("verify");
     assert.equal(code, 1);
-    assert.match(stderr, /^arbor: the master key \S+ does not open what is stored \(audit \S+\)\n$/);
+    assert.match(stderr, /^arbor: --master-key-file: \S+ does not open what is stored \(audit \S+\)\n$/);
   });
 });
 

@@ -34,6 +34,11 @@ test("the defaults", () => {
     listen: { host: "127.0.0.1", port: 8080 },
     data: "./data",
     databaseUrl: undefined,
+    databaseUrlFile: undefined,
+    databaseTlsMode: undefined,
+    databaseTlsCa: undefined,
+    databaseTlsCert: undefined,
+    databaseTlsKey: undefined,
     baseUrl: undefined,
     audiences: [],
     issuer: undefined,
@@ -171,6 +176,8 @@ const LIMITS =
   "bindings, invites, providers, mappings, subscriptions, repos, tags, advisories";
 const LEVELS = "must be one of fatal, error, warn, info, debug, trace, silent";
 
+const DURATION = "must be a number of s, m, h or d, such as 30d";
+const SIZE = "must be a number of KiB, MiB or GiB, such as 128MiB";
 const AUDIENCES = "must be at most 7 names without blanks, such as registry.example.org, separated by commas";
 const refusedValues: readonly { name: SettingName; given: string; rule: string }[] = [
   ...["8080", ":8080", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:123456", "127.0.0.1:-1"].map(
@@ -203,6 +210,15 @@ const refusedValues: readonly { name: SettingName; given: string; rule: string }
     (given) => ({ name: "quotas", given, rule: LIMITS }) as const,
   ),
   { name: "quotas", given: "roots=1,roots=2", rule: "must name roots once" },
+  ...["1s", "59m", "3651d", "0d", "30", "d", "1.5h", "30D", "1w"].map(
+    (given) => ({ name: "keyRotation", given, rule: `${DURATION}: 1h to 3650d` }) as const,
+  ),
+  ...["9s", "8d"].map((given) => ({ name: "jwksMaxAge", given, rule: `${DURATION}: 10s to 7d` }) as const),
+  ...["31MiB", "65GiB", "128", "128MB"].map(
+    (given) => ({ name: "requestBuffer", given, rule: `${SIZE}: 32MiB to 64GiB` }) as const,
+  ),
+  { name: "databaseUrl", given: "mysql://db", rule: "must be a postgres:// URL" },
+  { name: "errorDomain", given: "a b", rule: "must be 1 to 255 characters of ASCII without blanks" },
   { name: "logLevel", given: "verbose", rule: LEVELS },
 ];
 
@@ -237,6 +253,11 @@ const together: readonly { flags: Sources["flags"]; text: string; reason: string
     reason: "everything at once",
   },
   {
+    flags: { keyRotation: "1h", jwksMaxAge: "31m" },
+    text: "--jwks-max-age must be at most half of --key-rotation: a new key waits up to twice as long to sign",
+    reason: "keys that end before their successors may sign",
+  },
+  {
     flags: { listen: "x", logLevel: "y", tlsCert: "c" },
     text: `--listen ${LISTEN}\n--log-level ${LEVELS}`,
     reason: "contradictions wait until all values can be read",
@@ -254,6 +275,7 @@ const allowed: readonly { flags: Sources["flags"]; reason: string }[] = [
   { flags: { listen: "127.255.0.1:80" }, reason: "cleartext on any loopback address" },
   { flags: { listen: "[::1]:80" }, reason: "cleartext on the IPv6 loopback address" },
   { flags: { databaseUrl: "postgres://db", masterKeyFile: "k" }, reason: "a shared database with a shared key" },
+  { flags: { keyRotation: "1h", jwksMaxAge: "30m" }, reason: "keys that live twice as long as others keep them" },
 ];
 
 for (const { flags, reason } of allowed) test(`allowed: ${reason}`, () => void resolve({ flags }));
@@ -274,11 +296,19 @@ const badFiles: readonly { content: string; text: (file: string) => string | Reg
     text: (file) => `${file}: data must be a string, a number or a boolean`,
     reason: "a null that would become text",
   },
-  { content: '{"dta":"x"}', text: (file) => `${file}: dta is no setting`, reason: "a key that is no setting" },
-  { content: '{"base-url":"x"}', text: (file) => `${file}: base-url is no setting`, reason: "the name of a flag" },
+  {
+    content: '{"dta":"x"}',
+    text: (file) => `${file}: dta is no setting; did you mean data?`,
+    reason: "a key that is no setting",
+  },
+  {
+    content: '{"base-url":"x"}',
+    text: (file) => `${file}: base-url is no setting; did you mean baseUrl?`,
+    reason: "the name of a flag",
+  },
   {
     content: '{"__proto__":{}}',
-    text: (file) => `${file}: __proto__ is no setting`,
+    text: (file) => `${file}: __proto__ is not allowed as a name`,
     reason: "a name every object has",
   },
   {
@@ -286,8 +316,14 @@ const badFiles: readonly { content: string; text: (file: string) => string | Reg
     text: (file) => `${file}: a is no setting\n${file}: b is no setting\n${file}: listen ${LISTEN}`,
     reason: "everything at once",
   },
-  { content: "{", text: () => /\.json: .*JSON/, reason: "no JSON" },
-  { content: "", text: () => /\.json: .*JSON/, reason: "an empty file" },
+  { content: "{", text: (file) => `${file}: the file is not valid JSON at its end`, reason: "no JSON" },
+  { content: "", text: (file) => `${file}: the file is not valid JSON at its end`, reason: "an empty file" },
+  {
+    content: '{\n  "data": "x",\n  "listen" "y"\n}',
+    text: (file) => `${file}: the file is not valid JSON at line 3, column 12`,
+    reason: "a colon that is missing",
+  },
+  { content: '{"data":"x","data":"y"}', text: (file) => `${file}: data is given twice`, reason: "a key given twice" },
 ];
 
 for (const { content, text, reason } of badFiles) {
@@ -298,7 +334,10 @@ for (const { content, text, reason } of badFiles) {
 }
 
 test("a file that is not there is refused", () => {
-  refuses(() => resolveSettings({ flags: {}, env: {}, file: join(directory, "none.json") }), /none\.json: ENOENT/);
+  const file = join(directory, "none.json");
+  const problem = `cannot read ${file}: no such file`;
+  refuses(() => resolveSettings({ flags: {}, env: {}, file }), `--config: ${problem}`);
+  refuses(() => resolveSettings({ flags: {}, env: { ARBOR_CONFIG: file }, file }), `ARBOR_CONFIG: ${problem}`);
 });
 
 test("a file holds numbers and truth values as JSON has them", () => {

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { builtinRoleUid } from "../../src/kernel/ids.js";
+import { PROJECT } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 import {
   arbor,
@@ -290,19 +291,19 @@ describe("what is refused before anything is opened", () => {
       name: "another master key",
       args: bootstrap(otherKey),
       code: 1,
-      stderr: /^arbor: the master key \S+other\.key does not open what is stored \(master-key-check\)\n$/,
+      stderr: /^arbor: --master-key-file: \S+other\.key does not open what is stored \(master-key-check\)\n$/,
     },
     {
       name: "a master key that is no key",
       args: bootstrap(badKey),
       code: 1,
-      stderr: /^arbor: the master key \S+bad\.key must hold lines of 32 bytes in base64\n$/,
+      stderr: /^arbor: --master-key-file: \S+bad\.key must hold lines of 32 bytes in base64\n$/,
     },
     {
       name: "a master key that others may read",
       args: bootstrap(openKey),
       code: 1,
-      stderr: /^arbor: the master key \S+open\.key must be readable by its owner alone \(mode 0600\)\n$/,
+      stderr: /^arbor: --master-key-file: \S+open\.key must be readable by its owner alone \(mode 0600\)\n$/,
     },
     {
       name: "cleartext for everybody",
@@ -313,9 +314,30 @@ describe("what is refused before anything is opened", () => {
     },
     {
       name: "half of TLS",
-      args: serve("--tls-cert", "cert.pem"),
+      args: serve("--tls-cert", join(PROJECT, "test/support/tls/cert.pem")),
       code: 2,
       stderr: /^arbor: --tls-cert and --tls-key go together\n$/,
+    },
+    {
+      name: "a certificate that is not there",
+      args: serve("--tls-cert", "/nowhere.pem", "--tls-key", "/nowhere.key"),
+      code: 2,
+      stderr:
+        /^arbor: --tls-cert: cannot read \/nowhere\.pem: no such file\n--tls-key: cannot read \/nowhere\.key: no such file\n$/,
+    },
+    {
+      name: "a variable that is no setting",
+      args: serve(),
+      env: { ARBOR_LISEN: "127.0.0.1:0" },
+      code: 2,
+      stderr: /^arbor: ARBOR_LISEN is no setting; did you mean ARBOR_LISTEN\?\n$/,
+    },
+    {
+      name: "a variable that is no setting, for a command on the host",
+      args: bootstrap(otherKey),
+      env: { ARBOR_DATABASE_URLS: "" },
+      code: 2,
+      stderr: /^arbor: ARBOR_DATABASE_URLS is no setting; did you mean ARBOR_DATABASE_URL\?\n$/,
     },
     {
       name: "every setting that is wrong, wherever it was given",
@@ -327,8 +349,8 @@ describe("what is refused before anything is opened", () => {
           "^arbor: \\S+arbor.json: colour is no setting",
           "--listen must be host:port, such as 127.0.0.1:8080 or \\[::1\\]:8080",
           "--base-url must be an http or https URL without path, query or user",
-          "ARBOR_STRICT_BODY must be true or false",
           "ARBOR_ROOT_CREATION must be one of users, owners, off",
+          "ARBOR_STRICT_BODY must be true or false",
           "\\S+arbor.json: logLevel must be one of fatal, error, warn, info, debug, trace, silent\n$",
         ].join("\n"),
       ),

@@ -4,13 +4,13 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { test } from "node:test";
-import { PROJECT, scriptArguments } from "../support/project.js";
+import { environmentWithoutSettings, PROJECT, scriptArguments } from "../support/project.js";
 import { scaled } from "../support/scale.js";
 import { tempDir } from "../support/temp-dir.js";
 
 const STARTS = scaled(10, 3);
 const START_MS = 60_000;
-const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+const env = environmentWithoutSettings();
 
 test(`starts ${STARTS} times of ${STARTS} on one processor`, { skip: process.platform !== "linux" }, async () => {
   for (let i = 1; i <= STARTS; i++) {

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { type Finished, runCommand } from "../support/command.js";
-import { PROJECT, scriptArguments } from "../support/project.js";
+import { environmentWithoutSettings, PROJECT, scriptArguments } from "../support/project.js";
 
 export type { Finished };
 
@@ -20,11 +20,9 @@ export interface Service {
 }
 
 function node(args: readonly string[], settings: Readonly<Record<string, string>> = {}): ChildProcess {
-  const env = { ...process.env };
-  for (const name of Object.keys(env)) if (name.startsWith("ARBOR_") || name === "NODE_TEST_CONTEXT") delete env[name];
   return spawn(process.execPath, args, {
     cwd: PROJECT,
-    env: { ...env, ...settings },
+    env: { ...environmentWithoutSettings(), ...settings },
     stdio: ["ignore", "pipe", "pipe"],
   });
 }

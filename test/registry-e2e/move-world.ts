@@ -9,7 +9,7 @@ import { randomIds } from "../../src/kernel/ids.js";
 import { type Content, createRegistryClient, type RegistryClient } from "../../src/registry/oci/registry-client.js";
 import { createInternalTokens } from "../../src/registry/oci/registry-token.js";
 import { type ExchangeWorld, startExchangeWorld } from "../issuer/sts/exchange-world.js";
-import { scriptArguments } from "../support/project.js";
+import { environmentWithoutSettings, scriptArguments } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 import { makeImage } from "./images.js";
 import { arbor, type Outcome, type Registry, skopeo, startRegistry } from "./registry.js";
@@ -111,7 +111,7 @@ export async function startMoveWorld(name: string): Promise<MoveWorld> {
       const child = spawn(
         process.execPath,
         [...scriptArguments("src/main.ts"), ...args(command, [...flags, "--progress"])],
-        { stdio: ["ignore", "ignore", "pipe"] },
+        { env: environmentWithoutSettings(), stdio: ["ignore", "ignore", "pipe"] },
       );
       const closed = new Promise((resolve) => child.once("close", resolve));
       let seen = 0;

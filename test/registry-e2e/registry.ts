@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { parse, stringify } from "yaml";
-import { scriptArguments } from "../support/project.js";
+import { environmentWithoutSettings, scriptArguments } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 
 /** How a registry is set up. */
@@ -106,7 +106,10 @@ export function skopeo(args: readonly string[]): Promise<Outcome> {
 }
 
 async function outcomeOf(command: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<Outcome> {
-  const child = spawn(command, [...args], { env: { ...process.env, ...env }, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(command, [...args], {
+    env: { ...environmentWithoutSettings(), ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   let [stdout, stderr] = ["", ""];
   child.stdout.on("data", (chunk: Buffer) => {
     stdout += chunk.toString();

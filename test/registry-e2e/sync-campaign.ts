@@ -4,7 +4,7 @@ import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import { arbor } from "../e2e/process.js";
-import { scriptArguments } from "../support/project.js";
+import { environmentWithoutSettings, scriptArguments } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 import { startBareRegistry } from "./bare-registry.js";
 import { type Stored, writeStorage } from "./storage.js";
@@ -55,6 +55,7 @@ export async function runSyncCampaign({ tags, repos, kills, say }: SyncCampaign)
 // Kills the command once it has reported `limit` tags.
 async function syncOnce(args: readonly string[], limit = Number.POSITIVE_INFINITY) {
   const child = spawn(process.execPath, [...scriptArguments("src/main.ts"), ...args], {
+    env: environmentWithoutSettings(),
     stdio: ["ignore", "pipe", "pipe"],
   });
   const stdout = text(child.stdout);

@@ -103,7 +103,7 @@ test("without a secret there is no such path", () => {
 });
 
 const badFiles: readonly [what: string, file: () => string, rule: RegExp][] = [
-  ["missing", () => join(directory, "missing"), /cannot be read/],
+  ["missing", () => join(directory, "missing"), /^--registry-secret-file: cannot read \S+missing: no such file$/],
   ["too short", () => fileOf("short", "s".repeat(31)), /at least 32/],
   ["of two words", () => fileOf("words", `${SECRET} ${SECRET}`), /one word/],
   ["of two lines", () => fileOf("lines", `${SECRET}\n${SECRET}\n`), /one word/],

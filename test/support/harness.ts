@@ -4,7 +4,7 @@ import { join } from "node:path";
 import pg from "pg";
 import { pino } from "pino";
 import { type App, type AppOptions, startApp } from "../../src/app/app.js";
-import { resolveSettings } from "../../src/config/config.js";
+import { resolveSettings, type Settings } from "../../src/config/config.js";
 import { resolveOrigin } from "../../src/config/origin.js";
 import { type Bootstrapped, bootstrap } from "../../src/iam/operator/bootstrap.js";
 import { readMasterKey } from "../../src/issuer/keys/master-key.js";
@@ -45,17 +45,18 @@ async function newStorage(): Promise<Record<string, string>> {
  * ARBOR_TEST_DATABASE_URL names a server, on a new database there.
  *
  * @param settings flags of `arbor serve` by setting name, such as `{ rootCreation: "off" }`
- * @param options services to mount, and a logger for tests that read its lines
+ * @param options services to mount, a logger for tests that read its lines, and values of settings beyond what operators may
+ * set, such as a rotation of keys every few seconds
  */
 export async function startHarness(
   settings: Readonly<Record<string, string | boolean>> = {},
-  options: Pick<AppOptions, "mounts" | "logger"> = {},
+  { values, ...options }: Pick<AppOptions, "mounts" | "logger"> & { readonly values?: Partial<Settings> } = {},
 ): Promise<Harness> {
   const storage = settings.databaseUrl === undefined && settings.data === undefined ? await newStorage() : {};
   // RSA keys take some hundred milliseconds to generate: tests whose subject they are ask for them.
   const quick = { tokenAlgorithm: "ES256", accessLog: false };
   const flags = { listen: "127.0.0.1:0", data: memoryDir(), ...quick, ...storage, ...settings };
-  const resolved = resolveSettings({ flags, env: {} });
+  const resolved = { ...resolveSettings({ flags, env: {} }), ...values };
   const time = { skewMs: 0 };
   const clock = () => Date.now() + time.skewMs;
   const app = await startApp({ settings: resolved, clock, logger: pino({ level: "silent" }), ...options });

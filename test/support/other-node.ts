@@ -52,14 +52,15 @@ export async function getNpm(major: number): Promise<OtherNpm> {
 
 /**
  * The environment of a machine that has this Node and a shell, and nothing else: no compiler, no make,
- * no Python. Settings of an npm that runs this process are left out.
+ * no Python. Settings of an npm that runs this process and variables of Arbor and of its tests are left out.
  *
  * @param at an empty directory for the links to the two programs
  */
 export function bareEnvironment(node: OtherNode, at: string): NodeJS.ProcessEnv {
   symlinkSync(node.program, join(at, "node"));
   symlinkSync("/bin/sh", join(at, "sh"));
-  return { ...environmentFor(node), PATH: at };
+  const kept = Object.entries(environmentFor(node)).filter(([name]) => !name.startsWith("ARBOR_"));
+  return { ...Object.fromEntries(kept), PATH: at };
 }
 
 /** The environment of this process with this Node first, for its tests and for what it compiles. */

@@ -19,6 +19,15 @@ export function scriptArguments(path: `${"src" | "test" | "bench"}/${string}.ts`
   return IS_COMPILED ? [join(TREE, path.replace(/\.ts$/, ".js"))] : ["--import", "tsx", join(TREE, path)];
 }
 
+/**
+ * The environment of this process for one that resolves settings: without the settings of the user who runs the tests, the
+ * variables of the tests themselves, which are no settings and would be rejected, and the mark of Node's test runner.
+ */
+export function environmentWithoutSettings(): NodeJS.ProcessEnv {
+  const kept = Object.entries(process.env).filter(([name]) => !/^(ARBOR_.*|NODE_TEST_CONTEXT)$/.test(name));
+  return Object.fromEntries(kept);
+}
+
 function checkoutAbove(directory: string): string {
   return existsSync(join(directory, "package-lock.json")) ? directory : checkoutAbove(dirname(directory));
 }

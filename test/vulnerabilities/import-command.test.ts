@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { openSqlite } from "../../src/store/open-sqlite.js";
 import { arbor, type Finished, type Host, startHost } from "../e2e/process.js";
-import { scriptArguments } from "../support/project.js";
+import { environmentWithoutSettings, scriptArguments } from "../support/project.js";
 import { tempDir } from "../support/temp-dir.js";
 import { manyRecord, osvRecord } from "./osv-kit.js";
 import { writeZip } from "./zip-writer.js";
@@ -47,6 +47,7 @@ describe("an import", () => {
     );
     const args = ["advisories", "import", zip, "--data", data, "--group", group, "--progress"];
     const child = spawn(process.execPath, [...scriptArguments("src/main.ts"), ...args], {
+      env: environmentWithoutSettings(),
       stdio: ["ignore", "ignore", "pipe"],
     });
     // It reports progress after the first transaction.

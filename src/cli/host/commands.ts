@@ -1,13 +1,31 @@
 // The commands on the host and their flags. The modules that run them load the service, so each is loaded when its command
 // is called.
 import { type Command, Option } from "commander";
-import { flagOf, resolveSettings, type SettingName, type Settings, settings, variableOf } from "../../config/config.js";
+import {
+  type Resolution,
+  resolveWithSources,
+  type SettingName,
+  type Settings,
+  settingNames,
+} from "../../config/config.js";
+import { describeFlags } from "../../config/describe.js";
+import { findOtherVariables } from "../../config/names.js";
+
+/** The settings with which a command opens the database. */
+const databaseSettings: readonly SettingName[] = [
+  "data",
+  "databaseUrl",
+  "databaseUrlFile",
+  "databaseTlsMode",
+  "databaseTlsCa",
+  "databaseTlsCert",
+  "databaseTlsKey",
+  "masterKeyFile",
+];
 
 /** The settings with which a command opens the installation. */
 const hostSettings: readonly SettingName[] = [
-  "data",
-  "databaseUrl",
-  "masterKeyFile",
+  ...databaseSettings,
   "listen",
   "baseUrl",
   "issuer",
@@ -18,9 +36,14 @@ const hostSettings: readonly SettingName[] = [
 
 /** Adds the commands on the host. */
 export function addHostCommands(arbor: Command): void {
-  addSettings(arbor.command("serve").description("run the service"), Object.keys(settings) as SettingName[]).action(
-    async (options) => (await import("./serve.js")).serve(readSettings(options)),
+  addSettings(arbor.command("serve").description("run the service"), settingNames).action(async (options) =>
+    (await import("./serve.js")).serve(
+      readResolution(options, { checkFiles: true }).settings,
+      findOtherVariables(process.env).ignored,
+    ),
   );
+
+  addConfigCommands(arbor);
 
   addSettings(arbor.command("bootstrap").description("create an organisation and its owner, on the host"), hostSettings)
     .requiredOption("--org <name>", "name of the organisation")
@@ -29,11 +52,10 @@ export function addHostCommands(arbor: Command): void {
     .option("--json", "print JSON")
     .action(async (options) => (await import("./host.js")).bootstrapCommand(readSettings(options), options));
 
-  addSettings(arbor.command("migrate").description("bring the database of an older version up to date, on the host"), [
-    "data",
-    "databaseUrl",
-    "masterKeyFile",
-  ])
+  addSettings(
+    arbor.command("migrate").description("bring the database of an older version up to date, on the host"),
+    databaseSettings,
+  )
     .option("--expand", "add what this version needs, while servers of the version before go on")
     .option("--contract", "remove what only older versions need, once none of them runs")
     .option("--dry-run", "print what a phase would run, and change nothing")
@@ -43,7 +65,7 @@ export function addHostCommands(arbor: Command): void {
 
   addSettings(
     arbor.command("check").description("read the whole database and print what is not as it should be, on the host"),
-    ["data", "databaseUrl", "masterKeyFile", "quotas"],
+    [...databaseSettings, "quotas"],
   )
     .option("--repair", "rebuild what is derived from other rows, if anything is wrong with it; no server may run")
     .option("--json", "print a JSON object per finding and per check")
@@ -176,6 +198,25 @@ export function addHostCommands(arbor: Command): void {
     .action(async (options) => (await import("./demo/demo.js")).demoCommand(options));
 }
 
+function addConfigCommands(arbor: Command): void {
+  const config = arbor.command("config").description("the settings of a server with these flags, environment and file");
+  addSettings(config.command("print").description("print every setting and where it comes from"), settingNames)
+    .option("--json", "print JSON")
+    .action(async (options) =>
+      (await import("./config.js")).configPrintCommand(readResolution(options), { json: options.json === true }),
+    );
+  addSettings(config.command("check").description("check the settings and the files they name"), settingNames).action(
+    async (options) => {
+      readResolution(options, { checkFiles: true });
+      await (await import("./config.js")).configCheckCommand();
+    },
+  );
+  config
+    .command("schema")
+    .description("print the JSON schema of the file that --config names")
+    .action(async () => (await import("./config.js")).configSchemaCommand());
+}
+
 function addRoleCommands(admin: Command): void {
   const role = admin.command("role").description("operator roles, which no organisation can give itself, on the host");
   addSettings(role.command("create").description("create an operator role and print its uid"), hostSettings)
@@ -197,13 +238,7 @@ function addRoleCommands(admin: Command): void {
 }
 
 function addSettings(command: Command, names: readonly SettingName[]): Command {
-  for (const name of names) {
-    const setting = settings[name];
-    const value = "placeholder" in setting ? ` <${setting.placeholder}>` : "";
-    command.option(`${flagOf(name)}${value}`, `${setting.help} (${variableOf(name)})`);
-    // A switch that is on by default needs a flag that turns it off.
-    if (setting.fallback === true) command.option(`--no-${flagOf(name).slice(2)}`, `do not: ${setting.help}`);
-  }
+  for (const { flags, help } of names.flatMap((name) => describeFlags(name))) command.option(flags, help);
   return restrictFiles(command.option("--config <file>", "JSON file of settings (ARBOR_CONFIG)").exitOverride());
 }
 
@@ -214,8 +249,14 @@ function restrictFiles(command: Command): Command {
   });
 }
 
-function readSettings(options: Readonly<Record<string, string | boolean | undefined>>): Settings {
+type Flags = Readonly<Record<string, string | boolean | undefined>>;
+
+function readSettings(options: Flags): Settings {
+  return readResolution(options).settings;
+}
+
+function readResolution(options: Flags, checks: { readonly checkFiles?: boolean } = {}): Resolution {
   const { config, ...flags } = options;
   const file = typeof config === "string" ? config : process.env.ARBOR_CONFIG;
-  return resolveSettings({ flags, env: process.env, ...(file !== undefined && { file }) });
+  return resolveWithSources({ flags, env: process.env, ...checks, ...(file && { file }) });
 }

@@ -1,6 +1,7 @@
 // `arbor migrate`: brings the database of an older version up to date while that version goes on, and then removes what
 // only that version needed (docs/upgrade.md).
 import type { Settings } from "../../config/config.js";
+import { readDatabaseTls } from "../../config/database.js";
 import type { DataMigration } from "../../store/migrate/data-migration.js";
 import { dataMigrations } from "../../store/migrate/data-migrations.js";
 import type { MigrationDatabase } from "../../store/migrate/migration-database.js";
@@ -42,7 +43,7 @@ export async function migrateCommand(
   const database =
     settings.databaseUrl === undefined
       ? openSqliteMigration({ directory: settings.data, readOnly: !isWriting })
-      : await openPgMigration(settings.databaseUrl);
+      : await openPgMigration(settings.databaseUrl, readDatabaseTls(settings));
   try {
     if (isWriting) await runPhases(database, flags, migrations);
     else if (flags.expand || flags.contract) await printStatements(database, flags, migrations);

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { closeSync, existsSync, fstatSync, linkSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cannotRead } from "../../kernel/file-error.js";
 import { seal, unseal } from "../../kernel/seal.js";
 import type { Tx } from "../../store/port.js";
 
@@ -26,12 +27,14 @@ export function readMasterKey(file: string, create: boolean): MasterKey {
   try {
     descriptor = openSync(file, "r");
   } catch (cause) {
-    throw new Error(`the master key ${file} cannot be read`, { cause });
+    throw new Error(`--master-key-file: ${cannotRead(file, cause)}`, { cause });
   }
   try {
     const { mode, uid } = fstatSync(descriptor);
-    if ((mode & 0o077) !== 0) throw new Error(`the master key ${file} must be readable by its owner alone (mode 0600)`);
-    if (process.getuid && uid !== process.getuid()) throw new Error(`the master key ${file} belongs to another user`);
+    if ((mode & 0o077) !== 0)
+      throw new Error(`--master-key-file: ${file} must be readable by its owner alone (mode 0600)`);
+    if (process.getuid && uid !== process.getuid())
+      throw new Error(`--master-key-file: ${file} belongs to another user`);
     return parseMasterKey(readFileSync(descriptor, "utf8"), file);
   } finally {
     closeSync(descriptor);
@@ -58,7 +61,7 @@ function createIfMissing(file: string): void {
 const KEY = /^[A-Za-z0-9+/]{43}=$/;
 
 function malformedKeyFile(file: string): Error {
-  return new Error(`the master key ${file} must hold lines of 32 bytes in base64`);
+  return new Error(`--master-key-file: ${file} must hold lines of 32 bytes in base64`);
 }
 
 function parseMasterKey(text: string, file: string): MasterKey {
@@ -78,7 +81,7 @@ function parseMasterKey(text: string, file: string): MasterKey {
         const plain = unseal(key, Buffer.from(sealed, "base64"), context);
         if (plain) return plain;
       }
-      throw new Error(`the master key ${file} does not open what is stored (${context})`);
+      throw new Error(`--master-key-file: ${file} does not open what is stored (${context})`);
     },
   };
 }

@@ -1,5 +1,6 @@
 // The login providers of the service, which the operator lists in a file (docs/login.md).
 import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
+import { cannotRead } from "../../kernel/file-error.js";
 
 /** An OpenID Provider that the operator trusts to authenticate people of all organisations. */
 export interface LoginProvider {
@@ -39,7 +40,9 @@ export function readLoginProviders(file: string | undefined): readonly LoginProv
       problems.push(`two providers have the ${key} ${value}`);
     }
   }
-  if (problems.length > 0) throw new Error(problems.map((problem) => `${file}: ${problem}`).join("\n"));
+  if (problems.length > 0) {
+    throw new Error(problems.map((problem) => `--login-providers: ${file}: ${problem}`).join("\n"));
+  }
   return providers.filter((provider) => provider !== undefined);
 }
 
@@ -48,10 +51,10 @@ function readEntries(file: string): readonly unknown[] {
   try {
     value = JSON.parse(readFileSync(file, "utf8"));
   } catch (cause) {
-    const rule = cause instanceof SyntaxError ? "must hold JSON" : "cannot be read";
-    throw new Error(`the login providers ${file} ${rule}`, { cause });
+    const problem = cause instanceof SyntaxError ? `${file} must hold JSON` : cannotRead(file, cause);
+    throw new Error(`--login-providers: ${problem}`, { cause });
   }
-  if (!Array.isArray(value)) throw new Error(`the login providers ${file} must be a JSON list`);
+  if (!Array.isArray(value)) throw new Error(`--login-providers: ${file} must be a JSON list`);
   return value;
 }
 
@@ -104,15 +107,15 @@ function parseScopes(given: unknown, location: string, problems: string[]): read
 
 function readSecret(file: unknown, location: string, problems: string[]): string {
   const wrong = (rule: string) => {
-    problems.push(`${location}: clientSecretFile ${rule}`);
+    problems.push(`${location}: clientSecretFile: ${rule}`);
     return "";
   };
   if (typeof file !== "string" || !file.startsWith("/")) return wrong("must be an absolute path");
   let descriptor: number;
   try {
     descriptor = openSync(file, "r");
-  } catch {
-    return wrong(`${file} cannot be read`);
+  } catch (error) {
+    return wrong(cannotRead(file, error));
   }
   try {
     const { mode, uid } = fstatSync(descriptor);
@@ -121,8 +124,8 @@ function readSecret(file: unknown, location: string, problems: string[]): string
     const secret = readFileSync(descriptor, "utf8").trim();
     const isSecret = secret.length <= MAX_SECRET && /^[\x20-\x7e]+$/.test(secret);
     return isSecret ? secret : wrong(`${file} must hold one line of ASCII`);
-  } catch {
-    return wrong(`${file} cannot be read`);
+  } catch (error) {
+    return wrong(cannotRead(file, error));
   } finally {
     closeSync(descriptor);
   }

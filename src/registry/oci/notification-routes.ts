@@ -4,6 +4,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
 import type { Job } from "../../jobs/jobs.js";
 import { unauthenticated } from "../../kernel/errors.js";
+import { cannotRead } from "../../kernel/file-error.js";
 import type { Ids } from "../../kernel/ids.js";
 import type { Clock } from "../../kernel/time.js";
 import type { WebRoutes } from "../../kernel/web.js";
@@ -95,7 +96,7 @@ export function readSecret(file: string): SecretCheck {
   const secret = readPrivateFile(file).replace(/\r?\n$/, "");
   if (secret.length < MIN_CHARACTERS || !PRINTABLE.test(secret)) {
     const rule = `one word of at least ${MIN_CHARACTERS} printable ASCII characters`;
-    throw new Error(`the registry secret ${file} must hold ${rule}`);
+    throw new Error(`--registry-secret-file: ${file} must hold ${rule}`);
   }
   const expected = hash(`bearer ${secret}`);
   // The scheme is case-insensitive, the secret is not (RFC 9110, section 11.1).
@@ -107,14 +108,14 @@ function readPrivateFile(file: string): string {
   try {
     descriptor = openSync(file, "r");
   } catch (cause) {
-    throw new Error(`the registry secret ${file} cannot be read`, { cause });
+    throw new Error(`--registry-secret-file: ${cannotRead(file, cause)}`, { cause });
   }
   try {
     const { mode, uid } = fstatSync(descriptor);
-    const owner = `the registry secret ${file} must be readable by its owner alone (mode 0600)`;
+    const owner = `--registry-secret-file: ${file} must be readable by its owner alone (mode 0600)`;
     if ((mode & 0o077) !== 0) throw new Error(owner);
     if (process.getuid && uid !== process.getuid()) {
-      throw new Error(`the registry secret ${file} belongs to another user`);
+      throw new Error(`--registry-secret-file: ${file} belongs to another user`);
     }
     return readFileSync(descriptor, "utf8");
   } finally {

@@ -2,7 +2,7 @@
 import { sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
 import pg from "pg";
-import { createExecutor } from "../pg-connection.js";
+import { awaitConnection, createExecutor, type PgTls } from "../pg-connection.js";
 import type { CheckDatabase } from "./database.js";
 import { AVOIDED_PLANS } from "./repair.js";
 import { createSnapshotStore } from "./snapshot-store.js";
@@ -11,18 +11,20 @@ import { createSnapshotStore } from "./snapshot-store.js";
  * Opens a snapshot of a database. While it is open, the server keeps the rows that others delete.
  *
  * @param url `postgres://user:password@host:port/database`
+ * @param tls TLS, where the URL does not say it
  * @throws Error when the server cannot be reached
  */
-export async function readPg(url: string): Promise<CheckDatabase> {
+export async function readPg(url: string, tls?: PgTls): Promise<CheckDatabase> {
   const client = new pg.Client({
     connectionString: url,
+    ...(tls !== undefined && { ssl: tls }),
     connectionTimeoutMillis: 5_000,
     application_name: "arbor check",
     // Some statements read whole tables.
     statement_timeout: 0,
     idle_in_transaction_session_timeout: 0,
   });
-  await client.connect();
+  await awaitConnection(client.connect());
   // Without a listener a lost connection would end the process; the next query fails in any case.
   client.on("error", () => {});
   const db = drizzle(client);

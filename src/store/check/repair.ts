@@ -6,6 +6,7 @@ import { getTableConfig } from "drizzle-orm/sqlite-core";
 import pg from "pg";
 import { failedPrecondition } from "../../kernel/errors.js";
 import { holdFileLock } from "../data-directory.js";
+import { awaitConnection, type PgTls } from "../pg-connection.js";
 import { createQueries } from "../sqlite-connection.js";
 import { openDatabase } from "../sqlite-driver.js";
 import type { CheckDatabase } from "./database.js";
@@ -17,6 +18,8 @@ export interface DatabaseLocation {
   /** The data directory; used unless there is a URL. */
   readonly data: string;
   readonly databaseUrl: string | undefined;
+  /** TLS to PostgreSQL, where the URL does not say it. */
+  readonly databaseTls?: PgTls;
 }
 
 /**
@@ -31,7 +34,7 @@ export async function rebuildDerived(
   onProgress: (text: string) => void,
 ): Promise<void> {
   const build = (dialect: CheckDatabase["dialect"]) => indexes.flatMap(({ rebuild }) => rebuild(dialect));
-  const { databaseUrl, data } = location;
+  const { databaseUrl, databaseTls: tls, data } = location;
   await (databaseUrl === undefined ? rebuildSqlite(data, build("sqlite")) : rebuildPg(databaseUrl, build("pg")));
 
   async function rebuildSqlite(directory: string, statements: readonly SQL[]): Promise<void> {
@@ -55,8 +58,13 @@ export async function rebuildDerived(
   }
 
   async function rebuildPg(url: string, statements: readonly SQL[]): Promise<void> {
-    const client = new pg.Client({ connectionString: url, application_name: "arbor check", statement_timeout: 0 });
-    await client.connect();
+    const client = new pg.Client({
+      connectionString: url,
+      ...(tls !== undefined && { ssl: tls }),
+      application_name: "arbor check",
+      statement_timeout: 0,
+    });
+    await awaitConnection(client.connect());
     client.on("error", () => {});
     const db = drizzle(client);
     try {

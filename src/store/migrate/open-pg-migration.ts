@@ -1,7 +1,14 @@
 // Opens a PostgreSQL database for migrations. Nodes of this version and of the one before may use it at the same time.
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { createExecutor, findErrorCode, isConflict, MIGRATION_LOCK } from "../pg-connection.js";
+import {
+  awaitConnection,
+  createExecutor,
+  findErrorCode,
+  isConflict,
+  MIGRATION_LOCK,
+  type PgTls,
+} from "../pg-connection.js";
 import type { Awaitable } from "../port.js";
 import { isOlder, VERSION } from "../version.js";
 import type { MigrationTx } from "./data-migration.js";
@@ -17,18 +24,20 @@ const MAX_CONSTRAINT_TRIES = 10;
 /**
  * Opens the database at `url` for migrations.
  *
+ * @param tls TLS, where the URL does not say it
  * @throws Error when it cannot be reached
  */
-export async function openPgMigration(url: string): Promise<MigrationDatabase> {
+export async function openPgMigration(url: string, tls?: PgTls): Promise<MigrationDatabase> {
   const client = new pg.Client({
     connectionString: url,
+    ...(tls !== undefined && { ssl: tls }),
     connectionTimeoutMillis: 5_000,
     lock_timeout: LOCK_TIMEOUT_MS,
     application_name: `arbor/${VERSION}`,
   });
   // The next query fails as well, and reports the error.
   client.on("error", () => {});
-  await client.connect();
+  await awaitConnection(client.connect());
   const tx: MigrationTx = {
     ...createExecutor(client),
     dialect: "pg",

@@ -26,6 +26,8 @@ interface Variant {
 /** A coded form is kept when it saves at least a tenth; what is compressed already gains nothing. */
 const WORTHWHILE = 0.9;
 
+const CODING = "accept-encoding";
+
 const gzipAsync = promisify(gzip);
 const brotliAsync = promisify(brotliCompress);
 
@@ -92,7 +94,7 @@ export function createStaticDocument({ contentType, headers, load }: StaticDocum
       const fields = {
         ...headers,
         etag,
-        ...(compressible && { vary: "accept-encoding" }),
+        ...(compressible && { vary: headers.vary === undefined ? CODING : `${headers.vary}, ${CODING}` }),
         ...(coding !== undefined && { "content-encoding": coding }),
       };
       if (hasTag(requestHeaders["if-none-match"], etag)) {

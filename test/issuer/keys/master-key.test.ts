@@ -29,7 +29,7 @@ test("a key is made once, for its owner alone, with nothing left beside it", () 
 
 test("no key is made where one must be given", () => {
   const file = join(tempDir(), "master.key");
-  assert.throws(() => readMasterKey(file, false), { message: `the master key ${file} cannot be read` });
+  assert.throws(() => readMasterKey(file, false), { message: `--master-key-file: cannot read ${file}: no such file` });
   assert.equal(existsSync(file), false);
 });
 
@@ -47,7 +47,7 @@ for (const { mode, allowed } of modes) {
   test(`mode ${mode.toString(8)}: ${allowed ? "allowed" : "rejected"}`, () => {
     const file = fileOf(`${key(1)}\n`, mode);
     if (allowed) return void readMasterKey(file, true);
-    const message = `the master key ${file} must be readable by its owner alone (mode 0600)`;
+    const message = `--master-key-file: ${file} must be readable by its owner alone (mode 0600)`;
     assert.throws(() => readMasterKey(file, true), { message });
   });
 }
@@ -69,7 +69,7 @@ for (const { content, allowed, reason } of contents) {
     const file = fileOf(content);
     if (allowed) return void readMasterKey(file, false);
     assert.throws(() => readMasterKey(file, false), {
-      message: `the master key ${file} must hold lines of 32 bytes in base64`,
+      message: `--master-key-file: ${file} must hold lines of 32 bytes in base64`,
     });
   });
 }

@@ -52,9 +52,9 @@ interface Token {
 /** Runs it. */
 export async function runRotation(run: RotationRun): Promise<RotationResult> {
   const { seconds, rotationS, maxAgeS, nodes = [{}], control = false, pauseMs = 4 } = run;
-  const settings = { baseUrl: ISSUER, keyRotation: control ? "30d" : `${rotationS}s`, jwksMaxAge: `${maxAgeS}s` };
+  const values = { keyRotation: control ? 30 * 86_400 : rotationS, jwksMaxAge: maxAgeS };
   const services: Harness[] = [];
-  for (const node of nodes) services.push(await startHarness({ ...settings, ...node }));
+  for (const node of nodes) services.push(await startHarness({ baseUrl: ISSUER, ...node }, { values }));
   const [first] = services;
   if (first === undefined) throw new TypeError("a run needs a node");
   const { identity, group } = await first.organisation("rotation.example");

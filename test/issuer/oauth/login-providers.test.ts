@@ -53,8 +53,12 @@ const broken: readonly (readonly [string, unknown, RegExp])[] = [
   ["a client id that is a number", [{ ...right, clientId: 5 }], /provider 1: clientId must be/],
   ["scopes without openid", [{ ...right, scopes: ["email"] }], /provider 1: scopes must be/],
   ["scopes in one text", [{ ...right, scopes: "openid email" }], /provider 1: scopes must be/],
-  ["a relative path", [{ ...right, clientSecretFile: "secret" }], /clientSecretFile must be an absolute path/],
-  ["a file that is not there", [{ ...right, clientSecretFile: "/nowhere" }], /nowhere cannot be read/],
+  ["a relative path", [{ ...right, clientSecretFile: "secret" }], /clientSecretFile: must be an absolute path/],
+  [
+    "a file that is not there",
+    [{ ...right, clientSecretFile: "/nowhere" }],
+    /clientSecretFile: cannot read \/nowhere: no such file/,
+  ],
   ["an empty file", [{ ...right, clientSecretFile: fileOf("\n", 0o600) }], /must hold one line/],
   ["a file of two lines", [{ ...right, clientSecretFile: fileOf("a\nb\n", 0o600) }], /must hold one line/],
   ["a file others can read", [{ ...right, clientSecretFile: fileOf("x", 0o640) }], /its owner alone \(mode 0600\)/],
@@ -81,7 +85,10 @@ test("everything that is wrong is named at once", () => {
 });
 
 test("a missing file and a file without JSON are rejected", () => {
-  assert.throws(() => readLoginProviders("/nowhere.json"), /nowhere.json cannot be read/);
+  assert.throws(
+    () => readLoginProviders("/nowhere.json"),
+    /^Error: --login-providers: cannot read \/nowhere.json: no such file$/,
+  );
   assert.throws(() => readLoginProviders(fileOf("[")), /must hold JSON/);
 });
 

@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Settings } from "../../../config/config.js";
+import { readDatabaseTls } from "../../../config/database.js";
 import { readMasterKey } from "../../../issuer/keys/master-key.js";
 import { systemClock } from "../../../kernel/time.js";
 import type { CheckDatabase } from "../../../store/check/database.js";
@@ -67,7 +68,7 @@ export async function checkCommand(
   const broken = derivedIndexes.filter(({ check }) => isBroken(check.name));
   let results = first;
   if (repair && broken.length > 0) {
-    await rebuildDerived(settings, broken, progressLine.show);
+    await rebuildDerived({ ...settings, databaseTls: readDatabaseTls(settings) }, broken, progressLine.show);
     progressLine.clear();
     const rebuilt = broken.map(({ check }) => check.name);
     print(json ? JSON.stringify({ rebuilt }) : `rebuilt: ${rebuilt.join(", ")}`);
@@ -78,8 +79,9 @@ export async function checkCommand(
   if (total > 0) throw new Error(`the check has ${total} ${total === 1 ? "finding" : "findings"}`);
 }
 
-async function openDatabase({ databaseUrl, data }: Settings): Promise<CheckDatabase> {
-  return databaseUrl === undefined ? readSqlite(data) : readPg(databaseUrl);
+async function openDatabase(settings: Settings): Promise<CheckDatabase> {
+  const { databaseUrl, data } = settings;
+  return databaseUrl === undefined ? readSqlite(data) : readPg(databaseUrl, readDatabaseTls(settings));
 }
 
 function createOtherChecks(settings: Settings): readonly Check[] {

@@ -1,0 +1,57 @@
+// `arbor config`: which settings a server would have with the same flags, environment and file.
+import { formatValue, type Resolution, type SettingName, type ValueSource } from "../../config/config.js";
+import { buildSchema } from "../../config/describe.js";
+import { type SettingTable, settings as table } from "../../config/settings.js";
+import { createTable } from "../output/table.js";
+import { withStdout } from "../output/terminal.js";
+
+/** `arbor config print` */
+export async function configPrintCommand(resolution: Resolution, { json = false }: { json?: boolean }): Promise<void> {
+  const lines = json ? [formatJson(resolution)] : formatTable(resolution);
+  await withStdout(({ write }) => write(lines.map((line) => `${line}\n`).join("")));
+}
+
+/** `arbor config check` */
+export async function configCheckCommand(): Promise<void> {
+  await withStdout(({ write }) => write("a server can use these settings\n"));
+}
+
+/** `arbor config schema` */
+export async function configSchemaCommand(): Promise<void> {
+  await withStdout(({ write }) => write(`${JSON.stringify(buildSchema(), undefined, 2)}\n`));
+}
+
+interface EffectiveSetting {
+  readonly name: string;
+  readonly value: string;
+  /** What applies where there is no value. */
+  readonly unset: string | undefined;
+  readonly source: ValueSource;
+}
+
+function listEffective({ settings, sources }: Resolution): EffectiveSetting[] {
+  return Object.entries(table as SettingTable).map(([name, setting]) => ({
+    name,
+    value: formatValue(setting, settings[name as SettingName]),
+    unset: setting.unset,
+    source: sources[name] ?? { from: "default" },
+  }));
+}
+
+function formatTable(resolution: Resolution): string[] {
+  const columns = ["SETTING", "FROM", "VALUE"].map((title) => ({ title }));
+  const cells = listEffective(resolution).map(({ name, value, unset = "none", source }) => [
+    name,
+    source.name ?? source.from,
+    value === "" ? `(${unset})` : value,
+  ]);
+  return createTable(columns, { colour: false, width: undefined }).lines(cells);
+}
+
+function formatJson(resolution: Resolution): string {
+  const entries = listEffective(resolution).map(({ name, value, source }) => [
+    name,
+    { value: value === "" ? null : value, ...source },
+  ]);
+  return JSON.stringify(Object.fromEntries(entries), undefined, 2);
+}

@@ -1,0 +1,71 @@
+// The settings of the data: where it is, and how PostgreSQL is reached.
+import { checkCertificate, checkPrivateKey } from "./pem.js";
+import { file, flag, oneOf, text } from "./setting-types.js";
+
+/** The rows of the table of settings about the data. */
+export const dataSettings = {
+  data: text({
+    help: "directory of the SQLite database and of the master key",
+    placeholder: "directory",
+    range: "a path",
+    pattern: /./,
+    default: "./data",
+    see: "operations.md#data-and-durability",
+    since: "0.1.0",
+  }),
+  databaseUrl: text({
+    help: "PostgreSQL database to use instead of SQLite, such as postgres://user:password@host:5432/arbor",
+    placeholder: "url",
+    range: "a postgres:// URL",
+    pattern: /^(postgres(ql)?:\/\/|socket:|\/)\P{Cc}*$/u,
+    unset: "SQLite",
+    secret: true,
+    see: "operations.md#postgresql",
+    since: "0.1.0",
+  }),
+  databaseUrlFile: file({
+    help: "file that contains the database URL, so that no list of processes shows its password; mode 0600",
+    unset: "none",
+    contentOf: "databaseUrl",
+    isPrivate: true,
+    see: "operations.md#postgresql",
+    since: "0.6.0",
+  }),
+  databaseTlsMode: oneOf(["disable", "require", "verify-ca", "verify-full"], {
+    help: "TLS to PostgreSQL, as sslmode of libpq; cannot be combined with sslmode in the URL",
+    unset: "what the URL says",
+    see: "operations.md#postgresql",
+    since: "0.6.0",
+  }),
+  databaseTlsCa: file({
+    help: "certificates of the authorities that may sign the certificate of PostgreSQL, in PEM",
+    unset: "those of Node",
+    checkContent: checkCertificate,
+    since: "0.6.0",
+  }),
+  databaseTlsCert: file({
+    help: "certificate by which this service signs in at PostgreSQL, in PEM",
+    unset: "none",
+    checkContent: checkCertificate,
+    since: "0.6.0",
+  }),
+  databaseTlsKey: file({
+    help: "private key of that certificate, in PEM; mode 0600",
+    unset: "none",
+    checkContent: checkPrivateKey,
+    isPrivate: true,
+    since: "0.6.0",
+  }),
+  masterKeyFile: file({
+    help: "key that seals secrets at rest; must be given with PostgreSQL",
+    unset: "<data>/master.key",
+    see: "operations.md#keys",
+    since: "0.1.0",
+  }),
+  migrate: flag({
+    help: "bring a SQLite database of an older version up to date before it is used",
+    default: "true",
+    see: "upgrade.md",
+    since: "0.5.0",
+  }),
+} as const;

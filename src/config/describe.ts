@@ -1,0 +1,125 @@
+// What is generated from the table of settings: the help of flags, docs/settings.md and the JSON schema of the file.
+import { SCHEMA_KEY } from "./config-file.js";
+import type { Setting } from "./setting-types.js";
+import { flagOf, type SettingTable, settingGroups, settings, variableOf } from "./settings.js";
+
+/** A flag as the command line declares it. */
+export interface FlagDescription {
+  /** Such as `--listen <host:port>`. */
+  readonly flags: string;
+  readonly help: string;
+}
+
+/** Describes the flags of a setting: that which sets it, and for switches that are on that which turns them off. */
+export function describeFlags(name: string, table: SettingTable = settings): readonly FlagDescription[] {
+  const setting = settingOf(name, table);
+  const { placeholder, isSwitch, help } = setting;
+  const value = placeholder === undefined ? "" : isSwitch ? ` [${placeholder}]` : ` <${placeholder}>`;
+  const described = { flags: `${flagOf(name)}${value}`, help: describeSetting(name, setting) };
+  if (!isSwitch || setting.default === "false") return [described];
+  return [described, { flags: `--no-${flagOf(name).slice(2)}`, help: `do not: ${help}` }];
+}
+
+function describeSetting(name: string, setting: Setting<unknown>): string {
+  const { help, range, hasLimits, see } = setting;
+  const defaultText = describeDefault(setting);
+  return [
+    help,
+    ...(hasLimits ? [range] : []),
+    ...(defaultText === undefined ? [] : [`${defaultText} unless set`]),
+    ...(see === undefined ? [] : [`see docs/${see.replace(/#.*$/, "")}`]),
+  ]
+    .join("; ")
+    .concat(` (${variableOf(name)})`);
+}
+
+// That a switch is off and that there is none of something goes without saying.
+function describeDefault({ default: text, unset }: Setting<unknown>): string | undefined {
+  const described = unset ?? text;
+  return described === "" || described === "none" || described === "false" ? undefined : described;
+}
+
+const INTRODUCTION = `# Settings
+
+<!-- Written by \`npm run gen\` from src/config/settings.ts. -->
+
+A flag overrides an environment variable. A variable overrides the JSON file that \`--config\` or \`ARBOR_CONFIG\` names. The
+file overrides the default. An empty value is none.
+
+- \`arbor config print\` prints every setting with its value and where it comes from, secrets as \`***\`; \`--json\` for
+  programs. \`arbor config check\` prints everything that is wrong with the settings and the files they name. Both take the
+  flags, the environment and the file of \`arbor serve\`.
+- Switches need no value as a flag. In the environment and in the file they are \`true\` or \`false\`.
+- Durations are a number of \`s\`, \`m\`, \`h\` or \`d\`; sizes a number of \`KiB\`, \`MiB\` or \`GiB\`.
+- The file is strict JSON without comments. [settings.schema.json](settings.schema.json) is its JSON schema, which
+  \`arbor config schema\` prints as well; a key \`$schema\` tells an editor where it is.
+- An environment variable that begins with \`ARBOR_\` and is no setting stops the start, as does an unknown key of the file.
+  Exceptions are \`ARBOR_CONFIG\`, the variables of the commands for clients ([cli.md](cli.md)) and those that Kubernetes sets
+  for Services called \`arbor\` or \`arbor-…\`, such as \`ARBOR_PORT\` and \`ARBOR_DB_SERVICE_HOST\`: they are logged and ignored.
+- A secret can be given as a file, which may end in a line break. Files of secrets belong to the user that runs Arbor, with
+  mode 0600, or to root, with mode 0640 at most.
+`;
+
+/** Formats docs/settings.md: an introduction and a table per group. */
+export function formatPage(groups: Readonly<Record<string, SettingTable>> = settingGroups): string {
+  const title = ["Flag", "Variable", "File key", "Default", "Accepted", "Since", "What it is"];
+  const sections = Object.entries(groups).map(([group, table]) => {
+    const rows = Object.entries(table).map(([name, setting]) => formatRow(name, setting));
+    const lines = [title, title.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`);
+    return `## ${group}\n\n${lines.join("\n")}\n`;
+  });
+  return [INTRODUCTION, ...sections].join("\n");
+}
+
+function formatRow(name: string, setting: Setting<unknown>): readonly string[] {
+  const { help, range, since, see, secret, contentOf } = setting;
+  const notes = [
+    help,
+    ...(secret ? ["secret"] : []),
+    ...(contentOf === undefined ? [] : [`in place of \`${flagOf(contentOf)}\``]),
+    ...(see === undefined ? [] : [`see [${see.replace(/#.*$/, "")}](${see})`]),
+  ].join("; ");
+  const { default: text, unset } = setting;
+  const value = unset ?? (text === undefined || text === "" ? "none" : code(text));
+  const flags = describeFlags(name, { [name]: setting }).map(({ flags }) => code(flags));
+  return [flags.join(", "), code(variableOf(name)), code(name), value, range, since, notes].map(escapeCell);
+}
+
+function code(text: string): string {
+  return `\`${text}\``;
+}
+
+// A bar ends a cell, within code as well.
+function escapeCell(text: string): string {
+  const sections = text.replaceAll("|", "\\|").split("`");
+  const escapeProse = (prose: string) => prose.replaceAll("<", "&lt;").replaceAll("*", "\\*");
+  return sections.map((section, i) => (i % 2 === 1 ? section : escapeProse(section))).join("`");
+}
+
+/** Builds the JSON schema of the file of settings. */
+export function buildSchema(table: SettingTable = settings): Record<string, unknown> {
+  const properties = Object.entries(table).map(([name, setting]) => {
+    const description = `${describeSetting(name, setting)}; since ${setting.since}`;
+    return [name, { description, ...setting.schema, ...describeSchemaDefault(setting) }];
+  });
+  return {
+    $schema: "https://json-schema.org/draft/2020-12/schema",
+    title: "Settings of arbor",
+    description: "The file that --config or ARBOR_CONFIG names.",
+    type: "object",
+    properties: { [SCHEMA_KEY]: { type: "string" }, ...Object.fromEntries(properties) },
+    additionalProperties: false,
+  };
+}
+
+function describeSchemaDefault({ default: text = "", schema }: Setting<unknown>): Record<string, unknown> {
+  if (text === "") return {};
+  const isBoolean = Array.isArray(schema.enum) && schema.enum.includes(true) && /^(true|false)$/.test(text);
+  return { default: isBoolean ? text === "true" : text };
+}
+
+function settingOf(name: string, table: SettingTable): Setting<unknown> {
+  const setting = table[name];
+  if (setting === undefined) throw new TypeError(`${name} is no setting`);
+  return setting;
+}

@@ -1,0 +1,75 @@
+// Which environment variables and keys are settings. A misspelt one would otherwise be ignored, and the default apply.
+import { closestMatch } from "leven";
+import { type SettingTable, settings, variableOf } from "./settings.js";
+
+/** Names the file of settings. */
+export const CONFIG_VARIABLE = "ARBOR_CONFIG";
+
+/** What the commands over the network read (docs/cli.md). A shell may have both. */
+const clientVariables = ["ARBOR_API", "ARBOR_TOKEN", "ARBOR_CREDENTIALS"];
+
+/**
+ * What Kubernetes sets in every container for the Services of its namespace, if one is called `arbor` or `arbor-…`. No
+ * setting has such a name.
+ */
+const KUBERNETES =
+  /^ARBOR_([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$/;
+
+/** Whether Kubernetes sets variables of this name for Services. */
+export function isKubernetesVariable(name: string): boolean {
+  return KUBERNETES.test(name);
+}
+
+/** The variables of an environment that begin with `ARBOR_` and set nothing. */
+export interface OtherVariables {
+  /** What Kubernetes may have set. */
+  readonly ignored: readonly string[];
+  /** What nothing sets but an operator who misspelt it. */
+  readonly unknown: readonly string[];
+}
+
+/** Finds the variables of an environment that begin with `ARBOR_` and set nothing. */
+export function findOtherVariables(
+  env: Readonly<Record<string, string | undefined>>,
+  table: SettingTable = settings,
+): OtherVariables {
+  const known = new Set([...Object.keys(table).map(variableOf), CONFIG_VARIABLE, ...clientVariables]);
+  const others = Object.keys(env).filter((name) => name.startsWith("ARBOR_") && !known.has(name));
+  return {
+    ignored: others.filter(isKubernetesVariable).sort(),
+    unknown: others.filter((name) => !isKubernetesVariable(name)).sort(),
+  };
+}
+
+/** Describes an environment variable that is no setting, with the name that was probably meant. */
+export function describeUnknownVariable(name: string, table: SettingTable = settings): string {
+  const known = [...Object.keys(table).map(variableOf), CONFIG_VARIABLE, ...clientVariables];
+  return describeUnknown(
+    name,
+    suggestName(name, known, (one) => simplify(one.slice("ARBOR_".length))),
+  );
+}
+
+/** Describes a key that is no setting, with the name that was probably meant. */
+export function describeUnknownKey(key: string, table: SettingTable = settings): string {
+  return describeUnknown(key, suggestName(key, Object.keys(table), simplify));
+}
+
+function describeUnknown(name: string, suggestion: string | undefined): string {
+  return `${name} is no setting${suggestion === undefined ? "" : `; did you mean ${suggestion}?`}`;
+}
+
+/** The proportion of characters that may differ from a name that is suggested. */
+const MAX_DIFFERENCE = 0.3;
+
+function suggestName(name: string, known: readonly string[], toWord: (name: string) => string): string | undefined {
+  const names = new Map(known.map((one) => [toWord(one), one]));
+  const word = toWord(name);
+  const closest = closestMatch(word, [...names.keys()], { maxDistance: Math.ceil(word.length * MAX_DIFFERENCE) });
+  return closest === undefined ? undefined : names.get(closest);
+}
+
+// The name of a flag or of a variable in a file is as close to the key as the key itself.
+function simplify(name: string): string {
+  return name.toLowerCase().replace(/[^a-z0-9]|^arbor_/g, "");
+}

@@ -1,0 +1,245 @@
+// Every setting of the service in one table. The help, docs/settings.md and the JSON schema are generated from it: run
+// `npm run gen` after a change. The names of flags and environment variables follow from the keys.
+import { tokenAlgorithms } from "../kernel/jws.js";
+import { defaultLimits, parseLimits, type QuotaLimits, quotas } from "../kernel/quotas.js";
+import { dataSettings } from "./data-settings.js";
+import { checkCertificate, checkPrivateKey } from "./pem.js";
+import {
+  define,
+  duration,
+  file,
+  flag,
+  listenAddress,
+  networks,
+  oneOf,
+  origin,
+  origins,
+  type Setting,
+  size,
+  text,
+  words,
+} from "./setting-types.js";
+
+/** The table, in the groups in which it is described. */
+const groups = {
+  "Address and TLS": {
+    listen: listenAddress({
+      help: "address to listen on; one that other machines can reach needs TLS or --behind-proxy",
+      default: "127.0.0.1:8080",
+      since: "0.1.0",
+    }),
+    baseUrl: origin({
+      help: "address clients reach the service by, wherever it is another one; also the audience of API tokens",
+      unset: "the address listened on",
+      since: "0.1.0",
+    }),
+    audiences: words({
+      help: "further names that tokens may be for, such as the host of the registry",
+      placeholder: "names",
+      range: "at most 7 names without blanks, such as registry.example.org, separated by commas",
+      max: 7,
+      // Requests list audiences with commas between, and compare them without a slash at the end.
+      pattern: /^(?!\/$)[!-~]{1,255}$/,
+      default: "",
+      since: "0.3.0",
+    }),
+    issuer: origin({ help: "issuer of API tokens", unset: "the base URL", since: "0.1.0" }),
+    errorDomain: text({
+      help: "domain in error details",
+      placeholder: "name",
+      range: "1 to 255 characters of ASCII without blanks",
+      pattern: /^[!-~]{1,255}$/,
+      unset: "iam.<base host>",
+      since: "0.1.0",
+    }),
+    tlsCert: file({
+      help: "certificate chain to serve TLS with, in PEM",
+      checkContent: checkCertificate,
+      since: "0.1.0",
+    }),
+    tlsKey: file({ help: "private key of the certificate, in PEM", checkContent: checkPrivateKey, since: "0.1.0" }),
+    behindProxy: flag({
+      help: "allow cleartext on an address that other machines can reach: a proxy in front ends TLS",
+      default: "false",
+      since: "0.1.0",
+    }),
+    trustedProxies: networks({
+      help: "addresses or networks of proxies whose X-Forwarded-For is used",
+      unset: "none",
+      since: "0.1.0",
+    }),
+    corsOrigins: origins({
+      help: "origins whose scripts may call from browsers, or * for all",
+      star: true,
+      default: "",
+      since: "0.1.0",
+    }),
+  },
+  Data: dataSettings,
+  "Login and tokens": {
+    loginProviders: file({
+      help: "JSON file of the login providers of this service",
+      unset: "none",
+      see: "login.md",
+      since: "0.1.0",
+    }),
+    registration: oneOf(["invite", "open"], {
+      help: "whether people who sign in for the first time need an invite",
+      default: "invite",
+      see: "login.md",
+      since: "0.1.0",
+    }),
+    headlessConfirmation: oneOf(["explicit", "code"], {
+      help: "headless logins of programs that show no code: confirmed in words, or rejected",
+      default: "explicit",
+      see: "security.md#headless-logins",
+      since: "0.3.0",
+    }),
+    trustedIssuers: origins({
+      help: "origins of issuers that may be http or in a private network",
+      default: "",
+      since: "0.1.0",
+    }),
+    awsStsOrigins: origins({
+      help: "origins of the AWS security token services to which signed requests may be sent",
+      unset: "those of AWS",
+      since: "0.1.0",
+    }),
+    tokenAlgorithm: oneOf(tokenAlgorithms, {
+      help: "signature algorithm of API tokens; a change takes effect with the next key, which is then made at once",
+      default: "RS256",
+      see: "operations.md#keys",
+      since: "0.3.0",
+    }),
+    keyRotation: duration({
+      help: "how long a key signs API tokens before another does",
+      min: "1h",
+      max: "3650d",
+      default: "30d",
+      see: "operations.md#keys",
+      since: "0.1.0",
+    }),
+    jwksMaxAge: duration({
+      help: "how long others may keep the public keys, and so how long a new key waits; at most half of --key-rotation",
+      min: "10s",
+      max: "7d",
+      default: "5m",
+      see: "operations.md#keys",
+      since: "0.1.0",
+    }),
+  },
+  Registry: {
+    registryUrl: origin({
+      help: "address of the container registry that trusts this service",
+      unset: "none",
+      see: "registry.md",
+      since: "0.1.0",
+    }),
+    registryService: text({
+      help: "what the registry calls itself to this service, its auth.token.service",
+      placeholder: "name",
+      range: "1 to 255 characters of ASCII without blanks",
+      pattern: /^[!-~]{1,255}$/,
+      default: "arbor",
+      see: "registry.md",
+      since: "0.1.0",
+    }),
+    registrySecretFile: file({
+      help: "secret by which the registry signs in at /registry/notifications, 32 characters or more, mode 0600",
+      unset: "none",
+      see: "registry.md",
+      since: "0.1.0",
+    }),
+  },
+  "Callers and quotas": {
+    rootCreation: oneOf(["users", "owners", "off"], {
+      help: "who may create root groups",
+      default: "users",
+      since: "0.1.0",
+    }),
+    quotas: define(
+      {
+        help: "how many root groups a person and how many things an organisation may have",
+        default: Object.entries(defaultLimits)
+          .map(([name, limit]) => `${name}=${limit}`)
+          .join(","),
+        unset: "those of operations.md",
+        see: "operations.md#quotas",
+        since: "0.2.0",
+      },
+      {
+        placeholder: "kind=limit,...",
+        range: `limits such as roots=5,tags=2000000, from 0 to 2147483647, of ${Object.keys(quotas).join(", ")}`,
+        schema: { type: "string", pattern: "^[a-z]+=[0-9]+(, *[a-z]+=[0-9]+)*$" },
+        parse: parseLimits,
+        format: formatLimits,
+      },
+    ),
+    strictBody: flag({ help: "reject unknown fields in JSON bodies", default: "false", since: "0.1.0" }),
+  },
+  "Memory and overload": {
+    requestBuffer: size({
+      help: "memory for request bodies; a caller, an address and a connection may use a quarter each",
+      min: "32MiB",
+      max: "64GiB",
+      default: "128MiB",
+      since: "0.2.0",
+    }),
+    answerBuffer: size({
+      help: "memory for answers, with the same shares; one list without pages may take 100 MB",
+      min: "128MiB",
+      max: "64GiB",
+      default: "384MiB",
+      since: "0.2.0",
+    }),
+  },
+  "Logs, metrics and audit": {
+    logLevel: oneOf(["fatal", "error", "warn", "info", "debug", "trace", "silent"], {
+      help: "least severe log line to write",
+      default: "info",
+      since: "0.1.0",
+    }),
+    accessLog: flag({ help: "write a log line for every request", default: "true", since: "0.1.0" }),
+  },
+} as const;
+
+function formatLimits(limits: QuotaLimits): string {
+  return Object.entries(limits)
+    .map(([name, limit]) => `${name}=${limit}`)
+    .join(",");
+}
+
+type Groups = typeof groups;
+type Merged<U> = (U extends unknown ? (one: U) => void : never) extends (all: infer All) => void ? All : never;
+type Table = Merged<Groups[keyof Groups]>;
+
+/** The name of a setting. */
+export type SettingName = keyof Table;
+/** All settings with their values. */
+export type Settings = { readonly [K in SettingName]: Table[K] extends Setting<infer T> ? T : never };
+
+/** All settings by name. */
+export const settings = Object.assign({}, ...Object.values(groups)) as Table;
+
+/** The names of all settings, in the order of the table. */
+export const settingNames = Object.keys(settings) as readonly SettingName[];
+
+/** Settings by name, as what describes the table takes them. */
+export type SettingTable = Readonly<Record<string, Setting<unknown>>>;
+
+/** The groups of the table, in their order. */
+export const settingGroups: Readonly<Record<string, SettingTable>> = groups;
+
+/** The flag of a setting, such as `--base-url`. */
+export function flagOf(name: string): string {
+  return `--${kebab(name)}`;
+}
+
+/** The environment variable of a setting, such as `ARBOR_BASE_URL`. */
+export function variableOf(name: string): string {
+  return `ARBOR_${kebab(name).replaceAll("-", "_").toUpperCase()}`;
+}
+
+function kebab(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}

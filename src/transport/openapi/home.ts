@@ -1,0 +1,127 @@
+// `/` for people who open the address of a service in a browser, and `/version`. Both are open to everybody: they say
+// which version runs and nothing else about the installation.
+import { createHash } from "node:crypto";
+import type { HttpResponse } from "../http/http-message.js";
+import type { Ops } from "../http/ops.js";
+import { sendJson } from "../http/send.js";
+import { createStaticDocument, type StaticDocument } from "../http/static-document.js";
+
+/** The path of the version. */
+export const VERSION_PATH = "/version";
+
+/** What {@link createHome} is made of. */
+export interface HomeOptions {
+  readonly version: string;
+  /** A mounted service answers `/` itself. */
+  readonly isRootTaken: boolean;
+}
+
+const links: readonly { readonly href: string; readonly name: string; readonly what: string }[] = [
+  { href: "/docs", name: "API reference", what: "every operation over REST, with a form to try it" },
+  { href: "/openapi.json", name: "OpenAPI document", what: "the same for programs" },
+  { href: "/.well-known/openid-configuration", name: "Discovery", what: "the issuer of API tokens" },
+  { href: "/healthz", name: "Health", what: "whether the service runs" },
+  { href: "/readyz", name: "Readiness", what: "whether it can serve" },
+  { href: VERSION_PATH, name: "Version", what: "which version runs" },
+];
+
+const STYLE = `
+:root { color-scheme: light dark; --back: #f3f5f8; --card: #fff; --text: #1a1f26; --soft: #525c69; --main: #0a56a6 }
+@media (prefers-color-scheme: dark) { :root { --back: #12161b; --card: #1c2229; --text: #e9edf2; --soft: #aab4c0;
+  --main: #8fc1ff } }
+* { box-sizing: border-box }
+body { margin: 0; padding: clamp(1rem, 8vh, 5rem) 1rem 2rem; background: var(--back); color: var(--text);
+  font: 1rem/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif }
+main { max-width: 36rem; margin: 0 auto; padding: clamp(1.25rem, 5vw, 2rem); background: var(--card);
+  border-radius: .75rem; box-shadow: 0 1px 3px rgb(0 0 0 / .2), 0 8px 24px rgb(0 0 0 / .06) }
+h1 { margin: 0 0 .75rem; font-size: 1.5rem; line-height: 1.25 }
+p { margin: 0 0 1rem }
+dl { margin: 0 0 1.25rem }
+dd { margin: 0 0 .75rem; color: var(--soft) }
+a { color: var(--main); font-weight: 600 }
+a:focus-visible { outline: 3px solid var(--main); outline-offset: 2px }
+`;
+
+const POLICY = [
+  "default-src 'none'",
+  `style-src 'sha256-${createHash("sha256").update(STYLE).digest("base64")}'`,
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+const PAGE = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Arbor</title>
+<style>${STYLE}</style>
+</head>
+<body>
+<main>
+<h1>Arbor</h1>
+<p>A platform API: organisations, identities, roles and access, over gRPC, Connect and REST on this address.</p>
+<dl>
+${links.map(({ href, name, what }) => `<dt><a href="${href}">${name}</a></dt>\n<dd>${what}</dd>`).join("\n")}
+</dl>
+<p>The documentation for operators and developers is in the folder <code>docs/</code> of the source.</p>
+</main>
+</body>
+</html>
+`;
+
+const FRESH = { "cache-control": "no-cache" };
+const PAGE_HEADERS = {
+  ...FRESH,
+  "content-security-policy": POLICY,
+  "referrer-policy": "no-referrer",
+  vary: "accept",
+};
+
+/** Creates the routes. */
+export function createHome({ version, isRootTaken }: HomeOptions): Ops & { readonly paths: readonly string[] } {
+  const json = (value: object, headers: Readonly<Record<string, string>>) =>
+    createStaticDocument({ contentType: "application/json", headers, load: () => JSON.stringify(value) });
+  const page = createStaticDocument({
+    contentType: "text/html; charset=utf-8",
+    headers: PAGE_HEADERS,
+    load: () => PAGE,
+  });
+  const list = json(Object.fromEntries(links.map(({ href, name }) => [toKey(name), href])), {
+    ...FRESH,
+    vary: "accept",
+  });
+  const versionJson = json({ version }, FRESH);
+
+  function findDocument(path: string, res: HttpResponse): StaticDocument | undefined {
+    if (path === VERSION_PATH) return versionJson;
+    if (path !== "/" || isRootTaken) return undefined;
+    return prefersJson(res.req.headers.accept) ? list : page;
+  }
+
+  return {
+    paths: [VERSION_PATH],
+    handle(method, path, res) {
+      const found = findDocument(path, res);
+      if (found === undefined) return false;
+      if (method !== "GET" && method !== "HEAD") {
+        sendJson(res, 405, '{"status":"method not allowed"}', { allow: "GET, HEAD" });
+        return true;
+      }
+      found.send(res).catch(() => sendJson(res, 500, '{"status":"unavailable"}'));
+      return true;
+    },
+  };
+}
+
+// Browsers name HTML; programs that want JSON name that alone.
+function prefersJson(accept = ""): boolean {
+  return /\bapplication\/json\b/i.test(accept) && !/\btext\/html\b/i.test(accept);
+}
+
+// `API reference` is `apiReference`.
+function toKey(name: string): string {
+  const [first = "", ...rest] = name.split(" ");
+  return [first.toLowerCase(), ...rest.map((word) => `${word[0]?.toUpperCase()}${word.slice(1)}`)].join("");
+}

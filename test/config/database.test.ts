@@ -1,0 +1,110 @@
+// How the settings of TLS to PostgreSQL go together. test/pg/tls.test.ts runs them against a server.
+import assert from "node:assert/strict";
+import { chmodSync, copyFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { resolveSettings } from "../../src/config/config.js";
+import { readDatabaseTls } from "../../src/config/database.js";
+import { PROJECT } from "../support/project.js";
+import { tempDir } from "../support/temp-dir.js";
+
+const directory = tempDir();
+const [cert, key] = [join(directory, "cert.pem"), join(directory, "key.pem")];
+copyFileSync(join(PROJECT, "test/support/tls/cert.pem"), cert);
+copyFileSync(join(PROJECT, "test/support/tls/key.pem"), key);
+chmodSync(key, 0o600);
+
+const database = { databaseUrl: "postgres://db.example.org/arbor", masterKeyFile: "k" };
+const resolve = (flags: Readonly<Record<string, string>>) => resolveSettings({ flags, env: {} });
+
+const together: readonly { flags: Record<string, string>; text: string; reason: string }[] = [
+  {
+    flags: { databaseTlsMode: "require" },
+    text: "--database-tls-mode needs --database-url",
+    reason: "no database",
+  },
+  {
+    flags: { ...database, databaseTlsCa: "c", databaseTlsCert: "c", databaseTlsKey: "k" },
+    text:
+      "--database-tls-ca needs --database-tls-mode\n--database-tls-cert needs --database-tls-mode\n" +
+      "--database-tls-key needs --database-tls-mode",
+    reason: "files without a mode",
+  },
+  {
+    flags: { ...database, databaseTlsMode: "disable", databaseTlsCa: "c" },
+    text: "--database-tls-ca has no effect with --database-tls-mode disable",
+    reason: "files that are not used",
+  },
+  {
+    flags: { ...database, databaseTlsMode: "verify-ca" },
+    text: "--database-tls-mode verify-ca needs --database-tls-ca: any certificate of a public authority would do",
+    reason: "no authority to verify",
+  },
+  {
+    flags: { ...database, databaseTlsMode: "verify-full", databaseTlsCert: "c" },
+    text: "--database-tls-cert and --database-tls-key go together",
+    reason: "a certificate without its key",
+  },
+  ...["sslmode=require", "x=y&sslmode=disable", "ssl=true", "sslrootcert=/x", "sslnegotiation=direct"].map((query) => ({
+    flags: { ...database, databaseUrl: `${database.databaseUrl}?${query}`, databaseTlsMode: "verify-full" },
+    text: `--database-tls-mode and ${/ssl\w*/.exec(query)?.[0]} in the database URL cannot both be given`,
+    reason: query,
+  })),
+];
+
+for (const { flags, text, reason } of together) {
+  test(`rejected: ${reason}`, () => {
+    assert.throws(() => resolve(flags), { name: "SettingsError", message: text });
+  });
+}
+
+const accepted: readonly { flags: Record<string, string>; tls: object | false | undefined; reason: string }[] = [
+  { flags: {}, tls: undefined, reason: "what the URL says" },
+  { flags: { databaseUrl: `${database.databaseUrl}?sslmode=require` }, tls: undefined, reason: "sslmode in the URL" },
+  { flags: { databaseTlsMode: "disable" }, tls: false, reason: "none" },
+  { flags: { databaseTlsMode: "verify-full" }, tls: {}, reason: "authorities of Node" },
+  {
+    flags: { databaseUrl: `${database.databaseUrl}?application_name=ssl`, databaseTlsMode: "disable" },
+    tls: false,
+    reason: "other parameters",
+  },
+];
+
+for (const { flags, tls, reason } of accepted) {
+  test(`accepted: ${reason}`, () => assert.deepEqual(readDatabaseTls(resolve({ ...database, ...flags })), tls));
+}
+
+test("the host is verified by verify-full alone, and the certificate by all but require without an authority", () => {
+  const read = (databaseTlsMode: string, flags = {}) => {
+    const tls = readDatabaseTls(resolve({ ...database, databaseTlsMode, ...flags }));
+    if (!tls) throw new Error("there is no TLS");
+    const { rejectUnauthorized = true, checkServerIdentity } = tls;
+    return { certificate: rejectUnauthorized, host: checkServerIdentity === undefined };
+  };
+  const ca = { databaseTlsCa: cert };
+  assert.deepEqual(read("require"), { certificate: false, host: false });
+  assert.deepEqual(read("require", ca), { certificate: true, host: false });
+  assert.deepEqual(read("verify-ca", ca), { certificate: true, host: false });
+  assert.deepEqual(read("verify-full", ca), { certificate: true, host: true });
+});
+
+test("files that cannot be used are named with their flags, all at once", () => {
+  const wrong = join(directory, "wrong.pem");
+  writeFileSync(wrong, "x");
+  const missing = join(directory, "none");
+  const flags = { databaseTlsMode: "verify-full", databaseTlsCa: wrong, databaseTlsCert: missing, databaseTlsKey: key };
+  assert.throws(() => readDatabaseTls(resolve({ ...database, ...flags })), {
+    message:
+      `--database-tls-ca: ${wrong} must contain a certificate in PEM\n` +
+      `--database-tls-cert: cannot read ${missing}: no such file`,
+  });
+});
+
+test("the key of a client certificate must be private, and its own", () => {
+  const open = join(directory, "open.pem");
+  copyFileSync(key, open);
+  chmodSync(open, 0o644);
+  const flags = { ...database, databaseTlsMode: "verify-full", databaseTlsCert: cert };
+  assert.throws(() => readDatabaseTls(resolve({ ...flags, databaseTlsKey: open })), /must (not )?be readable by/);
+  assert.ok(readDatabaseTls(resolve({ ...flags, databaseTlsKey: key })));
+});
